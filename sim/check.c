@@ -37,6 +37,23 @@ static ms_err check_buffer(const ms_program *program, const ms_call *call,
                    program->n_buffers);
 }
 
+static ms_err check_task(const ms_program *program, const ms_call *call,
+                         ms_fault *fault)
+{
+    if (call->verb != MS_WORK)
+        return MS_OK;
+    uint32_t row = call->work.task;
+    if (row >= program->n_tasks)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "there is no task %u; the program has %u", row,
+                       program->n_tasks);
+    const ms_task *task = &program->tasks[row];
+    if (task->stream >= MS_N_STREAMS || task->unit >= MS_N_TASK_UNITS)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "task %u has no stream or no unit that there is", row);
+    return MS_OK;
+}
+
 static ms_err check_indices(const ms_program *program, const ms_call *call,
                             ms_fault *fault)
 {
@@ -58,6 +75,7 @@ static ms_err check_indices(const ms_program *program, const ms_call *call,
     if (call->verb == MS_RUN)
         MS_TRY(check_set(program, call->run.keep, fault));
     MS_TRY(check_set(program, call->set, fault));
+    MS_TRY(check_task(program, call, fault));
     return check_buffer(program, call, fault);
 }
 
@@ -98,15 +116,13 @@ static ms_err check_holds(const ms_graph *graph, const ms_program *program,
     return MS_OK;
 }
 
-/* The ranks share states, not what one micro-batch makes. */
+/* The ranks sum and update states, not what one micro-batch makes; of that
+ * each may hold a part (SHARD) or a smaller copy (PACKED). */
 static ms_err check_shared(const ms_graph *graph, const ms_program *program,
                            const ms_call *call, ms_fault *fault)
 {
     char name[MS_STORAGE_NAME];
-    bool shares = call->verb == MS_GATHER || call->verb == MS_REDUCE ||
-                  call->verb == MS_STEP_SET ||
-                  (call->verb == MS_MOVE &&
-                   (call->move.to == MS_SHARD || call->move.to == MS_PACKED));
+    bool shares = call->verb == MS_REDUCE || call->verb == MS_STEP_SET;
     if (!shares || call->set >= program->n_sets)
         return MS_OK;
     for (uint32_t i = program->set_at[call->set];
@@ -114,8 +130,7 @@ static ms_err check_shared(const ms_graph *graph, const ms_program *program,
         uint32_t s = program->set_item[i];
         if (s >= graph->n_persistent)
             return ms_fail(fault, MS_EINPUT, NULL,
-                           "gather, reduce and update what outlives a "
-                           "micro-batch",
+                           "reduce and update what outlives a micro-batch",
                            "set %u has %s, which each rank has for itself",
                            call->set, ms_graph_storage_name(graph, s, name));
     }

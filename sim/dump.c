@@ -29,6 +29,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                    WHEN | KEY(TO) | KEY(OUTER) | KEY(WHOLE) | KEY(FILLED) |
                        KEY(EXCHANGE) | KEY(IN_LINE) | KEY(BUFFER)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
+    [MS_WORK] = {"work", MS_DUMP_TASK, WHEN | KEY(OF)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };
 
@@ -310,6 +311,9 @@ static void put_object(const ms_call *call, ms_text *text)
     case MS_DUMP_MARK:
         put_word(text, ms_names_mark[call->mark.mark]);
         break;
+    case MS_DUMP_TASK:
+        ms_text_add(text, " %u", call->work.task);
+        break;
     case MS_DUMP_NO_OBJECT:
         break;
     }
@@ -385,6 +389,18 @@ static void dump_buffer(const ms_program *program, uint32_t id, ms_text *text)
     ms_text_put(text, "\n", 1);
 }
 
+static void dump_task(const ms_program *program, uint32_t id, ms_text *text)
+{
+    const ms_task *task = &program->tasks[id];
+    ms_text_add(text, "task %u = ", id);
+    ms_text_u64(text, task->amount);
+    put_word(text, ms_names_task_unit[task->unit]);
+    put_word(text, ms_names_stream[task->stream]);
+    ms_text_add(text, "  # ");
+    put_name(text, task->name);
+    ms_text_put(text, "\n", 1);
+}
+
 static void dump_call(const ms_graph *graph, const ms_call *call, ms_text *text)
 {
     const ms_dump_verb *verb = &ms_dump_verbs[call->verb];
@@ -427,6 +443,8 @@ void ms_dump_program(const ms_graph *graph, const ms_program *program,
         dump_set(graph, program, set, text);
     for (uint32_t buffer = 0; buffer < program->n_buffers; buffer++)
         dump_buffer(program, buffer, text);
+    for (uint32_t task = 0; task < program->n_tasks; task++)
+        dump_task(program, task, text);
     for (uint32_t i = 0; i < program->n_calls; i++)
         dump_call(graph, &program->calls[i], text);
 }

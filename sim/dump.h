@@ -8,6 +8,7 @@
  *     frames 1 ranks 1 micro-batches 1
  *     set 0 = 71 72  # layers.3.norm layers.3.gelu
  *     buffer 0 = 4096 communication device comm waited  # all_gather_output
+ *     task 0 = 12000 ns compute  # compress
  *     mark start
  *     run forward unit 3 frame 0 micro 0 keep 0 hold nothing
  *     rerun units 1-3 frame 0 micro 0 whole
@@ -16,9 +17,10 @@
  *     step all
  *
  * One call a line: the verb, what it acts on, then keys in any order.  What is
- * not said has the value of ms_program_call; '#' begins a comment; sets and
- * buffers (bytes, category, pool, stream or ms_block_home, how freed) are
- * numbered in order and stand before the calls that name them. */
+ * not said has the value of ms_program_call; '#' begins a comment; sets,
+ * buffers (bytes, category, pool, stream or ms_block_home, how freed) and tasks
+ * (an amount of ns, flops or bytes, and the stream) are numbered in order and
+ * stand before the calls that name them. */
 
 #include "sim/program.h"
 
@@ -26,7 +28,8 @@ typedef enum ms_dump_object {
     MS_DUMP_NO_OBJECT,
     MS_DUMP_PASS, /* forward, backward */
     MS_DUMP_SET,  /* all, nothing or a number */
-    MS_DUMP_MARK
+    MS_DUMP_MARK,
+    MS_DUMP_TASK /* a number */
 } ms_dump_object;
 
 typedef enum ms_dump_key {

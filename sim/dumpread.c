@@ -258,7 +258,7 @@ static ms_err read_set(reader *r)
     return ms_program_add_set(r->program, r->items, n, r->arena, &id, r->fault);
 }
 
-static ms_err parse_bytes(reader *r, uint64_t *bytes)
+static ms_err parse_amount(reader *r, const char *what, uint64_t *bytes)
 {
     token word = next_word(r);
     ms_quote at = quote(r, &word);
@@ -266,13 +266,13 @@ static ms_err parse_bytes(reader *r, uint64_t *bytes)
     for (size_t i = 0; i < word.length; i++) {
         char c = start(r, &word)[i];
         if (c < '0' || c > '9')
-            return fail_expected(r, &word, "bytes");
+            return fail_expected(r, &word, what);
         if (*bytes > (INT64_MAX - 9) / 10)
             return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
-                              "a buffer of more than 2^63 bytes");
+                              "more than 2^63 are too many %s", what);
         *bytes = 10 * *bytes + (uint64_t)(c - '0');
     }
-    return word.length > 0 ? MS_OK : fail_expected(r, &word, "bytes");
+    return word.length > 0 ? MS_OK : fail_expected(r, &word, what);
 }
 
 /* A stream, or a home of its own on the ranks' queue. */
@@ -298,7 +298,7 @@ static ms_err read_buffer(reader *r)
     ms_buffer buffer = {.name = "buffer"};
     MS_TRY(read_number(r, "buffer", next, next, &id));
     MS_TRY(expect(r, "="));
-    MS_TRY(parse_bytes(r, &buffer.bytes));
+    MS_TRY(parse_amount(r, "bytes", &buffer.bytes));
     MS_TRY(read_word_of(r, "category", ms_names_category, MS_N_CATEGORIES,
                         &category));
     MS_TRY(read_word_of(r, "pool", ms_names_pool, MS_N_POOLS, &pool));
@@ -311,6 +311,22 @@ static ms_err read_buffer(reader *r)
     return ms_program_add_buffer(r->program, buffer, r->arena, &id, r->fault);
 }
 
+static ms_err read_task(reader *r)
+{
+    uint32_t id, next = r->program->n_tasks, unit, stream;
+    ms_task task = {.name = "task"};
+    MS_TRY(read_number(r, "task", next, next, &id));
+    MS_TRY(expect(r, "="));
+    MS_TRY(parse_amount(r, "an amount", &task.amount));
+    MS_TRY(read_word_of(r, "unit of a task", ms_names_task_unit,
+                        MS_N_TASK_UNITS, &unit));
+    MS_TRY(read_word_of(r, "stream", ms_names_stream, MS_N_STREAMS, &stream));
+    task.unit = (uint8_t)unit;
+    task.stream = (uint8_t)stream;
+    MS_TRY(expect_end(r));
+    return ms_program_add_task(r->program, task, r->arena, &id, r->fault);
+}
+
 static ms_err read_hooks(reader *r)
 {
     ms_hooks *hooks = &r->program->hooks;
@@ -319,7 +335,7 @@ static ms_err read_hooks(reader *r)
     MS_TRY(expect(r, "before"));
     MS_TRY(read_number(r, "op", 0, r->graph->n_ops, &hooks->ops));
     MS_TRY(expect(r, "least"));
-    MS_TRY(parse_bytes(r, &hooks->min_bytes));
+    MS_TRY(parse_amount(r, "bytes", &hooks->min_bytes));
     MS_TRY(expect(r, "stash"));
     MS_TRY(read_number(r, "stash", 0, UINT32_MAX - 1, &hooks->stash));
     for (size_t i = 0; i < 4; i++)
@@ -346,6 +362,9 @@ static ms_err read_object(reader *r, ms_call *call)
         MS_TRY(read_word_of(r, "mark", ms_names_mark, MS_N_MARKS, &word));
         call->mark.mark = (uint8_t)word;
         return MS_OK;
+    case MS_DUMP_TASK:
+        return read_number(r, "task", 0, highest(r->program->n_tasks),
+                           &call->work.task);
     case MS_DUMP_NO_OBJECT:
         break;
     }
@@ -431,23 +450,22 @@ static ms_err note_call(reader *r, size_t at)
 
 static ms_err read_line(reader *r)
 {
-    const char *verbs[MS_N_VERBS + 3];
+    static ms_err (*const tables[])(reader * r) = {read_set, read_buffer,
+                                                   read_task, read_hooks};
+    const char *verbs[MS_N_VERBS + 4];
     for (uint32_t i = 0; i < MS_N_VERBS; i++)
         verbs[i] = ms_dump_verbs[i].name;
     verbs[MS_N_VERBS] = "set";
     verbs[MS_N_VERBS + 1] = "buffer";
-    verbs[MS_N_VERBS + 2] = "hooks";
+    verbs[MS_N_VERBS + 2] = "task";
+    verbs[MS_N_VERBS + 3] = "hooks";
     size_t before = r->text.offset;
     token word = next_word(r);
     r->text.offset = before;
     uint32_t verb;
-    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 3, &verb));
-    if (verb == MS_N_VERBS)
-        return read_set(r);
-    if (verb == MS_N_VERBS + 1)
-        return read_buffer(r);
-    if (verb == MS_N_VERBS + 2)
-        return read_hooks(r);
+    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 4, &verb));
+    if (verb >= MS_N_VERBS)
+        return tables[verb - MS_N_VERBS](r);
     ms_call call = ms_program_call((ms_verb)verb);
     MS_TRY(read_object(r, &call));
     MS_TRY(read_keys(r, &call));

@@ -21,6 +21,7 @@ typedef struct ms_expand_opts {
     double host_bytes_per_s; /* DRAM, read and written */
     double nvme_read_bytes_per_s, nvme_write_bytes_per_s;
     double hbm_bytes_per_s; /* of the device's memory, as printed */
+    double flops_per_s;     /* WORK: of 16-bit products, as printed */
     ms_ring ring;           /* GATHER, REDUCE */
     ms_ring outer;          /* REDUCE with OUTER */
 } ms_expand_opts;

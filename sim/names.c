@@ -74,6 +74,9 @@ const char *const ms_names_mark[MS_N_MARKS] = {
     [MS_MARK_END] = "end",
 };
 
+const char *const ms_names_task_unit[MS_N_TASK_UNITS] = {
+    [MS_TASK_NS] = "ns", [MS_TASK_FLOPS] = "flops", [MS_TASK_BYTES] = "bytes"};
+
 /* A copy belongs to whatever phase it is issued in; taken alone it is backward,
  * where the copies that something waits for are. */
 static const ms_phase phase_of[MS_N_PASSES] = {

@@ -101,6 +101,16 @@ typedef enum ms_block_home {
     MS_N_HOMES
 } ms_block_home;
 
+/* What a WORK call does: so many nanoseconds, FLOPs or bytes on a stream; what
+ * no op of the graph and no copy is. */
+typedef enum ms_task_unit {
+    MS_TASK_NS,
+    MS_TASK_FLOPS, /* at the device's rate for 16-bit products */
+    MS_TASK_BYTES, /* read and written, at the rate of the stream's memory or
+                      link */
+    MS_N_TASK_UNITS
+} ms_task_unit;
+
 /* Instants at which levels are read (MARK calls). */
 typedef enum ms_mark {
     MS_MARK_START,          /* the first forward begins */
@@ -120,6 +130,7 @@ extern const char *const ms_names_pool[MS_N_POOLS];
 extern const char *const ms_names_stream[MS_N_STREAMS];
 extern const char *const ms_names_home[MS_N_HOMES];
 extern const char *const ms_names_mark[MS_N_MARKS];
+extern const char *const ms_names_task_unit[MS_N_TASK_UNITS];
 ms_phase ms_names_phase_of(ms_pass pass);
 /* The nearest of n words to word by Damerau-Levenshtein distance (at most 2,
  * at most 1 for words under 5 letters), or NULL. */

@@ -20,6 +20,20 @@ ms_err ms_program_add_buffer(ms_program *program, ms_buffer value,
     return MS_OK;
 }
 
+ms_err ms_program_add_task(ms_program *program, ms_task task, ms_arena *arena,
+                           uint32_t *row, ms_fault *fault)
+{
+    ms_task *tasks =
+        ms_arena_grow(arena, program->tasks, &program->tasks_capacity,
+                      program->n_tasks + 1, sizeof *tasks);
+    if (tasks == NULL)
+        return ms_fail_nomem(fault);
+    program->tasks = tasks;
+    *row = program->n_tasks++;
+    tasks[*row] = task;
+    return MS_OK;
+}
+
 ms_call ms_program_call(ms_verb verb)
 {
     ms_call call = {.verb = (uint8_t)verb,
@@ -91,7 +105,7 @@ ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
                        ms_program *program, ms_fault *fault)
 {
     ms_program anew = *from;
-    void *at, *item, *buffers;
+    void *at, *item, *buffers, *tasks;
     anew.calls = NULL;
     anew.n_calls = anew.calls_capacity = 0;
     MS_TRY(copy_table(from->set_at, from->n_sets > 0 ? from->n_sets + 1 : 0,
@@ -101,9 +115,12 @@ ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
                       arena, &anew.items_capacity, &item, fault));
     MS_TRY(copy_table(from->buffers, from->n_buffers, sizeof *from->buffers,
                       arena, &anew.buffers_capacity, &buffers, fault));
+    MS_TRY(copy_table(from->tasks, from->n_tasks, sizeof *from->tasks, arena,
+                      &anew.tasks_capacity, &tasks, fault));
     anew.set_at = at;
     anew.set_item = item;
     anew.buffers = buffers;
+    anew.tasks = tasks;
     *program = anew;
     return MS_OK;
 }

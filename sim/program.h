@@ -54,6 +54,8 @@ typedef enum ms_verb {
     MS_REDUCE,   /* sum set over the ranks; of what was not made nothing */
     MS_TAKE,     /* allocate a buffer of the program */
     MS_GIVE,     /* the host lets go of it */
+    MS_WORK,     /* do a task of the program on its stream: it reads and writes
+                    what is there of set */
     MS_N_VERBS
 } ms_verb;
 
@@ -155,6 +157,17 @@ typedef struct ms_reduce_call {
                       event, so that it is not held */
 } ms_reduce_call;
 
+typedef struct ms_work_call {
+    uint32_t task; /* row of the program's tasks */
+} ms_work_call;
+
+/* What a WORK does on a stream. */
+typedef struct ms_task {
+    const char *name;
+    uint64_t amount;
+    uint8_t unit, stream; /* ms_task_unit, ms_stream_kind */
+} ms_task;
+
 typedef struct ms_call {
     uint8_t verb; /* ms_verb */
     uint8_t rank;
@@ -176,6 +189,7 @@ typedef struct ms_call {
         ms_gather_call gather;
         ms_state_call state;
         ms_reduce_call reduce;
+        ms_work_call work;
     };
 } ms_call;
 
@@ -188,6 +202,8 @@ typedef struct ms_program {
     uint32_t *set_item; /* storages */
     uint32_t n_buffers, buffers_capacity;
     ms_buffer *buffers;
+    uint32_t n_tasks, tasks_capacity;
+    ms_task *tasks;
     ms_hooks hooks;
     uint8_t *saved_in; /* (optional) per storage: ms_host_memory of its copy on
                           the host, where swaps differ; NULL: ms_machine's */
@@ -223,6 +239,10 @@ ms_err ms_defaultprogram(const ms_graph *graph, const ms_keep *keep,
 ms_err ms_program_add_buffer(ms_program *program, ms_buffer value,
                              ms_arena *arena, uint32_t *buffer,
                              ms_fault *fault);
+/* Appends a task; *row gets its id.  A WORK does it, any number of
+ * times. */
+ms_err ms_program_add_task(ms_program *program, ms_task task, ms_arena *arena,
+                           uint32_t *row, ms_fault *fault);
 /* A call with nothing set: unit, last and buffer MS_NONE, set (and of a RUN
  * keep) MS_NOTHING, the rest zero. */
 ms_call ms_program_call(ms_verb verb);
@@ -238,8 +258,9 @@ ms_call ms_program_gather(const ms_call *like, uint32_t set,
 ms_call ms_program_reduce(const ms_call *like, uint32_t set,
                           ms_reduce_call how);
 ms_call ms_program_wait(const ms_call *like, uint32_t set);
-/* from's sets and buffers, in tables of its own, and no calls: a program to be
- * written anew.  Each of the two may grow, neither knows what the other adds.
+/* from's sets, buffers and tasks, in tables of its own, and no calls: a program
+ * to be written anew.  Each of the two may grow, neither knows what the other
+ * adds.
  */
 ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
                        ms_program *program, ms_fault *fault);

@@ -67,7 +67,7 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
         uint8_t category = graph->storage_category[s];
         if (category == MS_ACTIVATIONS && !saved)
             category = MS_TEMPORARIES;
-        if (books->row[c] != MS_NONE || ms_books_far(books, c)) {
+        if (books->row[c] != MS_NONE || ms_books_away(books, c)) {
             /* Still there from the first run: the kernel writes a copy that
              * nobody keeps. */
             ms_books_give(books, ms_books_take(books, s, MS_TEMPORARIES,
@@ -301,7 +301,8 @@ static ms_err remake_set(ms_books *books, const ms_books_at *at,
     MS_TRY(next_tick(books, at));
     for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
         uint32_t s = program->set_item[i];
-        if (ms_books_found(books, ms_books_cell(books, at, s)) == MS_NONE)
+        uint32_t c = ms_books_cell(books, at, s);
+        if (books->row[c] == MS_NONE && !ms_books_away(books, c))
             MS_TRY(want_maker(books, at, s, MS_NONE, &n));
     }
     MS_TRY(collect(books, at, &n));

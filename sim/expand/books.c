@@ -92,6 +92,22 @@ static bool moves_to(const ms_program *program, uint8_t place)
     return false;
 }
 
+/* Does a call divide among the ranks what a micro-batch makes? */
+static bool divides(const ms_graph *graph, const ms_program *program)
+{
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        const ms_call *call = &program->calls[i];
+        if (call->verb != MS_MOVE || call->move.to != MS_SHARD ||
+            call->set >= program->n_sets)
+            continue;
+        for (uint32_t k = program->set_at[call->set];
+             k < program->set_at[call->set + 1]; k++)
+            if (program->set_item[k] >= graph->n_persistent)
+                return true;
+    }
+    return false;
+}
+
 /* A column of n rows, none yet. */
 static ms_err take_rows(ms_books *books, uint32_t n, uint32_t **rows)
 {
@@ -150,15 +166,12 @@ void ms_books_hold_set(ms_books *books, const ms_books_at *at,
         return;
     for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
         uint32_t c = ms_books_cell(books, at, program->set_item[i]);
-        uint32_t r = books->row[c];
-        if (r == MS_NONE)
-            r = ms_books_in(books->host_row, c);
-        if (r == MS_NONE)
-            r = ms_books_in(books->nvme_row, c);
+        uint32_t r = ms_books_found(books, c);
+        if (r != MS_NONE || ms_books_in(books->packed, c) != MS_NONE)
+            books->state[c] += MS_REF_HOLD;
         if (r == MS_NONE)
             continue;
         ms_row *row = &books->plan->row[r];
-        books->state[c] += MS_REF_HOLD;
         if (books->graph->storage_maker[row->storage] >= backward)
             continue;
         row->saved |= saves;
@@ -194,14 +207,15 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     bool shares = graph->storage_shard_bytes != NULL;
     books->streams = graph_streams(graph) || moves || shares ||
                      program_has(program, MS_GATHER) ||
-                     program_has(program, MS_REDUCE) || program->n_buffers > 0;
+                     program_has(program, MS_REDUCE) ||
+                     program->n_buffers > 0 || program->n_tasks > 0;
     if (books->streams)
         MS_TRY(take_last(books, program->n_ranks));
     if (moves)
         MS_TRY(take_rows(books, books->n_cells, &books->host_row));
     if (homes || moves_to(program, MS_NVME))
         MS_TRY(take_rows(books, books->n_cells, &books->nvme_row));
-    if (shares)
+    if (shares || divides(graph, program))
         MS_TRY(take_rows(books, books->n_cells, &books->shard_row));
     if (program->n_buffers > 0) {
         MS_TRY(take_rows(books, books->n_cells, &books->packed));
@@ -261,8 +275,18 @@ ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
                          .rank = rank};
 }
 
+/* Is it a cell of what a micro-batch makes? */
+static bool is_of_frame(const ms_books *books, uint32_t cell)
+{
+    uint32_t in_rank = books->n_cells / books->plan->n_ranks;
+
+    return cell % in_rank >= books->graph->n_persistent;
+}
+
 void ms_books_lose(ms_books *books, uint32_t cell)
 {
+    if (ms_books_in(books->packed, cell) != MS_NONE && is_of_frame(books, cell))
+        books->packed[cell] = MS_NONE;
     if (books->row[cell] != MS_NONE) {
         ms_books_give(books, books->row[cell]);
         books->row[cell] = MS_NONE;

@@ -41,8 +41,9 @@ typedef struct ms_books {
     uint32_t *host_row; /* NULL unless storages move or have another home */
     uint32_t *nvme_row; /* NULL unless some are on the disk */
     struct ms_staged *staged; /* stage.c, per rank; NULL: none is used */
-    uint32_t *shard_row;  /* this rank's part on the device; NULL unless shared
-                             or brought from another home */
+    uint32_t *shard_row;  /* this rank's part on the device; NULL unless states
+                             are shared, or what a micro-batch makes moves to
+                             SHARD */
     uint32_t *packed;     /* buffer that holds the cell, or MS_NONE; NULL unless
                              the program has buffers */
     uint32_t *buffer_row; /* per rank and buffer of the program: its row, or
@@ -196,13 +197,26 @@ static inline uint32_t ms_books_take_buffer(ms_books *books, uint32_t buffer,
     return r;
 }
 
-/* Books this rank's part of a shared storage. */
-static inline uint32_t ms_books_take_shard(ms_books *books, uint32_t storage,
-                                           uint8_t category)
+/* This rank's part of a storage: of what a micro-batch makes an equal one for
+ * each rank of the ring, the last one filled up. */
+static inline uint64_t ms_books_part_bytes(const ms_books *books,
+                                           uint32_t storage)
 {
-    uint32_t r = ms_books_take(books, storage, category, MS_DEVICE_POOL, false);
+    uint64_t bytes = books->graph->storage_bytes[storage];
+    uint64_t ranks = books->opts->ring.ranks;
 
-    books->plan->row[r].bytes = books->graph->storage_shard_bytes[storage];
+    if (storage < books->graph->n_persistent)
+        return books->graph->storage_shard_bytes[storage];
+    return ranks > 1 ? bytes / ranks + (bytes % ranks > 0) : bytes;
+}
+
+/* Books this rank's part of a storage. */
+static inline uint32_t ms_books_take_shard(ms_books *books, uint32_t storage,
+                                           uint8_t category, bool saved)
+{
+    uint32_t r = ms_books_take(books, storage, category, MS_DEVICE_POOL, saved);
+
+    books->plan->row[r].bytes = ms_books_part_bytes(books, storage);
     return r;
 }
 
@@ -276,15 +290,25 @@ static inline uint32_t ms_books_found(const ms_books *books, uint32_t cell)
     return row;
 }
 
+/* Is what a step made somewhere else than in a row of its own on the device:
+ * in another memory, in a buffer, or in parts? */
+static inline bool ms_books_away(const ms_books *books, uint32_t cell)
+{
+    return ms_books_far(books, cell) ||
+           ms_books_in(books->shard_row, cell) != MS_NONE ||
+           ms_books_in(books->packed, cell) != MS_NONE;
+}
+
 /* Whole copies of the storage on the device come and go: what lasts is this
- * rank's part, or lies in another memory. */
+ * rank's part, or lies in another memory.  Of what a micro-batch makes there is
+ * the whole or the part. */
 static inline bool ms_books_apart(const ms_books *books, uint32_t storage,
                                   uint32_t cell)
 {
-    if (storage >= books->graph->n_persistent)
-        return false;
     if (ms_books_in(books->shard_row, cell) != MS_NONE)
         return true;
+    if (storage >= books->graph->n_persistent)
+        return false;
     return ms_books_far(books, cell) &&
            (ms_books_shared(books, storage) ||
             ms_books_pool(books, storage) != MS_DEVICE_POOL);
@@ -415,10 +439,18 @@ ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer);
 /* The whole copy of a shared storage becomes the buffer's, where it lies. */
 ms_err ms_pack_keep(ms_books *books, const ms_books_at *at, uint32_t storage,
                     uint32_t buffer);
+/* A kernel that reads and writes so many bytes, on the compute stream or
+ * (ahead) the ranks' queue; room for n rows. */
+ms_err ms_pack_kernel(ms_books *books, const ms_books_at *at, bool ahead,
+                      uint64_t bytes, uint32_t n);
 ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, const ms_call *call);
 ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
                    const uint32_t *storages, uint32_t n, bool ahead);
+
+/* work.c: a task on its stream. */
+ms_err ms_work_run(ms_books *books, const ms_books_at *at, const ms_task *task,
+                   const uint32_t *storages, uint32_t n);
 
 /* gather.c: what ranks share.  Ops [first, end) of one unit are about to run,
  * and have run: what they read of shared storages is gathered before, unless a
@@ -440,6 +472,9 @@ ms_err ms_gather_reduce(ms_books *books, const ms_books_at *at,
 
 /* An op of the step that gathers: how long it takes. */
 ms_err ms_gather_note_step(ms_books *books, uint32_t op, uint64_t *ns);
+/* What a micro-batch has made stays as this rank's part. */
+ms_err ms_gather_divide(ms_books *books, const ms_books_at *at,
+                        const uint32_t *storages, uint32_t n);
 /* The parts of a set of gradients that are not there are made. */
 ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
                             const uint32_t *storages, uint32_t n);

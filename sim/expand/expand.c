@@ -51,9 +51,10 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
         MS_TRY(ms_gather_make_parts(books, at, set, n));
     if (to == MS_SHARD && call->buffer != MS_NONE && n > 0)
         MS_TRY(ms_pack_keep(books, at, set[0], call->buffer));
-    for (uint32_t i = program->set_at[call->set];
-         i < program->set_at[call->set + 1]; i++)
-        MS_TRY(ms_move_storage(books, at, program->set_item[i], call->move));
+    if (to == MS_SHARD && books->shard_row)
+        MS_TRY(ms_gather_divide(books, at, set, n));
+    for (uint32_t i = 0; i < n; i++)
+        MS_TRY(ms_move_storage(books, at, set[i], call->move));
     return MS_OK;
 }
 
@@ -85,6 +86,17 @@ static ms_err run_step(ms_books *books, const ms_books_at *at,
     uint32_t first = program->set_at[call->set];
     return ms_step_run_due(books, at, program->set_item + first,
                            program->set_at[call->set + 1] - first);
+}
+
+static ms_err do_task(ms_books *books, const ms_books_at *at,
+                      const ms_program *program, const ms_call *call)
+{
+    const ms_task *task = &program->tasks[call->work.task];
+    bool has_set = call->set != MS_ALL && call->set != MS_NOTHING;
+    uint32_t first = has_set ? program->set_at[call->set] : 0;
+    uint32_t n = has_set ? program->set_at[call->set + 1] - first : 0;
+
+    return ms_work_run(books, at, task, program->set_item + first, n);
 }
 
 static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
@@ -152,6 +164,9 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             break;
         case MS_GIVE:
             MS_TRY(ms_pack_give(books, &at, call->buffer));
+            break;
+        case MS_WORK:
+            MS_TRY(do_task(books, &at, program, call));
             break;
         case MS_N_VERBS:
             assert(false);

@@ -100,12 +100,13 @@ static ms_err bring_parts(ms_books *books, const ms_books_at *at,
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         bool apart = ms_books_apart(books, s, c);
-        if (apart && is_whole(books, c))
+        bool made = s >= books->graph->n_persistent; /* by a micro-batch */
+        if (apart ? is_whole(books, c) : made)
             continue;
         if (apart && ms_books_in(books->shard_row, c) == MS_NONE)
             MS_TRY(ms_move_storage(
                 books, at, s, (ms_move_call){.to = MS_HERE, .ahead = ahead}));
-        if (apart && !ms_books_shared(books, s))
+        if (apart && !made && !ms_books_shared(books, s))
             continue;
         *wanted += 1;
         *bytes += books->graph->storage_bytes[s];
@@ -113,10 +114,12 @@ static ms_err bring_parts(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-/* The part that came from another memory goes once the whole is there. */
+/* The part that came from another memory goes once the whole is there, and so
+ * does that of what a micro-batch made. */
 static void end_part(ms_books *books, uint32_t storage, uint32_t cell)
 {
-    if (ms_books_pool(books, storage) == MS_DEVICE_POOL)
+    if (storage < books->graph->n_persistent &&
+        ms_books_pool(books, storage) == MS_DEVICE_POOL)
         return;
     ms_books_give(books, books->shard_row[cell]);
     books->shard_row[cell] = MS_NONE;
@@ -127,8 +130,11 @@ static void end_part(ms_books *books, uint32_t storage, uint32_t cell)
 static void take_whole(ms_books *books, uint32_t storage, uint32_t cell,
                        bool ahead)
 {
-    uint32_t row =
-        ms_books_take(books, storage, MS_COMMUNICATION, MS_DEVICE_POOL, false);
+    const ms_row *part = &books->plan->row[books->shard_row[cell]];
+    bool made = storage >= books->graph->n_persistent;
+    uint8_t category = made ? part->category : (uint8_t)MS_COMMUNICATION;
+    uint32_t row = ms_books_take(books, storage, category, MS_DEVICE_POOL,
+                                 made && part->saved);
 
     books->plan->row[row].home = ahead ? MS_HOME_STREAM : MS_HOME_COMPUTE;
     books->row[cell] = row;
@@ -158,7 +164,8 @@ ms_err ms_gather_gather(ms_books *books, const ms_books_at *at,
         ms_move_after_compute(books, at);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
-        if (!ms_books_apart(books, s, c) && books->row[c] != MS_NONE)
+        if (s < books->graph->n_persistent && books->row[c] != MS_NONE &&
+            !ms_books_apart(books, s, c))
             ms_books_write(books, books->row[c]);
         if (ms_books_in(books->shard_row, c) == MS_NONE || is_whole(books, c))
             continue;
@@ -257,7 +264,8 @@ static uint32_t holder(const ms_books *books, const ms_books_at *at,
 
 static void make_part(ms_books *books, uint32_t storage, uint32_t cell)
 {
-    books->shard_row[cell] = ms_books_take_shard(books, storage, MS_GRADIENTS);
+    books->shard_row[cell] =
+        ms_books_take_shard(books, storage, MS_GRADIENTS, false);
     if (!(books->state[cell] & MS_REF_ANY))
         books->state[cell] = ms_books_grad_refs(books->graph, storage);
 }
@@ -290,6 +298,46 @@ ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
             ms_books_read(books, books->row[c]);
         make_part(books, storages[i], c);
     }
+    return MS_OK;
+}
+
+/* What a micro-batch has made and is to be divided; nobody divides what one
+ * rank alone has. */
+static bool is_divided(const ms_books *books, const ms_books_at *at,
+                       uint32_t storage)
+{
+    return storage >= books->graph->n_persistent &&
+           books->opts->ring.ranks > 1 &&
+           books->row[ms_books_cell(books, at, storage)] != MS_NONE;
+}
+
+/* A copy of this rank's part; the whole is dropped. */
+static void divide(ms_books *books, uint32_t storage, uint32_t cell)
+{
+    uint32_t whole = books->row[cell];
+    const ms_row row = books->plan->row[whole];
+
+    ms_books_read(books, whole);
+    books->shard_row[cell] =
+        ms_books_take_shard(books, storage, row.category, row.saved);
+    ms_books_give(books, whole);
+    books->row[cell] = MS_NONE;
+}
+
+ms_err ms_gather_divide(ms_books *books, const ms_books_at *at,
+                        const uint32_t *storages, uint32_t n)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (is_divided(books, at, storages[i]))
+            bytes += ms_books_part_bytes(books, storages[i]);
+    if (bytes == 0)
+        return MS_OK;
+    MS_TRY(ms_pack_kernel(books, at, false, bytes, n));
+    for (uint32_t i = 0; i < n; i++)
+        if (is_divided(books, at, storages[i]))
+            divide(books, storages[i], ms_books_cell(books, at, storages[i]));
     return MS_OK;
 }
 

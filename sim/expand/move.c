@@ -193,6 +193,8 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
                   .pool = MS_HOST_POOL,
                   .bytes = ms_books_far_bytes(books, storage)};
 
+    if (column == books->shard_row && storage >= books->graph->n_persistent)
+        return MS_OK; /* a part stays where it is */
     if (from == MS_NONE ||
         (there && !is_home(books, storage, MS_HOST_POOL) && !how.adds))
         return MS_OK; /* gone, or on its way */
@@ -388,8 +390,8 @@ ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
     case MS_NVME:
         return to_disk(books, at, storage, how);
     case MS_SHARD:
-        if (how.later)
-            return MS_OK;
+        if (how.later || storage >= books->graph->n_persistent)
+            return MS_OK; /* or divided already */
         ms_move_let_go(books, storage, ms_books_cell(books, at, storage));
         return MS_OK;
     default:

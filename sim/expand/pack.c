@@ -64,9 +64,8 @@ ms_err ms_pack_keep(ms_books *books, const ms_books_at *at, uint32_t storage,
     return MS_OK;
 }
 
-/* A kernel that reads and writes so many bytes. */
-static ms_err issue_kernel(ms_books *books, const ms_books_at *at, bool ahead,
-                           uint64_t bytes, uint32_t n)
+ms_err ms_pack_kernel(ms_books *books, const ms_books_at *at, bool ahead,
+                      uint64_t bytes, uint32_t n)
 {
     uint8_t stream = ahead ? MS_STREAM_COMM : MS_STREAM_COMPUTE;
     double rate = books->opts->hbm_bytes_per_s;
@@ -120,7 +119,7 @@ ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
     uint64_t bytes = bytes_of(books, at, storages, n, false);
     if (bytes == 0)
         return MS_OK;
-    MS_TRY(issue_kernel(books, at, call->move.ahead, bytes, n));
+    MS_TRY(ms_pack_kernel(books, at, call->move.ahead, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);
         uint32_t from = books->row[c], in = books->packed[c];
@@ -141,6 +140,20 @@ ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
+/* What comes out of a buffer is a whole copy of what the ranks share, or what
+ * the step has made, and is still saved. */
+static uint32_t take_out(ms_books *books, uint32_t storage, uint32_t cell)
+{
+    bool shared = storage < books->graph->n_persistent;
+    bool saved = !shared && books->state[cell] & MS_REF_SAVED;
+    bool kept = saved || (!shared && books->state[cell] & MS_REF_HOLDS);
+    uint8_t category = shared ? MS_COMMUNICATION
+                       : kept ? MS_ACTIVATIONS
+                              : MS_TEMPORARIES;
+
+    return ms_books_take(books, storage, category, MS_DEVICE_POOL, saved);
+}
+
 ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
                    const uint32_t *storages, uint32_t n, bool ahead)
 {
@@ -148,7 +161,7 @@ ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
 
     if (bytes == 0)
         return MS_OK;
-    MS_TRY(issue_kernel(books, at, ahead, bytes, n));
+    MS_TRY(ms_pack_kernel(books, at, ahead, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         uint32_t in = books->packed[c];
@@ -159,8 +172,7 @@ ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
             return not_taken(books, in);
         read_buffer(books, at, in);
         books->packed[c] = MS_NONE;
-        books->row[c] =
-            ms_books_take(books, s, MS_COMMUNICATION, MS_DEVICE_POOL, false);
+        books->row[c] = take_out(books, s, c);
     }
     return MS_OK;
 }

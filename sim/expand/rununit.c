@@ -53,7 +53,7 @@ static inline columns open_columns(const ms_books *books, const ms_books_at *at)
                      .held = books->holds ? books->held : NULL,
                      .run = books->run,
                      .elsewhere = books->host_row || books->nvme_row ||
-                                  books->shard_row};
+                                  books->shard_row || books->packed};
 }
 
 static inline void close_columns(const columns *w, ms_books *books)
@@ -70,8 +70,7 @@ static inline uint32_t cell_of(const columns *w, uint32_t storage)
 
 static bool is_nowhere_else(const ms_books *books, uint32_t cell)
 {
-    return !ms_books_far(books, cell) &&
-           ms_books_in(books->shard_row, cell) == MS_NONE;
+    return !ms_books_away(books, cell);
 }
 
 static inline void lose(ms_books *books, columns *w, uint32_t cell)

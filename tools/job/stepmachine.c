@@ -88,7 +88,8 @@ ms_expand_opts ms_stepmachine_rates(const ms_device *device,
         .host_bytes_per_s = device->dram_bytes_per_s * share,
         .nvme_read_bytes_per_s = device->nvme_read_bytes_per_s * share,
         .nvme_write_bytes_per_s = device->nvme_write_bytes_per_s * share,
-        .hbm_bytes_per_s = device->hbm_bytes_per_s};
+        .hbm_bytes_per_s = device->hbm_bytes_per_s,
+        .flops_per_s = device->half_flops};
     set_rings(device, shape, &opts);
     return opts;
 }
