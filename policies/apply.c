@@ -19,6 +19,7 @@ static ms_err answer(const ms_policy *policy, ms_err err, ms_fault *fault)
 static void turn_to(ms_policy_context *context, const struct ms_spec_item *item)
 {
     context->name = ms_policy_written(item);
+    context->policy = item->policy;
     context->values = item->values;
 }
 

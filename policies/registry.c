@@ -4,13 +4,6 @@
 
 #include <string.h>
 
-/* Plugins hand these to us, and policies.h cannot see them: MS_PLUGIN_SIZES
- * lacks them. */
-_Static_assert(sizeof(ms_saved) == 10 * sizeof(void *),
-               "raise MS_PLUGIN_EDITION, then this size");
-_Static_assert(sizeof(ms_sharedstates) == 24,
-               "raise MS_PLUGIN_EDITION, then this size");
-
 extern const ms_policy ms_policy_none;
 extern const ms_policy ms_policy_microbatch;
 extern const ms_policy ms_policy_checkpoint;

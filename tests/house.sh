@@ -67,7 +67,8 @@ foreign() { # what may be called in one file or room only
         $4 ~ /^(__)?v?printf(_chk)?$/ { bad = $1 != "tools" }
         $4 ~ /^igraph_/ { bad = $2 != "dag" }
         $4 ~ /^cJSON_/ { bad = $2 != "json" }
-        $4 ~ /^dl(open|sym|error|close)$/ { bad = $1 "/" $2 != "tools/plugin" }
+        $4 ~ /^dl(open|sym|error|close)$/ {
+            bad = $1 "/" $2 != "tools/pluginfile" }
         bad { print $1 "/" $2 ".c: " $4; bad = 0 }'
 }
 

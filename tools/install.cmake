@@ -62,25 +62,10 @@ elseif(CPACK_TEMPORARY_INSTALL_DIRECTORY) # ---- before packing ----------------
 else() # ---- in CMakeLists.txt ------------------------------------------------
 
     install(TARGETS memsim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-    set(headers sim/sim.h) # and all that it opens
-    set(todo ${headers})
-    while(todo)
-        list(POP_FRONT todo header)
-        file(STRINGS ${header} opened REGEX "^#include \"sim/")
-        list(TRANSFORM opened REPLACE ".*\"(.*)\"" "\\1")
-        list(REMOVE_ITEM opened "" ${headers})
-        list(APPEND headers ${opened})
-        list(APPEND todo ${opened})
-    endwhile()
-    list(APPEND headers policies/policies.h policies/common/policy.h
-         policies/common/saved.h
-         policies/share/sharedstates.h policies/checkpoint/cuts.h)
-    foreach(header IN LISTS headers)
-        get_filename_component(folder ${header} DIRECTORY)
-        install(FILES ${header}
-                DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/memsim/${folder})
-    endforeach()
-    install(FILES tests/plugin/stripe.c DESTINATION ${CMAKE_INSTALL_DOCDIR})
+    install(FILES policies/plugin.h
+            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/memsim/policies)
+    install(FILES tests/plugin/stripe.c tests/plugin/compress.c
+            tests/plugin/partition.c DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
     set(printed ${CMAKE_BINARY_DIR}/printed)
     set(page tools/cli/help/memsim.1.in) # a template

@@ -152,7 +152,7 @@ static ms_err call(const char *const *words, uint32_t n, ms_hall *hall,
             continue;
         MS_TRY(ms_options_parse(command->bit, words + 1, n - 1, hall->keep,
                                 hall->arguments, fault));
-        MS_TRY(ms_plugin_load(hall->arguments, hall->keep, fault));
+        MS_TRY(ms_pluginfile_load(hall->arguments, hall->keep, fault));
         if (ms_options_value(hall->arguments, MS_OPTION_HELP) != NULL)
             return print_help(command->name, hall, fault);
         MS_TRY(check_operands(command, hall->arguments, fault));

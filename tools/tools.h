@@ -7,7 +7,7 @@
  * One run of the program, in the order of the calls:
  *
  *     options.c   words to arguments, by one table
- *     plugin.c    the policies of --plugin join the registry
+ *     pluginfile.c the policies of --plugin join the registry
  *     settings.c  arguments to a job
  *     pipeline.c  a job to results: the whole way through the house
  *     summary.c, inspect.c, ... results to text
@@ -200,13 +200,13 @@ bool ms_options_ends_in(const char *words, const char *word);
 /* "a|b|c" as "a, b or c". */
 void ms_options_words(const char *words, ms_text *text);
 
-/* ---- plugin.c: policies from shared libraries ---------------------------- */
+/* ---- pluginfile.c: policies from shared libraries ------------------------ */
 
 /* Loads each --plugin, for the rest of the process, and adds its policy to the
  * registry.  To be called once, before policies are parsed.  Faults:
  * MS_ESYSTEM, the file cannot be read; MS_EINPUT, it is no plugin of ours. */
-ms_err ms_plugin_load(const ms_arguments *arguments, ms_arena *arena,
-                      ms_fault *fault);
+ms_err ms_pluginfile_load(const ms_arguments *arguments, ms_arena *arena,
+                          ms_fault *fault);
 
 /* ---- allocator.c: memory pools by name ----------------------------------- */
 

@@ -19,9 +19,8 @@
  *     const ms_policy ms_policy_mine = {.name = "mine",
  *         .summary = "recompute the attention core", .keep = keep};
  *
- * plus one row in registry.c, or two lines more in a shared library
- * (policies.h).
- */
+ * plus one row in registry.c.  Policies in shared libraries see another,
+ * smaller house (plugin.h). */
 
 #include "sim/base/base.h"
 #include "sim/base/words.h"
@@ -65,7 +64,8 @@ typedef struct ms_policy_value {
 struct ms_spec;
 
 typedef struct ms_policy_context {
-    const char *name;              /* what the policy is called in the spec */
+    const char *name; /* what the policy is called in the spec */
+    const struct ms_policy *policy;
     const ms_graph *graph;         /* NULL in shape */
     const ms_policy_value *values; /* in the order of the policy's params */
     bool torch_1; /* framework is torch-1.13: defaults of variant, early_stop */
@@ -88,7 +88,6 @@ typedef struct ms_policy {
      * zero:3,dp=8,impl=deepspeed is deepspeed:3,dp=8. */
     const char *variant_of, *variant_by;
     uint32_t variant_at;
-    size_t state_size; /* for on_op, make_room: zeroed state per run */
     ms_err (*shape)(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault); /* (optional) */
     ms_err (*keep)(const ms_policy_context *context, ms_keep *keep,

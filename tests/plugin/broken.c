@@ -1,58 +1,68 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A plugin with one thing wrong: the one that is defined. */
-#include "policies/policies.h"
+#include "policies/plugin.h"
 
 #if defined BROKEN_SYMBOL
-ms_err ms_no_such_call(ms_keep *keep);
+int ms_no_such_call(ms_plugin_step *step);
 #endif
 
 #if !defined BROKEN_HOOKS
-static ms_err keep(const ms_policy_context *context, ms_keep *keep,
-                   ms_fault *fault)
+static int keep(ms_plugin_step *step)
 {
-    (void)context;
-    (void)keep;
-    (void)fault;
+    (void)step;
 #if defined BROKEN_SYMBOL
-    return ms_no_such_call(keep);
+    return ms_no_such_call(step);
 #elif defined BROKEN_SILENT
-    return MS_EINPUT;
+    return 1;
+#elif defined BROKEN_FAILS
+    return ms_plugin_fail(step, "today is not its day");
+#elif defined BROKEN_UNIT
+    ms_plugin_segment(step, ms_plugin_units(step), 0);
+    ms_plugin_drop(step, MS_PLUGIN_NONE);
+    return 0;
+#elif defined BROKEN_EARLY
+    ms_plugin_copy(step, 0);
+    return 0;
 #else
-    return MS_OK;
+    return 0;
 #endif
 }
 #endif
 
-#if defined BROKEN_PROGRAM
-/* Runs a unit that is not there. */
-static ms_err program(const ms_policy_context *context, ms_program *program,
-                      ms_fault *fault)
+#if defined BROKEN_PROGRAM || defined BROKEN_STREAM || defined BROKEN_BUFFER
+static int place(ms_plugin_step *step)
 {
-    ms_call call = ms_program_call(MS_RUN);
-    call.unit = context->graph->n_units;
-    return ms_program_add(program, call, context->arena, fault);
+#if defined BROKEN_STREAM
+    ms_plugin_task(step, "work", "cream", MS_PLUGIN_NS, 1);
+#elif defined BROKEN_BUFFER
+    ms_plugin_give_buffer(step, 0, 7);
+#else
+    for (uint32_t i = 0; i < ms_plugin_calls(step); i++)
+        if (ms_plugin_call_verb(step, i) == MS_PLUGIN_BACKWARD)
+            ms_plugin_copy(step, i);
+#endif
+    return 0;
 }
 #endif
 
-const ms_policy ms_broken = {
+/* What is behind a wrong number must not be read. */
+#if defined BROKEN_API
+const ms_plugin ms_plugin_entry = {.api = MS_PLUGIN_API + 1,
+                                   .name = (const char *)8};
+#elif !defined BROKEN_ENTRY
+const ms_plugin ms_plugin_entry = {
+    .api = MS_PLUGIN_API,
 #if defined BROKEN_TAKEN
     .name = "swap",
 #elif !defined BROKEN_NAME
     .name = "broken",
 #endif
     .summary = "has one thing wrong",
-#if defined BROKEN_PROGRAM
-    .program = program,
+#if defined BROKEN_PROGRAM || defined BROKEN_STREAM || defined BROKEN_BUFFER
+    .place = place,
 #endif
 #if !defined BROKEN_HOOKS
     .keep = keep,
 #endif
 };
-
-/* What is behind a wrong number must not be read. */
-#if defined BROKEN_ABI
-const ms_plugin ms_plugin_entry = {.abi = MS_PLUGIN_ABI + 1,
-                                   .policy = (const ms_policy *)8};
-#elif !defined BROKEN_ENTRY
-const ms_plugin ms_plugin_entry = {.abi = MS_PLUGIN_ABI, .policy = &ms_broken};
 #endif

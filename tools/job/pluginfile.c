@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Policies from shared libraries: the one file that knows dlopen.  What a
- * library must export is in policies/policies.h. */
+ * library must export is in policies/plugin.h. */
 
-#include "policies/policies.h"
+#include "policies/pluginpolicy.h"
 #include "tools/tools.h"
 
 #include <dlfcn.h>
@@ -52,21 +52,24 @@ static ms_err load(const char *path, ms_arena *arena, ms_fault *fault)
     MS_TRY(check_file(path, fault));
     MS_TRY(open_library(path, arena, &library, fault));
     const ms_plugin *plugin = dlsym(library, ENTRY);
+    const ms_policy *policy;
     if (plugin == NULL)
         return ms_fail(fault, MS_EINPUT, path,
                        "add: const ms_plugin " ENTRY
-                       " = {.abi = MS_PLUGIN_ABI, .policy = &mine};",
+                       " = {.api = MS_PLUGIN_API, .name = ...};",
                        "exports no " ENTRY);
-    if (plugin->abi != MS_PLUGIN_ABI)
+    if (plugin->api != MS_PLUGIN_API)
         return ms_fail(fault, MS_EINPUT, path,
-                       "rebuild it against this memsim's headers",
-                       "is made for plugin ABI %u, this memsim has %u",
-                       plugin->abi, MS_PLUGIN_ABI);
-    return ms_registry_add(plugin->policy, path, fault);
+                       "rebuild it with this memsim's policies/plugin.h",
+                       "is made for version %u of plugins, this memsim has "
+                       "%u",
+                       plugin->api, MS_PLUGIN_API);
+    MS_TRY(ms_plugin_policy(plugin, path, &policy, fault));
+    return ms_registry_add(policy, path, fault);
 }
 
-ms_err ms_plugin_load(const ms_arguments *arguments, ms_arena *arena,
-                      ms_fault *fault)
+ms_err ms_pluginfile_load(const ms_arguments *arguments, ms_arena *arena,
+                          ms_fault *fault)
 {
     for (uint32_t i = 0; i < arguments->n_given; i++)
         if (arguments->given[i].option->id == MS_OPTION_PLUGIN)

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The functions of plugin.h, and how a library's policy becomes one of ours. */
+#include "policies/plugin.h"
+#include "policies/common/profile.h"
+#include "policies/common/saved.h"
+#include "policies/pluginpolicy.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/names.h"
+#include "sim/program.h"
+
+#include <string.h>
+
+/* What a hook sees; opaque to it. */
+struct ms_plugin_step {
+    const ms_policy_context *context;
+    ms_keep *keep;         /* in keep, else NULL */
+    const ms_program *old; /* in place, else NULL */
+    ms_program made;
+    bool has_saved, writes;
+    ms_saved saved;
+    ms_fault *fault;
+    ms_err err; /* the first failure */
+};
+
+/* ---- failures ------------------------------------------------------------ */
+
+static void note(ms_plugin_step *step, ms_err err)
+{
+    if (step->err == MS_OK)
+        step->err = err;
+}
+
+static bool fail(ms_plugin_step *step, const char *what)
+{
+    if (step->err == MS_OK)
+        note(step, ms_fail(step->fault, MS_EINPUT, step->context->name, NULL,
+                           "%s", what));
+    return false;
+}
+
+/* Is the id a row of a table of n?  Else the hook fails. */
+static bool in_range(ms_plugin_step *step, uint32_t id, uint32_t n,
+                     const char *what)
+{
+    if (id < n)
+        return true;
+    if (step->err == MS_OK)
+        note(step, ms_fail(step->fault, MS_EINPUT, step->context->name, NULL,
+                           "there is no %s %u; there are %u", what, id, n));
+    return false;
+}
+
+static bool is_unit(ms_plugin_step *step, uint32_t unit)
+{
+    return in_range(step, unit, step->context->graph->n_units, "unit");
+}
+
+static bool is_storage(ms_plugin_step *step, uint32_t storage)
+{
+    return in_range(step, storage, step->context->graph->n_storages, "storage");
+}
+
+/* The call of the old program, or NULL. */
+static const ms_call *call_of(ms_plugin_step *step, uint32_t call)
+{
+    if (step->old == NULL) {
+        fail(step, "a program is read and written in place");
+        return NULL;
+    }
+    if (!in_range(step, call, step->old->n_calls, "call"))
+        return NULL;
+    return &step->old->calls[call];
+}
+
+int ms_plugin_fail(ms_plugin_step *step, const char *why)
+{
+    fail(step, why);
+    return 1;
+}
+
+/* ---- arguments, graph, machine ------------------------------------------- */
+
+int64_t ms_plugin_argument(const ms_plugin_step *step, uint32_t param)
+{
+    return param < MS_POLICY_PARAMS ? step->context->values[param].number : 0;
+}
+
+bool ms_plugin_is_given(const ms_plugin_step *step, uint32_t param)
+{
+    return param < MS_POLICY_PARAMS && step->context->values[param].given;
+}
+
+void *ms_plugin_take(ms_plugin_step *step, size_t n, size_t size)
+{
+    void *memory = ms_arena_take(step->context->arena, n, size);
+    if (memory == NULL)
+        note(step, ms_fail_nomem(step->fault));
+    return memory;
+}
+
+uint32_t ms_plugin_units(const ms_plugin_step *step)
+{
+    return step->context->graph->n_units;
+}
+
+uint32_t ms_plugin_blocks(const ms_plugin_step *step)
+{
+    return step->context->graph->n_blocks;
+}
+
+const char *ms_plugin_unit_name(ms_plugin_step *step, uint32_t unit)
+{
+    return is_unit(step, unit) ? step->context->graph->unit_name[unit] : NULL;
+}
+
+uint32_t ms_plugin_unit_block(ms_plugin_step *step, uint32_t unit)
+{
+    return is_unit(step, unit) ? step->context->graph->unit_block[unit]
+                               : MS_PLUGIN_NONE;
+}
+
+static uint64_t sum_ns(const ms_graph *graph, uint32_t first, uint32_t end)
+{
+    uint64_t ns = 0;
+    for (uint32_t op = first; op < end; op++)
+        ns += graph->op_ns[op];
+    return ns;
+}
+
+uint64_t ms_plugin_forward_ns(ms_plugin_step *step, uint32_t unit)
+{
+    const ms_graph *graph = step->context->graph;
+    return is_unit(step, unit) ? sum_ns(graph, graph->forward_at[unit],
+                                        graph->forward_at[unit + 1])
+                               : 0;
+}
+
+uint64_t ms_plugin_backward_ns(ms_plugin_step *step, uint32_t unit)
+{
+    const ms_graph *graph = step->context->graph;
+    return is_unit(step, unit) ? sum_ns(graph, graph->backward_at[unit + 1],
+                                        graph->backward_at[unit])
+                               : 0;
+}
+
+uint32_t ms_plugin_storages(const ms_plugin_step *step)
+{
+    return step->context->graph->n_storages;
+}
+
+const char *ms_plugin_storage_name(ms_plugin_step *step, uint32_t storage)
+{
+    char *name = is_storage(step, storage)
+                     ? ms_plugin_take(step, MS_STORAGE_NAME, 1)
+                     : NULL;
+    return name == NULL
+               ? NULL
+               : ms_graph_storage_name(step->context->graph, storage, name);
+}
+
+uint64_t ms_plugin_bytes(ms_plugin_step *step, uint32_t storage)
+{
+    return is_storage(step, storage)
+               ? step->context->graph->storage_bytes[storage]
+               : 0;
+}
+
+uint32_t ms_plugin_maker(ms_plugin_step *step, uint32_t storage)
+{
+    const ms_graph *graph = step->context->graph;
+    if (!is_storage(step, storage) || storage < graph->n_persistent)
+        return MS_PLUGIN_NONE;
+    uint32_t op = graph->storage_maker[storage];
+    return op < graph->forward_at[graph->n_units] ? graph->op_unit[op]
+                                                  : MS_PLUGIN_NONE;
+}
+
+bool ms_plugin_is_saved(ms_plugin_step *step, uint32_t storage)
+{
+    return ms_plugin_maker(step, storage) != MS_PLUGIN_NONE &&
+           step->context->graph->storage_saved_end[storage] != MS_NONE;
+}
+
+uint32_t ms_plugin_ranks(const ms_plugin_step *step)
+{
+    const ms_shape *shape = step->context->shape;
+    return shape != NULL && shape->data_ranks > 0 ? shape->data_ranks : 1;
+}
+
+uint64_t ms_plugin_capacity_bytes(const ms_plugin_step *step)
+{
+    return step->context->machine != NULL
+               ? ms_profile_budget(step->context, NULL)
+               : 0;
+}
+
+uint64_t ms_plugin_copy_ns(const ms_plugin_step *step, uint64_t bytes,
+                           bool to_device)
+{
+    return step->context->opts != NULL
+               ? ms_profile_copy_ns(step->context->opts, bytes, to_device)
+               : 0;
+}
+
+/* ---- keep ---------------------------------------------------------------- */
+
+static bool in_keep(ms_plugin_step *step)
+{
+    return step->keep != NULL ||
+           fail(step, "what is kept is said in keep, before the program");
+}
+
+void ms_plugin_drop(ms_plugin_step *step, uint32_t storage)
+{
+    if (in_keep(step) && is_storage(step, storage))
+        step->keep->place[storage] = MS_GONE;
+}
+
+void ms_plugin_segment(ms_plugin_step *step, uint32_t unit, uint32_t segment)
+{
+    if (in_keep(step) && is_unit(step, unit))
+        step->keep->segment[unit] = segment;
+}
+
+/* ---- the program as it came ---------------------------------------------- */
+
+uint32_t ms_plugin_calls(const ms_plugin_step *step)
+{
+    return step->old != NULL ? step->old->n_calls : 0;
+}
+
+ms_plugin_verb ms_plugin_call_verb(ms_plugin_step *step, uint32_t call)
+{
+    const ms_call *it = call_of(step, call);
+    if (it != NULL && it->verb == MS_RUN)
+        return it->run.pass == MS_FORWARD ? MS_PLUGIN_FORWARD
+                                          : MS_PLUGIN_BACKWARD;
+    if (it != NULL && it->verb == MS_RERUN)
+        return MS_PLUGIN_REPLAY;
+    return it != NULL && it->verb == MS_STEP_SET ? MS_PLUGIN_UPDATE
+                                                 : MS_PLUGIN_OTHER;
+}
+
+uint32_t ms_plugin_call_unit(ms_plugin_step *step, uint32_t call)
+{
+    const ms_call *it = call_of(step, call);
+    bool has = it != NULL && (it->verb == MS_RUN || it->verb == MS_RERUN);
+    return has ? it->unit : MS_PLUGIN_NONE;
+}
+
+uint32_t ms_plugin_call_last(ms_plugin_step *step, uint32_t call)
+{
+    const ms_call *it = call_of(step, call);
+    bool has = it != NULL && it->verb == MS_RERUN;
+    return has ? it->last : ms_plugin_call_unit(step, call);
+}
+
+uint32_t ms_plugin_call_micro_batch(ms_plugin_step *step, uint32_t call)
+{
+    const ms_call *it = call_of(step, call);
+    return it != NULL ? it->micro_batch : MS_PLUGIN_NONE;
+}
+
+/* ---- sets, buffers, tasks ------------------------------------------------ */
+
+static bool in_place(ms_plugin_step *step)
+{
+    return step->old != NULL ||
+           fail(step, "a program is read and written in place");
+}
+
+/* NONE outside, NOTHING in a call. */
+static uint32_t outside(uint32_t set)
+{
+    return set == MS_NOTHING ? MS_PLUGIN_NONE : set;
+}
+
+uint32_t ms_plugin_set(ms_plugin_step *step, const uint32_t *storages,
+                       uint32_t n)
+{
+    uint32_t set;
+    if (!in_place(step))
+        return MS_PLUGIN_NONE;
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_storage(step, storages[i]))
+            return MS_PLUGIN_NONE;
+    note(step, ms_program_add_set(&step->made, storages, n,
+                                  step->context->arena, &set, step->fault));
+    return step->err == MS_OK ? outside(set) : MS_PLUGIN_NONE;
+}
+
+uint64_t ms_plugin_set_bytes(ms_plugin_step *step, uint32_t set)
+{
+    const ms_program *made = &step->made;
+    uint64_t bytes = 0;
+    if (set == MS_PLUGIN_NONE || !in_place(step) ||
+        !in_range(step, set, made->n_sets, "set"))
+        return 0;
+    for (uint32_t i = made->set_at[set]; i < made->set_at[set + 1]; i++)
+        bytes += step->context->graph->storage_bytes[made->set_item[i]];
+    return bytes;
+}
+
+uint32_t ms_plugin_saved_set(ms_plugin_step *step, uint32_t unit,
+                             uint64_t min_bytes)
+{
+    const ms_policy_context *context = step->context;
+    if (!in_place(step) || !is_unit(step, unit))
+        return MS_PLUGIN_NONE;
+    if (!step->has_saved && step->err == MS_OK)
+        note(step,
+             ms_saved_find(context->graph, step->old, min_bytes, context->arena,
+                           &step->made, &step->saved, step->fault));
+    step->has_saved = true;
+    return step->err == MS_OK ? outside(step->saved.unit_set[unit])
+                              : MS_PLUGIN_NONE;
+}
+
+uint32_t ms_plugin_buffer(ms_plugin_step *step, const char *name,
+                          uint64_t bytes)
+{
+    uint32_t buffer = MS_PLUGIN_NONE;
+    const ms_buffer value = {.name = name,
+                             .bytes = bytes,
+                             .category = MS_ACTIVATIONS,
+                             .pool = MS_DEVICE_POOL,
+                             .stream = MS_STREAM_COMPUTE};
+    if (in_place(step))
+        note(step,
+             ms_program_add_buffer(&step->made, value, step->context->arena,
+                                   &buffer, step->fault));
+    return buffer;
+}
+
+uint32_t ms_plugin_task(ms_plugin_step *step, const char *name,
+                        const char *stream, ms_plugin_unit unit,
+                        uint64_t amount)
+{
+    uint32_t task = MS_PLUGIN_NONE;
+    uint8_t s = 0;
+    while (s < MS_N_STREAMS && strcmp(ms_names_stream[s], stream) != 0)
+        s++;
+    if (s == MS_N_STREAMS) {
+        fail(step, "a task is on a stream that there is not");
+        return MS_PLUGIN_NONE;
+    }
+    const ms_task value = {
+        .name = name, .amount = amount, .unit = (uint8_t)unit, .stream = s};
+    if (in_place(step))
+        note(step, ms_program_add_task(&step->made, value, step->context->arena,
+                                       &task, step->fault));
+    return task;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+static void write_call(ms_plugin_step *step, ms_call call)
+{
+    step->writes = true;
+    if (step->err == MS_OK)
+        note(step, ms_program_add(&step->made, call, step->context->arena,
+                                  step->fault));
+}
+
+void ms_plugin_copy(ms_plugin_step *step, uint32_t like)
+{
+    const ms_call *it = call_of(step, like);
+    if (it != NULL)
+        write_call(step, *it);
+}
+
+/* A call of this verb on a set; false: there is nothing to write. */
+static bool start_call(ms_plugin_step *step, uint32_t like, ms_verb verb,
+                       uint32_t set, ms_call *call)
+{
+    const ms_call *it = call_of(step, like);
+    if (it == NULL || set == MS_PLUGIN_NONE ||
+        !in_range(step, set, step->made.n_sets, "set"))
+        return false;
+    *call = ms_program_call_like(verb, it);
+    call->set = set;
+    return true;
+}
+
+void ms_plugin_move(ms_plugin_step *step, uint32_t like, uint32_t set,
+                    ms_plugin_place place)
+{
+    static const uint8_t places[] = {MS_HERE, MS_HOST, MS_NVME, MS_SHARD};
+    ms_call call;
+    if (!in_range(step, (uint32_t)place, sizeof places, "place") ||
+        !start_call(step, like, MS_MOVE, set, &call))
+        return;
+    call.move.to = places[place];
+    write_call(step, call);
+}
+
+void ms_plugin_pack(ms_plugin_step *step, uint32_t like, uint32_t set,
+                    uint32_t buffer)
+{
+    ms_call call;
+    if (!start_call(step, like, MS_MOVE, set, &call))
+        return;
+    call.move.to = MS_PACKED;
+    call.buffer = buffer;
+    write_call(step, call);
+}
+
+void ms_plugin_gather(ms_plugin_step *step, uint32_t like, uint32_t set)
+{
+    ms_call call;
+    if (start_call(step, like, MS_GATHER, set, &call))
+        write_call(step, call);
+}
+
+void ms_plugin_wait(ms_plugin_step *step, uint32_t like, uint32_t set)
+{
+    ms_call call;
+    if (start_call(step, like, MS_WAIT, set, &call))
+        write_call(step, call);
+}
+
+static void write_buffer(ms_plugin_step *step, uint32_t like, ms_verb verb,
+                         uint32_t buffer)
+{
+    const ms_call *it = call_of(step, like);
+    if (it == NULL || !in_range(step, buffer, step->made.n_buffers, "buffer"))
+        return;
+    ms_call call = ms_program_call_like(verb, it);
+    call.buffer = buffer;
+    write_call(step, call);
+}
+
+void ms_plugin_take_buffer(ms_plugin_step *step, uint32_t like, uint32_t buffer)
+{
+    write_buffer(step, like, MS_TAKE, buffer);
+}
+
+void ms_plugin_give_buffer(ms_plugin_step *step, uint32_t like, uint32_t buffer)
+{
+    write_buffer(step, like, MS_GIVE, buffer);
+}
+
+void ms_plugin_work(ms_plugin_step *step, uint32_t like, uint32_t task,
+                    uint32_t set)
+{
+    const ms_call *it = call_of(step, like);
+    if (it == NULL || !in_range(step, task, step->made.n_tasks, "task"))
+        return;
+    ms_call call = ms_program_call_like(MS_WORK, it);
+    call.work.task = task;
+    call.set = set == MS_PLUGIN_NONE ? MS_NOTHING : set;
+    write_call(step, call);
+}
+
+/* ---- measuring ----------------------------------------------------------- */
+
+bool ms_plugin_measure(ms_plugin_step *step, uint64_t *peak_bytes,
+                       uint64_t *step_ns)
+{
+    *peak_bytes = *step_ns = 0;
+    if (!in_place(step) || step->err != MS_OK)
+        return false;
+    const ms_program *program = step->writes ? &step->made : step->old;
+    ms_err err = ms_check_program(step->context->graph, program, step->fault);
+    if (err == MS_OK)
+        err = ms_profile_measure(step->context, program, peak_bytes, step_ns,
+                                 step->fault);
+    note(step, err);
+    return err == MS_OK;
+}
+
+void ms_plugin_restart(ms_plugin_step *step)
+{
+    step->made.n_calls = 0;
+    step->writes = false;
+}
+
+/* ---- hooks --------------------------------------------------------------- */
+
+#define MOST_PLUGINS 16u
+
+/* A library's policy as one of ours, which is its first member. */
+typedef struct adapted {
+    ms_policy policy;
+    ms_param params[MS_POLICY_PARAMS];
+    const ms_plugin *plugin;
+} adapted;
+static adapted rows[MOST_PLUGINS];
+static uint32_t n_rows;
+
+static const ms_plugin *plugin_of(const ms_policy_context *context)
+{
+    uint32_t i = 0;
+    while (&rows[i].policy != context->policy)
+        i++;
+    return rows[i].plugin;
+}
+
+/* What the hook returned, and what went wrong on its way. */
+static ms_err close_step(const ms_plugin_step *step, int answer)
+{
+    if (step->err != MS_OK)
+        return step->err;
+    return answer == 0 ? MS_OK : MS_EINPUT;
+}
+
+static ms_err keep(const ms_policy_context *context, ms_keep *keep,
+                   ms_fault *fault)
+{
+    ms_plugin_step step = {.context = context, .keep = keep, .fault = fault};
+    return close_step(&step, plugin_of(context)->keep(&step));
+}
+
+static ms_err place(const ms_policy_context *context, ms_program *program,
+                    ms_fault *fault)
+{
+    ms_plugin_step step = {.context = context, .old = program, .fault = fault};
+    MS_TRY(ms_program_fork(program, context->arena, &step.made, fault));
+    MS_TRY(close_step(&step, plugin_of(context)->place(&step)));
+    if (step.writes)
+        *program = step.made;
+    return MS_OK;
+}
+
+static bool measures(const ms_policy_value *values)
+{
+    (void)values;
+    return true;
+}
+
+static ms_param param_of(const ms_plugin_param *param)
+{
+    static const ms_param_type types[] = {MS_PARAM_INT, MS_PARAM_SIZE,
+                                          MS_PARAM_FLAG, MS_PARAM_WORD};
+    bool known = (unsigned)param->type < sizeof types / sizeof *types;
+    return (ms_param){.name = param->name,
+                      .type = known ? types[param->type]
+                                    : (ms_param_type)(MS_PARAM_SIZE + 1),
+                      .choice = param->choice,
+                      .fallback = param->fallback,
+                      .low = param->low,
+                      .high = param->high,
+                      .words = param->words,
+                      .help = param->help};
+}
+
+ms_err ms_plugin_policy(const ms_plugin *plugin, const char *where,
+                        const ms_policy **policy, ms_fault *fault)
+{
+    adapted *row = &rows[n_rows];
+    for (uint32_t i = 0; i < n_rows; i++)
+        if (rows[i].plugin == plugin) {
+            *policy =
+                &rows[i].policy; /* loaded already, as the registry says */
+            return MS_OK;
+        }
+    if (n_rows == MOST_PLUGINS)
+        return ms_fail(fault, MS_EINPUT, where, NULL, "more than %u plugins",
+                       MOST_PLUGINS);
+    *row =
+        (adapted){.plugin = plugin,
+                  .policy = {.name = plugin->name,
+                             .summary = plugin->summary,
+                             .example = plugin->example,
+                             .params = row->params,
+                             .n_params = plugin->n_params,
+                             .keep = plugin->keep != NULL ? keep : NULL,
+                             .place = plugin->place != NULL ? place : NULL,
+                             .measures = plugin->measures ? measures : NULL}};
+    if (plugin->params == NULL)
+        row->policy.params = NULL;
+    for (uint32_t i = 0;
+         i < plugin->n_params && i < MS_POLICY_PARAMS && plugin->params != NULL;
+         i++)
+        row->params[i] = param_of(&plugin->params[i]);
+    n_rows++;
+    *policy = &row->policy;
+    return MS_OK;
+}
