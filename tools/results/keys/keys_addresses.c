@@ -17,7 +17,8 @@ static void tile_columns(const void *of, const void *at, ms_key_columns *all)
 {
     bool has_time = ((const ms_tiles *)of)->has_time;
     const ms_tiles_layer *layer = at;
-    ms_tile *tile = layer->tiles;
+    static ms_tile none; /* of a layer without tiles */
+    ms_tile *tile = layer->n > 0 ? layer->tiles : &none;
     size_t each = sizeof *tile;
     *all = (ms_key_columns){
         .of = {{"at_bytes", &tile->at_bytes, each, false, false, true},

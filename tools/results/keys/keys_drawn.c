@@ -25,11 +25,13 @@ static bool shows(const ms_record_rank *rank, int category)
 static void point_columns(const void *of, const void *at, ms_key_columns *all)
 {
     const ms_record_rank *rank = of;
+    static ms_point none; /* of a step without events */
+    ms_point *points = rank->n_points > 0 ? rank->points : &none;
     ms_key_column *column = all->of;
     size_t each = sizeof *rank->points, one = sizeof *rank->reserved_bytes;
     (void)at;
     *column++ = (ms_key_column){.name = rank->has_time ? "t_ns" : "event",
-                                .first = &rank->points->t_ns,
+                                .first = &points->t_ns,
                                 .stride = each,
                                 .must = true};
     *column++ = (ms_key_column){.name = "reserved_bytes",
@@ -44,7 +46,7 @@ static void point_columns(const void *of, const void *at, ms_key_columns *all)
     }
     for (int c = 0; c < MS_N_CATEGORIES; c++)
         *column++ = (ms_key_column){.name = ms_names_category[c],
-                                    .first = &rank->points->bytes[c],
+                                    .first = &points->bytes[c],
                                     .stride = each,
                                     .is_hidden = !shows(rank, c)};
     all->n = (uint32_t)(column - all->of);
@@ -151,21 +153,21 @@ static const char *band_wrong(const void *of, const void *value)
 
 static void slice_columns(const void *of, const void *at, ms_key_columns *all)
 {
+    static ms_slice none; /* of a stream that is idle */
     const ms_record_lane *lane = of;
+    ms_slice *slices = lane->n > 0 ? lane->slices : &none;
     (void)at;
     size_t each = sizeof *lane->slices;
     all->of[0] = (ms_key_column){.name = "from_ns",
-                                 .first = &lane->slices->from_ns,
+                                 .first = &slices->from_ns,
                                  .stride = each,
                                  .must = true};
-    all->of[1] = (ms_key_column){.name = "to_ns",
-                                 .first = &lane->slices->to_ns,
-                                 .stride = each,
-                                 .must = true};
+    all->of[1] = (ms_key_column){
+        .name = "to_ns", .first = &slices->to_ns, .stride = each, .must = true};
     for (int work = 0; work < MS_N_WORKS; work++)
         all->of[2 + work] =
             (ms_key_column){.name = ms_record_works[work],
-                            .first = &lane->slices->work_ns[work],
+                            .first = &slices->work_ns[work],
                             .stride = each,
                             .is_hidden = lane->work_ns[work] == 0};
     all->n = 2 + MS_N_WORKS;

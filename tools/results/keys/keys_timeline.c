@@ -41,7 +41,8 @@ static ms_err drawn_room(const ms_values *values, uint32_t value, void *of)
 static void layer_columns(const void *of, const void *at, ms_key_columns *all)
 {
     const ms_record *record = of;
-    ms_layer_use *layer = record->layers;
+    static ms_layer_use none; /* of a model without layers */
+    ms_layer_use *layer = record->n_layers > 0 ? record->layers : &none;
     size_t each = sizeof *layer;
     (void)at;
     *all = (ms_key_columns){
@@ -67,7 +68,8 @@ static ms_err layer_room(const ms_values *values, uint32_t value, void *of)
 static void level_columns(const void *of, const void *at, ms_key_columns *all)
 {
     const ms_record_without *without = of;
-    ms_record_level *level = without->levels;
+    static ms_record_level none;
+    ms_record_level *level = without->n > 0 ? without->levels : &none;
     (void)at;
     *all = (ms_key_columns){
         .of = {{"t_ns", &level->t_ns, sizeof *level, false, false, true},
