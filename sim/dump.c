@@ -14,7 +14,8 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                       KEY(STATE) | KEY(PART)},
     [MS_MOVE] = {"move", MS_DUMP_SET,
                  WHEN | KEY(TO) | KEY(LATER) | KEY(IN_LINE) | KEY(ADD) |
-                     KEY(SIDE) | KEY(PAGEABLE) | KEY(AHEAD) | KEY(BUFFER)},
+                     KEY(SIDE) | KEY(PAGEABLE) | KEY(STRAIGHT) | KEY(AHEAD) |
+                     KEY(BUFFER)},
     [MS_WAIT] = {"wait", MS_DUMP_SET, WHEN | KEY(BUFFER)},
     [MS_STATE] = {"state", MS_DUMP_NO_OBJECT, KEY(UNIT) | WHEN | KEY(TO)},
     [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN | KEY(TO)},
@@ -54,6 +55,7 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_FILLED] = "filled",     [MS_DUMP_OF] = "of",
     [MS_DUMP_SIDE] = "side",         [MS_DUMP_AGAIN] = "again",
     [MS_DUMP_EXCHANGE] = "exchange", [MS_DUMP_PART] = "part",
+    [MS_DUMP_STRAIGHT] = "straight",
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
@@ -81,6 +83,7 @@ static const struct {
     FLAG(MS_MOVE, SIDE, move.side),
     FLAG(MS_MOVE, ADD, move.adds),
     FLAG(MS_MOVE, PAGEABLE, move.pageable),
+    FLAG(MS_MOVE, STRAIGHT, move.straight),
     FLAG(MS_MOVE, AHEAD, move.ahead),
     FLAG(MS_HOLD, SAVES, hold.saves),
     FLAG(MS_HOLD, AGAIN, hold.again),

@@ -59,6 +59,7 @@ typedef enum ms_dump_key {
     MS_DUMP_PART,         /* part */
     MS_DUMP_BUFFER,       /* buffer 0 */
     MS_DUMP_PAGEABLE,     /* pageable */
+    MS_DUMP_STRAIGHT,     /* straight */
     MS_DUMP_N_KEYS
 } ms_dump_key;
 

@@ -127,6 +127,22 @@ START_TEST(programs_read_back)
 }
 END_TEST
 
+/* What goes to the disk without a copy on the host says so. */
+START_TEST(moves_past_the_host)
+{
+    ms_program program;
+    laws_chain(2, 1, &arena, &graph);
+    const char *text =
+        "memsim-program 1\nframes 1 ranks 1 micro-batches 1\nset 0 = 1\n"
+        "run forward unit 0 frame 0 micro 0 keep all hold nothing\n"
+        "move 0 frame 0 micro 0 to nvme straight\n";
+    ck_assert_msg(read_back(text, &program) == MS_OK, "%s", fault.what);
+    ck_assert(program.calls[1].move.straight);
+    ck_assert_ptr_nonnull(
+        strstr(dump(&program), "move 0 frame 0 micro 0 to nvme straight\n"));
+}
+END_TEST
+
 #define HEAD "memsim-program 1\nframes 2 ranks 1 micro-batches 2\n"
 
 static const struct {
@@ -301,6 +317,7 @@ Suite *suite_dump(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, text_of_a_small_program);
     tcase_add_loop_test(tcase, programs_read_back, 0, 50);
+    tcase_add_test(tcase, moves_past_the_host);
     tcase_add_loop_test(tcase, mistakes_are_located, 0,
                         (int)(sizeof mistakes / sizeof mistakes[0]));
     tcase_add_test(tcase, layout_is_free);
