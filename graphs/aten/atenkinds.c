@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/aten/atenkinds.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <string.h>
 
@@ -137,7 +138,7 @@ static uint8_t kind_met(met *m, const ms_index *rows, const char *name)
 
 ms_err ms_atenkinds_fill(ms_trace *trace)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     met m = {.name = {NULL}};
 
     if (trace->op_rows.capacity == 0)

@@ -5,6 +5,7 @@
 #include "graphs/formats/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <assert.h>
 #include <string.h>
@@ -198,7 +199,7 @@ uint32_t ms_opcall_in_place(ms_trace *trace, const ms_opcall *call,
     node.n_out = 1;
     begin(trace, op, in, n_in);
     if (!trace->err)
-        trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+        trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
             ms_trace_bytes(ms_trace_at(trace, in[0]));
     y = ms_trace_alias(trace, in[0]);
     if (y != MS_NONE) {

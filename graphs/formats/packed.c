@@ -3,6 +3,7 @@
 #include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 /* ---- formats ------------------------------------------------------------- */
 
@@ -78,7 +79,7 @@ static uint32_t dequantize(ms_trace *trace, uint32_t weight, uint8_t dtype)
         return MS_NONE;
     ms_tensor packed = *ms_trace_at(trace, weight);
     uint64_t n = ms_trace_elements(&packed);
-    uint64_t bytes = trace->graph.storage_bytes[packed.storage];
+    uint64_t bytes = trace->graph->storage_bytes[packed.storage];
     uint32_t maxima = MS_NONE;
 
     if (format_of(trace->settings)->nested > 0) {
@@ -150,7 +151,7 @@ uint32_t ms_packed_linear(ms_trace *trace, uint32_t x, uint32_t weight,
         return MS_NONE;
     ms_tensor in = *ms_trace_at(trace, x);
     const ms_tensor *w = ms_trace_at(trace, weight);
-    trace->graph.storage_bytes[w->storage] = packed_bytes(trace->settings, w);
+    trace->graph->storage_bytes[w->storage] = packed_bytes(trace->settings, w);
     trace->n_formatted++;
     in.size[in.n_dims - 1] = w->size[0];
     uint32_t rows = ms_view_rows(trace, x);

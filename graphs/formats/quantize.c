@@ -2,6 +2,7 @@
 #include "graphs/formats/quantize.h"
 #include "graphs/formats/precisions.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 /* ---- recipes ------------------------------------------------------------- */
 
@@ -174,7 +175,7 @@ void ms_quantize_read(ms_trace *trace, const ms_quantized *q, uint32_t side)
         return;
     if (lasting != MS_NONE)
         ms_trace_read_storage(trace, lasting,
-                              trace->graph.storage_bytes[lasting]);
+                              trace->graph->storage_bytes[lasting]);
     ms_trace_read(trace, q->data[side]);
     ms_trace_read(trace, q->scale[side]);
 }
@@ -305,7 +306,7 @@ ms_quantized ms_quantize_weight(ms_trace *trace, uint32_t weight, bool columns)
         return q;
     const recipe *how = recipe_of(trace->settings);
     const ms_tensor tensor = *ms_trace_at(trace, weight);
-    uint64_t bytes = trace->graph.storage_bytes[tensor.storage];
+    uint64_t bytes = trace->graph->storage_bytes[tensor.storage];
     if (tensor.parameter != MS_NONE)
         q = ms_quantize_lasting(trace->settings,
                                 &trace->parameters[tensor.parameter]);
@@ -330,7 +331,7 @@ static uint32_t lasting_storage(ms_trace *trace, const char *role,
     uint32_t s = ms_trace_storage(trace, role, bytes, MS_PARAMETERS, true);
 
     if (s != MS_NONE)
-        trace->graph.storage_buffer[s] = what;
+        trace->graph->storage_buffer[s] = what;
     return s;
 }
 
@@ -365,7 +366,7 @@ void ms_quantize_parameter(ms_trace *trace, uint32_t weight)
         return;
     it->linear = true;
     trace->n_formatted++;
-    trace->graph.storage_bytes[it->storage] =
+    trace->graph->storage_bytes[it->storage] =
         it->elements * ms_dtypes_bytes[row->linear.weight];
     if (row->linear.gradient != MS_NO_DTYPE) /* autograd's dtype is that */
         tensor->dtype = row->linear.gradient;
@@ -399,11 +400,11 @@ void ms_quantize_refresh(ms_trace *trace)
                 ms_trace_begin(trace, "fp8::quantize (all)");
             some = true;
             ms_trace_read_storage(trace, it->storage,
-                                  trace->graph.storage_bytes[it->storage]);
+                                  trace->graph->storage_bytes[it->storage]);
             ms_trace_read_storage(trace, it->copy[side], 0);
             if (!trace->err)
-                trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
-                    trace->graph.storage_bytes[it->copy[side]];
+                trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
+                    trace->graph->storage_bytes[it->copy[side]];
         }
     }
     if (some)

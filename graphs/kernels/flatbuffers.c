@@ -29,7 +29,7 @@ static bool has_gradient(const ms_parameter *parameter)
 /* The first of these storages asks for all of them. */
 static void join(buffers *b, bool weights)
 {
-    const ms_graph *g = &b->trace->graph;
+    const ms_graph *g = b->trace->graph;
     uint64_t *head = NULL;
 
     for (uint32_t p = 0; p < b->trace->n_parameters; p++) {
@@ -50,7 +50,7 @@ static void cut(buffers *b, uint32_t storage, uint64_t part, uint64_t taken)
     if (storage == MS_NONE)
         return;
     uint32_t s = b->new_id[storage];
-    uint64_t bytes = b->trace->graph.storage_bytes[s];
+    uint64_t bytes = b->trace->graph->storage_bytes[s];
     if (part > 0 && bytes % part == 0)
         b->asked[s] = bytes / part * taken;
 }
@@ -81,7 +81,7 @@ static uint64_t stretch(const ms_trace *trace)
 
 ms_err ms_flatbuffers_column(ms_trace *trace, const uint32_t *new_id)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     bool distributed = is_distributed(trace->settings);
     buffers b = {.trace = trace, .new_id = new_id};
 

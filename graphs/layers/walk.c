@@ -5,6 +5,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/lower.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 #include "sim/kinds.h"
 
 #include <assert.h>
@@ -51,7 +52,7 @@ static ms_err model_input(ms_trace *trace)
         ms_trace_input(trace, "input",
                        model->tokens ? MS_INT64 : trace->weight_dtype, n, dims);
     if (!trace->err)
-        trace->graph.storage_layer[ms_trace_at(trace, trace->input)->storage] =
+        trace->graph->storage_layer[ms_trace_at(trace, trace->input)->storage] =
             MS_NONE;
     if (trace->kernels.hooks->inputs)
         trace->kernels.hooks->inputs(trace);
@@ -133,9 +134,9 @@ static ms_err open_walk(walk *w)
     if (!w->in || !w->value || !w->last_use || !w->forward->unit_block ||
         !w->forward->unit_name)
         return ms_fail_nomem(w->trace->fault);
-    w->trace->graph.layer_bytes =
-        ms_arena_take(arena, n, sizeof *w->trace->graph.layer_bytes);
-    if (!w->trace->graph.layer_bytes)
+    w->trace->graph->layer_bytes =
+        ms_arena_take(arena, n, sizeof *w->trace->graph->layer_bytes);
+    if (!w->trace->graph->layer_bytes)
         return ms_fail_nomem(w->trace->fault);
     memset(w->value, 0xff, n * sizeof(uint32_t));
     memset(w->last_use, 0xff, n * sizeof(uint32_t));
@@ -184,7 +185,7 @@ static ms_err run_layer(walk *w, uint32_t l)
     trace->pass = ms_walk_is_loss(layer) ? MS_LOSS : MS_FORWARD;
     MS_TRY(layer->kind->forward(trace, layer, w->in, &w->value[l]));
     if (w->value[l] != MS_NONE)
-        trace->graph.layer_bytes[l] =
+        trace->graph->layer_bytes[l] =
             ms_trace_bytes(ms_trace_at(trace, w->value[l]));
     return MS_OK;
 }

@@ -62,7 +62,7 @@ void ms_cudnn_search(ms_trace *trace, uint32_t x, uint32_t weight,
                          sizeof *trace->searched))
         return;
     trace->searched[trace->n_searched++] = key;
-    trace->graph.op_flags[trace->graph.n_ops - 1] |= MS_OP_EMPTIES;
+    trace->graph->op_flags[trace->graph->n_ops - 1] |= MS_OP_EMPTIES;
 }
 
 /* Wider than one element in some dimension. */

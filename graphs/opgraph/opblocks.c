@@ -3,6 +3,7 @@
 
 #include "graphs/json/index.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -90,7 +91,7 @@ static ms_err block_length(ms_trace *trace, const char *module, const stems *s,
 ms_err ms_opblocks_find(ms_trace *trace, const ms_opgraph *ops,
                         uint32_t *block_of)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     ms_index names;
     stems s = {.n = 0};
 

@@ -12,6 +12,7 @@
 #include "graphs/trace/layerroles.h"
 #include "graphs/trace/lower.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <string.h>
 
@@ -78,8 +79,8 @@ static uint32_t make_leaf(run *r, const ms_optensor *shown)
     uint64_t times = storage->kind == MS_OPSTORAGE_INPUT
                          ? trace->settings->micro_batches
                          : 1;
-    trace->graph.storage_bytes[s] = storage->bytes * times;
-    trace->graph.storage_name[s] = storage->name;
+    trace->graph->storage_bytes[s] = storage->bytes * times;
+    trace->graph->storage_name[s] = storage->name;
     set_layout(trace, t, shown);
     return t;
 }
@@ -213,7 +214,7 @@ static void make_output(run *r, const ms_opnode *node, uint32_t k)
         t = ms_trace_make(trace, k == 0 ? "out" : "out1", dtype, shown->n_dims,
                           shown->size);
         if (!trace->err)
-            trace->graph.storage_bytes[ms_trace_at(trace, t)->storage] =
+            trace->graph->storage_bytes[ms_trace_at(trace, t)->storage] =
                 r->ops->storages[shown->storage].bytes /
                 ms_dtypes_bytes[shown->dtype] * ms_dtypes_bytes[dtype];
     }
@@ -510,8 +511,8 @@ static ms_err open_run(run *r)
     for (uint32_t n = 0; n < ops->n_nodes; n++)
         if (in_place(&ops->nodes[n]) && ops->nodes[n].n_in > 0)
             r->written[ops->tensors[ops->nodes[n].in[0]].storage] = 1;
-    r->trace->graph.n_layers = ops->n_modules;
-    r->trace->graph.layer_name = ops->modules;
+    r->trace->graph->n_layers = ops->n_modules;
+    r->trace->graph->layer_name = ops->modules;
     MS_TRY(ms_layerroles_modules(r->trace));
     return ms_opblocks_find(r->trace, ops, r->block_of);
 }
@@ -522,7 +523,7 @@ static void forget_blocks(run *r)
     for (uint32_t u = 0; u < r->forward->n_units; u++)
         if (r->forward->unit_block[u] != MS_NONE)
             return;
-    r->trace->graph.n_blocks = 0;
+    r->trace->graph->n_blocks = 0;
 }
 
 ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)

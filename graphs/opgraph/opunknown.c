@@ -5,6 +5,7 @@
 #include "graphs/opgraph/opcast.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 static void unknown_backward(ms_trace *trace, const ms_node *node,
                              const uint32_t *grads, uint32_t *out)
@@ -55,7 +56,7 @@ void ms_opunknown_record(ms_trace *trace, const ms_aten_call *call)
 ms_err ms_opunknown_list(ms_trace *trace, const ms_opgraph *ops,
                          const ms_index *rows)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     ms_index names;
 
     g->unknown_name =

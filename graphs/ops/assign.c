@@ -2,6 +2,7 @@
 /* x.copy_(y), x[...] = y and other ops in place on a part of a tensor. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 static uint32_t zeros_like(ms_trace *trace, uint32_t like)
 {
@@ -106,7 +107,7 @@ uint32_t ms_assign_slice(ms_trace *trace, uint32_t whole, uint32_t slice,
     ms_trace_read(trace, source);
     if (trace->err)
         return MS_NONE;
-    trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+    trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
         ms_trace_bytes(ms_trace_at(trace, slice));
     ms_trace_end(trace, 0, false);
     uint32_t written = ms_trace_alias(trace, slice);

@@ -5,6 +5,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savedends.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 static double count(ms_trace *trace, uint32_t x)
 {
@@ -64,7 +65,7 @@ uint32_t ms_chunkedloss_in_place(ms_trace *trace, uint32_t logits,
     ms_trace_begin(trace, "liger_cross_entropy");
     ms_trace_read(trace, rows);
     ms_trace_read(trace, target);
-    trace->graph.op_write_bytes[trace->graph.n_ops - 1] += ms_trace_bytes(&x);
+    trace->graph->op_write_bytes[trace->graph->n_ops - 1] += ms_trace_bytes(&x);
     uint32_t loss = sum_of_losses(trace, x.size[0], x.dtype);
     ms_trace_end(trace, 7 * count(trace, rows), false);
     keep(trace, &in_place_rule, &rows, &rows, 1, &loss);

@@ -5,6 +5,7 @@
  * dy, layer norm makes it. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <string.h>
 
@@ -71,7 +72,7 @@ static void rms_backward(ms_trace *trace, const ms_node *node,
     ms_trace_begin_backward(trace, node, dy);
     if (trace->err)
         return;
-    trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+    trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
         ms_trace_bytes(ms_trace_at(trace, dy));
     partial = partial_sums(trace, node->input[1], MS_FLOAT32);
     ms_trace_end(trace, RMS_BACKWARD_FLOPS * count(trace, dy), false);

@@ -6,6 +6,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savedends.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #define FORWARD_FLOPS 6 /* per element: activation 5, product 1 */
 #define BACKWARD_FLOPS 14
@@ -30,7 +31,7 @@ static void in_place_backward(ms_trace *trace, const ms_node *node,
 {
     ms_trace_begin_backward(trace, node, grads[0]);
     for (uint32_t i = 0; i < 2 && !trace->err; i++)
-        trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+        trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
             ms_trace_bytes(ms_trace_at(trace, node->saved[i]));
     ms_trace_end(trace, BACKWARD_FLOPS * elements(trace, grads[0]), false);
     ms_savedends_give(trace, node, out);

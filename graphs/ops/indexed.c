@@ -2,6 +2,7 @@
 /* Ops that choose elements: where, and indexing by tensors. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 /* ---- where --------------------------------------------------------------- */
 
@@ -118,7 +119,7 @@ static void columns_backward(ms_trace *trace, const ms_node *node,
         return;
     uint64_t columns = ms_trace_bytes(ms_trace_at(trace, grads[0]));
     uint64_t *bytes =
-        &trace->graph.storage_bytes[ms_trace_at(trace, out[0])->storage];
+        &trace->graph->storage_bytes[ms_trace_at(trace, out[0])->storage];
     if (*bytes < columns)
         *bytes = columns;
     ms_trace_end(trace, 0, false);

@@ -3,6 +3,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savelist.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <string.h>
 
@@ -42,7 +43,7 @@ uint32_t ms_lookup_embedding(ms_trace *trace, uint32_t weight, uint32_t indices)
     ms_trace_read(trace, weight);
     if (!trace->err) {
         /* Only the rows looked up are read. */
-        ms_graph *g = &trace->graph;
+        ms_graph *g = trace->graph;
         uint32_t op = g->n_ops - 1;
         g->op_read_bytes[op] = g->op_write_bytes[op];
     }

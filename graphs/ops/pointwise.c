@@ -5,6 +5,7 @@
 #include "graphs/formats/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <string.h>
 
@@ -165,7 +166,7 @@ static uint32_t kernel_in_place(ms_trace *trace, const char *op, uint32_t a,
     ms_trace_read(trace, a);
     ms_trace_read(trace, b);
     if (!trace->err)
-        trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+        trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
             ms_trace_bytes(ms_trace_at(trace, a));
     ms_trace_end(trace, flops * elements(trace, a), false);
     uint32_t y = ms_trace_alias(trace, a);

@@ -2,6 +2,7 @@
 /* Rotary position embedding (Su et al. 2021). */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 /* ---- op by op, as LLaMA's code ------------------------------------------- */
 
@@ -85,7 +86,7 @@ static void rotate(ms_trace *trace, const char *op, uint32_t x, uint32_t cos,
     if (trace->err)
         return;
     const ms_tensor *tensor = ms_trace_at(trace, x);
-    trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+    trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
         ms_trace_bytes(tensor);
     ms_trace_end(trace, 3 * (double)ms_trace_elements(tensor), false);
 }

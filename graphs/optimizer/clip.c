@@ -9,6 +9,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <string.h>
 
@@ -24,7 +25,7 @@ typedef struct clip {
 
 static bool has_grad(const clip *c, uint32_t p)
 {
-    const ms_graph *g = &c->trace->graph;
+    const ms_graph *g = c->trace->graph;
     uint32_t grad = c->trace->parameters[p].grad_storage;
 
     return grad != MS_NONE &&
@@ -38,7 +39,7 @@ static void read_grad(clip *c, uint32_t p, bool writes)
 
     ms_trace_read_storage(c->trace, it->grad_storage, bytes);
     if (writes && !c->trace->err)
-        c->trace->graph.op_write_bytes[c->trace->graph.n_ops - 1] += bytes;
+        c->trace->graph->op_write_bytes[c->trace->graph->n_ops - 1] += bytes;
 }
 
 static void begin(clip *c, const char *name)
@@ -116,7 +117,7 @@ static uint32_t total_norm(clip *c)
 
     begin(c, "aten::stack");
     for (uint32_t i = 0; i < c->n && !trace->err; i++) {
-        uint64_t norm = trace->graph.storage_bytes[c->norms[i]];
+        uint64_t norm = trace->graph->storage_bytes[c->norms[i]];
         ms_trace_read_storage(trace, c->norms[i], norm);
         bytes += norm;
     }

@@ -23,6 +23,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <string.h>
 
@@ -45,7 +46,7 @@ typedef struct flat_step {
 static bool is_updated(const flat_step *s, uint32_t p)
 {
     const ms_parameter *it = &s->trace->parameters[p];
-    const ms_graph *g = &s->trace->graph;
+    const ms_graph *g = s->trace->graph;
     bool found_before = it->update == s->trace->optimizer->updates;
 
     if (s->group != ALL && found_before != (s->group == MATRICES))
@@ -151,7 +152,7 @@ static void cast_and_flatten(flat_step *s)
 /* A state that the first step creates is made by the update. */
 static void write_state(flat_step *s, uint32_t storage)
 {
-    ms_graph *g = &s->trace->graph;
+    ms_graph *g = s->trace->graph;
 
     if (s->trace->err || storage == MS_NONE)
         return;
@@ -178,7 +179,7 @@ static void update(flat_step *s)
     begin(s, "aten::mul_"); /* unscale, clip */
     ms_trace_read_storage(trace, s->grad, bytes);
     if (!trace->err)
-        trace->graph.op_write_bytes[trace->graph.n_ops - 1] += bytes;
+        trace->graph->op_write_bytes[trace->graph->n_ops - 1] += bytes;
     ms_trace_end(trace, (double)s->elements, false);
     begin(s, "fused_optimizer_step");
     ms_trace_read_storage(trace, s->grad, bytes);
@@ -207,7 +208,7 @@ static void copy_masters(flat_step *s)
         ms_trace_read_storage(trace, it->master, it->part * FP32_BYTES);
         ms_trace_read_storage(trace, it->storage, 0);
         if (!trace->err)
-            trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+            trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
                 it->part * item_bytes;
     }
     ms_trace_end(trace, 0, false);
@@ -255,7 +256,7 @@ void ms_flatstep_clear(ms_trace *trace)
 /* Each sum, whole: read, and written too. */
 static void touch_sums(flat_step *s, bool reads, bool writes)
 {
-    ms_graph *g = &s->trace->graph;
+    ms_graph *g = s->trace->graph;
 
     for (uint32_t p = 0; p < s->trace->n_parameters && !s->trace->err; p++) {
         uint32_t sum = s->trace->parameters[p].sum;
@@ -270,7 +271,7 @@ static void touch_sums(flat_step *s, bool reads, bool writes)
 /* What no backward makes has no .grad. */
 static void forget_unmade(ms_trace *trace)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         uint32_t grad = trace->parameters[p].grad_storage;
@@ -303,7 +304,7 @@ void ms_flatstep_add(ms_trace *trace)
     touch_sums(&s, true, true);
     uint32_t cast = ms_trace_make_storage(trace, "cast", largest * FP32_BYTES);
     if (!trace->err) /* the casts are written and read */
-        trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+        trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
             2 * elements * FP32_BYTES;
     ms_trace_end(trace, (double)elements, false);
     ms_trace_drop_storage(trace, cast);

@@ -2,6 +2,8 @@
 #include "graphs/optimizer/hostblocks.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/trace.h"
+#include "sim/expand/hostplace.h"
+#include "sim/graph.h"
 
 #define STATE_BYTES 4u /* fp32 */
 #define SWAP_BUFFERS 5u
@@ -56,7 +58,7 @@ static code code_of(const ms_step_settings *settings)
 
 static void add_block(ms_trace *trace, uint64_t bytes)
 {
-    ms_hostplace *hosted = &trace->graph.hosted;
+    ms_hostplace *hosted = &trace->graph->hosted;
     uint64_t *grown = ms_arena_grow(trace->arena, hosted->block_bytes,
                                     &trace->optimizer->host_blocks_capacity,
                                     hosted->n_blocks + 1, sizeof *grown);

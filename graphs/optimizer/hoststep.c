@@ -26,6 +26,7 @@
 #include "graphs/optimizer/hostblocks.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #define STATE_BYTES 4u   /* fp32 */
 #define BUFFER_STATES 4u /* master, two moments, gradient */
@@ -127,14 +128,14 @@ static void begin(host_step *h, const char *name, uint8_t stream)
     h->trace->layer = MS_NONE;
     ms_trace_begin(h->trace, name);
     if (!h->trace->err)
-        h->trace->graph.op_stream[h->trace->graph.n_ops - 1] = stream;
+        h->trace->graph->op_stream[h->trace->graph->n_ops - 1] = stream;
 }
 
 /* Closes it: so many bytes read and written, at this rate. */
 static void end(host_step *h, uint64_t read, uint64_t written, double rate,
                 uint64_t latency_ns)
 {
-    ms_graph *g = &h->trace->graph;
+    ms_graph *g = h->trace->graph;
 
     if (h->trace->err)
         return;
@@ -288,7 +289,7 @@ static void update(host_step *h)
     end(h, read, written, trace->settings->device->dram_bytes_per_s * h->share,
         0);
     if (!trace->err)
-        trace->graph.op_flops[trace->graph.n_ops - 1] =
+        trace->graph->op_flops[trace->graph->n_ops - 1] =
             11.0 * (double)h->elements;
 }
 
@@ -331,7 +332,7 @@ static void pass_over(host_step *h, const char *name, bool scales)
     end(h, bytes, scales ? bytes : 0,
         h->trace->settings->device->dram_bytes_per_s * h->share, 0);
     if (!h->trace->err)
-        h->trace->graph.op_flops[h->trace->graph.n_ops - 1] =
+        h->trace->graph->op_flops[h->trace->graph->n_ops - 1] =
             (scales ? 1.0 : 2.0) * (double)h->elements;
 }
 
@@ -367,16 +368,16 @@ static uint32_t norm_of_part(ms_trace *trace, ms_parameter *it)
     uint64_t n = parts && it->owned > NORM_ELEMENTS ? NORM_ELEMENTS : it->owned;
 
     trace->layer = it->layer;
-    it->due_first = trace->graph.n_ops;
+    it->due_first = trace->graph->n_ops;
     ms_trace_begin(trace, "aten::linalg_vector_norm");
     ms_trace_read_storage(trace, it->grad_storage, it->part * item_bytes);
     uint32_t copy = ms_trace_make_storage(trace, "copy", n * NORM_BYTES);
     uint32_t norm = ms_trace_make_storage(trace, "norm", NORM_BYTES);
     ms_trace_end(trace, 2 * (double)it->part, false);
     ms_trace_drop_storage(trace, copy);
-    it->due_end = trace->graph.n_ops;
+    it->due_end = trace->graph->n_ops;
     if (!trace->err)
-        trace->graph.op_stream[it->due_first] = MS_STREAM_COMM;
+        trace->graph->op_stream[it->due_first] = MS_STREAM_COMM;
     return norm;
 }
 
@@ -433,7 +434,8 @@ static void send_masters(host_step *h)
     ms_trace_read_storage(trace, copy, bytes);
     touch_weights(h);
     if (!trace->err)
-        trace->graph.op_write_bytes[trace->graph.n_ops - 1] += weight_bytes(h);
+        trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
+            weight_bytes(h);
     ms_trace_end(trace, 0, false);
     ms_trace_drop_storage(trace, copy);
 }

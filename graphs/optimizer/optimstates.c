@@ -7,6 +7,7 @@
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <assert.h>
 
@@ -27,7 +28,7 @@ static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
     uint32_t s = ms_trace_storage(trace, role, bytes, category, true);
 
     if (s != MS_NONE)
-        trace->graph.storage_at_start[s] = at_start;
+        trace->graph->storage_at_start[s] = at_start;
     return s;
 }
 
@@ -116,7 +117,7 @@ static void home_weight(ms_trace *trace, const ms_parameter *parameter)
     uint8_t pool = trace->settings->shape->offload.parameters;
     const ms_home home = {parameter->storage, pool,
                           ms_parts_master_bytes(trace, parameter), 0};
-    uint64_t whole = trace->graph.storage_bytes[parameter->storage];
+    uint64_t whole = trace->graph->storage_bytes[parameter->storage];
     double share = (double)parameter->part / (double)parameter->elements;
 
     if (pool != MS_DEVICE_POOL)
@@ -180,7 +181,7 @@ static void delay_update(ms_trace *trace, ms_parameter *parameter)
     parameter->next = state(trace, "next_weight", dtype, MS_PARAMETERS,
                             parameter->part, true);
     if (parameter->next != MS_NONE)
-        trace->graph.storage_buffer[parameter->next] = MS_COPY_OF_WEIGHTS;
+        trace->graph->storage_buffer[parameter->next] = MS_COPY_OF_WEIGHTS;
     ms_parts_home(trace, parameter->next, home, 0);
 }
 
@@ -213,7 +214,7 @@ static void buckets(ms_trace *trace, uint64_t bytes)
                                   MS_COMMUNICATION, true);
 
     if (s != MS_NONE)
-        trace->graph.storage_layer[s] = MS_NONE;
+        trace->graph->storage_layer[s] = MS_NONE;
 }
 
 /* bitsandbytes has one of each kind for all parameters. */
@@ -232,7 +233,7 @@ static void code_maps(ms_trace *trace)
 /* To be told of: it stays as it is. */
 static void note_untrained(ms_trace *trace, const ms_parameter *parameter)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (!trace->settings->train || ms_parts_is_frozen(trace, parameter) ||
         !ms_columns_grow(trace, trace->arena, &g->untrained,
@@ -272,7 +273,8 @@ void ms_optimstates_make(ms_trace *trace)
                   MS_GRADIENTS, parameter->elements, kept);
         if (trace->err)
             return;
-        trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;
+        trace->graph->storage_grad[parameter->storage] =
+            parameter->grad_storage;
         home_gradient(trace, parameter);
         if (ms_precisions_has_sum(trace->settings)) /* made at construction */
             parameter->sum = state(trace, "fp32_grad", MS_FLOAT32, MS_GRADIENTS,
@@ -281,7 +283,7 @@ void ms_optimstates_make(ms_trace *trace)
             parameter_states(trace, parameter);
             home_states(trace, parameter);
         }
-        grad_bytes += trace->graph.storage_bytes[parameter->grad_storage];
+        grad_bytes += trace->graph->storage_bytes[parameter->grad_storage];
     }
     if (trace->settings->shape->copies_gradients && !trace->err)
         buckets(trace, grad_bytes);

@@ -13,6 +13,7 @@
 #include "graphs/optimizer/stepkernels.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <assert.h>
 #include <string.h>
@@ -203,7 +204,7 @@ static void run_updates(step *s)
  */
 static bool find_grads(step *s)
 {
-    const ms_graph *g = &s->trace->graph;
+    const ms_graph *g = s->trace->graph;
     bool some = false;
 
     for (uint32_t p = s->first; p < s->end; p++) {
@@ -395,13 +396,13 @@ static void step_as_reduced(step *s)
         s->end = p + 1;
         if (s->grads[p] == MS_NONE)
             continue;
-        it->due_first = trace->graph.n_ops;
+        it->due_first = trace->graph->n_ops;
         device_step(s);
         if (!ms_parts_hold_gradients(trace->settings))
             ms_trace_end_storage(trace, it->grad_storage);
-        it->due_end = trace->graph.n_ops;
+        it->due_end = trace->graph->n_ops;
         for (uint32_t op = it->due_first; op < it->due_end; op++)
-            trace->graph.op_stream[op] = MS_STREAM_COMM;
+            trace->graph->op_stream[op] = MS_STREAM_COMM;
     }
 }
 

@@ -154,7 +154,7 @@ void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
 
 static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (trace->optimizer->n_homes == 0)
         return MS_OK;
@@ -179,7 +179,7 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
  * layers and others. */
 static ms_err element_column(ms_trace *trace, const uint32_t *new_id)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (trace->n_adapters == 0 && trace->n_formatted == 0)
         return MS_OK;
@@ -212,7 +212,7 @@ static bool is_packed(const ms_trace *trace, const ms_parameter *parameter,
 uint64_t ms_parts_master_bytes(const ms_trace *trace,
                                const ms_parameter *parameter)
 {
-    uint64_t whole = trace->graph.storage_bytes[parameter->storage];
+    uint64_t whole = trace->graph->storage_bytes[parameter->storage];
 
     if (!ms_parts_are_masters(trace) || is_packed(trace, parameter, whole))
         return 0;
@@ -279,7 +279,7 @@ static uint32_t width_of(const ms_trace *trace, const ms_parameter *parameter)
 ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
 {
     const ms_shape *shape = trace->settings->shape;
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     uint64_t whole = 0;
     bool parameters = shape->shared == MS_SHARED_PARAMETERS &&
                       (shape->data_ranks > 1 || shape->copies_parts);

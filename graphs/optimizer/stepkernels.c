@@ -12,7 +12,7 @@
 static uint64_t touched_bytes(const ms_step *s, uint32_t p, uint32_t storage)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
-    uint64_t bytes = s->trace->graph.storage_bytes[storage];
+    uint64_t bytes = s->trace->graph->storage_bytes[storage];
 
     if (parameter->elements == 0 ||
         (storage != parameter->storage && storage != parameter->grad_storage))
@@ -32,7 +32,7 @@ static void read_state(ms_step *s, uint32_t p, uint32_t storage)
 static void write_state(ms_step *s, uint32_t p, uint32_t storage)
 {
     ms_trace *trace = s->trace;
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (trace->err || storage == MS_NONE)
         return;
@@ -100,7 +100,7 @@ static uint64_t made_bytes(const ms_step *s, const ms_step_op *op, uint32_t p)
  * expand knows how long it takes. */
 static void gather(ms_step *s, uint32_t p)
 {
-    ms_graph *g = &s->trace->graph;
+    ms_graph *g = s->trace->graph;
 
     if (s->trace->err)
         return;
@@ -140,7 +140,7 @@ void ms_stepkernels_cast(ms_step *s, const ms_step_op *op, uint32_t p)
     s->grads[p] =
         ms_stepkernels_temporary(s, "fp32_grad", 4 * parameter->part, p);
     if (ms_stepkernels_has_main_grads(s->trace) && !s->trace->err)
-        s->trace->graph.storage_category[s->grads[p]] = MS_GRADIENTS;
+        s->trace->graph->storage_category[s->grads[p]] = MS_GRADIENTS;
 }
 
 void ms_stepkernels_fuse(ms_step *s, const ms_step_op *op, uint32_t p)

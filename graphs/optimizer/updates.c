@@ -2,6 +2,7 @@
 /* What optimtable.h writes as words, read; and sizes of states. */
 #include "graphs/formats/precisions.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <string.h>
 
@@ -455,7 +456,7 @@ uint64_t ms_updates_inner(const ms_training *training, uint8_t inner,
 
 static bool is_embedding(const ms_trace *trace, uint32_t storage)
 {
-    const ms_graph *g = &trace->graph;
+    const ms_graph *g = trace->graph;
 
     for (uint32_t op = 0; op < g->n_ops; op++) {
         uint32_t end = op + 1 < g->n_ops ? g->in_at[op + 1] : trace->n_in;

@@ -114,7 +114,7 @@ static uint32_t add_grads(ms_trace *trace, uint32_t old, uint32_t grad)
     ms_trace_read(trace, grad);
     uint32_t sum = old;
     if (inside)
-        trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+        trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
             ms_trace_bytes(ms_trace_at(trace, old));
     else
         sum = ms_view_make(trace, "grad", old, old);
@@ -144,7 +144,7 @@ static bool stolen(const ms_trace *trace, const ms_parameter *parameter)
 
     if (grad->refs > 1 ||
         ms_precisions_gradient(trace, parameter) != grad->dtype ||
-        trace->graph.storage_grad[grad->storage] != MS_NONE)
+        trace->graph->storage_grad[grad->storage] != MS_NONE)
         return false;
     for (uint32_t d = 0; d < like->n_dims; d++)
         if (like->size[d] != 1 && like->stride[d] != grad->stride[d])
@@ -154,7 +154,7 @@ static bool stolen(const ms_trace *trace, const ms_parameter *parameter)
 
 static void accumulate(ms_trace *trace, ms_parameter *parameter)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     bool steals = stolen(trace, parameter);
     uint32_t grad = parameter->grad;
     uint32_t s = ms_trace_at(trace, grad)->storage;
@@ -240,7 +240,7 @@ static void ran(ms_trace *trace, uint32_t n, uint32_t first)
 
     node->ran = true;
     node->first_op = first;
-    node->last_op = trace->graph.n_ops - 1;
+    node->last_op = trace->graph->n_ops - 1;
 }
 
 /* out has room for the gradients of all inputs. */
@@ -258,7 +258,7 @@ static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
         out[i] = MS_NONE;
     if (node.n_outputs > 1 && node.rule != &ms_view_unbind_rule)
         fill_undefined(trace, &node, node.grad);
-    uint32_t first = trace->graph.n_ops;
+    uint32_t first = trace->graph->n_ops;
     node.rule->backward(trace, &node, node.grad, out);
     ran(trace, n, first);
     validate(trace, &node, out);

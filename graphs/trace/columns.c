@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <string.h>
 
@@ -57,7 +58,7 @@ static bool grow_columns(ms_trace *trace, const column *columns, size_t n,
 
 bool ms_columns_storages(ms_trace *trace, uint32_t need)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     uint32_t counts = trace->storages_capacity;
     if (need <= counts)
         return true;
@@ -82,7 +83,7 @@ bool ms_columns_storages(ms_trace *trace, uint32_t need)
 
 bool ms_columns_ops(ms_trace *trace, uint32_t need)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     uint32_t ends = trace->ops_capacity;
     if (need + 1 <= ends)
         return true;

@@ -11,6 +11,7 @@
  * FLOP/s, stas00/ml-engineering). */
 #include "graphs/formats/precisions.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 typedef struct curve_point {
     double size, share;
@@ -75,7 +76,7 @@ static uint64_t cost_ns(const ms_trace *trace, uint8_t work, double flops,
 
 void ms_cost_ops(ms_trace *trace)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     for (uint32_t op = 0; op < g->n_ops; op++) {
         const ms_op_end *end = &trace->ends[op];

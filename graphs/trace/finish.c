@@ -28,12 +28,12 @@ static uint32_t number_those(const ms_trace *trace, bool persistent,
     const ms_added *next = trace->added, *end = next + trace->n_added;
     uint32_t first = next < end ? next->storage : MS_NONE;
 
-    for (uint32_t s = 0; s < trace->graph.n_storages; s++) {
+    for (uint32_t s = 0; s < trace->graph->n_storages; s++) {
         for (; next < end && next->after <= s; next++)
             n = number_one(trace, next->storage, persistent, map, n);
         if (s == first)
             s += trace->n_added;
-        if (s < trace->graph.n_storages)
+        if (s < trace->graph->n_storages)
             n = number_one(trace, s, persistent, map, n);
     }
     return n;
@@ -41,7 +41,7 @@ static uint32_t number_those(const ms_trace *trace, bool persistent,
 
 static ms_err number(ms_trace *trace, uint32_t **new_id)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     uint32_t *map =
         ms_arena_take_raw(trace->scratch, g->n_storages, sizeof *map);
 
@@ -59,7 +59,7 @@ static inline void place(const ms_trace *trace, void *column, size_t size,
 {
     const char *from = column;
     char *to = room;
-    uint32_t n = trace->graph.n_storages;
+    uint32_t n = trace->graph->n_storages;
 
     for (uint32_t s = 0; s < n; s++, from += size)
         memcpy(to + new_id[s] * size, from, size);
@@ -68,7 +68,7 @@ static inline void place(const ms_trace *trace, void *column, size_t size,
 
 static void place_all(ms_trace *trace, const uint32_t *new_id, void *room)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     place(trace, g->storage_bytes, sizeof(uint64_t), new_id, room);
     place(trace, g->storage_category, 1, new_id, room);
@@ -85,7 +85,7 @@ static void place_all(ms_trace *trace, const uint32_t *new_id, void *room)
 /* What of the step is due with single gradients. */
 static ms_err number_due(ms_trace *trace, const uint32_t *new_id)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     uint32_t n = 0;
 
     for (uint32_t p = 0; p < trace->n_parameters; p++)
@@ -129,15 +129,15 @@ static ms_err add_states(ms_trace *trace, uint32_t n_units)
         states[u] = ms_trace_storage(trace, "random_state", RANDOM_STATE_BYTES,
                                      MS_ACTIVATIONS, true);
         if (states[u] != MS_NONE)
-            trace->graph.storage_at_start[states[u]] = 0;
+            trace->graph->storage_at_start[states[u]] = 0;
     }
-    trace->graph.unit_state = states;
+    trace->graph->unit_state = states;
     return trace->err;
 }
 
 static ms_err renumber(ms_trace *trace, uint32_t n_units)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     uint32_t *new_id = NULL;
 
     MS_TRY(number(trace, &new_id));
@@ -174,7 +174,7 @@ static bool is_backward(uint8_t pass)
  * step: one scan finds every range. */
 static ms_err find_ranges(ms_trace *trace, const ms_forward *forward)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     uint32_t n = forward->n_units, op = 0;
 
     g->forward_at = ms_arena_take_raw(trace->arena, n + 1, sizeof(uint32_t));
@@ -209,7 +209,7 @@ static ms_err find_ranges(ms_trace *trace, const ms_forward *forward)
 /* What a unit's forward reads from earlier units: its checkpoint. */
 static ms_err find_unit_inputs(ms_trace *trace)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     uint32_t *seen = ms_arena_take(trace->scratch, g->n_storages, sizeof *seen);
     uint32_t capacity = 0, n = 0;
 
@@ -242,7 +242,7 @@ static ms_err find_unit_inputs(ms_trace *trace)
 
 static void add_up(ms_trace *trace)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     const ms_model *model = trace->settings->model;
 
     for (uint32_t p = 0; p < trace->n_parameters; p++)
@@ -258,7 +258,7 @@ static void add_up(ms_trace *trace)
 ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
                        ms_graph *graph)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (trace->settings->cpu && trace->settings->train)
         MS_TRY(add_states(trace, forward->n_units));

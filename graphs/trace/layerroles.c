@@ -3,11 +3,12 @@
 
 #include "graphs/trace/lower.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 #include "sim/kinds.h"
 
 static ms_err take(ms_trace *trace)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     g->layer_type =
         ms_arena_take(trace->arena, g->n_layers, sizeof *g->layer_type);
@@ -58,7 +59,7 @@ static uint8_t role_of(const ms_layer *layer, uint8_t by_readers)
 ms_err ms_layerroles_fill(ms_trace *trace)
 {
     const ms_model *model = trace->settings->model;
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     MS_TRY(take(trace));
     /* Readers before what they read: role holds what these make of it. */
@@ -80,7 +81,7 @@ ms_err ms_layerroles_fill(ms_trace *trace)
 ms_err ms_layerroles_modules(ms_trace *trace)
 {
     MS_TRY(take(trace));
-    for (uint32_t l = 0; l < trace->graph.n_layers; l++)
-        trace->graph.layer_type[l] = "module";
+    for (uint32_t l = 0; l < trace->graph->n_layers; l++)
+        trace->graph->layer_type[l] = "module";
     return MS_OK;
 }

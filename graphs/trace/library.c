@@ -6,6 +6,7 @@
 #include "graphs/machines/overheads.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 #include "sim/kinds.h"
 
 #include <string.h>
@@ -21,7 +22,7 @@ typedef struct finder {
 static uint32_t add(ms_trace *trace, uint32_t op, const char *role,
                     uint64_t bytes, bool persistent, bool is_made)
 {
-    trace->layer = persistent ? MS_NONE : trace->graph.op_layer[op];
+    trace->layer = persistent ? MS_NONE : trace->graph->op_layer[op];
     uint32_t s = ms_trace_storage(trace, role, bytes, MS_WORKSPACE, persistent);
 
     if (s == MS_NONE ||
@@ -32,7 +33,7 @@ static uint32_t add(ms_trace *trace, uint32_t op, const char *role,
     trace->added[trace->n_added++] = (ms_added){
         .storage = s, .after = trace->ends[op].storages, .op = op, is_made};
     if (is_made)
-        trace->graph.storage_maker[s] = op;
+        trace->graph->storage_maker[s] = op;
     return s;
 }
 
@@ -44,7 +45,7 @@ static void hold(ms_trace *trace, uint32_t op, const char *role, uint64_t bytes)
     uint32_t s = add(trace, op, role, bytes, true, first);
 
     if (s != MS_NONE)
-        trace->graph.storage_at_start[s] = !first;
+        trace->graph->storage_at_start[s] = !first;
 }
 
 /* ---- Transformer Engine -------------------------------------------------- */
@@ -85,7 +86,7 @@ static void hold_cublas(finder *f, uint32_t op)
 {
     static const char *const names[2] = {"forward:cublas_workspace",
                                          "backward:cublas_workspace"};
-    uint32_t thread = f->trace->graph.op_pass[op] > MS_LOSS;
+    uint32_t thread = f->trace->graph->op_pass[op] > MS_LOSS;
 
     if (f->multiplies[thread])
         return;
@@ -99,7 +100,7 @@ static void hold_cublas(finder *f, uint32_t op)
 static void product(finder *f, uint32_t op)
 {
     ms_trace *trace = f->trace;
-    uint8_t kind = trace->graph.op_kind[op];
+    uint8_t kind = trace->graph->op_kind[op];
     bool biased = kind == MS_KIND_ADDMM;
     bool linear = biased || kind == MS_KIND_MM;
     const ms_kernel_hooks *hooks = trace->kernels.hooks;
@@ -120,7 +121,7 @@ static void product(finder *f, uint32_t op)
  * so that each stretch between two moves once. */
 static void make_room(ms_trace *trace, uint32_t n)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     uint32_t end = trace->n_out, next = g->n_ops;
 
     if (n == 0 ||
@@ -148,7 +149,7 @@ void ms_library_workspaces(ms_trace *trace)
     finder f = {.trace = trace};
     uint32_t n_made = 0;
 
-    for (uint32_t op = 0; op < trace->graph.n_ops && !trace->err; op++) {
+    for (uint32_t op = 0; op < trace->graph->n_ops && !trace->err; op++) {
         if (trace->ends[op].work == MS_WORK_FP8)
             hold_te(&f, op);
         if (trace->ends[op].work >= MS_WORK_MATRIX)

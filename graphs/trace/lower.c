@@ -46,17 +46,17 @@ static ms_err open_trace(ms_trace *trace)
     trace->input = trace->positions = trace->free_tensor = MS_NONE;
     trace->layer_weight =
         ms_arena_take_raw(trace->scratch, model->n_layers, sizeof(uint32_t));
-    trace->graph.layer_name = ms_arena_take(trace->arena, model->n_layers,
-                                            sizeof *trace->graph.layer_name);
-    if (!trace->layer_weight || !trace->graph.layer_name)
+    trace->graph->layer_name = ms_arena_take(trace->arena, model->n_layers,
+                                             sizeof *trace->graph->layer_name);
+    if (!trace->layer_weight || !trace->graph->layer_name)
         return ms_fail_nomem(trace->fault);
     memset(trace->layer_weight, 0xff, model->n_layers * sizeof(uint32_t));
-    trace->graph.n_layers = model->n_layers;
+    trace->graph->n_layers = model->n_layers;
     for (uint32_t i = 0; i < model->n_layers; i++)
-        trace->graph.layer_name[i] = model->layers[i].name;
-    trace->graph.n_blocks = model->n_blocks;
-    trace->graph.block_name = model->block_names;
-    trace->graph.name = model->name;
+        trace->graph->layer_name[i] = model->layers[i].name;
+    trace->graph->n_blocks = model->n_blocks;
+    trace->graph->block_name = model->block_names;
+    trace->graph->name = model->name;
     return ms_trace_reserve(trace, STORAGES_PER_LAYER * model->n_layers,
                             OPS_PER_LAYER * model->n_layers);
 }
@@ -65,7 +65,7 @@ static ms_err open_trace(ms_trace *trace)
 
 static ms_err keep(ms_trace *trace, uint32_t tensor, uint32_t *capacity)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     uint32_t s = ms_trace_at(trace, tensor)->storage;
 
     if (trace->counts[s].persistent)
@@ -85,7 +85,7 @@ static ms_err keep_outputs(ms_trace *trace, const ms_forward *forward)
     uint32_t capacity = 0;
     bool holds = trace->settings->training->hold_output != MS_HOLD_NONE;
 
-    trace->graph.keep_to_step =
+    trace->graph->keep_to_step =
         trace->settings->training->hold_output == MS_HOLD_STEP;
     for (uint32_t i = 0; i < forward->n_outputs; i++) {
         if (holds)
@@ -171,7 +171,9 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
         .batch = (uint64_t)training->batch / shape->micro_batches,
         .sequence = (uint64_t)training->sequence,
         .micro_batches = shape->micro_batches};
+    ms_graph growing = {0};
     ms_trace trace = {.settings = &settings,
+                      .graph = &growing,
                       .arena = arena,
                       .scratch = &scratch,
                       .optimizer = &optimizer,

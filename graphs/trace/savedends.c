@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/trace/savedends.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 void ms_savedends_hold(ms_trace *trace, uint32_t node)
 {
@@ -55,6 +56,6 @@ void ms_savedends_forget(ms_trace *trace, const ms_node *node)
             continue;
         trace->counts[s].saves -= node->holds ? 2u : 1u;
         if (trace->counts[s].saves == 0)
-            trace->graph.storage_category[s] = MS_TEMPORARIES;
+            trace->graph->storage_category[s] = MS_TEMPORARIES;
     }
 }

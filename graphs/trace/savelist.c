@@ -2,10 +2,11 @@
 #include "graphs/trace/savelist.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 void ms_savelist_add(ms_trace *trace, uint32_t node, uint32_t tensor)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (trace->err || node == MS_NONE || tensor == MS_NONE ||
         !ms_columns_grow(trace, trace->arena, &g->saves, &trace->saves_capacity,
@@ -23,12 +24,12 @@ void ms_savelist_add(ms_trace *trace, uint32_t node, uint32_t tensor)
 void ms_savelist_turned(ms_trace *trace)
 {
     if (!trace->err)
-        trace->graph.saves[trace->graph.n_saves - 1].is_parameter = false;
+        trace->graph->saves[trace->graph->n_saves - 1].is_parameter = false;
 }
 
 void ms_savelist_close(ms_trace *trace, const uint32_t *new_id)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < g->n_saves; i++) {

@@ -48,7 +48,7 @@ ms_err ms_trace_reserve(ms_trace *trace, uint32_t storages, uint32_t ops)
 uint32_t ms_trace_storage(ms_trace *trace, const char *role, uint64_t bytes,
                           uint8_t category, bool persistent)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (trace->err || !ms_columns_storages(trace, g->n_storages + 1))
         return MS_NONE;
@@ -142,7 +142,7 @@ static uint32_t tensor_of(ms_trace *trace, uint8_t dtype, uint32_t n_dims,
     if (!set_dims(tensor, n_dims, dims)) {
         ms_trace_fail(trace, NULL, "make the batch or the model smaller",
                       "a tensor of %s has more than 2^59 elements",
-                      trace->graph.layer_name[trace->layer]);
+                      trace->graph->layer_name[trace->layer]);
         return MS_NONE;
     }
     return t;
@@ -199,7 +199,7 @@ uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
     uint32_t t = persistent(trace, role, dtype, n_dims, dims);
 
     if (t != MS_NONE)
-        trace->graph.storage_buffer[ms_trace_at(trace, t)->storage] =
+        trace->graph->storage_buffer[ms_trace_at(trace, t)->storage] =
             MS_MODEL_BUFFER;
     return t;
 }
@@ -211,9 +211,9 @@ uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
 
     if (t != MS_NONE) {
         uint32_t s = ms_trace_at(trace, t)->storage;
-        trace->graph.storage_category[s] = MS_INPUTS;
+        trace->graph->storage_category[s] = MS_INPUTS;
         if (!trace->kernels.hooks->one_batch_at_a_time)
-            trace->graph.storage_bytes[s] *= trace->settings->micro_batches;
+            trace->graph->storage_bytes[s] *= trace->settings->micro_batches;
     }
     return t;
 }
@@ -222,7 +222,7 @@ uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
 
 void ms_trace_begin(ms_trace *trace, const char *name)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (trace->err || !ms_columns_ops(trace, g->n_ops + 1))
         return;
@@ -244,7 +244,7 @@ void ms_trace_begin(ms_trace *trace, const char *name)
 
 void ms_trace_read_storage(ms_trace *trace, uint32_t storage, uint64_t bytes)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (trace->err ||
         !ms_columns_grow(trace, trace->arena, &g->in, &trace->in_capacity,
@@ -273,7 +273,7 @@ void ms_trace_begin_backward(ms_trace *trace, const ms_node *node,
 
 void ms_trace_out(ms_trace *trace, uint32_t storage)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (trace->err ||
         !ms_columns_grow(trace, trace->arena, &g->out, &trace->out_capacity,
@@ -291,7 +291,7 @@ uint32_t ms_trace_make_storage(ms_trace *trace, const char *role,
     if (s == MS_NONE)
         return s;
     trace->counts[s].tensors = 1;
-    trace->graph.op_write_bytes[trace->graph.n_ops - 1] += bytes;
+    trace->graph->op_write_bytes[trace->graph->n_ops - 1] += bytes;
     ms_trace_out(trace, s);
     return s;
 }
@@ -328,7 +328,7 @@ void ms_trace_workspace(ms_trace *trace, uint64_t bytes)
 
 static void end(ms_trace *trace, double flops, ms_op_work work)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (trace->err)
         return;
@@ -374,7 +374,7 @@ uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor)
 
 static void add_drop(ms_trace *trace, uint32_t storage, uint32_t saved)
 {
-    ms_graph *g = &trace->graph;
+    ms_graph *g = trace->graph;
 
     if (!ms_columns_grow(trace, trace->arena, &g->drop, &trace->drop_capacity,
                          trace->n_drop + 1, sizeof *g->drop))
@@ -430,7 +430,7 @@ void ms_trace_drop_storage(ms_trace *trace, uint32_t storage)
         return;
     /* The variables of forward may have ended long ago. */
     if (--count->tensors == 0 &&
-        trace->graph.storage_local_end[storage] == MS_NONE)
+        trace->graph->storage_local_end[storage] == MS_NONE)
         add_drop(trace, storage, 0);
     if (count->tensors > count->others || count->given == 0)
         return;
@@ -555,7 +555,7 @@ void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor)
     if (trace->counts[s].persistent)
         return;
     trace->counts[s].saves++;
-    trace->graph.storage_category[s] = MS_ACTIVATIONS;
+    trace->graph->storage_category[s] = MS_ACTIVATIONS;
 }
 
 static void unpin(ms_trace *trace, uint32_t tensor)

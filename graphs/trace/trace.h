@@ -38,7 +38,7 @@
 #include "graphs/kernels/kernels.h"
 #include "graphs/trace/stepsettings.h"
 #include "graphs/trace/tensors.h"
-#include "sim/graph.h"
+#include "sim/nouns.h"
 #include "sim/shape.h"
 
 #include <assert.h>
@@ -126,7 +126,7 @@ struct ms_trace {
     ms_index op_rows;    /* of the op tables, once a layer calls one */
 
     /* The graph's columns as they grow (storages not yet renumbered). */
-    ms_graph graph;
+    ms_graph *graph;
     uint32_t storages_capacity, ops_capacity;
     uint32_t in_capacity, out_capacity, drop_capacity;
     uint32_t n_in, n_out, n_drop;

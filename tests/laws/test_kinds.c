@@ -2,6 +2,7 @@
 /* Every op of every built-in model has a kind, and it is that of its row in
  * the op tables; so has every row.  Every layer of a layer list has a role. */
 #include "graphs/aten/atenkinds.h"
+#include "sim/graph.h"
 #include "tests/tests.h"
 #include "tools/job/result.h"
 #include "tools/tools.h"

@@ -6,6 +6,7 @@
 
 #include "graphs/kernels/kernels.h"
 #include "graphs/layers/headloss.h"
+#include "sim/graph.h"
 #include "tools/job/result.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/opgraph/opblocks.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 #include "tests/tests.h"
 
 #include <string.h>
@@ -13,7 +14,9 @@ static ms_fault fault;
 /* The block of each module, "-" for none, with blanks between. */
 static const char *blocks_of(const char *const *modules, uint32_t n)
 {
-    ms_trace trace = {.arena = &arena, .scratch = &arena, .fault = &fault};
+    ms_graph growing = {0};
+    ms_trace trace = {
+        .graph = &growing, .arena = &arena, .scratch = &arena, .fault = &fault};
     ms_opgraph ops = {.n_modules = n};
     ms_text text = {.arena = &arena};
     const char *copy[MOST];
@@ -22,9 +25,10 @@ static const char *blocks_of(const char *const *modules, uint32_t n)
     ops.modules = copy;
     ck_assert_int_eq(ms_opblocks_find(&trace, &ops, block_of), MS_OK);
     for (uint32_t m = 0; m < n; m++)
-        ms_text_add(
-            &text, "%s%s", m > 0 ? " " : "",
-            block_of[m] == MS_NONE ? "-" : trace.graph.block_name[block_of[m]]);
+        ms_text_add(&text, "%s%s", m > 0 ? " " : "",
+                    block_of[m] == MS_NONE
+                        ? "-"
+                        : trace.graph->block_name[block_of[m]]);
     return text.bytes;
 }
 

@@ -226,8 +226,8 @@ static uint32_t scores_into(ms_trace *trace, uint32_t q, const int64_t *dims)
         uint32_t buffer = ms_sharedtables_buffer(trace, "mpu", dtype, flat);
         if (buffer != MS_NONE) {
             uint32_t s = at(trace, buffer)->storage;
-            trace->graph.storage_category[s] = MS_WORKSPACE;
-            trace->graph.storage_layer[s] = MS_NONE;
+            trace->graph->storage_category[s] = MS_WORKSPACE;
+            trace->graph->storage_layer[s] = MS_NONE;
             ms_trace_ref(trace, buffer);
         }
         return buffer;

@@ -2,6 +2,7 @@
 /* Gradients in main_grad, and the products that add to it. */
 #include "graphs/kernels/mcore/mcore.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 /* Who shares gradients or weights has buffers of its own for them. */
 bool ms_mcoregrads_hold(const ms_step_settings *settings)
@@ -36,9 +37,9 @@ void ms_mcoregrads_add(ms_trace *trace, uint32_t weight)
     ms_parameter *parameter = &trace->parameters[tensor->parameter];
     if (parameter->grad_storage == MS_NONE)
         return;
-    uint64_t bytes = trace->graph.storage_bytes[parameter->grad_storage];
+    uint64_t bytes = trace->graph->storage_bytes[parameter->grad_storage];
     ms_trace_read_storage(trace, parameter->grad_storage, bytes);
-    uint64_t *written = &trace->graph.op_write_bytes[trace->graph.n_ops - 1];
+    uint64_t *written = &trace->graph->op_write_bytes[trace->graph->n_ops - 1];
     *written += bytes; /* and nothing to the tensor that stands for it */
     *written -= ms_trace_bytes(tensor);
     parameter->added = true;

@@ -5,6 +5,7 @@
 #include "graphs/layers/layers.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <string.h>
 
@@ -18,7 +19,7 @@ static uint32_t input(ms_trace *trace, const char *role, uint8_t dtype,
     uint32_t t = ms_trace_input(trace, role, dtype, n_dims, dims);
 
     if (t != MS_NONE)
-        trace->graph.storage_layer[ms_trace_at(trace, t)->storage] = MS_NONE;
+        trace->graph->storage_layer[ms_trace_at(trace, t)->storage] = MS_NONE;
     return t;
 }
 
@@ -54,7 +55,7 @@ uint64_t ms_mcorelayers_cublas_bytes(const ms_step_settings *settings)
 bool ms_mcorelayers_is_te_product(const ms_trace *trace, uint32_t op)
 {
     const ms_model *model = trace->settings->model;
-    uint32_t layer = trace->graph.op_layer[op];
+    uint32_t layer = trace->graph->op_layer[op];
 
     return trace->settings->training->mcore_spec != MS_MCORE_LOCAL &&
            !model->ops && layer < model->n_layers &&
