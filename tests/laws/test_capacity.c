@@ -3,8 +3,7 @@
  * fits, and a byte less of any of them is said to be too small by a byte, by
  * run, compare, sweep and fit alike. */
 #include "sim/report.h"
-#include "tests/tests.h"
-#include "tools/cli/compare/compare.h"
+#include "tests/laws/hall.h"
 #include "tools/cli/sweep/sweep.h"
 #include "tools/search/fit.h"
 
@@ -34,18 +33,9 @@ static const char *const offloads[] = {
 #define N_POLICIES ((int)(MANY(shares) * MANY(swaps) * MANY(offloads)))
 #define PART 14 /* of these, in a test */
 
-typedef struct hall {
-    ms_arena keep, trial;
-    ms_points points;
-    ms_arguments arguments;
-} hall;
-
-static ms_fault fault;
 static char policy[256], model[TESTS_PATH];
 
-#define MUST(call)                                                             \
-    ck_assert_msg((call) == MS_OK, "%s: %s: %s", policy, fault.where,          \
-                  fault.what)
+#define MUST(call) HALL_MUST(policy, call)
 
 /* What the step needs of each memory, by ms_pool_kind. */
 typedef struct needs {
@@ -60,35 +50,19 @@ static void name_policy(int i)
              offloads[at / MANY(shares) / MANY(swaps)]);
 }
 
-static void open_hall(uint16_t command, const char *const *words, uint32_t n,
-                      hall *h)
-{
-    memset(h, 0, sizeof *h);
-    fault = (ms_fault){.caret = -1};
-    MUST(ms_options_parse(command, words, n, &h->keep, &h->arguments, &fault));
-    MUST(ms_points_open(&h->points, &fault));
-}
-
-static void close_hall(hall *h)
-{
-    ms_points_close(&h->points);
-    ms_arena_free(&h->trial);
-    ms_arena_free(&h->keep);
-}
-
 /* ---- run ----------------------------------------------------------------- */
 
 /* false: the policies contradict each other. */
 static bool find_needs(needs *need)
 {
-    const char *const words[] = {model, "-p", policy};
+    const char *const words[] = {model, "-p", policy, NULL};
     ms_points_seat seat = {0};
     ms_result result;
     ms_job job;
     hall h;
-    open_hall(MS_FOR_RUN, words, 3, &h);
-    MUST(ms_settings_read(&h.arguments, &h.keep, &job, &fault));
-    ms_err err = ms_points_step(&h.points, &seat, &job, &result, &fault);
+    hall_open(MS_FOR_RUN, words, policy, &h);
+    MUST(ms_settings_read(&h.arguments, &h.keep, &job, &hall_fault));
+    ms_err err = ms_points_step(&h.points, &seat, &job, &result, &hall_fault);
     ck_assert(err == MS_OK || err == MS_EUSAGE);
     if (err == MS_OK) {
         const ms_report *report = &result.report;
@@ -102,7 +76,7 @@ static bool find_needs(needs *need)
         }
     }
     ms_points_leave(&h.points, &seat);
-    close_hall(&h);
+    hall_close(&h);
     return err == MS_OK;
 }
 
@@ -153,17 +127,18 @@ static const char *grid_words(const needs *need, int pool, char *words,
 static void check_compare(const needs *need)
 {
     char grids[MS_N_POOLS][96];
-    const char *words[] = {model, "-p", policy,        NULL,
-                           NULL,  NULL, "--allocator", "exact"};
+    const char *words[] = {model, "-p",          policy,  NULL, NULL,
+                           NULL,  "--allocator", "exact", NULL};
     ms_comparison c = {0};
     bool lacks[MS_N_POOLS];
     hall h;
     for (int pool = 0; pool < MS_N_POOLS; pool++)
         words[3 + pool] = grid_words(need, pool, grids[pool], 96);
-    open_hall(MS_FOR_COMPARE, words, 8, &h);
+    hall_open(MS_FOR_COMPARE, words, policy, &h);
     const ms_hall inner = {&h.arguments, &h.keep, &h.trial, NULL};
-    MUST(ms_variants_read(&inner, &h.points, &c, &fault));
-    MUST(ms_variants_fill(&inner, &h.points, MS_VARIANTS_JSON, &c, &fault));
+    MUST(ms_variants_read(&inner, &h.points, &c, &hall_fault));
+    MUST(
+        ms_variants_fill(&inner, &h.points, MS_VARIANTS_JSON, &c, &hall_fault));
     ck_assert_uint_eq(c.n, POINTS);
     for (uint32_t i = 0; i < c.n; i++) {
         lacks_of(i, lacks);
@@ -171,7 +146,7 @@ static void check_compare(const needs *need)
         check_report(&c.variants[i].record.report, need, lacks);
     }
     ms_variants_close(&h.points, &c);
-    close_hall(&h);
+    hall_close(&h);
 }
 
 static bool any_lacks(const needs *need, uint32_t point)
@@ -186,7 +161,7 @@ static bool any_lacks(const needs *need, uint32_t point)
 static void check_sweep(const needs *need)
 {
     char grids[MS_N_POOLS][96];
-    const char *words[] = {model, "-p", policy, NULL, NULL, NULL};
+    const char *words[] = {model, "-p", policy, NULL, NULL, NULL, NULL};
     ms_points_seat seat = {0};
     ms_outcome outcome;
     ms_grid grid;
@@ -194,9 +169,9 @@ static void check_sweep(const needs *need)
     hall h;
     for (int pool = 0; pool < MS_N_POOLS; pool++)
         words[3 + pool] = grid_words(need, pool, grids[pool], 96);
-    open_hall(MS_FOR_SWEEP, words, 6, &h);
-    MUST(ms_settings_read(&h.arguments, &h.keep, &base, &fault));
-    MUST(ms_grid_read(&h.arguments, &base, &h.keep, &grid, &fault));
+    hall_open(MS_FOR_SWEEP, words, policy, &h);
+    MUST(ms_settings_read(&h.arguments, &h.keep, &base, &hall_fault));
+    MUST(ms_grid_read(&h.arguments, &base, &h.keep, &grid, &hall_fault));
     const ms_sweep sweep = {.grid = &grid, .base = &base, .n = POINTS};
     for (uint32_t i = 0; i < POINTS; i++) {
         bool any = any_lacks(need, i);
@@ -206,7 +181,7 @@ static void check_sweep(const needs *need)
         ck_assert_int_eq(outcome.status, any ? MS_OVER : MS_FITS);
     }
     ms_points_leave(&h.points, &seat);
-    close_hall(&h);
+    hall_close(&h);
 }
 
 /* The set-up of these policies and nothing else is fit's first. */
@@ -214,7 +189,7 @@ static void check_fit(const needs *need, uint32_t point)
 {
     static const char *const options[] = {"memory", "host-memory", "nvme"};
     char sizes[MS_N_POOLS][64];
-    const char *words[] = {model, "-p", policy, NULL, NULL, NULL};
+    const char *words[] = {model, "-p", policy, NULL, NULL, NULL, NULL};
     const uint32_t plain = 0;
     bool lacks[MS_N_POOLS];
     ms_job job;
@@ -226,11 +201,11 @@ static void check_fit(const needs *need, uint32_t point)
                  options[pool], bytes - lacks[pool]);
         words[3 + pool] = sizes[pool];
     }
-    open_hall(MS_FOR_FIT, words, 6, &h);
-    MUST(ms_settings_read(&h.arguments, &h.keep, &job, &fault));
+    hall_open(MS_FOR_FIT, words, policy, &h);
+    MUST(ms_settings_read(&h.arguments, &h.keep, &job, &hall_fault));
     ms_fit fit = {.job = &job, .points = &h.points, .arena = &h.keep};
-    MUST(ms_fitspace_open(&fit, &fault));
-    MUST(ms_fitsearch_replay(&fit, &plain, 1, false, &fault));
+    MUST(ms_fitspace_open(&fit, &hall_fault));
+    MUST(ms_fitsearch_replay(&fit, &plain, 1, false, &hall_fault));
     ck_assert_int_eq(fit.all[0].state, MS_FIT_REPLAYED);
     ck_assert_msg(fit.all[0].fits == !any_lacks(need, point), "%s: %u", policy,
                   point);
@@ -239,7 +214,7 @@ static void check_fit(const needs *need, uint32_t point)
     ck_assert_uint_eq(fit.all[0].nvme_short_bytes,
                       lacks[MS_NVME_POOL] && can_lack(need, MS_NVME_POOL));
     ms_fitspace_close(&fit);
-    close_hall(&h);
+    hall_close(&h);
 }
 
 START_TEST(one_verdict)

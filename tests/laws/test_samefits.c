@@ -4,8 +4,7 @@
  * sweep through none does not say it, but what bare lifetimes do, as exact does
  * in run.  Where run has no pool either, a sweep says it at once. */
 #include "sim/report.h"
-#include "tests/tests.h"
-#include "tools/cli/compare/compare.h"
+#include "tests/laws/hall.h"
 #include "tools/cli/sweep/sweep.h"
 #include "tools/search/fit.h"
 
@@ -27,37 +26,10 @@ static const char *const set_ups[][2] = {
 #define N_SIZES 7u
 #define MOST_WORDS 10u
 
-typedef struct hall {
-    ms_arena keep, trial;
-    ms_points points;
-    ms_arguments arguments;
-} hall;
-
-static ms_fault fault;
 static char model[TESTS_PATH];
 static const char *policy;
 
-#define MUST(call)                                                             \
-    ck_assert_msg((call) == MS_OK, "%s: %s: %s", policy, fault.where,          \
-                  fault.what)
-
-static void open_hall(uint16_t command, const char *const *words, hall *h)
-{
-    uint32_t n = 0;
-    while (n < MOST_WORDS && words[n] != NULL)
-        n++;
-    memset(h, 0, sizeof *h);
-    fault = (ms_fault){.caret = -1};
-    MUST(ms_options_parse(command, words, n, &h->keep, &h->arguments, &fault));
-    MUST(ms_points_open(&h->points, &fault));
-}
-
-static void close_hall(hall *h)
-{
-    ms_points_close(&h->points);
-    ms_arena_free(&h->trial);
-    ms_arena_free(&h->keep);
-}
+#define MUST(call) HALL_MUST(policy, call)
 
 /* ---- each command's answer ----------------------------------------------- */
 
@@ -72,14 +44,14 @@ static bool run_fits(uint64_t memory_bytes, const char *extra,
     ms_job job;
     hall h;
     snprintf(memory, sizeof memory, "--memory=%" PRIu64, memory_bytes);
-    open_hall(MS_FOR_RUN, words, &h);
-    MUST(ms_settings_usual(&h.arguments, &h.keep, &job, &fault));
-    MUST(ms_pipeline_run(&job, &h.keep, &h.trial, &result, &fault));
+    hall_open(MS_FOR_RUN, words, policy, &h);
+    MUST(ms_settings_usual(&h.arguments, &h.keep, &job, &hall_fault));
+    MUST(ms_pipeline_run(&job, &h.keep, &h.trial, &result, &hall_fault));
     bool fits = result.report.fits;
     if (used_bytes != NULL)
         *used_bytes = ms_capacity_used(&result.report);
     ck_assert_int_eq(result.report.status == MS_FITS, fits);
-    close_hall(&h);
+    hall_close(&h);
     return fits;
 }
 
@@ -101,15 +73,15 @@ static void compare_fits(const uint64_t *sizes, bool *fits)
     ms_comparison c = {0};
     hall h;
     put_grid(sizes, grid, sizeof grid);
-    open_hall(MS_FOR_COMPARE, words, &h);
+    hall_open(MS_FOR_COMPARE, words, policy, &h);
     const ms_hall inner = {&h.arguments, &h.keep, &h.trial, NULL};
-    MUST(ms_variants_read(&inner, &h.points, &c, &fault));
-    MUST(ms_variants_fill(&inner, &h.points, 0, &c, &fault));
+    MUST(ms_variants_read(&inner, &h.points, &c, &hall_fault));
+    MUST(ms_variants_fill(&inner, &h.points, 0, &c, &hall_fault));
     ck_assert_uint_eq(c.n, N_SIZES);
     for (uint32_t i = 0; i < c.n; i++)
         fits[i] = c.variants[i].record.report.fits;
     ms_variants_close(&h.points, &c);
-    close_hall(&h);
+    hall_close(&h);
 }
 
 static void sweep_fits(const uint64_t *sizes, const char *extra,
@@ -123,9 +95,9 @@ static void sweep_fits(const uint64_t *sizes, const char *extra,
     ms_job base;
     hall h;
     put_grid(sizes, grid, sizeof grid);
-    open_hall(MS_FOR_SWEEP, words, &h);
-    MUST(ms_settings_read(&h.arguments, &h.keep, &base, &fault));
-    MUST(ms_grid_read(&h.arguments, &base, &h.keep, &axes, &fault));
+    hall_open(MS_FOR_SWEEP, words, policy, &h);
+    MUST(ms_settings_read(&h.arguments, &h.keep, &base, &hall_fault));
+    MUST(ms_grid_read(&h.arguments, &base, &h.keep, &axes, &hall_fault));
     const ms_sweep sweep = {.grid = &axes, .base = &base, .n = N_SIZES};
     for (uint32_t i = 0; i < N_SIZES; i++) {
         MUST(
@@ -133,7 +105,7 @@ static void sweep_fits(const uint64_t *sizes, const char *extra,
         ck_assert_int_eq(outcomes[i].fault.err, MS_OK);
     }
     ms_points_leave(&h.points, &seat);
-    close_hall(&h);
+    hall_close(&h);
 }
 
 /* The set-up of these policies and nothing else is fit's first; as it is shown,
@@ -147,20 +119,20 @@ static bool fit_fits(uint64_t memory_bytes, bool *bare)
     ms_job job;
     hall h;
     snprintf(memory, sizeof memory, "--memory=%" PRIu64 "B", memory_bytes);
-    open_hall(MS_FOR_FIT, words, &h);
-    MUST(ms_settings_usual(&h.arguments, &h.keep, &job, &fault));
+    hall_open(MS_FOR_FIT, words, policy, &h);
+    MUST(ms_settings_usual(&h.arguments, &h.keep, &job, &hall_fault));
     ms_fit fit = {.job = &job,
                   .points = &h.points,
                   .arena = &h.keep,
                   .proof = job.allocator};
     job.allocator = NULL;
-    MUST(ms_fitspace_open(&fit, &fault));
-    MUST(ms_fitsearch_replay(&fit, &first, 1, false, &fault));
+    MUST(ms_fitspace_open(&fit, &hall_fault));
+    MUST(ms_fitsearch_replay(&fit, &first, 1, false, &hall_fault));
     *bare = fit.all[0].fits;
-    MUST(ms_fitproof_one(&fit, first, &fault));
+    MUST(ms_fitproof_one(&fit, first, &hall_fault));
     bool fits = fit.all[0].fits;
     ms_fitspace_close(&fit);
-    close_hall(&h);
+    hall_close(&h);
     return fits;
 }
 
