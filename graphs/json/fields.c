@@ -310,14 +310,6 @@ static ms_err from_json(const ms_json *json, uint32_t row,
     return check_bounds(json, row, field, *value, fault);
 }
 
-ms_err ms_fields_from_json(const ms_json *json, uint32_t row,
-                           const ms_field *field, ms_arena *arena,
-                           ms_value *value, const uint64_t **ints,
-                           uint32_t *n_ints, ms_fault *fault)
-{
-    return from_json(json, row, NULL, field, arena, value, ints, n_ints, fault);
-}
-
 ms_err ms_fields_evaluate(const ms_json *json, uint32_t row,
                           const ms_fields *keys, uint32_t i, ms_value *value,
                           ms_fault *fault)

@@ -28,11 +28,6 @@ uint32_t ms_fields_find(const ms_field *rows, uint32_t n, const char *name);
 /* "did you mean X?", or "keys: a, b, c" where nothing is near. */
 void ms_fields_hint(const ms_fields *keys, const char *word, char *buffer,
                     size_t size);
-/* The value of a JSON node; INTS go to *ints, *n_ints. */
-ms_err ms_fields_from_json(const ms_json *json, uint32_t row,
-                           const ms_field *field, ms_arena *arena,
-                           ms_value *value, const uint64_t **ints,
-                           uint32_t *n_ints, ms_fault *fault);
 /* The value of row i of the keys, no INTS: a number may be an expression. */
 ms_err ms_fields_evaluate(const ms_json *json, uint32_t row,
                           const ms_fields *keys, uint32_t i, ms_value *value,

@@ -19,8 +19,8 @@ typedef struct ms_layernames_reference {
     const ms_scope *scope;
 } reference;
 
-ms_err ms_layernames_fail(const ms_layernames *names, uint32_t node,
-                          const ms_numbers_error *error)
+static ms_err fail_expression(const ms_layernames *names, uint32_t node,
+                              const ms_numbers_error *error)
 {
     return ms_json_fail(names->json, node, names->fault,
                         *error->hint != '\0' ? error->hint : NULL,
@@ -87,7 +87,7 @@ static ms_err fill(const ms_layernames *names, uint32_t node,
     return ms_numbers_fill(text, scope->variables, word, MS_LAYERNAMES_FULL,
                            &error)
                ? MS_OK
-               : ms_layernames_fail(names, node, &error);
+               : fail_expression(names, node, &error);
 }
 
 ms_err ms_layernames_make(const ms_layernames *names, uint32_t row,

@@ -90,8 +90,4 @@ ms_err ms_layernames_defer(ms_layernames *names, uint32_t node,
                            uint32_t field);
 ms_err ms_layernames_resolve(ms_layernames *names);
 
-/* Fails at a node with what is wrong with an expression. */
-ms_err ms_layernames_fail(const ms_layernames *names, uint32_t node,
-                          const ms_numbers_error *error);
-
 #endif

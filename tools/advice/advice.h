@@ -46,8 +46,6 @@ ms_err ms_advice_lower(const ms_job *job, const ms_result *result,
 
 /* ---- advicewords.c ------------------------------------------------------- */
 
-/* "nothing", "time", "numerics", "training". */
-extern const char *const ms_advicewords_costs[MS_N_COSTS];
 /* A line, or a line a way. */
 ms_err ms_advicewords_put(const ms_advice *advice, const ms_job *job,
                           const ms_result *result, uint32_t indent,

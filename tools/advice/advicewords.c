@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-const char *const ms_advicewords_costs[MS_N_COSTS] = {"nothing", "time",
-                                                      "numerics", "training"};
-
 static const char *const labels[MS_N_COSTS] = {
     "costs nothing: ", "costs time: ", "other numbers: ", "other training: "};
 

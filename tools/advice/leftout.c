@@ -18,7 +18,8 @@ ms_err ms_leftout_step(const ms_job *job, const ms_spec *left, bool exact,
     return ms_fail_but_refusal(err, &own, fault);
 }
 
-void ms_leftout_part(const ms_spec *spec, ms_spec *saving, ms_spec *left)
+/* Those about what waits for backward, and the rest. */
+static void part(const ms_spec *spec, ms_spec *saving, ms_spec *left)
 {
     *saving = *left = (ms_spec){0};
     for (uint32_t i = 0; i < spec->n; i++) {
@@ -62,7 +63,7 @@ ms_err ms_leftout_record(const ms_job *job, const ms_result *result,
 {
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
     ms_spec saving, left;
-    ms_leftout_part(&job->spec, &saving, &left);
+    part(&job->spec, &saving, &left);
     if (job->program != NULL || saving.n == 0 || result->line.step_ns == 0)
         return MS_OK;
     ms_err err = load(job, &left, result, &scratch, arena, record, fault);

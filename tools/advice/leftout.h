@@ -13,8 +13,6 @@
 ms_err ms_leftout_step(const ms_job *job, const ms_spec *left, bool exact,
                        const ms_result *result, ms_arena *arena,
                        ms_result *without, bool *possible, ms_fault *fault);
-/* Parts the policies: those about what waits for backward, and the rest. */
-void ms_leftout_part(const ms_spec *spec, ms_spec *saving, ms_spec *left);
 /* record->without, where such a policy changes the step, the step takes time
  * and is possible without. */
 ms_err ms_leftout_record(const ms_job *job, const ms_result *result,

@@ -129,8 +129,6 @@ ms_err ms_variants_read_text(const ms_quote *text, ms_arena *arena,
  * their files. */
 ms_err ms_variants_read_names(ms_arena *arena, ms_comparison *comparison,
                               ms_fault *fault);
-/* Of what the command puts side by side at most MS_VARIANTS_MOST. */
-ms_err ms_variants_check(uint64_t n, ms_fault *fault);
 
 /* ---- compare_text.c ------------------------------------------------------ */
 
@@ -176,8 +174,6 @@ extern const ms_compare_pool_row ms_compare_pools_rows[];
 extern const uint32_t ms_compare_pools_n_rows;
 /* Of the rank with the highest peak, or NULL: the pool is exact. */
 const ms_pooled_rank *ms_compare_pools_rank(const ms_variant *variant);
-/* What was reserved in a step, from 1; 0: there is none. */
-uint64_t ms_compare_pools_step(const ms_variant *variant, uint32_t step);
 /* "2: 1024", or "2:" where variants have lengths of their own. */
 ms_label ms_compare_pools_label(const ms_comparison *comparison, uint32_t step);
 /* How many steps are told one by one; 0: they are all alike. */

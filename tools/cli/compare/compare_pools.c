@@ -116,7 +116,8 @@ const uint32_t ms_compare_pools_n_rows =
 
 /* ---- step by step -------------------------------------------------------- */
 
-uint64_t ms_compare_pools_step(const ms_variant *variant, uint32_t step)
+/* From 1; 0: there is no such step. */
+static uint64_t reserved_in_step(const ms_variant *variant, uint32_t step)
 {
     const ms_pooled_rank *rank = ms_compare_pools_rank(variant);
     if (rank == NULL || step > pooled_of(variant)->setup.steps)
@@ -145,7 +146,7 @@ ms_label ms_compare_pools_label(const ms_comparison *c, uint32_t step)
 {
     ms_label label = {""};
     for (uint32_t i = 0; i < c->n; i++) {
-        if (ms_compare_pools_step(&c->variants[i], step) == 0)
+        if (reserved_in_step(&c->variants[i], step) == 0)
             continue;
         const ms_pooled *pooled = c->variants[i].record.report.pooled;
         ms_label own = ms_poolwords_length(pooled, step);
@@ -170,7 +171,7 @@ ms_label ms_compare_pools_cell(const ms_comparison *c, uint32_t variant,
 ms_label ms_compare_pools_step_cell(const ms_comparison *c, uint32_t variant,
                                     uint32_t step)
 {
-    uint64_t bytes = ms_compare_pools_step(&c->variants[variant], step);
+    uint64_t bytes = reserved_in_step(&c->variants[variant], step);
     return bytes == 0 ? (ms_label){"-"} : ms_quantity_size(bytes);
 }
 

@@ -114,7 +114,7 @@ static ms_err name_variant(const maker *m, const kept *all, uint64_t point,
 
 /* ---- from the command line ----------------------------------------------- */
 
-ms_err ms_variants_check(uint64_t n, ms_fault *fault)
+static ms_err check_number(uint64_t n, ms_fault *fault)
 {
     if (n <= MS_VARIANTS_MOST)
         return MS_OK;
@@ -159,7 +159,7 @@ static ms_err add_grid(maker *m, const ms_named *named, const ms_job *base)
     for (uint64_t point = 0; point < grid.n_points; point++) {
         if (!ms_filter_holds(&filters, &grid, point))
             continue;
-        MS_TRY(ms_variants_check((uint64_t)m->c->n + all.n + 1, m->fault));
+        MS_TRY(check_number((uint64_t)m->c->n + all.n + 1, m->fault));
         all.points[all.n++] = point;
     }
     return add_points(m, &all, base);
@@ -211,7 +211,7 @@ static ms_err add_allocators(maker *m, const char *list)
         if (spec == NULL)
             return ms_fail_nomem(m->fault);
         if (m->n_allocators == MS_VARIANTS_MOST)
-            return ms_variants_check(MS_VARIANTS_MOST + 1, m->fault);
+            return check_number(MS_VARIANTS_MOST + 1, m->fault);
         m->allocators[m->n_allocators++] = spec;
         more = list[length] == ';' && list[length + 1] != '\0';
         list += length + 1;
@@ -334,7 +334,7 @@ static ms_err add_results(maker *m, const char *operand)
         text.bytes = bytes;
     }
     MS_TRY(ms_variants_read_text(&text, m->hall->keep, m->c, m->fault));
-    return ms_variants_check(m->c->n, m->fault);
+    return check_number(m->c->n, m->fault);
 }
 
 static ms_err read_operands(maker *m)

@@ -44,7 +44,7 @@ static ms_err draw_address(const ms_record *run, const ms_drawing *drawing,
 
 /* ---- as one of several --------------------------------------------------- */
 
-ms_limit ms_figures_limit(const ms_record *run)
+static ms_limit limit_of(const ms_record *run)
 {
     return (ms_limit){.device = run->device,
                       .capacity_bytes = run->report.capacity_bytes,
@@ -59,7 +59,7 @@ ms_bar ms_figures_bar(const ms_record *run, const char *name)
                   .reserved_bytes = rank->peak.reserved_bytes,
                   .step_ns = rank->time.step_ns,
                   .fits = run->report.fits,
-                  .limit = ms_figures_limit(run)};
+                  .limit = limit_of(run)};
     memcpy(bar.by_category, rank->peak.by_category, sizeof bar.by_category);
     return bar;
 }
@@ -109,7 +109,7 @@ ms_err ms_figures_trade(const ms_record *run, const char *name, ms_arena *arena,
                         .peak_bytes = rank->peak.allocated_bytes,
                         .step_ns = rank->time.step_ns,
                         .fits = run->report.fits,
-                        .limit = ms_figures_limit(run)};
+                        .limit = limit_of(run)};
     return trade->family != NULL ? MS_OK : ms_fail_nomem(fault);
 }
 

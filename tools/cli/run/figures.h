@@ -30,7 +30,6 @@ ms_err ms_figures_draw(const char *kind, const ms_record *run,
 
 /* A run among others by that name: its peak, and as a trade between memory and
  * time. */
-ms_limit ms_figures_limit(const ms_record *run);
 ms_bar ms_figures_bar(const ms_record *run, const char *name);
 ms_err ms_figures_trade(const ms_record *run, const char *name, ms_arena *arena,
                         ms_trade *trade, ms_fault *fault);
