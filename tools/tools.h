@@ -64,6 +64,7 @@ ms_label ms_quantity_flops(double flops); /* "3.21 TFLOP" */
 typedef enum ms_option_id {
     MS_OPTION_POLICY,
     MS_OPTION_PLUGIN,
+    MS_OPTION_PAGE,
     MS_OPTION_DEVICE,
     MS_OPTION_SET,
     MS_OPTION_SETTING, /* a shorthand of --set; the row says of which */

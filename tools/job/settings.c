@@ -47,6 +47,9 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
                                given->value, fault);
     if (given->option->id == MS_OPTION_SET)
         return set_key(given->value, arena, job, overrides, fault);
+    if (given->option->id == MS_OPTION_PAGE)
+        overrides[job->n_overrides++] =
+            (ms_override){.key = "page", .value = given->value};
     if (given->option->id == MS_OPTION_PLUGIN)
         job->plugins[job->n_plugins++] = given->value;
     if (row == NULL || row->joins) /* which are read later */
@@ -276,7 +279,7 @@ bool ms_settings_shapes(ms_option_id id)
 {
     return ms_settings_table_option(id) != NULL || id == MS_OPTION_SET ||
            id == MS_OPTION_SETTING || id == MS_OPTION_PLUGIN ||
-           id == MS_OPTION_ALLOCATORS;
+           id == MS_OPTION_PAGE || id == MS_OPTION_ALLOCATORS;
 }
 
 static void put_option(const ms_option *option, const char *value,

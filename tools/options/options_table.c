@@ -106,6 +106,13 @@ const ms_option ms_options_table[] = {
      .uses = {{.commands = STEPS | FIT | MS_FOR_HELP,
                .help = "load a policy from a shared library, e.g. ./mine.so; "
                        "may be repeated"}}},
+    {.id = MS_OPTION_PAGE,
+     .name = "page",
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .uses = {{.commands = MODEL,
+               .help = "page of a model_type that memsim has none of (memsim "
+                       "help huggingface); may be repeated"}}},
     {.id = MS_OPTION_DEVICE,
      .name = "device",
      .takes = MS_TAKES_VALUE,

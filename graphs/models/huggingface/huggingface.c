@@ -107,11 +107,12 @@ static bool is_key(const ms_page *page, const char *word,
 /* Settings name keys of the configuration, or these. */
 static ms_err check_settings(const ms_page *page)
 {
-    static const char *const own[] = {"head", "name", "model_type", "mtp"};
+    static const char *const own[] = {"head", "name", "model_type", "page",
+                                      "mtp"};
     const ms_json *json;
     const char *keys[MOST_KEYS];
     uint32_t n = 0;
-    uint32_t n_own = ms_page_entry(page, "mtp", &json) == MS_NONE ? 3 : 4;
+    uint32_t n_own = ms_page_entry(page, "mtp", &json) == MS_NONE ? 4 : 5;
     for (; n < n_own; n++)
         keys[n] = own[n];
     n += ms_page_keys(page, keys + n, MOST_KEYS - n);

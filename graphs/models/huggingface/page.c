@@ -3,6 +3,7 @@
 
 #include "graphs/json/fields.h"
 #include "graphs/models/huggingface/huggingface.h"
+#include "graphs/models/huggingface/pagefile.h"
 #include "sim/names.h"
 
 #include <inttypes.h>
@@ -43,31 +44,6 @@ static ms_err fail_type(const ms_page *page, const ms_known *type)
                               "unknown \"model_type\" \"%s\"", type->is.s);
 }
 
-static const ms_huggingface_page *find_page(const char *name)
-{
-    for (uint32_t i = 0; i < ms_pages_n; i++)
-        if (strcmp(ms_pages_all[i].name, name) == 0)
-            return &ms_pages_all[i];
-    return NULL;
-}
-
-ms_err ms_page_open(ms_page *page, const ms_known *type)
-{
-    const char *name = type->is.s;
-    page->type = name;
-    while (name != NULL && page->n_pages < MS_PAGE_LIKE) {
-        const ms_huggingface_page *found = find_page(name);
-        if (found == NULL)
-            return fail_type(page, type);
-        ms_json *json = &page->pages[page->n_pages++];
-        MS_TRY(ms_json_read(found->name, found->text, strlen(found->text),
-                            page->arena, json, page->fault));
-        uint32_t like = ms_json_find(json, 0, "like");
-        name = like == MS_NONE ? NULL : json->nodes[like].value.s;
-    }
-    return MS_OK;
-}
-
 uint32_t ms_page_entry(const ms_page *page, const char *key,
                        const ms_json **json)
 {
@@ -78,6 +54,42 @@ uint32_t ms_page_entry(const ms_page *page, const char *key,
             return row;
     }
     return MS_NONE;
+}
+
+/* What a type needs of its own page or of those that it is like. */
+static ms_err check_needed(const ms_page *page)
+{
+    static const char *const needed[] = {"class", "heads", "layers"};
+    const ms_json *json;
+    uint32_t row;
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (ms_page_entry(page, needed[i], &json) == MS_NONE)
+            return ms_json_fail(
+                &page->pages[0], 0, page->fault, "see memsim help huggingface",
+                "the page of \"%s\" needs \"%s\"", page->type, needed[i]);
+    row = ms_page_entry(page, "heads", &json);
+    if (ms_json_find(json, row, "absent") != MS_NONE)
+        return MS_OK;
+    return ms_json_fail(json, row, page->fault, NULL,
+                        "\"heads\" needs \"absent\": the head where a "
+                        "configuration names no architecture");
+}
+
+ms_err ms_page_open(ms_page *page, const ms_known *type)
+{
+    const char *name = type->is.s;
+    page->type = name;
+    while (name != NULL && page->n_pages < MS_PAGE_LIKE) {
+        ms_json *json = &page->pages[page->n_pages];
+        bool found;
+        MS_TRY(ms_pagefile_find(page, name, json, &found));
+        if (!found)
+            return fail_type(page, type);
+        page->n_pages++;
+        uint32_t like = ms_json_find(json, 0, "like");
+        name = like == MS_NONE ? NULL : json->nodes[like].value.s;
+    }
+    return check_needed(page);
 }
 
 /* An entry of an object that pages have, the first that has it. */

@@ -344,7 +344,8 @@ static ms_err check_depth(const weights *w)
 /* What the user changes is not what lies there. */
 static bool is_changed(const ms_page *page)
 {
-    static const char *const harmless[] = {"head", "name", "mtp", "model_type"};
+    static const char *const harmless[] = {"head", "name", "mtp", "model_type",
+                                           "page"};
     uint32_t n = 0;
     for (uint32_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
         for (uint32_t k = 0; k < page->n_overrides; k++)

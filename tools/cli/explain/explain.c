@@ -253,7 +253,7 @@ static void write_json(const explain *x, ms_text *text)
 {
     ms_sheet sheet;
     ms_sheet_open(&sheet, &x->result.report, &x->result.graph,
-                  &(ms_report_names){NULL}, text);
+                  &(ms_report_names){.model = NULL}, text);
     ms_text_add(text, "{\"schema_version\": 1, \"memsim\": \"%s\", \"model\": ",
                 MS_VERSION);
     ms_text_json(text, x->result.model.name);

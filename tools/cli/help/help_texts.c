@@ -203,6 +203,13 @@ void ms_help_texts_huggingface(ms_text *text)
         "model as layers,",
         "to edit.",
         "",
+        "A model_type that is not here: --page FILE, or TYPE.json in the "
+        "folder "
+        "that",
+        "MEMSIM_PAGES names, says what its keys mean and which layers it has "
+        "(graphs/",
+        "README.md, 6).",
+        "",
         "model_type, its heads, keys with class defaults, other names of keys:",
         NULL};
     put(text, lines);

@@ -222,7 +222,7 @@ ms_err ms_keys_room_rows(const ms_values *values, uint32_t value, uint32_t most,
 /* Where it lies: the kind without MS_HELD_, struct, member. */
 #define MS_KEYS_AT(kind, type, member)                                         \
     .held = MS_HELD_##kind, .at = offsetof(type, member)
-#define MS_KEYS_VIA(type, member) .via = 1 + offsetof(type, member)
+#define MS_KEYS_VIA(type, member) .via = (1 + offsetof(type, member))
 /* A name and what else the row says of it. */
 #define MS_KEYS_COUNT(...)                                                     \
     {                                                                          \

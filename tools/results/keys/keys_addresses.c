@@ -53,7 +53,7 @@ static const char *tile_wrong(void *of, void *at, uint32_t i)
 }
 
 #define TABLE(key, member)                                                     \
-    .name = key, .type = MS_KEY_TABLE, TILES(NOT, member),                     \
+    .name = (key), .type = MS_KEY_TABLE, TILES(NOT, member),                   \
     .columns = tile_columns, .room = tile_room, .row_wrong = tile_wrong, MUST
 
 /* ---- by what blocks are -------------------------------------------------- */

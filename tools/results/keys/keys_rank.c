@@ -126,8 +126,8 @@ static const char *phase_wrong(const void *of, const void *value)
 
 #define PHASE_CATEGORIES(key, phase)                                           \
     {                                                                          \
-        .name = key, MS_KEYS_CATEGORIES, RANK(U64, phase_by_category[phase]),  \
-        MUST, .wrong = phase_wrong                                             \
+        .name = (key), MS_KEYS_CATEGORIES,                                     \
+        RANK(U64, phase_by_category[phase]), MUST, .wrong = phase_wrong        \
     }
 static const ms_key phase_categories_rows[] = {
     PHASE_CATEGORIES("forward", MS_PHASE_FORWARD),

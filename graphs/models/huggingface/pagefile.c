@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/models/huggingface/pagefile.h"
+
+#include "graphs/models/folder.h"
+#include "graphs/models/huggingface/huggingface.h"
+#include "sim/names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_FILE_BYTES (UINT64_C(1) << 20)
+
+/* ---- the form of a page -------------------------------------------------- */
+
+typedef enum form {
+    TEXT,
+    TEXTS,   /* a list of strings */
+    ENTRIES, /* an object of strings */
+    OBJECT,
+    SHAPES, /* an object of lists of strings */
+    RULES,
+    LIST,
+    ANY
+} form;
+
+typedef struct page_key {
+    const char *name;
+    form form;
+    uint32_t least; /* elements of a list */
+} page_key;
+
+static const page_key page_keys[] = {
+    {"model_type", TEXT, 0}, {"class", TEXT, 0},     {"like", TEXT, 0},
+    {"source", TEXT, 0},     {"within", TEXT, 0},    {"depth", TEXT, 0},
+    {"sequence", TEXT, 0},   {"refuse", TEXT, 0},    {"defaults", OBJECT, 0},
+    {"settings", OBJECT, 0}, {"also", ENTRIES, 0},   {"heads", ENTRIES, 0},
+    {"let", ENTRIES, 0},     {"check", RULES, 0},    {"layers", LIST, 0},
+    {"image", TEXTS, 1},     {"tensors", SHAPES, 0}, {"mtp", ANY, 0},
+};
+#define N_PAGE_KEYS (sizeof page_keys / sizeof *page_keys)
+
+/* Of a rule of "check": the first five say which rule it is. */
+static const page_key rule_keys[] = {
+    {"positive", TEXTS, 1}, {"divides", TEXTS, 2}, {"unsupported", TEXTS, 1},
+    {"list", TEXTS, 2},     {"keys", TEXTS, 2},    {"that", TEXT, 0},
+    {"if", TEXT, 0},        {"why", TEXT, 0},
+};
+#define N_RULE_KEYS (sizeof rule_keys / sizeof *rule_keys)
+#define N_RULES 5u
+
+static ms_err fail_kind(const ms_json *json, uint32_t row, const char *what,
+                        ms_fault *fault)
+{
+    return ms_json_fail(json, row, fault, "see memsim help huggingface",
+                        "%s must be %s, not %s",
+                        json->nodes[row].key != NULL ? json->nodes[row].key
+                                                     : "an element",
+                        what, ms_json_kind_name(json, row));
+}
+
+static ms_err check_kind(const ms_json *json, uint32_t row, ms_json_kind kind,
+                         const char *what, ms_fault *fault)
+{
+    return json->nodes[row].kind == kind ? MS_OK
+                                         : fail_kind(json, row, what, fault);
+}
+
+static ms_err check_texts(const ms_json *json, uint32_t row, uint32_t least,
+                          ms_fault *fault)
+{
+    MS_TRY(check_kind(json, row, MS_JSON_ARRAY, "a list of strings", fault));
+    if (json->nodes[row].value.n < least)
+        return ms_json_fail(json, row, fault, NULL,
+                            "the list needs %u element%s", least,
+                            least == 1 ? "" : "s");
+    for (uint32_t i = ms_json_first(json, row); i != MS_NONE;
+         i = json->nodes[i].next)
+        MS_TRY(check_kind(json, i, MS_JSON_STRING, "a string", fault));
+    return MS_OK;
+}
+
+static ms_err check_keys(const ms_json *json, uint32_t object,
+                         const page_key *keys, uint32_t n, ms_fault *fault);
+
+static ms_err check_rule(const ms_json *json, uint32_t row, ms_fault *fault)
+{
+    uint32_t n = 0;
+    MS_TRY(check_kind(json, row, MS_JSON_OBJECT, "an object", fault));
+    MS_TRY(check_keys(json, row, rule_keys, N_RULE_KEYS, fault));
+    for (uint32_t k = 0; k < N_RULES; k++)
+        n += ms_json_find(json, row, rule_keys[k].name) != MS_NONE;
+    bool that = ms_json_find(json, row, "that") != MS_NONE;
+    if (n == 1 && that == (ms_json_find(json, row, "keys") != MS_NONE))
+        return MS_OK;
+    return ms_json_fail(json, row, fault, NULL,
+                        "a rule has one of \"positive\", \"divides\", "
+                        "\"unsupported\", \"list\", or \"that\" with \"keys\"");
+}
+
+static ms_err check_form(const ms_json *json, uint32_t row, const page_key *key,
+                         ms_fault *fault)
+{
+    if (key->form == TEXT)
+        return check_kind(json, row, MS_JSON_STRING, "a string", fault);
+    if (key->form == TEXTS)
+        return check_texts(json, row, key->least, fault);
+    if (key->form == LIST || key->form == RULES)
+        MS_TRY(check_kind(json, row, MS_JSON_ARRAY, "a list", fault));
+    else if (key->form != ANY)
+        MS_TRY(check_kind(json, row, MS_JSON_OBJECT, "an object", fault));
+    if (key->form == LIST || key->form == OBJECT || key->form == ANY)
+        return MS_OK;
+    for (uint32_t i = ms_json_first(json, row); i != MS_NONE;
+         i = json->nodes[i].next)
+        MS_TRY(key->form == RULES ? check_rule(json, i, fault)
+               : key->form == SHAPES
+                   ? check_texts(json, i, 1, fault)
+                   : check_kind(json, i, MS_JSON_STRING, "a string", fault));
+    return MS_OK;
+}
+
+static ms_err fail_key(const ms_json *json, uint32_t row, const page_key *keys,
+                       uint32_t n, ms_fault *fault)
+{
+    const char *names[N_PAGE_KEYS + N_RULE_KEYS];
+    char hint[128] = "see memsim help huggingface";
+    for (uint32_t k = 0; k < n; k++)
+        names[k] = keys[k].name;
+    const char *near = ms_names_nearest(json->nodes[row].key, names, n);
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
+    return ms_json_fail_key(json, row, fault, hint,
+                            "a page has no key \"%s\" here",
+                            json->nodes[row].key);
+}
+
+static ms_err check_keys(const ms_json *json, uint32_t object,
+                         const page_key *keys, uint32_t n, ms_fault *fault)
+{
+    for (uint32_t row = ms_json_first(json, object); row != MS_NONE;
+         row = json->nodes[row].next) {
+        uint32_t k = 0;
+        while (k < n && strcmp(keys[k].name, json->nodes[row].key) != 0)
+            k++;
+        if (k == n)
+            return fail_key(json, row, keys, n, fault);
+        MS_TRY(check_form(json, row, &keys[k], fault));
+    }
+    return MS_OK;
+}
+
+/* ---- where pages come from ----------------------------------------------- */
+
+static ms_err read_file(const ms_page *page, const char *path, ms_json *json)
+{
+    char *bytes;
+    size_t length;
+    MS_TRY(ms_files_read(path, MAX_FILE_BYTES, page->arena, &bytes, &length,
+                         page->fault));
+    MS_TRY(ms_json_read(path, bytes, length, page->arena, json, page->fault));
+    MS_TRY(check_kind(json, 0, MS_JSON_OBJECT, "an object", page->fault));
+    MS_TRY(check_keys(json, 0, page_keys, N_PAGE_KEYS, page->fault));
+    if (ms_json_find(json, 0, "model_type") != MS_NONE)
+        return MS_OK;
+    return ms_json_fail(json, 0, page->fault, "see memsim help huggingface",
+                        "a page needs \"model_type\"");
+}
+
+static bool is_of(const ms_json *json, const char *type)
+{
+    uint32_t row = ms_json_find(json, 0, "model_type");
+    return strcmp(json->nodes[row].value.s, type) == 0;
+}
+
+/* Does one of the pages under way stand in for the type already? */
+static bool is_open(const ms_page *page, const ms_json *json)
+{
+    for (uint32_t p = 0; p < page->n_pages; p++)
+        if (strcmp(page->pages[p].source.name, json->source.name) == 0)
+            return true;
+    return false;
+}
+
+static ms_err find_given(const ms_page *page, const char *type, ms_json *json,
+                         bool *found)
+{
+    for (uint32_t i = page->n_overrides; i-- > 0 && !*found;) {
+        if (strcmp(page->overrides[i].key, "page") != 0)
+            continue;
+        MS_TRY(read_file(page, page->overrides[i].value, json));
+        *found = is_of(json, type) && !is_open(page, json);
+    }
+    return MS_OK;
+}
+
+/* A type is a word: no path leads out of the folder. */
+static ms_err find_in_folder(const ms_page *page, const char *type,
+                             ms_json *json, bool *found)
+{
+    const char *folder = getenv("MEMSIM_PAGES");
+    if (*found || folder == NULL || *folder == '\0' || *type == '.' ||
+        strchr(type, '/') != NULL)
+        return MS_OK;
+    const char *path = ms_arena_format(page->arena, "%s/%s.json", folder, type);
+    if (path == NULL)
+        return ms_fail_nomem(page->fault);
+    bool there;
+    MS_TRY(ms_folder_file(path, &there, page->fault));
+    if (!there)
+        return MS_OK;
+    MS_TRY(read_file(page, path, json));
+    *found = is_of(json, type) && !is_open(page, json);
+    return MS_OK;
+}
+
+ms_err ms_pagefile_find(const ms_page *page, const char *type, ms_json *json,
+                        bool *found)
+{
+    *found = false;
+    MS_TRY(find_given(page, type, json, found));
+    MS_TRY(find_in_folder(page, type, json, found));
+    for (uint32_t i = 0; i < ms_pages_n && !*found; i++) {
+        const ms_huggingface_page *built_in = &ms_pages_all[i];
+        *found = strcmp(built_in->name, type) == 0;
+        if (*found)
+            return ms_json_read(built_in->name, built_in->text,
+                                strlen(built_in->text), page->arena, json,
+                                page->fault);
+    }
+    return MS_OK;
+}

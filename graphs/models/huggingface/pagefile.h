@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_PAGEFILE_H
+#define MS_PAGEFILE_H
+
+/* Private to graphs/models/huggingface: where the page of a model_type comes
+ * from, and whether a user's page has the form of one (huggingface.h).
+ *
+ * In this order: the files of --set model.page=FILE (--page), the last first;
+ * the file TYPE.json of the folder that the environment variable MEMSIM_PAGES
+ * names; the built-in pages.  So a user's page may stand in for a built-in
+ * one, and be like it. */
+
+#include "graphs/models/huggingface/page.h"
+
+/* The page of a type, read and checked; *found: is there one?  Faults:
+ * MS_EINPUT at the line of a page that is none, MS_ESYSTEM. */
+ms_err ms_pagefile_find(const ms_page *page, const char *type, ms_json *json,
+                        bool *found);
+
+#endif
