@@ -83,7 +83,7 @@ upward() { # a room calls itself and sim only, tools all
 circles() { # calls and references to data point down, inside rooms too: of
             # files (1), or of folders (2), that call each other in a circle
             # one line each
-    awk -v level="$1" -v sources="$(echo $sources)" '
+    awk -v level="$1" -v sources="$(printf '%s ' $sources)" '
         BEGIN { n = 0; m = split(sources, path, " ")
             for (i = 1; i <= m; i++) if (path[i] !~ /^tests/) {
                 end = match(path[i], "/[^/]*$")

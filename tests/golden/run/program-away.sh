@@ -44,11 +44,13 @@ work 2 $here" "" >tasks
 run --dump plan <tasks | awk '$3 == "copy" && / ns (50000|1011|18182)/ {
     $2 = ""; $NF = $(NF - 1) == "wait" ? "N" : $NF; print }'
 run --dump program <tasks >printed
-run --dump program <printed | cmp - printed && echo "read back"
+run --dump program <printed >again
+cmp again printed && echo "read back"
 grep -E '^(task|work)' printed
 for wrong in "work 3 $here" "reduce $input $here to here" \
     "work 0 $here unit 3"; do
-    with "$wrong" "" | run 2>&1 >/dev/null
+    with "$wrong" "" >broken
+    run <broken 2>&1
     echo "status $?"
 done
 exit 0

@@ -27,7 +27,7 @@ try deepspeed:2,dp=8,prefetch=1
 try deepspeed:2,dp=8,impl=deepspeed
 try zero:2,dp=8,impl=deepspeed,impl=ideal
 try deepspeed:2,dp=8+zero:1,dp=8
-for typed in deepspeed: zero:2,impl=deepspeed,; do
+for typed in "deepspeed:" "zero:2,impl=deepspeed,"; do
     echo "after $typed"
     "$MEMSIM" completion words -- run gpt2 -p "$typed" | cut -f 1 | head -n 4
 done
