@@ -89,11 +89,44 @@ END_TEST
 
 /* ---- shapes -------------------------------------------------------------- */
 
-/* An op, the sizes of its inputs and outputs, its arguments, and what is said
- * of it; NULL: nothing is wrong. */
+/* An op (or several that have one shape), the sizes of its inputs and outputs,
+ * its arguments, and what is said of it; NULL: nothing is wrong. */
 static const struct {
-    const char *op, *in, *out, *args, *said;
+    const char *ops, *in, *out, *args, *said;
 } shapes[] = {
+    {"isnan isinf isfinite logical_not signbit log10 tan asin acos erfc alias "
+     "ones_like rand_like randn_like uniform_ normal_ random_ exponential_ "
+     "argsort",
+     "8,4", "8,5", "'T'", "make [8, 4]"},
+    {"full_like randint_like clamp_max", "8,4", "8,5", "'T',1", "make [8, 4]"},
+    {"gt le lt logical_and logical_or logical_xor bitwise_and bitwise_or "
+     "bitwise_xor floor_divide fmin _prelu_kernel isin bucketize",
+     "8,4;4", "8,5", "'T','T'", "make [8, 4]"},
+    {"searchsorted", "9;8,4", "8,5", "'T','T'", "make [8, 4]"},
+    {"argmax argmin any all count_nonzero", "8,4", "4", "'T',1", "make [8]"},
+    {"rand randn", "", "8,5", "[8,4]", "make [8, 4]"},
+    {"new_ones new_full", "2,16", "8,5", "'T',[8,4]", "make [8, 4]"},
+    {"reshape", "2,16", "8,5", "'T',[8,4]", "has not the elements"},
+    {"native_dropout", "8,4", "8,5;8,5", "'T',0.5,true", "make [8, 4]"},
+    {"t_", "8,4", "8,4", "'T'", "make [4, 8]"},
+    {"squeeze_", "8,1", "8,2", "'T',1", "has not the elements"},
+    {"reflection_pad3d", "2,3,4,4,4", "2,3,4,4,4", "'T',[1,1,1,1,1,1]",
+     "make [2, 3, 6, 6, 6]"},
+    {"replication_pad1d", "2,3,4", "2,3,4", "'T',[1,1]", "make [2, 3, 6]"},
+    {"_upsample_nearest_exact1d", "2,3,4", "2,4,8", "'T',null,[2.0]",
+     "make [2, 3, 8]"},
+    {"_upsample_nearest_exact3d upsample_trilinear3d", "2,3,4,4,4", "2,4,8,8,8",
+     "'T',null,[2.0,2.0,2.0]", "make [2, 3, 8, 8, 8]"},
+    {"cummin", "8,4", "8,5;8,5", "'T',1", "make [8, 4]"},
+    {"cudnn_batch_norm", "2,3,4,4;3;3;3;3", "2,3,4,5;3;3;8",
+     "'T','T','T','T','T',true,0.1,0.00001", "make [2, 3, 4, 4]"},
+    {"_fused_rms_norm", "8,4;4", "8,5;8,1", "'T',[4],'T'", "make [8, 4]"},
+    {"_scaled_dot_product_cudnn_attention "
+     "_scaled_dot_product_flash_attention_for_cpu",
+     "2,4,8,16;2,4,9,16;2,4,9,16", "2,4,8,8;2,4,8", "'T','T','T'",
+     "make [2, 4, 8, 16]"},
+    {"soft_margin_loss", "8,4;8,4", "5", "'T','T',1", "make"},
+    {"multilabel_margin_loss_forward", "8,4;8,4", "5;8,4", "'T','T',1", "make"},
     {"relu", "8,4", "8,4", "'T'", NULL},
     {"relu", "8,4", "8,5", "'T'",
      "its output is [8, 5], but its inputs and arguments make [8, 4]"},
@@ -260,8 +293,8 @@ static const char *next_sizes(const char *sizes)
     return end != NULL ? end + 1 : NULL;
 }
 
-/* The graph of one op and the sum of its first output, the loss. */
-static void write_graph(size_t row, writer *graph)
+/* The graph of one op of the row and the sum of its first output, the loss. */
+static void write_graph(size_t row, const char *op, writer *graph)
 {
     writer storages = {0}, tensors = {0}, in = {0}, out = {0};
     uint32_t id = 0, first;
@@ -280,7 +313,7 @@ static void write_graph(size_t row, writer *graph)
     put(graph, "],'tensors':[");
     put(graph, tensors.text);
     put(graph, "],'nodes':[\n{'op':'aten.");
-    put(graph, shapes[row].op);
+    put(graph, op);
     put(graph, "','args':[");
     put(graph, shapes[row].args);
     put(graph, "],'in':[");
@@ -307,25 +340,112 @@ static ms_err lower(const char *json, ms_fault *fault)
                     fault);
 }
 
+static void check_shape(size_t row, const char *op)
+{
+    writer graph = {0};
+    ms_fault fault = {0};
+    const char *said = shapes[row].said;
+    write_graph(row, op, &graph);
+    ms_err err = lower(graph.text, &fault);
+    if (said == NULL) {
+        ck_assert_msg(err == MS_OK, "%s %s: %s", op, shapes[row].args,
+                      fault.what);
+        return;
+    }
+    ck_assert_msg(err == MS_EINPUT && strstr(fault.what, said), "%s %s: %s", op,
+                  shapes[row].args, fault.what);
+    ck_assert_msg(strncmp(fault.what, "node 0, op aten.", 16) == 0, "%s",
+                  fault.what);
+    ck_assert_str_eq(fault.where, "op:2:1"); /* of the node */
+}
+
+/* The next word of *words; false: there is none. */
+static bool next_word(const char **words, char word[64])
+{
+    size_t n = strcspn(*words, " ");
+    snprintf(word, 64, "%.*s", (int)n, *words);
+    *words += n + strspn(*words + n, " ");
+    return n > 0;
+}
+
 START_TEST(shapes_are_checked)
 {
-    for (size_t row = 0; row < sizeof shapes / sizeof *shapes; row++) {
-        writer graph = {0};
-        ms_fault fault = {0};
-        write_graph(row, &graph);
-        ms_err err = lower(graph.text, &fault);
-        if (shapes[row].said == NULL) {
-            ck_assert_msg(err == MS_OK, "%s %s: %s", shapes[row].op,
-                          shapes[row].args, fault.what);
-            continue;
+    char op[64];
+    for (size_t row = 0; row < sizeof shapes / sizeof *shapes; row++)
+        for (const char *ops = shapes[row].ops; next_word(&ops, op);)
+            check_shape(row, op);
+}
+END_TEST
+
+/* ---- no row untried ------------------------------------------------------ */
+
+/* The op graphs whose steps PyTorch ran. */
+static const char *const measured[] = {
+    "rules.jsonl",
+    "nets.jsonl",
+    "torch.jsonl",
+    "opgraphs.jsonl",
+    "graphs/basics.graph.json",
+    "graphs/kait.graph.json",
+    "graphs/mlp8x1024_b64_drop.graph.json",
+    "graphs/mlp8x1024_b64_gelu.graph.json",
+    "graphs/resnet18_b2.graph.json",
+    "graphs/unet32_b1.graph.json",
+};
+#define N_MEASURED (sizeof measured / sizeof *measured)
+
+static bool is_measured(const char *op, char *const *texts)
+{
+    static const char *const forms[] = {
+        "\"op\":\"aten.%s\"", "\"op\": \"aten.%s\"", "\"op\":\"aten.%s_\"",
+        "\"op\": \"aten.%s_\""};
+    char wanted[96];
+    for (size_t form = 0; form < sizeof forms / sizeof *forms; form++)
+        for (size_t i = 0; i < N_MEASURED; i++) {
+            snprintf(wanted, sizeof wanted, forms[form], op);
+            if (strstr(texts[i], wanted) != NULL)
+                return true;
         }
-        ck_assert_msg(err == MS_EINPUT && strstr(fault.what, shapes[row].said),
-                      "%s %s: %s", shapes[row].op, shapes[row].args,
-                      fault.what);
-        ck_assert_msg(strncmp(fault.what, "node 0, op aten.", 16) == 0, "%s",
-                      fault.what);
-        ck_assert_str_eq(fault.where, "op:2:1"); /* of the node */
+    return false;
+}
+
+static bool is_shaped(const char *wanted)
+{
+    char op[64];
+    for (size_t row = 0; row < sizeof shapes / sizeof *shapes; row++)
+        for (const char *ops = shapes[row].ops; next_word(&ops, op);)
+            if (strcmp(op, wanted) == 0)
+                return true;
+    return false;
+}
+
+static void check_tried(const ms_aten_row *rows, uint32_t n, char *const *texts)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ck_assert_msg((rows[i].rule == NULL && rows[i].shape == NULL) ||
+                          is_shaped(rows[i].op) ||
+                          is_measured(rows[i].op, texts),
+                      "%s: no op graph of tests/truth has it, nor the table "
+                      "\"shapes\" above",
+                      rows[i].op);
+}
+
+/* A new row comes with its truth, or with a shape that it refuses. */
+START_TEST(every_row_is_tried)
+{
+    char *texts[N_MEASURED], path[TESTS_PATH], relative[64];
+    ms_fault fault = {0};
+    size_t length;
+    for (size_t i = 0; i < N_MEASURED; i++) {
+        snprintf(relative, sizeof relative, "tests/truth/%s", measured[i]);
+        tests_source(relative, path);
+        ck_assert_int_eq(
+            ms_files_read(path, 1 << 26, &arena, &texts[i], &length, &fault),
+            MS_OK);
     }
+    check_tried(ms_atenpoint_rows, ms_atenpoint_n_rows, texts);
+    check_tried(ms_atenview_rows, ms_atenview_n_rows, texts);
+    check_tried(ms_atenmath_rows, ms_atenmath_n_rows, texts);
 }
 END_TEST
 
@@ -337,6 +457,7 @@ Suite *suite_aten(void)
     tcase_add_test(tcase, formulas_are_sound);
     tcase_add_test(tcase, rows_are_found);
     tcase_add_test(tcase, shapes_are_checked);
+    tcase_add_test(tcase, every_row_is_tried);
     suite_add_tcase(suite, tcase);
     return suite;
 }
