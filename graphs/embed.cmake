@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # Turns graphs/models/builtin/*.json, graphs/models/huggingface/*.json and
-# graphs/devices/*.json into three C files: builtin.c and pages.c (texts, read
-# like any model file) and devices.c (rows of numbers).
+# graphs/devices/*.json into three C files: builtin.c, pages.c and
+# devices.c: texts, read like those of users.
 # Included by CMakeLists.txt it adds them to the target "graphs"; by hand:
 #
 #   cmake -DEMBED_OUTPUT=/tmp/embedded -P graphs/embed.cmake
@@ -113,116 +113,20 @@ const ms_huggingface_page ms_pages_all[] = {\n${rows}};
 const uint32_t ms_pages_n = ${n};\n")
 endfunction()
 
-# The array of curves of a device as a C expression, and its length.
-function(embed_curves json file result length)
-    string(JSON n LENGTH "${json}" allreduce_curves)
-    set(${length} ${n} PARENT_SCOPE)
-    set(${result} NULL PARENT_SCOPE)
-    if(n EQUAL 0)
-        return()
-    endif()
-    embed_get("${json}" ${file} gpus_per_node per_node)
-    set(rows "")
-    math(EXPR last "${n} - 1")
-    foreach(i RANGE ${last})
-        string(JSON ranks GET "${json}" allreduce_curves ${i} ranks)
-        string(JSON n_points LENGTH "${json}" allreduce_curves ${i} kib)
-        set(points "")
-        math(EXPR last_point "${n_points} - 1")
-        foreach(j RANGE ${last_point})
-            string(JSON kib GET "${json}" allreduce_curves ${i} kib ${j})
-            string(JSON gbps GET "${json}" allreduce_curves ${i} gbps ${j})
-            string(APPEND points "{UINT64_C(${kib}) << 10, ${gbps} * 1e9}, ")
-        endforeach()
-        string(APPEND rows "{${ranks}, ${per_node}, ${n_points},
-         (const ms_curve_point[]){${points}}}, ")
-    endforeach()
-    set(${result} "(const ms_curve[]){${rows}}" PARENT_SCOPE)
-endfunction()
-
-# The device files speak GiB, us, GB/s and TFLOP/s as data sheets do; the C
-# compiler turns them into bytes, ns and units per second.
-function(embed_device file result)
-    file(READ ${file} json)
-    foreach(key IN ITEMS name alias source memory_gib context_mib hbm_gbps
-            context_eager_mib context_11_3_mib context_11_7_mib
-            context_station_mib context_station_cudnn_mib
-            cudnn_share cudnn_from_mib nccl_mib nccl_channels
-            cublas_workspace_bytes multiprocessors threads_per_multiprocessor
-            launch_us kernel_us fp32_tflops tf32_tflops
-            half_tflops half_matmul_tflops fp8_tflops fp8_matmul_tflops
-            compute_capability h2d_gbps d2h_gbps
-            nvlink_gbps network_gbps gpus_per_node
-            dram_gbps pageable_share nvme_read_gbps nvme_write_gbps
-            host_memory_gib nvme_gib host_memory_source peer_gbps nvls_share
-            fault_us one_memory)
-        embed_get("${json}" ${file} ${key} ${key})
-    endforeach()
-    embed_literal("${source}" source)
-    embed_literal("${host_memory_source}" host_memory_source)
-    set(fp8_share "${half_matmul_tflops} / (double)${half_tflops}")
-    if(fp8_tflops GREATER 0)
-        set(fp8_share "${fp8_matmul_tflops} / (double)${fp8_tflops}")
-    endif()
-    embed_curves("${json}" ${file} curves n_curves)
-    set(${result} "    {.name = \"${name}\",
-     .alias = \"${alias}\",
-     .source = ${source},
-     .memory_bytes = (uint64_t)(${memory_gib} * 1073741824.0),
-     .context_bytes = (uint64_t)(${context_mib} * 1048576.0),
-     .context_eager_bytes = (uint64_t)(${context_eager_mib} * 1048576.0),
-     .context_11_3_bytes = (uint64_t)(${context_11_3_mib} * 1048576.0),
-     .context_11_7_bytes = (uint64_t)(${context_11_7_mib} * 1048576.0),
-     .context_station_bytes = (uint64_t)(${context_station_mib} * 1048576.0),
-     .context_station_cudnn_bytes =
-         (uint64_t)(${context_station_cudnn_mib} * 1048576.0),
-     .cudnn_share = ${cudnn_share},
-     .cudnn_from_bytes = (uint64_t)(${cudnn_from_mib} * 1048576.0),
-     .nccl_bytes = (uint64_t)(${nccl_mib} * 1048576.0),
-     .nccl_channels = ${nccl_channels},
-     .cublas_workspace_bytes = ${cublas_workspace_bytes},
-     .multiprocessors = ${multiprocessors},
-     .threads_per_multiprocessor = ${threads_per_multiprocessor},
-     .launch_ns = (uint64_t)(${launch_us} * 1e3),
-     .kernel_ns = (uint64_t)(${kernel_us} * 1e3),
-     .hbm_bytes_per_s = ${hbm_gbps} * 1e9,
-     .fp32_flops = ${fp32_tflops} * 1e12,
-     .tf32_flops = ${tf32_tflops} * 1e12,
-     .half_flops = ${half_tflops} * 1e12,
-     .fp8_flops = ${fp8_tflops} * 1e12,
-     .fp8_matmul_share = ${fp8_share},
-     .compute_capability = ${compute_capability},
-     .h2d_bytes_per_s = ${h2d_gbps} * 1e9,
-     .d2h_bytes_per_s = ${d2h_gbps} * 1e9,
-     .nvlink_bytes_per_s = ${nvlink_gbps} * 1e9,
-     .network_bytes_per_s = ${network_gbps} * 1e9,
-     .peer_bytes_per_s = ${peer_gbps} * 1e9,
-     .gpus_per_node = ${gpus_per_node},
-     .nvls_share = ${nvls_share},
-     .curves = ${curves},
-     .n_curves = ${n_curves},
-     .host_memory_bytes = (uint64_t)(${host_memory_gib} * 1073741824.0),
-     .nvme_bytes = (uint64_t)(${nvme_gib} * 1073741824.0),
-     .host_memory_source = ${host_memory_source},
-     .dram_bytes_per_s = ${dram_gbps} * 1e9,
-     .pageable_share = ${pageable_share},
-     .fault_ns = (uint64_t)(${fault_us} * 1e3),
-     .one_memory = ${one_memory},
-     .nvme_read_bytes_per_s = ${nvme_read_gbps} * 1e9,
-     .nvme_write_bytes_per_s = ${nvme_write_gbps} * 1e9,
-     .matmul_share = ${half_matmul_tflops} / (double)${half_tflops}},\n" PARENT_SCOPE)
-endfunction()
-
 function(embed_devices output)
     file(GLOB files ${EMBED_FOLDER}/devices/*.json) # sorted by name
     list(LENGTH files n)
     set(rows "")
     foreach(file IN LISTS files)
-        embed_device(${file} row)
-        string(APPEND rows "${row}")
+        file(READ ${file} json)
+        embed_get("${json}" ${file} name name)
+        embed_get("${json}" ${file} alias alias)
+        embed_literal("${json}" text)
+        string(APPEND rows "    {\"${name}\", \"${alias}\",\n"
+                           "     ${text}},\n")
     endforeach()
     file(CONFIGURE OUTPUT ${output} @ONLY CONTENT "${EMBED_HEAD}\
-const ms_device ms_devices[] = {\n${rows}};
+const ms_device_text ms_devices[] = {\n${rows}};
 const uint32_t ms_devices_n = ${n};\n")
 endfunction()
 
@@ -239,6 +143,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
     # A model's text is longer than the 4095 characters that C11 promises.
     set_source_files_properties(${EMBED_OUTPUT}/builtin.c
+                                ${EMBED_OUTPUT}/devices.c
                                 ${EMBED_OUTPUT}/pages.c PROPERTIES
                                 COMPILE_OPTIONS -Wno-overlength-strings)
     target_sources(graphs PRIVATE ${EMBED_OUTPUT}/builtin.c

@@ -451,8 +451,16 @@ typedef struct ms_device {
     double fp8_matmul_share; /* those in fp8 */
     uint32_t compute_capability; /* CUDA's times 10; 0: not known */
 } ms_device;
-extern const ms_device ms_devices[];
+/* The built-in ones, by name: their names, and their files as they are in
+ * graphs/devices/. */
+typedef struct ms_device_text {
+    const char *name, *alias, *json; /* alias "": none */
+} ms_device_text;
+extern const ms_device_text ms_devices[];
 extern const uint32_t ms_devices_n;
+/* A row of ms_devices, read once: it stays for the life of the process.  NULL:
+ * out of memory.  Any thread may call. */
+const ms_device *ms_devicerows_at(uint32_t row);
 /* Set-up of one copy between memories; a modelling default. */
 #define MS_COPY_NS 10000u
 /* What each of so many ranks that work side by side has of its node's memory
@@ -462,12 +470,12 @@ double ms_device_share(const ms_device *device, uint32_t ranks);
 ms_err ms_device_find(const char *name, const ms_device **device,
                       ms_fault *fault);
 /* The same, or a file: what has a slash or ends in ".json".  It has the keys of
- * graphs/devices/ (ms_device_fields), "like": another device's name stands
+ * graphs/devices/ (ms_devicefile_fields), "like": another device's name stands
  * for those that it leaves out; MS_EINPUT with line and column. */
 ms_err ms_device_read(const char *name, ms_arena *arena,
                       const ms_device **device, ms_fault *fault);
-extern const ms_field ms_device_fields[];
-extern const uint32_t ms_device_n_fields;
+extern const ms_field ms_devicefile_fields[];
+extern const uint32_t ms_devicefile_n_fields;
 
 /* precisions.c: the device's dense peak of the products that a precision is
  * about: those of linear layers. */

@@ -356,7 +356,9 @@ static ms_err refuse_device(const ms_trace *trace)
     size_t n = strlen(names);
 
     for (uint32_t i = 0; i < ms_devices_n; i++) {
-        const ms_device *row = &ms_devices[i];
+        const ms_device *row = ms_devicerows_at(i);
+        if (row == NULL)
+            return ms_fail_nomem(trace->fault);
         if (has_products(trace->settings, row) && *row->alias &&
             n < sizeof names)
             n += (size_t)snprintf(names + n, sizeof names - n, " %s",

@@ -1,24 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/graphs.h"
-#include "graphs/json/fields.h"
-#include "graphs/json/json.h"
+#include "graphs/machines/devicefile.h"
 
-#include <ctype.h>
-#include <math.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
-#define MAX_NAME 64u
 #define MAX_FILE_BYTES (UINT64_C(1) << 20)
-#define FILE_VERSION 1
-#define GIB 1073741824.0
-/* As NCCL's logs have them: eight GPUs on a switch, and over PCIe. */
-#define NVLINK_CHANNELS 24u
-#define PCIE_CHANNELS 2u
-#define LEAST 0.001 /* of what is divided by, in the file's unit */
-
-/* ---- by name ------------------------------------------------------------- */
 
 double ms_device_share(const ms_device *device, uint32_t ranks)
 {
@@ -31,525 +17,47 @@ ms_err ms_device_find(const char *name, const ms_device **device,
                       ms_fault *fault)
 {
     char hint[384];
-    *device = ms_namewords_device(name, hint, sizeof hint);
-    if (*device != NULL)
-        return MS_OK;
-    return ms_fail(fault, MS_EUSAGE, NULL, hint, "unknown device \"%s\"", name);
-}
-
-/* ---- the keys of a file -------------------------------------------------- */
-
-#define MOST 1000000000
-#define RATE(key, text)                                                        \
-    {                                                                          \
-        .name = (key), .type = MS_FLOAT, .low = 0, .high = MOST,               \
-        .help = (text)                                                         \
-    }
-#define DEFAULT_RATE(key, value, text)                                         \
-    {                                                                          \
-        .name = (key), .type = MS_FLOAT, .fallback.f = (value), .low = 0,      \
-        .high = MOST, .help = (text)                                           \
-    }
-#define NEEDED(key, text)                                                      \
-    {                                                                          \
-        .name = (key), .type = MS_FLOAT, .required = true, .low = 0,           \
-        .high = MOST, .help = (text)                                           \
-    }
-#define COUNT(key, value, most, text)                                          \
-    {                                                                          \
-        .name = (key), .type = MS_INT, .fallback.i = (value), .low = 1,        \
-        .high = (most), .help = (text)                                         \
-    }
-#define SHARE(key, value, text)                                                \
-    {                                                                          \
-        .name = (key), .type = MS_FLOAT, .fallback.f = (value), .low = 0,      \
-        .high = 1, .help = (text)                                              \
-    }
-
-const ms_field ms_device_fields[] = {
-    NEEDED("memory_gib", "memory that the driver shows to PyTorch, GiB"),
-    NEEDED("hbm_gbps", "rate of that memory, GB/s"),
-    NEEDED("fp32_tflops", "fp32 products, TFLOP/s"),
-    NEEDED("half_tflops", "16-bit products, dense, TFLOP/s"),
-    DEFAULT_RATE("tf32_tflops", 0, "tf32 products; default: as fp32_tflops"),
-    DEFAULT_RATE("half_matmul_tflops", 0,
-                 "that large 16-bit products reach; default: 0.65 of "
-                 "half_tflops"),
-    RATE("fp8_tflops", "8-bit floating point products, dense, TFLOP/s; 0: "
-                       "none"),
-    DEFAULT_RATE("fp8_matmul_tflops", 0,
-                 "that large ones reach; default: the share that 16-bit ones "
-                 "do"),
-    {.name = "compute_capability",
-     .type = MS_INT,
-     .low = 0,
-     .high = 999,
-     .help = "CUDA's, times 10: 90 for Hopper, 100 for Blackwell; 0: not "
-             "known"},
-    DEFAULT_RATE("context_mib", 500, "CUDA context and kernels, MiB"),
-    DEFAULT_RATE("context_eager_mib", 0,
-                 "the same where CUDA_MODULE_LOADING=EAGER, MiB; 0: not known"),
-    RATE("context_11_3_mib", "with torch 1.10 for CUDA 11.3; 0: not known"),
-    RATE("context_11_7_mib", "with torch 1.13 for CUDA 11.7; 0: not known"),
-    RATE("context_station_mib", "on GPUMemNet's DGX Station; 0: not known"),
-    RATE("context_station_cudnn_mib", "there, cuDNN's kernels besides"),
-    RATE("cudnn_share", "workspace of cuDNN's gradients of weights, over the "
-                        "bytes of input and output; 0: none"),
-    RATE("cudnn_from_mib", "where these are as much or more, MiB"),
-    DEFAULT_RATE("nccl_mib", 1024, "what NCCL takes besides buffers, MiB"),
-    {.name = "nccl_channels",
-     .type = MS_INT,
-     .low = 0,
-     .high = 1024,
-     .help = "channels of a communicator; 0: 24 with NVLink, else 2"},
-    {.name = "cublas_workspace_bytes",
-     .type = MS_INT,
-     .fallback.i = 8519680,
-     .low = 0,
-     .high = MOST,
-     .help = "workspace of the matrix library, bytes; what "
-             "CUBLAS_WORKSPACE_CONFIG adds up to"},
-    COUNT("multiprocessors", 108, 65536, "multiprocessors"),
-    COUNT("threads_per_multiprocessor", 2048, 65536,
-          "threads that one of them holds"),
-    DEFAULT_RATE("launch_us", 5, "host time of a launch, us"),
-    DEFAULT_RATE("kernel_us", 1.5, "shortest kernel, us"),
-    DEFAULT_RATE("h2d_gbps", 24, "pinned copies to the device, GB/s"),
-    DEFAULT_RATE("d2h_gbps", 24, "pinned copies to the host, GB/s"),
-    SHARE("pageable_share", 0.4, "of these rates that pageable copies reach"),
-    DEFAULT_RATE("fault_us", 45,
-                 "a far fault of unified memory, us; 0: the link is coherent"),
-    {.name = "one_memory",
-     .type = MS_INT,
-     .low = 0,
-     .high = 1,
-     .help = "1: CPU and GPU share one memory, to which nothing is copied"},
-    COUNT("gpus_per_node", 8, 65536, "GPUs of a node"),
-    RATE("nvlink_gbps", "links within a node, per GPU and direction, GB/s; "
-                        "0: PCIe"),
-    RATE("peer_gbps", "link of each pair where no switch joins them, GB/s"),
-    SHARE("nvls_share", 0, "of the links where the switch reduces (NVLS)"),
-    DEFAULT_RATE("network_gbps", 12.5,
-                 "between nodes, per GPU and direction, GB/s"),
-    DEFAULT_RATE("dram_gbps", 100, "host memory of a node, GB/s"),
-    RATE("host_memory_gib", "host memory of a node, GiB; 0: not known"),
-    DEFAULT_RATE("nvme_read_gbps", 10, "NVMe of a node, GB/s"),
-    DEFAULT_RATE("nvme_write_gbps", 5, "NVMe of a node, GB/s"),
-    RATE("nvme_gib", "NVMe of a node, GiB; 0: not known"),
-};
-#define N_FIELDS (sizeof ms_device_fields / sizeof *ms_device_fields)
-const uint32_t ms_device_n_fields = N_FIELDS;
-
-/* Where a row's value goes and its unit there: bytes, ns, per second. */
-typedef enum target_type { REAL, LONG, SHORT } target_type;
-static const struct target {
-    size_t offset;
-    double unit;
-    target_type type;
-} targets[] = {
-    {offsetof(ms_device, memory_bytes), GIB, LONG},
-    {offsetof(ms_device, hbm_bytes_per_s), 1e9, REAL},
-    {offsetof(ms_device, fp32_flops), 1e12, REAL},
-    {offsetof(ms_device, half_flops), 1e12, REAL},
-    {offsetof(ms_device, tf32_flops), 1e12, REAL},
-    {offsetof(ms_device, matmul_share), 1e12, REAL}, /* FLOP/s until settled */
-    {offsetof(ms_device, fp8_flops), 1e12, REAL},
-    {offsetof(ms_device, fp8_matmul_share), 1e12, REAL}, /* likewise */
-    {offsetof(ms_device, compute_capability), 1, SHORT},
-    {offsetof(ms_device, context_bytes), 1048576.0, LONG},
-    {offsetof(ms_device, context_eager_bytes), 1048576.0, LONG},
-    {offsetof(ms_device, context_11_3_bytes), 1048576.0, LONG},
-    {offsetof(ms_device, context_11_7_bytes), 1048576.0, LONG},
-    {offsetof(ms_device, context_station_bytes), 1048576.0, LONG},
-    {offsetof(ms_device, context_station_cudnn_bytes), 1048576.0, LONG},
-    {offsetof(ms_device, cudnn_share), 1, REAL},
-    {offsetof(ms_device, cudnn_from_bytes), 1048576.0, LONG},
-    {offsetof(ms_device, nccl_bytes), 1048576.0, LONG},
-    {offsetof(ms_device, nccl_channels), 1, SHORT},
-    {offsetof(ms_device, cublas_workspace_bytes), 1, LONG},
-    {offsetof(ms_device, multiprocessors), 1, SHORT},
-    {offsetof(ms_device, threads_per_multiprocessor), 1, SHORT},
-    {offsetof(ms_device, launch_ns), 1e3, LONG},
-    {offsetof(ms_device, kernel_ns), 1e3, LONG},
-    {offsetof(ms_device, h2d_bytes_per_s), 1e9, REAL},
-    {offsetof(ms_device, d2h_bytes_per_s), 1e9, REAL},
-    {offsetof(ms_device, pageable_share), 1, REAL},
-    {offsetof(ms_device, fault_ns), 1e3, LONG},
-    {offsetof(ms_device, one_memory), 1, SHORT},
-    {offsetof(ms_device, gpus_per_node), 1, SHORT},
-    {offsetof(ms_device, nvlink_bytes_per_s), 1e9, REAL},
-    {offsetof(ms_device, peer_bytes_per_s), 1e9, REAL},
-    {offsetof(ms_device, nvls_share), 1, REAL},
-    {offsetof(ms_device, network_bytes_per_s), 1e9, REAL},
-    {offsetof(ms_device, dram_bytes_per_s), 1e9, REAL},
-    {offsetof(ms_device, host_memory_bytes), GIB, LONG},
-    {offsetof(ms_device, nvme_read_bytes_per_s), 1e9, REAL},
-    {offsetof(ms_device, nvme_write_bytes_per_s), 1e9, REAL},
-    {offsetof(ms_device, nvme_bytes), GIB, LONG},
-};
-_Static_assert(sizeof targets / sizeof *targets == N_FIELDS,
-               "a target for each row");
-
-/* Beside them: what is no number, and where numbers are from. */
-static const char *const extra[] = {
-    "memsim_device",
-    "name",
-    "alias",
-    "like",
-    "allreduce_curves",
-    "source",
-    "memory_source",
-    "context_source",
-    "context_eager_source",
-    "contexts_source",
-    "cudnn_source",
-    "nccl_source",
-    "overhead_source",
-    "multiprocessor_source",
-    "half_matmul_source",
-    "fp8_source",
-    "host_source",
-    "nvlink_source",
-    "network_source",
-    "dram_source",
-    "pageable_source",
-    "unified_source",
-    "nvme_source",
-    "host_memory_source",
-    "peer_source",
-    "nvls_source",
-    "curve_source",
-};
-#define N_EXTRA (sizeof extra / sizeof *extra)
-_Static_assert(N_FIELDS + N_EXTRA <= MS_FIELDS_MAX, "raise MS_FIELDS_MAX");
-
-static void put(ms_device *device, uint32_t row, ms_value value)
-{
-    const struct target *target = &targets[row];
-    char *at = (char *)device + target->offset;
-    double number = ms_device_fields[row].type == MS_INT
-                        ? (double)value.i
-                        : value.f * target->unit;
-    uint64_t whole = (uint64_t)number;
-    uint32_t few = (uint32_t)whole;
-    if (target->type == REAL)
-        memcpy(at, &number, sizeof number);
-    else if (target->type == LONG)
-        memcpy(at, &whole, sizeof whole);
-    else
-        memcpy(at, &few, sizeof few);
+    uint32_t row = ms_namewords_device(name, hint, sizeof hint);
+    if (row == MS_NONE)
+        return ms_fail(fault, MS_EUSAGE, NULL, hint, "unknown device \"%s\"",
+                       name);
+    *device = ms_devicerows_at(row);
+    return *device != NULL ? MS_OK : ms_fail_nomem(fault);
 }
 
 /* ---- a file -------------------------------------------------------------- */
 
-typedef struct reader {
-    ms_json json;
-    ms_arena *arena;
-    ms_device *device;
-    ms_fault *fault;
-} reader;
-
-/* A string of the file, or NULL where the key is not given. */
-static ms_err read_text(const reader *r, const char *key, const char **text)
-{
-    uint32_t node = ms_json_find(&r->json, 0, key);
-    if (node == MS_NONE)
-        return MS_OK;
-    if (r->json.nodes[node].kind != MS_JSON_STRING)
-        return ms_json_fail(&r->json, node, r->fault, NULL,
-                            "\"%s\" must be a string, not %s", key,
-                            ms_json_kind_name(&r->json, node));
-    *text = r->json.nodes[node].value.s;
-    return MS_OK;
-}
-
-/* Reports print the name. */
-static bool printable(const char *name)
-{
-    size_t length = strlen(name);
-    for (size_t i = 0; i < length; i++)
-        if (!isprint((unsigned char)name[i]))
-            return false;
-    return length > 0 && length <= MAX_NAME;
-}
-
-/* "name", or the file's without folder and ending. */
-static ms_err read_name(const reader *r, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = NULL;
-    MS_TRY(read_text(r, "name", &name));
-    if (name != NULL && !printable(name))
-        return ms_json_fail(
-            &r->json, ms_json_find(&r->json, 0, "name"), r->fault, NULL,
-            "\"name\" must have 1 to %u printable characters", MAX_NAME);
-    r->device->name = name;
-    if (name != NULL)
-        return MS_OK;
-    path = slash != NULL ? slash + 1 : path;
-    size_t length = strlen(path);
-    if (length > 5 && strcmp(path + length - 5, ".json") == 0)
-        length -= 5;
-    name = ms_arena_text(r->arena, path, length);
-    if (name == NULL)
-        return ms_fail_nomem(r->fault);
-    r->device->name = printable(name) ? name : "device";
-    return MS_OK;
-}
-
-static ms_err read_like(const reader *r, bool *given)
+/* What the text's "like" stands for, where it has one. */
+static ms_err take_like(ms_devicefile *file, bool *given)
 {
     const char *like = NULL;
     char hint[384];
-    MS_TRY(read_text(r, "like", &like));
+    MS_TRY(ms_devicefile_text(file, "like", &like));
     *given = like != NULL;
     if (like == NULL)
         return MS_OK;
-    const ms_device *model = ms_namewords_device(like, hint, sizeof hint);
-    if (model != NULL) {
-        *r->device = *model;
-        return MS_OK;
-    }
-    return ms_json_fail(&r->json, ms_json_find(&r->json, 0, "like"), r->fault,
-                        hint, "unknown device \"%s\"", like);
-}
-
-static ms_err read_version(const reader *r)
-{
-    uint32_t node = ms_json_find(&r->json, 0, "memsim_device");
-    if (node == MS_NONE || (r->json.nodes[node].kind == MS_JSON_INT &&
-                            r->json.nodes[node].value.i == FILE_VERSION))
-        return MS_OK;
-    return ms_json_fail(&r->json, node, r->fault, NULL,
-                        "\"memsim_device\" must be %d", FILE_VERSION);
-}
-
-/* What other numbers stand for where they are not given. */
-static void settle(ms_device *device, uint64_t given)
-{
-    uint32_t matmul =
-        ms_fields_find(ms_device_fields, N_FIELDS, "half_matmul_tflops");
-    uint32_t fp8 =
-        ms_fields_find(ms_device_fields, N_FIELDS, "fp8_matmul_tflops");
-    if (device->nccl_channels == 0)
-        device->nccl_channels =
-            device->nvlink_bytes_per_s > 0 ? NVLINK_CHANNELS : PCIE_CHANNELS;
-    if (device->tf32_flops <= 0)
-        device->tf32_flops = device->fp32_flops;
-    if ((given >> matmul & 1) != 0)
-        device->matmul_share /= device->half_flops;
-    else if (device->matmul_share <= 0)
-        device->matmul_share = 0.65;
-    if ((given >> fp8 & 1) != 0 && device->fp8_flops > 0)
-        device->fp8_matmul_share /= device->fp8_flops;
-    else if (device->fp8_matmul_share <= 0)
-        device->fp8_matmul_share = device->matmul_share;
-}
-
-/* Rates and shares are divided by: none is 0 but where 0 says "none", nor so
- * small that times leave their range. */
-static ms_err check_number(const reader *r, uint32_t row, double number)
-{
-    const ms_field *field = &ms_device_fields[row];
-    bool divides = targets[row].unit >= 1e9 || targets[row].unit <= 1;
-    bool may_lack = !field->required && field->fallback.f <= 0;
-    if (field->type != MS_FLOAT || !divides || number >= LEAST ||
-        (may_lack && number == 0))
-        return MS_OK;
-    return ms_json_fail(
-        &r->json, ms_json_find(&r->json, 0, field->name), r->fault, field->help,
-        "\"%s\" must be at least %g, not %g", field->name, LEAST, number);
-}
-
-/* Products do not run faster than the peak. */
-static ms_err check_share(const reader *r, double share, const char *peak,
-                          const char *reached)
-{
-    if (share <= 1)
-        return MS_OK;
-    return ms_json_fail(&r->json, ms_json_find(&r->json, 0, reached), r->fault,
-                        "see the data sheet, without sparsity",
-                        "\"%s\" is above \"%s\"", reached, peak);
-}
-
-static ms_err read_numbers(const reader *r, bool like)
-{
-    ms_value values[N_FIELDS];
-    ms_fields_values out = {.values = values};
-    const ms_fields keys = {.rows = ms_device_fields,
-                            .n = N_FIELDS,
-                            .extra = extra,
-                            .n_extra = N_EXTRA,
-                            .owner = "the device"};
-    MS_TRY(ms_fields_read_object(&r->json, 0, &keys, r->arena, &out, r->fault));
-    if (!like)
-        MS_TRY(ms_fields_require(&r->json, 0, &keys, out.given, r->fault));
-    for (uint32_t i = 0; i < N_FIELDS; i++)
-        if ((out.given >> i & 1) != 0)
-            MS_TRY(check_number(r, i, values[i].f));
-    for (uint32_t i = 0; i < N_FIELDS; i++)
-        if ((out.given >> i & 1) != 0)
-            put(r->device, i, values[i]);
-        else if (!like)
-            put(r->device, i, ms_device_fields[i].fallback);
-    settle(r->device, out.given);
-    MS_TRY(check_share(r, r->device->matmul_share, "half_tflops",
-                       "half_matmul_tflops"));
-    return check_share(r, r->device->fp8_matmul_share, "fp8_tflops",
-                       "fp8_matmul_tflops");
-}
-
-/* ---- its curves ---------------------------------------------------------- */
-
-static const ms_field curve_fields[] = {
-    {.name = "ranks",
-     .type = MS_INT,
-     .required = true,
-     .low = 2,
-     .high = 1048576,
-     .help = "how many GPUs took part"},
-};
-static const char *const curve_extra[] = {"kib", "gbps"};
-
-/* 0: no number */
-static double number_at(const ms_json *json, uint32_t node)
-{
-    const ms_json_node *number = &json->nodes[node];
-    if (number->kind == MS_JSON_INT)
-        return (double)number->value.i;
-    return number->kind == MS_JSON_FLOAT ? number->value.f : 0;
-}
-
-/* The array under key, of n numbers. */
-static ms_err find_numbers(const reader *r, uint32_t curve, const char *key,
-                           uint32_t *first, uint32_t *n)
-{
-    const ms_json *json = &r->json;
-    uint32_t node = ms_json_find(json, curve, key);
-    if (node == MS_NONE)
-        return ms_json_fail(json, curve, r->fault, NULL,
-                            "the curve lacks the key \"%s\"", key);
-    if (json->nodes[node].kind != MS_JSON_ARRAY ||
-        json->nodes[node].value.n == 0)
-        return ms_json_fail(json, node, r->fault, NULL,
-                            "\"%s\" must be an array of numbers", key);
-    *n = json->nodes[node].value.n;
-    *first = ms_json_first(json, node);
-    for (uint32_t i = *first; i != MS_NONE; i = json->nodes[i].next) {
-        double number = number_at(json, i);
-        if (number < LEAST || number > 1e10)
-            return ms_json_fail(json, i, r->fault, NULL,
-                                "\"%s\" must hold numbers from %g to 1e10", key,
-                                LEAST);
-    }
+    uint32_t row = ms_namewords_device(like, hint, sizeof hint);
+    if (row == MS_NONE)
+        return ms_json_fail(&file->json, ms_json_find(&file->json, 0, "like"),
+                            file->fault, hint, "unknown device \"%s\"", like);
+    const ms_device *model = ms_devicerows_at(row);
+    if (model == NULL)
+        return ms_fail_nomem(file->fault);
+    *file->device = *model;
     return MS_OK;
 }
-
-static ms_err read_points(const reader *r, uint32_t node, ms_curve *curve)
-{
-    const ms_json *json = &r->json;
-    uint32_t kib, gbps, n_gbps;
-    MS_TRY(find_numbers(r, node, "kib", &kib, &curve->n));
-    MS_TRY(find_numbers(r, node, "gbps", &gbps, &n_gbps));
-    if (curve->n != n_gbps)
-        return ms_json_fail(json, node, r->fault, NULL,
-                            "the curve has %u sizes and %u rates", curve->n,
-                            n_gbps);
-    ms_curve_point *points = ms_arena_take(r->arena, n_gbps, sizeof *points);
-    if (points == NULL)
-        return ms_fail_nomem(r->fault);
-    curve->points = points;
-    double before_s = 0, before_bytes = 0;
-    for (uint32_t i = 0; i < n_gbps; i++) {
-        double bytes = floor(number_at(json, kib) * 1024);
-        points[i] =
-            (ms_curve_point){(uint64_t)bytes, number_at(json, gbps) * 1e9};
-        double s = bytes / points[i].bytes_per_s;
-        if (bytes <= before_bytes || s < before_s)
-            return ms_json_fail(json, kib, r->fault,
-                                "leave out the smaller size",
-                                "sizes must ascend, and the time they take");
-        before_bytes = bytes;
-        before_s = s;
-        kib = json->nodes[kib].next;
-        gbps = json->nodes[gbps].next;
-    }
-    return MS_OK;
-}
-
-static ms_err read_curve(const reader *r, uint32_t node, ms_curve *curve)
-{
-    const ms_fields keys = {.rows = curve_fields,
-                            .n = 1,
-                            .extra = curve_extra,
-                            .n_extra = 2,
-                            .owner = "the curve"};
-    ms_value ranks;
-    ms_fields_values out = {.values = &ranks};
-    if (r->json.nodes[node].kind != MS_JSON_OBJECT)
-        return ms_json_fail(&r->json, node, r->fault, NULL,
-                            "a curve must be an object, not %s",
-                            ms_json_kind_name(&r->json, node));
-    MS_TRY(
-        ms_fields_read_object(&r->json, node, &keys, r->arena, &out, r->fault));
-    MS_TRY(ms_fields_require(&r->json, node, &keys, out.given, r->fault));
-    curve->ranks = (uint32_t)ranks.i;
-    curve->ranks_per_node = r->device->gpus_per_node;
-    return read_points(r, node, curve);
-}
-
-/* Curves of "like" go with its links: another machine has none. */
-static ms_err read_curves(const reader *r)
-{
-    static const char *const links[] = {"nvlink_gbps", "peer_gbps",
-                                        "nvls_share", "network_gbps",
-                                        "gpus_per_node"};
-    const ms_json *json = &r->json;
-    uint32_t node = ms_json_find(json, 0, "allreduce_curves"), n = 0;
-    for (size_t i = 0; i < sizeof links / sizeof *links; i++)
-        if (ms_json_find(json, 0, links[i]) != MS_NONE)
-            r->device->n_curves = 0;
-    if (node == MS_NONE)
-        return MS_OK;
-    if (json->nodes[node].kind != MS_JSON_ARRAY)
-        return ms_json_fail(json, node, r->fault, NULL,
-                            "\"allreduce_curves\" must be an array, not %s",
-                            ms_json_kind_name(json, node));
-    ms_curve *curves = ms_arena_take(
-        r->arena, (size_t)json->nodes[node].value.n + 1, sizeof *curves);
-    if (curves == NULL)
-        return ms_fail_nomem(r->fault);
-    for (uint32_t i = ms_json_first(json, node); i != MS_NONE;
-         i = json->nodes[i].next)
-        MS_TRY(read_curve(r, i, &curves[n++]));
-    r->device->curves = curves;
-    r->device->n_curves = n;
-    return MS_OK;
-}
-
-/* ---- the whole ----------------------------------------------------------- */
 
 static ms_err read_file(const char *path, ms_arena *arena, ms_device *device,
                         ms_fault *fault)
 {
-    reader r = {.arena = arena, .device = device, .fault = fault};
+    ms_devicefile file = {.arena = arena, .device = device, .fault = fault};
     char *bytes;
     size_t length;
     bool like;
     MS_TRY(ms_files_read(path, MAX_FILE_BYTES, arena, &bytes, &length, fault));
-    MS_TRY(ms_json_read(path, bytes, length, arena, &r.json, fault));
-    if (r.json.nodes[0].kind != MS_JSON_OBJECT)
-        return ms_json_fail(&r.json, 0, fault, NULL,
-                            "a device must be an object, not %s",
-                            ms_json_kind_name(&r.json, 0));
-    MS_TRY(read_version(&r));
-    MS_TRY(read_like(&r, &like));
-    MS_TRY(read_numbers(&r, like));
-    MS_TRY(read_curves(&r));
-    device->alias = "";
-    MS_TRY(read_text(&r, "host_memory_source", &device->host_memory_source));
-    device->source = path;
-    MS_TRY(read_text(&r, "source", &device->source));
-    return read_name(&r, path);
+    MS_TRY(ms_devicefile_open(&file, path, bytes, length));
+    MS_TRY(take_like(&file, &like));
+    return ms_devicefile_read(&file, path, like);
 }
 
 ms_err ms_device_read(const char *name, ms_arena *arena,

@@ -106,14 +106,14 @@ static bool is_device(const char *known, const char *name)
            ms_words_same(known, strlen(known), name, strlen(name));
 }
 
-static const ms_device *find_device(const char *name)
+static uint32_t find_device(const char *name)
 {
     name = without_brand(name);
     for (uint32_t i = 0; i < ms_devices_n; i++)
         if (is_device(ms_devices[i].name, name) ||
             is_device(ms_devices[i].alias, name))
-            return &ms_devices[i];
-    return NULL;
+            return i;
+    return MS_NONE;
 }
 
 #define MOST_NAMES 128u
@@ -130,13 +130,13 @@ static const char *nearest_device(const char *name)
     return ms_names_nearest(name, names, n);
 }
 
-const ms_device *ms_namewords_device(const char *name, char *hint, size_t size)
+uint32_t ms_namewords_device(const char *name, char *hint, size_t size)
 {
     const char *plain = without_brand(name);
-    const ms_device *device = find_device(plain);
+    uint32_t device = find_device(plain);
     const ms_word *row =
         ms_words_find(&ms_namewords_devices, NULL, plain, strlen(plain));
-    if (device != NULL)
+    if (device != MS_NONE)
         return device;
     if (row != NULL && row->means != NULL)
         return find_device(row->means);
@@ -147,7 +147,7 @@ const ms_device *ms_namewords_device(const char *name, char *hint, size_t size)
         snprintf(hint, size, "did you mean \"%s\"?", near);
     else
         snprintf(hint, size, "see memsim help devices");
-    return NULL;
+    return MS_NONE;
 }
 
 /* ---- models -------------------------------------------------------------- */

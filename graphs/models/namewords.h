@@ -12,14 +12,14 @@
 
 #include "sim/base/words.h"
 
-struct ms_device;
 struct ms_builtin;
 
 extern const ms_words ms_namewords_devices, ms_namewords_models;
 
-/* The built-in one that is meant, or NULL and what to do about it. */
-const struct ms_device *ms_namewords_device(const char *name, char *hint,
-                                            size_t size);
+/* The built-in one that is meant, a row of ms_devices, or MS_NONE and what to
+ * do about it. */
+uint32_t ms_namewords_device(const char *name, char *hint, size_t size);
+/* The same of models; or NULL. */
 const struct ms_builtin *ms_namewords_model(const char *name, char *hint,
                                             size_t size);
 /* What to do about a path that cannot be read and looks like an id of Hugging

@@ -39,8 +39,8 @@ static const ms_graph *small_graph(void)
                                  NULL, 0, &keep, &model, &fault) == MS_OK);
     FUZZ_LAW(ms_resolve_training(&training, &model, &fault) == MS_OK);
     FUZZ_LAW(ms_dag_order(&model, &keep, &fault) == MS_OK);
-    FUZZ_LAW(ms_lower(&model, &training, &ms_devices[0], &shape, &keep, &graph,
-                      &fault) == MS_OK);
+    FUZZ_LAW(ms_lower(&model, &training, ms_devicerows_at(0), &shape, &keep,
+                      &graph, &fault) == MS_OK);
     return &graph;
 }
 

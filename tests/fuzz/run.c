@@ -70,8 +70,8 @@ static ms_err run(const char *policy, const char *bytes, size_t length,
         return MS_OK;
     MS_TRY(ms_resolve_training(&training, &model, fault));
     MS_TRY(ms_dag_order(&model, arena, fault));
-    MS_TRY(ms_lower(&model, &training, &ms_devices[0], &shape, arena, &graph,
-                    fault));
+    MS_TRY(ms_lower(&model, &training, ms_devicerows_at(0), &shape, arena,
+                    &graph, fault));
     FUZZ_LAW(ms_graph_check(&graph, fault) == MS_OK);
     MS_TRY(ms_apply_program(
         &spec, &(ms_policy_context){.graph = &graph, .arena = arena},

@@ -217,7 +217,7 @@ static const char *const moves[] = {"uvm",
 START_TEST(one_memory_has_nowhere_to_move_to)
 {
     for (uint32_t d = 0; d < ms_devices_n; d++) {
-        bool one = ms_devices[d].one_memory;
+        bool one = ms_devicerows_at(d)->one_memory;
         if (!one && d % 6 != 0)
             continue; /* some of the others */
         ms_err err = run(ms_devices[d].name, moves[_i], "adamw", 0);

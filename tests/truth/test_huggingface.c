@@ -44,8 +44,8 @@ static counts count(ms_model *model, ms_arena *arena)
     if (err == MS_OK)
         err = ms_dag_order(model, arena, &fault);
     if (err == MS_OK)
-        err = ms_lower(model, &training, &ms_devices[0], &shape, arena, &graph,
-                       &fault);
+        err = ms_lower(model, &training, ms_devicerows_at(0), &shape, arena,
+                       &graph, &fault);
     if (err == MS_OK)
         err = ms_lower_facts(model, &graph, arena, &facts, &fault);
     ck_assert_msg(err == MS_OK, "%s: %s", model->name, fault.what);

@@ -50,8 +50,8 @@ static void lower(const char *name, int64_t kernels, ms_err err,
     if (err == MS_OK)
         err = ms_dag_order(&it->model, &arena, fault);
     if (err == MS_OK)
-        err = ms_lower(&it->model, &training, &ms_devices[0], &shape, &arena,
-                       &it->graph, fault);
+        err = ms_lower(&it->model, &training, ms_devicerows_at(0), &shape,
+                       &arena, &it->graph, fault);
     if (err == MS_OK)
         err = ms_lower_facts(&it->model, &it->graph, &arena, &facts, fault);
     ck_assert_msg(err == MS_OK, "%s: %s: %s", name, fault->where, fault->what);

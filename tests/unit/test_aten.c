@@ -336,8 +336,8 @@ static ms_err lower(const char *json, ms_fault *fault)
     MS_TRY(ms_resolve_training(&training, &model, fault));
     MS_TRY(ms_dag_order(&model, &arena, fault));
     ms_shape shape = {.micro_batches = 1, .data_ranks = 1};
-    return ms_lower(&model, &training, &ms_devices[0], &shape, &arena, &graph,
-                    fault);
+    return ms_lower(&model, &training, ms_devicerows_at(0), &shape, &arena,
+                    &graph, fault);
 }
 
 static void check_shape(size_t row, const char *op)

@@ -89,7 +89,7 @@ static void for_each_ring(void (*law)(const ms_ring *ring))
 {
     for (uint32_t i = 0; i < ms_devices_n; i++)
         for (size_t j = 0; j < N_COUNTS; j++) {
-            ms_ring ring = ms_stepmachine_ring(&ms_devices[i], counts[j]);
+            ms_ring ring = ms_stepmachine_ring(ms_devicerows_at(i), counts[j]);
             law(&ring);
             ring.n_curves = 0;
             law(&ring);

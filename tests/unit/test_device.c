@@ -53,7 +53,7 @@ START_TEST(all_rows_are_plausible)
 {
     ck_assert_uint_ge(ms_devices_n, 17);
     for (uint32_t i = 0; i < ms_devices_n; i++) {
-        const ms_device *d = &ms_devices[i];
+        const ms_device *d = ms_devicerows_at(i);
         ck_assert_str_ne(d->name, "");
         ck_assert_str_ne(d->source, "");
         ck_assert_uint_gt(d->memory_bytes, UINT64_C(10) << 30);
@@ -118,7 +118,7 @@ START_TEST(built_in_files_read_the_same)
         char relative[128], path[TESTS_PATH];
         ms_arena arena = {0};
         ms_fault fault = {0};
-        const ms_device *built = &ms_devices[i], *read = NULL;
+        const ms_device *built = ms_devicerows_at(i), *read = NULL;
         snprintf(relative, sizeof relative, "graphs/devices/%s.json",
                  built->name);
         tests_source(relative, path);

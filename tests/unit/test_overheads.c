@@ -134,7 +134,7 @@ START_TEST(eager_is_measured_or_refused)
     ms_training_init(&training);
     training.cuda_loading = 1;
     for (uint32_t i = 0; i < ms_devices_n; i++) {
-        const ms_device *device = &ms_devices[i];
+        const ms_device *device = ms_devicerows_at(i);
         ms_fault fault = {0};
         ms_outside outside;
         ms_err err = ms_overheads_find(device, &training, &shape, NULL,

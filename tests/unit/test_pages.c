@@ -39,8 +39,8 @@ static ms_err lower(const char *json, const ms_override *set, uint32_t n,
     it->training.sequence = it->model.tokens ? 16 : 0;
     MS_TRY(ms_resolve_training(&it->training, &it->model, &fault));
     MS_TRY(ms_dag_order(&it->model, &arena, &fault));
-    return ms_lower(&it->model, &it->training, &ms_devices[0], &shape, &arena,
-                    &it->graph, &fault);
+    return ms_lower(&it->model, &it->training, ms_devicerows_at(0), &shape,
+                    &arena, &it->graph, &fault);
 }
 
 static uint64_t count(const char *json)
@@ -233,8 +233,8 @@ START_TEST(gpt2_is_gpt2)
     ck_assert_int_eq(ms_read_model("gpt2", &set, 1, &arena, &native, &fault),
                      MS_OK);
     ck_assert_int_eq(ms_dag_order(&native, &arena, &fault), MS_OK);
-    ck_assert_int_eq(ms_lower(&native, &it.training, &ms_devices[0], &shape,
-                              &arena, &graph, &fault),
+    ck_assert_int_eq(ms_lower(&native, &it.training, ms_devicerows_at(0),
+                              &shape, &arena, &graph, &fault),
                      MS_OK);
     ck_assert_uint_eq(native.n_layers, it.model.n_layers);
     for (uint32_t l = 0; l < native.n_layers; l++) {

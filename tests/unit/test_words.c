@@ -306,7 +306,7 @@ START_TEST(names_of_ours_loosely)
             &ms_builtin_models[i]);
     for (uint32_t i = 0; i < ms_devices_n; i++) {
         demand(ms_device_find(ms_devices[i].name, &device, &fault), "");
-        ck_assert_ptr_eq(device, &ms_devices[i]);
+        ck_assert_ptr_eq(device, ms_devicerows_at(i));
     }
 }
 END_TEST

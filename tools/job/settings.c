@@ -14,7 +14,7 @@ void ms_settings_init(ms_job *job)
     *job = (ms_job){0};
     ms_training_init(&job->training);
     ms_err err = ms_device_find(MS_DEFAULT_DEVICE, &job->device, &fault);
-    assert(err == MS_OK);
+    assert(err == MS_OK || job->device == NULL); /* out of memory */
     (void)err;
 }
 
@@ -101,6 +101,8 @@ ms_err ms_settings_open(const ms_arguments *arguments, ms_arena *arena,
     if (overrides == NULL || plugins == NULL)
         return ms_fail_nomem(fault);
     ms_settings_init(job);
+    if (job->device == NULL)
+        return ms_fail_nomem(fault);
     MS_TRY(ms_optionwords_twice(arguments, fault));
     job->plugins = plugins;
     job->model = arguments->operands[0];

@@ -115,7 +115,7 @@ static const char *write_device(const ms_setting *row, const ms_job *job,
 static const char *gpus_hint(const ms_setting *row, const char *value)
 {
     char unused[384];
-    return ms_namewords_device(value, unused, sizeof unused) != NULL
+    return ms_namewords_device(value, unused, sizeof unused) != MS_NONE
                ? "a device is named by --device"
                : row->example;
 }

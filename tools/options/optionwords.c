@@ -286,7 +286,7 @@ void ms_optionwords_operand(uint16_t command, const char *word, char *hint,
         snprintf(hint, size, "write -p %s", word);
     else if (word[length] == '=' && length > 0 && length < 60)
         hint_setting(command, word, length, hint, size);
-    else if (ms_namewords_device(word, unused, sizeof unused) != NULL)
+    else if (ms_namewords_device(word, unused, sizeof unused) != MS_NONE)
         snprintf(hint, size, "write --device %s", word);
 }
 
@@ -328,9 +328,9 @@ static const char *own_device(const char *value)
     char unused[384];
     if (strpbrk(value, "/.") != NULL)
         return value; /* a file */
-    const ms_device *device = ms_namewords_device(value, unused, sizeof unused);
-    bool as_it_is = device == NULL || strcmp(device->alias, value) == 0;
-    return as_it_is ? value : device->name;
+    uint32_t row = ms_namewords_device(value, unused, sizeof unused);
+    bool as_it_is = row == MS_NONE || strcmp(ms_devices[row].alias, value) == 0;
+    return as_it_is ? value : ms_devices[row].name;
 }
 
 const char *ms_optionwords_own(const ms_option *option, const char *value,

@@ -381,12 +381,22 @@ static void put_node(const ms_device *device, ms_text *text)
     ms_screen_fill(text, NODE_INDENT, label, device->host_memory_source);
 }
 
+static void put_known(void (*put)(const ms_device *, ms_text *), uint32_t row,
+                      ms_text *text)
+{
+    const ms_device *device = ms_devicerows_at(row);
+    if (device != NULL)
+        put(device, text);
+    else
+        text->failed = true;
+}
+
 void ms_help_tables_devices(ms_text *text)
 {
     ms_text_add(text, DEVICE_ROW, "name", "alias", "GiB", "HBM", "TFLOP",
                 "node", "NVLink", "PCIe", "net", "DRAM", "NVMe");
     for (uint32_t i = 0; i < ms_devices_n; i++)
-        put_device(&ms_devices[i], text);
+        put_known(put_device, i, text);
     ms_text_add(
         text,
         "\nGiB is what the driver shows to PyTorch (--memory SIZE sets "
@@ -398,14 +408,14 @@ void ms_help_tables_devices(ms_text *text)
         "SIZE sets\nanother), disk (--nvme); -: not known, nothing exceeds "
         "it:\n\n");
     for (uint32_t i = 0; i < ms_devices_n; i++)
-        put_node(&ms_devices[i], text);
+        put_known(put_node, i, text);
     ms_text_add(
         text,
         "\nAnother machine: --device FILE.json, for example\n\n"
         "  {\"like\": \"h100\", \"gpus_per_node\": 4, \"network_gbps\": 25}\n\n"
         "Its keys (those of \"like\" where not given; without it, the "
         "defaults):\n\n");
-    put_fields(ms_device_fields, ms_device_n_fields, text);
+    put_fields(ms_devicefile_fields, ms_devicefile_n_fields, text);
     ms_text_add(
         text,
         "\n\"name\" and \"source\" say what it is; \"KEY_source\" as in "
