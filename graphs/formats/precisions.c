@@ -51,7 +51,7 @@ const ms_precision_row ms_precisions_rows[] = {
              "store_param_remainders: 16 bits that complete a bf16 "
              "weight to fp32",
      BOTH(MS_BFLOAT16, SETTING, MS_INT16),
-     .optimizers = ms_optimtable_te,
+     .optimizers = MS_OPTIMIZERS_TE,
      .maker = "Transformer Engine's FusedAdam"},
     {.name = "fp8",
      .help = "Transformer Engine: products of linear layers in fp8, of "
@@ -88,7 +88,7 @@ const ms_precision_row ms_precisions_rows[] = {
      .autocast = MS_FLOAT16,
      .fp8 = true,
      .late = true,
-     .optimizers = ms_optimtable_msamp_o1,
+     .optimizers = MS_OPTIMIZERS_MSAMP_O1,
      .maker = "MS-AMP"},
     {.name = "msamp-o2",
      .help = "the same with moments in fp8 and fp16",
@@ -97,7 +97,7 @@ const ms_precision_row ms_precisions_rows[] = {
      .autocast = MS_FLOAT16,
      .fp8 = true,
      .late = true,
-     .optimizers = ms_optimtable_msamp_o2,
+     .optimizers = MS_OPTIMIZERS_MSAMP_O2,
      .maker = "MS-AMP"},
     {.name = "msamp-o3",
      .help = "the same with fp8 weights and an fp16 master copy, as "
@@ -108,7 +108,7 @@ const ms_precision_row ms_precisions_rows[] = {
      .fp8 = true,
      .late = true,
      .quantized = true,
-     .optimizers = ms_optimtable_msamp_o2,
+     .optimizers = MS_OPTIMIZERS_MSAMP_O2,
      .maker = "MS-AMP"},
 };
 const uint32_t ms_precisions_n =
@@ -223,7 +223,7 @@ ms_err ms_precisions_check(const ms_training *training, ms_fault *fault)
     const ms_precision_row *row = ms_precisions_of(training);
 
     MS_TRY(check_gradients(training, fault));
-    if (row->optimizers != NULL && !is_adam(training) &&
+    if (row->optimizers != MS_OPTIMIZERS_ANY && !is_adam(training) &&
         training->optimizer != MS_NO_OPTIMIZER)
         return ms_fail(fault, MS_EUSAGE, "training.precision",
                        "--optimizer adamw, or adam",
@@ -247,7 +247,7 @@ ms_err ms_precisions_refuse(const ms_trace *trace)
     const ms_precision_row *row = ms_precisions_of(trace->settings->training);
     const ms_shape *shape = trace->settings->shape;
     const ms_offload *offload = &shape->offload;
-    bool plain = !row->quantized && row->optimizers == NULL;
+    bool plain = !row->quantized && row->optimizers == MS_OPTIMIZERS_ANY;
     bool far = offload->optimizer != MS_DEVICE_POOL ||
                offload->gradients != MS_DEVICE_POOL ||
                offload->parameters != MS_DEVICE_POOL;

@@ -16,7 +16,8 @@
  * their own.  What products in fp8 make and save is in fp8.h. */
 
 #include "graphs/formats/dtypes.h"
-#include "graphs/optimizer/optimtable.h"
+#include "graphs/trace/stepsettings.h"
+#include "graphs/trace/tensors.h"
 
 /* No such tensor, or as training.gradients says. */
 #define MS_NO_DTYPE ((uint8_t)(MS_N_DTYPES + 1u))
@@ -26,6 +27,15 @@ typedef struct ms_format {
     uint8_t gradient; /* MS_NO_DTYPE: as the setting says */
     uint8_t master;   /* MS_NO_DTYPE: there is none */
 } ms_format;
+
+/* Which optimizers a precision has (rows in optimtable.c). */
+typedef enum ms_precision_optimizers {
+    MS_OPTIMIZERS_ANY, /* those of the framework */
+    MS_OPTIMIZERS_TE,
+    MS_OPTIMIZERS_MSAMP_O1,
+    MS_OPTIMIZERS_MSAMP_O2,
+    MS_N_PRECISION_OPTIMIZERS
+} ms_precision_optimizers;
 
 typedef struct ms_precision_row {
     const char *name, *help;
@@ -40,9 +50,8 @@ typedef struct ms_precision_row {
     bool wide;      /* or they are saved as they are, and quantized again by
                        each product that reads them (torchao) */
     bool quantized; /* linear layers have no weights of 16 bits */
-    /* Adam and AdamW as it has them; NULL: any optimizer. */
-    const ms_optimizer_row *optimizers;
-    const char *maker; /* of these */
+    uint8_t optimizers; /* ms_precision_optimizers: its own Adam and AdamW */
+    const char *maker;  /* of these */
 } ms_precision_row;
 
 /* In the order of ms_precision. */

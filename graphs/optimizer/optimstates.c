@@ -5,6 +5,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/hostblocks.h"
 #include "graphs/optimizer/optimizer.h"
+#include "graphs/optimizer/optimtable.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"

@@ -3,6 +3,7 @@
  * and _multi_tensor_NAME, of 1.13 (measured) and 2.x.  mul_ and add_ on one
  * state are one op here (lerp_). */
 #include "graphs/optimizer/optimtable.h"
+#include "graphs/formats/precisions.h"
 
 /* ---- torch: SGD ---------------------------------------------------------- */
 
@@ -441,7 +442,7 @@ const uint32_t ms_optimtable_n = sizeof ms_optimtable / sizeof *ms_optimtable;
  * store_param_remainders. */
 static const ms_update te_adam = {
     .states = "exp_avg exp_avg_sq", .fused = true, .elementwise = true};
-const ms_optimizer_row ms_optimtable_te[2] = {
+static const ms_optimizer_row te[2] = {
     {.name = "adam", .update = &te_adam, .impl = MS_IMPL_FUSED},
     {.name = "adamw",
      .update = &te_adam,
@@ -481,9 +482,13 @@ static const ms_update o2_other = {
         .name = (word), .update = &(linear), .others = &(other),               \
         .chosen = MS_CHOSEN_LINEAR, .impl = MS_IMPL_LOOP, .decays = (decay)    \
     }
-const ms_optimizer_row ms_optimtable_msamp_o1[2] = {
+static const ms_optimizer_row msamp_o1[2] = {
     MSAMP("adam", o1_linear, o1_other, false),
     MSAMP("adamw", o1_linear, o1_other, true)};
-const ms_optimizer_row ms_optimtable_msamp_o2[2] = {
+static const ms_optimizer_row msamp_o2[2] = {
     MSAMP("adam", o2_linear, o2_other, false),
     MSAMP("adamw", o2_linear, o2_other, true)};
+const ms_optimizer_row *const ms_optimtable_own[MS_N_PRECISION_OPTIMIZERS] = {
+    [MS_OPTIMIZERS_TE] = te,
+    [MS_OPTIMIZERS_MSAMP_O1] = msamp_o1,
+    [MS_OPTIMIZERS_MSAMP_O2] = msamp_o2};

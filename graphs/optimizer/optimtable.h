@@ -158,9 +158,9 @@ typedef struct ms_optimizer_row {
 /* In the order of ms_optimizer, without MS_NO_OPTIMIZER. */
 extern const ms_optimizer_row ms_optimtable[];
 extern const uint32_t ms_optimtable_n;
-/* Adam and AdamW of precisions that come with their own. */
-extern const ms_optimizer_row ms_optimtable_te[2], ms_optimtable_msamp_o1[2],
-    ms_optimtable_msamp_o2[2];
+/* Adam and AdamW of precisions that come with their own, in the order of
+ * ms_precision_optimizers; NULL for the first. */
+extern const ms_optimizer_row *const ms_optimtable_own[];
 
 /* An update read for one implementation. */
 typedef struct ms_read_update {

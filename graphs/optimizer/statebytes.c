@@ -3,6 +3,7 @@
  * with Adam. */
 #include "graphs/formats/dtypes.h"
 #include "graphs/formats/precisions.h"
+#include "graphs/optimizer/optimtable.h"
 
 #include <string.h>
 
@@ -15,15 +16,15 @@ static uint32_t bytes_of(uint8_t dtype)
 static bool moments_of(const ms_precision_row *row, bool linear,
                        ms_arena *arena, uint32_t bytes[2])
 {
-    const ms_optimizer_row *adam =
-        row->optimizers ? row->optimizers : &ms_optimtable[MS_ADAM];
+    const ms_optimizer_row *its = ms_optimtable_own[row->optimizers];
+    const ms_optimizer_row *adam = its ? its : &ms_optimtable[MS_ADAM];
     bool own = linear || adam->others == NULL;
     const ms_format *format = linear ? &row->linear : &row->other;
     ms_read_update read;
 
     if (!ms_updates_read(own ? adam->update : adam->others,
-                         row->optimizers ? adam->impl : MS_IMPL_FUSED,
-                         MS_TORCH_2, arena, &read))
+                         its ? adam->impl : MS_IMPL_FUSED, MS_TORCH_2, arena,
+                         &read))
         return false;
     for (uint32_t i = 0; i < 2; i++)
         bytes[i] =

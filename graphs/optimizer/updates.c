@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What optimtable.h writes as words, read; and sizes of states. */
 #include "graphs/formats/precisions.h"
+#include "graphs/optimizer/optimtable.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -515,7 +516,8 @@ static bool update_has(const ms_update *update, int64_t impl)
 
 const ms_optimizer_row *ms_updates_of(const ms_training *training)
 {
-    const ms_optimizer_row *own = ms_precisions_of(training)->optimizers;
+    const ms_optimizer_row *own =
+        ms_optimtable_own[ms_precisions_of(training)->optimizers];
 
     if (training->optimizer == MS_NO_OPTIMIZER)
         return NULL;
