@@ -524,7 +524,7 @@ const char *ms_json_library(void);
 const char *ms_dag_library(void);
 
 #include "graphs/machines/overheads.h"
-#include "graphs/models/namewords.h"
+#include "graphs/models/files/namewords.h"
 #include "graphs/settings/settingwords.h"
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Aten ops by name: find a row, check a node against it, tell of it. */
 #include "graphs/aten/aten.h"
-#include "graphs/formats/autocast.h"
+#include "graphs/ops/autocast.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "graphs/aten/opcall.h"
 
 #include "graphs/aten/reductions.h"
-#include "graphs/formats/autocast.h"
+#include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/layers/lora.h"
-#include "graphs/formats/fp8.h"
-#include "graphs/formats/packed.h"
 #include "graphs/layers/layers.h"
 #include "graphs/ops/ops.h"
+#include "graphs/quantized/fp8.h"
+#include "graphs/quantized/packed.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>

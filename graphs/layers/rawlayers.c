@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the user describes by hand: states, ops. */
-#include "graphs/formats/quantize.h"
 #include "graphs/layers/layers.h"
+#include "graphs/quantized/quantize.h"
 #include "graphs/trace/trace.h"
 
 const ms_field ms_rawlayers_parameters_fields[MS_RAWLAYERS_PARAMETERS] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* torch.nn.LSTM and torch.nn.GRU over [sequence, features]. */
-#include "graphs/formats/autocast.h"
 #include "graphs/layers/layers.h"
+#include "graphs/ops/autocast.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
 #include "graphs/ops/ops.h"
-#include "graphs/trace/lower.h"
+#include "graphs/trace/forward.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"

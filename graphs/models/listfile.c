@@ -2,8 +2,8 @@
 /* A layer list in its file: "input", the numbers of "config", "templates". */
 
 #include "graphs/json/fields.h"
+#include "graphs/models/files/reader.h"
 #include "graphs/models/layerlist.h"
-#include "graphs/models/reader.h"
 
 #include <string.h>
 

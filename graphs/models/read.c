@@ -2,9 +2,9 @@
 #include "graphs/json/fields.h"
 #include "graphs/json/json.h"
 #include "graphs/models/build.h"
-#include "graphs/models/folder.h"
+#include "graphs/models/files/folder.h"
+#include "graphs/models/files/reader.h"
 #include "graphs/models/huggingface/huggingface.h"
-#include "graphs/models/reader.h"
 #include "graphs/opgraph/opgraph.h"
 #include "sim/names.h"
 

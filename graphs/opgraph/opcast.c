@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/opgraph/opcast.h"
 
-#include "graphs/formats/autocast.h"
+#include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 

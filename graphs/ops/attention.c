@@ -4,7 +4,7 @@
  * makes dq, dk, dv and, while it runs, softmax_d [b, a, s'] and dq_accum
  * [b, s', a, d] in fp32, s' = s rounded up to 128.  With fewer heads in k and
  * v, dk and dv are computed for all of q's heads first and then summed. */
-#include "graphs/formats/autocast.h"
+#include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 

@@ -287,31 +287,6 @@ uint32_t ms_recurrent_cudnn(ms_trace *trace, const uint32_t *inputs,
                             uint32_t n_inputs, int64_t width, int64_t states,
                             bool lstm);
 
-/* ---- experts.c ----------------------------------------------------------- */
-
-/* Tokens go to experts in rows: so many of all experts together. */
-typedef struct ms_experts {
-    int64_t rows, experts, chosen; /* chosen: experts of a token */
-} ms_experts;
-/* scores [tokens, experts]: the chosen ones' [tokens, chosen]; what backward
- * and the ways there and back need is saved by the ops that follow.  map: where
- * each row goes, or, not sorted, which experts a token has. */
-uint32_t ms_experts_route(ms_trace *trace, uint32_t scores, int64_t chosen,
-                          bool sorted, uint32_t *map);
-/* x [tokens, width] as [rows, width], expert after expert. */
-uint32_t ms_experts_permute(ms_trace *trace, uint32_t x, uint32_t map,
-                            const ms_experts *experts);
-/* x [rows, in] times weight [experts, out, in]: each expert's rows by its
- * own. */
-uint32_t ms_experts_product(ms_trace *trace, uint32_t x, uint32_t weight);
-/* silu(first half) * second half, or GELU; probabilities (or MS_NONE) are
- * multiplied in (Megatron's weighted SwiGLU). */
-uint32_t ms_experts_gate(ms_trace *trace, uint32_t x, uint32_t probabilities);
-/* Back to [tokens, width]: the sum of each token's rows, weighted by
- * probabilities [tokens, chosen] unless MS_NONE. */
-uint32_t ms_experts_unpermute(ms_trace *trace, uint32_t y, uint32_t map,
-                              uint32_t probabilities, int64_t tokens);
-
 /* ---- chunkedloss.c ------------------------------------------------------- */
 
 /* Liger's cross entropy: forward overwrites the logits with their gradient,

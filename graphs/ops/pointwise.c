@@ -2,7 +2,7 @@
 /* Element-wise ops.  FLOPs per element follow Calculon
  * (calculon-ai/calculon, calculon/llm/layers.py): GELU 8 forward and 13
  * backward, dropout 1, add 1. */
-#include "graphs/formats/autocast.h"
+#include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"

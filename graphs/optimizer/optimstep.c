@@ -6,11 +6,11 @@
  * for any update, to gradients of the master copies that end with zero_grad
  * (megatron/core/optimizer/optimizer.py, _copy_model_grads_to_main_grads). */
 #include "graphs/formats/precisions.h"
-#include "graphs/formats/quantize.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/optimizer/optimtable.h"
 #include "graphs/optimizer/stepkernels.h"
+#include "graphs/quantized/quantize.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/formats/packed.h"
 #include "graphs/formats/precisions.h"
 #include "graphs/graphs.h"
 #include "graphs/json/fields.h"
@@ -7,6 +6,7 @@
 #include "graphs/layers/headloss.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/optimizer/optimtable.h"
+#include "graphs/quantized/packed.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -242,23 +242,4 @@ static inline bool ms_trace_is_head(const ms_trace *trace,
 /* Nobody asks for the node's tensors any more. */
 void ms_trace_unpin(ms_trace *trace, const ms_node *node);
 
-/* ---- autograd.c ---------------------------------------------------------- */
-
-/* What the loss does not depend on gets no gradients: parameters that nothing
- * else reads have no uses then.  To be called before run. */
-void ms_autograd_forget(ms_trace *trace, uint32_t loss);
-/* Records the backward pass from loss. */
-void ms_autograd_run(ms_trace *trace, uint32_t loss);
-
-/* ---- library.c ----------------------------------------------------------- */
-
-/* A pass: what the libraries of matrix products allocate for them. */
-void ms_library_workspaces(ms_trace *trace);
-
-/* ---- cost.c -------------------------------------------------------------- */
-
-/* A pass: the time of every op.  Roofline with size-dependent rates: see cost.c
- * for the sources. */
-void ms_cost_ops(ms_trace *trace);
-
 #endif

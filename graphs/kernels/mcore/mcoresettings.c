@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the settings megatron.* mean and refuse. */
-#include "graphs/formats/quantize.h"
 #include "graphs/kernels/mcore/mcore.h"
 #include "graphs/layers/headloss.h"
+#include "graphs/quantized/quantize.h"
 
 #include <stddef.h>
 #include <stdio.h>

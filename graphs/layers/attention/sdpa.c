@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/layers/attention/sdpa.h"
-#include "graphs/formats/autocast.h"
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
+#include "graphs/ops/autocast.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/models/huggingface/pagefile.h"
 
-#include "graphs/models/folder.h"
+#include "graphs/models/files/folder.h"
 #include "graphs/models/huggingface/huggingface.h"
 #include "sim/names.h"
 

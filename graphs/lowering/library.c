@@ -2,8 +2,9 @@
 /* What cuBLAS and Transformer Engine allocate for matrix products (graphs/
  * cuda.md 10): a pass, since who asks first is only known once all ops are
  * there. */
-#include "graphs/formats/quantize.h"
+#include "graphs/lowering/lower.h"
 #include "graphs/machines/overheads.h"
+#include "graphs/quantized/quantize.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"

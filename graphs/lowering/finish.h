@@ -4,7 +4,7 @@
 
 /* Private to graphs/: from a finished trace to a graph. */
 
-#include "graphs/trace/lower.h"
+#include "graphs/trace/forward.h"
 
 /* Numbers persistent storages first, closes the CSR columns, finds the op
  * ranges of the units, what each unit reads from earlier ones, and the sums

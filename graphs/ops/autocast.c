@@ -2,7 +2,7 @@
 /* The lists are those of AT_FORALL_LOWER_PRECISION_FP, AT_FORALL_FP32 and
  * AT_FORALL_FP32_SET_OPT_DTYPE, with the names that their members have below
  * autograd. */
-#include "graphs/formats/autocast.h"
+#include "graphs/ops/autocast.h"
 
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/trace/layerroles.h"
+#include "graphs/layers/layerroles.h"
 
-#include "graphs/trace/lower.h"
+#include "graphs/trace/forward.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"

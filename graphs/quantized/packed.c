@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/formats/packed.h"
+#include "graphs/quantized/packed.h"
 #include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"

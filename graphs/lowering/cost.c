@@ -10,6 +10,7 @@
  * device's own measured share of its dense peak (maximum achievable matmul
  * FLOP/s, stas00/ml-engineering). */
 #include "graphs/formats/precisions.h"
+#include "graphs/lowering/lower.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/formats/quantize.h"
+#include "graphs/quantized/quantize.h"
 #include "graphs/formats/precisions.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The mixture-of-experts layer: a router chooses experts for each token. */
 #include "graphs/aten/opcall.h"
-#include "graphs/formats/fp8.h"
+#include "graphs/layers/experts/experts.h"
 #include "graphs/layers/layers.h"
+#include "graphs/quantized/fp8.h"
 #include "graphs/trace/trace.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/trace/finish.h"
+#include "graphs/lowering/finish.h"
 #include "graphs/kernels/flatbuffers.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/savelist.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_GRAPHS_LOWER_H
-#define MS_GRAPHS_LOWER_H
+#ifndef MS_GRAPHS_FORWARD_H
+#define MS_GRAPHS_FORWARD_H
 
 /* Private to graphs/: what a recorded forward hands to backward and step. */
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From a model to a graph: record the forward, run autograd and the optimizer
  * on the record, then put its columns in order. */
-#include "graphs/trace/lower.h"
+#include "graphs/lowering/lower.h"
 #include "graphs/aten/atenkinds.h"
-#include "graphs/formats/autocast.h"
-#include "graphs/formats/fp8.h"
-#include "graphs/formats/packed.h"
 #include "graphs/formats/precisions.h"
+#include "graphs/layers/layerroles.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
+#include "graphs/lowering/finish.h"
+#include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
-#include "graphs/trace/finish.h"
-#include "graphs/trace/layerroles.h"
+#include "graphs/quantized/fp8.h"
+#include "graphs/quantized/packed.h"
+#include "graphs/trace/forward.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The models that are compiled in, and files that are like one of them. */
-#include "graphs/models/reader.h"
+#include "graphs/models/files/reader.h"
 #include "sim/names.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/formats/fp8.h"
+#include "graphs/quantized/fp8.h"
 #include "graphs/formats/precisions.h"
-#include "graphs/formats/quantize.h"
 #include "graphs/ops/ops.h"
+#include "graphs/quantized/quantize.h"
 #include "graphs/trace/trace.h"
 
 #include <stdio.h>

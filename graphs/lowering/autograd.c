@@ -4,6 +4,7 @@
  * the order of creation reversed; a parameter's gradient is accumulated at once
  * after the node that completes it. */
 #include "graphs/formats/precisions.h"
+#include "graphs/lowering/lower.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/columns.h"

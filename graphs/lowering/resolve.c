@@ -3,13 +3,13 @@
  * what contradicts is refused. */
 
 #include "graphs/formats/dtypes.h"
-#include "graphs/formats/packed.h"
 #include "graphs/formats/precisions.h"
 #include "graphs/graphs.h"
 #include "graphs/json/fields.h"
 #include "graphs/kernels/kernels.h"
 #include "graphs/layers/headloss.h"
 #include "graphs/optimizer/optimtable.h"
+#include "graphs/quantized/packed.h"
 
 #include <inttypes.h>
 #include <stdio.h>

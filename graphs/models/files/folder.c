@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/models/folder.h"
+#include "graphs/models/files/folder.h"
 
 #include <errno.h>
 #include <string.h>

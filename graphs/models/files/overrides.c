@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/models/reader.h"
+#include "graphs/models/files/reader.h"
 
 #include <stdio.h>
 #include <string.h>

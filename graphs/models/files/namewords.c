@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/graphs.h"
-#include "graphs/models/reader.h"
+#include "graphs/models/files/reader.h"
 #include "sim/names.h"
 
 #include <stdio.h>

@@ -4,6 +4,7 @@
  * input, what the gate reads, the gated value, and, where the probabilities
  * are multiplied at the end, the experts' output; besides an int32 per row
  * that says where it came from. */
+#include "graphs/layers/experts/experts.h"
 #include "graphs/aten/opcall.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
