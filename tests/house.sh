@@ -162,8 +162,7 @@ rules() {
     echo "$symbols" | foreign | sed 's/^/foreign call: /'
     echo "$symbols" | upward | sed 's/^/upward call: /'
     echo "$symbols" | circles 1 | sed 's/^/circle of files: /'
-    echo "$symbols" | grep -v '^graphs' | circles 2 |
-        sed 's/^/circle of folders: /'
+    echo "$symbols" | circles 2 | sed 's/^/circle of folders: /'
     echo "$symbols" | names | sed 's/^/name: /'
     registry | sed 's/^/registry: /'
     cited | sed 's/^/cited: /'
