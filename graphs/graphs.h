@@ -38,7 +38,7 @@
 #include "sim/pools/history/alloctrace.h"
 #include "sim/replay/collective.h"
 
-#include "graphs/json/json.h" /* for whoever reads other JSON */
+#include "graphs/json/json.h" /* for readers of other JSON */
 
 /* ---- the model noun ------------------------------------------------------ */
 
@@ -74,8 +74,8 @@ typedef struct ms_field {
     const char *help;  /* one line, with unit */
     const char *group; /* settings: what stands before the dot of their key;
                           NULL: "training" */
-    bool is_extra; /* settings: off as long as nobody asks for it, so that the
-                      line of defaults leaves it out */
+    bool is_extra; /* settings: off unless it is asked for, so that the line of
+                      defaults leaves it out */
 } ms_field;
 
 typedef struct ms_opgraph ms_opgraph; /* an exported op graph: opgraph.h */
@@ -188,9 +188,9 @@ extern const uint32_t ms_builtin_n_models;
 
 /* ---- the layer DAG (igraph, one file) ------------------------------------ */
 
-/* Fills order and cut.  A cycle is MS_EINPUT and names the layers on it; so
- * is a layer other than the last whose output nobody reads.  Deterministic:
- * ties by position in the file (a file in a legal order keeps it). */
+/* Fills order and cut.  A cycle is MS_EINPUT and names the layers on it; so is
+ * a layer other than the last whose output no layer reads.  Deterministic: ties
+ * by position in the file (a file in a legal order keeps it). */
 ms_err ms_dag_order(ms_model *model, ms_arena *arena, ms_fault *fault);
 void ms_dag_dot(const ms_model *model, ms_text *text);
 

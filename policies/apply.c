@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Each failure must say what failed, a plugin's too. */
+/* A hook that fails must say why, a plugin's hook too. */
 static ms_err answer(const ms_policy *policy, ms_err err, ms_fault *fault)
 {
     if (err == MS_OK || fault->err != MS_OK)
@@ -84,7 +84,7 @@ static ms_err find_author(const ms_spec *spec,
     return MS_OK;
 }
 
-/* What measures the step comes last, and measures all of it. */
+/* Policies that measure the step come last, so that they measure all of it. */
 static ms_err apply_place(const ms_spec *spec, ms_policy_context context,
                           ms_program *program, ms_fault *fault)
 {
@@ -119,7 +119,8 @@ static ms_err broken(const struct ms_spec_item *item, uint32_t param,
                    budget, peak);
 }
 
-/* What the policies promise holds for the program that all of them made. */
+/* What a policy promises (a budget) is checked on the program that all of them
+ * together have made. */
 static ms_err check_promises(const ms_spec *spec,
                              const ms_policy_context *context,
                              const ms_program *program, ms_fault *fault)

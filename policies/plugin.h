@@ -162,7 +162,7 @@ uint32_t ms_plugin_saved_set(ms_plugin_step *step, uint32_t unit,
 /* A flat buffer on the device that counts as activations. */
 uint32_t ms_plugin_buffer(ms_plugin_step *step, const char *name,
                           uint64_t bytes);
-/* Work that is no op of the graph. */
+/* Work that is not an op of the graph. */
 typedef enum ms_plugin_unit {
     MS_PLUGIN_NS,
     MS_PLUGIN_FLOPS, /* at the device's rate for 16-bit products */
@@ -202,8 +202,8 @@ void ms_plugin_take_buffer(ms_plugin_step *step, uint32_t like,
                            uint32_t buffer);
 void ms_plugin_give_buffer(ms_plugin_step *step, uint32_t like,
                            uint32_t buffer);
-/* The task runs on its stream; it waits for what wrote the set, and who reads
- * the set waits for it. */
+/* The task runs on its stream.  It waits for the ops that wrote the set, and
+ * later readers of the set wait for it. */
 void ms_plugin_work(ms_plugin_step *step, uint32_t like, uint32_t task,
                     uint32_t set);
 

@@ -20,7 +20,7 @@ typedef struct parser {
     const char *text;
     size_t length;
     size_t given_at[MS_POLICY_PARAMS]; /* of the policy being parsed */
-    bool has_variant;                  /* what makes it a variant was read */
+    bool has_variant; /* the argument that makes it a variant was read */
     ms_arena *arena;
     ms_fault *fault;
 } parser;

@@ -61,7 +61,7 @@ static const ms_param params[N_PARAMS] = {
                        "the op before, both ways at once, without faults"},
 };
 
-/* By the bits of what. */
+/* By the bits of the parameter `what`. */
 static const uint8_t categories[] = {MS_OPTIMIZER_STATE, MS_PARAMETERS,
                                      MS_GRADIENTS, MS_ACTIVATIONS};
 enum { OPTIMIZER = 1, PARAMS = 2, GRADIENTS = 4, ACTIVATIONS = 8 };
@@ -116,7 +116,7 @@ static uint32_t placed(const ms_policy_context *context)
     return bits;
 }
 
-/* What moves by itself nobody else must move. */
+/* What moves by page faults must not be moved by another policy. */
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {

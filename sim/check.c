@@ -96,7 +96,8 @@ static ms_err check_units(const ms_graph *graph, const ms_call *call,
     return MS_OK;
 }
 
-/* A hold is on what the step makes: what exists before it stays, or moves. */
+/* Only what the step makes can be held: what exists before the step stays, or
+ * is moved. */
 static ms_err check_holds(const ms_graph *graph, const ms_program *program,
                           const ms_call *call, ms_fault *fault)
 {
@@ -116,8 +117,9 @@ static ms_err check_holds(const ms_graph *graph, const ms_program *program,
     return MS_OK;
 }
 
-/* The ranks sum and update states, not what one micro-batch makes; of that
- * each may hold a part (SHARD) or a smaller copy (PACKED). */
+/* Only states are summed over the ranks and updated.  What one micro-batch
+ * makes is not, but each rank may hold a part of it (SHARD) or a smaller copy
+ * (PACKED). */
 static ms_err check_shared(const ms_graph *graph, const ms_program *program,
                            const ms_call *call, ms_fault *fault)
 {
@@ -228,7 +230,8 @@ static ms_err check_part(const ms_graph *graph, const ms_call *call,
     return MS_OK;
 }
 
-/* Nothing is left open: an unfinished replay holds what it has made. */
+/* No replay may be left unfinished at the end: it would hold what it has made.
+ */
 static ms_err check_closed(const ms_graph *graph, const ms_call *open,
                            uint32_t n, ms_fault *fault)
 {

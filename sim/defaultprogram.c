@@ -197,7 +197,7 @@ static ms_err find_kept(writer *w, uint32_t unit)
         if (graph->storage_saved_end[s] == MS_NONE)
             continue;
         saved++;
-        /* What only segments read is held for them, not saved. */
+        /* A storage that only segments read is held for them and not saved. */
         bool held = w->segment_reads[s] && w->open_reader[s] == MS_NONE &&
                     w->segment_of[unit] == MS_NONE;
         if (w->keep->place[s] != MS_GONE && !held)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The invariants of sim.h, checked.  A graph that breaks one comes from a bug
+/* Checks the invariants of graph.h.  A graph that breaks one comes from a bug
  * in lowering, so the messages are for its author: they give ids. */
 #include "sim/graph.h"
 #include "sim/kinds.h"

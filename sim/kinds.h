@@ -2,16 +2,18 @@
 #ifndef MS_KINDS_H
 #define MS_KINDS_H
 
-/* What kind of kernel an op is, and what a layer is for: what policies and
- * the rates of a device ask, so that nobody reads it from a name.  The rows of
- * the op tables and of the layer types say it (graphs/aten, graphs/layers). */
+/* What kind of kernel an op is, and what a layer is for: policies and the
+ * device's rates ask for it, so that no code has to guess it from a name.  The
+ * rows of the op tables and of the layer types say it (graphs/aten,
+ * graphs/layers). */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ms_graph.op_kind.  Products are told apart as far as code outside tells
- * them apart: torchtitan's selective checkpoints count aten::mm alone, and
- * an extension's product is none to who watches the dispatcher. */
+/* ms_graph.op_kind.  Products are distinguished as far as other systems
+ * distinguish them: torchtitan's selective checkpoints count aten::mm alone,
+ * and a product in an extension's kernel is invisible to a policy that watches
+ * the dispatcher. */
 typedef enum ms_op_kind {
     MS_KIND_OTHER,   /* not known: of no table, or of the user's own */
     MS_KIND_VIEW,    /* another look at the same storage */

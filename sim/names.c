@@ -77,8 +77,8 @@ const char *const ms_names_mark[MS_N_MARKS] = {
 const char *const ms_names_task_unit[MS_N_TASK_UNITS] = {
     [MS_TASK_NS] = "ns", [MS_TASK_FLOPS] = "flops", [MS_TASK_BYTES] = "bytes"};
 
-/* A copy belongs to whatever phase it is issued in; taken alone it is backward,
- * where the copies that something waits for are. */
+/* A copy belongs to the phase in which it is issued.  Taken alone it counts as
+ * backward, because that is where ops wait for copies. */
 static const ms_phase phase_of[MS_N_PASSES] = {
     [MS_FORWARD] = MS_PHASE_FORWARD,     [MS_LOSS] = MS_PHASE_LOSS,
     [MS_GRAD_INPUT] = MS_PHASE_BACKWARD, [MS_GRAD_WEIGHT] = MS_PHASE_BACKWARD,

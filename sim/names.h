@@ -32,8 +32,8 @@ typedef enum ms_pass {
     MS_N_PASSES
 } ms_pass;
 
-/* What the user sees of a pass: four phases (the loss is part of forward in
- * times, a phase of its own in phase_peaks). */
+/* The four phases that the user sees for the passes (the loss is part of
+ * forward in times, and a phase of its own in phase_peaks). */
 typedef enum ms_phase {
     MS_PHASE_FORWARD,
     MS_PHASE_LOSS,
@@ -89,20 +89,20 @@ typedef enum ms_transfer_kind {
     MS_N_TRANSFERS
 } ms_transfer_kind;
 
-/* Whose memory a block is: PyTorch's pools are one for each stream.  Work that
- * shares a queue here may take its memory from streams of its own there:
- * torch's FSDP gathers on one and reduces on another, in the order of one
- * communicator; FSDP1 casts what it gathers on a third. */
+/* Which stream's memory a block is: PyTorch's allocator has a pool for each
+ * stream.  Work that shares a queue here may take its memory from streams of
+ * its own there: torch's FSDP gathers on one and reduces on another, in the
+ * order of one communicator; FSDP1 casts what it gathers on a third. */
 typedef enum ms_block_home {
     MS_HOME_STREAM,  /* of the op that allocates it */
-    MS_HOME_COMPUTE, /* a block of the compute stream, whoever allocates it */
+    MS_HOME_COMPUTE, /* a block of the compute stream in any case */
     MS_HOME_REDUCE,
     MS_HOME_CAST,
     MS_N_HOMES
 } ms_block_home;
 
-/* What a WORK call does: so many nanoseconds, FLOPs or bytes on a stream; what
- * no op of the graph and no copy is. */
+/* The unit of a WORK call's amount: so many nanoseconds, FLOPs or bytes on a
+ * stream, which is neither an op of the graph nor a copy. */
 typedef enum ms_task_unit {
     MS_TASK_NS,
     MS_TASK_FLOPS, /* at the device's rate for 16-bit products */

@@ -2,8 +2,8 @@
 #ifndef MS_SIM_NOUNS_H
 #define MS_SIM_NOUNS_H
 
-/* The nouns by name, for headers that only pass them on.  What each of them is
- * stands in its own header, in the order of the way through the house:
+/* The nouns by name, for headers that only pass them on.  Each is defined in a
+ * header of its own, listed in the order in which a step passes through them:
  *
  *     sim/graph.h     the model: one micro-batch and the optimizer step
  *     sim/program.h   what is done with it: a list of calls

@@ -3,16 +3,16 @@
 #define MS_SIM_OUTSIDE_H
 
 /* What a process holds of the device's memory outside the caching allocator:
- * nvidia-smi counts it, torch.cuda.memory_reserved does not.  What libraries
- * take through the allocator (cuBLAS workspaces) is none of it, but a row of
- * the plan.
+ * nvidia-smi counts it, torch.cuda.memory_reserved does not.  Memory that
+ * libraries take through the allocator (cuBLAS workspaces) is not part of it
+ * but a row of the plan.
  *
  *   device used = reserved + context_bytes of ms_machine,
  *   context_bytes = kernels_bytes + nccl_bytes
  *
- * Eight A100 with NVLink under ZeRO-2: 481 MiB of context and kernels; NCCL
- * has 1 communicator of 24 channels, each connected to the rank before and
- * the one after: 1024 MiB + 24 x 2 x 12 MiB (graphs/machines/overheads.h). */
+ * Eight A100 with NVLink under ZeRO-2: 481 MiB of context and kernels; NCCL has
+ * 1 communicator of 24 channels, each connected to the rank before and the one
+ * after: 1024 MiB + 24 x 2 x 12 MiB (graphs/machines/overheads.h). */
 
 #include <stdint.h>
 

@@ -35,11 +35,10 @@ typedef struct ms_plan_op {
     uint8_t pass, stream, rank;
 } ms_plan_op;
 
-/* streams: one bit per ms_stream_kind of its rank on which an op reads it;
- * kept where several streams are in use.  What another stream than the
- * block's has read stays active after the host's free until that stream has
- * passed it (torch's record_stream), unless the side that frees has waited for
- * it. */
+/* streams: one bit per ms_stream_kind of its rank on which an op reads it; kept
+ * where several streams are in use.  A block that another stream has read stays
+ * active after the host's free until that stream has passed the reading op
+ * (torch's record_stream), unless the stream that frees has waited for it. */
 typedef struct ms_row {
     uint64_t bytes;
     uint32_t storage; /* MS_NONE: a buffer of the program */

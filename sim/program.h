@@ -76,8 +76,7 @@ typedef struct ms_buffer {
     bool waited;    /* ms_row.waited */
 } ms_buffer;
 
-/* ---- what a call says besides, by its verb: all zero is the plain form ----
- */
+/* ---- what a call says besides, by its verb: all zero is the plain form --- */
 
 typedef struct ms_run_call {
     uint8_t pass; /* MS_FORWARD or MS_GRAD_INPUT (= backward) */
@@ -153,8 +152,8 @@ typedef struct ms_reduce_call {
     bool exchange; /* an all-to-all among the ranks of a node, or (outer) among
                       those that have the same place in each node; to HERE it
                       arrives in call's buffer */
-    bool in_line;  /* the next owner of the whole's memory waits for it by an
-                      event, so that it is not held */
+    bool in_line;  /* the next owner of the memory waits on an event recorded
+                      here, so that it is not held */
 } ms_reduce_call;
 
 typedef struct ms_work_call {
@@ -281,8 +280,7 @@ ms_err ms_program_add_set(ms_program *program, const uint32_t *storages,
 ms_err ms_check_program(const ms_graph *graph, const ms_program *program,
                         ms_fault *fault);
 
-/* ---- dump.c, dumpread.c: the program as text, and back --------------------
- */
+/* ---- dump.c, dumpread.c: the program as text, and back ------------------- */
 
 void ms_dump_program(const ms_graph *graph, const ms_program *program,
                      ms_text *text);

@@ -136,7 +136,8 @@ ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
 /* tokens_per_second and mfu, which measure fills, too. */
 void ms_measure_rates(const ms_timeline *line, const ms_machine *machine,
                       ms_report *report);
-/* Of the pool, what libraries keep there (cuBLAS), and in how many pieces. */
+/* The bytes of the pool that libraries keep there (cuBLAS), and in how many
+ * pieces. */
 uint64_t ms_measure_libraries(const ms_graph *graph, uint32_t *n);
 ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
                   ms_arena *arena, ms_report *report, ms_fault *fault);
@@ -167,7 +168,7 @@ bool ms_capacity_fits_exact(const ms_report *report);
 /* What nvidia-smi would show: the most reserved, and context. */
 uint64_t ms_capacity_used(const ms_report *report);
 
-/* What only the caller knows of a run. */
+/* What only the caller knows about a run. */
 typedef struct ms_report_names {
     const char *model, *device, *policy;
     const char *settings_json; /* an object, spliced in as it is, or NULL */

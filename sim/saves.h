@@ -27,7 +27,8 @@ typedef struct ms_save {
 
 /* Saves of forward ops [0, ops) are packed: copied to the host; before their
  * node runs they are unpacked, each to memory of its own, which goes after it.
- * Saves of units that a checkpoint runs again are its own hooks' affair. */
+ * Saves of units that a checkpoint runs again are left to the checkpoint's own
+ * hooks. */
 typedef struct ms_hooks {
     bool used;
     bool skips_parameters; /* parameters themselves are passed over */

@@ -9,8 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of the model's states the ranks share those up to here, each its part: per
- * parameter the elements over the ranks, rounded up (ZeRO's stages). */
+/* The ranks share the model's states up to this one, each rank holding its
+ * part: per parameter the elements over the ranks, rounded up (ZeRO's stages).
+ */
 typedef enum ms_shared {
     MS_SHARED_NOTHING,
     MS_SHARED_OPTIMIZER, /* its state; the step updates this rank's part */
@@ -38,7 +39,8 @@ typedef enum ms_part_rule {
                          the first stretch */
 } ms_part_rule;
 
-/* Whose code a policy follows, where several have a policy of that name. */
+/* The system whose code a policy follows, where several systems have a policy
+ * of that name. */
 typedef enum ms_engine {
     MS_ENGINE_ANY, /* none is said: as the papers have it, unless another policy
                       says one */

@@ -98,7 +98,7 @@ uint32_t ms_timeline_until(const ms_timeline *line, uint8_t rank, ms_mark mark)
     return found ? events_until(line, found) : MS_NONE;
 }
 
-/* ---- who is alive -------------------------------------------------------- */
+/* ---- rows alive ---------------------------------------------------------- */
 
 typedef struct sized_row {
     uint64_t bytes;

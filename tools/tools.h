@@ -251,7 +251,7 @@ typedef struct ms_job {
     const char *program; /* a program in text form instead of the policies' */
     bool book_device;
     bool wall; /* with book_device: the capacity is a wall */
-    bool uses; /* fill plan.use: who reads a row */
+    bool uses; /* fill plan.use: the ops that read a row */
     const ms_allocator *allocator; /* NULL: exact */
     bool allocator_given;          /* even if as exact */
     bool usual;     /* allocator is the usual one (defaultpool.c) */

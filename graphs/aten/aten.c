@@ -58,8 +58,8 @@ void ms_aten_save_input(ms_trace *trace, const ms_aten_call *call, uint32_t n,
     ms_trace_drop(trace, clone);
 }
 
-/* Is the input saved for a gradient that nobody needs?  A frozen weight is why
- * its linear layer keeps no activation. */
+/* Is the input saved only for a gradient that is not needed?  A frozen weight
+ * is why its linear layer keeps no activation. */
 static bool is_idle(const ms_trace *trace, const ms_aten_row *row, uint32_t n,
                     const char *save)
 {

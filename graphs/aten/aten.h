@@ -114,8 +114,7 @@ void ms_aten_save_input(ms_trace *trace, const ms_aten_call *call, uint32_t n,
 void ms_aten_record(ms_trace *trace, const ms_aten_row *row,
                     const ms_aten_call *call);
 
-/* ---- atentable.c ----------------------------------------------------------
- */
+/* ---- atentable.c --------------------------------------------------------- */
 
 /* An index of all rows by op, for ms_atentable_find. */
 ms_err ms_atentable_open(ms_index *index, ms_arena *arena, ms_fault *fault);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the columns of the op tables cannot say: it hangs on arguments. */
+/* What the columns of the op tables cannot say, because it depends on
+ * arguments. */
 #include "graphs/aten/aten.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"

@@ -118,7 +118,8 @@ ms_op_kind ms_atenkinds_of(const ms_index *rows, const char *name)
     return kind;
 }
 
-/* Names are few and most of them literals: those met last, by address. */
+/* Names are few and most of them literals, so the last ones are looked up by
+ * their address. */
 #define N_MET 256u
 typedef struct met {
     const char *name[N_MET];

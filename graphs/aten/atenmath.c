@@ -7,7 +7,8 @@
 #define CHOICE(type, name, variant, node, form)                                \
     KERNEL(type, name, variant, node, "value_selecting_reduction_backward",    \
            "o1", form)
-/* Shared equally by all that are the largest, smallest or middle one. */
+/* The gradient is shared equally by all elements that are the largest, smallest
+ * or middle one. */
 #define EXTREME(type, name, node)                                              \
     FORMULA(type, name, NULL, node, "0", "i0o0", shape_reduce,                 \
             "0: eq.i0b zeros.i0! _to_copy.i0l~")

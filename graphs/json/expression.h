@@ -37,7 +37,7 @@ typedef struct ms_known {
     const char *where; /* or where it was set */
 } ms_known;
 
-/* Who knows names: fills value or faults.  A name is one word, or words with
+/* Looks a name up: fills value or faults.  A name is one word, or words with
  * dots where an object is meant. */
 typedef struct ms_names {
     ms_err (*find)(void *scope, const char *name, ms_known *value);

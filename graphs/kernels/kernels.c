@@ -12,7 +12,7 @@
     {                                                                          \
         &ms_torchkernels, false                                                \
     }
-/* Whatever a layer's code was. */
+/* The kernel, whatever code the layer says it follows. */
 #define FIRM                                                                   \
     {                                                                          \
         &ms_torchkernels, true                                                 \

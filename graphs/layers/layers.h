@@ -16,8 +16,8 @@ ms_err ms_layers_need_float(ms_trace *trace, const ms_layer *layer, uint32_t x);
 /* The same, and dimension dim, from 0 without the batch, must exist. */
 ms_err ms_layers_need_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
                           int64_t dim);
-/* What PyTorch finds out in backward: an op that overwrites x needs it not
- * to be saved. */
+/* Fails where an op would overwrite x although it is saved for backward:
+ * PyTorch fails there, too, in backward. */
 ms_err ms_layers_need_unsaved(ms_trace *trace, const ms_layer *layer,
                               uint32_t x);
 /* The layer's input i by name; "input": the model's. */
@@ -64,7 +64,7 @@ static inline bool ms_layers_is_apart(ms_kernel kernel, int64_t code)
     return ms_kernels_apart(kernel, code != MS_CODE_AUTO);
 }
 
-/* What an op makes that reads nothing, or nothing that counts. */
+/* The result of an op that reads nothing, or nothing that matters here. */
 uint32_t ms_layers_made(ms_trace *trace, const char *op, uint8_t dtype,
                         uint32_t n_dims, const int64_t *dims);
 /* A parameter with one dimension. */

@@ -2,7 +2,7 @@
 /* The scratch of a reduction on CUDA (ATen/native/cuda/Reduce.cuh): where few
  * outputs gather many values, several blocks of threads share an output and
  * meet in a buffer.  The arithmetic is checked against every recorded scratch
- * (graphs/autograd.md 15; tests/unit/test_scratch.c). */
+ * (graphs/autograd.md 15; tests/truth/test_scratch.c). */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 

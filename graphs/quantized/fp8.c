@@ -169,9 +169,9 @@ static void product_backward(ms_trace *trace, const ms_node *node,
 
 static const ms_rule product_rule = {"Fp8LinearBackward", "fp8::gemm",
                                      product_backward};
-/* torchao's tensors are subclasses: their product is aten::mm to who watches
- * dispatch, as selective checkpoints do; Transformer Engine's is an extension's
- * function, which they do not see. */
+/* torchao's tensors are subclasses, so that code which watches the dispatcher
+ * (a selective checkpoint) sees their product as aten::mm; Transformer Engine's
+ * is a function of an extension, which it does not see. */
 static const ms_rule dispatched_rule = {"mx_mmBackward", "aten::mm",
                                         product_backward};
 

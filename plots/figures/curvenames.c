@@ -14,8 +14,7 @@
 #define SIGN_X_PX 20.0
 #define LEADER "#9A9A9A"
 
-/* ---- lines of text --------------------------------------------------------
- */
+/* ---- lines of text ------------------------------------------------------- */
 
 /* Breaks the names, then returns the width of the widest. */
 static double break_names(ms_lineup *c, double limit)

@@ -322,7 +322,8 @@ static void drop_segments(const ms_graph *graph, const block_list *blocks,
     }
 }
 
-/* Which tensors are made again is for swap to say: it has measured. */
+/* swap:auto chooses which tensors are made again, because it has measured the
+ * step. */
 static ms_err check_auto(const ms_policy_context *context, ms_fault *fault)
 {
     if (ms_policy_given(context->spec, "swap", "auto") != NULL)

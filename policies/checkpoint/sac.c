@@ -4,8 +4,8 @@
 #include "sim/kinds.h"
 #include "sim/program.h"
 
-/* Every second product is computed again, attention never; so is what a
- * collective of a forward pass makes, of which graphs have none.  products:
+/* Every second product is computed again, attention never.  The outputs of
+ * forward's collectives would be kept, too, but graphs have none.  products:
  * how many of the region came before. */
 static bool is_cached(const ms_graph *graph, uint32_t op, uint32_t *products)
 {
@@ -37,7 +37,7 @@ void ms_sac_keep(const ms_graph *graph, ms_keep *keep)
 
 /* ---- the cache ----------------------------------------------------------- */
 
-/* Columns per unit hold sets, MS_NOTHING where there is nothing to say. */
+/* Columns per unit hold sets, or MS_NOTHING. */
 typedef struct cache {
     const ms_graph *graph;
     const ms_program *program; /* as it was */
@@ -105,7 +105,7 @@ static void find_cached(cache *c, uint32_t first, uint32_t end,
         bool kept = is_cached(graph, op, &products);
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
             c->cached[graph->out[i]] = kept;
-            c->wanted[graph->out[i]] = 0; /* a later segment's affair */
+            c->wanted[graph->out[i]] = 0; /* left to a later segment */
         }
     }
     for (uint32_t op = end; op-- > first;) {

@@ -67,7 +67,7 @@ static ms_err after(writer *w, const ms_program *old, uint32_t i)
     return step(w, call, n);
 }
 
-/* What nothing has reduced. */
+/* The gradients that no call has reduced. */
 static ms_err before_step(writer *w, const ms_call *call)
 {
     uint32_t n = 0;
@@ -104,7 +104,7 @@ ms_err ms_due_write(const ms_policy_context *context, ms_program *program,
         bool gives = i + 1 < old.n_calls && call[1].verb == MS_GIVE;
         if (!reduces(call))
             continue;
-        if (gives) /* what it has read ends first */
+        if (gives) /* what the step has read ends first */
             MS_TRY(ms_program_add(&made, old.calls[i + 1], w.arena, fault));
         MS_TRY(after(&w, &old, i));
         i += gives;

@@ -2,8 +2,8 @@
 #ifndef MS_POLICIES_DUE_H
 #define MS_POLICIES_DUE_H
 
-/* What of the optimizer step is due with single gradients (ms_graph.due_first),
- * called for as soon as they are reduced:
+/* Some ops of the optimizer step are due with single gradients
+ * (ms_graph.due_first): here they are called for as soon as those are reduced:
  *
  *     reduce 3 to shard      -->      reduce 3 to shard
  *                                     step 3

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a policy may ask about those beside it: no table of all of them. */
+/* What a policy may ask about the policies beside it.  This needs the spec
+ * alone, not the table of all policies. */
 #include "policies/common/policy.h"
 
 #include <string.h>

@@ -108,10 +108,9 @@ typedef struct ms_policy {
     bool (*measures)(const ms_policy_value *values);
 } ms_policy;
 
-/* ---- registry.c: the one explicit table ----------------------------------
- */
+/* ---- registry.c: the one explicit table ---------------------------------- */
 
-/* In the order in which help lists them, what plugins bring last. */
+/* In the order in which help lists them; plugins' policies come last. */
 uint32_t ms_registry_n(void);
 /* What people call policies (policywords.h), and a spec in our words. */
 extern const ms_words ms_policywords_table;
@@ -122,7 +121,7 @@ const ms_policy *ms_registry_row(uint32_t row);
  * variant of it, or itself. */
 const ms_policy *ms_registry_variant(const ms_policy *policy,
                                      const char *arguments, size_t length);
-/* Does a plugin bring it? */
+/* Does it come from a plugin? */
 bool ms_registry_is_added(const ms_policy *policy);
 /* Can it be spelled, and is its table such that parser and help can walk it?
  * Faults (MS_EINPUT) are at where, the library's name. */
@@ -134,8 +133,7 @@ ms_err ms_registry_check(const ms_policy *policy, const char *where,
 ms_err ms_registry_add(const ms_policy *policy, const char *where,
                        ms_fault *fault);
 
-/* ---- spec.c: "checkpoint:sqrt+microbatch:4" --------------------------------
- */
+/* ---- spec.c: "checkpoint:sqrt+microbatch:4" ------------------------------ */
 
 /* policy = name [':' arg {',' arg}], arg = word | key '=' value; policies
  * join with '+'.  A parsed list, in canonical order: shape policies first,
@@ -156,8 +154,7 @@ ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
 /* The canonical spelling ("none" for an empty spec). */
 char *ms_spec_print(const ms_spec *spec, ms_arena *arena);
 
-/* ---- policy.c ---------------------------------------------------------------
- */
+/* ---- policy.c ------------------------------------------------------------ */
 
 /* Variants count as the policy that they are variants of: its name. */
 const char *ms_policy_family(const ms_policy *policy);
@@ -168,12 +165,11 @@ const char *ms_policy_written(const struct ms_spec_item *item);
 const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
                                        const char *param);
 
-/* ---- apply.c: the hooks in order
- * --------------------------------------------- */
+/* ---- apply.c: the hooks in order ----------------------------------------- */
 
 ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault);
-/* keep, program, place: from a graph to its program.  context: all but the
- * values, which each policy has of its own. */
+/* Runs the hooks keep, program and place, from a graph to its program.
+ * context: complete but for the values, which are set for each policy. */
 ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                         uint32_t micro_batches, ms_program *program,
                         ms_fault *fault);

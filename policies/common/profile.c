@@ -64,7 +64,7 @@ static ms_err replay(profiler *p, const ms_program *program, bool uses,
     return ms_replay(&p->plan, &machine, p->scratch, &p->line, p->fault);
 }
 
-/* A mark before each call says which ops are whose. */
+/* A mark before each call tells which ops belong to which call. */
 static ms_err mark_calls(profiler *p, ms_program *marked)
 {
     MS_TRY(ms_program_fork(p->program, p->scratch, marked, p->fault));

@@ -53,7 +53,8 @@ ms_err ms_profile_run(const ms_policy_context *context,
 ms_err ms_profile_measure(const ms_policy_context *context,
                           const ms_program *program, uint64_t *peak_bytes,
                           uint64_t *step_ns, ms_fault *fault);
-/* The same in the caller's scratch, for those who measure often. */
+/* The same with the caller's scratch memory, for policies that measure often.
+ */
 ms_err ms_profile_measure_in(const ms_policy_context *context,
                              const ms_program *program, ms_arena *scratch,
                              uint64_t *peak_bytes, uint64_t *step_ns,

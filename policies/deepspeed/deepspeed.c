@@ -229,7 +229,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 
 /* ---- place --------------------------------------------------------------- */
 
-/* Of the job's ranks those of a node. */
+/* The number of the job's ranks on one node. */
 static uint32_t node_ranks(const ms_policy_context *context)
 {
     uint32_t ranks = context->shape->data_ranks;

@@ -89,8 +89,7 @@ typedef struct ms_deepspeed_writer {
     uint32_t all_grads, all_weights; /* sets */
 } ms_deepspeed_writer;
 
-/* ---- deepspeedcalls.c: calls, buffers, events -----------------------------
- */
+/* ---- deepspeedcalls.c: calls, buffers, events ---------------------------- */
 
 /* Adds the call; buffer MS_NONE or a row of w->buffers.  Below, by verb, in the
  * name of like. */
@@ -126,14 +125,15 @@ ms_err ms_deepspeedcalls_add_set(ms_deepspeed_writer *w, uint32_t n,
 /* Does the backward end before this call? */
 bool ms_deepspeedcalls_ends(const ms_call *call);
 
-/* ---- the gradient bucket: deepspeedrows.c says what may be in it,
- * deepspeedreduce.c and deepspeedpp.c reduce it, deepspeedbucket.c fills it --
- */
+/* ---- the gradient bucket ------------------------------------------------- */
+
+/* deepspeedrows.c says what may be in it, deepspeedbucket.c fills it,
+ * deepspeedreduce.c and deepspeedpp.c reduce it. */
 
 /* Finds the parameters, their places in the flat group, and the gradients that
  * each unit makes. */
 ms_err ms_deepspeedrows_open(ms_deepspeed_writer *w);
-/* One reduction of what w->in lists. */
+/* Reduces what w->in lists, as one collective. */
 ms_err ms_deepspeedreduce_listed(ms_deepspeed_writer *w, const ms_call *like);
 /* The same tensor by tensor, quantized. */
 ms_err ms_deepspeedpp_reduce(ms_deepspeed_writer *w, const ms_call *like);

@@ -80,8 +80,8 @@ static ms_err reduce_sum(ms_deepspeed_writer *w, const ms_call *like)
     return ms_deepspeedcalls_give(w, like, copy);
 }
 
-/* The tail of the bucket; in stage 1 without overlap, whose gradients have no
- * hooks, all of them. */
+/* Reduces what is left in the bucket at the end of backward: in stage 1 without
+ * overlap, where gradients have no hooks, all of them. */
 static ms_err close_backward(ms_deepspeed_writer *w, const ms_call *like)
 {
     const ms_deepspeed *how = w->how;

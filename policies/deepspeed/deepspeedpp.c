@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* ZeRO++'s quantized gradients (qgZ; Wang et al. 2023): where the
- * ranks are on several nodes, each gradient is summed by two all-to-alls
- * instead of a reduce-scatter (deepspeedai/DeepSpeed
+/* ZeRO++'s quantized gradients (qgZ; Wang et al. 2023): where the ranks are on
+ * several nodes, each gradient is summed by two all-to-alls instead of a
+ * reduce-scatter (deepspeedai/DeepSpeed
  * deepspeed/runtime/comm/coalesced_collectives.py, all_to_all_quant_reduce):
  *
  *     quantized    int4 values and fp32 scales of all of it
@@ -10,8 +10,8 @@
  *     received     the same, from the ranks in this place of the other nodes
  *     dequantized  in 16 bits, to be summed into this rank's part
  *
- * Each is let go when the next gradient has its own, as Python's variables
- * are.  The kernel that sums the last takes no time of its own. */
+ * Each is freed when the next gradient's is bound to the same Python variable.
+ * The kernel that sums the last takes no time of its own. */
 #include "policies/deepspeed/deepspeed.h"
 #include "sim/graph.h"
 #include "sim/names.h"

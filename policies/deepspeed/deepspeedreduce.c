@@ -69,7 +69,8 @@ ms_err ms_deepspeedreduce_listed(ms_deepspeed_writer *w, const ms_call *like)
     }
     sum.whole = !how->scatter || (how->stage < 3 && how->multi_rank);
     MS_TRY(ms_deepspeedcalls_reduce(w, like, set, MS_NONE, sum));
-    /* The copy ends with the function, before what leaves is looked at. */
+    /* The copy ends with the function, before the gradients that leave the
+     * bucket are looked at. */
     if (w->far && copy != MS_NONE)
         MS_TRY(ms_deepspeedcalls_give(w, like, copy));
     if (!how->overlap)

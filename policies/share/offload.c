@@ -142,7 +142,8 @@ static ms_err refuse(const char *what, const char *hint, ms_fault *fault)
     return ms_fail(fault, MS_EUSAGE, "offload", hint, "%s", what);
 }
 
-/* One code runs the whole step: what shares the states offloads them, too. */
+/* One system's code runs the whole step: the one that shares the states also
+ * offloads them. */
 static ms_err find_engine(const ms_policy_value *values, const ms_shape *shape,
                           ms_engine *engine, ms_fault *fault)
 {
@@ -162,7 +163,7 @@ static ms_err find_engine(const ms_policy_value *values, const ms_shape *shape,
                    names[own], names[shape->engine]);
 }
 
-/* A parameter that would change nothing. */
+/* Refuses a parameter that would change nothing. */
 static ms_err check_idle(const ms_policy_value *values, ms_engine engine,
                          ms_fault *fault)
 {
@@ -439,7 +440,7 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
                 .gradients = offload->gradients != MS_DEVICE_POOL,
                 .gradients_to =
                     offload->gradients == MS_NVME_POOL ? MS_NVME : MS_HOST};
-    /* One rank alone has the same calls, of collectives that take no time. */
+    /* A single rank has the same calls; its collectives take no time. */
     if (!has_reduce(program)) {
         ms_sharedstates alone = {
             .shared = w.parameters ? MS_SHARED_PARAMETERS : MS_SHARED_GRADIENTS,

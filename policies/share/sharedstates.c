@@ -249,7 +249,8 @@ static ms_err reduce(writer *w, const ms_call *run)
                 end - first, &grads->set[run->unit]);
 }
 
-/* Every rank updated its part of the weights: all get all of them. */
+/* Every rank has updated its part of the weights; an all-gather gives each rank
+ * all of them. */
 static ms_err gather_updated(writer *w, const ms_call *step)
 {
     uint32_t n = 0, set = MS_NOTHING;
@@ -257,7 +258,7 @@ static ms_err gather_updated(writer *w, const ms_call *step)
         return MS_OK;
     for (uint32_t s = 0; s < w->graph->n_persistent; s++)
         if (ms_graph_is_weight(w->graph, s) &&
-            w->graph->storage_grad[s] != MS_NONE) /* else nobody updates it */
+            w->graph->storage_grad[s] != MS_NONE) /* else no rank updates it */
             w->list[n++] = s;
     return emit(w, step, MS_GATHER, MS_HERE, w->list, n, &set);
 }

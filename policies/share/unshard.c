@@ -288,8 +288,8 @@ static ms_err post_backward(writer *w, uint32_t f)
     return sum(w, f);
 }
 
-/* What is before the blocks gets no gradient to hang a hook on: its turn comes
- * with the root's, when backward ends. */
+/* The unit before the blocks has no input with a gradient that could carry a
+ * hook: it is handled with the root, when backward ends. */
 static ms_err leave_backward(writer *w)
 {
     uint32_t f = w->back;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* ZeRO (Rajbhandari et al. 2020): data-parallel ranks share the optimizer
- * state (1), the gradients too (2), the parameters too (3).  As the paper has
- * it (impl=ideal): every rank's part is the elements over the ranks, the part
- * of the gradients exists all through the step, each unit's gradients are
- * reduced when its backward ends, each unit's parameters are gathered before it
- * runs.  It is assumed that who takes over memory waits by an event for who
- * used it, which costs no time: nothing is held for other streams, active bytes
- * are allocated ones.  What impl=deepspeed means is a policy of its own
- * (deepspeed.c). */
+/* ZeRO (Rajbhandari et al. 2020): data-parallel ranks share the optimizer state
+ * (1), the gradients too (2), the parameters too (3).  As the paper has it
+ * (impl=ideal): every rank's part is the elements over the ranks, the part of
+ * the gradients exists all through the step, each unit's gradients are reduced
+ * when its backward ends, each unit's parameters are gathered before it runs.
+ * It is assumed that the next owner of a block waits on an event recorded by
+ * the previous one, which costs no time: no block is held for other streams,
+ * and active bytes equal allocated ones.  What impl=deepspeed means is a policy
+ * of its own (deepspeed.c). */
 #include "policies/share/sharedstates.h"
 
 #include <stdio.h>

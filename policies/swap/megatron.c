@@ -203,7 +203,7 @@ static void sort_groups(ms_swap *w)
     }
 }
 
-/* The last group stays, and what is beyond the fraction. */
+/* The last group stays, and so does what is beyond the fraction. */
 static ms_err leave(ms_swap *w)
 {
     uint64_t fraction = (uint64_t)w->values[MS_SWAP_FRACTION].number;

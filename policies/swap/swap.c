@@ -252,7 +252,8 @@ static bool packs_all(const ms_policy_value *values)
            values[MS_SWAP_TORCHTUNE].given || values[MS_SWAP_TRL].given;
 }
 
-/* Activations' swaps; hooks take every save, whoever moved it. */
+/* Two swaps of activations can share the work; hooks cannot, as they take every
+ * save, even one that another swap moves. */
 static ms_err count_swaps(const ms_policy_context *context, uint32_t *n,
                           ms_fault *fault)
 {
@@ -285,7 +286,8 @@ static ms_err count_swaps(const ms_policy_context *context, uint32_t *n,
                    "every save: nothing is left for another swap");
 }
 
-/* What moves of the program take away stays theirs; whether there is any. */
+/* Storages that the program's own moves take away are left to those moves.
+ * Returns whether there are any. */
 static bool mark_taken(const ms_swap *w, uint8_t *stays)
 {
     const ms_program *from = w->from;
@@ -350,7 +352,7 @@ static ms_err find_saved(ms_swap *w, const ms_swap_way *way, bool *taken)
 
 static bool measures(const ms_policy_value *values);
 
-/* The second of two must find something. */
+/* The second of two swaps must find something that it can move. */
 static ms_err close_second(ms_swap *w, const ms_swap_way *way, bool taken)
 {
     char where[48];

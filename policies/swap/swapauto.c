@@ -82,14 +82,16 @@ typedef struct search {
     bool recompute;
     /* trial, kept: programs, of the last plan and of the best. */
     ms_arena trial, kept, scratch;
-    /* The best plan: its program, and who was picked when and where to. */
+    /* The best plan: its program, and which tensors were picked, in which order
+     * and for which place. */
     ms_program program;
     uint64_t step_ns;
     uint32_t *rank;
     uint8_t *place;
 } search;
 
-/* Follows the search's ranks, then whoever waits least. */
+/* Picks in the order of the search's ranks, then the tensor that adds the least
+ * waiting. */
 static uint32_t pick_ranked(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
     const uint32_t *rank = p->wanted_rank;
@@ -108,8 +110,8 @@ static const ms_swapplan_rule ranked[] = {
     {.pick = pick_ranked, .early = true, .percent = 100},
     {.pick = pick_ranked, .percent = 100}};
 
-/* One that was picked to leave and then need not is HERE: to pick it to be here
- * would free nothing. */
+/* A tensor that was picked to leave, and then need not, is HERE; to pick it for
+ * HERE would free nothing. */
 static uint8_t place_picked(const ms_swapplan *p, uint32_t tensor)
 {
     uint8_t place = p->choice[tensor].place;

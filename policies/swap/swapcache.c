@@ -226,7 +226,7 @@ static ms_err fetch(walker *w, uint32_t call)
                              (ms_move_call){.to = MS_HERE});
 }
 
-/* A storage's first use in a micro-batch makes it. */
+/* The first use of a storage in a micro-batch is the op that makes it. */
 static void meet(walker *w, uint32_t call)
 {
     const ms_profile *profile = &w->profile;

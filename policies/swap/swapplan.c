@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan that recomputes is measured: what is made again has inputs that are
- * there for a while.  So often the target is lowered by what was too much. */
+/* A plan that recomputes has to be measured, because the inputs of what is made
+ * again are there for a while.  So many times the target is lowered by the
+ * excess that was measured. */
 #define TRIES 16u
 
 /* To write, expand and replay one op of a step, in steps. */
@@ -207,8 +208,8 @@ static bool room(const ms_swapplan *p, uint32_t call, uint64_t bytes)
     return p->level_bytes[call] + bytes <= p->target_bytes;
 }
 
-/* A tensor that leaves is here until its copy is expected to have ended, where
- * there is room: nobody waits for it then. */
+/* Where there is room, a tensor that leaves stays until its copy is expected to
+ * have ended, so that nothing waits for the copy. */
 static void delay_frees(ms_swapplan *p)
 {
     uint64_t free_ns = 0;
@@ -229,8 +230,7 @@ static void delay_frees(ms_swapplan *p)
     }
 }
 
-/* Soonest needed first, none before one that is needed sooner: the copies are
- * a queue. */
+/* The tensor that is needed soonest comes first: the copies are a queue. */
 static void bring_early(ms_swapplan *p)
 {
     uint32_t before = 0;

@@ -56,7 +56,7 @@ struct ms_swapplan {
     uint8_t *gone;                   /* per storage */
     /* Per tensor: the call that needs it, its next use or that of a tensor
      * which is made again from it (or through it: what one recomputation makes
-     * is kept for all who use it later); by_back is in this order. */
+     * is kept for all later uses); by_back is in this order. */
     uint32_t *need_call;
     uint64_t *need_ns;
     uint32_t *by_use; /* by_back as it was when nothing was picked */
@@ -117,7 +117,8 @@ ms_err ms_swapplan_refuse(const ms_swapplan *plan);
  * and keeps what is faster (Capuchin's feedback). */
 ms_err ms_swapplan_refine(ms_swapplan *plan);
 
-/* swaprules.c: who is away longest; Capuchin's; what can be made again. */
+/* swaprules.c: the rules: the tensor that is away longest; Capuchin's; whatever
+ * can be made again. */
 extern const ms_swapplan_rule ms_swaprules_rule_furthest;
 extern const ms_swapplan_rule ms_swaprules_rule_capuchin;
 extern const ms_swapplan_rule ms_swaprules_rule_again;

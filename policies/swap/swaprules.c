@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Who leaves when a measured step does not fit its budget, and where to. */
+/* Rules that choose which tensor leaves when a measured step does not fit its
+ * budget, and where it goes. */
 #include "policies/swap/swapagain.h"
 #include "policies/swap/swaplanes.h"
 
@@ -29,7 +30,7 @@ typedef struct found {
     double rate;     /* bytes saved per nanosecond */
 } found;
 
-/* Whoever is free longest of those whose copies are hidden. */
+/* The tensor that is away longest, of those whose copies are hidden. */
 static uint32_t most_free(const ms_swapplan *p, uint32_t call)
 {
     uint32_t best = MS_NONE;

@@ -3,12 +3,13 @@
  * _activation_offloading.py; policies/sources.md 7): hooks on each save but
  * those of parameters themselves; linear saves a view of its weight, which
  * leaves.  Before tensor k leaves, the compute stream waits for tensor k - 5
- * and lets it go; the first node that asks for one finds the last five here,
- * behind it they go, too.  What a node has unpacked stays until the next one
- * has run, and copies wait for the node before that one, not for the one that
- * runs: a double buffer.  One side stream takes both directions.  The output
- * projection and the loss are outside it.  What checkpoints hold leaves and
- * comes back unit by unit, in the same stash as what hooks pack behind it. */
+ * and lets it go; the first node that asks for one finds the last five still
+ * here; they go, too, when that node has run.  What a node has unpacked stays
+ * until the next one has run, and copies wait for the node before that one, not
+ * for the one that runs: a double buffer.  One side stream takes both
+ * directions.  The output projection and the loss are outside it.  What
+ * checkpoints hold leaves and comes back unit by unit, in the same stash as
+ * what hooks pack behind it. */
 #include "policies/swap/swap.h"
 #include "sim/graph.h"
 #include "sim/program.h"

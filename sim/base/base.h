@@ -41,11 +41,12 @@ typedef struct ms_fault {
 ms_err ms_fail(ms_fault *fault, ms_err err, const char *where, const char *hint,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 ms_err ms_fail_nomem(ms_fault *fault);
-/* Does err say no to the job (usage, input, infeasible)?  The rest is said by
- * the machine, which tells nothing about the job. */
+/* Does err say no to the job (usage, input, infeasible)?  The other statuses
+ * come from the host machine and tell nothing about the job. */
 bool ms_fail_is_refusal(ms_err err);
-/* For what is tried on the side, with a fault of its own: a refusal is passed
- * over (MS_OK), anything else is returned and fills the fault. */
+/* For a trial on the side that has a fault of its own: where the job is
+ * refused, MS_OK is returned and the refusal forgotten; any other error is
+ * returned and fills the fault. */
 ms_err ms_fail_but_refusal(ms_err err, const ms_fault *own, ms_fault *fault);
 
 /* A place in a text that the user wrote. */
@@ -99,7 +100,7 @@ void ms_arena_free(ms_arena *arena);
 long ms_arena_fail_after(long n);
 long ms_arena_fail_take_after(long n);
 /* For tests: arrays grow by an eighth, and each growth moves the array and
- * spoils the old copy, which whoever still holds it finds out. */
+ * spoils the old copy, so that a stale pointer to it shows. */
 void ms_arena_move_always(bool moves);
 
 /* ---- text.c: growing texts ----------------------------------------------- */

@@ -125,8 +125,8 @@ void ms_text_json(ms_text *text, const char *string)
     ms_text_put(text, "\"", 1);
 }
 
-/* Only the decimal point depends on the locale, and it may be several bytes:
- * whatever no number contains is it. */
+/* Only the decimal point depends on the locale, and it may be several bytes: it
+ * is whatever cannot be part of a number. */
 void ms_text_double(ms_text *text, double value)
 {
     if (!isfinite(value)) {

@@ -6,7 +6,7 @@
 
 /* ---- loosely the same ---------------------------------------------------- */
 
-/* The next byte that counts, in lower case; '\0': the end. */
+/* The next byte that is compared, in lower case; '\0': the end. */
 static char next(const char **at, const char *end)
 {
     while (*at < end && (**at == '-' || **at == '_' || **at == ' '))

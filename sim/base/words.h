@@ -2,16 +2,17 @@
 #ifndef MS_WORDS_H
 #define MS_WORDS_H
 
-/* Words that people type for those of memsim: what other programs call the same
- * thing is understood, what is only near is answered with what to type.
+/* Words that people type instead of memsim's own: another program's name for
+ * the same thing is understood; a name for something merely similar is answered
+ * with what to type.
  *
  *     static const ms_word rows[] = {
  *         MS_WORD_MEANS("precision", "bfloat16|bf16-true", "bf16"),
  *         MS_WORD_INSTEAD("precision", "amp", "--precision autocast-fp16",
  *                         "torch.autocast; or autocast-bf16")};
  *
- * Words are compared loosely: case, "-", "_" and blanks count nothing, so that
- * a row's "batchsize" is batch-size and batch_size, too.  "*" at the end of a
+ * Words are compared loosely: case, "-", "_" and blanks are ignored, so that a
+ * row's "batchsize" is batch-size and batch_size, too.  "*" at the end of a
  * word stands for any ending. */
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* bind: whatever an op needs that is not present is made present. */
+/* bind: makes present whatever an op needs and does not find. */
 #include "sim/expand/books.h"
 #include "sim/graph.h"
 #include "sim/program.h"
@@ -68,8 +68,8 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
         if (category == MS_ACTIVATIONS && !saved)
             category = MS_TEMPORARIES;
         if (books->row[c] != MS_NONE || ms_books_away(books, c)) {
-            /* Still there from the first run: the kernel writes a copy that
-             * nobody keeps. */
+            /* The output is still there from the first run: the kernel runs
+             * anyway and writes a copy that is dropped at once. */
             ms_books_give(books, ms_books_take(books, s, MS_TEMPORARIES,
                                                MS_DEVICE_POOL, false));
             continue;
@@ -290,7 +290,8 @@ static ms_err rerun_list(ms_books *books, const ms_books_at *at, uint32_t n)
     return MS_OK;
 }
 
-/* What is remade gets its HOLD at once, or its last reader could end it. */
+/* A storage that is made again gets its HOLD at once; otherwise it could be
+ * freed behind its last reader. */
 static ms_err remake_set(ms_books *books, const ms_books_at *at,
                          const ms_program *program, uint32_t set)
 {

@@ -61,7 +61,7 @@ typedef struct ms_books {
     uint32_t *ready_op; /* per row, with several streams: last writer */
     bool streams;       /* more than one stream is in use: record waits */
     bool reads;         /* streams or opts->uses: record what ops read */
-    bool complete;      /* the ops of this RUN find all they read, and room */
+    bool complete;      /* what the ops of this RUN read is here, and room */
     bool ran_due;       /* a STEP_SET of a set has come */
     /* bind.c: NULL until something is made again. */
     uint32_t *stamps;           /* per rank: */
@@ -156,7 +156,8 @@ void ms_books_close_set(ms_books *books, const ms_books_at *at,
 void ms_books_hold_set(ms_books *books, const ms_books_at *at,
                        const ms_program *program, uint32_t set, bool saves);
 
-/* The current op has made the rows from first on: remember who did. */
+/* The current op has made the rows from first on: it is remembered as their
+ * writer. */
 void ms_books_made(ms_books *books, uint32_t first);
 
 /* Books a row for storage in the current op; needs reserve. */
@@ -371,8 +372,8 @@ ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place);
 ms_err ms_step_run_due(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n);
 
-/* The reference on .grad that has just come to be: until the step's drop lists
- * end it, or for good. */
+/* The reference on a .grad that was just made: until the step's drop lists end
+ * it, or for good. */
 static inline uint8_t ms_books_grad_refs(const ms_graph *graph, uint32_t grad)
 {
     return graph->storage_local_end[grad] == MS_NONE
@@ -395,20 +396,20 @@ ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
                        ms_move_call how);
 ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, uint32_t buffer);
-/* The op to be issued moves so many bytes. */
+/* Says that the op to be issued moves so many bytes. */
 ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes);
 /* The same of an op of the graph, which copies if its stream does. */
 ms_err ms_move_note_step(ms_books *books, uint32_t op);
-/* What is gathered or copied from the host takes memory that ops of the compute
- * stream may still use when the host hands it out: the current op starts after
- * them. */
+/* The destination of a gather or of a copy from the host may lie in memory that
+ * ops of the compute stream still use when the host hands it out: the current
+ * op starts after them. */
 void ms_move_after_compute(ms_books *books, const ms_books_at *at);
 /* The host waits for the last copies of these, or as call's flags and buffer
  * say; n = 0 without: for everything. */
 ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, const ms_call *call);
-/* One copy between memories (whatever how.to is); who copies reads and makes
- * one row. */
+/* One copy between memories (how.to is not looked at); the op that copies reads
+ * one row and makes one row. */
 ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
                     ms_transfer_kind kind, ms_move_call how, uint64_t bytes);
 /* One op that moves so many bytes, with room for what it makes and reads. */
@@ -418,7 +419,7 @@ ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
 /* The copies of what an op of the optimizer step on the host reads. */
 ms_err ms_move_to_host(ms_books *books, const ms_books_at *at,
                        uint32_t storage);
-/* The whole copy goes, what lasts stays. */
+/* The whole copy goes; what lasts (the part, or a copy elsewhere) stays. */
 void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell);
 
 /* stage.c: host buffers between device and disk, two of them.  The next copy
@@ -479,8 +480,8 @@ ms_err ms_gather_divide(ms_books *books, const ms_books_at *at,
 ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
                             const uint32_t *storages, uint32_t n);
 
-/* settle.c: what the hosts of several ranks drop goes behind ops of their own;
- * marks, too. */
+/* settle.c: with several ranks, each host's drops (and the marks) are booked
+ * behind that rank's own ops. */
 ms_err ms_settle_releases(ms_books *books);
 
 /* start.c: what exists before the step. */

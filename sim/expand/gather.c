@@ -3,9 +3,9 @@
 #include "sim/expand/books.h"
 #include "sim/program.h"
 
-/* Who meets in a collective: all ranks of the ring, or of the outer one.  Of an
- * exchange all ranks of a node, then (outer) all nodes, each rank with those in
- * its place. */
+/* The ranks that take part in a collective: all of the ring, or of the outer
+ * one.  In an exchange all ranks of a node; then (outer) one rank of each node,
+ * those that have the same place in their nodes. */
 static ms_ring ring_of(const ms_books *books, bool outer, bool exchange)
 {
     ms_ring ring = books->opts->ring;
@@ -46,7 +46,8 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-/* Of updates, so that who waits for it waits for gradients. */
+/* It counts as part of the update, so that a wait for it is a wait for
+ * gradients. */
 ms_err ms_gather_note_step(ms_books *books, uint32_t op, uint64_t *ns)
 {
     const ms_ring *ring = &books->opts->ring;
@@ -75,7 +76,7 @@ static ms_err wait_for_limit(ms_books *books, const ms_books_at *at)
     return before == MS_NONE ? MS_OK : ms_books_sync(books, at, before);
 }
 
-/* A rank alone has nobody to talk to. */
+/* A single rank communicates with no other: the collective takes no time. */
 static bool is_alone(const ms_books *books, const ms_ring *ring)
 {
     return ring->ranks < 2 && !books->graph->storage_shard_bytes;
@@ -301,8 +302,8 @@ ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-/* What a micro-batch has made and is to be divided; nobody divides what one
- * rank alone has. */
+/* Divides what a micro-batch has made among the ranks; with one rank there is
+ * nothing to divide. */
 static bool is_divided(const ms_books *books, const ms_books_at *at,
                        uint32_t storage)
 {
@@ -382,7 +383,7 @@ static uint32_t measure(const ms_books *books, const ms_books_at *at,
     return made;
 }
 
-/* What was exchanged lies in another buffer. */
+/* The result of an exchange lies in another buffer. */
 static void arrive(ms_books *books, const ms_books_at *at, uint32_t cell,
                    uint32_t buffer)
 {

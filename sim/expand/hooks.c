@@ -401,7 +401,8 @@ static ms_err note(ms_books *books, slots *list, uint32_t slot)
     return MS_OK;
 }
 
-/* What is unpacked to become .grad is that already, unless it is added. */
+/* A tensor that is unpacked to become .grad counts as a gradient already,
+ * unless it will be added to one that exists. */
 static uint8_t category_of(const ms_books *books, const ms_books_at *at,
                            uint32_t storage)
 {

@@ -2,7 +2,7 @@
 #ifndef MS_SIM_HOSTPLACE_H
 #define MS_SIM_HOSTPLACE_H
 
-/* In whose memory on the host a copy lies. */
+/* Whose host memory a copy lies in. */
 
 #include "sim/pools/hostpool.h"
 

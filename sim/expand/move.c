@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Copies between memories: device, host, disk.
  *
- * What is shared or has its home elsewhere moves as this rank's part, which
- * lies in shard_row while it is on the device; all else as the whole.  A copy
- * of what has its home in the memory that it comes from leaves the original
- * there; any other move leaves nothing behind.  What has no home on the disk
- * goes there by way of two buffers (stage.c), or straight (ms_move_call). */
+ * A storage that is shared, or whose home is in another memory, moves as this
+ * rank's part, which lies in shard_row while it is on the device; any other
+ * moves as a whole.  A copy of what has its home in the memory that it comes
+ * from leaves the original there; any other move leaves nothing behind.  What
+ * has no home on the disk goes there by way of two buffers (stage.c), or
+ * straight (ms_move_call). */
 #include "sim/expand/books.h"
 #include "sim/plan.h"
 #include "sim/program.h"
@@ -159,7 +160,8 @@ static void copy_into(ms_books *books, uint32_t *to, uint32_t cell,
     plan->row[to[cell]].bytes = row.bytes;
 }
 
-/* The host adds what has arrived to what was there: reads both, writes one. */
+/* The host's cores add what has arrived to what was there: two reads and one
+ * write. */
 static ms_err add_on_host(ms_books *books, const ms_books_at *at, uint32_t row)
 {
     uint64_t bytes = 3 * books->plan->row[row].bytes;
@@ -302,8 +304,9 @@ static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage,
     return MS_OK;
 }
 
-/* What the disk has it goes back as it came: nobody waits to reuse a disk's
- * block, so that the row's flag is free to say so. */
+/* A copy on the disk comes back on the path by which it went.  No one waits to
+ * reuse a block of the disk, so that the row's flag is free to record the path.
+ */
 static bool is_straight(const ms_books *books, uint32_t cell)
 {
     uint32_t row = ms_books_in(books->nvme_row, cell);
@@ -353,8 +356,8 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
         row.category = MS_COMMUNICATION;
     MS_TRY(ms_move_copy(books, at, MS_TRANSFER_H2D, how, row.bytes));
     copy_into(books, to, c, from, row);
-    /* A block that the compute stream has left; a part's next user waits by an
-     * event for the collective that reads it. */
+    /* The block is one that the compute stream no longer uses; the next user of
+     * a part waits on an event recorded by the collective that reads it. */
     books->plan->row[to[c]].home = MS_HOME_COMPUTE;
     books->plan->row[to[c]].waited = part;
     if (how.pageable)

@@ -76,7 +76,8 @@ ms_err ms_pack_kernel(ms_books *books, const ms_books_at *at, bool ahead,
     return MS_OK;
 }
 
-/* A gradient whose part lies in another memory: that is what comes here. */
+/* Where a gradient's part lies in another memory, it is the part that is
+ * brought here. */
 static bool is_summed_afar(const ms_books *books, uint32_t storage,
                            uint32_t cell)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What expand derives from a graph, once for all of its programs. */
+/* What expand derives from a graph; it is derived once and used by all of its
+ * programs. */
 #include "sim/expand/books.h"
 #include "sim/graph.h"
 

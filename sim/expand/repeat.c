@@ -69,7 +69,7 @@ static bool same_lists(const periods *p, uint32_t op)
     return true;
 }
 
-/* What an op waits for is a period later, too. */
+/* The ops that an op waits for must be one period later, too. */
 static bool same_waits(const periods *p, uint32_t op)
 {
     const uint32_t *at = p->plan->wait_at, *wait = p->plan->wait;
@@ -128,7 +128,8 @@ static bool host_keeps(const periods *p, const ms_machine *machine,
         for (uint32_t row = it->alloc_at; row < it[1].alloc_at; row++)
             foreign |= ms_active_foreign(p->plan, &p->plan->row[row]) != 0;
     }
-    /* What it frees then is seen to be free later and later. */
+    /* A host that runs ahead sees later and later, from period to period, that
+     * what it freed is free. */
     return host_ns == p->ns || (host_ns < p->ns && !foreign);
 }
 

@@ -39,7 +39,8 @@ bool ms_repeat_find(const ms_timeline *line, const ms_machine *machine,
  * the two, or a sum is too large. */
 bool ms_repeat_report(const ms_repeat *repeat, const ms_report *fewer,
                       uint64_t times, ms_report *report);
-/* What comes behind it moves to where it is then: times, micro-batches. */
+/* Moves what follows it to its new place: times and numbers of micro-batches.
+ */
 void ms_repeat_move(const ms_repeat *repeat, uint32_t times, ms_plan *plan,
                     ms_timeline *line);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a rank's host drops, it drops after an op of its own.  While calls of
- * several ranks alternate, a drop is booked behind whatever op came last; here
- * it goes to the last one of its rank, in the order in which the rank drops. */
+/* A rank's host drops references behind an op of its own rank.  While the calls
+ * of several ranks alternate, expand books a drop behind whatever op came last,
+ * perhaps another rank's; here each drop is moved behind the last op of its own
+ * rank, and the drops of a rank keep their order. */
 #include "sim/expand/books.h"
 #include "sim/plan.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The host's buffers through which a swap writes to the disk: a copy out takes
- * the buffer of the last but one, once the disk has that (DeepSpeed's
- * runtime/swap_tensor has such a ring for states).  A tensor's copy on the host
- * lives here from the moment when its write to the disk is issued. */
+/* The two host buffers through which a swap writes to the disk: a copy out
+ * reuses the buffer of the last but one copy, once that has been written to the
+ * disk (DeepSpeed's runtime/swap_tensor has such a ring for states).  A
+ * tensor's copy on the host lives here from the moment when its write to the
+ * disk is issued. */
 #include "sim/expand/books.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The start of a rank: what exists before the step, each storage where it has
- * its home, of what is shared this rank's part. */
+/* The start of a rank: books what exists before the step, each storage in its
+ * home memory, and of a shared one this rank's part. */
 #include "sim/expand/books.h"
 
 static uint32_t *home_of(const ms_books *books, uint32_t storage)

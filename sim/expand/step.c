@@ -13,8 +13,8 @@ static bool is_of_step(const ms_graph *graph, uint32_t op)
     return op != MS_NONE && op >= graph->step_first;
 }
 
-/* States that the first step creates outlive it, a .grad that it ends was made
- * before it: then it is booked anew. */
+/* The copy is not valid where the step creates states that outlive it (a first
+ * step) or ends a .grad that was made before it: then it is booked anew. */
 static bool changes_persistent(const ms_graph *graph)
 {
     for (uint32_t s = 0; s < graph->n_persistent; s++)
@@ -143,7 +143,8 @@ static void drop_besides(ms_books *books, uint32_t *rows, uint32_t cell)
     rows[cell] = MS_NONE;
 }
 
-/* What op had brought to where it works goes again; what lasts is at home. */
+/* Drops the copies that were brought to where op works; what lasts lies in its
+ * home memory. */
 static void let_go(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
@@ -215,7 +216,7 @@ static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t op,
 ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
 {
     const ms_graph *graph = books->graph;
-    /* A program that calls for no part of it calls for all. */
+    /* A program that calls for no part of the step calls for all of it. */
     uint32_t first = books->ran_due ? graph->step_all : graph->step_first;
     uint32_t before = MS_NONE;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Work that a policy has of its own: what no op of the graph and no copy is. */
+/* Work of a policy's own, which is neither an op of the graph nor a copy. */
 #include "sim/expand/books.h"
 
 #define MOST_NS 1e15 /* 11 days */

@@ -4,8 +4,8 @@
 
 /* How long what is saved for backward waits there: from the end of the last op
  * that touches it before the end of the first micro-batch's forward (the loss
- * included) to the start of the first that reads it after; where none does,
- * to the end of the step.  This is what swapping and recomputing live on.
+ * included) to the start of the first that reads it after; where none does, to
+ * the end of the step.  Swapping and recomputing can use this time.
  *
  *     a_1, 8 MiB, is read last at 20 ms and next at 50 ms: it waits for 30 ms,
  *     in which 50 GB/s take it out and bring it back in 0.34 ms. */

@@ -3,8 +3,8 @@
 #define MS_SIM_LINKBYTES_H
 
 /* Private to times.c: the bytes of a rank's links, with those of copies that
- * come again, and of pages.  Pages have no op and no time in ms_link_use: it is
- * what the compute stream waits for pages. */
+ * come again, and of pages.  Pages have no op of their own, and no time in
+ * ms_link_use: the compute stream's waits for pages are counted instead. */
 
 #include "sim/measure/waits.h"
 

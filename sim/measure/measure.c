@@ -77,7 +77,8 @@ static void see_phase(const rank_state *state, uint8_t phase)
     memcpy(out->phase_by_category[phase], state->level, sizeof state->level);
 }
 
-/* A phase whose ops allocate nothing has the level at which they start. */
+/* Where the ops of a phase allocate nothing, its peak is the level at which
+ * they start. */
 static void begin_op(const fold_state *fold, uint32_t op)
 {
     rank_state *state = &fold->ranks[fold->plan->op[op].rank];
@@ -416,8 +417,7 @@ void ms_measure_rates(const ms_timeline *line, const ms_machine *machine,
                       (step_s * machine->peak_flops * devices);
 }
 
-/* ---- all of it
- * ---------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------- */
 
 static int compare_timed(const void *left, const void *right)
 {

@@ -22,8 +22,8 @@ typedef struct ms_request {
     uint8_t kind;
 } ms_request;
 /* Of the device pool of one rank, in booking order.  Rows of no bytes never
- * reach an allocator, nor what lies in the block of another (ms_active_asked).
- */
+ * reach an allocator, nor do rows that lie in the block of another row
+ * (ms_active_asked). */
 ms_err ms_requests_list(const ms_timeline *line, const ms_machine *machine,
                         uint8_t rank, ms_arena *arena, ms_request **list,
                         uint32_t *n, ms_fault *fault);

@@ -76,7 +76,8 @@ static void close_times(rank_clock *clock, uint64_t step_ns)
         .idle_ns = stall[MS_CAUSE_IDLE] + pass[MS_START]};
 }
 
-/* The compute stream waits for what works last, then for nothing. */
+/* At its end the compute stream waits for the op that ends last, and then for
+ * nothing. */
 static void close_clock(const ms_waits *waits, rank_clock *clock)
 {
     const ms_timeline *line = waits->line;
@@ -108,8 +109,8 @@ static int by_start(const void *left, const void *right)
     return (a->to_ns > b->to_ns) - (a->to_ns < b->to_ns);
 }
 
-/* Intervals come by their start: what is new of one is what lies behind all
- * before it. */
+/* Intervals come in the order of their starts, so that the new part of one lies
+ * behind the end of all before it. */
 static void extend(const interval *it, uint64_t *until_ns, uint64_t *busy_ns)
 {
     uint64_t from_ns = it->from_ns > *until_ns ? it->from_ns : *until_ns;

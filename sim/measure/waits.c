@@ -169,7 +169,8 @@ ms_cause ms_waits_cause(const ms_waits *waits, uint32_t op)
 
 /* ---- the walk ------------------------------------------------------------ */
 
-/* Why the wait before op is that of no op, or MS_CAUSE_IDLE: it may be. */
+/* The cause of the wait before op where no op caused it; MS_CAUSE_IDLE: an op
+ * may have. */
 static ms_cause own_cause(const ms_timeline *line, uint32_t op)
 {
     switch ((ms_gap)line->gap_cause[op]) {
@@ -234,8 +235,9 @@ static uint32_t syncs_before(const ms_plan *plan, uint32_t op)
     return low;
 }
 
-/* What lies before the first op of the chain is nobody's, for pages or memory,
- * or the host's: since it could go on, where a sync held it. */
+/* The time before the first op of the chain has no op: it is idle, or a wait
+ * for pages or memory, or the host's (where a sync held the host, from the end
+ * of that sync on). */
 static bool end_chain(const ms_waits *waits, ms_wait *wait)
 {
     const ms_timeline *line = waits->line;

@@ -37,13 +37,13 @@ typedef enum ms_link {
 } ms_link;
 extern const char *const ms_waits_links[MS_N_LINKS]; /* "h2d", "nvme_read" */
 
-/* A wait is told by the chain of ops that led to its end: while the op that
- * ended it was under way it is that op's; before, that of the op whose end
- * let that one start, and so on back to where the stream became free.  Thus
- * a copy that could start only when the disk had been read leaves the time of
- * the reading to the disk, and a host that waited for a copy before it issued
- * an op leaves its wait to the copy; a collective that ran before the stream
- * stood still has none of it. */
+/* A wait is attributed along the chain of ops that led to its end: the time
+ * during which the op that ended it was under way is that op's; the time before
+ * belongs to the op whose end let that one start, and so on, back to where the
+ * stream became free.  Thus a copy that could start only when the disk had been
+ * read leaves the time of the reading to the disk, and a host that waited for a
+ * copy before it issued an op leaves its wait to the copy; a collective that
+ * ran before the stream stood still has none of it. */
 typedef struct ms_waits {
     const ms_timeline *line;
     uint32_t *before; /* per op: the one before it on its stream, or MS_NONE;
@@ -83,9 +83,9 @@ uint32_t ms_waits_later(const ms_timeline *line, uint32_t op, uint32_t last);
  * MS_N_LINKS, and what a wait for it is. */
 uint8_t ms_waits_kind(const ms_waits *waits, uint32_t op);
 ms_link ms_waits_link(const ms_waits *waits, uint32_t op);
-/* Is it an update behind a reduction, on its queue, and no collective of the
- * step?  Who waits for one waits
- * for the optimizer. */
+/* Is the op an update behind a reduction, on the reduction's queue, and no
+ * collective of the step?  A wait for such an op is a wait for the optimizer.
+ */
 bool ms_waits_is_update(const ms_waits *waits, uint32_t op);
 ms_cause ms_waits_cause(const ms_waits *waits, uint32_t op);
 

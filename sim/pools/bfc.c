@@ -43,8 +43,9 @@ static uint64_t available(const ms_torch *pool)
     return limit > pool->reserved_bytes ? limit - pool->reserved_bytes : 0;
 }
 
-/* The device refused, which counts once ever: less and less, down to what is
- * asked for.  (Where rounding up undoes a step TensorFlow would not end.) */
+/* The device refused a region: the pool then asks for less and less, down to
+ * the request itself.  It does so once in its life.  (Where rounding up undoes
+ * a step TensorFlow would not end.) */
 static ms_err back_off(ms_torch *pool, torch_request *request, uint64_t bytes,
                        uint32_t *row)
 {

@@ -2,8 +2,8 @@
 /* Buddies, as textbooks have them (sim/pools/README.md 19): an arena of 2^k
  * bytes is halved down to the smallest power of two that holds the request; an
  * idle half joins its other half.  Of the smallest blocks that are large enough
- * the lowest serves.  An arena without a size doubles: its other half comes
- * from the device when no block is left that serves. */
+ * the one at the lowest address serves.  An arena without a size doubles: its
+ * other half comes from the device when no block is left that serves. */
 #include "sim/pools/blocks/ledger.h"
 #include "sim/pools/heap.h"
 

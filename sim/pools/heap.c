@@ -165,7 +165,8 @@ static void note_touched(pool_heap *heap, const torch_block *block)
         heap->stats.largest_bytes = block->bytes;
 }
 
-/* Before it gives up it waits for the frees that other streams hold up. */
+/* Before the request fails, the pool waits for the frees that other streams
+ * hold up. */
 static ms_err take(ms_torch *pool, torch_request *request)
 {
     request->block = MS_NONE;

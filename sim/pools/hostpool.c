@@ -40,7 +40,7 @@ static ms_err kind_of(ms_hostpool *pool, uint64_t bytes, uint32_t *kind,
 
 /* ---- what waits ---------------------------------------------------------- */
 
-/* Nobody uses the block any more: it is kept, or goes back to CUDA. */
+/* No stream uses the block any more: it is kept, or goes back to CUDA. */
 static void settle(ms_hostpool *pool, uint32_t kind)
 {
     ms_hostpool_kind *it = &pool->kinds[kind];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The door of the pools. */
+/* The common interface of the pools: each call goes to the pool of its kind. */
 #include "sim/pools/heap.h"
 
 const char *const ms_pool_types[] = {"torch", "bfc", "buddy", "contiguous",

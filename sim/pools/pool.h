@@ -2,8 +2,8 @@
 #ifndef MS_POOL_H
 #define MS_POOL_H
 
-/* Memory pools by kind, behind one door: whatever hands out addresses of a
- * device's memory.  Rules and sources: sim/pools/README.md.
+/* Memory pools by kind, behind one interface: a pool is whatever hands out
+ * addresses of a device's memory.  Rules and sources: sim/pools/README.md.
  *
  *     torch       PyTorch's caching allocator (torch.h)
  *     bfc         TensorFlow's: best fit with coalescing (bfc.c)
@@ -39,8 +39,8 @@
  *     ms_pool_free(pool, a);
  *
  * b is the front half of the idle 1 KiB: 512 bytes at offset 1024.  a cannot
- * join its buddy, which is cut.  Allocated are 512, requested 300, reserved
- * 2 MiB.
+ * join its buddy, which is cut.  Allocated are 512, requested 300, reserved 2
+ * MiB.
  *
  * Units: bytes.  Faults: those of torch.h; MS_EUSAGE, options (poolconf.c). */
 
@@ -117,7 +117,7 @@ ms_err ms_pool_set_conf(ms_pool *pool, const char *conf, const char *where,
 /* 0 <= fraction <= 1: of the device, what the pool may ask for from now on. */
 void ms_pool_set_fraction(ms_pool *pool, double fraction);
 
-/* What of the device the pool may reserve because somebody said so; UINT64_MAX:
+/* The bytes of the device to which the user has limited the pool; UINT64_MAX:
  * all. */
 uint64_t ms_pool_allowed(const ms_pool *pool);
 

@@ -6,7 +6,7 @@
 #include "sim/replay/hostclock.h"
 #include "sim/timeline.h"
 
-/* A free that other streams hold up. */
+/* A free whose completion other streams hold up. */
 typedef struct held_free {
     uint64_t t_ns; /* when they have passed */
     uint32_t row;

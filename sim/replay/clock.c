@@ -84,7 +84,8 @@ static ms_err open_pacing(clock_state *clock, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
-/* The head of stream s is new: nothing of its list is known to be over. */
+/* Stream s has a new head: of the ops that it waits for none is known to have
+ * ended. */
 static void next_waits(clock_state *clock, uint32_t s)
 {
     const ms_plan *plan = clock->plan;
@@ -471,7 +472,7 @@ static ms_err put_off(clock_state *clock, uint32_t op)
     return MS_OK;
 }
 
-/* Does another rank hold up a head of this one? */
+/* Does another rank hold up the head of one of this rank's streams? */
 static bool waits_for_others(const clock_state *clock, uint32_t rank)
 {
     const ms_plan *plan = clock->plan;

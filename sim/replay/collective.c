@@ -146,8 +146,8 @@ static double tree_us(const ms_ring *ring, const protocol *p, double sent)
 
 /* ---- all-reduce of several nodes ----------------------------------------- */
 
-/* The nodes' part: each rank reduces its share of the bytes with its peers of
- * the other nodes, over its own link to the network. */
+/* The part between nodes: each rank reduces its share of the bytes with its
+ * peers of the other nodes, over its own link to the network. */
 static double between_us(const ms_ring *ring, double bytes)
 {
     groups g = groups_of(ring);

@@ -2,9 +2,9 @@
 #ifndef MS_SIM_HOSTCLOCK_H
 #define MS_SIM_HOSTCLOCK_H
 
-/* Private to active.c and pooled.c: a rank's host's clock over a plan whose
- * ops have their times, once more.  For each op of the rank in order: syncs,
- * then what is done at host_ns, then issue. */
+/* Private to active.c and pooled.c: replays the clock of a rank's host over a
+ * plan whose ops already have their times.  For each op of the rank in order:
+ * syncs, then what is done at host_ns, then issue. */
 
 #include "sim/plan.h"
 #include "sim/timeline.h"
@@ -50,7 +50,7 @@ static inline void ms_hostclock_issue(ms_hostclock *clock, uint32_t op)
 
     if (end_ns > clock->all_ns)
         clock->all_ns = end_ns;
-    /* as in clock.c: what has no length launches nothing */
+    /* as in clock.c: an op that takes no time launches no kernel */
     clock->host_ns += clock->plan->op[op].ns > 0 ? clock->launch_ns : 0;
 }
 

@@ -10,7 +10,7 @@
 #include "sim/plan.h"
 #include "sim/timeline.h"
 
-/* Why op waits for other. */
+/* The cause of a gap in which op waits for other. */
 uint8_t ms_inorder_cause(const ms_plan *plan, uint32_t op, uint32_t other);
 
 /* The stream of an op among all of all ranks. */

@@ -258,7 +258,8 @@ static ms_err drop(pager *p, uint32_t op)
 
 /* ---- a step -------------------------------------------------------------- */
 
-/* The step before leaves of what exists at the start what is here. */
+/* Of the rows that exist at its start, a step finds those on the device that
+ * the step before left there. */
 static ms_err begin_row(pager *p, uint32_t row, bool at_start)
 {
     bool here = p->row[row].state == HERE;

@@ -27,7 +27,7 @@ uint32_t ms_speed_of(const ms_machine *machine, uint32_t busy, uint32_t stream)
             shared += machine->demand[s][r].shared;
             held += s == stream ? 0 : machine->demand[s][r].held;
         }
-        /* Whatever the others hold, a thousandth is left. */
+        /* However much the others hold, a thousandth is left. */
         uint32_t left = held < WHOLE ? WHOLE - held : 1;
         uint32_t part = MS_SPEED_WHOLE * left / shared;
         if (part < speed)

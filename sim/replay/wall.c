@@ -80,7 +80,8 @@ static bool takes_for_a_time(const ms_wall *wall, uint32_t op)
     return takes;
 }
 
-/* Does what op reads stay where it is?  The host's copies are kept. */
+/* Can the copy run again: does what it reads stay?  Copies in the host's memory
+ * do. */
 static bool can_repeat(const ms_wall *wall, uint32_t op)
 {
     const ms_plan *plan = wall->plan;
@@ -205,7 +206,7 @@ static bool has_revoked_rows(const ms_wall *wall, uint32_t op)
     return false;
 }
 
-/* Nobody is left who would use the row or could drop it. */
+/* No op is left that uses the row, and it has been dropped. */
 static ms_err let_go(ms_wall *wall, uint32_t row)
 {
     uint32_t maker = wall->plan->row[row].op;
@@ -415,7 +416,8 @@ static bool uses_rows_of(const ms_wall *wall, uint32_t op, uint32_t maker)
     return false;
 }
 
-/* What revoking the prefetch would free for op; 0: it cannot be. */
+/* The bytes that revoking the prefetch would free for op; 0: it cannot be
+ * revoked. */
 static uint64_t would_free(const ms_wall *wall, uint32_t prefetch, uint32_t op)
 {
     const ms_plan *plan = wall->plan;

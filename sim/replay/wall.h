@@ -60,8 +60,9 @@ ms_err ms_wall_give_way(ms_wall *wall, uint32_t rank, const uint32_t *running,
                         bool idle, bool *gave, uint32_t *put_off);
 /* The prefetch is over without a copy, which will come for its user. */
 ms_err ms_wall_put_off(ms_wall *wall, uint32_t op);
-/* Nothing helps: notes in the timeline what was missing there first, and
- * stands no longer for this rank.  False if no op of it waits for memory. */
+/* Nothing helps: notes in the timeline how much was missing, where that is the
+ * first time, and from then on the wall no longer holds this rank.  False if no
+ * op of it waits for memory. */
 bool ms_wall_fall(ms_wall *wall, uint32_t rank);
 /* All changes of the books, in no order. */
 ms_wall_instant *ms_wall_instants(ms_wall *wall, uint32_t *n);

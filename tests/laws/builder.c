@@ -121,8 +121,7 @@ uint32_t laws_build_op(laws_builder *builder, uint8_t pass, uint32_t unit,
     return op;
 }
 
-/* ---- what follows from the ops ----------------------------------------------
- */
+/* ---- what follows from the ops ------------------------------------------- */
 
 static bool is_forward(const ms_graph *graph, uint32_t op)
 {

@@ -55,8 +55,7 @@ ms_program laws_ranks(laws_random *random, const ms_program *const *of,
 void laws_chain(uint32_t n, uint64_t unit_bytes, ms_arena *arena,
                 ms_graph *graph);
 
-/* ---- builder.c: columns of a graph, as ops are appended -------------------
- */
+/* ---- builder.c: columns of a graph, as ops are appended ------------------ */
 
 typedef struct laws_builder {
     ms_graph *graph;
@@ -76,8 +75,7 @@ uint32_t laws_build_op(laws_builder *builder, uint8_t pass, uint32_t unit,
  * lists and unit inputs. */
 void laws_build_close(laws_builder *builder);
 
-/* ---- oracle.c ---------------------------------------------------------------
- */
+/* ---- oracle.c ------------------------------------------------------------ */
 
 /* rows.c: once allocated, at most once released, live at each use; what each op
  * reads is live at it. */

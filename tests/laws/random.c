@@ -30,8 +30,7 @@ bool laws_chance(laws_random *random, uint32_t percent)
     return laws_below(random, 100) < percent;
 }
 
-/* ---- a training step
- * ---------------------------------------------------------- */
+/* ---- a training step ----------------------------------------------------- */
 
 typedef struct step_sketch {
     laws_builder builder;
@@ -296,8 +295,7 @@ void laws_graph(laws_random *random, ms_arena *arena, ms_graph *graph)
     laws_build_close(&sketch.builder);
 }
 
-/* ---- choices
- * -------------------------------------------------------------------- */
+/* ---- choices ------------------------------------------------------------- */
 
 void laws_keep(laws_random *random, const ms_graph *graph, ms_arena *arena,
                ms_keep *keep)
@@ -387,8 +385,7 @@ void laws_moves(laws_random *random, const ms_graph *graph, ms_arena *arena,
     }
 }
 
-/* ---- shared states
- * -------------------------------------------------------------- */
+/* ---- shared states ------------------------------------------------------- */
 
 void laws_share(laws_random *random, ms_graph *graph, ms_arena *arena)
 {
@@ -452,8 +449,7 @@ void laws_collectives(laws_random *random, const ms_graph *graph,
     }
 }
 
-/* ---- the uniform chain
- * ------------------------------------------------------------ */
+/* ---- the uniform chain --------------------------------------------------- */
 
 void laws_chain(uint32_t n, uint64_t unit_bytes, ms_arena *arena,
                 ms_graph *graph)

@@ -134,8 +134,7 @@ static void for_each_trial(const char *name, void (*law)(law_trial *trial))
     ms_arena_free(&arena);
 }
 
-/* ---- books and clock
- * --------------------------------------------------------- */
+/* ---- books and clock ----------------------------------------------------- */
 
 static void check_program(const law_trial *trial, const ms_program *program)
 {
@@ -215,8 +214,7 @@ START_TEST(all_kept_follows_from_the_graph)
 }
 END_TEST
 
-/* ---- recomputation
- * -------------------------------------------------------------- */
+/* ---- recomputation ------------------------------------------------------- */
 
 /* The compute stream waits for updates on the queue of collectives: more or
  * less of them lies beside other work. */
@@ -286,8 +284,7 @@ START_TEST(recomputing_costs_work_and_frees_memory)
 }
 END_TEST
 
-/* ---- monotonicity, determinism
- * ----------------------------------------------------- */
+/* ---- monotonicity, determinism ------------------------------------------- */
 
 static void scale(law_trial *trial)
 {
@@ -356,9 +353,7 @@ START_TEST(dumped_program_reads_back)
 }
 END_TEST
 
-/* ---- folds
- * ----------------------------------------------------------------------------
- */
+/* ---- folds --------------------------------------------------------------- */
 
 static void check_points(const law_trial *trial, const one_run *run,
                          uint32_t most)
@@ -409,8 +404,7 @@ START_TEST(points_and_alive_sets_keep_the_peak)
 }
 END_TEST
 
-/* ---- closed forms
- * ------------------------------------------------------------------------ */
+/* ---- closed forms -------------------------------------------------------- */
 
 #define UNIT_BYTES ((uint64_t)1000)
 

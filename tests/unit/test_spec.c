@@ -372,8 +372,7 @@ START_TEST(units_stand_for_blocks)
 }
 END_TEST
 
-/* ---- a policy that has every hook -----------------------------------------
- */
+/* ---- a policy that has every hook ---------------------------------------- */
 
 static ms_err half_batch(const ms_policy_context *context, ms_shape *shape,
                          ms_fault *found)

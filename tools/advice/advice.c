@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The search for ways.  Every set of changes is replayed, so that nothing is
- * promised that does not hold. */
+/* The search for sets of changes with which the step fits.  Every set is
+ * replayed, so that nothing is promised that does not hold. */
 
 #include "tools/advice/advice.h"
 #include "sim/report.h"
@@ -142,7 +142,8 @@ static bool next_use(const search *s, const ms_change *row, int64_t times,
 
 /* ---- more and fewer changes ---------------------------------------------- */
 
-/* All that costs nothing and does no harm; what does not help is trimmed. */
+/* Adds all changes that cost nothing and do no harm; those that do not help are
+ * trimmed later. */
 static ms_err add_free(search *s, state *at)
 {
     for (uint32_t r = 0; r < ms_changes_table_n && !at->is.fits; r++) {
@@ -167,8 +168,8 @@ static ms_err add_free(search *s, state *at)
     return MS_OK;
 }
 
-/* What of the bytes too many the next saves, per time that it takes more; what
- * takes hardly any counts as if it took a hundredth of the step. */
+/* How much of the excess the next state saves per time that it adds; a state
+ * that adds hardly any counts as if it added a hundredth of the step. */
 static double worth(const search *s, const state *at, const outcome *next)
 {
     double saved = (double)at->is.reserved_bytes - (double)next->reserved_bytes;
@@ -208,9 +209,9 @@ static ms_err try_row(search *s, const ms_change *row, const state *at,
     return MS_OK;
 }
 
-/* One change of the prices (a bit each) after the other until it fits.  Of
- * what trains something else the first that helps is taken: it changes
- * least. */
+/* Adds changes of these prices (a bit each), one after the other, until the
+ * step fits.  Of those that train something else the first that helps is taken,
+ * because it changes least. */
 static ms_err grow(search *s, unsigned prices, state *at)
 {
     bool first = prices == 1u << MS_COSTS_TRAINING;
@@ -242,8 +243,8 @@ static bool does_as_well(const ms_change *row, const outcome *next,
            (is->fits ? next->fits : next->reserved_bytes <= is->reserved_bytes);
 }
 
-/* What takes less time; of other numbers rather those that the table has
- * first, which differ less. */
+/* Prefers what takes less time; among changes of the numbers, those that the
+ * table lists first, which differ less. */
 static bool is_milder(const ms_change *row, const ms_change *than,
                       const outcome *next, const outcome *is)
 {
@@ -399,7 +400,8 @@ static void take_way(const search *s, const state *at, ms_advice *advice,
         *least = *at;
 }
 
-/* Nobody takes many times as long before other numbers are tried. */
+/* A step that takes many times as long is not a way that people choose before
+ * other numbers. */
 static void put_slow_back(const search *s, ms_advice *advice)
 {
     uint64_t most_ns = SLOW * s->now->line.step_ns;
@@ -427,7 +429,8 @@ static ms_err take_nearest(search *s, state *at, ms_advice *advice)
     return MS_OK;
 }
 
-/* By bare lifetimes it may fit as it is: then the pool is what is too much. */
+/* By bare lifetimes the step may fit as it is: then what the pool adds is too
+ * much. */
 static ms_err begin(search *s, state *from)
 {
     *from = (state){0};

@@ -29,7 +29,7 @@ static bool is_allocator(const struct ms_change_setting *set)
     return strcmp(set->key, "allocator") == 0;
 }
 
-/* Is "option:value" of PyTorch's allocator still to be said? */
+/* Is "option:value" of PyTorch's allocator not among the job's options yet? */
 static bool lacks_option(const ms_allocator *pool, const char *option)
 {
     size_t length = strcspn(option, ":");
@@ -94,7 +94,7 @@ static bool changes_policy(const ms_change *row, const ms_job *job)
 {
     if (strcmp(row->slot, "share") == 0)
         return can_share(row, &job->spec);
-    /* Their own words count more than ours. */
+    /* What the user has written takes precedence over the table. */
     if (strcmp(row->slot, "swap") == 0 || strcmp(row->slot, "offload") == 0)
         for (uint32_t i = 0; i < job->spec.n; i++)
             if (ms_options_one_of("swap|offload|uvm",

@@ -2,9 +2,9 @@
 #ifndef MS_TOOLS_CHANGES_H
 #define MS_TOOLS_CHANGES_H
 
-/* What people change about a step that is too large: one table for advice
- * (advice.c), for explain's remedies and for fit.  Nothing is taken from the
- * table on trust: who advises a change has replayed the step with it.
+/* What people change about a step that is too large: one table for the advice
+ * (advice.c), for explain's remedies and for fit.  No row is taken on trust:
+ * before a change is advised, the step is replayed with it.
  *
  *     ms_changes set = {0};
  *     ms_change_use use = {&ms_changes_table[0], 0};
@@ -20,7 +20,8 @@
 
 #include "tools/tools.h"
 
-/* What a change costs, from what anyone takes to what only some can. */
+/* What a change costs, from what everybody accepts to what only some can
+ * accept. */
 typedef enum ms_costs {
     MS_COSTS_NOTHING,  /* the same numbers, at least as fast */
     MS_COSTS_TIME,     /* the same numbers */
@@ -66,7 +67,8 @@ bool ms_changes_apply_to(const ms_change *row, const ms_job *job,
                          const ms_result *now);
 /* Has the row a count? */
 bool ms_changes_counts(const ms_change *row);
-/* Into the place of what has its slot, or behind the others. */
+/* Puts the use in the place of the one that has the same slot, or behind the
+ * others. */
 void ms_changes_add(ms_changes *set, ms_change_use use);
 void ms_changes_drop(ms_changes *set, uint32_t i);
 /* What the dearest of them costs. */
@@ -102,7 +104,8 @@ ms_err ms_changewords_put(const ms_changes *set, const ms_job *job,
                           const ms_result *now, ms_text *text, ms_fault *fault);
 /* "moments in 8 bits, products in fp8": the prices of those that have one. */
 void ms_changewords_prices(const ms_changes *set, ms_text *text);
-/* The whole command: the arguments without what is said anew, and the set. */
+/* The whole command: the arguments, without those that the set replaces, and
+ * the set. */
 ms_err ms_changewords_command(const ms_changes *set,
                               const ms_arguments *arguments, const ms_job *job,
                               const ms_result *now, ms_text *text,

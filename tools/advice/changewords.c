@@ -120,7 +120,7 @@ static bool says(const char *setting, const char *key)
     return false;
 }
 
-/* Is what was given said anew? */
+/* Does the set replace this argument? */
 static bool is_replaced(const ms_changes *set, const ms_given *given)
 {
     for (uint32_t i = 0; i < set->n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What would leave a node enough host memory and disk.  Each row of the table
- * is tried by a replay, as in advice.c: what is told fits. */
+ * is tried by a replay, as in advice.c: what is advised fits. */
 
 #include "tools/advice/hostadvice.h"
 #include "tools/job/result.h"

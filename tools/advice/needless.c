@@ -46,7 +46,7 @@ static bool same_times(const ms_report *a, const ms_report *b)
     return true;
 }
 
-/* Without a policy others may be impossible: then it is needed. */
+/* Without this policy others may be impossible: then it is needed. */
 static ms_err try_without(const ms_job *job, const ms_result *result,
                           uint32_t item, bool *same, ms_fault *fault)
 {
@@ -76,7 +76,7 @@ ms_err ms_needless_find(const ms_job *job, const ms_result *result,
     for (uint32_t i = 0; i < job->spec.n; i++) {
         bool same;
         if (strcmp(job->spec.items[i].policy->name, "none") == 0)
-            continue; /* it says so itself */
+            continue; /* its own message says so */
         MS_TRY(try_without(job, result, i, &same, fault));
         *needless |= (uint32_t)same << i;
     }

@@ -73,7 +73,7 @@ static void put_item(const struct ms_spec_item *item, ms_text *text)
     text->failed |= words == NULL;
 }
 
-/* Who shares by fsdp goes on with it. */
+/* A job that shares by fsdp keeps fsdp. */
 static void put_added(const search *s, const char *add, ms_text *text)
 {
     static const char share[] = "zero:3";
@@ -160,7 +160,7 @@ static ms_err attempt(const search *s, const char *policy, uint32_t gpus,
     return MS_OK;
 }
 
-/* What contradicts itself is passed over. */
+/* A set-up whose policies contradict each other is passed over. */
 static ms_err consider(const search *s, const way *by, uint32_t gpus)
 {
     ms_arena scratch = {0};
@@ -183,7 +183,7 @@ static bool can_try(const ms_job *job, const ms_result *result)
 
 /* ---- more GPUs ----------------------------------------------------------- */
 
-/* On fewer the states alone are too much. */
+/* On fewer GPUs the states alone are too large. */
 static uint64_t fewest_gpus(const ms_result *result)
 {
     const ms_rank_report *rank = &result->report.ranks[result->report.worst];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Who is alive at an instant of a run, tensor by tensor. */
+/* Which tensors are alive at an instant of a run. */
 
 #include "tools/alive/alive.h"
 #include "sim/timeline.h"

@@ -2,8 +2,8 @@
 #ifndef MS_TOOLS_ALIVE_H
 #define MS_TOOLS_ALIVE_H
 
-/* Who is alive at an instant of a run and why, for memsim explain, memsim
- * compare --explain and the advice, in the order of the calls:
+/* Which tensors are alive at an instant of a run and why, for memsim explain,
+ * memsim compare --explain and the advice, in the order of the calls:
  *
  *     instant.c   --at, or the peak, to a place among the events
  *     (sim)       the rows alive there: ms_timeline_alive
@@ -12,8 +12,7 @@
  *     match.c     rows of two runs that are the same tensor
  *     differ.c    two runs to one group per tensor that they hold differently
  *     groups.c    groups of one to groups that differ in nothing but a number
- *     explain_text.c   instants and groups to text and JSON
- */
+ *     explain_text.c   instants and groups to text and JSON */
 
 #include "tools/job/result.h"
 
@@ -186,8 +185,7 @@ ms_match *ms_match_find(const ms_matches *all, const ms_plan *plan,
 ms_err ms_differ_find(const ms_alive runs[2], ms_arena *arena,
                       ms_group **groups, uint32_t *n, ms_fault *fault);
 
-/* ---- explain_text.c -------------------------------------------------------
- */
+/* ---- explain_text.c ------------------------------------------------------ */
 
 /* --top: how many groups to tell of; MS_NONE: all. */
 ms_err ms_explain_text_top(const ms_arguments *arguments, uint32_t *top,

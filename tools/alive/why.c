@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What keeps a row alive: read off the plan, which says who reads a row and
- * after which op the host drops it. */
+/* What keeps a row alive: read off the plan, which says which ops read a row
+ * and after which op the host drops it. */
 
 #include "sim/program.h"
 #include "tools/alive/alive.h"

@@ -11,7 +11,7 @@
 
 #define WHERE "--global-batch"
 
-/* A batch of none divides into whatever the policies make of it. */
+/* Without a global batch there is nothing to divide. */
 ms_err ms_globalbatch_ranks(const ms_job *job, uint32_t *ranks, ms_fault *fault)
 {
     ms_shape shape = {.micro_batches = 1, .gpus = job->gpus, .data_ranks = 1};

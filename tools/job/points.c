@@ -2,9 +2,10 @@
 /* The models and graphs that many variants of a job have in common.
  *
  * Both are entries of one list, the latest used first, each with an arena of
- * its own.  Who asks first makes the entry, others wait for it; what failed
- * stays and fails again with the same words.  Entries in use are never
- * dropped; of the others the list holds at most MOST_BYTES. */
+ * its own.  The first thread that asks for an entry makes it, the others wait
+ * for it; an entry that failed stays and fails again with the same message.
+ * Entries in use are never dropped; of the others the list holds at most
+ * MOST_BYTES. */
 
 #include "tools/job/points.h"
 #include "tools/job/lengths.h"
@@ -279,8 +280,8 @@ static ms_err find_graph(cache *all, const ms_job *job, entry *model,
     key.training = result->training;
     key.training.was_set = 0;
     memcpy(&key.shape, &result->shape, sizeof key.shape);
-    /* What only comes before lowering, or behind it; of pages lowering asks
-     * whether everything has some. */
+    /* Leaves out what matters only before lowering or after it; of unified
+     * memory lowering asks only whether everything is in it. */
     key.shape.gpus = 0;
     key.shape.fixed = 0;
     memset(&key.shape.paging, 0, sizeof key.shape.paging);

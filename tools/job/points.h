@@ -41,8 +41,8 @@ ms_err ms_points_open(ms_points *points, ms_fault *fault);
 void ms_points_close(ms_points *points);
 /* As ms_pipeline_run, with what can be shared taken from earlier calls.  Of any
  * thread, with a seat of its own; job's device and the names in it last as long
- * as points.  result is valid until the seat's next step, or until it is left:
- * who compares results has a seat for each. */
+ * as points.  result is valid until the seat's next step, or until the seat is
+ * left: to compare results, use a seat for each. */
 ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
                       const ms_job *job, ms_result *result, ms_fault *fault);
 /* The first half of step, up to the graph; seat->arena is empty then. */

@@ -12,7 +12,7 @@
 
 /* ---- what is no result --------------------------------------------------- */
 
-/* What an object is by the keys it has, and who reads it. */
+/* What an object is, by the keys that it has, and which command reads it. */
 static const struct {
     const char *key, *also; /* also: a second one; NULL: any */
     const char *what, *next;
@@ -318,7 +318,8 @@ static ms_err look_at_file(const char *path, ms_arena *scratch, look *found,
     return look_at(&source, scratch, found, fault);
 }
 
-/* What cannot be read is foreign: who takes it for a model says why. */
+/* A text that cannot be read counts as foreign: the reader of models, which
+ * tries it next, says why. */
 static ms_err look_of(const char *path, look *found, ms_fault *fault)
 {
     ms_arena scratch = {0};

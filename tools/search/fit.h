@@ -82,8 +82,8 @@ typedef struct ms_fit_choice {
 /* The first choice of each is the plain one. */
 typedef struct ms_fit_dimension {
     const char *name;     /* "checkpointing" */
-    const char *policies; /* "ddp|zero|fsdp": who decides it; where one of them
-                             is given it is not searched; "": nobody */
+    const char *policies; /* "ddp|zero|fsdp" decide it; it is not searched where
+                             one of them is given; "": none decides it */
     const char *key;      /* of the setting that it is, "training.kernels"; not
                              searched where that is given; NULL: policies */
     const ms_fit_choice *choices;
@@ -373,8 +373,7 @@ const char *ms_fitreply_command(const ms_fit_reply *reply, uint32_t point);
 const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
                                ms_arena *arena);
 
-/* ---- fit_text.c, fit_table.c, fit_data.c
- * ---------------------------------------------- */
+/* ---- fit_text.c, fit_table.c, fit_data.c --------------------------------- */
 
 void ms_fit_text_write(const ms_fit_reply *reply, const ms_style *style,
                        ms_text *text);

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- as a policy and in words ---------------------------------------------
- */
+/* ---- as a policy and in words -------------------------------------------- */
 
 const ms_fit_option *ms_fitsetup_option(const ms_fit *fit,
                                         const ms_fit_point *point,

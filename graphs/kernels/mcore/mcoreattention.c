@@ -32,7 +32,7 @@ static ms_value field_of(const ms_layer *layer, const char *name)
     return layer->field[i];
 }
 
-/* Its word is that one. */
+/* Is the field's word that one? */
 static bool is_word(const ms_layer *layer, const char *name, const char *word)
 {
     const ms_layer_kind *kind = layer->kind;

@@ -4,7 +4,7 @@
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
-/* Who shares gradients or weights has buffers of its own for them. */
+/* A policy that shares gradients or weights has buffers of its own for them. */
 bool ms_mcoregrads_hold(const ms_step_settings *settings)
 {
     const ms_shape *shape = settings->shape;

@@ -78,8 +78,7 @@ ms_err ms_rotation_forward(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-/* ---- complex numbers: what all layers share
- * ----------------------------------------------- */
+/* ---- complex numbers: what all layers share ------------------------------ */
 
 static uint32_t find_shared(const ms_trace *trace, const char *role,
                             int64_t columns)

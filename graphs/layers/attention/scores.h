@@ -2,9 +2,9 @@
 #ifndef MS_GRAPHS_SCORES_H
 #define MS_GRAPHS_SCORES_H
 
-/* Private to graphs/: attention op by op, in the manners of those who wrote
- * it.  q, k, v are [batch, heads, sequence, dim], heads of k and v already
- * repeated:
+/* Private to graphs/: attention op by op, as the code of each model family
+ * writes it.  q, k, v are [batch, heads, sequence, dim], heads of k and v
+ * already repeated:
  *
  *     ms_scores how = {.code = MS_CODE_LLAMA, .causal = true,
  *                      .sinks = MS_NONE, .bias = MS_NONE};

@@ -6,9 +6,9 @@
 
 #include "sim/base/base.h"
 
-/* Is there a file at the path, which memsim found and nobody named?  What
- * stands there but is no file that can be read and ends (a pipe, a link that
- * leads nowhere but to itself) is a fault. */
+/* Is there a file at the path, which memsim tries by itself and the user did
+ * not name?  What stands there but is no file that can be read and ends (a
+ * pipe, a link that leads nowhere but to itself) is a fault. */
 ms_err ms_folder_file(const char *path, bool *there, ms_fault *fault);
 /* Is there a file at *path?  A folder is replaced by its config.json (one that
  * has none is MS_EINPUT, unless may_be_ours: then it is as if it were not

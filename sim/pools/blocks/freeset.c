@@ -27,7 +27,8 @@ static uint32_t priority(uint32_t row)
 
 /* ---- one tree ------------------------------------------------------------ */
 
-/* The row settles what a false record of addresses leaves open. */
+/* The row breaks ties, which occur only where a recorded history gives one
+ * address twice. */
 typedef struct key {
     uint64_t bytes, address;
     uint32_t row;

@@ -41,7 +41,8 @@ static inline void ms_ledger_bump(ms_torch_stat *stat, bool up)
         stat->peak = stat->current;
 }
 
-/* To whoever reads along.  stream: a row, or MS_NONE. */
+/* Writes an entry to the log, where the caller gave one.  stream: a row, or
+ * MS_NONE. */
 static inline void ms_ledger_note(const ms_torch *pool, ms_torch_action action,
                                   uint64_t address, uint64_t bytes,
                                   uint32_t stream)
@@ -132,7 +133,8 @@ static inline void ms_ledger_absorb(ms_torch *pool, uint32_t row,
 /* The set is there: a block of this stream was made. */
 void ms_ledger_join_set(ms_torch *pool, uint32_t row);
 void ms_ledger_leave_set(ms_torch *pool, uint32_t row);
-/* Takes up the neighbour if it is idle and mapped alike; its bytes, or 0. */
+/* Merges the neighbour into the row if it is idle and equally mapped; returns
+ * its bytes, or 0. */
 uint64_t ms_ledger_merge(ms_torch *pool, uint32_t row, uint32_t neighbour);
 
 /* A block is handed out. */

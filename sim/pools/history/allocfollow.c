@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A recorded history through a pool.  Blocks go by their recorded
- * addresses, which are the ids of the player: with the device's answers from
- * the file both are the same, and everything that the pool decides is held
- * against the record. */
+/* A recorded history through a pool.  Blocks are named by their recorded
+ * addresses, which are the player's ids.  Where the device answers as the file
+ * says, the pool's addresses are the recorded ones, and every decision of the
+ * pool is compared with the record. */
 #include "sim/pools/history/alloctrace.h"
 
 #include <inttypes.h>
@@ -21,7 +21,8 @@ static void differ(ms_allocfollow *follow, const char *what, uint64_t recorded,
              "%s: recorded %" PRIu64 ", memsim %" PRIu64, what, recorded, ours);
 }
 
-/* What the pool does to the device must be the next that was recorded. */
+/* The pool's next action on the device must be the next one that was recorded.
+ */
 static void log_entry(void *of, const ms_torch_entry *entry)
 {
     ms_allocfollow *follow = of;
@@ -49,8 +50,8 @@ static void log_entry(void *of, const ms_torch_entry *entry)
 
 /* ---- the start ----------------------------------------------------------- */
 
-/* A heap has no place for blocks that are there: it is asked for them, as torch
- * is where they are to be made anew. */
+/* A heap cannot take over blocks that exist at the start: they are requested
+ * from it anew, as they are from torch where the caller asks for it (anew). */
 static ms_err ask_for(ms_allocfollow *follow,
                       const ms_recording_segment *segment, ms_fault *fault)
 {
@@ -158,8 +159,8 @@ static ms_err do_half(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
     return MS_OK;
 }
 
-/* What was refused in the record and is served here: nobody knows how long it
- * would have lived, so it is freed at once. */
+/* The request ran out of memory in the record and is served here: its life is
+ * not known, so it is freed at once. */
 static ms_err let_go(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
                      uint64_t id, ms_fault *fault)
 {

@@ -141,7 +141,7 @@ typedef struct ms_recording_event {
     uint64_t address, bytes, stream;
     uint32_t answers_at, n_answers;
     uint32_t line, column; /* in the file; of a snapshot: the entry, and 0 */
-    uint32_t site;         /* of an allocation: who made it, or MS_NONE */
+    uint32_t site;         /* of an allocation: where it was made, or MS_NONE */
     uint8_t kind;
     uint8_t category; /* with has_categories: ms_category, or their number */
 } ms_recording_event;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Static planning, exactly: many searches, each a little different and slowly
- * longer ones, so that the last is a whole one.  Most that succeed do so early,
- * and which does depends on luck: on what they take first (tastes, measured on
- * minimalloc's files by memsim-bench, exact_*). */
+ * longer ones, so that the last is a whole one.  A search that succeeds mostly
+ * does so early, and which one does is a matter of luck: of what it takes first
+ * (tastes, measured on minimalloc's files by memsim-bench, exact_*). */
 
 #include "sim/pools/place/placesearch.h"
 
@@ -24,7 +24,8 @@ static const taste tastes[] = {{MS_PLACESEARCH_LOWEST, 'T'},
                                {MS_PLACESEARCH_TIGHT, 'T'}};
 #define N_TASTES (sizeof tastes / sizeof *tastes)
 
-/* How far keys are stirred, in thousandths: first not at all. */
+/* How far the keys are randomized, in thousandths: in the first cycle not at
+ * all. */
 static const uint64_t stirs[] = {0, 50, 300};
 
 /* ---- sections ------------------------------------------------------------ */

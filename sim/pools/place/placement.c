@@ -157,8 +157,8 @@ ms_err ms_placement_bound(const ms_placement_buffer *buffers, uint32_t n,
 
 /* ---- gaps ---------------------------------------------------------------- */
 
-/* Those already placed, by offset: lives apart from ids, because all lives are
- * looked at for each buffer and few of the rest. */
+/* The buffers already placed, by offset.  Lives are stored apart from ids,
+ * because for each buffer all lives are looked at but few ids. */
 typedef struct plan {
     const ms_placement_buffer *buffers;
     ms_placement_life *lives, *placed;
@@ -167,7 +167,7 @@ typedef struct plan {
     uint32_t n;
 } plan;
 
-/* Without a branch: whether two lives meet cannot be foreseen. */
+/* Without a branch, because whether two lives meet cannot be predicted. */
 static uint32_t find_meeting(const plan *p, ms_placement_life life)
 {
     uint32_t n = 0;

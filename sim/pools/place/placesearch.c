@@ -232,7 +232,8 @@ static uint32_t take(const search *s, uint32_t begin, uint32_t end)
     return found;
 }
 
-/* The lowest end that it could rest on; UINT64_MAX: nothing is to come. */
+/* The lowest end on which it could rest; UINT64_MAX: no buffer is left to
+ * place. */
 static uint64_t lowest_rest(const search *s, uint32_t i)
 {
     uint64_t rest = UINT64_MAX;
@@ -492,7 +493,7 @@ ms_err ms_placesearch_begin(search *s, uint32_t n, uint32_t n_sections,
     return MS_OK;
 }
 
-/* Twins begin where they lie on each other, all else at the bottom. */
+/* Twins begin on top of each other, all other buffers at the bottom. */
 bool ms_placesearch_run(search *s)
 {
     s->stopped = false;

@@ -214,7 +214,7 @@ static void tell(ms_addressmap *map, ms_torch_action action, uint64_t address,
     ms_addressmap_log(map, &entry);
 }
 
-/* Where the rows lie, if somebody asks. */
+/* Records where the rows lie, if maps are asked for. */
 static ms_err tell_places(const planned *p, uint8_t rank, ms_arena *arena)
 {
     ms_addressmap *map = p->out->maps ? &p->out->maps[rank] : NULL;

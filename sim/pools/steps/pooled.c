@@ -506,7 +506,8 @@ static ms_err clear_ranks(pooled_run *run)
     return ms_pooledsteps_open(run->out, n, run->arena, run->fault);
 }
 
-/* The peak is known only at the end: the way there again. */
+/* The peak is known only at the end of the step: the step is run again up to
+ * it. */
 static ms_err look_back(pooled_run *run)
 {
     run->map.maps = NULL;

@@ -3,16 +3,16 @@
 #define MS_SIM_POOLEDMAP_H
 
 /* Private to pooled.c: where the rows of the last step lie, on every rank.
- * Without maps nothing is done. */
+ * Where no maps are asked for, these functions do nothing. */
 
 #include "sim/nouns.h"
 #include "sim/pools/torch/addressmap.h"
 
 typedef struct ms_pooledmap {
-    ms_addressmap *maps; /* per rank; NULL: nobody asks */
+    ms_addressmap *maps; /* per rank; NULL: not asked for */
     uint32_t n;
     bool takes_time; /* else instants count allocations and frees */
-    bool is_last;    /* the step at hand is the one that is told of */
+    bool is_last;    /* the present step is the one that is reported */
 } ms_pooledmap;
 
 /* Sets the pool's log. */
@@ -22,8 +22,8 @@ void ms_pooledmap_listen(ms_pooledmap *map, uint32_t rank,
 ms_err ms_pooledmap_start(ms_pooledmap *map, uint32_t rank,
                           const ms_torch *pool, ms_arena *scratch,
                           ms_arena *arena, ms_fault *fault);
-/* What comes is booked as op starts, or as it ends, or at an instant of its
- * rank's before if that is later. */
+/* What follows is booked when op starts, or when it ends; but no earlier than
+ * the instant that the rank has reached. */
 void ms_pooledmap_time(ms_pooledmap *map, const ms_timeline *line, uint32_t op,
                        bool starts);
 /* The row has this block; MS_NONE: there was none. */

@@ -79,9 +79,9 @@ typedef struct ms_addressmap {
     bool is_on, failed;
 } ms_addressmap;
 
-/* Of a pool with these segments: whose blocks the caller tells, if he is to
- * know them.  NULL: it is empty.  Until then the log only sees which way
- * addresses go. */
+/* Begins with the segments of a pool; the caller adds their blocks with
+ * ms_addressmap_take, if they are to be shown.  NULL: the pool is empty.  Until
+ * then the log only sees which way addresses go. */
 ms_err ms_addressmap_start(ms_addressmap *map,
                            const ms_torch_snapshot *snapshot, ms_arena *arena,
                            ms_fault *fault);

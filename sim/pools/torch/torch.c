@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Requests and frees of the torch pool: rounding, search, split, merge
- * (sim/pools/README.md 3 to 6).  What a request does that finds no idle block
- * is in torchgrow.c. */
+ * (sim/pools/README.md 3 to 6).  torchgrow.c says what happens to a request
+ * that finds no idle block. */
 #include "sim/pools/blocks/ledger.h"
 
 #include <assert.h>

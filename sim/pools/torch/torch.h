@@ -4,9 +4,9 @@
 
 /* The CUDA caching allocator of PyTorch ("native" backend), decision for
  * decision: which block serves a request, when memory is asked of the device
- * and given back, what every statistic of torch.cuda.memory_stats says.
- * Rules: sim/pools/README.md 1 to 13 and 15,
- * read from c10/cuda/CUDACachingAllocator.cpp at 1.13, 2.1, 2.4 and 2.11.
+ * and given back, what every statistic of torch.cuda.memory_stats says.  Rules:
+ * sim/pools/README.md 1 to 13 and 15, read from
+ * c10/cuda/CUDACachingAllocator.cpp at 1.13, 2.1, 2.4 and 2.11.
  *
  * Nouns.  A segment is one answer of cudaMalloc, or one address range that
  * grows by pages ("expandable").  Blocks tile a segment; neighbours are linked.
@@ -42,8 +42,9 @@
  * used again after it was freed.  Deterministic; no clock.
  *
  * Faults: MS_ENOMEM, this host's memory; MS_EINFEASIBLE, the point at which
- * PyTorch itself stops with an internal error.  The pool is of no use after
- * either.  That the device is out of memory is an answer, no fault. */
+ * PyTorch itself stops with an internal error.  After either fault the pool
+ * must not be used.  That the device is out of memory is an answer, no fault.
+ */
 
 #include "sim/pools/hostpool.h"
 
@@ -76,8 +77,8 @@ typedef struct ms_torch_options {
 
 void ms_torchconf_init(ms_torch_options *options);
 /* Reads "key:value,...", over what options hold, as PyTorch of that version
- * does, and refuses what it refuses.  where, err: of the fault (MS_EUSAGE,
- * MS_EINPUT: who wrote it). */
+ * does, and refuses what it refuses.  where, err: of the fault (MS_EUSAGE where
+ * a command line gave the options, MS_EINPUT where a file did). */
 ms_err ms_torchconf_parse(const char *conf, const char *where, ms_err err,
                           ms_torch_version version, ms_torch_options *options,
                           ms_fault *fault);
@@ -138,7 +139,7 @@ typedef struct ms_torch_setup {
     uint64_t total_bytes; /* of the device */
     uint64_t base_bytes;  /* of it, taken by others */
     ms_torch_options options;
-    ms_torch_log log; /* NULL: nobody reads along */
+    ms_torch_log log; /* NULL: no log is kept */
     void *log_of;
 } ms_torch_setup;
 

@@ -138,7 +138,7 @@ static ms_err demand(reader *r, const char *mark)
     return MS_OK;
 }
 
-/* PyTorch's stoi takes what the number is followed by; we do not. */
+/* PyTorch's stoi ignores what follows the number; here it is refused. */
 static ms_err read_whole(reader *r, uint64_t *n)
 {
     const char *c = r->word;

@@ -16,7 +16,7 @@ const char *const ms_torchview_states[] = {"active_allocated",
 
 /* ---- statistics ---------------------------------------------------------- */
 
-/* What went down is what went up and is not there. */
+/* The sum of decreases is the sum of increases less the present value. */
 static ms_torch_stat stat_of(uint64_t current, uint64_t peak, uint64_t up)
 {
     return (ms_torch_stat){.current = current,

@@ -142,7 +142,7 @@ static ms_err read_plans(const ms_arguments *arguments, ms_alloc_arena *run,
     return MS_OK;
 }
 
-/* What a static plan has no use for, too. */
+/* Also refuses options that mean nothing for a static plan. */
 static ms_err check_outputs(const ms_hall *hall, const ms_alloc_arena *run,
                             ms_fault *fault)
 {

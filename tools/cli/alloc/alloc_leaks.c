@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim alloc --leaks: what is alive at the same point of successive steps
- * and grows.
+/* memsim alloc --leaks: what is alive at the same point of successive steps and
+ * grows.
  *
  * Steps are told by marks: lines "# step ..." or, where there are none, resets
  * of the peaks.  Without marks by recurrence: the longest tail of the sequence
- * of allocations (who, how much) that is at least three times the same run of
+ * of allocations (site and size) that is at least three times the same run of
  * allocations, where it makes up half of all. */
 
 #include "tools/cli/alloc/alloc.h"
@@ -72,7 +72,8 @@ static bool same_group(const ms_alloc_group *a, const ms_alloc_group *b)
     return a->site == b->site && a->bytes == b->bytes && a->stream == b->stream;
 }
 
-/* Who allocates: the frames where they are known, else size and stream. */
+/* The site that allocates: its frames where they are known, else size and
+ * stream. */
 static ms_err find_group(ms_alloc_leaks *leaks, const ms_alloc_group *group,
                          uint32_t *found, ms_fault *fault)
 {

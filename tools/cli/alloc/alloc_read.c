@@ -59,7 +59,7 @@ static bool is_csv(const ms_alloc_source *source)
     return false;
 }
 
-/* What the first bytes say of the kind of file. */
+/* The kind of file, by its first bytes. */
 static ms_err look(ms_alloc_source *source, ms_fault *fault)
 {
     const unsigned char *bytes = (const unsigned char *)source->bytes;

@@ -28,7 +28,7 @@
 
 #define MS_VARIANTS_MOST 40u
 
-/* What is told of a variant is any bytes. */
+/* The texts of a variant may hold any bytes. */
 typedef struct ms_variant {
     const char *name;   /* what varies: "batch=8", "checkpoint:sqrt, batch=8" */
     const char *policy; /* canonical spelling */

@@ -92,7 +92,7 @@ static void put_subtitle(const ms_comparison *c, ms_text *text)
     ms_text_add(text, "%s", device);
 }
 
-/* Where they have no place in the figure. */
+/* Says which variants have no place in the figure. */
 static void put_refused(const ms_comparison *c, ms_text *text)
 {
     uint32_t n = 0;

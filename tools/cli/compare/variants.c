@@ -292,7 +292,7 @@ static ms_err read_words(maker *m)
     return ms_settings_open(arguments, keep, &m->base, m->fault);
 }
 
-/* Saved results are what they are. */
+/* Options of a simulation cannot change saved results. */
 static ms_err check_options(const maker *m)
 {
     const ms_arguments *arguments = m->hall->arguments;
@@ -410,8 +410,8 @@ static ms_err set_refusal(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     return variant->refused == NULL ? ms_fail_nomem(fault) : MS_OK;
 }
 
-/* What is said of the job is a result; what of the machine, or that there is no
- * memory for it, is not. */
+/* A refusal of the job is a result of the comparison; a failure of this
+ * machine, or a lack of host memory, ends it. */
 static ms_err simulate(const maker *m, ms_variant *variant)
 {
     ms_arena *keep = m->hall->keep;

@@ -214,7 +214,7 @@ static ms_err name_by_files(ms_comparison *c)
     return MS_OK;
 }
 
-/* Where all come from one comparison. */
+/* The names of that comparison, where all come from one. */
 static bool name_as_saved(ms_comparison *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {

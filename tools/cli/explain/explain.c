@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim explain: who is alive at an instant, why, what would remove it. */
+/* memsim explain: which tensors are alive at an instant, why, and what would
+ * remove them. */
 
 #include "sim/report.h"
 #include "tools/advice/pooltries.h"
@@ -133,7 +134,8 @@ static void pool_line(const explain *x, ms_text *text)
     ms_textlines_put("pool:", MS_TEXTLINES_INDENT, &words, text);
 }
 
-/* What is not alive but there, the whole step. */
+/* Memory that is not in the list of tensors, but is there during the whole
+ * step. */
 static void device_line(const explain *x, ms_text *text)
 {
     ms_text words = {.arena = text->arena};
@@ -143,7 +145,8 @@ static void device_line(const explain *x, ms_text *text)
     ms_textlines_put("device:", MS_TEXTLINES_INDENT, &words, text);
 }
 
-/* Where a node has too little, what is alive on the device does not tell. */
+/* Where a node has too little host memory or disk, the tensors on the device do
+ * not explain it. */
 static void node_line(const explain *x, ms_text *text)
 {
     const ms_report *report = &x->result.report;

@@ -412,7 +412,7 @@ static const ms_option *find_option(uint16_t command, const char *word,
     return NULL;
 }
 
-/* Where the parser would stand at the last word. */
+/* What the parser would expect at the last word. */
 typedef struct place {
     const ms_option *waits; /* for a value, NULL: none does */
     uint32_t n_operands;

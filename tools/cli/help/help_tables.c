@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Help that walks the tables of policies, layers, families, settings, models
- * and devices.  What is not in a table cannot be in the help. */
+ * and devices.  Whatever is not in a table is not in the help. */
 
 #include "tools/cli/help/help.h"
 

@@ -114,7 +114,7 @@ static ms_err check_kind(const ms_plot *plot, const char *kind, ms_fault *fault)
                    "figure %s shows more than rows of a sweep tell", kind);
 }
 
-/* Options that only some kinds heed. */
+/* Options that only some kinds of figures take. */
 static ms_err check_options(const ms_plot *plot, const char *kind,
                             ms_fault *fault)
 {

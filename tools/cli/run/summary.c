@@ -429,7 +429,8 @@ static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
     return err;
 }
 
-/* Do all of them nothing?  Then there is no more to say of what they did. */
+/* Do all policies change nothing?  Then there is nothing more to say about
+ * their effect. */
 static ms_err needless_line(const ms_summary *summary, bool *all, ms_text *text,
                             ms_fault *fault)
 {

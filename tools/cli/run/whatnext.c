@@ -39,7 +39,7 @@ static void put_states_too_large(const ms_result *result, ms_text *words)
                            "activations makes them fit");
 }
 
-/* The device has enough, the node has not. */
+/* The device has enough memory, the node has not. */
 static ms_err node_advice(const ms_summary *summary, ms_whatnext *next,
                           ms_text *text, ms_fault *fault)
 {
@@ -103,7 +103,7 @@ static const char *next_output(const ms_summary *summary)
     return "--csv timeline.csv";
 }
 
-/* What fits where this does not is said to. */
+/* Where this does not fit, says which command finds what does. */
 static const char *label_of(const ms_summary *summary, const ms_whatnext *next)
 {
     bool fits = next->node.policy != NULL || !is_lost(&next->device);

@@ -98,7 +98,8 @@ static ms_err read_options(run *r, ms_fault *fault)
 
 /* ---- which points -------------------------------------------------------- */
 
-/* A key that the model has not is no matter of single points. */
+/* A key that the model does not have is an error of the whole sweep, not of
+ * single points. */
 static ms_err check_model_keys(run *r, ms_fault *fault)
 {
     ms_model other;
@@ -117,7 +118,8 @@ static ms_err check_model_keys(run *r, ms_fault *fault)
     return MS_OK;
 }
 
-/* What settings are left to the model is what it says, unless it varies. */
+/* A setting that is left to the model has the model's value, unless the grid
+ * varies it. */
 static ms_err read_filters(run *r, const ms_model *model, ms_fault *fault)
 {
     ms_fault inner = {.caret = -1};

@@ -55,8 +55,8 @@ static ms_err check_old(ms_sweep_file *file, const struct stat *now,
     return MS_OK;
 }
 
-/* Two sweeps into one file would mix their rows.  Some file systems know no
- * locks: then it is the user's care. */
+/* Two sweeps into one file would mix their rows.  Some file systems have no
+ * locks: there the user has to take care. */
 static ms_err lock_file(const ms_sweep_file *file, ms_fault *fault)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

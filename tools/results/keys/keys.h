@@ -196,8 +196,7 @@ void ms_keys_table_write(const ms_key *key, const void *of, const void *at,
 ms_err ms_keys_table_read(const ms_values *values, uint32_t object,
                           const ms_key *key, void *of, void *at);
 
-/* ---- keys_room.c: for .room of a row --------------------------------------
- */
+/* ---- keys_room.c: for .room of a row ------------------------------------- */
 
 /* Room for n things, of which there may be `most`; *place gets it. */
 ms_err ms_keys_room_take(const ms_values *values, uint32_t value, uint32_t n,
