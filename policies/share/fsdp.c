@@ -167,9 +167,10 @@ static ms_err check_shard(const ms_policy_value *values, uint32_t ranks,
     int64_t strategy = values[STRATEGY].number, shard = values[SHARD].number;
     char where[48];
     if (strategy == HYBRID_SHARD && !values[SHARD].given)
-        return ms_fail(fault, MS_EUSAGE, "fsdp:strategy=hybrid_shard",
-                       "add shard=8, for example the GPUs of a node",
-                       "how many ranks divide the states is not said");
+        return ms_fail(
+            fault, MS_EUSAGE, "fsdp:strategy=hybrid_shard",
+            "add shard=8, for example the GPUs of a node",
+            "the number of ranks that divide the states is not given");
     if (!values[SHARD].given)
         return MS_OK;
     snprintf(where, sizeof where, "fsdp:shard=%" PRId64, shard);

@@ -18,8 +18,9 @@ ms_err ms_sharedstates_ranks(const ms_policy_value *dp, const char *where,
         return ms_fail(fault, MS_EUSAGE, where, "leave one of the two out",
                        "another policy already says what the ranks share");
     if (ranks == 0)
-        return ms_fail(fault, MS_EUSAGE, where, hint,
-                       "among how many ranks is not said");
+        return ms_fail(
+            fault, MS_EUSAGE, where, hint,
+            "the number of ranks that share the states is not given");
     shape->data_ranks = ranks;
     return MS_OK;
 }

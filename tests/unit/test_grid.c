@@ -256,8 +256,8 @@ static const struct {
     {"policy=nome", "unknown policy", 7},
     {"policy!=", "is missing", 8},
     {"2~4", "looks for a word", 0},
-    {"gpus<4", "nobody says", 0},
-    {"model.layers=4", "nobody says", 0},
+    {"gpus<4", "no value of", 0},
+    {"model.layers=4", "no value of", 0},
     {"1*1*1*1*1*1*1*1*1<2", "more than 8", 16},
 };
 

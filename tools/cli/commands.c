@@ -16,7 +16,7 @@ static const ms_command rows[] = {
       "memsim run gpt2-xl --json | jq .peak.allocated_bytes", NULL}},
     {"explain",
      "MODEL",
-     "who is alive at the peak, why, what removes it",
+     "what is live at the peak, why, what removes it",
      MS_FOR_EXPLAIN,
      1,
      1,

@@ -44,7 +44,7 @@ static const ms_word options[] = {
                    "\"memsim help\" lists commands and topics"),
     MS_WORD_ANSWER(
         NULL, "verbose|debug|log",
-        "--json prints all that is known; memsim explain says who is alive"),
+        "--json prints all that is known; memsim explain says what is alive"),
     MS_WORD_INSTEAD(
         NULL,
         "micro-batch|micro-batches|micro-batch-size|num-micro-batches|gradient-"

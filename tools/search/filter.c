@@ -145,7 +145,7 @@ static ms_err read_key(const reader *r, size_t at, const char *word,
     factor->word = find_common(r, factor->key);
     if (factor->word == NULL)
         return FAIL(r, at, "give it in a --grid, or once for all points",
-                    "what \"%s\" is, nobody says", factor->key);
+                    "no value of \"%s\" is given", factor->key);
     factor->is_number = to_number(factor->word, &factor->number);
     return MS_OK;
 }

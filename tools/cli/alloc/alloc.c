@@ -318,8 +318,8 @@ static ms_err run_all(const ms_hall *hall, ms_alloc_run *run, ms_fault *fault)
 static ms_err fail_anew(ms_fault *fault)
 {
     return ms_fail(fault, MS_EUSAGE, NULL, "leave it out",
-                   "option \"--anew\" is of what a recording holds at its "
-                   "start, through pools");
+                   "option \"--anew\" needs a recording, and a pool that it "
+                   "goes through");
 }
 
 static ms_err fail_csv(const ms_alloc_source *source, ms_fault *fault)
