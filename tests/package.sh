@@ -45,7 +45,7 @@ check() { # a folder with bin/ and share/
     done <documents
     [ "$(find "$share/memsim" -type f | wc -l)" = "$(wc -l <documents)" ] ||
         fail "$share/memsim has other files"
-    [ -f "$1/include/memsim/sim/sim.h" ] || fail "no headers"
+    [ -f "$1/include/memsim/policies/plugin.h" ] || fail "no header"
 }
 
 # ---- cmake --install

@@ -49,8 +49,10 @@ elseif(CPACK_TEMPORARY_INSTALL_DIRECTORY) # ---- before packing ----------------
                 ${share}/zsh/vendor-completions/_memsim)
     file(REMOVE_RECURSE ${share}/zsh/site-functions)
     file(MAKE_DIRECTORY ${share}/doc/memsim/examples)
-    file(RENAME ${share}/doc/memsim/stripe.c
-                ${share}/doc/memsim/examples/stripe.c)
+    foreach(example IN ITEMS stripe compress partition)
+        file(RENAME ${share}/doc/memsim/${example}.c
+                    ${share}/doc/memsim/examples/${example}.c)
+    endforeach()
     file(COPY ${CMAKE_CURRENT_LIST_DIR}/debian/copyright
               ${CMAKE_CURRENT_LIST_DIR}/debian/changelog
          DESTINATION ${share}/doc/memsim FILE_PERMISSIONS
