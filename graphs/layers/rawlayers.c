@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the user describes by hand: states, ops. */
+/* Layers that the user describes by hand: states and single ops. */
 #include "graphs/layers/layers.h"
 #include "graphs/quantized/quantize.h"
 #include "graphs/trace/trace.h"

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What counters count in one list: groups, then layers by kind. */
+/* The counters of one list, from which default names are made: of groups, then
+ * of layers by kind. */
 enum { N_REPEATS, N_EACH, N_GROUPS, N_COUNTERS };
 
 /* A group reads from, and last is its last layer. */
@@ -171,7 +172,7 @@ static ms_err find_kind(const list *l, uint32_t row, uint32_t *kind)
     return *kind != MS_NONE ? MS_OK : fail_type(l, node, type);
 }
 
-/* Fields of the newest layer; names among them are resolved later. */
+/* Reads the fields of the newest layer; names among them are resolved later. */
 static ms_err read_fields(list *l, uint32_t row, ms_layer *layer,
                           const ms_scope *in)
 {
@@ -308,7 +309,7 @@ static ms_err read_layer(list *l, uint32_t row, const ms_scope *in,
 
 /* ---- what is left out ---------------------------------------------------- */
 
-/* What the element reads first, of what is there already. */
+/* The first input of the element, as far as it exists already. */
 static ms_err find_source(const list *l, uint32_t row, const ms_scope *in,
                           uint32_t previous, uint32_t *source)
 {

@@ -2,8 +2,8 @@
 #ifndef MS_LAYERNAMES_H
 #define MS_LAYERNAMES_H
 
-/* The names of a layer list and what they stand for: layerlist.c reads, this
- * tells who is who.
+/* The names of a layer list, and the layers that they stand for: layerlist.c
+ * reads the list, this file resolves its names.
  *
  * A layer's name stands for its output, a group's ("repeat", "each",
  * "template", "layers") for that of its last layer, and the name of what is
@@ -12,8 +12,8 @@
  *     NAME.input  is what it reads,
  *     NAME.*      the outputs of its repetitions up to here, in order.
  *
- * Words are looked for in the scope where they stand, then in those around
- * it.  Plain words may name what comes later; they are resolved at the end. */
+ * Words are looked for in the scope where they stand, then in those around it.
+ * Plain words may name what comes later; they are resolved at the end. */
 
 #include "graphs/graphs.h"
 #include "graphs/json/index.h"

@@ -290,7 +290,7 @@ static ms_err read_op_graph(const ms_reader *r)
 /* ---- configurations of Hugging Face -------------------------------------- */
 
 /* A configuration becomes a native text, which is read as any other: it is the
- * model's source from then on, in which nobody looks for a place. */
+ * model's source from then on, though no fault points into it. */
 static ms_err read_hugging_face(ms_reader *r)
 {
     ms_huggingface_model made;

@@ -99,8 +99,8 @@ static ms_err find_uses(const ms_opgraph *ops, ms_arena *arena,
     return MS_OK;
 }
 
-/* What the exporter saw, where it is not before the last reader; the loss
- * stays. */
+/* Takes the end that the exporter saw, unless it is before the last reader; the
+ * loss stays. */
 static void take_ends(const ms_opgraph *ops, const uint32_t *last_reader,
                       ms_oplives *lives)
 {

@@ -2,9 +2,9 @@
 #ifndef MS_GRAPHS_OPLIVES_H
 #define MS_GRAPHS_OPLIVES_H
 
-/* Private to graphs/: when the tensors of an op graph lose their last name.
- * An exporter that watched says so ("ends" of a node); of other tensors it is
- * told from who reads them: a module's call holds its arguments until it
+/* Private to graphs/: when the tensors of an op graph lose their last name.  An
+ * exporter that observed it says so ("ends" of a node); for other tensors it
+ * follows from their readers: a module's call holds its arguments until it
  * returns, the rest goes with its last reader. */
 
 #include "graphs/opgraph/opgraph.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Losses that compute their gradients in forward (Liger Kernel;
- * graphs/autograd.md 20).  What forward made is handed to backward whole: the
- * node keeps the reference and gives it away as the gradient. */
+ * graphs/autograd.md 20).  Backward takes over what forward made: the node
+ * keeps the reference and returns it as the gradient. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savedends.h"
 #include "graphs/trace/trace.h"
@@ -30,7 +30,7 @@ static const ms_rule in_place_rule = {"LigerCrossEntropyBackward",
 static const ms_rule linear_rule = {"LigerFusedLinearCrossEntropyBackward",
                                     "element_mul", give_away};
 
-/* made is used up; without a gradient to come nobody keeps it. */
+/* made is used up; where no gradient will be asked for it is dropped. */
 static void keep(ms_trace *trace, const ms_rule *rule, const uint32_t *inputs,
                  const uint32_t *made, uint32_t n, const uint32_t *loss)
 {

@@ -58,7 +58,7 @@ static uint32_t row_statistic(ms_trace *trace, uint32_t x, const char *role)
 static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,
                            uint32_t bias)
 {
-    /* Korthikanti et al. 2022 leave the statistics out of the account. */
+    /* Korthikanti et al. 2022 do not count the statistics. */
     bool statistics = trace->settings->training->kernels != MS_KORTHIKANTI;
     uint32_t inputs[3] = {x, weight, bias};
     uint32_t mean = MS_NONE, rstd = MS_NONE;

@@ -3,9 +3,9 @@
 #define MS_GRAPHS_OPS_H
 
 /* Private to graphs/: the ops that layers are written in.  Each records its
- * kernels, what autograd saves and its backward rule as
- * graphs/autograd.md has them (CPU, torch 1.13; CUDA, torch 2.x).
- * Arguments and results are tensors; nobody drops an argument. */
+ * kernels, what autograd saves and its backward rule as graphs/autograd.md has
+ * them (CPU, torch 1.13; CUDA, torch 2.x).  Arguments and results are tensors;
+ * an op does not drop its arguments. */
 
 #include "graphs/trace/tensors.h"
 
@@ -84,7 +84,8 @@ uint32_t ms_view_select(ms_trace *trace, uint32_t x, uint32_t dim);
  * where that is dense and of the same shape, else contiguous. */
 uint32_t ms_view_make(ms_trace *trace, const char *role, uint32_t tensor,
                       uint32_t layout);
-/* Gives a tensor just made that layout, where it is dense and of its shape. */
+/* Gives a tensor that was just made that layout, where it is dense and of the
+ * same shape. */
 void ms_view_lay_out(ms_trace *trace, uint32_t tensor, uint32_t layout);
 /* A view is seen without a dimension, at any one position of it. */
 void ms_view_drop_dim(ms_tensor *view, uint32_t dim);

@@ -21,8 +21,8 @@
 
 #include "plots/axes/frame.h"
 
-/* Between memory and time axis; 0: nothing runs again, and the rest does
- * nothing. */
+/* Between memory and time axis; 0: nothing runs again, and the functions below
+ * do nothing. */
 double ms_again_height(const ms_panel *panel);
 void ms_again_draw(ms_panel *panel);        /* its axes and words */
 void ms_again_write(const ms_panel *panel); /* data blocks */

@@ -62,7 +62,8 @@ static void find(struct search *s, uint32_t i)
     }
 }
 
-/* What is in the middle of what has none, again and again. */
+/* Tries the trade in the middle of the range, then those in the middle of each
+ * half, and so on. */
 static void find_between(struct search *s, uint32_t first, uint32_t last)
 {
     if (last - first < 2 || s->found == MOST)

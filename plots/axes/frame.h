@@ -60,7 +60,7 @@ typedef struct ms_sign {
     uint8_t hue, shade, shape, dash;
 } ms_sign;
 
-/* What a sign is of: any bytes. */
+/* The name that a sign stands for: any bytes. */
 typedef struct ms_sign_name {
     const char *family; /* "checkpoint": says the hue */
     const char *name;   /* "checkpoint:sqrt": within it shade, shape and dash */
@@ -87,7 +87,7 @@ void ms_marks_plot(ms_text *script, const char *block, const ms_sign *mark,
 
 /* ---- places.c: where the names of points find room ----------------------- */
 
-/* A name keeps off what is taken; it crosses lines only where it must. */
+/* A name never covers what is taken; it crosses lines only where it must. */
 typedef struct ms_places {
     ms_box area;
     ms_box *taken;

@@ -11,7 +11,7 @@
 #define EDGE_PX 2.0
 #define MARGIN_PX 7.0
 
-/* What a label should not cross if it can be helped. */
+/* Lines that a label should cross only if there is no other place. */
 struct spare {
     bool grid, walls, level; /* of the step without some policies */
 };
@@ -101,7 +101,8 @@ ms_box ms_labels_peak(const ms_room *room, double x, double y, double width,
         search(room, x, y, &box, left_first, level, NEAR_PX) ||
         search(room, x, y, &box, left_first, nothing, y))
         return box;
-    /* No room to either side (a label as wide as the area): the top. */
+    /* Where there is no room on either side (a label as wide as the area), the
+     * label goes to the top. */
     double x0 = fmax(room->area.x0 + EDGE_PX,
                      fmin(x - width / 2, room->area.x1 - EDGE_PX - width));
     double y0 = room->area.y0 + EDGE_PX;

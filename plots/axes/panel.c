@@ -290,7 +290,7 @@ static const char *name_peak(ms_panel *panel)
     return ms_axes_words(panel, &text);
 }
 
-/* What lies far above the axis is only named. */
+/* A capacity that lies far above the axis is only named. */
 static bool place_capacity(const ms_panel *panel, double width, ms_box *box)
 {
     return (panel->shows_line ? ms_labels_line : ms_labels_top)(

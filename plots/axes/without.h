@@ -21,7 +21,7 @@
 
 /* The axis holds the line, unless that would squash the areas: then the line
  * runs along the upper border and the row tells how high it is.  Where the
- * record has none the rest does nothing. */
+ * record has no such step, the functions below do nothing. */
 void ms_without_open(ms_panel *panel);
 double ms_without_height(const ms_panel *panel); /* of the row */
 void ms_without_legend(const ms_panel *panel, double y);

@@ -43,7 +43,8 @@ static void fold(const ms_timeline *line, uint8_t rank, uint32_t width,
         highest[column] = level;
 }
 
-/* Eighths of the peak; only nothing is drawn as nothing. */
+/* In eighths of the peak; a level above zero is at least one eighth, so that
+ * only zero looks empty. */
 static uint32_t eighths(uint64_t level, uint64_t peak)
 {
     if (level == 0)

@@ -79,7 +79,7 @@ static void order_names(ms_lineup *c)
     }
 }
 
-/* Between the middles of a name and the one above it. */
+/* The least distance between the middles of a name and of the one above it. */
 static double apart(const ms_lineup *c, uint32_t i)
 {
     return (ms_curvenames_height(c, c->order[i]) +

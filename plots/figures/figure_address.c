@@ -237,7 +237,7 @@ static const char *time_name(const struct address *a, const ms_unit *unit)
     return bytes_of(a, &text);
 }
 
-/* Without grid lines: nothing is read off by time. */
+/* Without grid lines, because no one reads times off this figure. */
 static void put_time_axis(const struct address *a, const ms_unit *unit)
 {
     double ticks[MS_SCALE_TICKS];

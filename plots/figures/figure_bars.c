@@ -210,7 +210,7 @@ static double row_y(const struct scene *scene, uint32_t row)
 
 /* ---- drawing ------------------------------------------------------------- */
 
-/* In the place of a bar. */
+/* Writes words in the place of a bar. */
 static void put_words(const struct scene *scene, const char *words,
                       uint32_t row)
 {

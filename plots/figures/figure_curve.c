@@ -273,7 +273,8 @@ static bool have_room(ms_lineup *c)
     return have;
 }
 
-/* Above the first panel, where they have no room in it. */
+/* Writes the capacities above the first panel, where they have no room in it.
+ */
 static void name_limits(const ms_lineup *c)
 {
     for (uint32_t l = 0; l < c->curves->n_limits && c->first == 0; l++)

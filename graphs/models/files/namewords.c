@@ -81,7 +81,7 @@ static const ms_word devices[] = {
 const ms_words ms_namewords_devices = {
     .title = "Devices", .rows = devices, .n = sizeof devices / sizeof *devices};
 
-/* What stands before a device's name and says nothing more. */
+/* Words before a device's name that add nothing to it. */
 static const char *without_brand(const char *name)
 {
     static const char *const brands[] = {"nvidia", "geforce", "tesla",

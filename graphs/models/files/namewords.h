@@ -2,13 +2,12 @@
 #ifndef MS_NAMEWORDS_H
 #define MS_NAMEWORDS_H
 
-/* What people call the built-in devices and models: as nvidia-smi prints them,
- * as Hugging Face names them, in capitals and with other dashes
+/* Other names of the built-in devices and models: as nvidia-smi prints them, as
+ * Hugging Face names them, in capitals and with other dashes
  * (sim/base/words.h).
  *
  *     ms_namewords_device("NVIDIA GeForce RTX 4090", ...)   rtx4090-24gb
- *     ms_namewords_model("Meta-Llama-3-8B-Instruct", ...)   llama-3-8b
- */
+ *     ms_namewords_model("Meta-Llama-3-8B-Instruct", ...)   llama-3-8b */
 
 #include "sim/base/words.h"
 

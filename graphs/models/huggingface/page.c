@@ -56,7 +56,8 @@ uint32_t ms_page_entry(const ms_page *page, const char *key,
     return MS_NONE;
 }
 
-/* What a type needs of its own page or of those that it is like. */
+/* Members that a type must have on its own page or on one of those that it is
+ * like. */
 static ms_err check_needed(const ms_page *page)
 {
     static const char *const needed[] = {"class", "heads", "layers"};
@@ -268,7 +269,8 @@ static void show(const ms_known *value, char *text, size_t size)
                  value->kind == MS_KIND_NULL ? "null" : "a list");
 }
 
-/* What is absent and null says nothing; each key is noted once. */
+/* Notes a class default that was used, once for each key; null and lists are
+ * not noted. */
 static void note_assumed(ms_page *page, const char *key, const ms_known *value)
 {
     char word[MS_MAX_NAME], text[80];
@@ -283,7 +285,8 @@ static void note_assumed(ms_page *page, const char *key, const ms_known *value)
         ms_text_add(&page->assumed, "%s", word);
 }
 
-/* What transformers has no key for: --set, or the page's own value. */
+/* A name for which transformers has no key: --set gives it, or the page's own
+ * value. */
 static ms_err find_setting(ms_page *page, const char *key, ms_known *value,
                            bool *known)
 {

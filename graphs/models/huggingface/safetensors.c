@@ -341,7 +341,8 @@ static ms_err check_depth(const weights *w)
                    *w->blocks + 1, json->nodes[row].value.s, depth.is.i);
 }
 
-/* What the user changes is not what lies there. */
+/* Has a setting changed the model?  Then it is not compared with the weights in
+ * the folder. */
 static bool is_changed(const ms_page *page)
 {
     static const char *const harmless[] = {"head", "name", "mtp", "model_type",
