@@ -17,7 +17,7 @@
 /* ms_policywords_plain (policy.h) gives the spec in words of the registry: text
  * itself where it is.  MS_EUSAGE at a word that has only an answer; unknown
  * names are left to the parser. */
-/* The name of a parameter that somebody calls so, or NULL. */
+/* The parameter that other programs call so, or NULL. */
 const char *ms_policywords_param(const char *word, size_t length);
 
 #endif

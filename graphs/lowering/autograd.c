@@ -94,7 +94,7 @@ static void validate(ms_trace *trace, const ms_node *node, uint32_t *out)
 
 /* ---- input buffers ------------------------------------------------------- */
 
-/* can_accumulate_inplace (torch 2, input_buffer.cpp): nobody else holds the
+/* can_accumulate_inplace (torch 2, input_buffer.cpp): nothing else holds the
  * old gradient, it is no view, and it is dense. */
 static bool in_place(const ms_trace *trace, const ms_tensor *old)
 {
@@ -133,7 +133,7 @@ static void deliver(ms_trace *trace, uint32_t *buffer, uint32_t grad)
 
 /* ---- AccumulateGrad ------------------------------------------------------ */
 
-/* Stolen when nobody else holds the tensor and it is laid out like the
+/* Stolen when nothing else holds the tensor and it is laid out like the
  * parameter; otherwise cloned (graphs/autograd.md 6).  A view that is stolen
  * keeps its whole storage, which other views may still read; but one storage
  * becomes one .grad.
@@ -212,7 +212,7 @@ static void hand_on(ms_trace *trace, const ms_node *node, const uint32_t *out)
     }
 }
 
-/* Gradients of outputs that nobody used are zeros (split, for one); unbind
+/* Gradients of outputs that no op used are zeros (split, for one); unbind
  * stacks one zero instead, of no size to speak of. */
 static void fill_undefined(ms_trace *trace, const ms_node *node,
                            uint32_t *grads)

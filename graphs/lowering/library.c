@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What cuBLAS and Transformer Engine allocate for matrix products (graphs/
- * cuda.md 10): a pass, since who asks first is only known once all ops are
- * there. */
+ * cuda.md 10): a pass, since the op that asks first is only known once all ops
+ * are there. */
 #include "graphs/lowering/lower.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/quantized/quantize.h"

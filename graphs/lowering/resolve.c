@@ -87,7 +87,7 @@ static ms_err resolve_op_graph(ms_training *training, const ms_model *model,
     return MS_OK;
 }
 
-/* Who only infers has no optimizer, unless one is named. */
+/* Inference has no optimizer, unless one is named. */
 static void drop_optimizer(ms_training *training)
 {
     uint32_t row = offsetof(ms_training, optimizer) / sizeof(int64_t);

@@ -13,7 +13,7 @@
 typedef struct ms_layernames_reference {
     uint32_t node; /* the JSON string */
     const char *word;
-    uint32_t layer; /* who refers */
+    uint32_t layer; /* that refers */
     uint32_t edge;  /* row of model->edges, or MS_NONE: a field */
     uint32_t field;
     const ms_scope *scope;

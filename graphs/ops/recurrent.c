@@ -175,7 +175,7 @@ static void lay_flat(ms_trace *trace, uint32_t x)
 }
 
 /* Inputs: x, then the weights.  dx, then the weights' gradients; those of the
- * first states nobody asks for. */
+ * first states that are not asked for. */
 static void cudnn_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {

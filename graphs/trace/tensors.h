@@ -2,7 +2,7 @@
 #ifndef MS_GRAPHS_TENSORS_H
 #define MS_GRAPHS_TENSORS_H
 
-/* Private to graphs/: what a trace records, for those who describe it and do
+/* Private to graphs/: what a trace records, for files that describe it and do
  * not record: tensors, autograd nodes and their rules, parameters.  Rows are
  * the trace's; numbers of tensors, nodes and parameters are rows. */
 

@@ -220,7 +220,8 @@ static ms_err talk(struct job *job, ms_fault *fault)
 /* ---- end ----------------------------------------------------------------- */
 
 /* Reaps the child; kills it once the time is over.  status stays 0 where
- * somebody else reaped it: the picture is judged by its end anyway. */
+ * another part of the process reaped it: the picture is judged by its end
+ * anyway. */
 static ms_err finish(struct job *job, ms_err err, int *status, ms_fault *fault)
 {
     bool kill_it = err != MS_OK;

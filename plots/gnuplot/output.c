@@ -73,7 +73,7 @@ static bool is_interrupted(void)
     return false;
 }
 
-/* errno is set by whoever says false. */
+/* The function that returns false has set errno. */
 static bool write_all(int fd, const struct source *source)
 {
     const char *bytes;

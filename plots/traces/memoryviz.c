@@ -235,7 +235,7 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Who is where at the end: of each row the last word counts. */
+/* Where each row is at the end: its last event counts. */
 static ms_err find_places(memoryviz *m, device *d)
 {
     uint32_t *alive = ms_arena_take(m->arena, m->plan->n_rows, sizeof *alive);

@@ -72,7 +72,7 @@ typedef struct ms_policy_context {
     ms_arena *arena;       /* NULL in shape */
     const ms_shape *shape; /* as all policies have left it; NULL in shape */
     /* What a policy that measures expands and replays with, as the run will;
-     * NULL in shape, and where nobody asks for times. */
+     * NULL in shape, and where no times are asked for. */
     const ms_expand_opts *opts;
     const ms_machine *machine;
     const struct ms_spec *spec; /* the policies side by side; NULL in shape */

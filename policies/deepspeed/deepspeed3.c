@@ -44,7 +44,7 @@ typedef struct trace {
                          it, or MS_NONE */
     uint64_t *before; /* elements of the runs before each */
     /* per parameter */
-    uint8_t *here, *flying; /* flying: gathered, nobody waited for it */
+    uint8_t *here, *flying; /* flying: gathered, not waited for yet */
     uint32_t *secondary;    /* its buffer, or MS_NONE */
     uint32_t *fetched_for, *in_group;
     uint64_t n_here; /* elements gathered or on their way */

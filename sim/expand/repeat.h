@@ -13,7 +13,7 @@
  *
  * An op starts when what it waits for has ended and the host has issued it.
  * If all that it waits for is one period later, so is its start, but for the
- * host, who issues a period's ops in host_ns and is never the last where
+ * host, which issues a period's ops in host_ns and is never the last where
  * host_ns <= period_ns.  Levels repeat with the rows.
  *
  * plan.repeated is such a micro-batch, plan.repeats says how many are left out:

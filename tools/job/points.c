@@ -113,7 +113,7 @@ static entry *add(cache *all, const char *key, size_t length)
     return it;
 }
 
-/* The last one that nobody uses, or NULL. */
+/* The last one that no seat uses, or NULL. */
 static entry **find_unused(cache *all)
 {
     entry **last = NULL;

@@ -41,7 +41,7 @@ static const char *write_number(const ms_setting *row, const ms_job *job,
     return number == 0 ? NULL : ms_arena_format(arena, "%" PRIu64, number);
 }
 
-/* Limits that nobody meets are not told. */
+/* Limits that no user reaches are not printed. */
 static ms_err fail_count(const ms_setting *row, const char *hint,
                          const char *value, ms_fault *fault)
 {

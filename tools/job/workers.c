@@ -22,7 +22,7 @@
 typedef struct pool {
     pthread_mutex_t lock; /* of all below it */
     pthread_cond_t finished, room;
-    uint32_t n, next; /* next: the first item that nobody has begun */
+    uint32_t n, next; /* next: the first item that is not begun */
     uint32_t first;   /* the first that is not done */
     uint32_t threads; /* that have a number */
     bool stop;

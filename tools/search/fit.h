@@ -180,7 +180,7 @@ typedef struct ms_fit_point {
 } ms_fit_point;
 
 /* Set-ups that are so many times further from the goal than the best that fits
- * are none of the front: nobody would run them for what they save. */
+ * are none of the front: they save too little to be worth a run. */
 #define MS_FIT_FAR_NUMERATOR 3u
 #define MS_FIT_FAR_DENOMINATOR 2u
 /* Until times are held against measurements, those within so many percent of

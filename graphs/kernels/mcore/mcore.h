@@ -31,7 +31,7 @@
  * The step's inputs.  tokens and target as ever, positions, a loss mask of
  * fp32 and a mask of s x s bytes a sample; of one micro-batch at a time.
  *
- * Logits.  The loss is within the model, so nobody else holds them.  Forward
+ * Logits.  The loss is within the model, so nothing else holds them.  Forward
  * casts them to fp32 and works in place, which is saved: 2 + 4 bytes; backward
  * makes the 16-bit gradient beside it.  loss=native is compiled, so that the
  * exponentials are a tensor of their own: 10 bytes.  loss=te leaves the

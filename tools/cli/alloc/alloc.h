@@ -134,7 +134,7 @@ typedef struct ms_alloc_run {
     bool anew; /* what a recording holds at its start is allocated again */
     ms_arena *keep;
     ms_allocplay_row row;  /* of the first pool, after the last operation */
-    ms_alloc_leaks *leaks; /* NULL: nobody asks */
+    ms_alloc_leaks *leaks; /* NULL: not asked for */
     ms_picture figure;
     uint64_t streams[MS_ALLOC_STREAMS]; /* that blocks are told apart by */
     uint32_t n_streams;

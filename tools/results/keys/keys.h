@@ -146,7 +146,7 @@ typedef struct ms_key {
     const char *(*row_wrong)(void *of, void *at, uint32_t i);
 } ms_key;
 
-/* An object, of a struct of `size` bytes (0: nobody asks).  more: row i of
+/* An object, of a struct of `size` bytes (0: not asked for).  more: row i of
  * those that come from another table, false when there are no more; any: a
  * pattern; keys like it come from the user. */
 typedef struct ms_keys {

@@ -42,7 +42,7 @@ static const ms_key lack_rows[] = {
                   MS_KEYS_AT(U64, ms_report, lack.missing_bytes), MUST)};
 static const ms_keys lack = MS_KEYS_OBJECT("out_of_memory", lack_rows);
 
-/* Null where something helped, or nobody waits. */
+/* Null where something helped, or nothing waits. */
 static bool lack_there(const void *of)
 {
     const ms_sheet *sheet = of;
