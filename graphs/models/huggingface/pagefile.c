@@ -20,7 +20,7 @@ typedef enum form {
     OBJECT,
     SHAPES, /* an object of lists of strings */
     RULES,
-    LIST,
+    LIST, /* of layers */
     ANY
 } form;
 
@@ -98,6 +98,45 @@ static ms_err check_rule(const ms_json *json, uint32_t row, ms_fault *fault)
                         "\"unsupported\", \"list\", or \"that\" with \"keys\"");
 }
 
+/* A group of layers: how many times, and which. */
+static ms_err check_repeat(const ms_json *json, uint32_t row, uint32_t times,
+                           ms_fault *fault)
+{
+    uint32_t layers = ms_json_find(json, row, "layers");
+    uint32_t name = ms_json_find(json, row, "name");
+    MS_TRY(check_kind(json, times, MS_JSON_STRING, "\"=EXPRESSION\"", fault));
+    if (json->nodes[times].value.s[0] != '=')
+        return ms_json_fail(json, times, fault, NULL,
+                            "repeat must be \"=EXPRESSION\"");
+    if (layers == MS_NONE)
+        return ms_json_fail(json, row, fault, NULL,
+                            "a repeat needs \"layers\"");
+    if (name != MS_NONE)
+        MS_TRY(check_kind(json, name, MS_JSON_STRING, "a string", fault));
+    return check_kind(json, layers, MS_JSON_ARRAY, "a list", fault);
+}
+
+/* What the writer of layers asks of a list or an object, and of all in it. */
+static ms_err check_layers(const ms_json *json, uint32_t row, ms_fault *fault)
+{
+    uint8_t kind = json->nodes[row].kind;
+    if (kind != MS_JSON_ARRAY && kind != MS_JSON_OBJECT)
+        return MS_OK;
+    if (kind == MS_JSON_OBJECT) {
+        uint32_t condition = ms_json_find(json, row, "if");
+        uint32_t times = ms_json_find(json, row, "repeat");
+        if (condition != MS_NONE)
+            MS_TRY(
+                check_kind(json, condition, MS_JSON_STRING, "a string", fault));
+        if (times != MS_NONE)
+            MS_TRY(check_repeat(json, row, times, fault));
+    }
+    for (uint32_t i = ms_json_first(json, row); i != MS_NONE;
+         i = json->nodes[i].next)
+        MS_TRY(check_layers(json, i, fault));
+    return MS_OK;
+}
+
 static ms_err check_form(const ms_json *json, uint32_t row, const page_key *key,
                          ms_fault *fault)
 {
@@ -109,7 +148,9 @@ static ms_err check_form(const ms_json *json, uint32_t row, const page_key *key,
         MS_TRY(check_kind(json, row, MS_JSON_ARRAY, "a list", fault));
     else if (key->form != ANY)
         MS_TRY(check_kind(json, row, MS_JSON_OBJECT, "an object", fault));
-    if (key->form == LIST || key->form == OBJECT || key->form == ANY)
+    if (key->form == LIST)
+        return check_layers(json, row, fault);
+    if (key->form == OBJECT || key->form == ANY)
         return MS_OK;
     for (uint32_t i = ms_json_first(json, row); i != MS_NONE;
          i = json->nodes[i].next)
