@@ -11,7 +11,11 @@
  *
  * The job says all but its model and its policies; result is made anew. */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
 
 /* To the graph. */
 ms_err inlined_lower(const char *text, const char *policy, ms_job *job,

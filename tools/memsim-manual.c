@@ -3,7 +3,11 @@
  *
  *     memsim-manual tools/cli/help/memsim.1.in >memsim.1 */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/help/manual.h"
+#include "tools/terminal/screen.h"
 
 #define MOST_BYTES (UINT64_C(1) << 20)
 

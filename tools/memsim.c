@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The hall's door: main, signals, the exit status. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/help/help.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/options/optionwords.h"
+#include "tools/terminal/screen.h"
 
 #ifndef MS_COMMIT /* "commit 1234abcd, ", by CMake in a checkout */
 #define MS_COMMIT ""

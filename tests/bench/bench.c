@@ -35,9 +35,7 @@
  *     fit_7b_ms            1000   llama-2-7b on 8 GPUs, batch 8
  *     fit_175b_ms          5000   gpt3 on 64 GPUs; both as processes, on all
  *                                 cores */
-#include "graphs/graphs.h"
 #include "plots/record/record.h"
-#include "policies/common/policy.h"
 #include "sim/pools/place/placement.h"
 #include "tests/bench/families.h"
 #include "tests/bench/ops.h"
@@ -45,9 +43,11 @@
 #include "tests/bench/pools.h"
 #include "tests/bench/streams.h"
 #include "tests/bench/times.h"
+#include "tools/cli/run/run.h"
+#include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <fcntl.h>
 #include <spawn.h>

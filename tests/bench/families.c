@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/bench/families.h"
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/bench/times.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
 
 #include <stdio.h>
 #include <stdlib.h>

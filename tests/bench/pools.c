@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/bench/pools.h"
+#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 /* Traces through a pool, without the text around them. */
 
 #include "sim/pools/history/alloctrace.h"
+#include "tools/cli/commands.h"
 
 typedef struct bench_pools_trace {
     uint32_t n_ops, n_ids;

@@ -3,6 +3,7 @@
  * a brace or as pickles do: what can be read goes through a pool of each kind,
  * whose structure holds. */
 #include "tests/fuzz/fuzz.h"
+#include "tools/cli/commands.h"
 
 #include "graphs/graphs.h"
 #include "sim/pools/place/placement.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bytes as a model file: read, ordered, drawn as DOT. */
 #include "tests/fuzz/fuzz.h"
+#include "tools/cli/commands.h"
 
 #include "graphs/graphs.h"
 

@@ -2,6 +2,7 @@
 /* Bytes as the text form of a program over one small graph: what can be read
  * prints to the same text again, and what is legal replays and measures. */
 #include "tests/fuzz/fuzz.h"
+#include "tools/cli/commands.h"
 
 #include "graphs/graphs.h"
 #include "sim/graph.h"

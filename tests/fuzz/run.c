@@ -3,6 +3,7 @@
  * event log must end with every row freed but what the step leaves, and its
  * peak must be the highest level that a naive sum sees. */
 #include "tests/fuzz/fuzz.h"
+#include "tools/cli/commands.h"
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"

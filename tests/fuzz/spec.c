@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bytes as a policy: what is printed must parse to the same print. */
 #include "tests/fuzz/fuzz.h"
+#include "tools/cli/commands.h"
 
 #include "policies/common/policy.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/laws/hall.h"
+#include "tools/options/options.h"
 
 #include <string.h>
 

@@ -15,6 +15,7 @@
 
 #include "tests/tests.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/options/options.h"
 
 typedef struct hall {
     ms_arena keep, trial;

@@ -17,6 +17,7 @@
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
 
 typedef struct laws_random {
     uint64_t state;

@@ -2,11 +2,15 @@
 /* A budget is a promise about the final program: whatever stands beside the
  * policy that works to it, the peak is within it, or the run is infeasible and
  * says what it would need. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,9 +2,17 @@
 /* Three memories, one verdict: with capacities of just what a step needs it
  * fits, and a byte less of any of them is said to be too small by a byte, by
  * run, compare, sweep and fit alike. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
 #include "tests/laws/hall.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/sweep/sweep.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/search/fit.h"
 
 #include <inttypes.h>

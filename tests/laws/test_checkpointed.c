@@ -6,13 +6,18 @@
  * has casts of the weights besides (cached_cast of autocast_mode.cpp), and on
  * a CPU a checkpoint that draws random numbers sets their state aside
  * (torch.get_rng_state). */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
+#include "sim/names.h"
 #include "sim/program.h"
 #include "sim/timeline.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every composition of the policies on one of three models: it runs, or is
  * refused with a reason, and what runs obeys the laws. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <stdio.h>
 #include <string.h>

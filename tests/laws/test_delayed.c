@@ -2,11 +2,14 @@
 /* A delayed update (ZeRO-Offload, section 5.2) runs beside the next step: it
  * takes what is longer, the host's work or the device's, and the copies that
  * nothing hides. */
+#include "graphs/graphs.h"
+#include "sim/names.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,12 +2,16 @@
 /* A table has one owner: where arrays move whenever they grow, and spoil what
  * they leave, every pair of policies writes the program that it writes
  * otherwise.  AddressSanitizer says who looks at what was left. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <string.h>
 

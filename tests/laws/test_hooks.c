@@ -3,10 +3,15 @@
  * back the same but for what torchtune's first node finds in the stash, of
  * every model, with all kernels and precisions; nothing is run again for it,
  * and a step leaves what it began with. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,10 +2,14 @@
 /* Every op of every built-in model has a kind, and it is that of its row in
  * the op tables; so has every row.  Every layer of a layer list has a role. */
 #include "graphs/aten/atenkinds.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <stdio.h>
 #include <string.h>

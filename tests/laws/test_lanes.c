@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of the Gantt chart and of the trace: what they show adds up to the
  * report, for policies that use several streams. */
+#include "graphs/graphs.h"
 #include "graphs/json/json.h"
 #include "plots/figure.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <math.h>
 #include <stdio.h>

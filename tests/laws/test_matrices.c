@@ -2,13 +2,18 @@
 /* Muon where ranks share the states: momentum is of a rank's part; a matrix is
  * whole while its update is found, gathered on every rank or because one rank
  * has all of it (Megatron). */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
+#include "sim/names.h"
 #include "sim/plan.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Two swaps beside each other, and swaps to the disk: each tensor is moved by
  * one of them, along one way, and what leaves comes back as often. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/plan.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <stdio.h>
 #include <string.h>

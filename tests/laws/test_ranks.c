@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A rank is a process: whatever others do beside it, and however their calls
  * lie between its own in the program, it gets what it gets alone. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/machine.h"
+#include "sim/names.h"
 #include "sim/plan.h"
+#include "sim/pools/steps/pooled.h"
 #include "sim/program.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
+#include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <string.h>
 

@@ -3,14 +3,18 @@
  * the step with all of them, byte for byte, over policies (each on one of two
  * models), numbers of micro-batches, hosts that are ahead of the device and
  * behind it. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/measure/bylayer.h"
 #include "sim/timeline.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
 #include "tools/results/sheet.h"
-#include "tools/tools.h"
 
 #include <stdio.h>
 #include <string.h>

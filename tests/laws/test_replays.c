@@ -2,13 +2,15 @@
 /* What is run again is served like what runs first: a replay in parts is the
  * replay, and nobody in it asks for weights that nobody has gathered. */
 #include "sim/graph.h"
+#include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "tests/inlined.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <stdio.h>
 

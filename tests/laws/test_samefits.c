@@ -5,7 +5,12 @@
  * in run.  Where run has no pool either, a sweep says it at once. */
 #include "sim/report.h"
 #include "tests/laws/hall.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/sweep/sweep.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/search/fit.h"
 
 #include <inttypes.h>

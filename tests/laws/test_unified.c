@@ -2,11 +2,16 @@
 /* Unified memory as a property of devices, and of some states alone: what is
  * paged costs nothing while there is room, and no more than it must where there
  * is not; a device with one memory has nowhere to move to. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <stdio.h>
 #include <string.h>

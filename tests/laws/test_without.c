@@ -2,10 +2,15 @@
 /* The thin line of the figure over time is the step that the job would have
  * without its policies on what waits for backward, and there is none where
  * nothing is left out. */
+#include "graphs/graphs.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tools/advice/leftout.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "graphs/json/json.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/cli/commands.h"
 
 #include <glob.h>
 #include <stdio.h>

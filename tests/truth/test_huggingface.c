@@ -4,6 +4,7 @@
 #include "sim/shape.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

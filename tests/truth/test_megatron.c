@@ -2,6 +2,7 @@
 /* Megatron-LM as its CI and logs measured it (megatron.tsv), and what its
  * layers keep, by hand count (graphs/kernels/mcore/mcore.h). */
 #include "sim/graph.h"
+#include "sim/pools/steps/pooled.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"

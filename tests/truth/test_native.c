@@ -2,8 +2,11 @@
 /* A built-in model is its config.json: the same layers, step and bytes, though
  * one is written in the native format and the other made from a page.  And each
  * architecture has blocks that checkpoint policies can use. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/cli/commands.h"
 #include "tools/job/result.h"
 
 #include <string.h>

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Static plans against those of others (truth/placement), and against their
  * laws. */
+#include "graphs/graphs.h"
 #include "graphs/json/json.h"
+#include "policies/common/policy.h"
 #include "sim/pools/place/placesearch.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/cli/alloc/alloc_arena.h"
+#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/truth/truth.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>

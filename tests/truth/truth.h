@@ -19,7 +19,7 @@
  * A difference that is understood stands in differences.tsv, to the last
  * byte and with its mechanism; any other difference fails the test. */
 
-#include "tools/tools.h"
+#include "tools/job/result.h"
 
 /* Every test is between these two; end fails where a comparison did. */
 void truth_begin(void);

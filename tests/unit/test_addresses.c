@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where blocks lie: the recorder, and what a picture keeps of it. */
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
 
 #include "plots/plots.h"
 #include "plots/record/tiles.h"

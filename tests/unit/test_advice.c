@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Advice: what it says is what run says, each change of the table is somebody's
  * first, and what changes nothing is not advised. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tools/advice/advice.h"
 #include "tools/advice/needless.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 
 #include <stdio.h>
 #include <string.h>

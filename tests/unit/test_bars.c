@@ -5,6 +5,7 @@
 #include "sim/measure/bylayer.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

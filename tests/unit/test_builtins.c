@@ -3,6 +3,7 @@
  * lists. */
 #include "graphs/graphs.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/graphs.h"
 #include "tests/tests.h"
 #include "tools/job/jobprogram.h"
-#include "tools/tools.h"
 
 #define GIB ((uint64_t)1 << 30)
 

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim compare: what variants are called, rows that add up, results that
  * are the variants they were, memory that runs out. */
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/options/options.h"
+#include "tools/terminal/screen.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "graphs/graphs.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>

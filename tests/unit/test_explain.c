@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The parts of memsim explain: instants, reasons, groups, changes. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
+#include "sim/names.h"
 #include "tests/tests.h"
 #include "tools/advice/remedy.h"
 #include "tools/alive/alive.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/terminal/quantity.h"
 
 #include <string.h>
 

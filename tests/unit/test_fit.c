@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim fit: what is passed over without a replay cannot matter, what is told
  * is so. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/allocator.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/search/fit.h"
+#include "tools/terminal/screen.h"
 
 #include <stdio.h>
 #include <string.h>

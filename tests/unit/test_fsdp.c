@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The timelines of policies/sources.md 5 on three equal blocks and
  * nothing else, by hand. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "tests/inlined.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 static const char model[] =
     "{\"memsim\": 1, \"name\": \"mlp\", \"input\": {\"shape\": [32]}, "

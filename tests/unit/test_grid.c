@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --grid and --filter: what points there are, and what is said of wrong
  * ones. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/points.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,13 +2,16 @@
 /* Worked by hand: the chain of three units of tests/laws/laws.h, 1000 bytes and
  * 10 ns forward, 20 ns backward each.  a_1 is read until 20 and again at 50,
  * a_2 until 30, when backward reads it at once, as the loss of one byte. */
+#include "policies/common/policy.h"
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/timeline.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/cli/explain/idletimes.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
 
 static ms_arena arena, trial;
 static ms_fault fault;

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --lengths: lists, and steps of their own through one pool. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/pools/steps/pooled.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/lengths.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 
 #include <string.h>
 

@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Host memory that runs out, at every place of the way through the house:
  * the answer is "out of memory", never a crash, a leak or a wrong result. */
+#include "graphs/graphs.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "tests/tests.h"
+#include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/cli/help/help.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/results/schema/schema.h"
 #include "tools/results/sheet.h"
+#include "tools/terminal/screen.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
 
 #include "graphs/graphs.h"
 #include "graphs/json/numbers.h"

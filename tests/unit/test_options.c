@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The parser of the command line, and the laws of its table. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/tests.h"
-#include "tools/tools.h"
+#include "tools/cli/commands.h"
+#include "tools/options/options.h"
 
 #include <ctype.h>
 #include <string.h>

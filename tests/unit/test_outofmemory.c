@@ -2,8 +2,11 @@
 /* A law over every command: where host memory runs out, wherever that is, the
  * answer is MS_ENOMEM, or every byte is the one of a run with enough of it.
  * Nothing is left out in silence, no other answer is given. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/tests.h"
-#include "tools/tools.h"
+#include "tools/cli/commands.h"
+#include "tools/options/options.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #include "plots/plots.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/cli/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/graphs.h"
 #include "graphs/machines/overheads.h"
+#include "policies/common/policy.h"
 #include "sim/kinds.h"
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/cli/commands.h"
 #include "tools/job/result.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "sim/graph.h"
 #include "sim/shape.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

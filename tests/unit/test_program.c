@@ -5,6 +5,7 @@
 #include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>

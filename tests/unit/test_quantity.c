@@ -2,7 +2,7 @@
 /* Sizes as people type them, and numbers as people read them. */
 #include "sim/base/size.h"
 #include "tests/tests.h"
-#include "tools/tools.h"
+#include "tools/terminal/quantity.h"
 
 #include <string.h>
 

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Results that were saved: the record that is read back is the one that was
  * written, its figures are the run's own, and bad files are told. */
+#include "graphs/graphs.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "sim/pools/steps/pooled.h"
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
 #include "tools/advice/leftout.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/run/figures.h"
+#include "tools/cli/run/run.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/results/results.h"
 #include "tools/results/sheet.h"
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rows of a sweep, read back, and memsim plot without memory. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/cli/commands.h"
+#include "tools/options/options.h"
 #include "tools/results/rows.h"
 
 #include <stdio.h>

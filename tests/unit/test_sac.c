@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* checkpoint:sac: which tensors of a small decoder stay, what runs again. */
+#include "graphs/graphs.h"
 #include "policies/checkpoint/sac.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
+#include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "tests/tests.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <string.h>
 

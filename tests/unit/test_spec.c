@@ -4,6 +4,7 @@
 #include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
 
 #include <stdlib.h>
 #include <string.h>

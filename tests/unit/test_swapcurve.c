@@ -2,12 +2,15 @@
 /* Swapping the layers of transformers: how far ahead copies are sent for
  * against what arithmetic says of peak and time; what Megatron's modules move;
  * vDNN_dyn's choice. */
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/tests.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
 
 #include <stdio.h>
 #include <string.h>

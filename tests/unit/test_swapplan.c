@@ -8,6 +8,7 @@
 #include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,10 +2,16 @@
 /* memsim sweep: the same bytes whatever the threads, the shards and the
  * interruptions; variants that share models and graphs are those that do not.
  */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/sweep/sweep.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/results/sheet.h"
 
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/cli/commands.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Words of other programs: each row of each table is understood as what it
  * means, or its answer can be typed. */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/lengths.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/options/optionwords.h"
+#include "tools/terminal/quantity.h"
 
 #include <stdio.h>
 #include <string.h>

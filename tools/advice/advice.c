@@ -3,7 +3,11 @@
  * replayed, so that nothing is promised that does not hold. */
 
 #include "tools/advice/advice.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
 
 #include <string.h>

@@ -16,7 +16,12 @@
  * then what is not needed is left out again.  The search goes by bare
  * lifetimes, with room for what the pool added to the last proof. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tools/advice/changes.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
 
 typedef struct ms_advice_way {
     ms_changes set;

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ways in words, a line each. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tools/advice/advice.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 
 #include <string.h>
 

@@ -2,7 +2,15 @@
 /* Changes put into a job, and its step. */
 
 #include "tools/advice/changes.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/allocator.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
+#include "tools/terminal/quantity.h"
 
 #include <string.h>
 

@@ -18,7 +18,12 @@
  * Changes of one slot take each other's place; so does a policy of a set that
  * of the same name in the job, and zero or fsdp what ranks shared before. */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/options/options.h"
 
 /* What a change costs, from what everybody accepts to what only some can
  * accept. */

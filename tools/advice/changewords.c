@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Changes as people write them. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tools/advice/changes.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/job/settings.h"
 #include "tools/job/settings_table.h"
+#include "tools/options/options.h"
 
 #include <string.h>
 

@@ -3,8 +3,14 @@
  * is tried by a replay, as in advice.c: what is advised fits. */
 
 #include "tools/advice/hostadvice.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/terminal/quantity.h"
+#include "tools/words/words.h"
 
 #include <string.h>
 

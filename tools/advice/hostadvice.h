@@ -2,8 +2,13 @@
 #ifndef MS_HOSTADVICE_H
 #define MS_HOSTADVICE_H
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
-#include "tools/tools.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
 
 /* Other policies that leave a node enough host memory and disk,
  * where the device has enough. */

@@ -5,7 +5,12 @@
 /* The step that a job would have without some of its policies, replayed: what
  * the summary compares with, and the thin line of the figure over time. */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
 
 /* The job's step with the policies in `left` alone, in arena; exact as in
  * ms_changes_step.  It may be impossible (the whole batch at once): then

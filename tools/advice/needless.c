@@ -3,6 +3,10 @@
  * same traffic, by a replay without each. */
 
 #include "tools/advice/needless.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 
 #include "tools/advice/leftout.h"
 #include "tools/job/result.h"

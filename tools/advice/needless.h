@@ -10,7 +10,11 @@
  *         MS_TRY(ms_needless_words(&job, needless, &arena, &words, fault));
  */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
 
 /* needless: a bit per policy of the job without which the step has the same
  * peaks, times and traffic.  result: of the job. */

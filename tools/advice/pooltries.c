@@ -3,9 +3,16 @@
  * pool with each, once more. */
 
 #include "tools/advice/pooltries.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/report.h"
 #include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
+#include "tools/job/allocator.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/terminal/quantity.h"
+#include "tools/words/words.h"
 
 #include <string.h>
 

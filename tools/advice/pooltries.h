@@ -5,6 +5,10 @@
 /* What an option of the memory pool would change of what it reserves, by
  * trying it. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
 
 #define MS_POOLTRIES_MOST 4u

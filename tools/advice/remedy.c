@@ -4,8 +4,13 @@
  * named that does not hold. */
 
 #include "tools/advice/remedy.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/timeline.h"
 #include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
 
 #include <string.h>

@@ -4,8 +4,12 @@
 
 /* What would make a group of tensors smaller, by trying it. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tools/advice/changes.h"
 #include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 
 /* A change of the job that makes groups smaller: "checkpoint:full" (for -p)
  * or "kernels=flash" (for --set). */

@@ -2,8 +2,17 @@
 /* Where one GPU is too small and no setting helps: what is large enough. */
 
 #include "tools/advice/setup.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
+#include "tools/words/words.h"
 
 #include <string.h>
 

@@ -10,8 +10,14 @@
  *               64 GPUs: each 55.20 GiB of 79.18 GiB, 3.10 s a step
  */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
-#include "tools/tools.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/words/words.h"
 
 typedef struct ms_setup {
     const char *policy; /* instead of those given; NULL: none is known */

@@ -2,8 +2,14 @@
 /* Which tensors are alive at an instant of a run. */
 
 #include "tools/alive/alive.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/timeline.h"
+#include "tools/cli/commands.h"
 #include "tools/job/result.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
 
 #include <string.h>

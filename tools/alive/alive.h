@@ -15,6 +15,7 @@
  *     explain_text.c   instants and groups to text and JSON */
 
 #include "tools/job/result.h"
+#include "tools/options/options.h"
 
 /* ---- instant.c ----------------------------------------------------------- */
 
@@ -214,5 +215,10 @@ void ms_explain_text_json_why(const ms_result *result,
                               const ms_group_side *side, ms_text *text);
 /* {"op": ..., "layer":} or null. */
 void ms_explain_text_json_reader(const ms_group_side *side, ms_text *text);
+
+/* "layers.*.mlp.up optimizer state 651.20 GiB, ...": the largest groups of
+ * rows (same layer in every block, same category) alive at the peak. */
+ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
+                      ms_arena *arena, ms_text *text, ms_fault *fault);
 
 #endif

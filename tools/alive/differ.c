@@ -2,7 +2,11 @@
 /* What two runs of a model hold differently, each at an instant of its own:
  * tensor by tensor, then in groups. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
 #include "tools/job/result.h"
 
 /* What became of a tensor that one run does not hold: plan ops of that run,

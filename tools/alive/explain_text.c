@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Instants and groups of tensors, as text and as JSON. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/plan.h"
 #include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
 #include "tools/job/result.h"
+#include "tools/options/options.h"
+#include "tools/terminal/quantity.h"
 #include "tools/terminal/textlines.h"
 
 #include <stdlib.h>

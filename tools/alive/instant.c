@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --at TIME|PHASE|OP: to a place among the events. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
 #include "tools/job/result.h"
+#include "tools/terminal/quantity.h"
 
 #include <string.h>
 

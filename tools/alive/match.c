@@ -4,7 +4,11 @@
  * start may share all of these, and each micro-batch makes its own: then they
  * are counted together. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
 #include "tools/job/result.h"
 
 #include <stdlib.h>

@@ -2,8 +2,12 @@
 /* What keeps a row alive: read off the plan, which says which ops read a row
  * and after which op the host drops it. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/program.h"
 #include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
 #include "tools/job/result.h"
 
 #include <string.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of commands. */
 
+#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/options/options.h"
 
 static const ms_command rows[] = {
     {"run",

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --allocator: one parser for the commands that take it. */
 
+#include "tools/job/allocator.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/pools/place/placement.h"
-#include "tools/tools.h"
+#include "sim/pools/steps/pooled.h"
+#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

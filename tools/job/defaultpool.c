@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The pool that a step goes through where --allocator does not say. */
 
+#include "policies/common/policy.h"
+#include "tools/job/allocator.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
 
 static const ms_allocator torch = {
     .spec = "torch", .conf = "", .version = -1, .policy = -1};

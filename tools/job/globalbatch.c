@@ -2,8 +2,13 @@
 /* The batch of the whole job beside that of a rank. */
 
 #include "tools/job/globalbatch.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/lengths.h"
 #include "tools/job/result.h"
+#include "tools/terminal/quantity.h"
 
 #include <inttypes.h>
 #include <stdio.h>

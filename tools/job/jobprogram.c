@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/job/jobprogram.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/program.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/terminal/quantity.h"
 
 /* A program in text form; a step of GPT-3 has some 30 kB. */
 #define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)

@@ -8,7 +8,11 @@
  *     jobprogram.c    the policies' program, or the file's
  */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
 
 /* ---- stepmachine.c ------------------------------------------------------- */
 

@@ -2,6 +2,12 @@
 /* --lengths: a list of sequence lengths, one per step. */
 
 #include "tools/job/lengths.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/allocator.h"
+#include "tools/job/job.h"
+#include "tools/terminal/quantity.h"
 
 #include <string.h>
 

@@ -12,7 +12,10 @@
  * There are as many steps as items, unless --steps says how many; the last of
  * them is the one that is reported. */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 
 typedef struct ms_length {
     int64_t batch, sequence; /* 0: as the settings say */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Steps of many micro-batches from steps of a few. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/expand/repeat.h"
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
 

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where results go: no input and no other output may be overwritten. */
 
-#include "tools/tools.h"
+#include "tools/job/outputs.h"
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/options/options.h"
+#include "tools/terminal/screen.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -2,13 +2,21 @@
 /* The whole way through the house, one arrow per call.  Nothing is printed:
  * commands, benchmarks and tests call the same three parts. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/plan.h"
+#include "sim/pools/steps/pooled.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
+#include "tools/cli/commands.h"
+#include "tools/job/allocator.h"
 #include "tools/job/globalbatch.h"
+#include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/lengths.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,12 @@
 /* Policies from shared libraries: the one file that knows dlopen.  What a
  * library must export is in policies/plugin.h. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "policies/pluginpolicy.h"
-#include "tools/tools.h"
+#include "tools/cli/commands.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 
 #include <dlfcn.h>
 #include <errno.h>

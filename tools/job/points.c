@@ -8,6 +8,10 @@
  * MOST_BYTES. */
 
 #include "tools/job/points.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/lengths.h"
 #include "tools/job/result.h"
 

@@ -24,7 +24,12 @@
  *     ms_points_close(&points);
  */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/options/options.h"
 
 typedef struct ms_points {
     struct ms_points_cache *cache;

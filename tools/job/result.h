@@ -2,13 +2,13 @@
 #ifndef MS_RESULT_H
 #define MS_RESULT_H
 
+#include "graphs/graphs.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
-#include "tools/tools.h"
 
 /* Every noun on the way.  read and lower fill the first part in the keep
  * arena, step the second in the trial arena. */

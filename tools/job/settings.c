@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Arguments to a job, and the job back in words. */
 
+#include "tools/job/settings.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
+#include "tools/cli/commands.h"
+#include "tools/job/allocator.h"
+#include "tools/job/job.h"
 #include "tools/job/lengths.h"
 #include "tools/job/settings_table.h"
+#include "tools/options/options.h"
 #include "tools/options/optionwords.h"
+#include "tools/terminal/quantity.h"
 
 #include <assert.h>
 #include <string.h>

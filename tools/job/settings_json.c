@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* "settings" of a result: what every number of it depends on. */
 
+#include "graphs/graphs.h"
+#include "tools/job/job.h"
+#include "tools/job/settings.h"
 #include "tools/job/settings_table.h"
+#include "tools/terminal/quantity.h"
 
 #include <string.h>
 

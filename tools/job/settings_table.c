@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/job/settings_table.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/pools/steps/pooled.h"
+#include "tools/cli/commands.h"
+#include "tools/job/allocator.h"
+#include "tools/job/job.h"
+#include "tools/options/options.h"
+#include "tools/terminal/quantity.h"
 
 #include "sim/base/size.h"
 #include "tools/job/lengths.h"

@@ -21,7 +21,11 @@
  *     row->write(row, &job, &arena)                  "549755813888"
  */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/options/options.h"
 
 typedef enum ms_setting_type {
     MS_SETTING_TEXT,

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/machine.h"
+#include "sim/names.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
 

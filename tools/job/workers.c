@@ -7,7 +7,11 @@
 
 #define _GNU_SOURCE /* sched_getaffinity: what taskset and Slurm leave us */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/job/points.h"
+#include "tools/terminal/quantity.h"
 
 #include <pthread.h>
 #include <sched.h>

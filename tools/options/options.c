@@ -2,6 +2,11 @@
 /* The parser of the command line.  getopt_long is no help: it takes
  * abbreviations, which a later option would break in somebody's script. */
 
+#include "tools/options/options.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
+#include "tools/cli/commands.h"
 #include "tools/options/optionwords.h"
 
 #include <assert.h>

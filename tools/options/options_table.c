@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of options: parser, help, man page and completions follow it. */
 
-#include "tools/tools.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 
 #include <assert.h>
 #include <string.h>

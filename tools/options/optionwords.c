@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/options/optionwords.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/options/options.h"
+#include "tools/terminal/screen.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,10 @@
 /* What people call commands and options (sim/base/words.h), and all tables of
  * words for "memsim help words". */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/options/options.h"
 
 extern const ms_words ms_optionwords_options;  /* of: NULL */
 extern const ms_words ms_optionwords_letters;  /* of: NULL */

@@ -3,6 +3,9 @@
  * over all their frames is the same.  What a file names twice is looked at
  * once. */
 #include "tools/recordings/callstacks.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 
 #include <string.h>
 

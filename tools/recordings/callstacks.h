@@ -4,7 +4,10 @@
 
 /* Private to snapshot.c: stacks of frames, each counted once. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/pools/history/alloctrace.h"
+#include "tools/cli/commands.h"
 #include "tools/recordings/pickle.h"
 
 typedef struct ms_callstacks {

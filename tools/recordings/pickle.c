@@ -2,6 +2,9 @@
 /* The stack machine of Python's pickles, without the opcodes that execute.
  * (Lib/pickletools.py of CPython has the list.) */
 #include "tools/recordings/pickle.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -12,6 +12,7 @@
  *         use(p.cells[c].value); */
 
 #include "sim/base/base.h"
+#include "tools/cli/commands.h"
 
 typedef enum ms_pickle_kind {
     MS_PICKLE_NONE,

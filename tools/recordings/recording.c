@@ -13,6 +13,7 @@
  * ["alloc"|"free"|"map"|"unmap", address, bytes]. */
 #include "graphs/graphs.h"
 #include "graphs/json/json.h"
+#include "tools/cli/commands.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 /* Segments or blocks by their address, while a trace is undone. */
 
 #include "sim/base/base.h"
+#include "tools/cli/commands.h"
 
 typedef struct ms_site {
     uint64_t address, bytes; /* of a block 0: not known */

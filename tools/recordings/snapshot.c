@@ -4,7 +4,9 @@
  * end and a trace of what led there: undoing the trace from its last entry to
  * the first gives the segments at its start. */
 #include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/names.h"
+#include "tools/cli/commands.h"
 #include "tools/recordings/callstacks.h"
 #include "tools/recordings/pickle.h"
 #include "tools/recordings/sites.h"

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/results/results.h"
+#include "graphs/graphs.h"
+#include "graphs/json/json.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
 #include "tools/results/sheet.h"
 
 #include <string.h>

@@ -10,6 +10,10 @@
  *     values.c         values of JSON with their kinds
  */
 
+#include "graphs/graphs.h"
+#include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/results/keys/values.h"
 
 /* Reads a file (or -: standard input) that holds a run's object, several of

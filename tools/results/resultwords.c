@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a saved result says of itself in words: its settings, its text. */
 
+#include "graphs/graphs.h"
+#include "graphs/json/json.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/results/results.h"
 
 #include <string.h>

@@ -10,6 +10,9 @@
  * rows; a header may come again, as where shards were put together.
  */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/results/keys/keys.h"
 
 typedef struct ms_sweep_row {

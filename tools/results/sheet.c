@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/results/sheet.h"
+#include "graphs/graphs.h"
+#include "graphs/json/json.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
+#include "sim/names.h"
+#include "sim/pools/steps/pooled.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
 
 #include <string.h>
 

@@ -8,6 +8,12 @@
  *     ms_sheet_json(&report, &graph, &names, &record, &text);
  */
 
+#include "graphs/graphs.h"
+#include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
+#include "sim/pools/steps/pooled.h"
+#include "tools/cli/commands.h"
 #include "tools/results/keys/keys.h"
 
 typedef struct ms_sheet_op {

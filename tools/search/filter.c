@@ -5,9 +5,16 @@
  * and keys; a key is an axis of the grid or what all points have.  Where a
  * key's values are no numbers, it stands alone and is compared as a word. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/base/size.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/points.h"
+#include "tools/job/settings.h"
 #include "tools/job/settings_table.h"
+#include "tools/options/options.h"
+#include "tools/terminal/quantity.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -38,9 +38,18 @@
  * A set-up fits when the device holds what it reserves beside the context, and
  * the node what its ranks leave in host memory and on the disk. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
+#include "tools/job/allocator.h"
+#include "tools/job/job.h"
+#include "tools/job/outputs.h"
 #include "tools/job/points.h"
 #include "tools/job/result.h"
+#include "tools/options/options.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 
 /* ---- fitspace.c ---------------------------------------------------------- */
 

@@ -3,6 +3,8 @@
 
 #include "tools/alive/alive.h"
 #include "tools/search/fit.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
 
 #include <stdio.h>

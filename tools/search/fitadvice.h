@@ -9,8 +9,13 @@
  *     or:       other training: --set lora.rank=16 fits in 24.94 GiB, ...
  */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tools/advice/advice.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/points.h"
+#include "tools/options/options.h"
 
 typedef struct ms_fitadvice {
     const char *lines;   /* as above; NULL: nothing that was tried fits */

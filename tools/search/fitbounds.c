@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a set-up needs at least; fit.h says why. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
+#include "sim/names.h"
 #include "sim/program.h"
+#include "tools/cli/commands.h"
 #include "tools/search/fit.h"
 
 #include <string.h>

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What fit searches: a table per dimension, and what of it a job can choose. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/options/options.h"
 #include "tools/search/fit.h"
 
 #include <string.h>

@@ -7,6 +7,11 @@
  * two the fastest set-up that fits is found, and the least batch is told that
  * has nearly as many as any. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
 #include "tools/search/fit.h"
 
 #include <stdio.h>

@@ -3,6 +3,9 @@
  * optimizer - are decided once and not multiplied with all else: few replays of
  * the set-ups that differ most show whether they are of use. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/search/fit.h"
 
 #include <string.h>

@@ -3,6 +3,9 @@
  * allocator.  What does not fit there is not shown, and the next takes its
  * place. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/search/fit.h"
 
 #include <stdlib.h>

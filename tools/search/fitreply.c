@@ -2,7 +2,15 @@
 /* What of a search is told: the set-up to use, what each of its parts is there
  * for, how the plain one does. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/search/fit.h"
+#include "tools/words/words.h"
 
 #include <string.h>
 

@@ -17,8 +17,14 @@
  * found.  What is passed over depends on results alone, and these are looked
  * at between rounds of a fixed size: any number of threads does the same. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
+#include "tools/job/result.h"
 #include "tools/search/fit.h"
 
 #include <stdlib.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A set-up as a job, as a policy and in words. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/search/fit.h"
 
 #include <stdio.h>

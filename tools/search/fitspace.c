@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The set-ups that the dimensions make of a job. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/job/globalbatch.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/options/options.h"
 #include "tools/search/fit.h"
+#include "tools/terminal/quantity.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --grid: the values that settings take, a product of lists. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/base/size.h"
+#include "sim/names.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/points.h"
+#include "tools/job/settings.h"
 #include "tools/job/settings_table.h"
+#include "tools/options/options.h"
 #include "tools/options/optionwords.h"
+#include "tools/terminal/quantity.h"
 
 #include <inttypes.h>
 #include <stdio.h>

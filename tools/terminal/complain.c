@@ -8,7 +8,10 @@
  *
  * No arena here: out of memory must be said as well. */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/terminal/screen.h"
 
 #include <stdio.h>
 #include <string.h>

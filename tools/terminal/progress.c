@@ -2,6 +2,7 @@
 /* How far a long run is, in one line of a terminal. */
 
 #include "tools/job/points.h"
+#include "tools/terminal/quantity.h"
 
 #include <inttypes.h>
 #include <stdio.h>

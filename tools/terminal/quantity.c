@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Numbers with units: what people type, and what they read. */
 
+#include "tools/terminal/quantity.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/base/size.h"
-#include "tools/tools.h"
+#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>

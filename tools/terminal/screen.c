@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Standard output: colours, text that is safe to show, filled lines. */
 
-#include "tools/tools.h"
+#include "tools/terminal/screen.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 
 #include <errno.h>
 #include <signal.h>

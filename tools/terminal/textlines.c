@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/terminal/textlines.h"
 #include "sim/graph.h"
+#include "sim/names.h"
+#include "tools/terminal/screen.h"
 
 void ms_textlines_put(const char *label, uint32_t indent, const ms_text *words,
                       ms_text *text)

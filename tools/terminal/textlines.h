@@ -9,7 +9,8 @@
  *               parameters
  */
 
-#include "tools/tools.h"
+#include "sim/base/base.h"
+#include "sim/nouns.h"
 
 #define MS_TEXTLINES_INDENT 10u       /* of the words after a label */
 #define MS_TEXTLINES_GROUP_INDENT 13u /* of what is told of a group */

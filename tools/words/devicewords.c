@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a device has and what the process takes of it, in words. */
 
+#include "graphs/graphs.h"
+#include "sim/names.h"
 #include "sim/report.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/terminal/quantity.h"
+#include "tools/words/words.h"
 
 #include <stddef.h>
 

@@ -2,10 +2,15 @@
 /* What a real pool makes of a step, in words. */
 
 #include "sim/pools/place/placement.h"
+#include "sim/pools/steps/pooled.h"
 #include "tools/alive/alive.h"
 #include "tools/job/lengths.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
+#include "tools/words/words.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The verdict in words: what is to spare, or which memory is too small. */
 
+#include "sim/names.h"
 #include "sim/report.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
+#include "tools/words/words.h"
 
 const char *const ms_room_names[MS_N_POOLS] = {
     [MS_DEVICE_POOL] = "device memory",

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/graphs.h"
 #include "tools/job/globalbatch.h"
 #include "tools/job/result.h"
-#include "tools/tools.h"
+#include "tools/job/settings.h"
+#include "tools/words/words.h"
 
 void ms_setupwords_put(const ms_result *result, const char *times,
                        ms_text *text)

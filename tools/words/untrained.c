@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/words/untrained.h"
+#include "graphs/graphs.h"
 #include "sim/graph.h"
+#include "sim/names.h"
 #include "tools/job/result.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 
 #define MOST 4u /* by name */
 

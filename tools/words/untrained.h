@@ -2,7 +2,7 @@
 #ifndef MS_TOOLS_UNTRAINED_H
 #define MS_TOOLS_UNTRAINED_H
 
-#include "tools/tools.h"
+#include "tools/job/result.h"
 
 /* The weights to which no gradient comes, some by name; nothing where there
  * are none. */

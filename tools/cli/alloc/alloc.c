@@ -2,8 +2,18 @@
 /* memsim alloc: a trace of allocations through memory pools. */
 
 #include "tools/cli/alloc/alloc.h"
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/common/policy.h"
 #include "sim/base/size.h"
 #include "tools/cli/alloc/alloc_arena.h"
+#include "tools/cli/commands.h"
+#include "tools/job/allocator.h"
+#include "tools/job/outputs.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -14,7 +14,12 @@
  * A trace is read once, as it comes: each operation goes through every pool
  * before the next is read. */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/allocator.h"
+#include "tools/job/outputs.h"
+#include "tools/terminal/screen.h"
 
 #define MS_ALLOC_MOST_POOLS 8u
 #define MS_ALLOC_STREAMS 7u

@@ -2,7 +2,14 @@
 /* memsim alloc --allocator arena: one buffer for all, planned ahead. */
 
 #include "tools/cli/alloc/alloc_arena.h"
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/common/policy.h"
 #include "sim/base/size.h"
+#include "tools/cli/commands.h"
+#include "tools/job/outputs.h"
+#include "tools/options/options.h"
+#include "tools/terminal/screen.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,8 +9,13 @@
  *     alloc_lives.c  buffers from CSV, text traces and recorded histories
  *     alloc_plans.c  plans as text, JSON and CSV */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/pools/place/placement.h"
 #include "tools/cli/alloc/alloc.h"
+#include "tools/cli/commands.h"
+#include "tools/options/options.h"
+#include "tools/terminal/screen.h"
 
 #define MS_ALLOC_MOST_STEPS UINT64_C(1000000)
 #define MS_ALLOC_BYTES 512u /* what PyTorch rounds sizes up to */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim alloc --json: statistics and segments at the end. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc.h"
+#include "tools/cli/commands.h"
 
 #include <string.h>
 

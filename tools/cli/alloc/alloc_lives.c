@@ -2,7 +2,10 @@
 /* The lives of buffers: from CSV, or from a trace, where time is the number of
  * the operation, from 1; what was alive before has 0. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc_arena.h"
+#include "tools/cli/commands.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/outputs.h"
+#include "tools/options/options.h"
 
 ms_err ms_alloc_outputs_check(const ms_hall *hall, uint32_t n_allocators,
                               ms_picture *figure, ms_fault *fault)

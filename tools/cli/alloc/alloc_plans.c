@@ -2,6 +2,8 @@
 /* Static plans as text, JSON and CSV. */
 
 #include "tools/cli/alloc/alloc_arena.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 
 #include <stdio.h>
 #include <string.h>

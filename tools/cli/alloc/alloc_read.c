@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where the operations of memsim alloc come from. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc.h"
+#include "tools/cli/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,6 +3,9 @@
 
 #include "tools/alive/alive.h"
 #include "tools/cli/alloc/alloc.h"
+#include "tools/job/settings.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
 
 #include <stdio.h>

@@ -3,7 +3,15 @@
  * that the others are held against. */
 
 #include "tools/cli/compare/compare.h"
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/common/policy.h"
+#include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/run/figures.h"
+#include "tools/job/outputs.h"
+#include "tools/options/options.h"
+#include "tools/terminal/screen.h"
 
 #include <string.h>
 

@@ -20,11 +20,21 @@
  * known to variants.c alone (and to --explain, which needs the tensors).
  */
 
+#include "graphs/graphs.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
+#include "sim/pools/steps/pooled.h"
 #include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/points.h"
 #include "tools/job/result.h"
+#include "tools/options/options.h"
 #include "tools/results/keys/compare_rows.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 
 #define MS_VARIANTS_MOST 40u
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table's cells of the verdict: what fits, and how much is to spare. */
 
+#include "sim/names.h"
 #include "sim/report.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/terminal/quantity.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A comparison for scripts. */
 
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "sim/names.h"
+#include "sim/pools/steps/pooled.h"
 #include "sim/report.h"
+#include "tools/alive/alive.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The figures of a comparison. */
 
+#include "graphs/graphs.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
 #include "plots/record/tiles.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/cli/run/figures.h"
+#include "tools/terminal/quantity.h"
 
 #include <string.h>
 

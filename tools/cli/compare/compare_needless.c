@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Variants' policies that change nothing. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tools/advice/needless.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/terminal/textlines.h"
 

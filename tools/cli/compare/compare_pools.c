@@ -2,8 +2,11 @@
 /* Variants that differ in their memory pools: what each makes of the step, and
  * which one helps. */
 
+#include "sim/pools/steps/pooled.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/terminal/quantity.h"
 #include "tools/terminal/textlines.h"
+#include "tools/words/words.h"
 
 #include <stdio.h>
 #include <string.h>

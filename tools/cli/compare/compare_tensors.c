@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* compare --explain: which tensors two variants hold differently. */
 
+#include "tools/alive/alive.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
 
 #include <stdio.h>

@@ -3,7 +3,12 @@
  * differs from the first variant, at the peaks and in each phase of the step.
  */
 
+#include "sim/names.h"
+#include "tools/alive/alive.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/job/settings.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
 
 #include <stdio.h>

@@ -2,11 +2,24 @@
 /* What memsim compare puts side by side: of each model the product of the
  * policies and the grid, in the order given. */
 
+#include "graphs/graphs.h"
+#include "graphs/json/json.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/cli/run/run.h"
+#include "tools/job/allocator.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/job/settings.h"
 #include "tools/job/settings_table.h"
+#include "tools/options/options.h"
 #include "tools/results/results.h"
+#include "tools/terminal/quantity.h"
+#include "tools/words/words.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,14 @@
 /* Variants that the command line names, what figures call them, and that no two
  * are one. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/job/job.h"
+#include "tools/job/settings.h"
 #include "tools/job/settings_table.h"
+#include "tools/options/options.h"
 
 #include <string.h>
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Saved results as variants. */
 
+#include "graphs/graphs.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/job/job.h"
 #include "tools/job/settings_table.h"
 #include "tools/results/results.h"
+#include "tools/words/words.h"
 
 #include <stdlib.h>
 #include <string.h>

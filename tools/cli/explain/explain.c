@@ -2,14 +2,25 @@
 /* memsim explain: which tensors are alive at an instant, why, and what would
  * remove them. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
 #include "tools/advice/pooltries.h"
 #include "tools/advice/remedy.h"
+#include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/explain/idletimes.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/results/sheet.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
 #include "tools/words/untrained.h"
+#include "tools/words/words.h"
 
 #include <string.h>
 

@@ -2,9 +2,14 @@
 /* How long what is saved for backward waits, in classes of equal width. */
 
 #include "tools/cli/explain/idletimes.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
+#include "tools/terminal/quantity.h"
 #include "tools/terminal/textlines.h"
 
 #include <stdio.h>

@@ -11,8 +11,13 @@
  *               0 to 50 ms        4.10 GiB     15.5 %       40    2.0 ...
  */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/measure/idle.h"
 #include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
 
 /* [from_ns, to_ns); uses: of all its tensors together.  alone, hidden: what the
  * link takes out and brings back while it waits, with it for each alone, or

@@ -2,7 +2,15 @@
 /* memsim fit: under a memory budget, the fastest way to train the model. */
 
 #include "tools/search/fit.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/outputs.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/search/fitadvice.h"
+#include "tools/terminal/screen.h"
 
 #include <string.h>
 

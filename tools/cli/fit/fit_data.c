@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What fit found, for programs. */
 
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "sim/names.h"
+#include "tools/job/job.h"
+#include "tools/job/settings.h"
 #include "tools/results/rows.h"
 #include "tools/search/fit.h"
 

@@ -4,8 +4,14 @@
 
 #include <math.h>
 
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/run/figures.h"
+#include "tools/job/outputs.h"
 #include "tools/search/fit.h"
+#include "tools/terminal/quantity.h"
 
 /* By what keeps memory low: where the bytes are instead. */
 static const char *family_of(const ms_fit_point *point)

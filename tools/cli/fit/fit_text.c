@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What fit found, for people. */
 
+#include "graphs/graphs.h"
+#include "sim/names.h"
 #include "tools/alive/alive.h"
 #include "tools/job/globalbatch.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/job/settings.h"
 #include "tools/search/fit.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
+#include "tools/words/words.h"
 
 #include <stdio.h>
 #include <string.h>

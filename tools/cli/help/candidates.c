@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/cli/help/candidates.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/options/options.h"
 
 #include "tools/cli/help/help.h"
 #include "tools/job/settings_table.h"

@@ -16,7 +16,7 @@
  * ":files", tab, what of the word stands before the file's name, tab, endings
  * without dot and with blanks between them (none: any): files are wanted. */
 
-#include "tools/tools.h"
+#include "tools/cli/commands.h"
 
 /* commands: the table.  words: the command line without the program's name; the
  * last one is being typed and may be empty. */

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim completion. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/help/candidates.h"
+#include "tools/options/options.h"
+#include "tools/terminal/screen.h"
 
 #include <string.h>
 

@@ -3,8 +3,14 @@
  * everything else from the tables of the rooms. */
 
 #include "tools/cli/help/help.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
+#include "tools/cli/commands.h"
+#include "tools/options/options.h"
 #include "tools/options/optionwords.h"
 #include "tools/results/schema/schema.h"
+#include "tools/terminal/screen.h"
 
 #include <string.h>
 

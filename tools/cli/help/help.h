@@ -5,7 +5,10 @@
 /* memsim help: topics, and the parts of them that the man page (manual.h) and
  * completions (candidates.h) have too. */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/options/options.h"
 
 /* help.c: a topic, a command, a policy, a layer type or a family. */
 ms_err ms_help_topic(const ms_commands *commands, const char *topic,

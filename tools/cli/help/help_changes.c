@@ -3,6 +3,8 @@
 
 #include "tools/advice/changes.h"
 #include "tools/cli/help/help.h"
+#include "tools/options/options.h"
+#include "tools/terminal/screen.h"
 
 #include <string.h>
 

@@ -2,7 +2,10 @@
 /* Help that walks the tables of policies, layers, families, settings, models
  * and devices.  Whatever is not in a table is not in the help. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tools/cli/help/help.h"
+#include "tools/terminal/screen.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Help in prose: files, units, exit statuses, the keys of run --json. */
 
+#include "graphs/graphs.h"
 #include "tools/cli/help/help.h"
 #include "tools/job/settings_table.h"
 #include "tools/results/schema/schema.h"
+#include "tools/terminal/screen.h"
 
 #define KEY_COLUMNS 69u
 #define KEY_INDENT 8u

@@ -3,6 +3,7 @@
 
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/help/help.h"
+#include "tools/terminal/screen.h"
 
 #define OPTION_INDENT 38u
 

@@ -17,7 +17,9 @@
  * What follows an item in the template goes on in it.  A new row of a table is
  * on the page without a line of the template. */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 
 /* template: the text, by the name that faults call it.  MS_EINPUT: a line names
  * what is in no table, or something of a table is nowhere. */

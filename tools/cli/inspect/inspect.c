@@ -2,8 +2,18 @@
 /* memsim inspect: what a model is made of. */
 
 #include "tools/cli/inspect/inspect.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/outputs.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 #include "tools/words/untrained.h"
+#include "tools/words/words.h"
 
 #include <stdio.h>
 #include <string.h>

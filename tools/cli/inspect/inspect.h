@@ -14,7 +14,8 @@
  * The head are the layers named so ("head", "head.*"), else the last layer with
  * parameters where it is linear: resnet50's "fc". */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "tools/job/result.h"
 
 typedef struct ms_inspection {
     const ms_result *result;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim inspect for scripts. */
 
+#include "graphs/graphs.h"
+#include "plots/plots.h"
 #include "tools/cli/inspect/inspect.h"
 #include "tools/job/result.h"
 

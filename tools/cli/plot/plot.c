@@ -2,7 +2,17 @@
 /* memsim plot: figures from saved results. */
 
 #include "tools/cli/plot/plot.h"
+#include "graphs/graphs.h"
+#include "graphs/json/json.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/outputs.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
+#include "tools/terminal/screen.h"
 
 #include <string.h>
 

@@ -11,8 +11,13 @@
  *     plot_rows.c     what rows say of themselves: headings and capacities
  */
 
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/cli/run/figures.h"
+#include "tools/options/options.h"
 #include "tools/results/rows.h"
 
 typedef struct ms_plot {

@@ -2,7 +2,12 @@
 /* What rows of a sweep say of themselves: whose they are, and what they may
  * take. */
 
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/plot/plot.h"
+#include "tools/terminal/quantity.h"
 
 #include <string.h>
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A curve from the rows of a sweep: one of its keys becomes x, others lines. */
 
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/common/policy.h"
 #include "sim/base/size.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/plot/plot.h"
+#include "tools/options/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

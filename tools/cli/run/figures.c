@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/cli/run/figures.h"
+#include "graphs/graphs.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
 #include "plots/record/tiles.h"
+#include "policies/common/policy.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 
 #include <string.h>
 

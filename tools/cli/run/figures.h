@@ -5,7 +5,12 @@
 /* The figures of one run by the name of their kind: what --figure of run and
  * plot means.  Those of several are compare.h's. */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 
 typedef struct ms_figures_kind {
     const char *name;

@@ -2,14 +2,26 @@
 /* memsim run: model file -> model -> graph -> program -> plan -> events ->
  * report -> what was asked for. */
 
+#include "tools/cli/run/run.h"
+#include "graphs/graphs.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "tools/advice/leftout.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/run/figures.h"
+#include "tools/job/job.h"
+#include "tools/job/outputs.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
 #include "tools/results/sheet.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
+#include "tools/words/words.h"
 
 #include <string.h>
 

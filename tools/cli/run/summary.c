@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The text summary: about a dozen lines, the most important last. */
 
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
 #include "tools/advice/leftout.h"
 #include "tools/advice/needless.h"
+#include "tools/alive/alive.h"
+#include "tools/cli/commands.h"
+#include "tools/cli/run/run.h"
 #include "tools/cli/run/whatnext.h"
 #include "tools/job/globalbatch.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
 #include "tools/words/untrained.h"
+#include "tools/words/words.h"
 
 #include <string.h>
 

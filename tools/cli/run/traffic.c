@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the summary says of links and of the memories outside the device. */
 
+#include "sim/names.h"
 #include "sim/report.h"
+#include "tools/cli/run/run.h"
 #include "tools/job/result.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
-#include "tools/tools.h"
 
 #include <stdio.h>
 

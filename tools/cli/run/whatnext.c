@@ -2,10 +2,18 @@
 /* What would help, and what to type next. */
 
 #include "tools/cli/run/whatnext.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
 #include "tools/advice/hostadvice.h"
 #include "tools/advice/setup.h"
+#include "tools/cli/commands.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
+#include "tools/terminal/screen.h"
+#include "tools/words/words.h"
 
 #define INDENT 10u /* of the texts that follow a label */
 

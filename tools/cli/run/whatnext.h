@@ -10,8 +10,12 @@
  *     MS_TRY(ms_whatnext_commands(&summary, &next, text, fault));
  */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "tools/advice/advice.h"
 #include "tools/advice/hostadvice.h"
+#include "tools/cli/commands.h"
+#include "tools/words/words.h"
 
 /* What would help: the device, or else the node. */
 typedef struct ms_whatnext {

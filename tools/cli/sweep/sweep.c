@@ -2,8 +2,19 @@
 /* memsim sweep: the points of a grid, simulated on all cores. */
 
 #include "tools/cli/sweep/sweep.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/outputs.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
+#include "tools/options/options.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
+#include "tools/words/words.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -9,7 +9,11 @@
  *     sweep_file.c  where rows go, as whole lines; --resume
  */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
 #include "tools/job/points.h"
 #include "tools/results/rows.h"
 

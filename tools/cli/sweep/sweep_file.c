@@ -3,7 +3,12 @@
  * its file is not written beside and renamed but grows by whole rows, and what
  * it has is never thrown away. */
 
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/sweep/sweep.h"
+#include "tools/job/outputs.h"
+#include "tools/terminal/screen.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A point of a sweep as a row.  Rows of CSV, too, are one line each. */
 
+#include "plots/plots.h"
+#include "sim/names.h"
 #include "sim/report.h"
 #include "tools/cli/sweep/sweep.h"
 

@@ -2,6 +2,7 @@
 /* What is compared: fields of the ranks that memsim run reports. */
 
 #include "tools/results/keys/compare_rows.h"
+#include "sim/names.h"
 
 #include <stddef.h>
 

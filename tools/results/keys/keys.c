@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of the other results, and how help lists keys. */
 
+#include "sim/names.h"
 #include "tools/results/keys/compare_rows.h"
 #include "tools/results/schema/schema.h"
 #include "tools/search/fit.h"
+#include "tools/terminal/screen.h"
 
 /* ---- explain ------------------------------------------------------------- */
 

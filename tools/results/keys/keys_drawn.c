@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of a rank in "timeline": its level, its phases and streams. */
 
+#include "graphs/graphs.h"
+#include "graphs/json/json.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
+#include "tools/cli/commands.h"
 #include "tools/results/keys/keys.h"
 
 #define MUST MS_KEYS_MUST

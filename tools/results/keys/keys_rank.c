@@ -2,6 +2,7 @@
 /* The keys of a rank in memsim run --json. */
 
 #include "tools/results/keys/keys_rank.h"
+#include "sim/names.h"
 #include "sim/report.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
  * The order is that of the columns; those that are optional were not in the
  * files of memsim 0.1.0. */
 
+#include "sim/names.h"
 #include "sim/report.h"
 #include "tools/results/rows.h"
 

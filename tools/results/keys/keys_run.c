@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of memsim run --json. */
 
+#include "graphs/graphs.h"
+#include "graphs/json/json.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
 #include "tools/results/keys/keys_rank.h"
 #include "tools/results/sheet.h"
 

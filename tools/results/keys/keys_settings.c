@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of "settings". */
 
+#include "graphs/graphs.h"
 #include "tools/job/settings_table.h"
 #include "tools/results/keys/keys.h"
 

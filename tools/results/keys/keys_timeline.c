@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of "timeline" in memsim run --json: what figures are drawn from. */
 
+#include "graphs/graphs.h"
+#include "graphs/json/json.h"
 #include "plots/record/record.h"
+#include "policies/common/policy.h"
 #include "sim/measure/bylayer.h"
+#include "tools/cli/commands.h"
 #include "tools/results/keys/keys.h"
 
 #define MUST MS_KEYS_MUST

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Objects printed as JSON, and as rows of CSV, from the rows of their keys. */
 
+#include "plots/plots.h"
 #include "sim/report.h"
 #include "tools/results/keys/keys.h"
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/results/keys/values.h"
+#include "graphs/graphs.h"
+#include "graphs/json/json.h"
+#include "policies/common/policy.h"
 #include "sim/report.h"
+#include "tools/cli/commands.h"
 
 #include <string.h>
 

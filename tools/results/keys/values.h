@@ -11,7 +11,10 @@
  *
  * Whole structs are read by the rows of their keys (keys.h). */
 
-#include "tools/tools.h"
+#include "graphs/graphs.h"
+#include "graphs/json/json.h"
+#include "policies/common/policy.h"
+#include "tools/cli/commands.h"
 
 typedef struct ms_values {
     const ms_json *json;

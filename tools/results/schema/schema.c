@@ -2,6 +2,11 @@
 /* memsim schema: a JSON Schema of what memsim reads or prints. */
 
 #include "tools/results/schema/schema.h"
+#include "graphs/graphs.h"
+#include "policies/common/policy.h"
+#include "sim/names.h"
+#include "tools/cli/commands.h"
+#include "tools/terminal/screen.h"
 
 #include <string.h>
 

@@ -13,6 +13,7 @@
  * What prints a result is code.  tests/schema.sh holds the tables of keys.c
  * against it: every key that is printed is a row, every row is printed. */
 
+#include "graphs/graphs.h"
 #include "tools/results/keys/keys.h"
 
 /* ---- indent.c: JSON in lines --------------------------------------------- */

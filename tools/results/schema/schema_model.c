@@ -3,6 +3,7 @@
  * layer types, op graphs.  It says what a table says: keys, types, bounds,
  * words.  What it cannot say is in its description. */
 
+#include "graphs/graphs.h"
 #include "tools/results/schema/schema.h"
 
 #include <string.h>

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_RUN_H
+#define MS_TOOLS_RUN_H
+
+/* The parts of memsim run: the summary, and the run as a result. */
+
+#include "plots/plots.h"
+#include "tools/words/words.h"
+
+ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
+                        ms_fault *fault);
+/* traffic.c: a line per link that is used, under a heading; what lies in host
+ * memory and on the disk. */
+void ms_traffic_links(const ms_result *result, const ms_style *style,
+                      ms_text *text);
+void ms_traffic_memories(const ms_result *result, ms_text *text);
+
+/* What of a run is kept, with the headings of its figures. */
+ms_err ms_run_record(const ms_job *job, const ms_result *result,
+                     const char *policy, ms_arena *arena, ms_record *record,
+                     ms_fault *fault);
+/* The object that run --json prints. */
+ms_err ms_run_json(const ms_job *job, const ms_result *result,
+                   const char *policy, ms_text *text, ms_fault *fault);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_SETTINGS_H
+#define MS_TOOLS_SETTINGS_H
+
+/* Arguments to a job, and the job in words. */
+
+#include "tools/job/job.h"
+#include "tools/options/options.h"
+#include "tools/terminal/quantity.h"
+
+#define MS_DEFAULT_DEVICE "h100-80gb-sxm"
+
+void ms_settings_init(ms_job *job);
+/* All but the policies. */
+ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
+                          ms_job *job, ms_fault *fault);
+/* The same before ms_settings_check, where more is to be said. */
+ms_err ms_settings_open(const ms_arguments *arguments, ms_arena *arena,
+                        ms_job *job, ms_fault *fault);
+/* With them: every --policy joins the ones before. */
+ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
+                        ms_job *job, ms_fault *fault);
+/* The same with the usual pool: of commands that tell what users see. */
+ms_err ms_settings_usual(const ms_arguments *arguments, ms_arena *arena,
+                         ms_job *job, ms_fault *fault);
+/* What a real pool does not go with; once all settings are known. */
+ms_err ms_settings_check(const ms_job *job, ms_fault *fault);
+/* One more by its key: of a row of settings_table.h that a grid takes (policies
+ * join those before), model.KEY, or as ms_training_set takes it.  key, value
+ * and arena last as long as job. */
+ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
+                       ms_arena *arena, ms_fault *fault);
+/* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
+const char *ms_settings_policy(const ms_job *job, ms_arena *arena);
+/* Does the value of a row of ms_training_fields come from the table and not
+ * from the user? */
+bool ms_settings_is_default(const ms_job *job, uint32_t row);
+/* settings_json.c.  {"training.batch": 1, ..., "device": "...", "defaults":
+ * [...]} */
+void ms_settings_json(const ms_job *job, const ms_training *training,
+                      ms_text *text);
+/* "batch=1 sequence=2048 ... device=h100-80gb-sxm": what the user left open. */
+void ms_settings_defaults(const ms_job *job, const ms_training *training,
+                          ms_text *text);
+/* " --host-memory=2048GiB": what the user left open of a node's memories that
+ * are asked for; pools: a bit per ms_pool_kind. */
+void ms_settings_node_defaults(const ms_job *job, unsigned pools,
+                               ms_text *text);
+/* Does an option shape the result, as against where it goes? */
+bool ms_settings_shapes(ms_option_id id);
+/* The command line again, without outputs, plus extra; quoted for a shell. */
+void ms_settings_command(const ms_arguments *arguments, const char *extra,
+                         ms_text *text);
+/* The search for what fits instead, with the same settings: without policies,
+ * which it chooses, on so many GPUs. */
+void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
+                     ms_text *text);
+/* The command line with other policies instead of those given. */
+void ms_settings_instead(const ms_arguments *arguments, const char *policy,
+                         ms_text *text);
+/* The same on so many GPUs. */
+void ms_settings_setup(const ms_arguments *arguments, const char *policy,
+                       uint32_t gpus, ms_text *text);
+/* The step against itself with expandable segments. */
+void ms_settings_compare(const ms_arguments *arguments, const char *policy,
+                         const char *allocator, ms_text *text);
+/* The value of a training field as the user would write it. */
+ms_label ms_settings_value(const ms_training *training, const char *field);
+
+/* ---- pluginfile.c: policies from shared libraries ------------------------ */
+
+/* Loads each --plugin, for the rest of the process, and adds its policy to the
+ * registry.  To be called once, before policies are parsed.  Faults:
+ * MS_ESYSTEM, the file cannot be read; MS_EINPUT, it is no plugin of ours. */
+ms_err ms_pluginfile_load(const ms_arguments *arguments, ms_arena *arena,
+                          ms_fault *fault);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_SCREEN_H
+#define MS_TOOLS_SCREEN_H
+
+/* Text for people: standard output, and faults on standard error. */
+
+#include "sim/base/base.h"
+
+/* ---- screen.c: standard output ------------------------------------------- */
+
+typedef struct ms_style {
+    const char *strong, *faint, *good, *bad, *plain; /* "" without colour */
+} ms_style;
+
+/* mode: auto, always, never or NULL (auto); fd: 1 or 2. */
+const ms_style *ms_screen_style(int fd, const char *mode);
+/* MS_ESYSTEM when not all of it could be written.  A reader that went away
+ * ends the process quietly, as a member of a pipe should. */
+ms_err ms_screen_print(const ms_text *text, ms_fault *fault);
+/* Before others write to standard output: the same holds for them. */
+void ms_screen_end_with_reader(void);
+/* Copies at most size - 1 bytes of string, cut at a character; what could
+ * steer a terminal and invalid UTF-8 become '?'.  Returns buffer. */
+char *ms_screen_safe(const char *string, char *buffer, size_t size);
+/* The cell after as many blanks as make it width columns wide. */
+void ms_screen_right(ms_text *text, uint32_t width, const char *cell);
+/* The label, then words from column indent on, filled to 80 columns. */
+void ms_screen_fill(ms_text *text, uint32_t indent, const char *label,
+                    const char *words);
+/* The same to other columns. */
+void ms_screen_fill_to(ms_text *text, uint32_t columns, uint32_t indent,
+                       const char *label, const char *words);
+
+/* ---- complain.c: faults to standard error -------------------------------- */
+
+void ms_complain(const ms_fault *fault, const char *colour_mode);
+void ms_complain_note(const char *what, const char *name);
+int ms_complain_status(ms_err err);
+
+#endif
