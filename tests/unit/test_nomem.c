@@ -13,11 +13,11 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/cli/help/help.h"
+#include "tools/cli/schema/documents.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
-#include "tools/results/schema/schema.h"
 #include "tools/results/sheet.h"
 #include "tools/terminal/screen.h"
 
@@ -182,8 +182,8 @@ static ms_err whole_way(int which, uint64_t *peak_bytes, ms_fault *fault)
 static ms_err words_of_tables(ms_fault *fault)
 {
     ms_text text = {.arena = &keep};
-    for (uint32_t i = 0; i < ms_schema_n; i++)
-        ms_schema_write(&ms_schema_documents[i], &text);
+    for (uint32_t i = 0; i < ms_documents_n; i++)
+        ms_schema_write(&ms_documents[i], &text);
     ms_help_texts_json(&text);
     return text.failed ? ms_fail_nomem(fault) : MS_OK;
 }

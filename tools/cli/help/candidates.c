@@ -6,8 +6,8 @@
 #include "tools/options/options.h"
 
 #include "tools/cli/help/help.h"
+#include "tools/cli/schema/documents.h"
 #include "tools/job/settings_table.h"
-#include "tools/results/schema/schema.h"
 
 #include <string.h>
 
@@ -317,8 +317,8 @@ static void offer_topics(const typing *t)
 
 static void offer_documents(const typing *t)
 {
-    for (uint32_t i = 0; i < ms_schema_n; i++)
-        offer(t, ms_schema_documents[i].name, "", ms_schema_documents[i].what);
+    for (uint32_t i = 0; i < ms_documents_n; i++)
+        offer(t, ms_documents[i].name, "", ms_documents[i].what);
 }
 
 static void offer_shells(const typing *t)

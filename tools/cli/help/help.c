@@ -7,9 +7,9 @@
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/schema/documents.h"
 #include "tools/options/options.h"
 #include "tools/options/optionwords.h"
-#include "tools/results/schema/schema.h"
 #include "tools/terminal/screen.h"
 
 #include <string.h>
@@ -117,10 +117,10 @@ static void put_operands(const ms_command *command, ms_text *text)
                           "drawn together.\n");
     if (strstr(command->operands, "DOCUMENT") != NULL)
         ms_text_add(text, "\nDOCUMENT is one of\n\n");
-    for (uint32_t i = 0; i < ms_schema_n; i++)
+    for (uint32_t i = 0; i < ms_documents_n; i++)
         if (strstr(command->operands, "DOCUMENT") != NULL)
-            ms_text_add(text, "  %-10s %s\n", ms_schema_documents[i].name,
-                        ms_schema_documents[i].what);
+            ms_text_add(text, "  %-10s %s\n", ms_documents[i].name,
+                        ms_documents[i].what);
     if (strstr(command->operands, "SHELL") != NULL)
         ms_text_add(text,
                     "\nAn installed memsim brings them along.  For other "

@@ -4,7 +4,7 @@
 #include "graphs/graphs.h"
 #include "tools/cli/help/help.h"
 #include "tools/job/settings_table.h"
-#include "tools/results/schema/schema.h"
+#include "tools/results/keys/keys.h"
 #include "tools/terminal/screen.h"
 
 #define KEY_COLUMNS 69u

@@ -6,7 +6,7 @@
 #include "tools/options/options.h"
 
 #include "tools/cli/help/help.h"
-#include "tools/results/schema/schema.h"
+#include "tools/cli/schema/documents.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -220,9 +220,8 @@ static void put_topics(ms_text *page)
 
 static void put_documents(ms_text *page)
 {
-    for (uint32_t i = 0; i < ms_schema_n; i++)
-        put_item(ms_schema_documents[i].name, ms_schema_documents[i].what,
-                 page);
+    for (uint32_t i = 0; i < ms_documents_n; i++)
+        put_item(ms_documents[i].name, ms_documents[i].what, page);
 }
 
 static void put_exits(ms_text *page)

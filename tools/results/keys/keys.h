@@ -11,7 +11,7 @@
  *     keys_table.c   prints and reads tables in it
  *     keys_order.c   the order in which keys are explained
  *     keys_help.c    memsim help json
- *     schema.c       memsim schema
+ *     schema_write.c memsim schema
  *     keys_run.c, keys_rank.c, ...  the rows
  *
  * A worked example.  A report says how many allocations had to wait for the
@@ -96,6 +96,12 @@ typedef struct ms_key_list {
     size_t stride;
 } ms_key_list;
 
+/* An element of an array that was printed already; json NULL: it was not. */
+typedef struct ms_key_printed {
+    const char *json;
+    size_t length;
+} ms_key_printed;
+
 /* A column of a table: of row i its value is `i * stride` behind first. */
 typedef struct ms_key_column {
     const char *name;
@@ -129,6 +135,9 @@ typedef struct ms_key {
     const char *help; /* NULL: the object's row tells of it; "": as the next */
     const char *before; /* help and schema list it just before that key, not
                            where it is printed; NULL: they do not */
+    /* The key, the elements of its array, and what closes the array each begin
+     * a line, indented by so many spaces; 0: they do not. */
+    uint8_t line, element_line, end_line;
 
     /* Where the value lies: `at` bytes into the struct whose keys are printed,
      * or into the one that a pointer in it leads to, which begins with its byte
@@ -138,6 +147,11 @@ typedef struct ms_key {
     ms_key_list (*list)(const void *of); /* TEXTS, OBJECTS, LEVELS */
     bool (*there)(const void *of);       /* else it is null or left out */
     uint64_t (*make)(const void *of);    /* MS_NO_LEVEL: null */
+    /* TEXT: makes the words; none: it is null, if it may be. */
+    void (*make_text)(const void *of, ms_text *words);
+    /* OBJECTS with or_of: whether an element was printed as `of` has it; else
+     * it is printed as or_of has it. */
+    ms_key_printed (*printed)(const void *element);
     void (*columns)(const void *of, const void *at, ms_key_columns *columns);
 
     /* And how it is read back.  room: what must be there before it is read, of
@@ -151,14 +165,16 @@ typedef struct ms_key {
 } ms_key;
 
 /* An object, of a struct of `size` bytes (0: not asked for).  more: row i of
- * those that come from another table, false when there are no more; any: a
- * pattern; keys like it come from the user. */
+ * those that come from another table, false when there are no more, which are
+ * printed before the key more_before (NULL: behind all) and listed last; any:
+ * a pattern; keys like it come from the user. */
 typedef struct ms_keys {
     const char *name;
     const ms_key *rows;
     uint32_t n;
     size_t size;
     bool (*more)(uint32_t i, ms_arena *arena, ms_key *key);
+    const char *more_before;
     const char *any;
     /* Reading: what is read before its rows and looked at behind them, where
      * rows do not say enough; NULL: nothing. */
@@ -166,7 +182,7 @@ typedef struct ms_keys {
     ms_err (*close)(const ms_values *values, uint32_t object, void *of);
 } ms_keys;
 
-/* ---- keys_write.c, keys_read.c, keys_order.c ----------------------------- */
+/* ---- keys_write.c, keys_read.c, keys_order.c, keys_help.c ---------------- */
 
 /* Prints the object that the struct at `of` is. */
 void ms_keys_write(const ms_keys *keys, const void *of, ms_text *text);
@@ -182,6 +198,9 @@ void ms_keys_write_names(const ms_keys *keys, const char *first,
                          const char *last, ms_text *text);
 void ms_keys_write_cells(const ms_keys *keys, const char *first,
                          const char *last, const void *of, ms_text *text);
+/* All keys as a table of CSV: the line of their names, and one of values. */
+void ms_keys_write_header(const ms_keys *keys, ms_text *text);
+void ms_keys_write_line(const ms_keys *keys, const void *of, ms_text *text);
 /* Fills the struct at `of`, zeroed before, from an object of saved JSON. */
 ms_err ms_keys_read(const ms_values *values, uint32_t object,
                     const ms_keys *keys, void *of);
@@ -191,6 +210,9 @@ ms_err ms_keys_read_one(const ms_values *values, uint32_t object,
 /* Row i of keys, as help and schema list them; false: there are no more. */
 bool ms_keys_order(const ms_keys *keys, uint32_t i, ms_arena *arena,
                    ms_key *key);
+
+/* The keys that have help, those of objects as "peak.by_category". */
+void ms_keys_help(const ms_keys *keys, ms_text *text);
 
 /* ---- keys_table.c -------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 /* The keys of memsim alloc --json: pools that a trace went through, or static
  * plans of it. */
 
-#include "tools/results/schema/schema.h"
+#include "tools/results/keys/keys.h"
 
 /* ---- pools --------------------------------------------------------------- */
 

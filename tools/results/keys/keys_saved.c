@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of "saved" in memsim explain --json: how long it waits. */
 
-#include "tools/results/schema/schema.h"
+#include "tools/results/keys/keys.h"
 
 static const ms_key idle_rows[] = {
     MS_KEYS_COUNT("from_ns"),

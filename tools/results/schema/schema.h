@@ -4,14 +4,14 @@
 
 /* JSON Schemas (draft 2020-12) of what memsim reads and prints:
  *
- *     schema.c        memsim schema DOCUMENT; schemas of results, from keys.c
- *     schema_model.c  native models, from the tables that the reader walks
+ *     schema_write.c  a document; schemas of results, from the rows of their
+ * keys schema_model.c  native models, from the tables that the reader walks
  *     properties.c    a field of such a table
- *     keys.c          the keys of results as data; memsim help json lists them
  *     indent.c        JSON in lines
  *
- * What prints a result is code.  tests/schema.sh holds the tables of keys.c
- * against it: every key that is printed is a row, every row is printed. */
+ * tests/schema.sh holds them against what commands print: every key that is
+ * printed is a row, every row is printed.  cli/schema/documents.c lists the
+ * documents. */
 
 #include "graphs/graphs.h"
 #include "tools/results/keys/keys.h"
@@ -35,11 +35,6 @@ void ms_indent_words(ms_indent *json, const char *key, const char *words);
 /* {"$ref": "#/$defs/NAME"} */
 void ms_indent_ref(ms_indent *json, const char *key, const char *name);
 
-/* ---- keys.c: the keys of results ----------------------------------------- */
-
-/* The keys that have help, those of objects as "peak.by_category". */
-void ms_keys_help(const ms_keys *keys, ms_text *text);
-
 /* ---- properties.c: fields of a table ------------------------------------- */
 
 /* {"type": ..., "minimum": ..., "default": ...}; most: numbers of an MS_INTS,
@@ -60,14 +55,12 @@ void ms_properties_const(ms_indent *json, const char *key, const char *value);
 /* No other keys. */
 void ms_properties_close(ms_indent *json);
 
-/* ---- schema.c, schema_model.c -------------------------------------------- */
+/* ---- schema_write.c, schema_model.c -------------------------------------- */
 
 typedef struct ms_schema_document {
     const char *name, *what;
     const ms_keys *keys; /* NULL: a native model */
 } ms_schema_document;
-extern const ms_schema_document ms_schema_documents[];
-extern const uint32_t ms_schema_n;
 void ms_schema_write(const ms_schema_document *document, ms_text *text);
 
 /* The keys of the open root object and "$defs". */

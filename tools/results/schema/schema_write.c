@@ -1,33 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim schema: a JSON Schema of what memsim reads or prints. */
+/* A JSON Schema of what memsim reads or prints. */
 
-#include "tools/results/schema/schema.h"
 #include "graphs/graphs.h"
-#include "policies/common/policy.h"
-#include "sim/names.h"
-#include "tools/cli/commands.h"
-#include "tools/terminal/screen.h"
+#include "tools/results/schema/schema.h"
 
 #include <string.h>
 
 #define DIALECT "https://json-schema.org/draft/2020-12/schema"
 #define DOCUMENT_VERSION 1
 #define MOST_OBJECTS 64u
-
-const ms_schema_document ms_schema_documents[] = {
-    {"model", "a model file: family, layer list or op graph", NULL},
-    {"result", "what memsim run --json prints", &ms_keys_run},
-    {"explain", "what memsim explain --json prints", &ms_keys_explain},
-    {"compare", "what memsim compare --json prints", &ms_keys_compare},
-    {"row", "a line of what memsim sweep --json prints", &ms_keys_row},
-    {"fit", "what memsim fit --json prints", &ms_keys_fit},
-    {"alloc", "what memsim alloc --json prints", &ms_keys_alloc},
-    {"plans", "what memsim alloc --allocator arena --json prints",
-     &ms_keys_alloc_plans},
-    {"inspect", "what memsim inspect --json prints", &ms_keys_inspect},
-};
-#define N_DOCUMENTS (sizeof ms_schema_documents / sizeof ms_schema_documents[0])
-const uint32_t ms_schema_n = N_DOCUMENTS;
 
 /* Every object that a document can hold, for "$defs". */
 typedef struct objects {
@@ -240,7 +221,7 @@ static void put_result(ms_indent *json, const ms_keys *keys)
     ms_indent_close(json, '}');
 }
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- the document -------------------------------------------------------- */
 
 void ms_schema_write(const ms_schema_document *document, ms_text *text)
 {
@@ -258,38 +239,4 @@ void ms_schema_write(const ms_schema_document *document, ms_text *text)
         ms_schema_model_write(&json);
     ms_indent_close(&json, '}');
     ms_text_add(text, "\n");
-}
-
-static ms_err fail_document(const char *word, ms_fault *fault)
-{
-    const char *names[N_DOCUMENTS];
-    char hint[128] = "one of";
-    for (size_t i = 0; i < N_DOCUMENTS; i++)
-        names[i] = ms_schema_documents[i].name;
-    const char *near = ms_names_nearest(word, names, N_DOCUMENTS);
-    if (near != NULL) {
-        strcpy(hint, "did you mean \"");
-        strcat(hint, near);
-        strcat(hint, "\"?");
-    } else {
-        for (size_t i = 0; i < N_DOCUMENTS; i++) {
-            strcat(hint, i > 0 ? ", " : " ");
-            strcat(hint, names[i]);
-        }
-    }
-    return ms_fail(fault, MS_EUSAGE, NULL, hint, "there is no schema \"%s\"",
-                   word);
-}
-
-ms_err ms_schema_command(const ms_hall *hall, int *status, ms_fault *fault)
-{
-    const char *word = hall->arguments->operands[0];
-    ms_text text = {.arena = hall->keep};
-    *status = 0;
-    for (size_t i = 0; i < N_DOCUMENTS; i++)
-        if (strcmp(ms_schema_documents[i].name, word) == 0) {
-            ms_schema_write(&ms_schema_documents[i], &text);
-            return ms_screen_print(&text, fault);
-        }
-    return fail_document(word, fault);
 }

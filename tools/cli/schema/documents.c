@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+
+#include "tools/cli/schema/documents.h"
+
+const ms_schema_document ms_documents[] = {
+    {"model", "a model file: family, layer list or op graph", NULL},
+    {"result", "what memsim run --json prints", &ms_keys_run},
+    {"explain", "what memsim explain --json prints", &ms_keys_explain},
+    {"compare", "what memsim compare --json prints", &ms_keys_compare},
+    {"row", "a line of what memsim sweep --json prints", &ms_keys_row},
+    {"fit", "what memsim fit --json prints", &ms_keys_fit},
+    {"alloc", "what memsim alloc --json prints", &ms_keys_alloc},
+    {"plans", "what memsim alloc --allocator arena --json prints",
+     &ms_keys_alloc_plans},
+    {"inspect", "what memsim inspect --json prints", &ms_keys_inspect},
+};
+const uint32_t ms_documents_n = sizeof ms_documents / sizeof ms_documents[0];
