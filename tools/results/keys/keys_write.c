@@ -62,12 +62,17 @@ static void put_words(ms_text *text, ms_key_held held, const void *at)
 }
 
 /* The index in a table of names. */
-static void put_name(ms_text *text, const ms_key *key, const void *at)
+static const char *name_at(const ms_key *key, const void *at)
 {
     uint32_t which =
         key->held == MS_HELD_U8 ? *(const uint8_t *)at : load_u32(at);
     assert(which < key->n_names);
-    ms_text_json(text, key->names[which]);
+    return key->names[which];
+}
+
+static void put_name(ms_text *text, const ms_key *key, const void *at)
+{
+    ms_text_json(text, name_at(key, at));
 }
 
 static void put_held(ms_text *text, const ms_key *key, const void *at)
@@ -119,14 +124,53 @@ static void put_made(ms_text *text, const ms_key *key, const void *of)
         put_count(text, number, MS_NO_LEVEL);
 }
 
+/* A text that a function makes. */
+static void put_made_text(ms_text *text, const ms_key *key, const void *of)
+{
+    ms_text words = {.arena = text->arena};
+    key->make_text(of, &words);
+    text->failed |= words.failed;
+    if (words.length == 0)
+        put(text, key->null ? "null" : "\"\"");
+    else if (!words.failed)
+        ms_text_json(text, words.bytes);
+}
+
 /* ---- arrays and objects -------------------------------------------------- */
 
-static void put_key(ms_text *text, const char *between, const char *name)
+static void put_name_of(ms_text *text, const char *name)
 {
-    put(text, between);
     put(text, "\"");
     put(text, name); /* ours: nothing to escape */
     put(text, "\": ");
+}
+
+/* What stands before a member or an element: the comma, and its line. */
+static void put_between(ms_text *text, bool is_first, uint8_t line)
+{
+    if (line == 0)
+        put(text, is_first ? "" : ", ");
+    else
+        ms_text_add(text, "%s\n%*s", is_first ? "" : ",", line, "");
+}
+
+static void put_element(ms_text *text, const ms_key *key, const void *at)
+{
+    if (key->type == MS_KEY_TEXTS) {
+        put_words(text, MS_HELD_TEXT, at);
+        return;
+    }
+    if (key->type == MS_KEY_LEVELS) {
+        ms_text_u64(text, load_u64(at));
+        return;
+    }
+    ms_key_printed printed = {NULL, 0};
+    if (key->printed != NULL)
+        printed = key->printed(at);
+    if (printed.json != NULL)
+        ms_text_put(text, printed.json, printed.length);
+    else
+        ms_keys_write(key->printed != NULL ? key->or_of : key->of, at, text);
 }
 
 static void put_list(ms_text *text, const ms_key *key, const void *of)
@@ -135,35 +179,31 @@ static void put_list(ms_text *text, const ms_key *key, const void *of)
     const char *at = list.first;
     put(text, "[");
     for (uint32_t i = 0; i < list.n; i++, at += list.stride) {
-        if (i > 0)
-            put(text, ", ");
-        if (key->type == MS_KEY_OBJECTS)
-            ms_keys_write(key->of, at, text);
-        else if (key->type == MS_KEY_TEXTS)
-            put_words(text, MS_HELD_TEXT, at);
-        else
-            ms_text_u64(text, load_u64(at));
+        put_between(text, i == 0, key->element_line);
+        put_element(text, key, at);
     }
+    if (key->end_line > 0)
+        put_between(text, true, key->end_line);
     put(text, "]");
 }
 
 /* A member for each name. */
 static void put_named(ms_text *text, const ms_key *key, const void *at)
 {
-    const char *between = "";
-    bool objects = key->type == MS_KEY_NAMED;
+    bool is_first = true, objects = key->type == MS_KEY_NAMED;
     size_t stride = objects ? key->of->size : sizeof(uint64_t);
     put(text, "{");
     for (uint32_t i = 0; i < key->n_names; i++) {
         const char *member = (const char *)at + i * stride;
         if (key->type == MS_KEY_SOME && load_u64(member) == 0)
             continue;
-        put_key(text, between, key->names[i]);
+        put_between(text, is_first, 0);
+        put_name_of(text, key->names[i]);
         if (objects)
             ms_keys_write(key->of, member, text);
         else
             put_count(text, load_u64(member), MS_NO_LEVEL);
-        between = ", ";
+        is_first = false;
     }
     put(text, "}");
 }
@@ -190,6 +230,10 @@ static void put_value(ms_text *text, const ms_key *key, const void *of)
         put_list(text, key, of);
         return;
     }
+    if (key->make_text != NULL) {
+        put_made_text(text, key, of);
+        return;
+    }
     const char *at = place_of(key, of);
     if (key->type == MS_KEY_OBJECT && key->held == MS_HELD_NOT)
         ms_keys_write(key->of, at, text);
@@ -204,24 +248,48 @@ static void put_value(ms_text *text, const ms_key *key, const void *of)
         put_held(text, key, at);
 }
 
-/* Members from row i on, the first one behind `between`. */
-static void put_members(const ms_keys *keys, uint32_t i, const void *of,
-                        const char *between, ms_text *text)
+/* A member, unless it is left out. */
+static void put_member(const ms_key *key, const void *of, bool *is_first,
+                       ms_text *text)
+{
+    if (!key->null && key->there != NULL && !key->there(of))
+        return;
+    put_between(text, *is_first, key->line);
+    put_name_of(text, key->name);
+    put_value(text, key, of);
+    *is_first = false;
+}
+
+/* What is done with each key of an object, in the order of printing. */
+typedef void put_one(const ms_key *key, const void *of, bool *is_first,
+                     ms_text *text);
+
+static void put_more(const ms_keys *keys, const void *of, put_one *one,
+                     bool *is_first, ms_text *text)
+{
+    ms_key key;
+    for (uint32_t i = 0; keys->more(i, text->arena, &key); i++)
+        one(&key, of, is_first, text);
+}
+
+/* Those from row i on. */
+static void put_each(const ms_keys *keys, uint32_t i, const void *of,
+                     put_one *one, bool is_first, ms_text *text)
 {
     for (; i < keys->n; i++) {
-        const ms_key *key = &keys->rows[i];
-        if (!key->null && key->there != NULL && !key->there(of))
-            continue;
-        put_key(text, between, key->name);
-        put_value(text, key, of);
-        between = ", ";
+        if (keys->more_before != NULL &&
+            strcmp(keys->rows[i].name, keys->more_before) == 0)
+            put_more(keys, of, one, &is_first, text);
+        one(&keys->rows[i], of, &is_first, text);
     }
+    if (keys->more != NULL && keys->more_before == NULL)
+        put_more(keys, of, one, &is_first, text);
 }
 
 void ms_keys_write(const ms_keys *keys, const void *of, ms_text *text)
 {
     put(text, "{");
-    put_members(keys, 0, of, "", text);
+    put_each(keys, 0, of, put_member, true, text);
     put(text, "}");
 }
 
@@ -236,14 +304,15 @@ static uint32_t row_of(const ms_keys *keys, const char *name)
 void ms_keys_write_one(const ms_keys *keys, const char *name, const void *of,
                        ms_text *text)
 {
-    put_key(text, ", ", name);
+    put_between(text, false, 0);
+    put_name_of(text, name);
     put_value(text, &keys->rows[row_of(keys, name)], of);
 }
 
 void ms_keys_write_from(const ms_keys *keys, const char *first, const void *of,
                         ms_text *text)
 {
-    put_members(keys, row_of(keys, first), of, ", ", text);
+    put_each(keys, row_of(keys, first), of, put_member, false, text);
 }
 
 /* ---- CSV ----------------------------------------------------------------- */
@@ -257,16 +326,26 @@ void ms_keys_write_names(const ms_keys *keys, const char *first,
     }
 }
 
+/* The words of a cell that has some, NULL for none; a WORD that is an index has
+ * its name. */
+static const char *cell_words(const ms_key *key, const void *of)
+{
+    const char *at = place_of(key, of), *words;
+    if (key->held != MS_HELD_TEXT)
+        return name_at(key, at);
+    memcpy(&words, at, sizeof words);
+    return words;
+}
+
 /* What is null in JSON is nothing here.  The cell is written in place: a sweep
  * of a million rows has but one text. */
 static void put_cell(ms_text *text, const ms_key *key, const void *of)
 {
     uint32_t before = text->length;
-    const char *words;
     if (key->there != NULL && !key->there(of))
         return;
-    if (key->held == MS_HELD_TEXT) {
-        memcpy(&words, place_of(key, of), sizeof words);
+    if (key->held == MS_HELD_TEXT || key->type == MS_KEY_WORD) {
+        const char *words = cell_words(key, of);
         if (words != NULL)
             ms_table_field(text, words);
         return;
@@ -283,4 +362,33 @@ void ms_keys_write_cells(const ms_keys *keys, const char *first,
         put(text, ",");
         put_cell(text, &keys->rows[i], of);
     }
+}
+
+static void put_column(const ms_key *key, const void *of, bool *is_first,
+                       ms_text *text)
+{
+    (void)of;
+    put(text, *is_first ? "" : ",");
+    put(text, key->name);
+    *is_first = false;
+}
+
+static void put_field(const ms_key *key, const void *of, bool *is_first,
+                      ms_text *text)
+{
+    put(text, *is_first ? "" : ",");
+    put_cell(text, key, of);
+    *is_first = false;
+}
+
+void ms_keys_write_header(const ms_keys *keys, ms_text *text)
+{
+    put_each(keys, 0, NULL, put_column, true, text);
+    put(text, "\n");
+}
+
+void ms_keys_write_line(const ms_keys *keys, const void *of, ms_text *text)
+{
+    put_each(keys, 0, of, put_field, true, text);
+    put(text, "\n");
 }
