@@ -36,8 +36,8 @@ ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault)
     return MS_OK;
 }
 
-/* The same of a hook that writes a program.  Expand trusts those of our own
- * policies; others may err. */
+/* The same for a hook that changes a program.  expand trusts the calls of
+ * built-in policies; those of a plugin are checked here. */
 static ms_err written(const ms_policy *policy, ms_err err,
                       const ms_graph *graph, const ms_program *program,
                       ms_fault *fault)
@@ -62,24 +62,6 @@ static ms_err apply_keep(const ms_spec *spec, ms_policy_context context,
         turn_to(&context, &spec->items[i]);
         if (policy->keep != NULL)
             MS_TRY(answer(policy, policy->keep(&context, keep, fault), fault));
-    }
-    return MS_OK;
-}
-
-/* The policy that writes the program, NULL for the default one. */
-static ms_err find_author(const ms_spec *spec,
-                          const struct ms_spec_item **author, ms_fault *fault)
-{
-    *author = NULL;
-    for (uint32_t i = 0; i < spec->n; i++) {
-        if (spec->items[i].policy->program == NULL)
-            continue;
-        if (*author != NULL)
-            return ms_fail(fault, MS_EUSAGE, "--policy", "leave one out",
-                           "%s and %s both write the whole program",
-                           (*author)->policy->name,
-                           spec->items[i].policy->name);
-        *author = &spec->items[i];
     }
     return MS_OK;
 }
@@ -147,25 +129,12 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                         uint32_t micro_batches, ms_program *program,
                         ms_fault *fault)
 {
-    const struct ms_spec_item *author;
     ms_keep keep;
     ms_policy_context own = *context;
     own.spec = spec;
-    context = &own;
-    MS_TRY(find_author(spec, &author, fault));
-    MS_TRY(apply_keep(spec, *context, &keep, fault));
-    if (author == NULL) {
-        MS_TRY(ms_defaultprogram(context->graph, &keep, micro_batches,
-                                 context->arena, program, fault));
-    } else {
-        ms_policy_context author_context = *context;
-        *program = (ms_program){
-            .n_frames = 1, .n_ranks = 1, .n_micro_batches = micro_batches};
-        turn_to(&author_context, author);
-        MS_TRY(written(author->policy,
-                       author->policy->program(&author_context, program, fault),
-                       context->graph, program, fault));
-    }
-    MS_TRY(apply_place(spec, *context, program, fault));
-    return check_promises(spec, context, program, fault);
+    MS_TRY(apply_keep(spec, own, &keep, fault));
+    MS_TRY(ms_defaultprogram(own.graph, &keep, micro_batches, own.arena,
+                             program, fault));
+    MS_TRY(apply_place(spec, own, program, fault));
+    return check_promises(spec, &own, program, fault);
 }

@@ -92,9 +92,6 @@ typedef struct ms_policy {
                     ms_fault *fault); /* (optional) */
     ms_err (*keep)(const ms_policy_context *context, ms_keep *keep,
                    ms_fault *fault); /* (optional) */
-    ms_err (*program)(const ms_policy_context *context, ms_program *program,
-                      ms_fault *fault); /* (optional) replaces the default:
-                         gets it empty, with frames, ranks, micro-batches */
     ms_err (*place)(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault); /* (optional) inserts calls */
     /* May a spec have it several times?  Then each takes what those before it
@@ -168,7 +165,7 @@ const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
 /* ---- apply.c: the hooks in order ----------------------------------------- */
 
 ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault);
-/* Runs the hooks keep, program and place, from a graph to its program.
+/* Runs the hooks keep and place, from a graph to its program.
  * context: complete but for the values, which are set for each policy. */
 ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                         uint32_t micro_batches, ms_program *program,
