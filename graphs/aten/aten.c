@@ -34,7 +34,6 @@ uint32_t ms_aten_ints(const ms_opnode *node, uint32_t i, const int64_t **ints)
 bool ms_aten_in_place(const ms_opnode *node)
 {
     size_t n = strlen(node->op);
-
     return n > 0 && node->op[n - 1] == '_';
 }
 
@@ -64,7 +63,6 @@ static bool is_idle(const ms_trace *trace, const ms_aten_row *row, uint32_t n,
                     const char *save)
 {
     const char *other = save == row->saves ? save + 2 : row->saves;
-
     return row->crossed && !trace->err &&
            !trace->nodes[n].needs[other[1] - '0'];
 }
@@ -91,7 +89,6 @@ static void save_listed(ms_trace *trace, const ms_aten_row *row,
 static uint32_t list_inputs(const ms_aten_row *row, const ms_aten_call *call)
 {
     uint32_t n_in = call->node->n_in, n = 0;
-
     if (row->inputs[0] == '*') {
         memcpy(call->listed, call->in, n_in * sizeof *call->in);
         return n_in;
@@ -109,7 +106,6 @@ void ms_aten_record(ms_trace *trace, const ms_aten_row *row,
 {
     bool part = call->whole != MS_NONE;
     uint32_t before = MS_NONE;
-
     if (!row->rule || trace->err)
         return;
     uint32_t n_inputs = list_inputs(row, call);

@@ -73,7 +73,6 @@ void ms_atenalso_norm(ms_trace *trace, const ms_aten_call *call, uint32_t n)
 {
     const ms_opnode *node = call->node;
     int64_t power = ms_aten_int(node, 1, 2);
-
     if (node->n_args > 1 && node->args[1].kind == MS_ARG_FLOAT)
         power = (int64_t)node->args[1].value.f;
     if (power == 1)
@@ -87,7 +86,6 @@ void ms_atenalso_index_put(ms_trace *trace, const ms_aten_call *call,
                            uint32_t n)
 {
     const ms_opnode *node = call->node;
-
     if (node->n_args > 3 && node->args[3].kind == MS_ARG_BOOL &&
         node->args[3].value.i)
         trace->nodes[n].rule = &accumulate.rule;
@@ -112,7 +110,6 @@ void ms_atenalso_transpose(ms_trace *trace, const ms_aten_call *call,
                            uint32_t n)
 {
     const ms_tensor *x = ms_trace_at(trace, call->in[0]);
-
     trace->nodes[n].i[0] = dim_of(x, ms_aten_int(call->node, 1, 0));
     trace->nodes[n].i[1] = dim_of(x, ms_aten_int(call->node, 2, 1));
 }
@@ -122,7 +119,6 @@ void ms_atenalso_permute(ms_trace *trace, const ms_aten_call *call, uint32_t n)
     const ms_opnode *node = call->node;
     const ms_tensor *x = ms_trace_at(trace, call->in[0]);
     int64_t packed = 0;
-
     if (node->n_args < 2 || node->args[1].kind != MS_ARG_INTS)
         return;
     for (uint32_t d = 0; d < node->args[1].n && d < MS_MAX_DIMS; d++)
@@ -134,14 +130,12 @@ void ms_atenalso_stack(ms_trace *trace, const ms_aten_call *call, uint32_t n)
 {
     int64_t dim = ms_aten_int(call->node, 1, 0);
     const ms_tensor *x = ms_trace_at(trace, call->in[0]);
-
     trace->nodes[n].i[0] = dim < 0 ? dim + x->n_dims + 1 : dim;
 }
 
 void ms_atenalso_sum(ms_trace *trace, const ms_aten_call *call, uint32_t n)
 {
     const ms_opnode *node = call->node;
-
     trace->nodes[n].i[0] = -1; /* all */
     if (node->n_args < 2 || node->args[1].kind != MS_ARG_INTS ||
         node->args[1].n == 0)
@@ -164,6 +158,5 @@ void ms_atenalso_convolution(ms_trace *trace, const ms_aten_call *call,
                              uint32_t n)
 {
     const ms_opnode *node = call->node;
-
     trace->nodes[n].i[0] = node->n_args > 6 && node->args[6].value.i;
 }

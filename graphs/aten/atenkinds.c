@@ -82,14 +82,12 @@ static const kernel others[] = {
 static size_t without(const char *name, const char *ending)
 {
     size_t n = strlen(name), m = strlen(ending);
-
     return n > m && strcmp(name + n - m, ending) == 0 ? n - m : 0;
 }
 
 static ms_op_kind kind_here(const ms_index *rows, const char *name)
 {
     static const char prefix[] = "aten::";
-
     if (strncmp(name, prefix, strlen(prefix)) == 0) {
         ms_op_kind kind = ms_atentable_kind(rows, name + strlen(prefix));
         if (kind != MS_KIND_OTHER)
@@ -105,7 +103,6 @@ ms_op_kind ms_atenkinds_of(const ms_index *rows, const char *name)
 {
     static const char *const endings[] = {"_backward", "_backward_data"};
     ms_op_kind kind = kind_here(rows, name);
-
     for (size_t i = 0; i < 2 && kind == MS_KIND_OTHER; i++) {
         char forward[64];
         size_t n = without(name, endings[i]);
@@ -129,7 +126,6 @@ typedef struct met {
 static uint8_t kind_met(met *m, const ms_index *rows, const char *name)
 {
     size_t at = ((uintptr_t)name >> 3) % N_MET;
-
     if (m->name[at] != name) {
         m->name[at] = name;
         m->kind[at] = (uint8_t)ms_atenkinds_of(rows, name);
@@ -141,7 +137,6 @@ ms_err ms_atenkinds_fill(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
     met m = {.name = {NULL}};
-
     if (trace->op_rows.capacity == 0)
         MS_TRY(
             ms_atentable_open(&trace->op_rows, trace->scratch, trace->fault));

@@ -37,7 +37,6 @@ static int64_t sum(int64_t a, int64_t b)
 static bool front(const ms_optensor *x, int64_t dim, uint32_t *d)
 {
     int64_t n = x->n_dims > 0 ? x->n_dims : 1;
-
     if (dim < -n || dim >= n)
         return false;
     *d = (uint32_t)(dim < 0 ? dim + n : dim);
@@ -50,7 +49,6 @@ static const char no_fit[] = "its inputs do not fit together";
 static uint64_t elements(const ms_optensor *tensor)
 {
     uint64_t n = 1;
-
     for (uint32_t d = 0; d < tensor->n_dims; d++)
         n *= (uint64_t)tensor->size[d];
     return n;
@@ -80,7 +78,6 @@ static bool widen(ms_aten_shape *want, const ms_optensor *x)
 {
     uint32_t n = want->n_dims > x->n_dims ? want->n_dims : x->n_dims;
     int64_t size[MS_MAX_DIMS];
-
     for (uint32_t d = 0; d < n; d++) {
         uint32_t a = d + want->n_dims, b = d + x->n_dims;
         int64_t left = a >= n ? want->size[a - n] : 1;
@@ -113,7 +110,6 @@ static bool scalar(const ms_aten_call *call, ms_aten_shape *want)
 static bool loss(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0), *target = input(call, 1);
-
     if (output(call, want->k)->n_dims == 0)
         return true;
     return copy_dims(want, target->n_dims < x->n_dims ? target : x);
@@ -125,7 +121,6 @@ static bool loss(const ms_aten_call *call, ms_aten_shape *want)
 static bool product(const ms_aten_call *call, ms_aten_shape *want)
 {
     uint32_t n = call->node->n_in;
-
     const ms_optensor *a = input(call, n - 2), *b = input(call, n - 1);
     if (a->n_dims == 0 || b->n_dims == 0)
         return object(want, no_fit);
@@ -146,7 +141,6 @@ static bool attention(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *q = input(call, 0), *k = input(call, 1);
     const ms_optensor *v = input(call, 2);
-
     if (q->n_dims < 2 || k->n_dims != q->n_dims || v->n_dims != q->n_dims ||
         q->size[q->n_dims - 1] != k->size[q->n_dims - 1] ||
         k->size[q->n_dims - 2] != v->size[q->n_dims - 2])
@@ -166,7 +160,6 @@ static bool reduce_at(const ms_aten_call *call, uint32_t at,
     const ms_optensor *x = input(call, 0);
     const int64_t *dims = NULL;
     uint32_t n = ms_aten_ints(call->node, at, &dims), reduced = 0, d;
-
     if (n == 0 && fallback) {
         n = 1;
         dims = fallback;
@@ -200,7 +193,6 @@ static bool reduce_2(const ms_aten_call *call, ms_aten_shape *want)
 static bool chosen(const ms_aten_call *call, ms_aten_shape *want)
 {
     static const int64_t last = -1;
-
     return reduce_at(call, 2, want, &last);
 }
 
@@ -208,7 +200,6 @@ static bool topk(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0);
     uint32_t d;
-
     if (!front(x, ms_aten_int(call->node, 2, -1), &d))
         return object(want, no_dim);
     copy_dims(want, x);
@@ -222,7 +213,6 @@ static bool topk(const ms_aten_call *call, ms_aten_shape *want)
 static bool same_elements(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0);
-
     if (elements(x) == elements(output(call, want->k)))
         return false;
     return object(want, "its output has not the elements of its input");
@@ -232,7 +222,6 @@ static bool transpose(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0);
     uint32_t a, b;
-
     if (x->n_dims < 2)
         return copy_dims(want, x);
     if (!front(x, ms_aten_int(call->node, 1, 0), &a) ||
@@ -249,7 +238,6 @@ static bool permute(const ms_aten_call *call, ms_aten_shape *want)
     const ms_optensor *x = input(call, 0);
     const int64_t *order = NULL;
     uint32_t n = ms_aten_ints(call->node, 1, &order), seen = 0;
-
     if (n != x->n_dims)
         return object(want, no_dim);
     want->n_dims = n;
@@ -268,7 +256,6 @@ static bool permute(const ms_aten_call *call, ms_aten_shape *want)
 static bool expand(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0), *y = output(call, want->k);
-
     if (x->n_dims > y->n_dims)
         return object(want, no_fit);
     copy_dims(want, y);
@@ -292,7 +279,6 @@ static bool slice(const ms_aten_call *call, ms_aten_shape *want)
     const ms_opnode *node = call->node;
     const ms_optensor *x = input(call, 0);
     uint32_t d;
-
     if (x->n_dims == 0 || !front(x, ms_aten_int(node, 1, 0), &d))
         return object(want, no_dim);
     int64_t start = bound(ms_aten_int(node, 2, 0), x->size[d]);
@@ -317,7 +303,6 @@ static bool select(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0);
     uint32_t d;
-
     if (x->n_dims == 0 || !front(x, ms_aten_int(call->node, 1, 0), &d))
         return object(want, no_dim);
     return without(want, x, d);
@@ -327,7 +312,6 @@ static bool unbind(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0);
     uint32_t d;
-
     if (x->n_dims == 0 || !front(x, ms_aten_int(call->node, 1, 0), &d))
         return object(want, no_dim);
     if (x->size[d] != (int64_t)call->node->n_out)
@@ -342,7 +326,6 @@ static bool split(const ms_aten_call *call, ms_aten_shape *want)
     const ms_optensor *x = input(call, 0);
     const int64_t *sizes = NULL;
     uint32_t n = ms_aten_ints(node, 1, &sizes), d;
-
     if (x->n_dims == 0 || !front(x, ms_aten_int(node, 2, 0), &d))
         return object(want, no_dim);
     bool listed = n > 0 && node->args[1].kind == MS_ARG_INTS;
@@ -361,7 +344,6 @@ static bool index_select(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0), *index = input(call, 1);
     uint32_t d;
-
     if (!front(x, ms_aten_int(call->node, 1, 0), &d))
         return object(want, no_dim);
     copy_dims(want, x);
@@ -374,7 +356,6 @@ static bool index_select(const ms_aten_call *call, ms_aten_shape *want)
 static bool embedding(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *table = input(call, 0), *ids = input(call, 1);
-
     if (table->n_dims != 2 || ids->n_dims >= MS_MAX_DIMS)
         return object(want, no_fit);
     copy_dims(want, ids);
@@ -387,7 +368,6 @@ static bool halved(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0);
     uint32_t d;
-
     if (x->n_dims == 0 || !front(x, ms_aten_int(call->node, 1, -1), &d))
         return object(want, no_dim);
     copy_dims(want, x);
@@ -406,7 +386,6 @@ static bool cat(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *first = input(call, 0);
     uint32_t n = call->node->n_in, d, i = 0;
-
     while (i + 1 < n && is_empty_row(input(call, i)))
         first = input(call, ++i); /* torch passes over them */
     if (!front(first, ms_aten_int(call->node, 1, 0), &d))
@@ -430,7 +409,6 @@ static bool stack(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0);
     int64_t dim = ms_aten_int(call->node, 1, 0);
-
     if (x->n_dims >= MS_MAX_DIMS)
         return object(want, no_fit);
     dim = dim < 0 ? dim + x->n_dims + 1 : dim;
@@ -447,7 +425,6 @@ static bool stack(const ms_aten_call *call, ms_aten_shape *want)
 static bool wider(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0), *y = output(call, want->k);
-
     if (x->n_dims == 0 || y->n_dims != x->n_dims + 1)
         return object(want, no_fit);
     return false;
@@ -459,7 +436,6 @@ static bool pad(const ms_aten_call *call, ms_aten_shape *want)
     const ms_optensor *x = input(call, 0);
     const int64_t *pairs = NULL;
     uint32_t n = ms_aten_ints(call->node, 1, &pairs) / 2;
-
     if (n > x->n_dims)
         return object(want, no_dim);
     copy_dims(want, x);
@@ -474,7 +450,6 @@ static bool repeat(const ms_aten_call *call, ms_aten_shape *want)
     const ms_optensor *x = input(call, 0);
     const int64_t *times = NULL;
     uint32_t n = ms_aten_ints(call->node, 1, &times);
-
     if (n < x->n_dims || n > MS_MAX_DIMS)
         return object(want, no_dim);
     want->n_dims = n;
@@ -489,7 +464,6 @@ static bool repeat(const ms_aten_call *call, ms_aten_shape *want)
 static bool sized_by(const ms_aten_call *call, uint32_t i, ms_aten_shape *want)
 {
     const int64_t *ints = NULL;
-
     if (i >= call->node->n_args || call->node->args[i].kind != MS_ARG_INTS)
         return false;
     want->n_dims = ms_aten_ints(call->node, i, &ints);

@@ -35,7 +35,6 @@ static const ms_aten_row *find_exact(const ms_index *index, const char *op,
                                      const char *overload)
 {
     uint32_t i = ms_index_find(index, op);
-
     for (; i < n_rows() && strcmp(row_at(i)->op, op) == 0; i++) {
         const ms_aten_row *row = row_at(i);
         if (!row->overload || strcmp(row->overload, overload) == 0)
@@ -50,7 +49,6 @@ const ms_aten_row *ms_atentable_find(const ms_index *index, const char *op,
     char plain[64];
     size_t n = strlen(op);
     const ms_aten_row *row = find_exact(index, op, overload);
-
     if (row || n < 2 || n >= sizeof plain || op[n - 1] != '_')
         return row;
     memcpy(plain, op, n - 1);
@@ -63,7 +61,6 @@ ms_op_kind ms_atentable_kind(const ms_index *index, const char *op)
     char plain[64];
     size_t n = strlen(op);
     uint32_t i = ms_index_find(index, op);
-
     if (i == MS_NONE && n > 1 && n < sizeof plain && op[n - 1] == '_') {
         memcpy(plain, op, n - 1);
         plain[n - 1] = '\0';
@@ -102,7 +99,6 @@ static const char *describe(const ms_aten_call *call, const ms_aten_shape *want,
     const ms_opgraph *ops = call->ops;
     const ms_optensor *given = &ops->tensors[call->node->out[want->k]];
     ms_text text = {.arena = arena};
-
     if (want->objection)
         return want->objection;
     ms_text_add(&text, "its output is [");
@@ -139,7 +135,6 @@ const char *ms_atentable_objection(const ms_aten_row *row,
         ms_aten_in_place(node) && strcmp(row->op, node->op) != 0;
     const ms_shape_rule *shape = by_plain_row ? &ms_atenshape_same : row->shape;
     uint32_t n = row->every_output ? node->n_out : 1;
-
     if (row->rule && !has_listed(row, node))
         return "it has too few inputs or outputs";
     if (makes_too_many(row, node))
@@ -174,7 +169,6 @@ static void describe_saves(const ms_aten_row *row, ms_text *text)
 static void describe_backward(const ms_aten_row *row, ms_text *text)
 {
     const char *at = row->makes;
-
     if (*at == '\0')
         ms_text_add(text, "      views of the gradient\n");
     while (*at != '\0') {

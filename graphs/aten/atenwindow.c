@@ -30,14 +30,12 @@ static int64_t nth(const ms_opnode *node, uint32_t i, uint32_t d,
     const int64_t *ints = NULL;
     uint32_t n = ms_aten_ints(node, i, &ints);
     int64_t value = n == 0 ? fallback : ints[d < n ? d : n - 1];
-
     return value < 0 ? 0 : value > INT64_C(1) << 50 ? INT64_C(1) << 50 : value;
 }
 
 static int64_t step(const ms_opnode *node, uint32_t i, uint32_t d)
 {
     int64_t value = nth(node, i, d, 1);
-
     return value < MOST_STEP ? value : MOST_STEP;
 }
 
@@ -56,7 +54,6 @@ typedef struct window {
 static int64_t count_windows(int64_t size, const window *w)
 {
     int64_t space = size + 2 * w->padding - w->dilation * (w->kernel - 1) - 1;
-
     if (w->stride <= 0 || space < 0)
         return 0;
     int64_t n = (space + (w->rounds_up ? w->stride - 1 : 0)) / w->stride + 1;
@@ -72,7 +69,6 @@ static bool convolution(const ms_aten_call *call, ms_aten_shape *want)
     const ms_optensor *x = input(call, 0), *weight = input(call, 1);
     bool transposed = flag(node, 6);
     int64_t groups = step(node, 8, 0);
-
     if (!weight || x->n_dims < 3 || weight->n_dims != x->n_dims || groups < 1)
         return object(want);
     int64_t channels = transposed ? weight->size[0] : weight->size[1] * groups;
@@ -101,7 +97,6 @@ static bool pool(const ms_aten_call *call, ms_aten_shape *want, bool average)
     const ms_optensor *x = input(call, 0);
     const char *digit = strpbrk(node->op, "123");
     uint32_t n = digit ? (uint32_t)(*digit - '0') : 2;
-
     if (x->n_dims < n)
         return object(want);
     copy_dims(want, x);
@@ -133,7 +128,6 @@ static bool adaptive(const ms_aten_call *call, ms_aten_shape *want)
     const ms_optensor *x = input(call, 0);
     const int64_t *ints = NULL;
     uint32_t n = ms_aten_ints(call->node, 1, &ints);
-
     if (x->n_dims < n)
         return object(want);
     copy_dims(want, x);
@@ -146,7 +140,6 @@ static bool adaptive(const ms_aten_call *call, ms_aten_shape *want)
 static bool planes(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0);
-
     if (x->n_dims < 3)
         return object(want);
     copy_dims(want, &call->ops->tensors[call->node->out[want->k]]);

@@ -27,7 +27,6 @@ void ms_opcall_like(const ms_trace *trace, ms_optensor *made, uint32_t tensor)
 static const ms_index *rows_of(ms_trace *trace)
 {
     ms_index *rows = &trace->op_rows;
-
     if (rows->capacity == 0 && !trace->err)
         trace->err = ms_atentable_open(rows, trace->scratch, trace->fault);
     return rows;
@@ -39,7 +38,6 @@ static const ms_aten_row *row_of(ms_trace *trace, const char *op,
 {
     const ms_index *rows = rows_of(trace);
     const char *name = op + strlen(PREFIX);
-
     if (trace->err)
         return NULL;
     const ms_aten_row *row =
@@ -53,14 +51,12 @@ static const ms_aten_row *row_of(ms_trace *trace, const char *op,
 uint32_t ms_opcall_outputs(ms_trace *trace, const ms_opcall *call)
 {
     const ms_aten_row *row = row_of(trace, call->op, call->overload);
-
     return row && strstr(row->saves, "o1") ? 2 : 1;
 }
 
 const ms_rule *ms_opcall_rule(ms_trace *trace, const char *op)
 {
     const ms_aten_row *row = row_of(trace, op, NULL);
-
     return row ? row->rule : NULL;
 }
 
@@ -98,7 +94,6 @@ static uint8_t dtype_of(const ms_trace *trace, const ms_opcall *call,
                         const uint32_t *in, uint32_t n_in, uint32_t k)
 {
     uint8_t dtype = call->made[k].dtype;
-
     if (!ms_dtypes_floats(dtype))
         return dtype;
     dtype = MS_BYTE;
@@ -113,7 +108,6 @@ static uint32_t run(ms_trace *trace, const ms_opcall *call, const uint32_t *in,
 {
     const ms_aten_row *row = row_of(trace, call->op, call->overload);
     uint32_t out[MS_OPCALL_OUTPUTS], listed[MOST_INPUTS + 1];
-
     if (!row)
         return MS_NONE;
     ms_opnode node = node_of(trace, call, call->op, in, n_in);
@@ -146,7 +140,6 @@ uint32_t ms_opcall_run(ms_trace *trace, const ms_opcall *call,
                        const uint32_t *in, uint32_t n_in)
 {
     uint32_t read[MOST_INPUTS];
-
     assert(n_in <= MOST_INPUTS);
     ms_autocast_enter(trace, call->op + strlen(PREFIX), n_in, in, read);
     uint32_t y = run(trace, call, read, n_in);
@@ -158,7 +151,6 @@ uint32_t ms_opcall_like_run(ms_trace *trace, const char *op, const uint32_t *in,
                             uint32_t n_in)
 {
     ms_opcall call = {.op = op, .flops = 1};
-
     for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++)
         ms_opcall_like(trace, &call.made[k], in[0]);
     return ms_opcall_run(trace, &call, in, n_in);
@@ -168,7 +160,6 @@ uint32_t ms_opcall_like_run(ms_trace *trace, const char *op, const uint32_t *in,
 static uint32_t whole_of(const ms_trace *trace, uint32_t x)
 {
     uint32_t whole = x;
-
     for (const ms_tensor *at = ms_trace_at(trace, whole);
          at->view && at->node != MS_NONE; at = ms_trace_at(trace, whole))
         whole = trace->nodes[at->node].input[0];

@@ -44,7 +44,6 @@ static uint32_t bit(const ms_tensor *x, int64_t dim)
 static uint32_t dims_of(const ms_tensor *x, const ms_opnode *node, uint32_t arg)
 {
     uint32_t dims = 0;
-
     if (arg >= node->n_args)
         return MS_ALL_DIMS;
     const ms_oparg *given = &node->args[arg];
@@ -58,7 +57,6 @@ static uint32_t dims_of(const ms_tensor *x, const ms_opnode *node, uint32_t arg)
 void ms_reductions_scratch(ms_trace *trace, const ms_aten_call *call)
 {
     const ms_opnode *node = call->node;
-
     for (size_t i = 0; i < sizeof reducers / sizeof *reducers; i++) {
         const reducer *row = &reducers[i];
         if (strcmp(row->op, node->op) != 0 || node->n_in == 0)

@@ -128,7 +128,6 @@ double ms_precisions_peak_flops(const ms_training *training,
                                 const ms_device *device)
 {
     const ms_precision_row *row = ms_precisions_of(training);
-
     if (row->fp8)
         return device->fp8_flops;
     if (row->other.weight != MS_FLOAT32 || row->autocast != MS_FLOAT32)
@@ -141,7 +140,6 @@ double ms_precisions_peak_flops(const ms_training *training,
 bool ms_precisions_has_sum(const ms_step_settings *settings)
 {
     const ms_training *training = settings->training;
-
     return settings->shape->flat_step.has_sum &&
            training->gradients == MS_GRADIENTS_FP32 &&
            training->precision != MS_FP16_MIXED &&
@@ -151,7 +149,6 @@ bool ms_precisions_has_sum(const ms_step_settings *settings)
 bool ms_precisions_is_flat_fp32(const ms_step_settings *settings)
 {
     int64_t precision = settings->training->precision;
-
     return settings->shape->flat_step.used &&
            (precision == MS_FP32 || precision == MS_TF32);
 }
@@ -162,7 +159,6 @@ static const ms_format *format_of(const ms_step_settings *settings,
                                   const ms_parameter *parameter)
 {
     const ms_precision_row *row = ms_precisions_of(settings->training);
-
     return parameter->linear ? &row->linear : &row->other;
 }
 
@@ -170,7 +166,6 @@ uint8_t ms_precisions_gradient(const ms_trace *trace,
                                const ms_parameter *parameter)
 {
     uint8_t dtype = format_of(trace->settings, parameter)->gradient;
-
     return dtype != SETTING ? dtype : trace->grad_dtype;
 }
 
@@ -201,7 +196,6 @@ static ms_err check_gradients(const ms_training *training, ms_fault *fault)
 {
     const ms_precision_row *row = ms_precisions_of(training);
     static const char key[] = "training.gradients";
-
     if (training->gradients == MS_GRADIENTS_AUTO)
         return MS_OK;
     if (row->linear.gradient != SETTING)
@@ -221,7 +215,6 @@ static ms_err check_gradients(const ms_training *training, ms_fault *fault)
 ms_err ms_precisions_check(const ms_training *training, ms_fault *fault)
 {
     const ms_precision_row *row = ms_precisions_of(training);
-
     MS_TRY(check_gradients(training, fault));
     if (row->optimizers != MS_OPTIMIZERS_ANY && !is_adam(training) &&
         training->optimizer != MS_NO_OPTIMIZER)
@@ -251,7 +244,6 @@ ms_err ms_precisions_refuse(const ms_trace *trace)
     bool far = offload->optimizer != MS_DEVICE_POOL ||
                offload->gradients != MS_DEVICE_POOL ||
                offload->parameters != MS_DEVICE_POOL;
-
     if (!plain && far)
         return refuse(trace, "is not known beside offload",
                       "take fp8 or bf16-mixed, or leave offload out");

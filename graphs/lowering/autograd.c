@@ -31,7 +31,6 @@ static ms_parameter *parameter_of(ms_trace *trace, const ms_node *node,
 static uint32_t *buffer_of(ms_trace *trace, const ms_node *node, uint32_t i)
 {
     ms_parameter *parameter = parameter_of(trace, node, i);
-
     if (parameter)
         return &parameter->grad;
     if (!node->needs[i])
@@ -55,7 +54,6 @@ static uint32_t sum_to_input(ms_trace *trace, const ms_node *node, uint32_t i,
                              uint32_t grad)
 {
     uint8_t was = trace->pass;
-
     if (parameter_of(trace, node, i))
         trace->pass = MS_GRAD_WEIGHT;
     ms_trace_begin(trace, "aten::sum");
@@ -142,7 +140,6 @@ static bool stolen(const ms_trace *trace, const ms_parameter *parameter)
 {
     const ms_tensor *grad = ms_trace_at(trace, parameter->grad);
     const ms_tensor *like = ms_trace_at(trace, parameter->tensor);
-
     if (grad->refs > 1 ||
         ms_precisions_gradient(trace, parameter) != grad->dtype ||
         trace->graph->storage_grad[grad->storage] != MS_NONE)
@@ -160,7 +157,6 @@ static void accumulate(ms_trace *trace, ms_parameter *parameter)
     uint32_t grad = parameter->grad;
     uint32_t s = ms_trace_at(trace, grad)->storage;
     uint8_t pass = trace->pass, flags = trace->op_flags;
-
     trace->pass = MS_ACCUMULATE;
     bool shared = !trace->err && trace->counts[s].tensors > 1;
     trace->op_flags = !steals ? MS_OP_CLONES : shared ? MS_OP_SHARES : 0;
@@ -238,7 +234,6 @@ static bool has_gradient(const ms_node *node)
 static void ran(ms_trace *trace, uint32_t n, uint32_t first)
 {
     ms_node *node = &trace->nodes[n];
-
     node->ran = true;
     node->first_op = first;
     node->last_op = trace->graph->n_ops - 1;
@@ -248,7 +243,6 @@ static void ran(ms_trace *trace, uint32_t n, uint32_t first)
 static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
 {
     ms_node node = trace->nodes[n];
-
     if (!has_gradient(&node))
         return;
     trace->unit = node.unit;
@@ -290,7 +284,6 @@ static void release_all(ms_trace *trace, const bool *reached, uint32_t n)
 static bool *find_reached(ms_trace *trace, uint32_t loss)
 {
     bool *reached = ms_columns_take(trace, trace->n_nodes, sizeof *reached);
-
     if (!reached)
         return NULL;
     for (uint32_t n = 0; n < trace->n_nodes; n++)
@@ -354,7 +347,6 @@ static uint32_t root_gradient(ms_trace *trace, uint32_t loss)
 void ms_autograd_run(ms_trace *trace, uint32_t loss)
 {
     uint32_t root = MS_NONE, *out;
-
     if (trace->err)
         return;
     out = ms_columns_take(trace, trace->most_inputs, sizeof *out);

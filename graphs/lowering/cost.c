@@ -46,7 +46,6 @@ static double matrix_flops(const ms_trace *trace, bool fp8)
 {
     const ms_device *device = trace->settings->device;
     const ms_precision_row *row = ms_precisions_of(trace->settings->training);
-
     if (fp8)
         return device->fp8_flops * device->fp8_matmul_share;
     double peak = row->tf32 ? device->tf32_flops : device->fp32_flops;
@@ -61,7 +60,6 @@ static uint64_t cost_ns(const ms_trace *trace, uint8_t work, double flops,
 {
     const ms_device *device = trace->settings->device;
     double rate = device->fp32_flops;
-
     if (bytes == 0 && flops <= 0)
         return 0;
     if (work >= MS_WORK_MATRIX)
@@ -78,7 +76,6 @@ static uint64_t cost_ns(const ms_trace *trace, uint8_t work, double flops,
 void ms_cost_ops(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
-
     for (uint32_t op = 0; op < g->n_ops; op++) {
         const ms_op_end *end = &trace->ends[op];
         if (end->work != MS_WORK_NONE)

@@ -27,7 +27,6 @@ static uint32_t number_those(const ms_trace *trace, bool persistent,
 {
     const ms_added *next = trace->added, *end = next + trace->n_added;
     uint32_t first = next < end ? next->storage : MS_NONE;
-
     for (uint32_t s = 0; s < trace->graph->n_storages; s++) {
         for (; next < end && next->after <= s; next++)
             n = number_one(trace, next->storage, persistent, map, n);
@@ -44,7 +43,6 @@ static ms_err number(ms_trace *trace, uint32_t **new_id)
     ms_graph *g = trace->graph;
     uint32_t *map =
         ms_arena_take_raw(trace->scratch, g->n_storages, sizeof *map);
-
     if (!map)
         return ms_fail_nomem(trace->fault);
     g->n_persistent = number_those(trace, true, map, 0);
@@ -60,7 +58,6 @@ static inline void place(const ms_trace *trace, void *column, size_t size,
     const char *from = column;
     char *to = room;
     uint32_t n = trace->graph->n_storages;
-
     for (uint32_t s = 0; s < n; s++, from += size)
         memcpy(to + new_id[s] * size, from, size);
     memcpy(column, room, n * size);
@@ -69,7 +66,6 @@ static inline void place(const ms_trace *trace, void *column, size_t size,
 static void place_all(ms_trace *trace, const uint32_t *new_id, void *room)
 {
     ms_graph *g = trace->graph;
-
     place(trace, g->storage_bytes, sizeof(uint64_t), new_id, room);
     place(trace, g->storage_category, 1, new_id, room);
     place(trace, g->storage_at_start, 1, new_id, room);
@@ -87,7 +83,6 @@ static ms_err number_due(ms_trace *trace, const uint32_t *new_id)
 {
     ms_graph *g = trace->graph;
     uint32_t n = 0;
-
     for (uint32_t p = 0; p < trace->n_parameters; p++)
         n += trace->parameters[p].due_end > 0;
     if (n == 0)
@@ -121,7 +116,6 @@ static void rename_ids(uint32_t *ids, uint32_t n, const uint32_t *new_id)
 static ms_err add_states(ms_trace *trace, uint32_t n_units)
 {
     uint32_t *states = ms_arena_take_raw(trace->arena, n_units, sizeof *states);
-
     if (!states)
         return ms_fail_nomem(trace->fault);
     trace->layer = MS_NONE;
@@ -139,7 +133,6 @@ static ms_err renumber(ms_trace *trace, uint32_t n_units)
 {
     ms_graph *g = trace->graph;
     uint32_t *new_id = NULL;
-
     MS_TRY(number(trace, &new_id));
     void *room =
         ms_arena_take_raw(trace->scratch, g->n_storages, sizeof(uint64_t));
@@ -176,7 +169,6 @@ static ms_err find_ranges(ms_trace *trace, const ms_forward *forward)
 {
     ms_graph *g = trace->graph;
     uint32_t n = forward->n_units, op = 0;
-
     g->forward_at = ms_arena_take_raw(trace->arena, n + 1, sizeof(uint32_t));
     g->backward_at = ms_arena_take_raw(trace->arena, n + 1, sizeof(uint32_t));
     if (!g->forward_at || !g->backward_at)
@@ -212,7 +204,6 @@ static ms_err find_unit_inputs(ms_trace *trace)
     ms_graph *g = trace->graph;
     uint32_t *seen = ms_arena_take(trace->scratch, g->n_storages, sizeof *seen);
     uint32_t capacity = 0, n = 0;
-
     g->unit_in_at =
         ms_arena_take_raw(trace->arena, g->n_units + 1, sizeof(uint32_t));
     if (!seen || !g->unit_in_at)
@@ -244,7 +235,6 @@ static void add_up(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
     const ms_model *model = trace->settings->model;
-
     for (uint32_t p = 0; p < trace->n_parameters; p++)
         g->parameters += trace->parameters[p].elements;
     g->tokens = model->tokens || model->sequence_input
@@ -259,7 +249,6 @@ ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
                        ms_graph *graph)
 {
     ms_graph *g = trace->graph;
-
     if (trace->settings->cpu && trace->settings->train)
         MS_TRY(add_states(trace, forward->n_units));
     MS_TRY(renumber(trace, forward->n_units));

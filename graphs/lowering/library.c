@@ -25,7 +25,6 @@ static uint32_t add(ms_trace *trace, uint32_t op, const char *role,
 {
     trace->layer = persistent ? MS_NONE : trace->graph->op_layer[op];
     uint32_t s = ms_trace_storage(trace, role, bytes, MS_WORKSPACE, persistent);
-
     if (s == MS_NONE ||
         !ms_columns_grow(trace, trace->scratch, &trace->added,
                          &trace->added_capacity, trace->n_added + 1,
@@ -44,7 +43,6 @@ static void hold(ms_trace *trace, uint32_t op, const char *role, uint64_t bytes)
 {
     bool first = trace->settings->training->step == 1;
     uint32_t s = add(trace, op, role, bytes, true, first);
-
     if (s != MS_NONE)
         trace->graph->storage_at_start[s] = !first;
 }
@@ -60,7 +58,6 @@ static void hold(ms_trace *trace, uint32_t op, const char *role, uint64_t bytes)
 static void hold_te(finder *f, uint32_t op)
 {
     bool late = f->trace->settings->device->compute_capability >= MS_HOPPER;
-
     if (f->te_workspace)
         return;
     f->te_workspace = true;
@@ -73,7 +70,6 @@ static void hold_te(finder *f, uint32_t op)
 static uint64_t cublas_bytes(const ms_trace *trace)
 {
     const ms_kernel_hooks *hooks = trace->kernels.hooks;
-
     return hooks->cublas_bytes
                ? hooks->cublas_bytes(trace->settings)
                : ms_overheads_workspace(trace->settings->device,
@@ -88,7 +84,6 @@ static void hold_cublas(finder *f, uint32_t op)
     static const char *const names[2] = {"forward:cublas_workspace",
                                          "backward:cublas_workspace"};
     uint32_t thread = f->trace->graph->op_pass[op] > MS_LOSS;
-
     if (f->multiplies[thread])
         return;
     f->multiplies[thread] = true;
@@ -105,7 +100,6 @@ static void product(finder *f, uint32_t op)
     bool biased = kind == MS_KIND_ADDMM;
     bool linear = biased || kind == MS_KIND_MM;
     const ms_kernel_hooks *hooks = trace->kernels.hooks;
-
     if (trace->settings->cpu)
         return;
     if (linear && hooks->is_te_product && hooks->is_te_product(trace, op))
@@ -124,7 +118,6 @@ static void make_room(ms_trace *trace, uint32_t n)
 {
     ms_graph *g = trace->graph;
     uint32_t end = trace->n_out, next = g->n_ops;
-
     if (n == 0 ||
         !ms_columns_grow(trace, trace->arena, &g->out, &trace->out_capacity,
                          trace->n_out + n, sizeof *g->out))
@@ -149,7 +142,6 @@ void ms_library_workspaces(ms_trace *trace)
 {
     finder f = {.trace = trace};
     uint32_t n_made = 0;
-
     for (uint32_t op = 0; op < trace->graph->n_ops && !trace->err; op++) {
         if (trace->ends[op].work == MS_WORK_FP8)
             hold_te(&f, op);

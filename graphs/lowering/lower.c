@@ -30,7 +30,6 @@ static ms_err open_trace(ms_trace *trace)
 {
     const ms_training *training = trace->settings->training;
     const ms_model *model = trace->settings->model;
-
     trace->kernels = ms_kernels_on(trace->settings);
     trace->weight_dtype = ms_precisions_of(training)->other.weight;
     trace->autocast = ms_precisions_of(training)->autocast;
@@ -68,7 +67,6 @@ static ms_err keep(ms_trace *trace, uint32_t tensor, uint32_t *capacity)
 {
     ms_graph *g = trace->graph;
     uint32_t s = ms_trace_at(trace, tensor)->storage;
-
     if (trace->counts[s].persistent)
         return MS_OK;
     uint32_t *kept = ms_arena_grow(trace->arena, g->kept, capacity,
@@ -85,7 +83,6 @@ static ms_err keep_outputs(ms_trace *trace, const ms_forward *forward)
 {
     uint32_t capacity = 0;
     bool holds = trace->settings->training->hold_output != MS_HOLD_NONE;
-
     trace->graph->keep_to_step =
         trace->settings->training->hold_output == MS_HOLD_STEP;
     for (uint32_t i = 0; i < forward->n_outputs; i++) {
@@ -127,7 +124,6 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
 static ms_err lower(ms_trace *trace, ms_graph *graph)
 {
     ms_forward forward = {.loss_unit = MS_NONE, .loss = MS_NONE};
-
     MS_TRY(open_trace(trace));
     MS_TRY(ms_precisions_refuse(trace));
     MS_TRY(ms_fp8_check(trace));
@@ -179,7 +175,6 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
                       .scratch = &scratch,
                       .optimizer = &optimizer,
                       .fault = fault};
-
     ms_err err = lower(&trace, graph);
     ms_arena_free(&scratch);
 #ifndef NDEBUG
@@ -228,7 +223,6 @@ static ms_err find_layers(const ms_graph *graph, ms_arena *arena,
 {
     uint32_t *layer =
         ms_arena_take_raw(arena, graph->n_persistent, sizeof *layer);
-
     if (!layer)
         return ms_fail_nomem(fault);
     for (uint32_t s = 0; s < graph->n_persistent; s++)
@@ -250,7 +244,6 @@ static void count_parameters(const ms_graph *graph, const uint32_t *layer,
                              ms_layer_facts *by_layer)
 {
     uint64_t bytes = 0;
-
     for (uint32_t s = 0; graph->weight_elements && s < graph->n_persistent; s++)
         by_layer[layer[s]].parameters += graph->weight_elements[s];
     if (graph->weight_elements)
@@ -292,7 +285,6 @@ ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
         ms_arena_take(arena, graph->n_layers, sizeof *by_layer);
     ms_layer_facts *rows = ms_arena_take(arena, graph->n_layers, sizeof *rows);
     uint32_t *layer = NULL;
-
     if (!by_layer || !rows)
         return ms_fail_nomem(fault);
     MS_TRY(find_layers(graph, arena, &layer, fault));

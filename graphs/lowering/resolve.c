@@ -48,7 +48,6 @@ static ms_err check_kernels(const ms_training *training, const ms_model *model,
                                         "activation_kernel", "rotary_kernel",
                                         "loss_kernel"};
     char key[64];
-
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!is_set(training, names[i]))
             continue;
@@ -102,7 +101,6 @@ static ms_err check_impl(const ms_training *training, ms_fault *fault)
     const ms_optimizer_row *row = ms_updates_of(training);
     int64_t impl = training->optimizer_impl;
     char hint[64] = "";
-
     if (row == NULL || impl == MS_IMPL_AUTO || ms_updates_has(row, impl))
         return MS_OK;
     for (int64_t i = MS_IMPL_LOOP; i <= MS_IMPL_FUSED; i++)
@@ -125,7 +123,6 @@ static ms_err contradict(const char *key, const char *value, const char *other,
 static ms_err check_in_backward(const ms_training *training, ms_fault *fault)
 {
     static const char key[] = "training.optimizer_in_backward";
-
     if (training->optimizer == MS_NO_OPTIMIZER)
         return contradict(key, "yes", "training.optimizer=none",
                           "name an optimizer, or leave it out", fault);
@@ -148,7 +145,6 @@ static ms_err check_lora(const ms_training *training, const ms_model *model,
     uint32_t first = offsetof(ms_training, lora_rank) / sizeof(int64_t);
     uint32_t end = offsetof(ms_training, unknown_op) / sizeof(int64_t);
     char key[32];
-
     for (uint32_t row = first + 1; training->lora_rank == 0 && row < end;
          row++) {
         if ((training->was_set >> row & 1) == 0)
@@ -171,7 +167,6 @@ static ms_err check_fp8(const ms_training *training, ms_fault *fault)
 {
     uint32_t first = offsetof(ms_training, fp8_recipe) / sizeof(int64_t);
     char key[32];
-
     for (uint32_t row = first; row < first + 2; row++) {
         if ((training->was_set >> row & 1) == 0 ||
             ms_precisions_of(training)->fp8)
@@ -199,7 +194,6 @@ static ms_err check_optimizer(const ms_training *training, ms_fault *fault)
 {
     const ms_optimizer_row *row = ms_updates_of(training);
     bool mixed = ms_precisions_of(training)->other.master != MS_NO_DTYPE;
-
     if (is_set(training, "optimizer_rank"))
         MS_TRY(need_reader("training.optimizer_rank",
                            "--optimizer galore, or leave it out",
@@ -228,7 +222,6 @@ static ms_err check_step(ms_training *training, ms_fault *fault)
 {
     const ms_optimizer_row *row = ms_updates_of(training);
     bool always = row != NULL && row->in_backward;
-
     MS_TRY(check_impl(training, fault));
     MS_TRY(check_optimizer(training, fault));
     if (always && is_set(training, "optimizer_in_backward") &&

@@ -50,7 +50,6 @@ static ms_err read_list(reader *r, uint32_t row, ms_oparg *arg)
 static ms_err read_arg(reader *r, uint32_t row, ms_oparg *arg)
 {
     const ms_json_node *node = node_of(r, row);
-
     switch ((ms_json_kind)node->kind) {
     case MS_JSON_INT:
         arg->kind = MS_ARG_INT;

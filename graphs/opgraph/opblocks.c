@@ -21,7 +21,6 @@ typedef struct number {
 static number next_number(const char *module, size_t from)
 {
     size_t start = from;
-
     while (module[start]) {
         size_t end = start + strcspn(module + start, ".");
         size_t first = end;
@@ -44,7 +43,6 @@ typedef struct stems {
 static ms_err count_numbers(ms_trace *trace, const ms_opgraph *ops, stems *s)
 {
     ms_arena *scratch = trace->scratch;
-
     s->count = ms_arena_take(scratch, ops->n_modules, sizeof *s->count);
     if (!s->count)
         return ms_fail_nomem(trace->fault);
@@ -72,7 +70,6 @@ static ms_err block_length(ms_trace *trace, const char *module, const stems *s,
                            size_t *length)
 {
     number at = next_number(module, 0);
-
     *length = at.end;
     if (at.end == 0 || at.whole)
         return MS_OK;
@@ -94,7 +91,6 @@ ms_err ms_opblocks_find(ms_trace *trace, const ms_opgraph *ops,
     ms_graph *g = trace->graph;
     ms_index names;
     stems s = {.n = 0};
-
     g->n_blocks = 0;
     g->block_name =
         ms_arena_take(trace->arena, ops->n_modules, sizeof *g->block_name);

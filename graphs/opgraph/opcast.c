@@ -34,14 +34,12 @@ uint32_t ms_opcast_note(ms_trace *trace, const char *op, uint32_t x,
 static uint32_t turn(const ms_opnode *node, uint32_t i)
 {
     bool linear = strcmp(node->op, "addmm") == 0 && node->n_in == 3;
-
     return linear ? (i + 1) % 3 : i;
 }
 
 void ms_opcast_inputs(ms_trace *trace, const ms_aten_call *call, uint32_t *read)
 {
     const ms_opnode *node = call->node;
-
     memcpy(read, call->in, node->n_in * sizeof *read);
     for (uint32_t i = 0; i < node->n_in && active(trace); i++) {
         uint32_t at = turn(node, i);
@@ -62,7 +60,6 @@ static uint8_t widest(const ms_trace *trace, const ms_aten_call *call,
                       uint8_t fallback)
 {
     uint8_t dtype[2] = {MS_BYTE, MS_BYTE};
-
     for (uint32_t i = 0; i < call->node->n_in; i++) {
         const ms_tensor *x = ms_trace_at(trace, call->in[i]);
         uint8_t *of = &dtype[x->n_dims > 0];
@@ -79,7 +76,6 @@ static uint8_t number_dtype(const ms_trace *trace, const ms_aten_call *call,
 {
     const ms_opgraph *ops = call->ops;
     uint32_t next = (uint32_t)(call->node - ops->nodes) + 1;
-
     if (next >= ops->n_nodes || strcmp(ops->nodes[next].op, "where") != 0)
         return fallback;
     const ms_opnode *reader = &ops->nodes[next];
@@ -96,7 +92,6 @@ uint8_t ms_opcast_output(const ms_trace *trace, const ms_aten_call *call,
 {
     const ms_opnode *node = call->node;
     uint8_t exported = call->ops->tensors[node->out[k]].dtype;
-
     if (!active(trace) || exported != MS_FLOAT32)
         return exported;
     if (from != MS_NONE)

@@ -16,7 +16,6 @@ static bool begins(const ms_opgraph *ops, uint32_t n)
 {
     static const char *const names[CPU_OPS] = {"empty_like", "bernoulli_",
                                                "div_", "mul"};
-
     bool loss_within = n < ops->loss_start && ops->loss_start < n + CPU_OPS;
     if (n + CPU_OPS > ops->n_nodes || loss_within)
         return false;
@@ -62,7 +61,6 @@ static ms_err fuse(ms_opgraph *made, const ms_opnode *four, uint32_t at,
     uint32_t *in = ms_arena_take(arena, 2, sizeof *in);
     ms_optensor *mask = &made->tensors[four[0].out[0]];
     uint64_t elements = 1;
-
     if (!in)
         return ms_fail_nomem(fault);
     for (uint32_t d = 0; d < mask->n_dims; d++)
@@ -85,7 +83,6 @@ ms_err ms_opdropout_fuse(const ms_opgraph *ops, ms_arena *arena,
 {
     ms_opgraph *made;
     uint32_t at = 0;
-
     *fused = ops;
     if (!any(ops))
         return MS_OK;

@@ -40,7 +40,6 @@ static ms_err wrong(const reader *r, uint32_t row, const char *format, ...)
     static const char hint[] = "the format is described in memsim help files";
     char what[320];
     va_list args;
-
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
@@ -80,7 +79,6 @@ static ms_err next_int(const reader *r, uint32_t *row, int64_t low,
                        int64_t high, const char *noun, int64_t *value)
 {
     uint32_t at = *row;
-
     if (at == MS_NONE || r->json->nodes[at].kind != MS_JSON_INT ||
         r->json->nodes[at].value.i < low || r->json->nodes[at].value.i > high)
         return wrong_int(r, at, low, high, noun);
@@ -100,7 +98,6 @@ static ms_err next_text(const reader *r, uint32_t *row, const char *noun,
                         const char **value)
 {
     uint32_t at = *row;
-
     if (at == MS_NONE)
         return wrong(r, at, "%s is missing", noun);
     if (r->json->nodes[at].kind != MS_JSON_STRING)
@@ -129,7 +126,6 @@ static ms_err required(const reader *r, uint32_t object, const char *key,
 static ms_err take(const reader *r, void *items, uint64_t n, size_t size)
 {
     void *taken = ms_arena_take(r->arena, (size_t)n, size);
-
     if (!taken)
         return ms_fail_nomem(r->fault);
     memcpy(items, &taken, sizeof taken);
@@ -145,7 +141,6 @@ static ms_err storage_kind(const reader *r, uint32_t row, const char *word,
 {
     uint32_t place =
         ms_opfields_place(ms_opfields_storage[STORAGE_KIND].words, word);
-
     if (place == MS_NONE)
         return wrong(r, row,
                      "\"%s\" is no kind of storage: act, param, buffer or "
@@ -159,7 +154,6 @@ static ms_err storage_kind(const reader *r, uint32_t row, const char *word,
 static ms_err read_storages(reader *r, uint32_t list)
 {
     ms_opgraph *ops = r->ops;
-
     if (!is_array(r, list))
         return wrong(r, list, "\"storages\" must be a list");
     ops->n_storages = children(r, list);
@@ -197,7 +191,6 @@ static ms_err dtype_of(const reader *r, uint32_t row, const char *word,
                                      MS_BYTE,    MS_BYTE};
     uint32_t place =
         ms_opfields_place(ms_opfields_tensor[TENSOR_DTYPE].words, word);
-
     if (place >= sizeof dtypes)
         return wrong(r, row, "unknown dtype \"%s\"", word);
     *dtype = dtypes[place];
@@ -208,7 +201,6 @@ static ms_err read_dims(const reader *r, uint32_t list, uint32_t field,
                         int64_t *dims, uint8_t *n)
 {
     const ms_field *sizes = &ms_opfields_tensor[field];
-
     if (!is_array(r, list) || children(r, list) > MS_MAX_DIMS)
         return wrong(r, list, "a list of at most %u was expected, each %s",
                      MS_MAX_DIMS, sizes->help);
@@ -224,7 +216,6 @@ static ms_err check_elements(const reader *r, uint32_t row,
                              const ms_optensor *tensor)
 {
     uint64_t n = 1;
-
     for (uint32_t d = 0; d < tensor->n_dims; d++)
         if (__builtin_mul_overflow(n, (uint64_t)tensor->size[d], &n) ||
             n > UINT64_C(1) << 58)
@@ -237,7 +228,6 @@ static ms_err check_extent(const reader *r, uint32_t row,
                            const ms_optensor *tensor, int64_t offset)
 {
     int64_t last = offset;
-
     for (uint32_t d = 0; d < tensor->n_dims; d++) {
         int64_t step;
         if (tensor->size[d] == 0)
@@ -264,7 +254,6 @@ static ms_err read_tensor(const reader *r, uint32_t row, uint32_t id)
     int64_t tid, sid = 0, offset = 0;
     uint8_t n_strides = 0;
     const char *word = "";
-
     if (!is_array(r, row) || children(r, row) > MS_OPFIELDS_TENSOR)
         return wrong(r, row,
                      "a tensor is [id, storage, shape, dtype, strides, "
@@ -293,7 +282,6 @@ static ms_err read_tensors(reader *r, uint32_t list)
 {
     ms_opgraph *ops = r->ops;
     uint32_t id = 0;
-
     begin(r, NULL, 0, list);
     if (!is_array(r, list))
         return wrong(r, list, "\"tensors\" must be a list");
@@ -313,7 +301,6 @@ static ms_err read_ids(const reader *r, uint32_t list, uint32_t *n,
                        const uint32_t **ids)
 {
     uint32_t *taken = NULL;
-
     if (!is_array(r, list))
         return wrong(r, list,
                      "\"in\" and \"out\" are needed, and like \"ends\" "
@@ -334,7 +321,6 @@ static ms_err read_ids(const reader *r, uint32_t list, uint32_t *n,
 static uint32_t module_of(reader *r, const char *name)
 {
     uint32_t row = ms_index_add(&r->modules, name, r->ops->n_modules);
-
     if (row == r->ops->n_modules)
         r->ops->modules[r->ops->n_modules++] = name;
     return row;
@@ -344,7 +330,6 @@ static ms_err text_of(const reader *r, uint32_t node, const char *key,
                       const char *fallback, const char **text)
 {
     uint32_t row = ms_json_find(r->json, node, key);
-
     *text = fallback;
     return row == MS_NONE ? MS_OK : next_text(r, &row, key, text);
 }
@@ -353,7 +338,6 @@ static ms_err text_of(const reader *r, uint32_t node, const char *key,
 static ms_err read_op_name(const reader *r, uint32_t row, ms_opnode *node)
 {
     const char *name = NULL;
-
     MS_TRY(text_of(r, row, "op", NULL, &name));
     if (!name || *name == '\0')
         return wrong(r, row, "a node needs an \"op\"");
@@ -381,7 +365,6 @@ static ms_err note_storage(reader *r, uint32_t row, const ms_opnode *node,
 {
     uint32_t s = r->ops->tensors[tensor].storage;
     const ms_opstorage *storage = &r->ops->storages[s];
-
     if (storage->bytes == 0 || reads_storage(r, node, s))
         return MS_OK;
     if (storage->kind != MS_OPSTORAGE_ACT)
@@ -403,7 +386,6 @@ enum { READ = 1, MADE }; /* reader.seen */
 static ms_err note_order(reader *r, uint32_t row, const ms_opnode *node)
 {
     const ms_opgraph *ops = r->ops;
-
     for (uint32_t i = 0; i < node->n_in; i++) {
         uint32_t t = node->in[i];
         uint8_t kind = ops->storages[ops->tensors[t].storage].kind;
@@ -427,7 +409,6 @@ static ms_err read_node(reader *r, uint32_t row, ms_opnode *node)
 {
     const ms_json *json = r->json;
     const char *module = "";
-
     if (json->nodes[row].kind != MS_JSON_OBJECT)
         return wrong(r, row, "a node is an object");
     MS_TRY(ms_opfields_check(json, row, true, r->fault));
@@ -450,7 +431,6 @@ static ms_err read_nodes(reader *r, uint32_t list)
 {
     ms_opgraph *ops = r->ops;
     uint32_t n = 0;
-
     begin(r, NULL, 0, list);
     if (!is_array(r, list) || children(r, list) == 0)
         return wrong(r, list, "\"nodes\" must be a list of ops, not empty");
@@ -475,7 +455,6 @@ static ms_err read_loss(reader *r)
 {
     uint32_t row = MS_NONE;
     int64_t loss = 0;
-
     begin(r, NULL, 0, 0);
     MS_TRY(required(r, 0, "loss_start", &row));
     MS_TRY(next_int(r, &row, 0, r->ops->n_nodes,
@@ -499,7 +478,6 @@ ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
 {
     reader r = {.json = json, .arena = arena, .ops = ops, .fault = fault};
     uint32_t storages = 0, tensors = 0, nodes = 0;
-
     *ops = (ms_opgraph){0};
     MS_TRY(ms_opfields_check(json, 0, false, fault));
     MS_TRY(required(&r, 0, "storages", &storages));

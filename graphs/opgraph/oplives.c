@@ -14,7 +14,6 @@ static bool lies_in(const char *module, const char *path, size_t n)
 static uint32_t depth_of(const char *path)
 {
     uint32_t depth = *path != '\0';
-
     for (const char *c = path; *c; c++)
         depth += *c == '.';
     return depth;
@@ -24,7 +23,6 @@ static uint32_t depth_of(const char *path)
 static uint32_t shared_depth(const char *a, const char *b)
 {
     uint32_t shared = 0;
-
     if (*a == '\0')
         return 0;
     for (const char *c = a;; c++) {
@@ -45,7 +43,6 @@ static void step_back(const ms_opgraph *ops, uint32_t n, uint32_t *end)
     const ms_opnode *node = &ops->nodes[n];
     const char *path = ops->modules[node->module];
     uint32_t shared = 0;
-
     if (n + 1 < ops->n_nodes) {
         if (node[1].module == node->module)
             return;
@@ -63,7 +60,6 @@ static uint32_t held_until(const ms_opgraph *ops, uint32_t n,
 {
     const char *path = ops->modules[ops->nodes[n].module];
     uint32_t shared = producer ? shared_depth(path, producer) : 0;
-
     if (producer == path || shared == depth_of(path))
         return n;
     return end[shared + 1];
@@ -74,7 +70,6 @@ static ms_err find_uses(const ms_opgraph *ops, ms_arena *arena,
                         ms_fault *fault)
 {
     uint32_t deepest = 0, *end;
-
     for (uint32_t m = 0; m < ops->n_modules; m++)
         if (depth_of(ops->modules[m]) > deepest)
             deepest = depth_of(ops->modules[m]);
@@ -106,7 +101,6 @@ static void take_ends(const ms_opgraph *ops, const uint32_t *last_reader,
 {
     const ms_opnode *last = &ops->nodes[ops->n_nodes - 1];
     uint32_t loss = last->n_out > 0 ? last->out[0] : MS_NONE;
-
     memcpy(lives->until, lives->last_use,
            ops->n_tensors * sizeof *lives->until);
     for (uint32_t n = 0; n < ops->n_nodes; n++)
@@ -155,7 +149,6 @@ ms_err ms_oplives_find(const ms_opgraph *ops, ms_arena *arena,
     const char **producer = ms_arena_take(arena, n, sizeof *producer);
     uint32_t *reader = ms_arena_take_raw(arena, n, word);
     uint32_t *next = ms_arena_take_raw(arena, ops->n_nodes, word);
-
     lives->last_use = ms_arena_take_raw(arena, n, word);
     lives->last_read = ms_arena_take_raw(arena, ops->n_storages, word);
     lives->until = ms_arena_take_raw(arena, n, word);

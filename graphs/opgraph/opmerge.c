@@ -6,7 +6,6 @@
 static bool is_in_place(const ms_opgraph *ops, const ms_opnode *node)
 {
     size_t n = strlen(node->op);
-
     if (!node->renamed || n == 0 || node->op[n - 1] != '_' || node->n_in == 0 ||
         node->n_out == 0)
         return false;
@@ -19,7 +18,6 @@ ms_err ms_opmerge_in_place(ms_opgraph *ops, ms_arena *arena, ms_fault *fault)
 {
     uint32_t *same =
         ms_arena_take_raw(arena, ops->n_storages, sizeof(uint32_t));
-
     if (!same)
         return ms_fail_nomem(fault);
     for (uint32_t s = 0; s < ops->n_storages; s++)

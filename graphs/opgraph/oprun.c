@@ -56,7 +56,6 @@ static uint32_t make_leaf(run *r, const ms_optensor *shown)
     ms_trace *trace = r->trace;
     const ms_opstorage *storage = &r->ops->storages[shown->storage];
     uint32_t t = MS_NONE;
-
     switch ((ms_opstorage_kind)storage->kind) {
     case MS_OPSTORAGE_PARAM:
         t = ms_trace_parameter(trace, storage->name, shown->n_dims,
@@ -94,7 +93,6 @@ static void make_unread(run *r, uint32_t storage)
                         .n_dims = 1,
                         .size = {(int64_t)(s->bytes / 4)},
                         .stride = {1}};
-
     r->made[storage] = make_leaf(r, &flat);
 }
 
@@ -104,7 +102,6 @@ static ms_err make_leaves(run *r)
     uint8_t *output = ms_arena_take(r->trace->scratch, ops->n_tensors, 1);
     uint32_t *shown =
         ms_arena_take_raw(r->trace->scratch, ops->n_storages, sizeof(uint32_t));
-
     if (!output || !shown)
         return ms_fail_nomem(r->trace->fault);
     memset(shown, 0xff, ops->n_storages * sizeof(uint32_t));
@@ -134,7 +131,6 @@ static ms_err wrong(run *r, const ms_opnode *node, const char *hint,
                     const char *what)
 {
     ms_layer at = {.name = node->op, .spot = node->spot};
-
     return ms_trace_fail(r->trace, &at, hint, "node %u, op %s.%s: %s",
                          node->number, node->name, node->overload, what);
 }
@@ -168,7 +164,6 @@ static ms_err find_inputs(run *r, const ms_opnode *node)
 static uint32_t shares_with(const run *r, const ms_opnode *node, uint32_t k)
 {
     uint32_t storage = r->ops->tensors[node->out[k]].storage;
-
     for (uint32_t i = 0; i < node->n_in; i++)
         if (r->ops->tensors[node->in[i]].storage == storage)
             return r->in[i];
@@ -178,7 +173,6 @@ static uint32_t shares_with(const run *r, const ms_opnode *node, uint32_t k)
 static bool in_place(const ms_opnode *node)
 {
     size_t n = strlen(node->op);
-
     return n > 0 && node->op[n - 1] == '_';
 }
 
@@ -203,7 +197,6 @@ static void make_output(run *r, const ms_opnode *node, uint32_t k)
     const ms_optensor *shown = &r->ops->tensors[node->out[k]];
     uint32_t from = shares_with(r, node, k), t;
     uint8_t dtype = ms_opcast_output(trace, &r->call, k, from);
-
     if (from != MS_NONE) {
         t = ms_trace_alias(trace, from);
         if (!trace->err && in_place(node))
@@ -251,7 +244,6 @@ static uint32_t written_whole(const run *r, const ms_opnode *node)
 static ms_err run_note(run *r, const ms_opnode *node)
 {
     const ms_opgraph *ops = r->ops;
-
     if (node->n_in != 1 || node->n_out != 1 ||
         ops->tensors[node->in[0]].storage != ops->tensors[node->out[0]].storage)
         return wrong(r, node, NULL, "it names one tensor once more");
@@ -266,7 +258,6 @@ static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
 {
     ms_trace *trace = r->trace;
     bool kernel = launches(r, node);
-
     r->call.whole = written_whole(r, node);
     if (kernel) {
         const char *name = ms_arena_format(trace->arena, "aten::%s", node->op);
@@ -298,7 +289,6 @@ static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
 static bool is_saved_clone(const run *r, uint32_t n)
 {
     const ms_opnode *node = &r->ops->nodes[n];
-
     return n + 1 < r->ops->n_nodes && node->n_in == 1 && node->n_out == 1 &&
            strcmp(node->op, "clone") == 0 &&
            r->lives.last_use[*node->out] == MS_NONE && in_place(node + 1) &&
@@ -308,7 +298,6 @@ static bool is_saved_clone(const run *r, uint32_t n)
 static uint32_t clone_before(const run *r, const ms_opnode *node)
 {
     uint32_t n = (uint32_t)(node - r->ops->nodes);
-
     return n > 0 && is_saved_clone(r, n - 1) ? r->tensor[*node[-1].out]
                                              : MS_NONE;
 }
@@ -317,7 +306,6 @@ static ms_err run_node(run *r, const ms_opnode *node)
 {
     const ms_aten_row *row =
         ms_atentable_find(&r->rows, node->op, node->overload);
-
     r->call.clone = MS_NONE;
     if (ms_opcast_is_note(node->op))
         return run_note(r, node);
@@ -359,7 +347,6 @@ static bool is_act(const run *r, uint32_t t)
 static bool is_leaf(const run *r, uint32_t t)
 {
     const ms_trace *trace = r->trace;
-
     return trace->err ||
            trace->counts[ms_trace_at(trace, t)->storage].persistent;
 }
@@ -370,7 +357,6 @@ static void drop_dead(run *r, uint32_t n)
 {
     const ms_opnode *node = &r->ops->nodes[n];
     const ms_oplives *lives = &r->lives;
-
     ms_trace_drop(r->trace, r->call.clone);
     if (is_saved_clone(r, n))
         r->held[*node->out] = 1;
@@ -391,7 +377,6 @@ static void drop_dead(run *r, uint32_t n)
 static void count_alive(run *r, uint32_t n)
 {
     const ms_opnode *node = &r->ops->nodes[n];
-
     for (uint32_t k = 0; k < node->n_out; k++) {
         uint32_t s = r->ops->tensors[node->out[k]].storage;
         bool fresh = shares_with(r, node, k) == MS_NONE;
@@ -414,7 +399,6 @@ static void open_unit(run *r, uint32_t n)
     ms_forward *forward = r->forward;
     const ms_opnode *node = &r->ops->nodes[n];
     uint32_t u = forward->n_units++;
-
     forward->unit_block[u] = r->block_of[node->module];
     forward->unit_name[u] = r->ops->modules[node->module];
     r->trace->unit = u;
@@ -426,7 +410,6 @@ static ms_err find_outputs(run *r)
     const ms_opgraph *ops = r->ops;
     ms_forward *forward = r->forward;
     uint32_t n_in = 0;
-
     for (uint32_t n = ops->loss_start; n < ops->n_nodes; n++)
         n_in += ops->nodes[n].n_in;
     forward->outputs =
@@ -449,7 +432,6 @@ static ms_err run_nodes(run *r)
     ms_trace *trace = r->trace;
     const ms_opgraph *ops = r->ops;
     bool open = false;
-
     for (uint32_t n = 0; n < ops->n_nodes; n++) {
         const ms_opnode *node = &ops->nodes[n];
         bool loss = n == ops->loss_start;
@@ -483,7 +465,6 @@ static ms_err open_run(run *r)
     const ms_opgraph *ops = r->ops;
     size_t word = sizeof(uint32_t);
     uint32_t most = 1;
-
     for (uint32_t n = 0; n < ops->n_nodes; n++) {
         most = ops->nodes[n].n_in > most ? ops->nodes[n].n_in : most;
         most = ops->nodes[n].n_out > most ? ops->nodes[n].n_out : most;
@@ -530,7 +511,6 @@ ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
 {
     run r = {
         .trace = trace, .ops = trace->settings->model->ops, .forward = forward};
-
     if (!trace->settings->cpu)
         MS_TRY(ms_opdropout_fuse(trace->settings->model->ops, trace->scratch,
                                  &r.ops, trace->fault));

@@ -23,7 +23,6 @@ static const ms_rule unknown_rule = {"UnknownBackward0", "unknown_backward",
 static bool is_float(const ms_trace *trace, uint32_t tensor)
 {
     uint8_t dtype = ms_trace_at(trace, tensor)->dtype;
-
     return dtype != MS_INT64 && dtype != MS_INT32 && dtype != MS_BYTE;
 }
 
@@ -31,7 +30,6 @@ void ms_opunknown_record(ms_trace *trace, const ms_aten_call *call)
 {
     const ms_opnode *op = call->node;
     uint32_t n_out = 0;
-
     if (trace->err)
         return;
     uint32_t *out = ms_columns_take(trace, op->n_out, sizeof *out);
@@ -58,7 +56,6 @@ ms_err ms_opunknown_list(ms_trace *trace, const ms_opgraph *ops,
 {
     ms_graph *g = trace->graph;
     ms_index names;
-
     g->unknown_name =
         ms_arena_take(trace->arena, ops->n_nodes, sizeof *g->unknown_name);
     g->unknown_count =

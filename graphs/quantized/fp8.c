@@ -15,7 +15,6 @@
 static ms_quantized saved_pair(const ms_node *node, int64_t pair, uint32_t side)
 {
     ms_quantized q = ms_quantize_nothing;
-
     q.data[side] = node->saved[2 * pair];
     q.scale[side] = node->saved[2 * pair + 1];
     return q;
@@ -29,7 +28,6 @@ static ms_quantized backward_weight(ms_trace *trace, const ms_node *node,
     uint32_t weight = node->input[1];
     const ms_tensor tensor = *ms_trace_at(trace, weight);
     ms_quantized q = ms_quantize_nothing;
-
     if (ms_quantize_is_wide(trace->settings)) {
         *made = ms_quantize_side(trace, weight, MS_COLUMNS);
         return *made;
@@ -118,7 +116,6 @@ static void weight_gradient(ms_trace *trace, const ms_node *node, uint32_t rows,
                             uint32_t *out)
 {
     uint8_t was = trace->pass;
-
     if (trace->err || !node->needs[1])
         return;
     trace->pass = MS_GRAD_WEIGHT;
@@ -155,7 +152,6 @@ static void product_backward(ms_trace *trace, const ms_node *node,
              : ms_quantize_tensor(trace, rows, node->needs[1],
                                   biased ? node->input[2] : MS_NONE,
                                   biased ? &out[2] : NULL);
-
     input_gradient(trace, node, &grad, &made, out);
     /* Elsewhere it is a variable of the function. */
     if (!wide && !ms_quantize_is_late(trace->settings))
@@ -180,7 +176,6 @@ static void save_operands(ms_trace *trace, uint32_t node, uint32_t rows,
                           ms_quantized *x, const ms_quantized *weight)
 {
     bool late = ms_quantize_is_late(trace->settings);
-
     if (node == MS_NONE || trace->err)
         return;
     if (ms_quantize_is_wide(trace->settings)) {
@@ -205,7 +200,6 @@ static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
                          uint32_t bias, int64_t width)
 {
     uint32_t inputs[3] = {rows, weight, bias};
-
     if (trace->err)
         return MS_NONE;
     bool late = ms_quantize_is_late(trace->settings);
@@ -246,7 +240,6 @@ static ms_err check_sizes(ms_trace *trace, const ms_layer *layer,
     ms_quantize_multiples(trace->settings, &rows_by, &width_by);
     int64_t width = weight->size[weight->n_dims - 1];
     int64_t out = weight->size[weight->n_dims - 2];
-
     if (width % width_by != 0 || out % rows_by != 0)
         return ms_trace_fail(
             trace, layer, "take other widths, or --precision bf16-mixed",
@@ -278,7 +271,6 @@ bool ms_fp8_takes_experts(const ms_step_settings *settings)
 static void claim(ms_trace *trace, uint32_t weight)
 {
     const ms_tensor *tensor = ms_trace_at(trace, weight);
-
     if (tensor->parameter != MS_NONE &&
         trace->parameters[tensor->parameter].layer == trace->layer)
         ms_quantize_parameter(trace, weight);
@@ -354,7 +346,6 @@ static ms_err refuse_device(const ms_trace *trace)
 {
     char names[256] = "--precision bf16-mixed, or a device that has:";
     size_t n = strlen(names);
-
     for (uint32_t i = 0; i < ms_devices_n; i++) {
         const ms_device *row = ms_devicerows_at(i);
         if (row == NULL)
@@ -378,7 +369,6 @@ static ms_err check_recipe(const ms_trace *trace)
     int64_t set = trace->settings->training->fp8_recipe;
     uint32_t capability = trace->settings->device->compute_capability;
     static const char key[] = "fp8.recipe";
-
     if (ms_quantize_is_late(trace->settings) &&
         (set != MS_RECIPE_AUTO || trace->settings->training->fp8_weights))
         return refuse(trace, set != MS_RECIPE_AUTO ? key : "fp8.weights",
@@ -404,7 +394,6 @@ static ms_err check_recipe(const ms_trace *trace)
 ms_err ms_fp8_check(ms_trace *trace)
 {
     const ms_training *training = trace->settings->training;
-
     if (!ms_precisions_of(training)->fp8)
         return MS_OK;
     if (trace->settings->cpu ||
@@ -422,7 +411,6 @@ ms_err ms_fp8_check(ms_trace *trace)
 ms_err ms_fp8_close(const ms_trace *trace)
 {
     const ms_precision_row *row = ms_precisions_of(trace->settings->training);
-
     if (!row->fp8 || trace->n_formatted > 0)
         return MS_OK;
     return ms_fail(trace->fault, MS_EUSAGE, "training.precision",

@@ -53,7 +53,6 @@ static uint64_t over(uint64_t n, uint64_t by)
 static uint64_t groups_of(const format *how, const ms_tensor *weight)
 {
     uint64_t n = ms_trace_elements(weight);
-
     return how->group > 0 ? over(n, how->group) : (uint64_t)weight->size[0];
 }
 
@@ -63,7 +62,6 @@ static uint64_t packed_bytes(const ms_step_settings *settings,
     const format *how = format_of(settings);
     uint64_t groups = groups_of(how, weight);
     uint64_t nested = how->nested > 0 ? 4 * over(groups, how->nested) : 0;
-
     return over(ms_trace_elements(weight) * how->bits, 8) +
            groups * how->scale_bytes + over(groups * how->zero_bits, 8) +
            nested + how->also_bytes;
@@ -81,7 +79,6 @@ static uint32_t dequantize(ms_trace *trace, uint32_t weight, uint8_t dtype)
     uint64_t n = ms_trace_elements(&packed);
     uint64_t bytes = trace->graph->storage_bytes[packed.storage];
     uint32_t maxima = MS_NONE;
-
     if (format_of(trace->settings)->nested > 0) {
         uint64_t groups = groups_of(format_of(trace->settings), &packed);
         ms_trace_begin(trace, "dequantize_blockwise");
@@ -106,7 +103,6 @@ static void product_backward(ms_trace *trace, const ms_node *node,
         return;
     uint8_t dtype = ms_trace_at(trace, grads[0])->dtype;
     uint32_t weight = dequantize(trace, node->input[1], dtype);
-
     ms_trace_begin(trace, "aten::mm");
     ms_trace_read(trace, grads[0]);
     ms_trace_read(trace, weight);
@@ -122,7 +118,6 @@ static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
                          uint32_t bias)
 {
     uint32_t inputs[2] = {rows, weight};
-
     if (trace->err)
         return MS_NONE;
     ms_tensor x = *ms_trace_at(trace, rows);
@@ -157,7 +152,6 @@ uint32_t ms_packed_linear(ms_trace *trace, uint32_t x, uint32_t weight,
     uint32_t rows = ms_view_rows(trace, x);
     uint32_t flat = multiply(trace, rows, weight, bias);
     uint32_t y = ms_view_reshape(trace, flat, in.n_dims, in.size);
-
     ms_trace_drop(trace, rows);
     ms_trace_drop(trace, flat);
     return y;
@@ -182,7 +176,6 @@ static ms_err check_base(const ms_training *training, ms_fault *fault)
 {
     const ms_precision_row *row = ms_precisions_of(training);
     const char *key = training->lora_rank > 0 ? "lora.base" : "frozen.base";
-
     if (base_of(training) == 0)
         return MS_OK;
     if (training->lora_rank == 0 && training->mode == 0 &&
@@ -205,7 +198,6 @@ ms_err ms_packed_check(const ms_training *training, const ms_model *model,
                        ms_fault *fault)
 {
     bool asks = training->frozen_blocks > 0 || training->frozen_base > 0;
-
     if (asks && training->lora_rank > 0)
         return refuse(fault, "lora.rank",
                       "leave frozen.blocks and frozen.base out; lora.base says "
@@ -229,7 +221,6 @@ ms_err ms_packed_refuse(const ms_trace *trace)
     const ms_shape *shape = trace->settings->shape;
     const ms_offload *offload = &shape->offload;
     const ms_training *training = trace->settings->training;
-
     if (training->frozen_blocks == 0 && training->frozen_base == 0)
         return MS_OK;
     if (shape->shared >= MS_SHARED_OPTIMIZER || shape->flat_step.used ||

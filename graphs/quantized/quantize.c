@@ -108,7 +108,6 @@ static bool one_serves(const ms_step_settings *settings)
 ms_fp8_weights ms_quantize_lasts(const ms_step_settings *settings)
 {
     int64_t set = settings->training->fp8_weights;
-
     if (ms_quantize_is_wide(settings))
         return MS_FP8_LAYER;
     if (set != MS_FP8_AUTO)
@@ -136,7 +135,6 @@ void ms_quantize_multiples(const ms_step_settings *settings, uint32_t *rows,
 static uint64_t rounded(uint64_t n, uint64_t by, uint64_t pad)
 {
     uint64_t blocks = n / by + (n % by != 0);
-
     return (blocks + pad - 1) / pad * pad;
 }
 
@@ -147,7 +145,6 @@ static uint64_t scale_bytes(const scaling *how, const ms_tensor *x,
     uint64_t elements = ms_trace_elements(x);
     uint64_t across = (uint64_t)x->size[x->n_dims - 1];
     uint64_t down = across > 0 ? elements / across : 0;
-
     if (how->down == 0)
         return how->item_bytes;
     if (columns) /* the same table of the matrix turned */
@@ -170,7 +167,6 @@ bool ms_quantize_has(const ms_quantized *q, uint32_t side)
 void ms_quantize_read(ms_trace *trace, const ms_quantized *q, uint32_t side)
 {
     uint32_t lasting = q->lasting[side];
-
     if (trace->err)
         return;
     if (lasting != MS_NONE)
@@ -201,7 +197,6 @@ static void make_side(ms_trace *trace, ms_quantized *q, uint32_t side,
 {
     static const char *const names[] = {"fp8_rows", "fp8_columns"};
     int64_t scales[1] = {(int64_t)scale_bytes(how, x, side == MS_COLUMNS)};
-
     q->data[side] =
         ms_trace_make(trace, names[side], MS_FLOAT8, x->n_dims, x->size);
     if (side == MS_COLUMNS && how->down == 0 && q->scale[MS_ROWS] != MS_NONE) {
@@ -234,7 +229,6 @@ ms_quantized ms_quantize_tensor(ms_trace *trace, uint32_t x, bool columns,
                                 uint32_t like, uint32_t *bias)
 {
     ms_quantized q = ms_quantize_nothing;
-
     if (trace->err)
         return q;
     const recipe *how = recipe_of(trace->settings);
@@ -258,7 +252,6 @@ ms_quantized ms_quantize_tensor(ms_trace *trace, uint32_t x, bool columns,
 ms_quantized ms_quantize_side(ms_trace *trace, uint32_t x, uint32_t side)
 {
     ms_quantized q = ms_quantize_nothing;
-
     if (trace->err)
         return q;
     const ms_tensor tensor = *ms_trace_at(trace, x);
@@ -287,7 +280,6 @@ ms_quantized ms_quantize_lasting(const ms_step_settings *settings,
                                  const ms_parameter *of)
 {
     ms_quantized q = ms_quantize_nothing;
-
     q.lasting[MS_ROWS] = of->copy[MS_ROWS];
     q.lasting[MS_COLUMNS] = of->copy[MS_COLUMNS];
     if (is_primary(settings) && of->linear)
@@ -301,7 +293,6 @@ ms_quantized ms_quantize_lasting(const ms_step_settings *settings,
 ms_quantized ms_quantize_weight(ms_trace *trace, uint32_t weight, bool columns)
 {
     ms_quantized q = ms_quantize_nothing;
-
     if (trace->err)
         return q;
     const recipe *how = recipe_of(trace->settings);
@@ -329,7 +320,6 @@ static uint32_t lasting_storage(ms_trace *trace, const char *role,
                                 uint64_t bytes, uint8_t what)
 {
     uint32_t s = ms_trace_storage(trace, role, bytes, MS_PARAMETERS, true);
-
     if (s != MS_NONE)
         trace->graph->storage_buffer[s] = what;
     return s;
@@ -340,7 +330,6 @@ static void keep_copies(ms_trace *trace, ms_parameter *it, const ms_tensor *w)
     const scaling *how = &recipe_of(trace->settings)->weight;
     bool columns = trace->settings->train && !trace->frozen &&
                    !one_serves(trace->settings);
-
     if (!is_primary(trace->settings))
         it->copy[MS_ROWS] = lasting_storage(trace, "fp8_rows", it->elements,
                                             MS_COPY_OF_WEIGHTS);
@@ -357,7 +346,6 @@ static void keep_copies(ms_trace *trace, ms_parameter *it, const ms_tensor *w)
 void ms_quantize_parameter(ms_trace *trace, uint32_t weight)
 {
     const ms_precision_row *row = ms_precisions_of(trace->settings->training);
-
     if (trace->err || !row->fp8)
         return;
     ms_tensor *tensor = ms_trace_at(trace, weight);
@@ -380,7 +368,6 @@ void ms_quantize_state(ms_trace *trace, uint64_t products)
     static const char *const names[] = {"fp8_forward_state",
                                         "fp8_backward_state"};
     const recipe *how = recipe_of(trace->settings);
-
     for (uint32_t i = 0; i < 2; i++)
         if (how->state_bytes[i] > 0)
             lasting_storage(trace, names[i], products * how->state_bytes[i],
@@ -390,7 +377,6 @@ void ms_quantize_state(ms_trace *trace, uint64_t products)
 void ms_quantize_refresh(ms_trace *trace)
 {
     bool some = false;
-
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         const ms_parameter *it = &trace->parameters[p];
         for (uint32_t side = MS_ROWS; side <= MS_COLUMNS; side++) {

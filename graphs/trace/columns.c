@@ -15,7 +15,6 @@ static bool no_memory(ms_trace *trace)
 void *ms_columns_take(ms_trace *trace, size_t n, size_t size)
 {
     void *items = ms_arena_take_raw(trace->scratch, n, size);
-
     if (!items)
         no_memory(trace);
     return items;
@@ -25,7 +24,6 @@ bool ms_columns_grow(ms_trace *trace, ms_arena *arena, void *column,
                      uint32_t *capacity, uint32_t need, size_t size)
 {
     void *items;
-
     if (need <= *capacity)
         return true;
     memcpy(&items, column, sizeof items);
@@ -46,7 +44,6 @@ static bool grow_columns(ms_trace *trace, const column *columns, size_t n,
                          uint32_t *capacity, uint32_t need)
 {
     uint32_t was = *capacity;
-
     for (size_t i = 0; i < n; i++) {
         *capacity = was;
         if (!ms_columns_grow(trace, trace->arena, columns[i].items, capacity,
@@ -74,7 +71,6 @@ bool ms_columns_storages(ms_trace *trace, uint32_t need)
         {&g->storage_layer, sizeof *g->storage_layer},
         {&g->storage_name, sizeof *g->storage_name},
     };
-
     return ms_columns_grow(trace, trace->scratch, &trace->counts, &counts, need,
                            sizeof *trace->counts) &&
            grow_columns(trace, columns, sizeof columns / sizeof *columns,
@@ -103,7 +99,6 @@ bool ms_columns_ops(ms_trace *trace, uint32_t need)
         {&g->out_at, sizeof *g->out_at},
         {&g->drop_at, sizeof *g->drop_at},
     };
-
     /* One more than the ops: the closing offsets of the CSR columns. */
     return ms_columns_grow(trace, trace->scratch, &trace->ends, &ends, need + 1,
                            sizeof *trace->ends) &&

@@ -19,7 +19,6 @@ static uint32_t unpack(ms_trace *trace, uint32_t tensor)
 {
     ms_tensor *saved = ms_trace_at(trace, tensor);
     ms_storage_count *count = &trace->counts[saved->storage];
-
     if (count->given++ == 0)
         count->others = count->tensors;
     if (saved->refs > 0)

@@ -7,7 +7,6 @@
 void ms_savelist_add(ms_trace *trace, uint32_t node, uint32_t tensor)
 {
     ms_graph *g = trace->graph;
-
     if (trace->err || node == MS_NONE || tensor == MS_NONE ||
         !ms_columns_grow(trace, trace->arena, &g->saves, &trace->saves_capacity,
                          g->n_saves + 1, sizeof *g->saves))
@@ -31,7 +30,6 @@ void ms_savelist_close(ms_trace *trace, const uint32_t *new_id)
 {
     ms_graph *g = trace->graph;
     uint32_t n = 0;
-
     for (uint32_t i = 0; i < g->n_saves; i++) {
         ms_save save = g->saves[i];
         const ms_node *node = &trace->nodes[save.node];

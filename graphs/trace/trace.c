@@ -18,7 +18,6 @@ ms_err ms_trace_fail(ms_trace *trace, const ms_layer *layer, const char *hint,
     char what[480], where[256];
     const ms_model *model = trace->settings->model;
     va_list args;
-
     if (trace->err)
         return trace->err;
     va_start(args, format);
@@ -49,7 +48,6 @@ uint32_t ms_trace_storage(ms_trace *trace, const char *role, uint64_t bytes,
                           uint8_t category, bool persistent)
 {
     ms_graph *g = trace->graph;
-
     if (trace->err || !ms_columns_storages(trace, g->n_storages + 1))
         return MS_NONE;
     if (__builtin_add_overflow(trace->all_bytes, bytes, &trace->all_bytes) ||
@@ -76,7 +74,6 @@ uint32_t ms_trace_storage(ms_trace *trace, const char *role, uint64_t bytes,
 static bool new_chunk(ms_trace *trace)
 {
     ms_chunk *chunk = ms_columns_take(trace, 1, sizeof *chunk);
-
     if (!chunk || !ms_columns_grow(trace, trace->scratch, &trace->chunks,
                                    &trace->chunks_capacity, trace->n_chunks + 1,
                                    sizeof(void *)))
@@ -90,7 +87,6 @@ static uint32_t new_tensor(ms_trace *trace)
     static const ms_tensor fresh = {
         .refs = 1, .node = MS_NONE, .parameter = MS_NONE};
     uint32_t t = trace->free_tensor;
-
     if (t == MS_NONE && trace->n_tensors == trace->n_chunks * MS_CHUNK &&
         !new_chunk(trace))
         return MS_NONE;
@@ -117,7 +113,6 @@ static void free_tensor(ms_trace *trace, uint32_t t, ms_tensor *tensor)
 static bool set_dims(ms_tensor *tensor, uint32_t n_dims, const int64_t *dims)
 {
     int64_t stride = 1;
-
     assert(n_dims <= MS_MAX_DIMS);
     tensor->n_dims = (uint8_t)n_dims;
     for (uint32_t d = n_dims; d-- > 0;) {
@@ -152,7 +147,6 @@ static uint32_t persistent(ms_trace *trace, const char *role, uint8_t dtype,
                            uint32_t n_dims, const int64_t *dims)
 {
     uint32_t t = tensor_of(trace, dtype, n_dims, dims);
-
     if (t == MS_NONE)
         return t;
     uint64_t bytes = ms_trace_bytes(ms_trace_at(trace, t));
@@ -165,7 +159,6 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
                             const int64_t *dims)
 {
     uint32_t t = persistent(trace, role, trace->weight_dtype, n_dims, dims);
-
     if (t == MS_NONE ||
         !ms_columns_grow(trace, trace->scratch, &trace->parameters,
                          &trace->parameters_capacity, trace->n_parameters + 1,
@@ -197,7 +190,6 @@ uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
                          uint32_t n_dims, const int64_t *dims)
 {
     uint32_t t = persistent(trace, role, dtype, n_dims, dims);
-
     if (t != MS_NONE)
         trace->graph->storage_buffer[ms_trace_at(trace, t)->storage] =
             MS_MODEL_BUFFER;
@@ -208,7 +200,6 @@ uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
                         uint32_t n_dims, const int64_t *dims)
 {
     uint32_t t = persistent(trace, role, dtype, n_dims, dims);
-
     if (t != MS_NONE) {
         uint32_t s = ms_trace_at(trace, t)->storage;
         trace->graph->storage_category[s] = MS_INPUTS;
@@ -223,7 +214,6 @@ uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
 void ms_trace_begin(ms_trace *trace, const char *name)
 {
     ms_graph *g = trace->graph;
-
     if (trace->err || !ms_columns_ops(trace, g->n_ops + 1))
         return;
     uint32_t op = g->n_ops++;
@@ -245,7 +235,6 @@ void ms_trace_begin(ms_trace *trace, const char *name)
 void ms_trace_read_storage(ms_trace *trace, uint32_t storage, uint64_t bytes)
 {
     ms_graph *g = trace->graph;
-
     if (trace->err ||
         !ms_columns_grow(trace, trace->arena, &g->in, &trace->in_capacity,
                          trace->n_in + 1, sizeof *g->in))
@@ -274,7 +263,6 @@ void ms_trace_begin_backward(ms_trace *trace, const ms_node *node,
 void ms_trace_out(ms_trace *trace, uint32_t storage)
 {
     ms_graph *g = trace->graph;
-
     if (trace->err ||
         !ms_columns_grow(trace, trace->arena, &g->out, &trace->out_capacity,
                          trace->n_out + 1, sizeof *g->out))
@@ -287,7 +275,6 @@ uint32_t ms_trace_make_storage(ms_trace *trace, const char *role,
                                uint64_t bytes)
 {
     uint32_t s = ms_trace_storage(trace, role, bytes, MS_TEMPORARIES, false);
-
     if (s == MS_NONE)
         return s;
     trace->counts[s].tensors = 1;
@@ -300,7 +287,6 @@ uint32_t ms_trace_make(ms_trace *trace, const char *role, uint8_t dtype,
                        uint32_t n_dims, const int64_t *dims)
 {
     uint32_t t = tensor_of(trace, dtype, n_dims, dims);
-
     if (t == MS_NONE)
         return t;
     ms_tensor *tensor = ms_trace_at(trace, t);
@@ -321,7 +307,6 @@ void ms_trace_workspace(ms_trace *trace, uint64_t bytes)
 {
     uint32_t s =
         ms_trace_storage(trace, "workspace", bytes, MS_WORKSPACE, false);
-
     if (s != MS_NONE)
         ms_trace_out(trace, s);
 }
@@ -329,7 +314,6 @@ void ms_trace_workspace(ms_trace *trace, uint64_t bytes)
 static void end(ms_trace *trace, double flops, ms_op_work work)
 {
     ms_graph *g = trace->graph;
-
     if (trace->err)
         return;
     uint32_t op = g->n_ops - 1;
@@ -375,7 +359,6 @@ uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor)
 static void add_drop(ms_trace *trace, uint32_t storage, uint32_t saved)
 {
     ms_graph *g = trace->graph;
-
     if (!ms_columns_grow(trace, trace->arena, &g->drop, &trace->drop_capacity,
                          trace->n_drop + 1, sizeof *g->drop))
         return;
@@ -413,7 +396,6 @@ uint32_t ms_trace_rebind(ms_trace *trace, uint32_t old, uint32_t by)
 void ms_trace_end_saves(ms_trace *trace, uint32_t storage, uint32_t n)
 {
     ms_storage_count *count = &trace->counts[storage];
-
     if (trace->err || count->persistent || n == 0)
         return;
     count->saves -= n;
@@ -472,7 +454,6 @@ static ms_node *open_node(ms_trace *trace, uint32_t n_inputs,
                           uint32_t n_outputs)
 {
     size_t words = (size_t)n_inputs + 2 * (size_t)n_outputs + FIRST_SAVES;
-
     if (trace->err ||
         !ms_columns_grow(trace, trace->scratch, &trace->nodes,
                          &trace->nodes_capacity, trace->n_nodes + 1,
@@ -501,7 +482,6 @@ uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
                               const uint32_t *outputs, uint32_t n_outputs)
 {
     ms_node *node = open_node(trace, n_inputs, n_outputs);
-
     if (!node)
         return MS_NONE;
     uint32_t n = trace->n_nodes - 1;
@@ -527,7 +507,6 @@ uint32_t ms_trace_node(ms_trace *trace, const ms_rule *rule,
                        const uint32_t *outputs, uint32_t n_outputs)
 {
     bool needed = false;
-
     if (trace->err)
         return MS_NONE;
     for (uint32_t i = 0; i < n_inputs; i++)

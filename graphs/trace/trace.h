@@ -157,14 +157,12 @@ ms_err ms_trace_fail(ms_trace *trace, const ms_layer *layer, const char *hint,
 static inline ms_tensor *ms_trace_at(const ms_trace *trace, uint32_t tensor)
 {
     ms_tensor *at = &trace->chunks[tensor / MS_CHUNK]->row[tensor % MS_CHUNK];
-
     assert(tensor < trace->n_tensors && at->refs + at->pins > 0);
     return at;
 }
 static inline uint64_t ms_trace_elements(const ms_tensor *tensor)
 {
     uint64_t n = 1;
-
     for (uint32_t d = 0; d < tensor->n_dims; d++)
         n *= (uint64_t)tensor->size[d];
     return n;

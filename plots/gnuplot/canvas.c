@@ -57,7 +57,6 @@ static void put_point(ms_text *script, const char *word, double x, double y)
 static void put_terminal(ms_text *script, ms_format format, double height_px)
 {
     const char *unit = terminals[format].unit;
-
     ms_text_add(script, "H = ");
     ms_text_double(script, height_px);
     ms_text_add(script, ".0\nset terminal %s size ", terminals[format].name);

@@ -10,7 +10,6 @@
 static bool is_cached(const ms_graph *graph, uint32_t op, uint32_t *products)
 {
     uint8_t kind = graph->op_kind[op];
-
     if (kind == MS_KIND_MM)
         return (*products)++ % 2 == 0;
     return kind == MS_KIND_FLASH || kind == MS_KIND_EFFICIENT;
@@ -19,7 +18,6 @@ static bool is_cached(const ms_graph *graph, uint32_t op, uint32_t *products)
 void ms_sac_keep(const ms_graph *graph, ms_keep *keep)
 {
     uint32_t products = 0;
-
     for (uint32_t u = 0; u < graph->n_units; u++) {
         if (keep->segment[u] == MS_NONE)
             continue;
@@ -59,7 +57,6 @@ static ms_err open_cache(cache *c)
 {
     const ms_graph *graph = c->graph;
     uint32_t **columns[] = {&c->run_set, &c->again, &c->popped, &c->left};
-
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
         *columns[i] =
             ms_arena_take_raw(c->arena, graph->n_units, sizeof **columns[i]);
@@ -100,7 +97,6 @@ static void find_cached(cache *c, uint32_t first, uint32_t end,
 {
     const ms_graph *graph = c->graph;
     uint32_t products = 0;
-
     for (uint32_t op = first; op < end; op++) {
         bool kept = is_cached(graph, op, &products);
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
@@ -137,7 +133,6 @@ static ms_err hold_unit(cache *c, uint32_t unit, uint32_t set)
     const ms_graph *graph = c->graph;
     uint32_t end = graph->out_at[graph->forward_at[unit + 1]];
     uint32_t n = 0, twice = 0;
-
     if (set != MS_NOTHING && set != MS_ALL)
         for (uint32_t i = c->made.set_at[set]; i < c->made.set_at[set + 1]; i++)
             c->list[n++] = c->made.set_item[i];
@@ -160,7 +155,6 @@ static ms_err end_segment(cache *c, uint32_t unit, uint32_t first, uint32_t end)
 {
     const ms_graph *graph = c->graph;
     uint32_t popped = 0, left = 0;
-
     for (uint32_t i = graph->out_at[first]; i < graph->out_at[end]; i++) {
         uint32_t s = graph->out[i];
         if (!c->cached[s] || is_saved(graph, s))
@@ -179,7 +173,6 @@ static ms_err end_segment(cache *c, uint32_t unit, uint32_t first, uint32_t end)
 static ms_err find_segments(cache *c)
 {
     const ms_graph *graph = c->graph;
-
     for (uint32_t i = 0; i < c->program->n_calls; i++) {
         const ms_call *call = &c->program->calls[i];
         if (call->verb != MS_RERUN || c->known[call->unit])
@@ -197,7 +190,6 @@ static ms_err find_segments(cache *c)
 static ms_err emit(cache *c, ms_verb verb, const ms_call *like, uint32_t set)
 {
     ms_call call = ms_program_call_like(verb, like);
-
     if (set == MS_NOTHING)
         return MS_OK;
     call.set = set;
@@ -209,7 +201,6 @@ static ms_err emit(cache *c, ms_verb verb, const ms_call *like, uint32_t set)
 static ms_err rewrite(cache *c, ms_call call)
 {
     bool runs = call.verb == MS_RUN;
-
     if (runs && call.run.pass == MS_FORWARD && c->known[call.unit]) {
         if (c->known[call.unit] == 1)
             MS_TRY(hold_unit(c, call.unit, call.set));
@@ -233,7 +224,6 @@ ms_err ms_sac_place(const ms_policy_context *context, ms_program *program,
                .program = program,
                .arena = context->arena,
                .fault = fault};
-
     MS_TRY(ms_program_fork(program, c.arena, &c.made, fault));
     MS_TRY(open_cache(&c));
     MS_TRY(find_segments(&c));

@@ -22,7 +22,6 @@ static bool is_due(const writer *w, uint32_t s)
 static bool reduces(const ms_call *call)
 {
     const ms_reduce_call *how = &call->reduce;
-
     return call->verb == MS_REDUCE && !(how->exchange && how->to == MS_HERE) &&
            call->set != MS_ALL && call->set != MS_NOTHING;
 }
@@ -45,7 +44,6 @@ static void find_ready(writer *w, const ms_program *old)
 static ms_err step(writer *w, const ms_call *like, uint32_t n)
 {
     ms_call call = ms_program_call_like(MS_STEP_SET, like);
-
     if (n == 0)
         return MS_OK;
     MS_TRY(ms_program_add_set(w->program, w->list, n, w->arena, &call.set,
@@ -57,7 +55,6 @@ static ms_err after(writer *w, const ms_program *old, uint32_t i)
 {
     const ms_call *call = &old->calls[i];
     uint32_t n = 0;
-
     for (uint32_t k = old->set_at[call->set]; k < old->set_at[call->set + 1];
          k++) {
         uint32_t s = old->set_item[k];
@@ -71,7 +68,6 @@ static ms_err after(writer *w, const ms_program *old, uint32_t i)
 static ms_err before_step(writer *w, const ms_call *call)
 {
     uint32_t n = 0;
-
     for (uint32_t s = 0; s < w->graph->n_persistent; s++)
         if (is_due(w, s) && w->ready[s] == MS_NONE)
             w->list[n++] = s;
@@ -85,7 +81,6 @@ ms_err ms_due_write(const ms_policy_context *context, ms_program *program,
         .graph = context->graph, .arena = context->arena, .fault = fault};
     uint32_t n = context->graph->n_persistent;
     ms_program made, old = *program;
-
     if (context->graph->due_first == NULL)
         return MS_OK;
     w.program = &made;

@@ -12,7 +12,6 @@ static ms_err open_stamps(ms_books *books, const ms_books_at *at)
 {
     const ms_graph *graph = books->graph;
     size_t both = (size_t)graph->n_storages + graph->n_ops;
-
     if (!books->stamps)
         books->stamps = ms_arena_take(books->arena, both * books->plan->n_ranks,
                                       sizeof *books->stamps);
@@ -39,7 +38,6 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
                     bool *found)
 {
     uint32_t cell = ms_books_cell(books, at, storage);
-
     *found = true;
     if (ms_books_in(books->packed, cell) != MS_NONE)
         return ms_pack_out(books, at, &storage, 1, false);
@@ -59,7 +57,6 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
                            uint32_t saved_from)
 {
     const ms_graph *graph = books->graph;
-
     for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
         uint32_t s = graph->out[i], c = ms_books_cell(books, at, s);
         uint32_t end = graph->storage_saved_end[s];
@@ -91,7 +88,6 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
 static void end_locals(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
-
     for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++) {
         uint32_t s = MS_DROP_STORAGE(graph->drop[i]);
         if (!(graph->drop[i] & MS_DROP_SAVED) && books->stamp[s] == books->tick)
@@ -102,7 +98,6 @@ static void end_locals(ms_books *books, const ms_books_at *at, uint32_t op)
 static void read_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
-
     if (!books->reads)
         return;
     for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
@@ -116,7 +111,6 @@ static ms_err rerun_op(ms_books *books, const ms_books_at *at, uint32_t op,
     const ms_graph *graph = books->graph;
     uint32_t outs = graph->out_at[op + 1] - graph->out_at[op];
     uint32_t reads = graph->in_at[op + 1] - graph->in_at[op];
-
     MS_TRY(ms_books_reserve(books, 1, outs, reads));
     ms_books_issue(books, at, op, MS_RECOMPUTE, graph->op_stream[op],
                    graph->op_ns[op]);
@@ -132,7 +126,6 @@ static void end_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
                         bool only_remade)
 {
     const ms_graph *graph = books->graph;
-
     for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
         uint32_t s = graph->out[i];
         if (!only_remade || books->stamp[s] == books->tick)
@@ -147,7 +140,6 @@ static ms_err cannot_make(ms_books *books, uint32_t storage, uint32_t reader)
 {
     const ms_graph *graph = books->graph;
     char name[MS_STORAGE_NAME];
-
     if (reader == MS_NONE)
         return ms_fail(books->fault, MS_EINPUT, graph->name,
                        "run the unit that makes it first",
@@ -166,7 +158,6 @@ static ms_err push_work(ms_books *books, uint32_t *n, uint32_t op)
 {
     uint32_t *work = ms_arena_grow(books->arena, books->work,
                                    &books->work_capacity, *n + 1, sizeof *work);
-
     if (!work)
         return ms_fail_nomem(books->fault);
     books->work = work;
@@ -183,7 +174,6 @@ static uint32_t written(const ms_graph *graph, uint32_t op)
     bool in_place = graph->out_at[op] == graph->out_at[op + 1] &&
                     first < graph->in_at[op + 1] &&
                     graph->in[first] >= graph->n_persistent;
-
     return in_place ? graph->in[first] : MS_NONE;
 }
 
@@ -192,7 +182,6 @@ static ms_err want_writers(ms_books *books, uint32_t storage, uint32_t *n)
 {
     const ms_graph *graph = books->graph;
     uint32_t last = graph->storage_local_end[storage];
-
     for (uint32_t op = graph->storage_maker[storage] + 1;
          last != MS_NONE && op <= last; op++)
         if (written(graph, op) == storage && graph->op_pass[op] <= MS_LOSS)
@@ -207,7 +196,6 @@ static ms_err want_maker(ms_books *books, const ms_books_at *at,
     const ms_graph *graph = books->graph;
     uint32_t maker = graph->storage_maker[storage];
     uint32_t c = ms_books_cell(books, at, storage);
-
     if (maker == MS_NONE || !(books->state[c] & MS_REF_MADE) ||
         graph->op_pass[maker] > MS_LOSS)
         return cannot_make(books, storage, reader);
@@ -222,7 +210,6 @@ static ms_err want_maker(ms_books *books, const ms_books_at *at,
 static int by_number(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
     return (x > y) - (x < y);
 }
 
@@ -231,7 +218,6 @@ static int by_number(const void *a, const void *b)
 static ms_err collect(ms_books *books, const ms_books_at *at, uint32_t *n)
 {
     const ms_graph *graph = books->graph;
-
     for (uint32_t i = 0; i < *n; i++) {
         uint32_t op = books->work[i];
         for (uint32_t k = graph->in_at[op]; k < graph->in_at[op + 1]; k++) {
@@ -252,7 +238,6 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
 {
     uint32_t n = 0, cell = ms_books_cell(books, at, storage);
     bool found;
-
     MS_TRY(bring(books, at, storage, &found));
     if (found)
         return MS_OK;
@@ -275,7 +260,6 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
 static ms_err rerun_list(ms_books *books, const ms_books_at *at, uint32_t n)
 {
     uint32_t *ops = books->work, next = 0; /* nothing below asks for more */
-
     qsort(ops, n, sizeof *ops, by_number);
     for (uint32_t op = n > 0 ? ops[0] : 0; next < n; op++) {
         if (op != ops[next]) {
@@ -296,7 +280,6 @@ static ms_err remake_set(ms_books *books, const ms_books_at *at,
                          const ms_program *program, uint32_t set)
 {
     uint32_t n = 0;
-
     books->run++;
     ms_books_open_set(books, program, set);
     MS_TRY(next_tick(books, at));
@@ -317,7 +300,6 @@ ms_err ms_bind_hold(ms_books *books, const ms_books_at *at,
 {
     uint32_t set = call->set;
     bool again = call->hold.again;
-
     if (set == MS_ALL || set == MS_NOTHING)
         return MS_OK;
     if (again)
@@ -333,7 +315,6 @@ ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
 {
     uint8_t stream = books->graph->op_stream[op];
     uint32_t c = ms_books_cell(books, at, storage);
-
     if (stream == MS_STREAM_HOST)
         return ms_move_to_host(books, at, storage);
     if (stream != MS_STREAM_COMPUTE || books->row[c] != MS_NONE ||
@@ -351,7 +332,6 @@ static bool is_needed(const ms_books *books, const ms_books_at *at,
     uint32_t saved_end = books->graph->storage_saved_end[storage];
     bool wanted = (saved_end != MS_NONE && saved_end >= saved_from) ||
                   books->stamp[storage] == books->tick;
-
     return wanted && books->row[ms_books_cell(books, at, storage)] == MS_NONE;
 }
 
@@ -363,7 +343,6 @@ static void stamp_needed(ms_books *books, const ms_books_at *at, uint32_t first,
                          uint32_t end, uint32_t saved_from)
 {
     const ms_graph *graph = books->graph;
-
     for (uint32_t op = end; op-- > first;) {
         uint32_t in_place = written(graph, op);
         bool needed = in_place != MS_NONE &&
@@ -382,7 +361,6 @@ static void stamp_needed(ms_books *books, const ms_books_at *at, uint32_t first,
 static ms_err bind_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
-
     for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
         uint32_t s = graph->in[i], tick = books->tick;
         if (books->row[ms_books_cell(books, at, s)] != MS_NONE)
@@ -413,7 +391,6 @@ ms_err ms_bind_state(ms_books *books, const ms_books_at *at,
                      const ms_call *call)
 {
     const uint32_t *states = books->graph->unit_state;
-
     if (!states)
         return MS_OK;
     uint32_t c = ms_books_cell(books, at, states[call->unit]);
@@ -430,7 +407,6 @@ static ms_err open_replay(ms_books *books, const ms_books_at *at,
 {
     const ms_graph *graph = books->graph;
     uint32_t end = graph->forward_at[call->last + 1];
-
     *replay = (ms_books_replay){
         .open = true, .first = graph->forward_at[call->unit], .state = MS_NONE};
     if (call->rerun.state && graph->unit_state)
@@ -453,7 +429,6 @@ static ms_err rerun_unit(ms_books *books, const ms_books_at *at,
     bool whole = call->rerun.whole;
     uint32_t end = graph->forward_at[unit + 1];
     uint32_t wanted = books->replays[at->rank].wanted;
-
     MS_TRY(open_rerun(books, at, unit));
     for (uint32_t op = graph->forward_at[unit]; op < end; op++) {
         if (!whole && books->op_stamp[op] != wanted) {
@@ -471,7 +446,6 @@ static void close_replay(ms_books *books, const ms_books_at *at,
                          const ms_call *call, ms_books_replay *replay)
 {
     uint32_t end = books->graph->forward_at[call->last + 1];
-
     replay->open = false;
     if (replay->state != MS_NONE)
         ms_books_give(books, replay->state);
@@ -485,7 +459,6 @@ ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
                      const ms_call *call)
 {
     uint32_t last = call->rerun.part ? call->unit : call->last;
-
     MS_TRY(open_stamps(books, at));
     ms_books_replay *replay = &books->replays[at->rank];
     if (!replay->open)

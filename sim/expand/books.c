@@ -20,7 +20,6 @@ static ms_err grow_ops(ms_books *books, uint32_t need)
 {
     ms_plan *plan = books->plan;
     uint32_t was = books->ops_capacity, c = was;
-
     GROW(books, plan->op, &c, need);
     if (books->streams) {
         c = was;
@@ -38,7 +37,6 @@ static ms_err grow_rows(ms_books *books, uint32_t need)
 {
     ms_plan *plan = books->plan;
     uint32_t was = books->rows_capacity, c = was;
-
     GROW(books, plan->row, &c, need);
     c = was;
     GROW(books, plan->release, &c, need); /* a row is released at most once */
@@ -55,7 +53,6 @@ ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
 {
     ms_plan *plan = books->plan;
     uint32_t touched = reads + rows;
-
     if (plan->n_ops + ops >= books->ops_capacity)
         MS_TRY(grow_ops(books, plan->n_ops + ops + 1));
     if (plan->n_rows + rows > books->rows_capacity)
@@ -122,7 +119,6 @@ static ms_err take_cells(ms_books *books, bool sets)
 {
     const ms_graph *graph = books->graph;
     ms_arena *arena = books->arena;
-
     books->state = ms_arena_take(arena, books->n_cells, 1);
     if (sets)
         books->kept = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
@@ -161,7 +157,6 @@ void ms_books_hold_set(ms_books *books, const ms_books_at *at,
                        const ms_program *program, uint32_t set, bool saves)
 {
     uint32_t backward = books->graph->backward_at[books->graph->n_units];
-
     if (set == MS_ALL || set == MS_NOTHING)
         return;
     for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
@@ -193,7 +188,6 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     uint64_t frames = (uint64_t)program->n_frames * program->n_ranks;
     uint64_t cells = frames * (graph->n_storages - graph->n_persistent) +
                      (uint64_t)program->n_ranks * graph->n_persistent;
-
     if (cells >= MS_NONE)
         return ms_fail(books->fault, MS_EINPUT, graph->name,
                        "use fewer frames or ranks",
@@ -232,7 +226,6 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
 ms_err ms_books_close(ms_books *books)
 {
     ms_plan *plan = books->plan;
-
     MS_TRY(ms_books_reserve(books, 0, 0, 0));
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++)
         ms_stage_end(books, (uint8_t)rank);
@@ -251,7 +244,6 @@ ms_err ms_books_sync(ms_books *books, const ms_books_at *at, uint32_t until)
     struct ms_plan_sync *sync =
         ms_arena_grow(books->arena, plan->sync, &books->syncs_capacity,
                       plan->n_sync + 1, sizeof *sync);
-
     if (!sync)
         return ms_fail_nomem(books->fault);
     plan->sync = sync;
@@ -266,7 +258,6 @@ ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
     uint32_t persistent = graph->n_persistent;
     uint32_t in_frame = graph->n_storages - persistent;
     uint32_t block = persistent + books->n_frames * in_frame;
-
     /* A rank's cells: its persistent ones, then frame after frame. */
     return (ms_books_at){.persistent = rank * block,
                          .frame = rank * block + frame * in_frame,
@@ -279,7 +270,6 @@ ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
 static bool is_of_frame(const ms_books *books, uint32_t cell)
 {
     uint32_t in_rank = books->n_cells / books->plan->n_ranks;
-
     return cell % in_rank >= books->graph->n_persistent;
 }
 
@@ -304,7 +294,6 @@ void ms_books_lose(ms_books *books, uint32_t cell)
 void ms_books_made(ms_books *books, uint32_t first)
 {
     ms_plan *plan = books->plan;
-
     for (uint32_t r = first; r < plan->n_rows; r++) {
         if (books->streams)
             books->ready_op[r] = plan->n_ops - 1;
@@ -317,7 +306,6 @@ void ms_books_read(ms_books *books, uint32_t row)
 {
     ms_plan *plan = books->plan;
     uint32_t op = plan->n_ops - 1;
-
     if (books->opts->uses)
         plan->use[books->n_use++] = row;
     if (books->streams) {

@@ -111,7 +111,6 @@ static inline ms_err ms_books_reserve(ms_books *books, uint32_t ops,
         !books->reads || (books->n_wait + reads <= books->wait_capacity &&
                           (!books->opts->uses ||
                            books->n_use + reads + rows <= books->use_capacity));
-
     /* One op more than asked: the closing offsets of the CSR columns. */
     if (books->plan->n_ops + ops < books->ops_capacity &&
         books->plan->n_rows + rows <= books->rows_capacity && noted)
@@ -126,7 +125,6 @@ static inline void ms_books_issue(ms_books *books, const ms_books_at *at,
 {
     ms_plan *plan = books->plan;
     uint32_t i = plan->n_ops++;
-
     plan->op[i] = (ms_plan_op){.ns = ns,
                                .of = op,
                                .micro_batch = at->micro_batch,
@@ -166,7 +164,6 @@ static inline uint32_t ms_books_take(ms_books *books, uint32_t storage,
 {
     ms_plan *plan = books->plan;
     uint32_t r = plan->n_rows++;
-
     plan->row[r] = (ms_row){.bytes = books->graph->storage_bytes[storage],
                             .storage = storage,
                             .op = plan->n_ops - 1,
@@ -184,7 +181,6 @@ static inline uint32_t ms_books_take_buffer(ms_books *books, uint32_t buffer,
 {
     ms_plan *plan = books->plan;
     uint32_t r = plan->n_rows++;
-
     plan->row[r] = (ms_row){.bytes = value->bytes,
                             .storage = MS_NONE,
                             .buffer = buffer,
@@ -205,7 +201,6 @@ static inline uint64_t ms_books_part_bytes(const ms_books *books,
 {
     uint64_t bytes = books->graph->storage_bytes[storage];
     uint64_t ranks = books->opts->ring.ranks;
-
     if (storage < books->graph->n_persistent)
         return books->graph->storage_shard_bytes[storage];
     return ranks > 1 ? bytes / ranks + (bytes % ranks > 0) : bytes;
@@ -216,7 +211,6 @@ static inline uint32_t ms_books_take_shard(ms_books *books, uint32_t storage,
                                            uint8_t category, bool saved)
 {
     uint32_t r = ms_books_take(books, storage, category, MS_DEVICE_POOL, saved);
-
     books->plan->row[r].bytes = ms_books_part_bytes(books, storage);
     return r;
 }
@@ -224,7 +218,6 @@ static inline uint32_t ms_books_take_shard(ms_books *books, uint32_t storage,
 static inline bool ms_books_shared(const ms_books *books, uint32_t storage)
 {
     const uint64_t *part = books->graph->storage_shard_bytes;
-
     return part && storage < books->graph->n_persistent &&
            part[storage] != MS_UNSHARED;
 }
@@ -239,7 +232,6 @@ static inline bool ms_books_reduced(const ms_books *books, uint32_t grad)
 static inline uint8_t ms_books_pool(const ms_books *books, uint32_t storage)
 {
     const uint8_t *pool = books->graph->storage_pool;
-
     return pool ? pool[storage] : MS_DEVICE_POOL;
 }
 
@@ -248,7 +240,6 @@ static inline uint64_t ms_books_far_bytes(const ms_books *books,
                                           uint32_t storage)
 {
     const ms_graph *graph = books->graph;
-
     if (storage < graph->n_persistent && graph->storage_far_bytes &&
         graph->storage_far_bytes[storage] > 0)
         return graph->storage_far_bytes[storage];
@@ -281,7 +272,6 @@ static inline uint32_t ms_books_buffer(const ms_books *books,
 static inline uint32_t ms_books_found(const ms_books *books, uint32_t cell)
 {
     uint32_t row = books->row[cell];
-
     if (row == MS_NONE)
         row = ms_books_in(books->shard_row, cell);
     if (row == MS_NONE)
@@ -338,7 +328,6 @@ void ms_books_lose(ms_books *books, uint32_t cell);
 static inline void ms_books_end(ms_books *books, uint32_t cell, uint8_t bits)
 {
     unsigned state = books->state[cell];
-
     if (!(state & bits))
         return;
     books->state[cell] = (uint8_t)(state & ~(unsigned)bits);
@@ -350,7 +339,6 @@ static inline void ms_books_end(ms_books *books, uint32_t cell, uint8_t bits)
 static inline void ms_books_unhold(ms_books *books, uint32_t cell)
 {
     unsigned state = books->state[cell];
-
     if (!(state & MS_REF_HOLDS))
         return;
     books->state[cell] = (uint8_t)(state - MS_REF_HOLD);

@@ -24,7 +24,6 @@ static void drop_units(ms_books *books, const ms_books_at *at,
 {
     const ms_graph *graph = books->graph;
     uint32_t end = graph->out_at[graph->forward_at[call->last + 1]];
-
     if (call->unit == MS_NONE)
         return;
     for (uint32_t i = graph->out_at[graph->forward_at[call->unit]]; i < end;
@@ -95,7 +94,6 @@ static ms_err do_task(ms_books *books, const ms_books_at *at,
     bool has_set = call->set != MS_ALL && call->set != MS_NOTHING;
     uint32_t first = has_set ? program->set_at[call->set] : 0;
     uint32_t n = has_set ? program->set_at[call->set + 1] - first : 0;
-
     return ms_work_run(books, at, task, program->set_item + first, n);
 }
 
@@ -104,7 +102,6 @@ static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
     ms_plan *plan = books->plan;
     struct ms_plan_mark *marks = ms_arena_grow(
         books->arena, plan->marks, capacity, plan->n_marks + 1, sizeof *marks);
-
     if (!marks)
         return ms_fail_nomem(books->fault);
     plan->marks = marks;
@@ -120,7 +117,6 @@ static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
 static ms_err expand_calls(ms_books *books, const ms_program *program)
 {
     uint32_t marks = 0;
-
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];
         ms_books_at at =
@@ -185,7 +181,6 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
                       .arena = arena,
                       .plan = plan,
                       .fault = fault};
-
     if (!graph->storage_refs)
         MS_TRY(ms_prepare_graph(&prepared, arena, fault));
     *plan = (ms_plan){.graph = graph,

@@ -10,7 +10,6 @@ static ms_ring ring_of(const ms_books *books, bool outer, bool exchange)
 {
     ms_ring ring = books->opts->ring;
     uint32_t local = ring.ranks_per_node > 0 ? ring.ranks_per_node : 1;
-
     if (!exchange)
         return outer ? books->opts->outer : ring;
     if (outer) {
@@ -36,7 +35,6 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
         [MS_TRANSFER_EXCHANGE] = MS_ALL_TO_ALL,
     };
     bool apart = kind == MS_TRANSFER_OUTER;
-
     MS_TRY(
         ms_move_issue(books, at, kind, apart ? MS_STREAM_OUTER : MS_STREAM_COMM,
                       ms_collective_sent_bytes(ring, collectives[kind], bytes),
@@ -52,7 +50,6 @@ ms_err ms_gather_note_step(ms_books *books, uint32_t op, uint64_t *ns)
 {
     const ms_ring *ring = &books->opts->ring;
     uint64_t bytes = books->graph->op_write_bytes[op];
-
     *ns = ms_collective_ns(ring, MS_ALL_GATHER, bytes);
     MS_TRY(ms_move_note(books, MS_TRANSFER_REDUCE,
                         ms_collective_sent_bytes(ring, MS_ALL_GATHER, bytes)));
@@ -64,7 +61,6 @@ ms_err ms_gather_note_step(ms_books *books, uint32_t op, uint64_t *ns)
 void ms_gather_let_go(ms_books *books, const ms_books_at *at)
 {
     uint32_t *let_go = books->let_go + 2 * (uint32_t)at->rank;
-
     let_go[1] = let_go[0];
     let_go[0] = books->last_compute[at->rank];
 }
@@ -72,7 +68,6 @@ void ms_gather_let_go(ms_books *books, const ms_books_at *at)
 static ms_err wait_for_limit(ms_books *books, const ms_books_at *at)
 {
     uint32_t before = books->let_go[2 * (uint32_t)at->rank + 1];
-
     return before == MS_NONE ? MS_OK : ms_books_sync(books, at, before);
 }
 
@@ -136,7 +131,6 @@ static void take_whole(ms_books *books, uint32_t storage, uint32_t cell,
     uint8_t category = made ? part->category : (uint8_t)MS_COMMUNICATION;
     uint32_t row = ms_books_take(books, storage, category, MS_DEVICE_POOL,
                                  made && part->saved);
-
     books->plan->row[row].home = ahead ? MS_HOME_STREAM : MS_HOME_COMPUTE;
     books->row[cell] = row;
 }
@@ -150,7 +144,6 @@ ms_err ms_gather_gather(ms_books *books, const ms_books_at *at,
     bool ahead = call->gather.ahead;
     const ms_ring all = books->opts->ring;
     const ms_ring ring = ring_of(books, call->gather.outer, false);
-
     if (buffer != MS_NONE)
         to = ms_books_buffer(books, at, buffer);
     MS_TRY(bring_parts(books, at, storages, n, ahead, &wanted, &bytes));
@@ -187,7 +180,6 @@ static ms_err note_asked(ms_books *books, uint32_t storage)
     uint32_t *asked =
         ms_arena_grow(books->arena, books->asked, &books->asked_capacity,
                       books->n_asked + 1, sizeof *asked);
-
     if (!asked)
         return ms_fail_nomem(books->fault);
     books->asked = asked;
@@ -198,7 +190,6 @@ static ms_err note_asked(ms_books *books, uint32_t storage)
 ms_err ms_gather_ask(ms_books *books, const ms_books_at *at, uint32_t storage)
 {
     ms_call call = ms_program_call(MS_GATHER);
-
     MS_TRY(note_asked(books, storage));
     return ms_gather_gather(books, at, &storage, 1, &call);
 }
@@ -208,7 +199,6 @@ static ms_err unpack(ms_books *books, const ms_books_at *at, uint32_t first,
                      uint32_t end)
 {
     const ms_graph *graph = books->graph;
-
     if (!books->packed)
         return MS_OK;
     for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
@@ -224,7 +214,6 @@ ms_err ms_gather_open_unit(ms_books *books, const ms_books_at *at,
 {
     const ms_graph *graph = books->graph;
     uint32_t n = books->n_asked;
-
     if (!graph->storage_shard_bytes && !graph->storage_pool)
         return MS_OK;
     MS_TRY(unpack(books, at, first, end));
@@ -255,7 +244,6 @@ static uint32_t holder(const ms_books *books, const ms_books_at *at,
                        uint32_t cell, const ms_reduce_call *how)
 {
     uint32_t in = ms_books_in(books->packed, cell);
-
     if (how->outer && !how->exchange)
         return ms_books_in(books->shard_row, cell);
     if (books->row[cell] != MS_NONE)
@@ -283,7 +271,6 @@ ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
                             const uint32_t *storages, uint32_t n)
 {
     uint32_t lacking = 0;
-
     for (uint32_t i = 0; i < n; i++)
         lacking += lacks_part(books, storages[i],
                               ms_books_cell(books, at, storages[i]));
@@ -317,7 +304,6 @@ static void divide(ms_books *books, uint32_t storage, uint32_t cell)
 {
     uint32_t whole = books->row[cell];
     const ms_row row = books->plan->row[whole];
-
     ms_books_read(books, whole);
     books->shard_row[cell] =
         ms_books_take_shard(books, storage, row.category, row.saved);
@@ -329,7 +315,6 @@ ms_err ms_gather_divide(ms_books *books, const ms_books_at *at,
                         const uint32_t *storages, uint32_t n)
 {
     uint64_t bytes = 0;
-
     for (uint32_t i = 0; i < n; i++)
         if (is_divided(books, at, storages[i]))
             bytes += ms_books_part_bytes(books, storages[i]);
@@ -366,7 +351,6 @@ static uint32_t measure(const ms_books *books, const ms_books_at *at,
                         const ms_reduce_call *how, uint64_t *bytes)
 {
     uint32_t made = 0, last = MS_NONE;
-
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);
@@ -389,7 +373,6 @@ static void arrive(ms_books *books, const ms_books_at *at, uint32_t cell,
 {
     uint32_t row =
         buffer == MS_NONE ? MS_NONE : ms_books_buffer(books, at, buffer);
-
     if (row == MS_NONE || books->packed[cell] == MS_NONE)
         return;
     ms_books_write(books, row);
@@ -404,7 +387,6 @@ ms_err ms_gather_reduce(ms_books *books, const ms_books_at *at,
     const ms_ring ring = ring_of(books, how->outer, how->exchange);
     ms_transfer_kind kind = MS_TRANSFER_REDUCE;
     uint64_t bytes;
-
     if (how->exchange)
         kind = MS_TRANSFER_EXCHANGE;
     else if (how->outer)

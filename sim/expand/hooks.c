@@ -55,7 +55,6 @@ bool ms_hooks_packs(const ms_hooks *hooks, const ms_save *save)
 static uint32_t *take(ms_books *books, size_t n, int fill)
 {
     uint32_t *items = ms_arena_take_raw(books->arena, n + 1, sizeof *items);
-
     if (items)
         memset(items, fill, (n + 1) * sizeof *items);
     return items;
@@ -99,7 +98,6 @@ static void derive(const ms_graph *graph, uint32_t *last, uint32_t *first,
 static ms_err find_saves(ms_books *books, struct ms_hooked *h)
 {
     const ms_graph *graph = books->graph;
-
     h->saves = graph->saves;
     h->n_saves = graph->n_saves;
     if (graph->saves)
@@ -136,7 +134,6 @@ static ms_err sort_by(ms_books *books, const struct ms_hooked *h, op_of of,
                       by_op *by)
 {
     uint32_t n_ops = books->graph->n_ops;
-
     by->at = take(books, n_ops + 1u, 0);
     by->save = take(books, h->n_saves, 0);
     if (!by->at || !by->save)
@@ -159,7 +156,6 @@ static ms_err find_passed(ms_books *books, struct ms_hooked *h)
 {
     const ms_graph *graph = books->graph;
     uint8_t *packed = ms_arena_take(books->arena, graph->n_storages + 1u, 1);
-
     h->passed = ms_arena_take(books->arena, h->n_saves + 1u, 1);
     if (!packed || !h->passed)
         return ms_fail_nomem(books->fault);
@@ -203,7 +199,6 @@ ms_err ms_hooks_open(ms_books *books, const ms_program *program)
 {
     const ms_graph *graph = books->graph;
     ms_arena *arena = books->arena;
-
     if (!program->hooks.used)
         return MS_OK;
     struct ms_hooked *h = ms_arena_take(arena, 1, sizeof *h);
@@ -239,7 +234,6 @@ static uint32_t slot_of(const ms_books *books, const ms_books_at *at,
     const ms_graph *graph = books->graph;
     uint32_t in_frame = graph->n_storages - graph->n_persistent;
     uint32_t frame = in_frame > 0 ? (at->frame - at->persistent) / in_frame : 0;
-
     return (at->rank * books->n_frames + frame) * books->hooked->n_saves + save;
 }
 
@@ -251,7 +245,6 @@ static ms_err hold(ms_books *books, const ms_books_at *at, uint32_t slot,
     rank_hooks *r = &books->hooked->ranks[at->rank];
     stashed *stash = ms_arena_grow(books->arena, r->stash, &r->capacity,
                                    r->end + 1, sizeof *stash);
-
     if (!stash)
         return ms_fail_nomem(books->fault);
     r->stash = stash;
@@ -265,7 +258,6 @@ static ms_err let_out(ms_books *books, const ms_books_at *at, uint32_t id)
 {
     struct ms_hooked *h = books->hooked;
     rank_hooks *r = &h->ranks[at->rank];
-
     for (; r->first < r->end && r->stash[r->first].id <= id; r->first++) {
         const stashed *it = &r->stash[r->first];
         MS_TRY(ms_books_reserve(books, 1, 1, 1));
@@ -292,7 +284,6 @@ static bool is_stashed(const rank_hooks *r, uint32_t slot)
 static ms_move_call move_of(const ms_hooks *how, bool in)
 {
     bool side = how->stash > 0;
-
     return (ms_move_call){.in_line = !side,
                           .side = side,
                           .ahead = side && in,
@@ -303,7 +294,6 @@ static ms_move_call move_of(const ms_hooks *how, bool in)
 static bool is_made_once(const ms_books *books, uint32_t storage)
 {
     const ms_graph *graph = books->graph;
-
     return storage >= graph->n_persistent &&
            !books->hooked
                 ->replayed[graph->op_unit[graph->storage_maker[storage]]];
@@ -315,7 +305,6 @@ static uint32_t source(const ms_books *books, uint32_t storage, uint32_t cell)
     bool is_kept =
         !is_made_once(books, storage) || books->state[cell] & MS_REF_SAVED;
     uint32_t row = books->row[cell];
-
     if (row == MS_NONE)
         row = ms_books_in(books->shard_row, cell);
     return is_kept ? row : MS_NONE;
@@ -328,7 +317,6 @@ static ms_err pack(ms_books *books, const ms_books_at *at, uint32_t i)
     rank_hooks *r = &h->ranks[at->rank];
     uint32_t s = save->storage, c = ms_books_cell(books, at, s);
     uint32_t from = source(books, s, c), slot = slot_of(books, at, i);
-
     r->id++;
     if (from == MS_NONE || h->passed[i])
         return MS_OK;
@@ -356,7 +344,6 @@ static ms_err pack(ms_books *books, const ms_books_at *at, uint32_t i)
 ms_err ms_hooks_pack(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const by_op *by = &books->hooked->made;
-
     if (op >= backward_of(books->graph) ||
         books->hooked->replayed[books->graph->op_unit[op]])
         return MS_OK;
@@ -370,7 +357,6 @@ ms_err ms_hooks_pack(ms_books *books, const ms_books_at *at, uint32_t op)
 static void give_host(ms_books *books, uint32_t slot)
 {
     uint32_t *row = &books->hooked->host_row[slot];
-
     if (*row != MS_NONE)
         ms_books_give(books, *row);
     *row = MS_NONE;
@@ -381,7 +367,6 @@ static void give_here(ms_books *books, const ms_books_at *at, uint32_t slot)
     struct ms_hooked *h = books->hooked;
     uint32_t *row = &h->here_row[slot];
     uint32_t s = h->saves[slot % h->n_saves].storage;
-
     if (*row != MS_NONE && h->owns[slot])
         ms_books_unhold(books, ms_books_cell(books, at, s));
     else if (*row != MS_NONE)
@@ -393,7 +378,6 @@ static ms_err note(ms_books *books, slots *list, uint32_t slot)
 {
     uint32_t *items = ms_arena_grow(books->arena, list->slot, &list->capacity,
                                     list->n + 1, sizeof *items);
-
     if (!items)
         return ms_fail_nomem(books->fault);
     list->slot = items;
@@ -407,7 +391,6 @@ static uint8_t category_of(const ms_books *books, const ms_books_at *at,
                            uint32_t storage)
 {
     const ms_graph *graph = books->graph;
-
     if (graph->storage_category[storage] != MS_BECOMES_GRAD)
         return MS_ACTIVATIONS;
     uint32_t grad = graph->storage_grad[storage];
@@ -424,7 +407,6 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t i,
     const ms_save *save = &h->saves[i];
     rank_hooks *r = &h->ranks[at->rank];
     uint32_t s = save->storage, c = ms_books_cell(books, at, s);
-
     MS_TRY(ms_move_copy(books, at, MS_TRANSFER_H2D, move_of(h->how, true),
                         save->bytes));
     uint32_t op = books->plan->n_ops - 1;
@@ -456,7 +438,6 @@ static ms_err await(ms_books *books, const ms_books_at *at)
 {
     struct ms_hooked *h = books->hooked;
     rank_hooks *r = &h->ranks[at->rank];
-
     if (h->how->stash == 0 || r->now.n == 0)
         return MS_OK;
     MS_TRY(ms_books_reserve(books, 1, 0, r->now.n));
@@ -472,7 +453,6 @@ ms_err ms_hooks_unpack(ms_books *books, const ms_books_at *at, uint32_t op)
     struct ms_hooked *h = books->hooked;
     const by_op *by = &h->asked;
     rank_hooks *r = &h->ranks[at->rank];
-
     if (by->at[op] == by->at[op + 1])
         return MS_OK;
     for (uint32_t k = by->at[op]; k < by->at[op + 1]; k++) {
@@ -503,7 +483,6 @@ static ms_err close_node(ms_books *books, const ms_books_at *at)
 {
     rank_hooks *r = &books->hooked->ranks[at->rank];
     slots older = r->before;
-
     MS_TRY(let_out(books, at, r->id));
     give_all(books, at, &older);
     r->before = r->now;
@@ -518,7 +497,6 @@ ms_err ms_hooks_let_go(ms_books *books, const ms_books_at *at, uint32_t op)
     struct ms_hooked *h = books->hooked;
     const by_op *by = &h->gone;
     rank_hooks *r = &h->ranks[at->rank];
-
     if (by->at[op] == by->at[op + 1] || !r->unpacks)
         return MS_OK;
     r->unpacks = false;
@@ -538,7 +516,6 @@ ms_err ms_hooks_rest(ms_books *books, const ms_books_at *at,
     bool ends =
         (call->verb == MS_STEP_SET && call->set == MS_ALL) ||
         (call->verb == MS_MARK && call->mark.mark > MS_MARK_AFTER_FORWARD);
-
     if (!ends && !(call->verb == MS_RUN && call->run.pass == MS_FORWARD))
         return MS_OK;
     give_all(books, at, &r->before);

@@ -16,7 +16,6 @@
 static uint64_t copy_ns(const ms_books *books, uint64_t bytes, double rate)
 {
     double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
-
     return books->opts->copy_ns + (uint64_t)(ns + 0.5);
 }
 
@@ -26,7 +25,6 @@ ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes)
     struct ms_transfer *transfers =
         ms_arena_grow(books->arena, plan->transfers, &books->transfers_capacity,
                       plan->n_transfers + 1, sizeof *transfers);
-
     if (!transfers)
         return ms_fail_nomem(books->fault);
     plan->transfers = transfers;
@@ -45,7 +43,6 @@ ms_err ms_move_note_step(ms_books *books, uint32_t op)
     };
     const ms_graph *graph = books->graph;
     uint8_t stream = graph->op_stream[op];
-
     if (stream == MS_STREAM_COMPUTE || stream == MS_STREAM_HOST ||
         stream == MS_STREAM_COMM) /* an update behind a reduction */
         return MS_OK;
@@ -65,7 +62,6 @@ ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
 void ms_move_after_compute(ms_books *books, const ms_books_at *at)
 {
     uint32_t last = books->last_compute[at->rank];
-
     if (last != MS_NONE && last != books->plan->n_ops - 1)
         books->plan->wait[books->n_wait++] = last;
 }
@@ -76,7 +72,6 @@ static void wait_for_side(ms_books *books, const ms_books_at *at)
 {
     uint32_t *last = &books->last_side[at->rank];
     uint32_t op = books->plan->n_ops - 1;
-
     if (*last != MS_NONE &&
         books->plan->op[*last].stream != books->plan->op[op].stream)
         books->plan->wait[books->n_wait++] = *last;
@@ -109,7 +104,6 @@ ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
                                     MS_STREAM_NVME_WRITE},
     };
     uint8_t stream = in_line ? MS_STREAM_COMPUTE : links[kind].stream;
-
     if (how.pageable && opts->pageable_share > 0)
         share = opts->pageable_share;
     double rate = links[kind].rate * share;
@@ -149,7 +143,6 @@ static void copy_into(ms_books *books, uint32_t *to, uint32_t cell,
                       uint32_t from, ms_row row)
 {
     ms_plan *plan = books->plan;
-
     ms_books_read(books, from);
     if (to[cell] != MS_NONE) {
         ms_books_write(books, to[cell]);
@@ -167,7 +160,6 @@ static ms_err add_on_host(ms_books *books, const ms_books_at *at, uint32_t row)
     uint64_t bytes = 3 * books->plan->row[row].bytes;
     double rate = books->opts->host_bytes_per_s;
     double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
-
     MS_TRY(ms_books_reserve(books, 1, 0, 2));
     ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_HOST,
                    (uint64_t)(ns + 0.5));
@@ -181,7 +173,6 @@ static uint32_t *here(ms_books *books, uint32_t cell)
 {
     bool part = books->row[cell] == MS_NONE && books->shard_row &&
                 books->shard_row[cell] != MS_NONE;
-
     return part ? books->shard_row : books->row;
 }
 
@@ -194,7 +185,6 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
     ms_row row = {.storage = storage,
                   .pool = MS_HOST_POOL,
                   .bytes = ms_books_far_bytes(books, storage)};
-
     if (column == books->shard_row && storage >= books->graph->n_persistent)
         return MS_OK; /* a part stays where it is */
     if (from == MS_NONE ||
@@ -223,7 +213,6 @@ static ms_err read_disk(ms_books *books, const ms_books_at *at,
 {
     uint32_t c = ms_books_cell(books, at, storage);
     uint32_t from = ms_books_in(books->nvme_row, c);
-
     if (from == MS_NONE || books->host_row[c] != MS_NONE)
         return MS_OK;
     ms_row row = books->plan->row[from];
@@ -241,7 +230,6 @@ static ms_err read_disk(ms_books *books, const ms_books_at *at,
 static ms_err write_disk(ms_books *books, const ms_books_at *at, uint32_t cell)
 {
     ms_row row = books->plan->row[books->host_row[cell]];
-
     row.pool = MS_NVME_POOL;
     MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, (ms_move_call){0},
                         row.bytes));
@@ -255,7 +243,6 @@ static ms_err stage(ms_books *books, const ms_books_at *at, uint32_t storage,
 {
     uint32_t c = ms_books_cell(books, at, storage);
     bool out = books->host_row[c] == MS_NONE;
-
     if (books->nvme_row[c] != MS_NONE || (out && books->row[c] == MS_NONE))
         return MS_OK; /* on its way, or gone */
     uint32_t until = ms_stage_free(books, at);
@@ -274,7 +261,6 @@ static ms_err straight_to_disk(ms_books *books, const ms_books_at *at,
                                uint32_t storage, ms_move_call how)
 {
     uint32_t c = ms_books_cell(books, at, storage), from = books->row[c];
-
     if (from == MS_NONE || books->nvme_row[c] != MS_NONE)
         return MS_OK;
     ms_row row = books->plan->row[from];
@@ -291,7 +277,6 @@ static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage,
                       ms_move_call how)
 {
     uint32_t c = ms_books_cell(books, at, storage);
-
     if (storage >= books->graph->n_persistent && how.straight)
         return straight_to_disk(books, at, storage, how);
     if (storage >= books->graph->n_persistent)
@@ -310,7 +295,6 @@ static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage,
 static bool is_straight(const ms_books *books, uint32_t cell)
 {
     uint32_t row = ms_books_in(books->nvme_row, cell);
-
     return row != MS_NONE && books->plan->row[row].waited;
 }
 
@@ -319,7 +303,6 @@ static ms_err straight_from_disk(ms_books *books, const ms_books_at *at,
 {
     uint32_t c = ms_books_cell(books, at, storage);
     uint32_t from = books->nvme_row[c];
-
     ms_row row = books->plan->row[from];
     row.pool = MS_DEVICE_POOL;
     row.waited = false;
@@ -338,7 +321,6 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
     uint32_t c = ms_books_cell(books, at, storage);
     bool part = ms_books_shared(books, storage);
     uint32_t *to = part ? books->shard_row : books->row;
-
     if (to[c] != MS_NONE || books->row[c] != MS_NONE)
         return MS_OK;
     if (is_straight(books, c))
@@ -407,7 +389,6 @@ ms_err ms_move_to_host(ms_books *books, const ms_books_at *at, uint32_t storage)
 {
     uint32_t c = ms_books_cell(books, at, storage);
     uint32_t row = ms_books_found(books, c);
-
     if (row == MS_NONE || books->plan->row[row].pool == MS_HOST_POOL)
         return MS_OK;
     return ms_move_storage(books, at, storage,
@@ -422,7 +403,6 @@ static uint32_t copied_to(const ms_books *books, const ms_books_at *at,
 {
     uint32_t c = ms_books_cell(books, at, storage);
     uint32_t row = ms_books_in(books->host_row, c);
-
     if (row != MS_NONE)
         return is_home(books, storage, MS_HOST_POOL) ? MS_NONE : row;
     row = ms_books_in(books->nvme_row, c);
@@ -462,7 +442,6 @@ ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, const ms_call *call)
 {
     uint32_t until = MS_NONE;
-
     if (books->streams && call->sync.compute)
         return ms_books_sync(books, at, books->last_compute[at->rank]);
     if (books->streams && call->buffer != MS_NONE) {

@@ -17,7 +17,6 @@ ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer)
 {
     const ms_buffer *value = &books->plan->buffers[buffer];
     uint32_t here = at->buffers + buffer;
-
     if (books->buffer_row[here] != MS_NONE)
         return ms_fail(books->fault, MS_EINPUT, books->graph->name,
                        "give it before", "buffer %u is taken twice", buffer);
@@ -32,7 +31,6 @@ ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer)
 {
     const ms_buffer *value = &books->plan->buffers[buffer];
     uint32_t here = at->buffers + buffer, read = books->buffer_read[here];
-
     if (books->buffer_row[here] == MS_NONE)
         return not_taken(books, buffer);
     if (value->stream != MS_STREAM_COMPUTE && read != MS_NONE) {
@@ -50,7 +48,6 @@ ms_err ms_pack_keep(ms_books *books, const ms_books_at *at, uint32_t storage,
 {
     uint32_t c = ms_books_cell(books, at, storage);
     uint32_t here = at->buffers + buffer;
-
     if (books->buffer_row[here] != MS_NONE)
         return ms_fail(books->fault, MS_EINPUT, books->graph->name,
                        "give it before", "buffer %u is taken twice", buffer);
@@ -70,7 +67,6 @@ ms_err ms_pack_kernel(ms_books *books, const ms_books_at *at, bool ahead,
     uint8_t stream = ahead ? MS_STREAM_COMM : MS_STREAM_COMPUTE;
     double rate = books->opts->hbm_bytes_per_s;
     double ns = rate > 0 ? 2.0 * (double)bytes / rate * 1e9 : 0;
-
     MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 1));
     ms_books_issue(books, at, MS_NONE, MS_COPY, stream, (uint64_t)(ns + 0.5));
     return MS_OK;
@@ -91,7 +87,6 @@ static uint64_t bytes_of(const ms_books *books, const ms_books_at *at,
                          const uint32_t *storages, uint32_t n, bool out)
 {
     uint64_t bytes = 0;
-
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);
         bool there =
@@ -114,7 +109,6 @@ ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, const ms_call *call)
 {
     uint32_t buffer = call->buffer, to = ms_books_buffer(books, at, buffer);
-
     if (to == MS_NONE)
         return not_taken(books, buffer);
     uint64_t bytes = bytes_of(books, at, storages, n, false);
@@ -151,7 +145,6 @@ static uint32_t take_out(ms_books *books, uint32_t storage, uint32_t cell)
     uint8_t category = shared ? MS_COMMUNICATION
                        : kept ? MS_ACTIVATIONS
                               : MS_TEMPORARIES;
-
     return ms_books_take(books, storage, category, MS_DEVICE_POOL, saved);
 }
 
@@ -159,7 +152,6 @@ ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
                    const uint32_t *storages, uint32_t n, bool ahead)
 {
     uint64_t bytes = bytes_of(books, at, storages, n, true);
-
     if (bytes == 0)
         return MS_OK;
     MS_TRY(ms_pack_kernel(books, at, ahead, bytes, n));

@@ -30,7 +30,6 @@ static inline columns open_columns(const ms_books *books, const ms_books_at *at)
 {
     const ms_graph *graph = books->graph;
     const ms_plan *plan = books->plan;
-
     return (columns){.out_at = graph->out_at,
                      .out = graph->out,
                      .drop_at = graph->drop_at,
@@ -93,7 +92,6 @@ static inline uint8_t grad_category(const ms_books *books, const columns *w,
                                     uint32_t s)
 {
     uint32_t grad = books->graph->storage_grad[s], c = cell_of(w, grad);
-
     if (w->row[c] != MS_NONE)
         return MS_TEMPORARIES;
     return ms_books_reduced(books, grad) ? MS_COMMUNICATION : MS_GRADIENTS;
@@ -163,7 +161,6 @@ static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
     uint32_t first = graph->in_at[op], end = graph->in_at[op + 1];
-
     for (uint32_t i = first; i < end; i++) {
         uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
         if (s < graph->n_persistent && op >= graph->step_first)
@@ -182,7 +179,6 @@ static void touch(ms_books *books, const ms_books_at *at, uint32_t op,
     const ms_graph *graph = books->graph;
     uint32_t c = ms_books_cell(books, at, storage);
     uint32_t row = ms_books_found(books, c);
-
     if (graph->op_stream[op] == MS_STREAM_HOST &&
         ms_books_in(books->host_row, c) != MS_NONE)
         row = books->host_row[c];
@@ -195,7 +191,6 @@ static void touch(ms_books *books, const ms_books_at *at, uint32_t op,
 static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
-
     if (!books->complete)
         MS_TRY(prepare(books, at, op));
     uint64_t ns = graph->op_ns[op];
@@ -218,7 +213,6 @@ static ms_err look_ahead(ms_books *books, const ms_books_at *at,
 {
     const ms_graph *graph = books->graph;
     bool here = !books->reads;
-
     for (uint32_t i = in_at[0]; i < in_at[1]; i++)
         here &= books->row[in[i] + at->frame] != MS_NONE;
     books->complete = here;
@@ -242,7 +236,6 @@ static inline bool steal(const ms_graph *graph, columns *w, uint32_t op)
 {
     uint32_t buffer = cell_of(w, graph->in[graph->in_at[op]]);
     uint32_t grad = cell_of(w, w->out[w->out_at[op]]);
-
     if (w->row[grad] != MS_NONE || graph->op_flags[op] & MS_OP_CLONES)
         return false;
     w->row[grad] = w->row[buffer];
@@ -257,7 +250,6 @@ static ms_err clone_or_add(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     uint32_t grad = books->graph->out[books->graph->out_at[op]];
     uint32_t c = ms_books_cell(books, at, grad);
-
     MS_TRY(issue(books, at, op));
     if (books->row[c] == MS_NONE) {
         bool shared = ms_books_reduced(books, grad);
@@ -317,7 +309,6 @@ static ms_err run_complete(ms_books *books, const ms_books_at *at,
 {
     const ms_graph *graph = books->graph;
     columns w = open_columns(books, at);
-
     for (uint32_t op = first; op < end; op++) {
         if (graph->op_pass[op] == MS_ACCUMULATE) {
             MS_TRY(accumulate(books, at, &w, op));
@@ -358,7 +349,6 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
 {
     const ms_graph *graph = books->graph;
     uint32_t end = graph->forward_at[call->unit + 1];
-
     note_kept(books, program, call->run.keep);
     ms_books_open_set(books, program, call->set);
     uint32_t first = graph->forward_at[call->unit];
@@ -376,7 +366,6 @@ ms_err ms_rununit_call(ms_books *books, const ms_books_at *at,
                        const ms_program *program, const ms_call *call)
 {
     const ms_graph *graph = books->graph;
-
     if (call->run.pass == MS_FORWARD)
         return run_forward(books, at, program, call);
     uint32_t first = graph->backward_at[call->unit + 1];

@@ -20,7 +20,6 @@ typedef struct settle_state {
 static void settle_marks(settle_state *state, uint32_t op, uint32_t i)
 {
     ms_plan *plan = state->plan;
-
     for (; state->mark < plan->n_marks; state->mark++) {
         struct ms_plan_mark *mark = &plan->marks[state->mark];
         if (mark->op > op || mark->releases > i)
@@ -33,7 +32,6 @@ static void settle_marks(settle_state *state, uint32_t op, uint32_t i)
 static void find_owners(settle_state *state)
 {
     ms_plan *plan = state->plan;
-
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         uint32_t i = plan->op[op].release_at;
         state->last[plan->op[op].rank] = op;
@@ -52,7 +50,6 @@ static void place(settle_state *state, uint32_t *list)
 {
     ms_plan *plan = state->plan;
     uint32_t n_release = plan->op[plan->n_ops].release_at, at = 0;
-
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         plan->op[op].release_at = at;
         at += state->n[op];
@@ -71,7 +68,6 @@ ms_err ms_settle_releases(ms_books *books)
     ms_plan *plan = books->plan;
     uint32_t n_release = plan->op[plan->n_ops].release_at;
     settle_state state = {.plan = plan};
-
     state.last = ms_arena_take(books->arena, plan->n_ranks, sizeof(uint32_t));
     state.owner = ms_arena_take_raw(books->arena, n_release, sizeof(uint32_t));
     state.n = ms_arena_take(books->arena, plan->n_ops, sizeof(uint32_t));

@@ -18,7 +18,6 @@ struct ms_staged {
 uint32_t ms_stage_free(ms_books *books, const ms_books_at *at)
 {
     struct ms_staged *it = books->staged ? &books->staged[at->rank] : NULL;
-
     if (!it || it->n < BUFFERS)
         return MS_NONE;
     uint32_t written = it->written[0];
@@ -52,7 +51,6 @@ uint32_t ms_stage_row(const ms_books *books, const ms_books_at *at,
 {
     const struct ms_staged *it =
         books->staged ? &books->staged[at->rank] : NULL;
-
     for (uint32_t i = it ? it->n : 0; i-- > 0;)
         if (it->cell[i] == cell)
             return it->row[i];
@@ -62,7 +60,6 @@ uint32_t ms_stage_row(const ms_books *books, const ms_books_at *at,
 void ms_stage_end(ms_books *books, uint8_t rank)
 {
     struct ms_staged *it = books->staged ? &books->staged[rank] : NULL;
-
     for (uint32_t i = 0; it && i < it->n; i++)
         ms_books_give(books, it->row[i]);
     if (it)

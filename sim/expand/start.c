@@ -24,7 +24,6 @@ static void start_in(ms_books *books, const ms_books_at *at, uint32_t storage,
     uint32_t r = ms_books_take(books, storage, graph->storage_category[storage],
                                pool, false);
     ms_row *row = &books->plan->row[r];
-
     if (far)
         row->bytes = ms_books_far_bytes(books, storage);
     else if (rows == books->shard_row && rows != books->row)
@@ -51,7 +50,6 @@ static void start_plain(ms_books *books, const ms_books_at *at)
     uint32_t *row = books->row + at->persistent;
     uint8_t *state = books->state + at->persistent;
     uint32_t n = plan->n_rows, op = plan->n_ops - 1, first = n;
-
     for (uint32_t s = 0; s < graph->n_persistent; s++) {
         if (!at_start[s])
             continue;
@@ -72,7 +70,6 @@ ms_err ms_start_rank(ms_books *books, uint8_t rank)
 {
     const ms_graph *graph = books->graph;
     ms_books_at at = ms_books_at_of(books, rank, 0, 0);
-
     uint32_t wholes = graph->storage_whole ? graph->n_start : 0;
     MS_TRY(ms_books_reserve(books, 1, graph->n_start + wholes, 0));
     ms_books_issue(books, &at, MS_NONE, MS_START, MS_STREAM_COMPUTE, 0);

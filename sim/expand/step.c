@@ -27,7 +27,6 @@ static bool changes_persistent(const ms_graph *graph)
 static void *copy_of(ms_arena *arena, const void *items, size_t n, size_t size)
 {
     void *copy = ms_arena_take_raw(arena, n, size);
-
     if (copy && n > 0)
         memcpy(copy, items, n * size);
     return copy;
@@ -38,7 +37,6 @@ static ms_err keep_plan(const ms_plan *plan, ms_arena *arena, ms_plan **kept,
                         ms_fault *fault)
 {
     ms_plan *step = ms_arena_take(arena, 1, sizeof *step);
-
     if (!step)
         return ms_fail_nomem(fault);
     *step = (ms_plan){.n_ops = plan->n_ops, .n_rows = plan->n_rows};
@@ -65,7 +63,6 @@ ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
                       .arena = scratch,
                       .plan = &plan,
                       .fault = fault};
-
     graph->step = NULL;
     if (graph->due_first)
         return MS_OK;
@@ -90,7 +87,6 @@ static void copy_rows(ms_books *books, const ms_plan *step, uint32_t first_op)
     ms_plan *plan = books->plan;
     uint32_t first_row = plan->n_rows;
     uint32_t n_release = step->op[step->n_ops].release_at;
-
     if (step->n_rows > 0)
         memcpy(plan->row + first_row, step->row,
                step->n_rows * sizeof *step->row);
@@ -108,7 +104,6 @@ ms_err ms_step_append(ms_books *books, const ms_books_at *at)
     ms_plan *plan = books->plan;
     uint32_t first_row = plan->n_rows, first_release = books->n_release;
     uint32_t first_op = plan->n_ops;
-
     MS_TRY(ms_books_reserve(books, step->n_ops, step->n_rows, 0));
     for (uint32_t i = 0; i < step->n_ops; i++) {
         ms_books_issue(books, at, step->op[i].of, step->op[i].pass,
@@ -148,7 +143,6 @@ static void drop_besides(ms_books *books, uint32_t *rows, uint32_t cell)
 static void let_go(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
-
     for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
         uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
         uint8_t home = ms_books_pool(books, s);
@@ -170,7 +164,6 @@ static void let_go(ms_books *books, const ms_books_at *at, uint32_t op)
 static ms_err find_grads(ms_books *books, const ms_books_at *at)
 {
     const ms_graph *graph = books->graph;
-
     for (uint32_t i = 0; i < graph->n_step_in && !graph->due_first; i++) {
         uint32_t s = graph->step_in[i];
         char name[MS_STORAGE_NAME];
@@ -190,7 +183,6 @@ static ms_err find_grads(ms_books *books, const ms_books_at *at)
 static void home_gathered(ms_books *books)
 {
     ms_plan *plan = books->plan;
-
     for (uint32_t r = plan->op[plan->n_ops - 1].alloc_at; r < plan->n_rows;
          r++) {
         plan->row[r].home = MS_HOME_COMPUTE;
@@ -219,7 +211,6 @@ ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
     /* A program that calls for no part of the step calls for all of it. */
     uint32_t first = books->ran_due ? graph->step_all : graph->step_first;
     uint32_t before = MS_NONE;
-
     if (place == MS_PENDING && books->streams)
         before = books->last_compute[at->rank];
     if (place != MS_HOST) /* its gradients are of the step before */
@@ -240,7 +231,6 @@ ms_err ms_step_run_due(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n)
 {
     const ms_graph *graph = books->graph;
-
     books->complete = false;
     books->ran_due = true;
     for (uint32_t i = 0; graph->due_first && i < n; i++)

@@ -17,7 +17,6 @@ static double bytes_per_s(const ms_expand_opts *opts, uint8_t stream)
         [MS_STREAM_NVME_READ] = opts->nvme_read_bytes_per_s,
         [MS_STREAM_NVME_WRITE] = opts->nvme_write_bytes_per_s,
     };
-
     return rates[stream];
 }
 
@@ -25,7 +24,6 @@ static double duration_ns(const ms_expand_opts *opts, const ms_task *task)
 {
     double rate = task->unit == MS_TASK_FLOPS ? opts->flops_per_s
                                               : bytes_per_s(opts, task->stream);
-
     if (task->unit == MS_TASK_NS)
         return (double)task->amount;
     return rate > 0 ? (double)task->amount / rate * 1e9 : 0;
@@ -35,7 +33,6 @@ ms_err ms_work_run(ms_books *books, const ms_books_at *at, const ms_task *task,
                    const uint32_t *storages, uint32_t n)
 {
     double ns = duration_ns(books->opts, task);
-
     if (ns > MOST_NS)
         return ms_fail(books->fault, MS_EINPUT, books->graph->name,
                        "give it less to do",

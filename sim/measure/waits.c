@@ -150,7 +150,6 @@ bool ms_waits_is_update(const ms_waits *waits, uint32_t op)
 {
     const ms_plan *plan = waits->line->plan;
     const ms_plan_op *it = &plan->op[op == MS_NONE ? 0 : op];
-
     return op != MS_NONE && it->stream == MS_STREAM_COMM &&
            it->pass == MS_STEP && it->of != MS_NONE &&
            !(plan->graph->op_flags[it->of] & MS_OP_GATHERS);

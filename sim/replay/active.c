@@ -51,7 +51,6 @@ uint64_t ms_active_asked(const ms_plan *plan, const ms_row *row)
     bool may_share = row->pool == MS_DEVICE_POOL && row->bytes > 0 &&
                      graph->storage_asked_bytes != NULL &&
                      row->storage < graph->n_persistent;
-
     if (!may_share || graph->storage_asked_bytes[row->storage] == MS_UNSHARED)
         return row->bytes;
     return graph->storage_asked_bytes[row->storage];
@@ -79,7 +78,6 @@ static void push(rank_active *rank, held_free item)
 {
     held_free *heap = rank->heap;
     uint32_t i = rank->n_heap++;
-
     for (; i > 0 && heap[(i - 1) / 2].t_ns > item.t_ns; i = (i - 1) / 2)
         heap[i] = heap[(i - 1) / 2];
     heap[i] = item;
@@ -90,7 +88,6 @@ static held_free pop(rank_active *rank)
     held_free *heap = rank->heap, first = heap[0];
     held_free last = heap[--rank->n_heap];
     uint32_t i = 0;
-
     for (;;) {
         uint32_t child = 2 * i + 1;
         if (child + 1 < rank->n_heap && heap[child + 1].t_ns < heap[child].t_ns)
@@ -121,7 +118,6 @@ static ms_err raise_to(active_state *state, uint32_t op, uint64_t bytes,
 {
     ms_timeline *line = state->line;
     ms_rank_levels *levels = &line->ranks[state->plan->op[op].rank];
-
     if (bytes <= levels->active_peak_bytes)
         return MS_OK;
     levels->active_peak_bytes = bytes;
@@ -141,7 +137,6 @@ static ms_err allocate(active_state *state, rank_active *rank, uint32_t op,
     const ms_plan *plan = state->plan;
     uint32_t r = plan->op[op].alloc_at, end = plan->op[op + 1].alloc_at;
     uint64_t bytes = 0;
-
     if (r == end)
         return MS_OK;
     complete_frees(state, rank, op);
@@ -158,7 +153,6 @@ static void release(active_state *state, uint32_t row)
     rank_active *rank = &state->ranks[rank_of(plan, row)];
     uint8_t streams = ms_active_foreign(plan, &plan->row[row]);
     held_free item = {0, row};
-
     if (plan->row[row].pool != MS_DEVICE_POOL)
         return;
     if (streams == 0) {
@@ -177,7 +171,6 @@ static void release(active_state *state, uint32_t row)
 static ms_err walk(active_state *state, ms_fault *fault)
 {
     const ms_plan *plan = state->plan;
-
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         rank_active *rank = &state->ranks[plan->op[op].rank];
         ms_hostclock_sync(&rank->clock, op);
@@ -195,7 +188,6 @@ static ms_err walk(active_state *state, ms_fault *fault)
 static uint32_t count_foreign(const ms_plan *plan)
 {
     uint32_t n = 0;
-
     if (!plan->wait_at)
         return 0; /* one stream: active is allocated */
     for (uint32_t r = 0; r < plan->n_rows; r++)
@@ -207,7 +199,6 @@ static uint32_t count_foreign(const ms_plan *plan)
 static void share_heap(active_state *state, held_free *heap, uint32_t n)
 {
     const ms_plan *plan = state->plan;
-
     state->ranks[0].n_heap = plan->n_ranks == 1 ? n : 0;
     for (uint32_t r = 0; plan->n_ranks > 1 && r < plan->n_rows; r++)
         state->ranks[rank_of(plan, r)].n_heap +=
@@ -223,7 +214,6 @@ static ms_err open_ranks(active_state *state, uint32_t n, ms_fault *fault)
 {
     const ms_plan *plan = state->plan;
     held_free *heap = ms_arena_take_raw(state->arena, n, sizeof *heap);
-
     state->ranks =
         ms_arena_take(state->arena, plan->n_ranks, sizeof *state->ranks);
     if (!state->ranks || !heap)
@@ -249,7 +239,6 @@ ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
                           .line = line,
                           .launch_ns = machine->launch_ns};
     uint32_t n = count_foreign(plan);
-
     return n == 0 ? MS_OK : run(&state, n, fault);
 }
 
@@ -265,7 +254,6 @@ ms_err ms_active_list(const ms_timeline *line, const ms_machine *machine,
                           .arena = arena,
                           .line = &own,
                           .launch_ns = machine->launch_ns};
-
     *late = NULL;
     *n = 0;
     if (most == 0)

@@ -71,7 +71,6 @@ typedef struct clock_state {
 static ms_err open_pacing(clock_state *clock, ms_arena *arena, ms_fault *fault)
 {
     pacing *paces = ms_arena_take(arena, 1, sizeof *paces);
-
     if (!paces)
         return ms_fail_nomem(fault);
     paces->of = ms_arena_take(arena, clock->n_streams, sizeof *paces->of);
@@ -90,7 +89,6 @@ static void next_waits(clock_state *clock, uint32_t s)
 {
     const ms_plan *plan = clock->plan;
     uint32_t op = clock->head[s];
-
     if (op != MS_NONE && plan->wait_at)
         clock->waiting[s] = (waiting){plan->wait_at[op], MS_NONE, 0};
     else
@@ -112,7 +110,6 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
 {
     const ms_plan *plan = clock->plan;
     uint32_t n = plan->n_ranks * (uint32_t)MS_N_STREAMS;
-
     clock->n_streams = n;
     clock->alone = plan->n_ranks == 1;
     clock->joined = are_joined(plan);
@@ -154,7 +151,6 @@ static bool waits_over(clock_state *clock, uint32_t s, uint32_t op)
 {
     const ms_plan *plan = clock->plan;
     waiting *now = &clock->waiting[s];
-
     if (!plan->wait_at)
         return true;
     for (; now->at < plan->wait_at[op + 1]; now->at++) {
@@ -178,7 +174,6 @@ static void begin(clock_state *clock, uint32_t s)
 {
     pacing *paces = clock->pacing;
     uint64_t ns = clock->plan->op[clock->running[s]].ns;
-
     paces->of[s] = (pace){ns * MS_SPEED_WHOLE, paces->now_ns, MS_SPEED_WHOLE};
     clock->end_ns[s] = paces->now_ns + ns;
     paces->paced[s / MS_N_STREAMS] = UNCOUNTED;
@@ -200,7 +195,6 @@ static void schedule(clock_state *clock, uint32_t s, uint64_t t_ns)
 static const uint16_t *speeds_of(clock_state *clock, uint8_t busy)
 {
     pacing *paces = clock->pacing;
-
     for (uint32_t i = 0; i < MS_N_STREAMS && !paces->known[busy]; i++)
         if (busy & 1u << i)
             paces->speed[busy][i] =
@@ -213,7 +207,6 @@ static const uint16_t *speeds_of(clock_state *clock, uint8_t busy)
 static void repace(clock_state *clock, uint32_t s, uint32_t speed)
 {
     pace *of = &clock->pacing->of[s];
-
     of->work -= (clock->pacing->now_ns - of->since_ns) * of->speed;
     of->since_ns = clock->pacing->now_ns;
     of->speed = speed;
@@ -224,7 +217,6 @@ static void repace(clock_state *clock, uint32_t s, uint32_t speed)
 static void repace_ranks(clock_state *clock)
 {
     pacing *paces = clock->pacing;
-
     for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
         uint8_t busy = paces->busy[r];
         if (busy == paces->paced[r])
@@ -256,7 +248,6 @@ static uint64_t ready_ns(const clock_state *clock,
     uint32_t op = clock->head[s];
     uint64_t issued_ns = ms_hosts_issue_ns(&clock->hosts, host, op);
     uint64_t t_ns = clock->free_ns[s];
-
     *cause = MS_GAP_NONE;
     if (clock->waiting[s].ready_ns > t_ns) {
         t_ns = clock->waiting[s].ready_ns;
@@ -274,7 +265,6 @@ static ms_err start_again(clock_state *clock, uint32_t op, uint32_t user)
 {
     uint32_t s = ms_inorder_stream(clock->plan, op);
     bool may;
-
     if (clock->running[s] != MS_NONE)
         return MS_OK;
     MS_TRY(ms_wall_fetch(clock->wall, op, user, &may));
@@ -292,7 +282,6 @@ static ms_err pass_wall(clock_state *clock, uint32_t op, uint64_t *t_ns,
     uint64_t now_ns = clock->now_ns, wake_ns = *t_ns;
     ms_wall_answer answer;
     uint32_t again;
-
     *may = false;
     if (*t_ns <= now_ns) {
         MS_TRY(ms_wall_ask(clock->wall, op, &answer, &again));
@@ -318,7 +307,6 @@ static ms_err start_head(clock_state *clock, const struct ms_hosts_host *host,
     uint32_t op = clock->head[s];
     uint8_t cause;
     bool may = true;
-
     if (op == MS_NONE || clock->running[s] != MS_NONE ||
         !ms_hosts_issued(host, op) || !waits_over(clock, s, op))
         return MS_OK;
@@ -356,7 +344,6 @@ static ms_err complete(clock_state *clock, uint32_t s)
 {
     uint32_t op = clock->running[s];
     uint64_t end_ns = clock->end_ns[s];
-
     leave(clock, s);
     if (clock->again && clock->again[s]) {
         clock->again[s] = false;
@@ -370,7 +357,6 @@ static ms_err complete(clock_state *clock, uint32_t s)
 static void pass_syncs(clock_state *clock, uint32_t rank)
 {
     const struct ms_hosts_host *host = &clock->hosts.of[rank];
-
     if (host->sync != MS_NONE && ms_hosts_is_over(host, clock->done))
         ms_hosts_pass(&clock->hosts, rank, clock->done, clock->line->end_ns,
                       clock->now_ns);
@@ -381,7 +367,6 @@ static uint64_t earliest_of(const clock_state *clock, uint32_t rank)
 {
     uint64_t t_ns = clock->wall ? clock->wake_ns[rank] : UINT64_MAX;
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-
     for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
         if (clock->end_ns[s] < t_ns)
             t_ns = clock->end_ns[s];
@@ -391,7 +376,6 @@ static uint64_t earliest_of(const clock_state *clock, uint32_t rank)
 static uint64_t earliest(const clock_state *clock)
 {
     uint64_t t_ns = UINT64_MAX;
-
     for (uint32_t s = 0; s < clock->n_streams; s++)
         if (clock->end_ns[s] < t_ns)
             t_ns = clock->end_ns[s];
@@ -404,7 +388,6 @@ static uint64_t earliest(const clock_state *clock)
 static ms_err complete_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
 {
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-
     for (uint32_t s = first; s < first + MS_N_STREAMS; s++) {
         if (clock->end_ns[s] != now_ns)
             continue;
@@ -449,7 +432,6 @@ static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
 static ms_err start_heads(clock_state *clock, uint32_t rank)
 {
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-
     clock->wake_ns[rank] = UINT64_MAX;
     for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
         MS_TRY(start_head(clock, &clock->hosts.of[rank], s));
@@ -460,7 +442,6 @@ static ms_err start_heads(clock_state *clock, uint32_t rank)
 static ms_err put_off(clock_state *clock, uint32_t op)
 {
     uint32_t s = ms_inorder_stream(clock->plan, op);
-
     clock->line->start_ns[op] = clock->line->end_ns[op] = clock->now_ns;
     clock->line->gap_cause[op] = MS_GAP_MEMORY;
     clock->free_ns[s] = clock->now_ns;
@@ -477,7 +458,6 @@ static bool waits_for_others(const clock_state *clock, uint32_t rank)
 {
     const ms_plan *plan = clock->plan;
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-
     for (uint32_t s = first; clock->joined && s < first + MS_N_STREAMS; s++) {
         uint32_t op = clock->head[s], at = clock->waiting[s].at;
         if (op != MS_NONE && at < plan->wait_at[op + 1] &&
@@ -493,7 +473,6 @@ static ms_err make_room(clock_state *clock, uint32_t rank, bool idle,
                         bool *more)
 {
     uint32_t prefetch;
-
     MS_TRY(ms_wall_give_way(clock->wall, rank, clock->running, idle, more,
                             &prefetch));
     if (prefetch != MS_NONE) {
@@ -509,7 +488,6 @@ static ms_err make_room(clock_state *clock, uint32_t rank, bool idle,
 static ms_err start_rank(clock_state *clock, uint32_t rank)
 {
     bool more = clock->wall != NULL;
-
     MS_TRY(start_heads(clock, rank));
     while (more && clock->wake_ns[rank] == UINT64_MAX) {
         bool idle = earliest_of(clock, rank) == UINT64_MAX &&
@@ -536,7 +514,6 @@ static ms_err start_all(clock_state *clock)
 static ms_err run_clock(clock_state *clock, ms_fault *fault)
 {
     const ms_plan *plan = clock->plan;
-
     clock->line->passed_ns = clock->hosts.passed_ns;
     for (uint32_t r = 0; r < plan->n_ranks; r++) {
         clock->due[r] = true;
@@ -568,7 +545,6 @@ ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
 {
     clock_state clock = {
         .plan = plan, .machine = machine, .line = line, .wall = wall};
-
     bool paced = ms_speed_varies(machine) && !ms_inorder_alone(plan);
     if (!wall && !paced)
         return ms_inorder_run(plan, machine, arena, line, fault);

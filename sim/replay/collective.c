@@ -41,7 +41,6 @@ static groups groups_of(const ms_ring *ring)
     uint32_t per_node = ring->ranks_per_node > 0 ? ring->ranks_per_node : 1;
     uint32_t local = ring->ranks < per_node ? ring->ranks : per_node;
     uint32_t nodes = (ring->ranks + per_node - 1) / per_node;
-
     return (groups){.ranks = ring->ranks, .local = local, .nodes = nodes};
 }
 
@@ -69,7 +68,6 @@ uint64_t ms_collective_network_bytes(const ms_ring *ring, ms_collective kind,
 {
     groups g = groups_of(ring);
     double sent = (double)ms_collective_sent_bytes(ring, kind, bytes);
-
     if (ring->ranks < 2 || g.nodes < 2)
         return 0;
     switch (kind) {
@@ -93,7 +91,6 @@ static double node_rate(const ms_ring *ring)
 {
     double links = groups_of(ring).local - 1;
     double mesh = ring->peer_bytes_per_s * (links > 1 ? links : 1);
-
     if (mesh > 0 && mesh < ring->node_bytes_per_s)
         return mesh;
     return ring->node_bytes_per_s;
@@ -105,7 +102,6 @@ static double ring_rate(const ms_ring *ring)
 {
     groups g = groups_of(ring);
     double network = ring->network_bytes_per_s * g.local;
-
     if (g.nodes == 1 || (g.local > 1 && node_rate(ring) < network))
         return node_rate(ring);
     return network;
@@ -127,7 +123,6 @@ static double ring_us(const ms_ring *ring, const protocol *p, double rounds,
 {
     groups g = groups_of(ring);
     double steps = rounds * (g.ranks - 1), between = rounds * (g.nodes - 1);
-
     return p->ring_us + (steps - between) * hop_us(ring, p) +
            between * p->network_us +
            moving_us(sent, ring_rate(ring) * p->share);
@@ -137,7 +132,6 @@ static double tree_us(const ms_ring *ring, const protocol *p, double sent)
 {
     groups g = groups_of(ring);
     double hop = ring->nvlink ? p->tree_nvlink_us : p->tree_pcie_us;
-
     return p->tree_us +
            2 * ((g.ranks / g.nodes - 1) * hop +
                 log2(g.nodes) * p->tree_network_us) +
@@ -152,7 +146,6 @@ static double between_us(const ms_ring *ring, double bytes)
 {
     groups g = groups_of(ring);
     double sent = 2 * (g.nodes - 1) / g.nodes * bytes / g.local;
-
     return g.nodes > 1 ? moving_us(sent, ring->network_bytes_per_s) : 0;
 }
 
@@ -164,7 +157,6 @@ static double nested_us(const ms_ring *ring, const protocol *p, double bytes)
     groups g = groups_of(ring);
     double within =
         moving_us(2 * (g.local - 1) / g.local * bytes, node_rate(ring));
-
     return p->ring_us + 2 * (g.local - 1) * hop_us(ring, p) +
            2 * (g.nodes - 1) * p->network_us +
            fmax(within, between_us(ring, bytes)) / p->share;
@@ -175,7 +167,6 @@ static double nvls_us(const ms_ring *ring, double bytes)
 {
     double within =
         moving_us(bytes, node_rate(ring) * ring->nvls_share * NVLS_ALGORITHM);
-
     return NVLS_US + 2 * log2(groups_of(ring).nodes) * NVLS_NETWORK_US +
            fmax(within, between_us(ring, bytes));
 }
@@ -185,7 +176,6 @@ static double all_reduce_us(const ms_ring *ring, const protocol *p,
 {
     groups g = groups_of(ring);
     double best = fmin(ring_us(ring, p, 2, sent), tree_us(ring, p, sent));
-
     if (g.nodes > 1 && g.local > 1)
         best = fmin(best, nested_us(ring, p, bytes));
     if (ring->nvls_share > 0 && g.local > 1)
@@ -199,7 +189,6 @@ static double all_reduce_us(const ms_ring *ring, const protocol *p,
 static double broadcast_us(const ms_ring *ring, const protocol *p, double bytes)
 {
     bool away = groups_of(ring).nodes > 1;
-
     return p->ring_us + (away ? p->network_us : hop_us(ring, p)) +
            moving_us(bytes, ring_rate(ring) * p->share);
 }
@@ -213,7 +202,6 @@ static double all_to_all_us(const ms_ring *ring, const protocol *p,
     double within = moving_us((g.local - 1) / g.ranks * bytes, node_rate(ring));
     double away = g.ranks - g.local;
     double hop = away > 0 ? p->network_us : hop_us(ring, p);
-
     if (away > 0)
         within = fmax(within, moving_us(away / g.ranks * bytes,
                                         ring->network_bytes_per_s));
@@ -225,7 +213,6 @@ static double send_us(const ms_ring *ring, const protocol *p, double bytes)
 {
     bool away = groups_of(ring).nodes > 1;
     double rate = away ? ring->network_bytes_per_s : ring->node_bytes_per_s;
-
     if (!away && ring->peer_bytes_per_s > 0)
         rate = fmin(rate, ring->peer_bytes_per_s);
     return p->ring_us + (away ? p->network_us : hop_us(ring, p)) +
@@ -236,7 +223,6 @@ static double kind_us(const ms_ring *ring, const protocol *p,
                       ms_collective kind, uint64_t bytes)
 {
     double sent = (double)ms_collective_sent_bytes(ring, kind, bytes);
-
     switch (kind) {
     case MS_ALL_REDUCE:
         return all_reduce_us(ring, p, (double)bytes, sent);
@@ -255,7 +241,6 @@ static double kind_us(const ms_ring *ring, const protocol *p,
 static double model_us(const ms_ring *ring, ms_collective kind, uint64_t bytes)
 {
     double best = INFINITY;
-
     for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
         best = fmin(best, kind_us(ring, &protocols[i], kind, bytes));
     return best;
@@ -278,7 +263,6 @@ static const ms_curve *curve_of(const ms_ring *ring)
 static double bus_bytes_per_s(const ms_curve *curve, double bytes)
 {
     const ms_curve_point *point = curve->points, *last = point + curve->n - 1;
-
     if (bytes <= (double)point->bytes)
         return point->bytes_per_s * bytes / (double)point->bytes;
     while (point < last && bytes >= (double)point[1].bytes)
@@ -299,7 +283,6 @@ static double measured_us(const ms_ring *ring, const ms_curve *curve,
                           ms_collective kind, uint64_t bytes)
 {
     double share = 1 - 1.0 / ring->ranks; /* not rounded to whole bytes */
-
     if (kind == MS_ALL_REDUCE)
         share *= 2;
     if (kind == MS_BROADCAST)
@@ -313,7 +296,6 @@ uint64_t ms_collective_ns(const ms_ring *ring, ms_collective kind,
                           uint64_t bytes)
 {
     const ms_curve *curve = curve_of(ring);
-
     if (ring->ranks < 2)
         return 0;
     double us = curve && bytes > 0 && kind != MS_SEND

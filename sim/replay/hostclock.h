@@ -31,7 +31,6 @@ static inline ms_hostclock ms_hostclock_open(const ms_timeline *line,
 static inline void ms_hostclock_sync(ms_hostclock *clock, uint32_t op)
 {
     const ms_plan *plan = clock->plan;
-
     for (; clock->sync < plan->n_sync && plan->sync[clock->sync].op <= op;
          clock->sync++) {
         uint32_t until = plan->sync[clock->sync].until;
@@ -47,7 +46,6 @@ static inline void ms_hostclock_sync(ms_hostclock *clock, uint32_t op)
 static inline void ms_hostclock_issue(ms_hostclock *clock, uint32_t op)
 {
     uint64_t end_ns = clock->line->end_ns[op];
-
     if (end_ns > clock->all_ns)
         clock->all_ns = end_ns;
     /* as in clock.c: an op that takes no time launches no kernel */

@@ -21,7 +21,6 @@ static void wait_at(ms_hosts *hosts, struct ms_hosts_host *host, uint32_t k)
 static void link_sync(ms_hosts *hosts, uint32_t k, sync_state *n)
 {
     uint8_t rank = hosts->plan->sync[k].rank;
-
     hosts->sync[k] = n[rank];
     if (n[rank].before == MS_NONE)
         wait_at(hosts, &hosts->of[rank], k);
@@ -36,7 +35,6 @@ static void count_ops(ms_hosts *hosts, uint32_t first, uint32_t end,
 {
     const ms_plan *plan = hosts->plan;
     uint32_t launches = n[0].launches;
-
     if (plan->n_ranks == 1) {
         for (uint32_t op = first; op < end; op++) {
             hosts->launches[op] = launches;
@@ -59,7 +57,6 @@ static void count_issues(ms_hosts *hosts, sync_state *n)
 {
     const ms_plan *plan = hosts->plan;
     uint32_t op = 0;
-
     for (uint32_t r = 0; r < plan->n_ranks; r++) {
         hosts->of[r] = (struct ms_hosts_host){
             .sync = MS_NONE, .passed = MS_NONE, .end_op = UINT32_MAX};
@@ -77,7 +74,6 @@ ms_err ms_hosts_open(ms_hosts *hosts, const ms_plan *plan, uint64_t launch_ns,
                      ms_arena *arena, ms_fault *fault)
 {
     sync_state *n = ms_arena_take_raw(arena, plan->n_ranks, sizeof *n);
-
     *hosts = (ms_hosts){.plan = plan, .launch_ns = launch_ns};
     hosts->launches = ms_arena_take_raw(arena, plan->n_ops, sizeof(uint32_t));
     hosts->of = ms_arena_take_raw(arena, plan->n_ranks, sizeof *hosts->of);
@@ -96,14 +92,12 @@ static uint64_t host_ns(const ms_hosts *hosts, uint32_t k, uint32_t launches)
 {
     uint64_t from_ns = k == MS_NONE ? 0 : hosts->passed_ns[k + 1];
     uint32_t before = k == MS_NONE ? 0 : hosts->sync[k].launches;
-
     return from_ns + (uint64_t)(launches - before) * hosts->launch_ns;
 }
 
 uint64_t ms_hosts_issued_ns(const ms_hosts *hosts, uint32_t op)
 {
     uint32_t k = hosts->of[hosts->plan->op[op].rank].passed;
-
     while (k != MS_NONE && hosts->plan->sync[k].op > op)
         k = hosts->sync[k].before;
     return host_ns(hosts, k, hosts->launches[op]);
@@ -113,7 +107,6 @@ static void pass(ms_hosts *hosts, struct ms_hosts_host *host, uint64_t over_ns)
 {
     const sync_state *it = &hosts->sync[host->sync];
     uint64_t t_ns = host_ns(hosts, host->passed, it->launches);
-
     host->from_ns = t_ns > over_ns ? t_ns : over_ns;
     hosts->passed_ns[host->sync + 1] = host->from_ns;
     host->first_op = host->end_op;
@@ -126,7 +119,6 @@ void ms_hosts_pass(ms_hosts *hosts, uint32_t rank, const bool *done,
                    const uint64_t *end_ns, uint64_t now_ns)
 {
     struct ms_hosts_host *host = &hosts->of[rank];
-
     while (host->sync != MS_NONE && ms_hosts_is_over(host, done))
         pass(hosts, host,
              host->until == MS_NONE ? now_ns : end_ns[host->until]);

@@ -37,7 +37,6 @@ static void run_one_stream(const ms_plan *plan, const ms_machine *machine,
                            ms_timeline *line)
 {
     uint64_t now_ns = 0, host_ns = 0;
-
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         line->gap_cause[op] = MS_GAP_NONE;
         if (host_ns > now_ns) {
@@ -84,7 +83,6 @@ static void start_in_order(const order_state *state, const ms_plan *plan,
     uint64_t t_ns = state->free_ns[ms_inorder_stream(plan, op)], ready_ns = 0;
     uint64_t host_ns = state->hosts[plan->op[op].rank].host_ns;
     uint32_t last = MS_NONE;
-
     line->gap_cause[op] = MS_GAP_NONE;
     for (uint32_t i = plan->wait_at ? plan->wait_at[op] : 0;
          plan->wait_at && i < plan->wait_at[op + 1]; i++)
@@ -109,7 +107,6 @@ static ms_err run_streams(const ms_plan *plan, const ms_machine *machine,
                           ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
     order_state state = {0};
-
     state.free_ns = ms_arena_take(arena, plan->n_ranks * (size_t)MS_N_STREAMS,
                                   sizeof(uint64_t));
     state.hosts = ms_arena_take(arena, plan->n_ranks, sizeof *state.hosts);

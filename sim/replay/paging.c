@@ -43,7 +43,6 @@ typedef struct pager {
 static uint64_t bytes_of(const pager *p, uint32_t row)
 {
     const ms_row *it = &p->plan->row[row];
-
     return it->pool == MS_DEVICE_POOL ? it->bytes : 0;
 }
 
@@ -70,7 +69,6 @@ static bool is_plain(const pager *p, uint32_t row)
     uint32_t managed = p->machine->paging.managed;
     bool workspace =
         row < p->plan->op[1].alloc_at && it->category == MS_WORKSPACE;
-
     return workspace || it->pool != MS_DEVICE_POOL ||
            (managed != 0 && !(managed >> it->category & 1));
 }
@@ -80,7 +78,6 @@ static bool is_plain(const pager *p, uint32_t row)
 static void unlink_row(pager *p, uint32_t row)
 {
     page_row *it = &p->row[row];
-
     *(it->older == MS_NONE ? &p->oldest : &p->row[it->older].newer) = it->newer;
     *(it->newer == MS_NONE ? &p->newest : &p->row[it->newer].older) = it->older;
 }
@@ -99,7 +96,6 @@ static void set_away(pager *p, uint32_t row, uint8_t state)
     uint64_t *of_its = &p->host_by_category[p->plan->row[row].category];
     uint64_t was = p->row[row].state == AWAY ? bytes_of(p, row) : 0;
     uint64_t is = state == AWAY ? bytes_of(p, row) : 0;
-
     p->host_bytes += is - was;
     *of_its += is - was;
     p->row[row].state = state;
@@ -135,7 +131,6 @@ static bool changes(const ms_plan *plan, uint32_t op, uint32_t row)
 {
     uint32_t maker = plan->row[row].op;
     uint8_t pass = plan->op[op].pass;
-
     return maker == op || pass == MS_STEP || pass == MS_ACCUMULATE;
 }
 
@@ -144,7 +139,6 @@ static bool changes(const ms_plan *plan, uint32_t op, uint32_t row)
 static void touch(pager *p, uint32_t op, uint64_t *more)
 {
     const ms_plan *plan = p->plan;
-
     *more = 0;
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
         uint32_t row = plan->use[i];
@@ -168,7 +162,6 @@ static void touch(pager *p, uint32_t op, uint64_t *more)
 static ms_err evict(pager *p, uint32_t op, uint64_t more, migration *moved)
 {
     uint32_t before = p->last_op[p->plan->op[op].stream];
-
     while (p->level_bytes + more > p->limit_bytes) {
         uint32_t row = p->oldest;
         if (p->row[row].dirty)
@@ -183,7 +176,6 @@ static ms_err bring(pager *p, uint32_t op, migration *moved)
 {
     const ms_plan *plan = p->plan;
     uint64_t page_bytes = p->machine->paging.page_bytes;
-
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
         uint32_t row = plan->use[i];
         uint64_t bytes = bytes_of(p, row);
@@ -213,7 +205,6 @@ static uint64_t wait_ns(const pager *p, const migration *moved, uint64_t last)
         copy_ns(moved->in_bytes, p->machine->h2d_bytes_per_s * share);
     uint64_t out_ns =
         copy_ns(moved->out_bytes, p->machine->d2h_bytes_per_s * share);
-
     if (!paging->hints)
         return moved->in_pages * paging->fault_ns + in_ns + out_ns;
     uint64_t both_ns = in_ns > out_ns ? in_ns : out_ns;
@@ -228,7 +219,6 @@ static ms_err run_op(pager *p, uint32_t op)
     ms_pages *pages = &p->line->pages;
     migration moved = {0};
     uint64_t more;
-
     touch(p, op, &more);
     MS_TRY(evict(p, op, more, &moved));
     MS_TRY(bring(p, op, &moved));
@@ -244,7 +234,6 @@ static ms_err run_op(pager *p, uint32_t op)
 static ms_err drop(pager *p, uint32_t op)
 {
     const ms_plan *plan = p->plan;
-
     for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
          i++) {
         uint32_t row = plan->release[i];
@@ -263,7 +252,6 @@ static ms_err drop(pager *p, uint32_t op)
 static ms_err begin_row(pager *p, uint32_t row, bool at_start)
 {
     bool here = p->row[row].state == HERE;
-
     p->row[row].touched = 0;
     if (!at_start && here)
         return leave(p, row, 0, NOWHERE);
@@ -278,7 +266,6 @@ static ms_err begin_step(pager *p)
 {
     const ms_plan *plan = p->plan;
     uint32_t n_start = plan->op[1].alloc_at;
-
     memset(p->last_op, 0, sizeof p->last_op);
     p->line->pages = (ms_pages){0};
     for (uint32_t r = 0; r < plan->n_rows; r++)
@@ -311,7 +298,6 @@ static ms_err run_clock(pager *p)
     const ms_plan *plan = p->plan;
     ms_timeline *line = p->line;
     ms_plan waiting = *plan;
-
     waiting.op =
         ms_arena_take_raw(p->arena, plan->n_ops + 1u, sizeof *waiting.op);
     if (!waiting.op)
@@ -325,7 +311,6 @@ static ms_err run_clock(pager *p)
 static void book_times(pager *p)
 {
     ms_timeline *line = p->line;
-
     for (uint32_t i = 0; i < p->n_list; i++) {
         ms_wall_instant *it = &p->list[i];
         it->t_ns =
@@ -350,7 +335,6 @@ static uint64_t touched_bytes(pager *p, uint32_t op)
 {
     const ms_plan *plan = p->plan;
     uint64_t bytes = 0;
-
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
         uint32_t row = plan->use[i];
         if (is_plain(p, row) || p->row[row].touched == op + 1)
@@ -367,7 +351,6 @@ static uint64_t least_bytes(pager *p)
 {
     const ms_plan *plan = p->plan;
     uint64_t most = 0, plain = 0;
-
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
              r++)
@@ -386,7 +369,6 @@ static ms_err check_room(pager *p)
 {
     uint64_t least = p->machine->context_bytes + least_bytes(p);
     char hint[64];
-
     if (least <= p->machine->capacity_bytes)
         return MS_OK;
     snprintf(hint, sizeof hint, "give it --memory %llu or more",
@@ -419,7 +401,6 @@ ms_err ms_paging_run(const ms_plan *plan, const ms_machine *machine,
                .fault = fault,
                .oldest = MS_NONE,
                .newest = MS_NONE};
-
     MS_TRY(check_plan(plan, fault));
     p.row = ms_arena_take(arena, plan->n_rows, sizeof *p.row);
     p.wait_ns = ms_arena_take(arena, plan->n_ops, sizeof *p.wait_ns);

@@ -31,7 +31,6 @@ static void book(book_state *books, uint32_t row, uint32_t op, bool alloc,
     ms_timeline *line = books->line;
     ms_level *level = &line->ranks[plan->op[op].rank].pool[plan->row[row].pool];
     uint32_t e = line->n_events++;
-
     assert(rank_of(plan, row) == plan->op[op].rank);
     if (t_ns > books->now_ns)
         books->now_ns = t_ns;
@@ -58,7 +57,6 @@ static ms_err find_until(book_state *books, ms_arena *arena, ms_fault *fault)
 {
     const ms_plan *plan = books->plan;
     uint64_t *next_ns;
-
     if (!plan->wait_at)
         return MS_OK; /* one stream */
     books->line->until_ns =
@@ -81,7 +79,6 @@ static void book_host(book_state *books)
 {
     const ms_plan *plan = books->plan;
     const ms_timeline *line = books->line;
-
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         uint64_t start_ns = ms_timeline_booked(line, op, line->start_ns[op]);
         uint64_t end_ns = ms_timeline_booked(line, op, line->end_ns[op]);
@@ -106,7 +103,6 @@ typedef struct host_event {
 static int by_host_time(const void *a, const void *b)
 {
     const host_event *x = a, *y = b;
-
     if (x->t_ns != y->t_ns)
         return x->t_ns < y->t_ns ? -1 : 1;
     if (x->turn != y->turn)
@@ -131,7 +127,6 @@ static void list_host_events(const book_state *books, host_event *last,
 {
     const ms_plan *plan = books->plan;
     const ms_timeline *line = books->line;
-
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         host_event *own = &last[plan->op[op].rank];
         uint64_t start_ns = ms_timeline_booked(line, op, line->start_ns[op]);
@@ -151,7 +146,6 @@ static ms_err book_hosts(book_state *books, ms_arena *arena, ms_fault *fault)
     uint32_t n = plan->n_rows + plan->op[plan->n_ops].release_at;
     host_event *last = ms_arena_take(arena, plan->n_ranks, sizeof *last);
     host_event *list = ms_arena_take_raw(arena, n, sizeof *list);
-
     if (!last || !list)
         return ms_fail_nomem(fault);
     for (uint32_t r = 0; r < plan->n_ranks; r++)
@@ -170,7 +164,6 @@ static ms_err book_hosts(book_state *books, ms_arena *arena, ms_fault *fault)
 static int by_time(const void *a, const void *b)
 {
     const ms_wall_instant *x = a, *y = b;
-
     if (x->t_ns != y->t_ns)
         return x->t_ns < y->t_ns ? -1 : 1;
     if (x->turn != y->turn)
@@ -203,7 +196,6 @@ static ms_wall_instant *list_instants(const ms_plan *plan,
     ms_wall_instant *list = ms_arena_take_raw(
         arena, (size_t)plan->n_rows + n_release, sizeof *list);
     uint32_t *last = ms_arena_take_raw(arena, plan->n_rows, sizeof *last);
-
     *n = 0;
     if (!list || !last)
         return NULL;
@@ -228,7 +220,6 @@ static ms_err book_device(book_state *books, ms_wall *wall, ms_arena *arena,
     uint32_t n;
     ms_wall_instant *list = wall ? ms_wall_instants(wall, &n)
                                  : list_instants(books->plan, line, arena, &n);
-
     if (wall)
         line->events = ms_arena_take_raw(arena, n, sizeof *line->events);
     if (!line->events || (n > 0 && !list) || (!list && !wall))
@@ -244,7 +235,6 @@ static ms_err open_line(const ms_plan *plan, ms_arena *arena, ms_timeline *line,
                         ms_fault *fault)
 {
     size_t n_events = (size_t)plan->n_rows + plan->op[plan->n_ops].release_at;
-
     *line = (ms_timeline){.plan = plan};
     line->events = ms_arena_take_raw(arena, n_events, sizeof *line->events);
     line->start_ns =
@@ -279,7 +269,6 @@ static ms_err replay_paging(book_state *books, const ms_machine *machine,
     ms_timeline *line = books->line;
     ms_wall_instant *list;
     uint32_t n;
-
     MS_TRY(ms_paging_run(books->plan, machine, arena, line, &list, &n, fault));
     line->events = ms_arena_take_raw(arena, n, sizeof *line->events);
     if (!line->events)
@@ -295,7 +284,6 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
 {
     book_state books = {.plan = plan, .line = line};
     ms_wall *wall = NULL;
-
     assert(machine->book_device || !machine->wall);
     MS_TRY(open_line(plan, arena, line, fault));
     line->by_device = machine->book_device;

@@ -16,7 +16,6 @@ bool ms_speed_varies(const ms_machine *machine)
 uint32_t ms_speed_of(const ms_machine *machine, uint32_t busy, uint32_t stream)
 {
     uint32_t speed = MS_SPEED_WHOLE;
-
     for (uint32_t r = 0; r < MS_N_RESOURCES; r++) {
         uint32_t shared = 0, held = 0;
         if (machine->demand[stream][r].shared == 0)

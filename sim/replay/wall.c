@@ -57,7 +57,6 @@ static rank_room *room_of(const ms_wall *wall, uint32_t op)
 static void count_uses(ms_wall *wall)
 {
     const ms_plan *plan = wall->plan;
-
     for (uint32_t r = 0; r < plan->n_rows; r++)
         wall->row[r] = (row_state){.left = 1, .last = MS_NONE};
     for (uint32_t i = 0; i < plan->use_at[plan->n_ops]; i++)
@@ -71,7 +70,6 @@ static bool takes_for_a_time(const ms_wall *wall, uint32_t op)
 {
     const ms_plan_op *it = &wall->plan->op[op];
     bool takes = false;
-
     for (uint32_t r = it->alloc_at; r < it[1].alloc_at; r++) {
         if (!wall->row[r].dropped)
             return false;
@@ -85,7 +83,6 @@ static bool takes_for_a_time(const ms_wall *wall, uint32_t op)
 static bool can_repeat(const ms_wall *wall, uint32_t op)
 {
     const ms_plan *plan = wall->plan;
-
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
         uint32_t maker = plan->row[plan->use[i]].op;
         if (maker != op && on_device(wall, plan->use[i]) &&
@@ -98,7 +95,6 @@ static bool can_repeat(const ms_wall *wall, uint32_t op)
 static void find_prefetches(ms_wall *wall)
 {
     const ms_plan *plan = wall->plan;
-
     for (uint32_t i = 0; i < plan->n_transfers; i++) {
         const struct ms_transfer *it = &plan->transfers[i];
         bool fetches =
@@ -114,7 +110,6 @@ ms_err ms_wall_open(const ms_plan *plan, const ms_machine *machine,
                     ms_fault *fault)
 {
     ms_wall *it = ms_arena_take(arena, 1, sizeof *it);
-
     if (!it)
         return ms_fail_nomem(fault);
     it->plan = plan;
@@ -142,7 +137,6 @@ static ms_err note(ms_wall *wall, uint32_t row, uint32_t op, uint8_t turn)
     ms_wall_instant *instants =
         ms_arena_grow(wall->arena, wall->instants, &wall->instants_capacity,
                       wall->n_instants + 1, sizeof *instants);
-
     if (!instants)
         return ms_fail_nomem(wall->fault);
     wall->instants = instants;
@@ -154,7 +148,6 @@ static ms_err note(ms_wall *wall, uint32_t row, uint32_t op, uint8_t turn)
 static ms_err take(ms_wall *wall, uint32_t row)
 {
     uint32_t op = wall->plan->row[row].op;
-
     wall->row[row].state = HERE;
     wall->row[row].since_ns = wall->now_ns;
     if (on_device(wall, row))
@@ -168,7 +161,6 @@ static ms_err give(ms_wall *wall, uint32_t row, uint32_t op, uint8_t state)
     rank_room *room = room_of(wall, wall->plan->row[row].op);
     uint64_t bytes = wall->plan->row[row].bytes;
     bool at_once = wall->row[row].since_ns == wall->now_ns;
-
     wall->row[row].state = state;
     if (on_device(wall, row) && at_once)
         room->late_bytes += bytes;
@@ -182,7 +174,6 @@ static ms_err give(ms_wall *wall, uint32_t row, uint32_t op, uint8_t state)
 static ms_err change_sources(ms_wall *wall, uint32_t op, bool takes)
 {
     const ms_plan *plan = wall->plan;
-
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
         uint32_t row = plan->use[i];
         const row_state *it = &wall->row[row];
@@ -199,7 +190,6 @@ static ms_err change_sources(ms_wall *wall, uint32_t op, bool takes)
 static bool has_revoked_rows(const ms_wall *wall, uint32_t op)
 {
     const ms_plan_op *it = &wall->plan->op[op];
-
     for (uint32_t r = it->alloc_at; r < it[1].alloc_at; r++)
         if (wall->row[r].state == REVOKED)
             return true;
@@ -210,7 +200,6 @@ static bool has_revoked_rows(const ms_wall *wall, uint32_t op)
 static ms_err let_go(ms_wall *wall, uint32_t row)
 {
     uint32_t maker = wall->plan->row[row].op;
-
     if (wall->row[row].state != REVOKED)
         return give(wall, row, wall->row[row].last, GONE);
     wall->row[row].state = GONE;
@@ -225,7 +214,6 @@ static ms_err end_use(ms_wall *wall, uint32_t row, uint32_t op)
 {
     row_state *it = &wall->row[row];
     const uint64_t *end_ns = wall->line->end_ns;
-
     if (it->last == MS_NONE || end_ns[op] > end_ns[it->last] || op > it->last)
         it->last = op;
     return --it->left > 0 ? MS_OK : let_go(wall, row);
@@ -234,7 +222,6 @@ static ms_err end_use(ms_wall *wall, uint32_t row, uint32_t op)
 ms_err ms_wall_end(ms_wall *wall, uint32_t op)
 {
     const ms_plan *plan = wall->plan;
-
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
         MS_TRY(end_use(wall, plan->use[i], op));
     for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
@@ -250,7 +237,6 @@ ms_err ms_wall_end(ms_wall *wall, uint32_t op)
 void ms_wall_round(ms_wall *wall, uint32_t rank, uint64_t now_ns)
 {
     rank_room *room = &wall->room[rank];
-
     if (now_ns > room->round_ns) {
         room->level_bytes -= room->late_bytes;
         room->late_bytes = 0;
@@ -263,7 +249,6 @@ void ms_wall_round(ms_wall *wall, uint32_t rank, uint64_t now_ns)
 static ms_wall_answer hold(ms_wall *wall, uint32_t op, uint64_t missing_bytes)
 {
     rank_room *room = room_of(wall, op);
-
     if (wall->plan->op[op].stream == MS_STREAM_COMPUTE)
         room->held_compute = true;
     if (missing_bytes > 0 && (room->held == MS_NONE || op < room->held)) {
@@ -279,7 +264,6 @@ static uint64_t missing(const ms_wall *wall, uint32_t op, uint64_t bytes)
 {
     const rank_room *room = room_of(wall, op);
     uint64_t level_bytes = room->level_bytes + bytes;
-
     if (room->fallen || bytes == 0 || level_bytes <= wall->limit_bytes)
         return 0;
     return level_bytes - wall->limit_bytes;
@@ -289,7 +273,6 @@ static uint64_t missing(const ms_wall *wall, uint32_t op, uint64_t bytes)
 static bool only_waits(const ms_wall *wall, uint32_t op)
 {
     const ms_plan_op *it = &wall->plan->op[op];
-
     return it->pass == MS_COPY && it->stream == MS_STREAM_COMPUTE &&
            it->ns == 0 && it[1].alloc_at == it->alloc_at;
 }
@@ -298,7 +281,6 @@ static bool only_waits(const ms_wall *wall, uint32_t op)
 static uint32_t revoked_input(const ms_wall *wall, uint32_t op)
 {
     const ms_plan *plan = wall->plan;
-
     if (only_waits(wall, op))
         return MS_NONE;
     for (uint32_t i = plan->use_at[op];
@@ -311,7 +293,6 @@ static uint32_t revoked_input(const ms_wall *wall, uint32_t op)
 static ms_err take_rows(ms_wall *wall, uint32_t op)
 {
     const ms_plan *plan = wall->plan;
-
     for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++)
         MS_TRY(take(wall, r));
     if (only_waits(wall, op))
@@ -329,7 +310,6 @@ ms_err ms_wall_ask(ms_wall *wall, uint32_t op, ms_wall_answer *answer,
 {
     const ms_plan_op *it = &wall->plan->op[op];
     uint64_t bytes = 0, missing_bytes;
-
     *again = revoked_input(wall, op);
     *answer = MS_WALL_FETCH;
     if (*again != MS_NONE)
@@ -352,7 +332,6 @@ static ms_err note_revoked(ms_wall *wall, uint32_t op, bool put_off)
     struct ms_revoked *revoked =
         ms_arena_grow(wall->arena, line->revoked, &wall->revoked_capacity,
                       line->n_revoked + 1, sizeof *revoked);
-
     if (!revoked)
         return ms_fail_nomem(wall->fault);
     line->revoked = revoked;
@@ -366,7 +345,6 @@ static ms_err note_revoked(ms_wall *wall, uint32_t op, bool put_off)
 static struct ms_revoked *revoked_of(const ms_wall *wall, uint32_t op)
 {
     struct ms_revoked *it = wall->line->revoked;
-
     while (it->op != op)
         it++;
     return it;
@@ -376,7 +354,6 @@ ms_err ms_wall_fetch(ms_wall *wall, uint32_t op, uint32_t user, bool *may)
 {
     const ms_plan_op *it = &wall->plan->op[op];
     uint64_t bytes = 0;
-
     for (uint32_t r = it->alloc_at; r < it[1].alloc_at; r++)
         if (wall->row[r].state == REVOKED)
             bytes += wall->plan->row[r].bytes;
@@ -398,7 +375,6 @@ ms_err ms_wall_fetch(ms_wall *wall, uint32_t op, uint32_t user, bool *may)
 ms_err ms_wall_arrive(ms_wall *wall, uint32_t op)
 {
     struct ms_revoked *it = revoked_of(wall, op);
-
     it->came = true;
     it->end_ns = wall->now_ns;
     return change_sources(wall, op, false);
@@ -409,7 +385,6 @@ ms_err ms_wall_arrive(ms_wall *wall, uint32_t op)
 static bool uses_rows_of(const ms_wall *wall, uint32_t op, uint32_t maker)
 {
     const ms_plan *plan = wall->plan;
-
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
         if (plan->row[plan->use[i]].op == maker)
             return true;
@@ -423,7 +398,6 @@ static uint64_t would_free(const ms_wall *wall, uint32_t prefetch, uint32_t op)
     const ms_plan *plan = wall->plan;
     const ms_plan_op *it = &plan->op[prefetch];
     uint64_t bytes = 0;
-
     if (wall->fetch[prefetch] != PREFETCH || it->rank != plan->op[op].rank ||
         uses_rows_of(wall, op, prefetch))
         return 0;
@@ -437,7 +411,6 @@ static uint64_t would_free(const ms_wall *wall, uint32_t prefetch, uint32_t op)
 static ms_err revoke(ms_wall *wall, uint32_t op)
 {
     const ms_plan_op *it = &wall->plan->op[op];
-
     for (uint32_t r = it->alloc_at; r < it[1].alloc_at; r++) {
         if (!on_device(wall, r) || wall->row[r].state != HERE)
             continue;
@@ -451,7 +424,6 @@ static ms_err revoke(ms_wall *wall, uint32_t op)
 ms_err ms_wall_put_off(ms_wall *wall, uint32_t op)
 {
     const ms_plan_op *it = &wall->plan->op[op];
-
     for (uint32_t r = it->alloc_at; r < it[1].alloc_at; r++) {
         if (!on_device(wall, r)) {
             MS_TRY(take(wall, r));
@@ -470,7 +442,6 @@ static ms_err revoke_for(ms_wall *wall, const rank_room *room, bool *gave)
 {
     uint32_t youngest = MS_NONE;
     uint64_t bytes = 0;
-
     for (uint32_t i = wall->n_fetched; i-- > 0;) {
         uint64_t more = would_free(wall, wall->fetched[i], room->held);
         if (more > 0 && youngest == MS_NONE)
@@ -491,7 +462,6 @@ static bool will_free(ms_wall *wall, uint32_t op)
                           plan->op[op + 1].release_at -
                               plan->op[op].release_at};
     bool frees = false;
-
     for (int k = 0; k < 2; k++)
         for (uint32_t i = 0; i < n[k]; i++) {
             uint32_t row = lists[k][i];
@@ -518,7 +488,6 @@ ms_err ms_wall_give_way(ms_wall *wall, uint32_t rank, const uint32_t *running,
                         bool idle, bool *gave, uint32_t *put_off)
 {
     const rank_room *room = &wall->room[rank];
-
     *gave = false;
     *put_off = MS_NONE;
     if (room->held == MS_NONE || room->fallen)
@@ -536,7 +505,6 @@ bool ms_wall_fall(ms_wall *wall, uint32_t rank)
 {
     rank_room *room = &wall->room[rank];
     ms_lack *lack = &wall->line->lack;
-
     if (room->held == MS_NONE || room->fallen)
         return false;
     if (lack->missing_bytes == 0)

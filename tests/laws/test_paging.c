@@ -48,7 +48,6 @@ static void add_rows(random_plan *p, laws_random *random, uint32_t op,
 static void drop_some(random_plan *p, laws_random *random, bool *alive)
 {
     uint32_t row = laws_below(random, p->plan.n_rows);
-
     if (row < p->op[1].alloc_at || !alive[row])
         return;
     alive[row] = false;
@@ -59,7 +58,6 @@ static void open_plan(random_plan *p, laws_random *random)
 {
     static const uint8_t passes[] = {MS_FORWARD, MS_GRAD_INPUT, MS_STEP};
     bool alive[ROWS];
-
     memset(p, 0, sizeof *p);
     memset(alive, 1, sizeof alive);
     p->graph.name = "plan";
@@ -113,7 +111,6 @@ static ms_timeline run(const random_plan *p, const ms_machine *machine)
 {
     ms_timeline line;
     ms_fault fault = {0};
-
     ck_assert_msg(ms_replay(&p->plan, machine, &arena, &line, &fault) == MS_OK,
                   "seed %llu: %s", (unsigned long long)laws_seed, fault.what);
     return line;
@@ -177,7 +174,6 @@ static void touch(oracle *o, uint32_t op)
     const random_plan *p = o->p;
     uint64_t more = 0;
     bool seen[ROWS] = {false};
-
     for (uint32_t i = p->use_at[op]; i < p->use_at[op + 1]; i++) {
         uint32_t r = p->use[i];
         if (o->here[r] && !seen[r])
@@ -253,7 +249,6 @@ static void check_oracle(const random_plan *p, const ms_machine *machine)
     oracle o = {.p = p,
                 .limit_bytes = machine->capacity_bytes,
                 .managed = machine->paging.managed};
-
     oracle_step(&o);
     oracle_step(&o);
     LAW(line.pages.h2d_bytes == o.pages.h2d_bytes);
@@ -270,7 +265,6 @@ static void check_times(const random_plan *p, ms_machine machine)
 {
     ms_machine plain = {.launch_ns = machine.launch_ns, .book_device = true};
     ms_timeline none = run(p, &plain);
-
     machine.paging.hints = false;
     ms_timeline faults = run(p, &machine);
     machine.paging.hints = true;

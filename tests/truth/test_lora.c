@@ -17,7 +17,6 @@ static seen run(const char *options)
 {
     char path[TESTS_PATH], words[256] = "", copy[128], *rest = copy;
     size_t used = 0;
-
     tests_source("tests/truth/llama-3.2-3b.json", path);
     snprintf(copy, sizeof copy, "%s", options);
     for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL;)
@@ -48,7 +47,6 @@ static void compare(const truth_table *table, uint32_t row)
     uint64_t truth = truth_number(table, row, "value");
     seen more = run(truth_cell(table, row, "options"));
     seen base = {0};
-
     if (*less != '-')
         base = run(less);
     if (strcmp(quantity, "trainable") == 0)

@@ -150,7 +150,6 @@ static void try_failures(int which, fail_after *fails)
     fails(MANY);
     seen expected = look(lines[which]);
     long n = MANY - fails(0), step = n / ATTEMPTS + 1, failed = 0;
-
     for (long k = 1 + which % step; k <= n; k += step) {
         fails(k);
         seen is = look(lines[which]);

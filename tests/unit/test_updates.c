@@ -68,7 +68,6 @@ END_TEST
 static bool has_decay(const ms_update *update, int64_t impl, uint8_t framework)
 {
     ms_read_update read;
-
     ck_assert(ms_updates_read(update, impl, framework, &arena, &read));
     for (uint32_t i = 0; i < read.n_ops; i++)
         if (read.ops[i].when == MS_WHEN_DECAYS)

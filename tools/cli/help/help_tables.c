@@ -170,7 +170,6 @@ static void put_fallback(const ms_field *field, ms_text *text)
 static const char *in_lines(const char *values, size_t column, ms_arena *arena)
 {
     ms_text text = {.arena = arena};
-
     if (column + strlen(values) < SCREEN)
         return values;
     for (;;) {
