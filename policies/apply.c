@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/common/due.h"
+#include "policies/common/earlystep.h"
 #include "policies/common/profile.h"
 #include "sim/base/size.h"
 #include "sim/program.h"
@@ -76,13 +76,13 @@ static ms_err apply_place(const ms_spec *spec, ms_policy_context context,
         turn_to(&context, &spec->items[i]);
         if (!due && policy->measures && policy->measures(context.values)) {
             due = true;
-            MS_TRY(ms_due_write(&context, program, fault));
+            MS_TRY(ms_earlystep_write(&context, program, fault));
         }
         if (policy->place != NULL)
             MS_TRY(written(policy, policy->place(&context, program, fault),
                            context.graph, program, fault));
     }
-    return due ? MS_OK : ms_due_write(&context, program, fault);
+    return due ? MS_OK : ms_earlystep_write(&context, program, fault);
 }
 
 static ms_err broken(const struct ms_spec_item *item, uint32_t param,

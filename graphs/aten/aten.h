@@ -69,22 +69,31 @@ extern const ms_aten_row ms_atenpoint_rows[], ms_atenview_rows[],
 extern const uint32_t ms_atenpoint_n_rows, ms_atenview_n_rows,
     ms_atenmath_n_rows;
 
-/* atenalso.c: exceptions to the columns. */
-void ms_atenalso_mul(ms_trace *trace, const ms_aten_call *call, uint32_t n);
-void ms_atenalso_div(ms_trace *trace, const ms_aten_call *call, uint32_t n);
-void ms_atenalso_clamp(ms_trace *trace, const ms_aten_call *call, uint32_t n);
-void ms_atenalso_transpose(ms_trace *trace, const ms_aten_call *call,
+/* atenexceptions.c: exceptions to the columns. */
+void ms_atenexceptions_mul(ms_trace *trace, const ms_aten_call *call,
                            uint32_t n);
-void ms_atenalso_permute(ms_trace *trace, const ms_aten_call *call, uint32_t n);
-void ms_atenalso_stack(ms_trace *trace, const ms_aten_call *call, uint32_t n);
-void ms_atenalso_sum(ms_trace *trace, const ms_aten_call *call, uint32_t n);
-void ms_atenalso_mean(ms_trace *trace, const ms_aten_call *call, uint32_t n);
-void ms_atenalso_norm(ms_trace *trace, const ms_aten_call *call, uint32_t n);
-void ms_atenalso_convolution(ms_trace *trace, const ms_aten_call *call,
+void ms_atenexceptions_div(ms_trace *trace, const ms_aten_call *call,
+                           uint32_t n);
+void ms_atenexceptions_clamp(ms_trace *trace, const ms_aten_call *call,
                              uint32_t n);
-void ms_atenalso_index_put(ms_trace *trace, const ms_aten_call *call,
+void ms_atenexceptions_transpose(ms_trace *trace, const ms_aten_call *call,
+                                 uint32_t n);
+void ms_atenexceptions_permute(ms_trace *trace, const ms_aten_call *call,
+                               uint32_t n);
+void ms_atenexceptions_stack(ms_trace *trace, const ms_aten_call *call,
+                             uint32_t n);
+void ms_atenexceptions_sum(ms_trace *trace, const ms_aten_call *call,
                            uint32_t n);
-void ms_atenalso_logits(ms_trace *trace, const ms_aten_call *call, uint32_t n);
+void ms_atenexceptions_mean(ms_trace *trace, const ms_aten_call *call,
+                            uint32_t n);
+void ms_atenexceptions_norm(ms_trace *trace, const ms_aten_call *call,
+                            uint32_t n);
+void ms_atenexceptions_convolution(ms_trace *trace, const ms_aten_call *call,
+                                   uint32_t n);
+void ms_atenexceptions_index_put(ms_trace *trace, const ms_aten_call *call,
+                                 uint32_t n);
+void ms_atenexceptions_logits(ms_trace *trace, const ms_aten_call *call,
+                              uint32_t n);
 
 /* The shape rules: atenshape.c, and atenwindow.c for sliding windows. */
 extern const ms_shape_rule ms_atenshape_same, ms_atenshape_broadcast,

@@ -157,7 +157,7 @@ const ms_aten_row ms_atenmath_rows[] = {
               "1: convolution_backward.i1!",
      .shape = &ms_atenwindow_convolution,
      .matrix = true,
-     .also = ms_atenalso_convolution},
+     .also = ms_atenexceptions_convolution},
     /* pooling */
     RULE(POOLING, "max_pool2d_with_indices", NULL, ms_conv_max_pool_rule, "0",
          "i0o1", window_max_pool, "0: max_pool2d_with_indices_backward.i0!"),

@@ -59,7 +59,7 @@
         .op = (name), .kind = MS_KIND_##type, .overload = (variant),           \
         .rule = &(backward), .inputs = (wants), .saves = (keeps),              \
         .makes = (formula), .shape = &ms_aten##form,                           \
-        .also = ms_atenalso_##exception                                        \
+        .also = ms_atenexceptions_##exception                                  \
     }
 #define FORMULA_ALSO(type, name, variant, node, wants, keeps, form, formula,   \
                      exception)                                                \
@@ -70,7 +70,7 @@
                                 (formula)}                                     \
                  .rule,                                                        \
         .inputs = (wants), .saves = (keeps), .makes = (formula),               \
-        .shape = &ms_aten##form, .also = ms_atenalso_##exception               \
+        .shape = &ms_aten##form, .also = ms_atenexceptions_##exception         \
     }
 #define PRODUCT(type, name, backward, wants, keeps, formula)                   \
     {                                                                          \

@@ -144,7 +144,7 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
         ms_optimstep_step(trace);
     MS_TRY(trace->err);
     MS_TRY(ms_atenkinds_fill(trace));
-    ms_library_workspaces(trace);
+    ms_libraryworkspace_workspaces(trace);
     ms_cost_ops(trace);
     MS_TRY(trace->err);
     return ms_finish_graph(trace, &forward, graph);

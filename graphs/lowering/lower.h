@@ -15,10 +15,11 @@ void ms_autograd_forget(ms_trace *trace, uint32_t loss);
 /* Records the backward pass from loss. */
 void ms_autograd_run(ms_trace *trace, uint32_t loss);
 
-/* ---- library.c ----------------------------------------------------------- */
+/* ---- libraryworkspace.c
+ * ----------------------------------------------------------- */
 
 /* A pass: what the libraries of matrix products allocate for them. */
-void ms_library_workspaces(ms_trace *trace);
+void ms_libraryworkspace_workspaces(ms_trace *trace);
 
 /* ---- cost.c -------------------------------------------------------------- */
 

@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-#include "plots/axes/again.h"
 #include "plots/axes/foot.h"
-#include "plots/axes/without.h"
+#include "plots/axes/recomputeaxis.h"
+#include "plots/axes/withoutpolicies.h"
 #include "plots/record/record.h"
 #include "sim/report.h"
 
@@ -87,9 +87,9 @@ static void put_plot(struct scene *scene)
             ms_stack_write(&panel->stack, ms_names_category[order[k]], order,
                            k + 1, script);
     ms_stack_write_reserved(&panel->stack, script);
-    ms_again_write(panel);
+    ms_recomputeaxis_write(panel);
     ms_foot_write(panel);
-    ms_without_write(panel);
+    ms_withoutpolicies_write(panel);
     ms_panel_open_plot(panel);
     for (uint32_t k = MS_N_CATEGORIES; k-- > 0;)
         if (scene->shows[order[k]])
@@ -101,8 +101,8 @@ static void put_plot(struct scene *scene)
     ms_foot_plot(panel);
     ms_text_add(script, ", \\\n  $reserved using 1:2 with lines linewidth 1.2 "
                         "linecolor rgb '#000000' notitle");
-    ms_again_plot(panel);
-    ms_without_plot(panel);
+    ms_recomputeaxis_plot(panel);
+    ms_withoutpolicies_plot(panel);
     ms_panel_close_plot(panel);
 }
 
@@ -119,23 +119,23 @@ ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
     MS_TRY(ms_record_check(record, fault));
     panel->area.y1 = panel->area.y0 + AREA_PX;
     panel->may_cut = true;
-    ms_without_open(panel);
+    ms_withoutpolicies_open(panel);
     ms_panel_open(panel);
     panel->bottom_y = panel->area.y1 +
                       ms_foot_height(panel, order, MS_N_CATEGORIES) +
-                      ms_again_height(panel);
+                      ms_recomputeaxis_height(panel);
     uint32_t n = find_shown(&scene);
     double y = panel->bottom_y + MS_PANEL_AXIS_PX;
     double end_y = y + ms_legend_height(n);
     frame.area = panel->area;
     frame.area.y1 = panel->bottom_y;
     ms_frame_begin(&frame, format,
-                   ceil(end_y + ms_without_height(panel) + 8.0));
+                   ceil(end_y + ms_withoutpolicies_height(panel) + 8.0));
     ms_panel_draw(panel);
     ms_foot_draw(panel, order, MS_N_CATEGORIES);
-    ms_again_draw(panel);
+    ms_recomputeaxis_draw(panel);
     put_legend(&scene, y);
-    ms_without_legend(panel, end_y);
+    ms_withoutpolicies_legend(panel, end_y);
     put_plot(&scene);
     return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,
                            fault);

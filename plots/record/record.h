@@ -140,12 +140,13 @@ ms_err ms_record_points(const ms_timeline *line, uint8_t rank, ms_arena *arena,
  * no timeline, and figures of one run cannot be drawn. */
 ms_err ms_record_check(const ms_record *record, ms_fault *fault);
 
-/* ---- recordwithout.c: the step without the policies of a figure ---------- */
+/* ---- recordwithoutpolicies.c: the step without the policies of a figure
+ * ---------- */
 
 /* line: of that step; policy is the caller's to set. */
-ms_err ms_recordwithout_of(const ms_timeline *line, uint8_t rank,
-                           ms_arena *arena, ms_record_without **without,
-                           ms_fault *fault);
+ms_err ms_recordwithoutpolicies_of(const ms_timeline *line, uint8_t rank,
+                                   ms_arena *arena, ms_record_without **without,
+                                   ms_fault *fault);
 
 /* ---- addresses.c: where the blocks of a run's pool lie ------------------- */
 

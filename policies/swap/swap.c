@@ -219,7 +219,7 @@ static const ms_swap_way ways[] = {
      .stays = ms_swapcheckpoints_stays,
      .open = ms_swapcheckpoints_open,
      .write = ms_swapcheckpoints_write},
-    {.row = MS_SWAP_LAYERS, .write = ms_streamed_write},
+    {.row = MS_SWAP_LAYERS, .write = ms_streamedweights_write},
     {.row = MS_SWAP_MEGATRON,
      .memory = MS_HOSTED_KEYED,
      .open = ms_megatron_open,
@@ -419,7 +419,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
         shape->saves = memory;
     if (!context->values[MS_SWAP_LAYERS].given)
         return MS_OK;
-    return ms_streamed_shape(context, shape, fault);
+    return ms_streamedweights_shape(context, shape, fault);
 }
 
 static bool measures(const ms_policy_value *values)

@@ -141,7 +141,7 @@ ms_err ms_swapgroups_open_leaving(ms_swap *swap, uint32_t n);
 ms_err ms_swapgroups_leave(ms_swap *swap, const ms_call *call, bool before);
 
 /* savecpu.c, vdnn.c, te.c, torchtune.c, megatron.c, swapcheckpoints.c: fixed
- * rules; streamed.c: of weights */
+ * rules; streamedweights.c: of weights */
 ms_err ms_savecpu_open(ms_swap *swap);
 ms_err ms_savecpu_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_vdnn_write(ms_swap *swap);
@@ -151,9 +151,9 @@ ms_err ms_te_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_torchtune_open(ms_swap *swap);
 ms_err ms_torchtune_open_trl(ms_swap *swap);
 ms_err ms_torchtune_around(ms_swap *swap, const ms_call *call, bool before);
-ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
-                         ms_fault *fault);
-ms_err ms_streamed_write(ms_swap *swap);
+ms_err ms_streamedweights_shape(const ms_policy_context *context,
+                                ms_shape *shape, ms_fault *fault);
+ms_err ms_streamedweights_write(ms_swap *swap);
 void ms_swapcheckpoints_stays(const ms_swap *swap, uint8_t *stays);
 ms_err ms_swapcheckpoints_open(ms_swap *swap);
 ms_err ms_swapcheckpoints_write(ms_swap *swap);

@@ -2,7 +2,7 @@
 /* swap:auto: per tensor keep, swap or recompute, for the least time in the
  * budget.  Several rules make their plans; the fastest is then changed tensor
  * by tensor for as long as that makes it faster. */
-#include "policies/swap/swapagain.h"
+#include "policies/swap/swaprecompute.h"
 #include "policies/swap/swapwrite.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ static uint32_t pick_cheapest(ms_swapplan *p, uint32_t call, uint8_t *place)
             continue;
         int64_t ns = swap_cost_ns(p, i, call);
         uint64_t again_ns =
-            p->recompute ? ms_swapagain_ns(p, i, NULL) : UINT64_MAX;
+            p->recompute ? ms_swaprecompute_ns(p, i, NULL) : UINT64_MAX;
         bool gone = again_ns < (uint64_t)ns;
         ns = gone ? (int64_t)again_ns : ns;
         if (best != MS_NONE &&

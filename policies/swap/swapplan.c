@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/swap/swapagain.h"
 #include "policies/swap/swaplanes.h"
+#include "policies/swap/swaprecompute.h"
 #include "policies/swap/swapwrite.h"
 #include "sim/base/size.h"
 #include "sim/graph.h"
@@ -159,7 +159,7 @@ static void choose(ms_swapplan *p, uint32_t tensor, uint8_t place)
     if (place != MS_GONE)
         return;
     p->gone[t->storage] = 1;
-    ms_swapagain_need(p, tensor);
+    ms_swaprecompute_need(p, tensor);
 }
 
 /* The call that is too high; n_calls: none is. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rules that choose which tensor leaves when a measured step does not fit its
  * budget, and where it goes. */
-#include "policies/swap/swapagain.h"
 #include "policies/swap/swaplanes.h"
+#include "policies/swap/swaprecompute.h"
 
 #include <string.h>
 
@@ -77,7 +77,7 @@ static void count_readers(ms_swapplan *p, uint32_t *readers)
     memset(readers, 0, p->profile->n_tensors * sizeof *readers);
     for (uint32_t i = 0; i < p->profile->n_tensors; i++)
         if (p->choice[i].place == MS_GONE)
-            ms_swapagain_ns(p, i, readers);
+            ms_swaprecompute_ns(p, i, readers);
 }
 
 /* The highest MSPS: bytes saved per second of recomputation.  Of the tensors
@@ -91,7 +91,7 @@ static found cheapest_again(ms_swapplan *p, uint32_t call)
     for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
         if (!ms_swapplan_idle(p, i, call))
             continue;
-        uint64_t ns = ms_swapagain_ns(p, i, NULL);
+        uint64_t ns = ms_swaprecompute_ns(p, i, NULL);
         if (ns != UINT64_MAX &&
             is_better(p, i, ns * (1 + p->lanes->readers[i]), &best))
             best.ns = ns;

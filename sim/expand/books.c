@@ -228,14 +228,14 @@ ms_err ms_books_close(ms_books *books)
     ms_plan *plan = books->plan;
     MS_TRY(ms_books_reserve(books, 0, 0, 0));
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++)
-        ms_stage_end(books, (uint8_t)rank);
+        ms_diskbuffers_end(books, (uint8_t)rank);
     plan->op[plan->n_ops].alloc_at = plan->n_rows;
     plan->op[plan->n_ops].release_at = books->n_release;
     if (books->streams)
         plan->wait_at[plan->n_ops] = books->n_wait;
     if (books->opts->uses)
         plan->use_at[plan->n_ops] = books->n_use;
-    return plan->n_ranks > 1 ? ms_settle_releases(books) : MS_OK;
+    return plan->n_ranks > 1 ? ms_rankdrops_settle(books) : MS_OK;
 }
 
 ms_err ms_books_sync(ms_books *books, const ms_books_at *at, uint32_t until)

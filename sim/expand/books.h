@@ -40,7 +40,8 @@ typedef struct ms_books {
     uint32_t *row;      /* device row of a cell */
     uint32_t *host_row; /* NULL unless storages move or have another home */
     uint32_t *nvme_row; /* NULL unless some are on the disk */
-    struct ms_staged *staged; /* stage.c, per rank; NULL: none is used */
+    struct ms_diskbuffers
+        *disk_buffers;    /* diskbuffers.c, per rank; NULL: none is used */
     uint32_t *shard_row;  /* this rank's part on the device; NULL unless states
                              are shared, or what a micro-batch makes moves to
                              SHARD */
@@ -410,17 +411,17 @@ ms_err ms_move_to_host(ms_books *books, const ms_books_at *at,
 /* The whole copy goes; what lasts (the part, or a copy elsewhere) stays. */
 void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell);
 
-/* stage.c: host buffers between device and disk, two of them.  The next copy
- * out: where both are in use, the older is let go and the op is told behind
- * which it starts (else MS_NONE). */
-uint32_t ms_stage_free(ms_books *books, const ms_books_at *at);
+/* diskbuffers.c: host buffers between device and disk, two of them.  The next
+ * copy out: where both are in use, the older is let go and the op is told
+ * behind which it starts (else MS_NONE). */
+uint32_t ms_diskbuffers_free(ms_books *books, const ms_books_at *at);
 /* The current op writes the cell's copy in row to the disk, then it goes. */
-ms_err ms_stage_hold(ms_books *books, const ms_books_at *at, uint32_t row,
-                     uint32_t cell);
+ms_err ms_diskbuffers_hold(ms_books *books, const ms_books_at *at, uint32_t row,
+                           uint32_t cell);
 /* The cell's copy, as far as it is held, or MS_NONE. */
-uint32_t ms_stage_row(const ms_books *books, const ms_books_at *at,
-                      uint32_t cell);
-void ms_stage_end(ms_books *books, uint8_t rank);
+uint32_t ms_diskbuffers_row(const ms_books *books, const ms_books_at *at,
+                            uint32_t cell);
+void ms_diskbuffers_end(ms_books *books, uint8_t rank);
 
 /* pack.c: buffers of the program */
 ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer);
@@ -468,9 +469,9 @@ ms_err ms_gather_divide(ms_books *books, const ms_books_at *at,
 ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
                             const uint32_t *storages, uint32_t n);
 
-/* settle.c: with several ranks, each host's drops (and the marks) are booked
+/* rankdrops.c: with several ranks, each host's drops (and the marks) are booked
  * behind that rank's own ops. */
-ms_err ms_settle_releases(ms_books *books);
+ms_err ms_rankdrops_settle(ms_books *books);
 
 /* start.c: what exists before the step. */
 ms_err ms_start_rank(ms_books *books, uint8_t rank);

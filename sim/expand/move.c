@@ -5,7 +5,7 @@
  * rank's part, which lies in shard_row while it is on the device; any other
  * moves as a whole.  A copy of what has its home in the memory that it comes
  * from leaves the original there; any other move leaves nothing behind.  What
- * has no home on the disk goes there by way of two buffers (stage.c), or
+ * has no home on the disk goes there by way of two buffers (diskbuffers.c), or
  * straight (ms_move_call). */
 #include "sim/expand/books.h"
 #include "sim/plan.h"
@@ -218,7 +218,8 @@ static ms_err read_disk(ms_books *books, const ms_books_at *at,
     ms_row row = books->plan->row[from];
     row.pool = MS_HOST_POOL;
     if (!is_home(books, storage, MS_NVME_POOL))
-        ms_stage_end(books, at->rank); /* writes are over, or about to be */
+        ms_diskbuffers_end(books,
+                           at->rank); /* writes are over, or about to be */
     MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_READ, (ms_move_call){0},
                         row.bytes));
     copy_into(books, books->host_row, c, from, row);
@@ -245,13 +246,13 @@ static ms_err stage(ms_books *books, const ms_books_at *at, uint32_t storage,
     bool out = books->host_row[c] == MS_NONE;
     if (books->nvme_row[c] != MS_NONE || (out && books->row[c] == MS_NONE))
         return MS_OK; /* on its way, or gone */
-    uint32_t until = ms_stage_free(books, at);
+    uint32_t until = ms_diskbuffers_free(books, at);
     if (out)
         MS_TRY(to_host(books, at, storage, how));
     if (out && until != MS_NONE)
         books->plan->wait[books->n_wait++] = until;
     MS_TRY(write_disk(books, at, c));
-    MS_TRY(ms_stage_hold(books, at, books->host_row[c], c));
+    MS_TRY(ms_diskbuffers_hold(books, at, books->host_row[c], c));
     books->host_row[c] = MS_NONE;
     return MS_OK;
 }
@@ -408,7 +409,7 @@ static uint32_t copied_to(const ms_books *books, const ms_books_at *at,
     row = ms_books_in(books->nvme_row, c);
     if (row == MS_NONE || storage < books->graph->n_persistent)
         return MS_NONE;
-    uint32_t staged = ms_stage_row(books, at, c);
+    uint32_t staged = ms_diskbuffers_row(books, at, c);
     return staged != MS_NONE ? staged : row;
 }
 

@@ -18,7 +18,7 @@ typedef struct book_state {
     uint64_t now_ns;
 } book_state;
 
-/* A host drops references behind an op of its own rank (settle.c). */
+/* A host drops references behind an op of its own rank (rankdrops.c). */
 static inline uint8_t rank_of(const ms_plan *plan, uint32_t row)
 {
     return plan->op[plan->row[row].op].rank;

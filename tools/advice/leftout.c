@@ -57,9 +57,9 @@ static ms_err load(const ms_job *job, const ms_spec *left,
                            &possible, fault));
     if (!possible || !is_other(result, &without))
         return MS_OK;
-    return ms_recordwithout_of(&without.line,
-                               result->report.ranks[result->report.worst].rank,
-                               arena, &record->without, fault);
+    return ms_recordwithoutpolicies_of(
+        &without.line, result->report.ranks[result->report.worst].rank, arena,
+        &record->without, fault);
 }
 
 ms_err ms_leftout_record(const ms_job *job, const ms_result *result,

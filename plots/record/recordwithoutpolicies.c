@@ -18,9 +18,9 @@ static void load_levels(const ms_record_rank *from, ms_record_without *to)
     }
 }
 
-ms_err ms_recordwithout_of(const ms_timeline *line, uint8_t rank,
-                           ms_arena *arena, ms_record_without **without,
-                           ms_fault *fault)
+ms_err ms_recordwithoutpolicies_of(const ms_timeline *line, uint8_t rank,
+                                   ms_arena *arena, ms_record_without **without,
+                                   ms_fault *fault)
 {
     ms_record_rank of = {0};
     MS_TRY(ms_record_points(line, rank, arena, &of, fault));

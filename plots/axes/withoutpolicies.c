@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
-#include "plots/axes/without.h"
+#include "plots/axes/withoutpolicies.h"
 #include "plots/record/record.h"
 
 #define FAR 4u /* times the peak: beyond it the areas would be squashed */
@@ -18,7 +18,7 @@ static bool is_far(const ms_panel *panel)
     return panel->without->peak_bytes / FAR > panel->rank->peak.allocated_bytes;
 }
 
-void ms_without_open(ms_panel *panel)
+void ms_withoutpolicies_open(ms_panel *panel)
 {
     panel->without = panel->saw->has_time ? panel->record->without : NULL;
     if (panel->without != NULL && !is_far(panel))
@@ -44,7 +44,7 @@ static const char **name_lines(const ms_panel *panel, uint32_t *n)
     return lines;
 }
 
-double ms_without_height(const ms_panel *panel)
+double ms_withoutpolicies_height(const ms_panel *panel)
 {
     uint32_t n = 0;
     if (panel->without != NULL)
@@ -52,7 +52,7 @@ double ms_without_height(const ms_panel *panel)
     return n * MS_LEGEND_ROW_PX;
 }
 
-void ms_without_legend(const ms_panel *panel, double y)
+void ms_withoutpolicies_legend(const ms_panel *panel, double y)
 {
     static const ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK};
     uint32_t n = 0;
@@ -71,14 +71,14 @@ void ms_without_legend(const ms_panel *panel, double y)
                        MS_FRAME_RIGHT - WORDS_PX);
 }
 
-void ms_without_write(const ms_panel *panel)
+void ms_withoutpolicies_write(const ms_panel *panel)
 {
     if (panel->without != NULL)
         ms_stack_write_level(&panel->stack, "without", panel->without,
                              panel->script);
 }
 
-void ms_without_plot(const ms_panel *panel)
+void ms_withoutpolicies_plot(const ms_panel *panel)
 {
     if (panel->without != NULL)
         ms_text_add(panel->script,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
-#include "plots/axes/again.h"
+#include "plots/axes/recomputeaxis.h"
 #include "plots/record/record.h"
 
 #define GAP_PX 16.0   /* below the memory */
@@ -27,7 +27,7 @@ static const ms_unit *unit_of(uint64_t flops)
     return &of_flops[i];
 }
 
-double ms_again_height(const ms_panel *panel)
+double ms_recomputeaxis_height(const ms_panel *panel)
 {
     const ms_record_rank *saw = panel->saw;
     return saw != NULL && saw->again_ns > 0 ? GAP_PX + WORDS_PX + CURVE_PX
@@ -84,10 +84,10 @@ static void put_words(ms_panel *panel)
                    panel->area.x1 - panel->area.x0 - 12.0);
 }
 
-void ms_again_draw(ms_panel *panel)
+void ms_recomputeaxis_draw(ms_panel *panel)
 {
     const ms_record_rank *saw = panel->saw;
-    if (ms_again_height(panel) <= 0.0)
+    if (ms_recomputeaxis_height(panel) <= 0.0)
         return;
     put_words(panel);
     put_ticks(panel, saw->again_ns, ms_units_time(saw->again_ns), true);
@@ -170,10 +170,10 @@ static void write_shades(const ms_panel *panel, const char *name, int shade)
     ms_text_add(panel->script, "EOD\n");
 }
 
-void ms_again_write(const ms_panel *panel)
+void ms_recomputeaxis_write(const ms_panel *panel)
 {
     const ms_record_rank *saw = panel->saw;
-    if (ms_again_height(panel) <= 0.0)
+    if (ms_recomputeaxis_height(panel) <= 0.0)
         return;
     write_shades(panel, "partly", 1);
     write_shades(panel, "replays", 2);
@@ -188,11 +188,11 @@ void ms_again_write(const ms_panel *panel)
     ms_text_add(panel->script, "]\n");
 }
 
-void ms_again_plot(const ms_panel *panel)
+void ms_recomputeaxis_plot(const ms_panel *panel)
 {
     static const char *const colors[] = {"#EC000000", "#DC000000"};
     static const char *const names[] = {"partly", "replays"};
-    if (ms_again_height(panel) <= 0.0)
+    if (ms_recomputeaxis_height(panel) <= 0.0)
         return;
     ms_text_add(panel->script,
                 ", \\\n  $again using 1:2 axes x1y2 with filledcurves closed "

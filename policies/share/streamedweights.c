@@ -5,8 +5,8 @@
 #include "policies/share/sharedstates.h"
 #include "policies/swap/swap.h"
 
-ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
-                         ms_fault *fault)
+ms_err ms_streamedweights_shape(const ms_policy_context *context,
+                                ms_shape *shape, ms_fault *fault)
 {
     const ms_policy_value *prefetch = &context->values[MS_SWAP_PREFETCH];
     if (shape->offload.parameters != MS_DEVICE_POOL)
@@ -23,7 +23,7 @@ ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
     return MS_OK;
 }
 
-ms_err ms_streamed_write(ms_swap *w)
+ms_err ms_streamedweights_write(ms_swap *w)
 {
     const ms_policy_value *prefetch = &w->values[MS_SWAP_PREFETCH];
     ms_sharedstates alone = {

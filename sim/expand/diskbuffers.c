@@ -10,14 +10,15 @@
 
 #define BUFFERS 2u
 
-struct ms_staged {
+struct ms_diskbuffers {
     uint32_t n;                                             /* in use */
     uint32_t row[BUFFERS], cell[BUFFERS], written[BUFFERS]; /* oldest first */
 };
 
-uint32_t ms_stage_free(ms_books *books, const ms_books_at *at)
+uint32_t ms_diskbuffers_free(ms_books *books, const ms_books_at *at)
 {
-    struct ms_staged *it = books->staged ? &books->staged[at->rank] : NULL;
+    struct ms_diskbuffers *it =
+        books->disk_buffers ? &books->disk_buffers[at->rank] : NULL;
     if (!it || it->n < BUFFERS)
         return MS_NONE;
     uint32_t written = it->written[0];
@@ -31,35 +32,36 @@ uint32_t ms_stage_free(ms_books *books, const ms_books_at *at)
     return written;
 }
 
-ms_err ms_stage_hold(ms_books *books, const ms_books_at *at, uint32_t row,
-                     uint32_t cell)
+ms_err ms_diskbuffers_hold(ms_books *books, const ms_books_at *at, uint32_t row,
+                           uint32_t cell)
 {
-    if (!books->staged)
-        books->staged = ms_arena_take(books->arena, books->plan->n_ranks,
-                                      sizeof *books->staged);
-    if (!books->staged)
+    if (!books->disk_buffers)
+        books->disk_buffers = ms_arena_take(books->arena, books->plan->n_ranks,
+                                            sizeof *books->disk_buffers);
+    if (!books->disk_buffers)
         return ms_fail_nomem(books->fault);
-    struct ms_staged *it = &books->staged[at->rank];
+    struct ms_diskbuffers *it = &books->disk_buffers[at->rank];
     it->row[it->n] = row;
     it->cell[it->n] = cell;
     it->written[it->n++] = books->plan->n_ops - 1;
     return MS_OK;
 }
 
-uint32_t ms_stage_row(const ms_books *books, const ms_books_at *at,
-                      uint32_t cell)
+uint32_t ms_diskbuffers_row(const ms_books *books, const ms_books_at *at,
+                            uint32_t cell)
 {
-    const struct ms_staged *it =
-        books->staged ? &books->staged[at->rank] : NULL;
+    const struct ms_diskbuffers *it =
+        books->disk_buffers ? &books->disk_buffers[at->rank] : NULL;
     for (uint32_t i = it ? it->n : 0; i-- > 0;)
         if (it->cell[i] == cell)
             return it->row[i];
     return MS_NONE;
 }
 
-void ms_stage_end(ms_books *books, uint8_t rank)
+void ms_diskbuffers_end(ms_books *books, uint8_t rank)
 {
-    struct ms_staged *it = books->staged ? &books->staged[rank] : NULL;
+    struct ms_diskbuffers *it =
+        books->disk_buffers ? &books->disk_buffers[rank] : NULL;
     for (uint32_t i = 0; it && i < it->n; i++)
         ms_books_give(books, it->row[i]);
     if (it)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_PLOTS_AGAIN_H
-#define MS_PLOTS_AGAIN_H
+#ifndef MS_PLOTS_RECOMPUTEAXIS_H
+#define MS_PLOTS_RECOMPUTEAXIS_H
 
 /* What the rank has run again so far, below its memory on the same time axis:
  * time and FLOPs, each to its own scale.  While replays run the figure is
@@ -8,14 +8,14 @@
  * to plots/; the figure's second axis counts px of the figure, upwards.
  *
  *     ms_panel_open(panel);
- *     panel->bottom_y = panel->area.y1 + ms_again_height(panel);
+ *     panel->bottom_y = panel->area.y1 + ms_recomputeaxis_height(panel);
  *     ...
  *     ms_panel_draw(panel);
- *     ms_again_draw(panel);
- *     ms_again_write(panel);
+ *     ms_recomputeaxis_draw(panel);
+ *     ms_recomputeaxis_write(panel);
  *     ms_panel_open_plot(panel);
  *     ...
- *     ms_again_plot(panel);
+ *     ms_recomputeaxis_plot(panel);
  *     ms_panel_close_plot(panel);
  */
 
@@ -23,9 +23,10 @@
 
 /* Between memory and time axis; 0: nothing runs again, and the functions below
  * do nothing. */
-double ms_again_height(const ms_panel *panel);
-void ms_again_draw(ms_panel *panel);        /* its axes and words */
-void ms_again_write(const ms_panel *panel); /* data blocks */
-void ms_again_plot(const ms_panel *panel);  /* continues a plot command */
+double ms_recomputeaxis_height(const ms_panel *panel);
+void ms_recomputeaxis_draw(ms_panel *panel);        /* its axes and words */
+void ms_recomputeaxis_write(const ms_panel *panel); /* data blocks */
+void ms_recomputeaxis_plot(
+    const ms_panel *panel); /* continues a plot command */
 
 #endif

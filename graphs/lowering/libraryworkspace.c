@@ -138,7 +138,7 @@ static void make_room(ms_trace *trace, uint32_t n)
     }
 }
 
-void ms_library_workspaces(ms_trace *trace)
+void ms_libraryworkspace_workspaces(ms_trace *trace)
 {
     finder f = {.trace = trace};
     uint32_t n_made = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_POLICIES_SWAPAGAIN_H
-#define MS_POLICIES_SWAPAGAIN_H
+#ifndef MS_POLICIES_SWAPRECOMPUTE_H
+#define MS_POLICIES_SWAPRECOMPUTE_H
 
 /* Private to the swap files: what it takes to make a tensor again.  It is
  * collective (Capuchin, Peng et al., ASPLOS 2020): what is made on
@@ -15,9 +15,10 @@
 /* When the tensor is needed next, from what is there then or is brought for it;
  * UINT64_MAX: it cannot be made.  sources (optional): per tensor, one more for
  * each that it is made from. */
-uint64_t ms_swapagain_ns(ms_swapplan *plan, uint32_t tensor, uint32_t *sources);
+uint64_t ms_swaprecompute_ns(ms_swapplan *plan, uint32_t tensor,
+                             uint32_t *sources);
 /* It is made again: what it is made from, and what is made with it, is needed
  * then at the latest. */
-void ms_swapagain_need(ms_swapplan *plan, uint32_t tensor);
+void ms_swaprecompute_need(ms_swapplan *plan, uint32_t tensor);
 
 #endif

@@ -63,7 +63,7 @@ static void place(settle_state *state, uint32_t *list)
         memcpy(plan->release, list, n_release * sizeof *list);
 }
 
-ms_err ms_settle_releases(ms_books *books)
+ms_err ms_rankdrops_settle(ms_books *books)
 {
     ms_plan *plan = books->plan;
     uint32_t n_release = plan->op[plan->n_ops].release_at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/common/due.h"
+#include "policies/common/earlystep.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 
@@ -74,8 +74,8 @@ static ms_err before_step(writer *w, const ms_call *call)
     return step(w, call, n);
 }
 
-ms_err ms_due_write(const ms_policy_context *context, ms_program *program,
-                    ms_fault *fault)
+ms_err ms_earlystep_write(const ms_policy_context *context, ms_program *program,
+                          ms_fault *fault)
 {
     writer w = {
         .graph = context->graph, .arena = context->arena, .fault = fault};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/swap/swapagain.h"
+#include "policies/swap/swaprecompute.h"
 #include "sim/graph.h"
 
 #include <string.h>
@@ -104,7 +104,7 @@ static bool find_makers(ms_swapplan *p, uint32_t tensor, uint32_t *sources,
     return true;
 }
 
-uint64_t ms_swapagain_ns(ms_swapplan *p, uint32_t tensor, uint32_t *sources)
+uint64_t ms_swaprecompute_ns(ms_swapplan *p, uint32_t tensor, uint32_t *sources)
 {
     uint32_t n = 0;
     uint64_t ns = 0;
@@ -159,7 +159,7 @@ static void need_with(ms_swapplan *p, uint32_t storage, uint32_t other)
 
 /* Recomputation is collective: what it reads has to be there, and what it makes
  * on the way and others need later stays. */
-void ms_swapagain_need(ms_swapplan *p, uint32_t tensor)
+void ms_swaprecompute_need(ms_swapplan *p, uint32_t tensor)
 {
     const ms_graph *graph = p->swap->context->graph;
     uint32_t n = 0;

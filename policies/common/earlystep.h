@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_POLICIES_DUE_H
-#define MS_POLICIES_DUE_H
+#ifndef MS_POLICIES_EARLYSTEP_H
+#define MS_POLICIES_EARLYSTEP_H
 
 /* Some ops of the optimizer step are due with single gradients
  * (ms_graph.due_first): here they are called for as soon as those are reduced:
@@ -16,7 +16,7 @@
 #include "policies/common/policy.h"
 
 /* Once all policies have placed their calls. */
-ms_err ms_due_write(const ms_policy_context *context, ms_program *program,
-                    ms_fault *fault);
+ms_err ms_earlystep_write(const ms_policy_context *context, ms_program *program,
+                          ms_fault *fault);
 
 #endif

@@ -19,7 +19,8 @@ static void by_number(ms_trace *trace, const ms_aten_call *call, uint32_t n,
         ms_pointwise_save_scalar(trace, n);
 }
 
-void ms_atenalso_mul(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+void ms_atenexceptions_mul(ms_trace *trace, const ms_aten_call *call,
+                           uint32_t n)
 {
     if (call->node->n_in == 1) {
         by_number(trace, call, n, &ms_pointwise_mul_scalar_rule);
@@ -31,7 +32,8 @@ void ms_atenalso_mul(ms_trace *trace, const ms_aten_call *call, uint32_t n)
         ms_aten_save_input(trace, call, n, 1);
 }
 
-void ms_atenalso_div(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+void ms_atenexceptions_div(ms_trace *trace, const ms_aten_call *call,
+                           uint32_t n)
 {
     if (call->node->n_in == 1) {
         by_number(trace, call, n, &ms_pointwise_div_scalar_rule);
@@ -62,14 +64,16 @@ static bool is_none(const ms_opnode *node, uint32_t i)
 }
 
 /* One bound: one mask. */
-void ms_atenalso_clamp(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+void ms_atenexceptions_clamp(ms_trace *trace, const ms_aten_call *call,
+                             uint32_t n)
 {
     if (is_none(call->node, 1) || is_none(call->node, 2))
         trace->nodes[n].rule = &clamp_1.rule;
 }
 
 /* The power is 2 where none is given. */
-void ms_atenalso_norm(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+void ms_atenexceptions_norm(ms_trace *trace, const ms_aten_call *call,
+                            uint32_t n)
 {
     const ms_opnode *node = call->node;
     int64_t power = ms_aten_int(node, 1, 2);
@@ -82,8 +86,8 @@ void ms_atenalso_norm(ms_trace *trace, const ms_aten_call *call, uint32_t n)
 }
 
 /* accumulate=True */
-void ms_atenalso_index_put(ms_trace *trace, const ms_aten_call *call,
-                           uint32_t n)
+void ms_atenexceptions_index_put(ms_trace *trace, const ms_aten_call *call,
+                                 uint32_t n)
 {
     const ms_opnode *node = call->node;
     if (node->n_args > 3 && node->args[3].kind == MS_ARG_BOOL &&
@@ -92,7 +96,8 @@ void ms_atenalso_index_put(ms_trace *trace, const ms_aten_call *call,
 }
 
 /* pos_weight */
-void ms_atenalso_logits(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+void ms_atenexceptions_logits(ms_trace *trace, const ms_aten_call *call,
+                              uint32_t n)
 {
     if (call->node->n_args > 3 && call->node->args[3].kind == MS_ARG_TENSOR)
         trace->nodes[n].rule = &weighted.rule;
@@ -106,15 +111,16 @@ static int64_t dim_of(const ms_tensor *tensor, int64_t dim)
     return dim < 0 ? dim + tensor->n_dims : dim;
 }
 
-void ms_atenalso_transpose(ms_trace *trace, const ms_aten_call *call,
-                           uint32_t n)
+void ms_atenexceptions_transpose(ms_trace *trace, const ms_aten_call *call,
+                                 uint32_t n)
 {
     const ms_tensor *x = ms_trace_at(trace, call->in[0]);
     trace->nodes[n].i[0] = dim_of(x, ms_aten_int(call->node, 1, 0));
     trace->nodes[n].i[1] = dim_of(x, ms_aten_int(call->node, 2, 1));
 }
 
-void ms_atenalso_permute(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+void ms_atenexceptions_permute(ms_trace *trace, const ms_aten_call *call,
+                               uint32_t n)
 {
     const ms_opnode *node = call->node;
     const ms_tensor *x = ms_trace_at(trace, call->in[0]);
@@ -126,14 +132,16 @@ void ms_atenalso_permute(ms_trace *trace, const ms_aten_call *call, uint32_t n)
     trace->nodes[n].i[0] = packed;
 }
 
-void ms_atenalso_stack(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+void ms_atenexceptions_stack(ms_trace *trace, const ms_aten_call *call,
+                             uint32_t n)
 {
     int64_t dim = ms_aten_int(call->node, 1, 0);
     const ms_tensor *x = ms_trace_at(trace, call->in[0]);
     trace->nodes[n].i[0] = dim < 0 ? dim + x->n_dims + 1 : dim;
 }
 
-void ms_atenalso_sum(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+void ms_atenexceptions_sum(ms_trace *trace, const ms_aten_call *call,
+                           uint32_t n)
 {
     const ms_opnode *node = call->node;
     trace->nodes[n].i[0] = -1; /* all */
@@ -148,14 +156,15 @@ void ms_atenalso_sum(ms_trace *trace, const ms_aten_call *call, uint32_t n)
 }
 
 /* mean(dim) keeps its input up to torch 2.1. */
-void ms_atenalso_mean(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+void ms_atenexceptions_mean(ms_trace *trace, const ms_aten_call *call,
+                            uint32_t n)
 {
     if (trace->settings->framework < MS_TORCH_2)
         ms_trace_save(trace, n, call->in[0]);
 }
 
-void ms_atenalso_convolution(ms_trace *trace, const ms_aten_call *call,
-                             uint32_t n)
+void ms_atenexceptions_convolution(ms_trace *trace, const ms_aten_call *call,
+                                   uint32_t n)
 {
     const ms_opnode *node = call->node;
     trace->nodes[n].i[0] = node->n_args > 6 && node->args[6].value.i;
