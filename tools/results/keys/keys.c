@@ -2,55 +2,11 @@
 /* The keys of the other results. */
 
 #include "tools/results/keys/keys.h"
-#include "sim/names.h"
+#include "tools/alive/alive_keys.h"
 #include "tools/results/keys/compare_rows.h"
 #include "tools/search/fit.h"
 
 /* ---- explain ------------------------------------------------------------- */
-
-static const ms_key instant_rows[] = {MS_KEYS_COUNT("time_ns"),
-                                      MS_KEYS_COUNT_OR_NULL("event"),
-                                      {.name = "phase",
-                                       .type = MS_KEY_WORD,
-                                       .null = true,
-                                       .names = ms_names_phase,
-                                       .n_names = MS_N_PHASES},
-                                      MS_KEYS_TEXT_OR_NULL("op"),
-                                      MS_KEYS_TEXT_OR_NULL("layer")};
-static const ms_keys instant = MS_KEYS_OBJECT("instant", instant_rows);
-
-static const ms_key reader_rows[] = {MS_KEYS_TEXT("op"),
-                                     MS_KEYS_TEXT_OR_NULL("layer")};
-static const ms_keys reader = MS_KEYS_OBJECT("reader", reader_rows);
-
-#define CATEGORY                                                               \
-    {                                                                          \
-        .name = "category", .type = MS_KEY_WORD, .names = ms_names_category,   \
-        .n_names = MS_N_CATEGORIES                                             \
-    }
-
-static const ms_key group_rows[] = {
-    CATEGORY,
-    MS_KEYS_TEXT_OR_NULL("layer"),
-    MS_KEYS_TEXT("role"),
-    MS_KEYS_TEXT_OR_NULL("op"),
-    MS_KEYS_COUNT("count"),
-    MS_KEYS_COUNT("bytes"),
-    {.name = "why",
-     .type = MS_KEY_TEXT,
-     .null = true,
-     .help = "what keeps them alive"},
-    {.name = "next_reader",
-     .type = MS_KEY_OBJECT,
-     .null = true,
-     .of = &reader,
-     .help = "op and layer that read them next"},
-    {.name = "remove",
-     .type = MS_KEY_TEXTS,
-     .help = "policies and settings, found by replays, that leave at most half "
-             "of the bytes"},
-};
-static const ms_keys group = MS_KEYS_OBJECT("group", group_rows);
 
 static const ms_key option_rows[] = {
     MS_KEYS_TEXT("option"),
@@ -65,7 +21,7 @@ static const ms_key explain_rows[] = {
     MS_KEYS_TEXT("policy"),
     {.name = "at",
      .type = MS_KEY_OBJECT,
-     .of = &instant,
+     .of = &ms_alive_keys_instant,
      .help = "the instant: time_ns, event, phase, op, layer"},
     {.name = "total_bytes",
      .type = MS_KEY_COUNT,
@@ -77,7 +33,7 @@ static const ms_key explain_rows[] = {
      .help = "as in run: there besides"},
     {.name = "groups",
      .type = MS_KEY_OBJECTS,
-     .of = &group,
+     .of = &ms_alive_keys_group,
      .help = "tensors that differ in a number only, largest first: category, "
              "layer, role, op (that made them), count, bytes (all of them)"},
     {.name = "saved",
@@ -116,37 +72,14 @@ static const ms_keys difference = {.name = "difference",
                                    .n = MS_KEYS_N(difference_rows),
                                    .more = column};
 
-static const ms_key instants_rows[] = {
-    {.name = "at", .type = MS_KEY_OBJECT, .of = &instant},
-    MS_KEYS_COUNT("total_bytes")};
-static const ms_keys instants = MS_KEYS_OBJECT("instants", instants_rows);
-
-static const ms_key side_rows[] = {MS_KEYS_COUNT("bytes"),
-                                   MS_KEYS_TEXT_OR_NULL("why"),
-                                   {.name = "next_reader",
-                                    .type = MS_KEY_OBJECT,
-                                    .null = true,
-                                    .of = &reader}};
-static const ms_keys side = MS_KEYS_OBJECT("side", side_rows);
-
-static const ms_key change_rows[] = {
-    CATEGORY,
-    MS_KEYS_TEXT_OR_NULL("layer"),
-    MS_KEYS_TEXT("role"),
-    MS_KEYS_TEXT_OR_NULL("op"),
-    MS_KEYS_COUNT("count"),
-    {.name = "difference_bytes", .type = MS_KEY_INTEGER},
-    {.name = "variants", .type = MS_KEY_OBJECTS, .of = &side}};
-static const ms_keys change = MS_KEYS_OBJECT("change", change_rows);
-
 static const ms_key explained_rows[] = {
     {.name = "variants",
      .type = MS_KEY_OBJECTS,
-     .of = &instants,
+     .of = &ms_alive_keys_instants,
      .help = "at and total_bytes of the two, as in explain"},
     {.name = "groups",
      .type = MS_KEY_OBJECTS,
-     .of = &change,
+     .of = &ms_alive_keys_change,
      .help = "tensors held differently, largest first: as in explain, but "
              "difference_bytes, and variants with bytes, why, next_reader of "
              "each; a tensor that is not alive has 0 bytes, and why says where "
