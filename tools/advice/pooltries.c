@@ -104,17 +104,3 @@ void ms_pooltries_put(const ms_pooltries *tries, const ms_report *report,
             ms_text_add(words, " (out of memory)");
     }
 }
-
-void ms_pooltries_json(const ms_pooltries *tries, ms_text *text)
-{
-    ms_text_add(text, ", \"pool_options\": [");
-    for (uint32_t i = 0; i < tries->n; i++) {
-        ms_text_add(text, "%s{\"option\": ", i > 0 ? ", " : "");
-        ms_text_json(text, tries->of[i].words);
-        ms_text_add(text, ", \"reserved_bytes\": ");
-        ms_text_u64(text, tries->of[i].reserved_bytes);
-        ms_text_add(text, ", \"out_of_memory\": %s}",
-                    tries->of[i].is_lacking ? "true" : "false");
-    }
-    ms_text_add(text, "]");
-}

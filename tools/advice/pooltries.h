@@ -35,7 +35,5 @@ ms_err ms_pooltries_find(const ms_pooltries_task *task, ms_arena *arena,
 /* The pool in words, and what each would change. */
 void ms_pooltries_put(const ms_pooltries *tries, const ms_report *report,
                       ms_text *words);
-/* , "pool_options": [...] */
-void ms_pooltries_json(const ms_pooltries *tries, ms_text *text);
 
 #endif

@@ -10,6 +10,7 @@
 #include "tools/advice/remedy.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/explain/idletimes.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -239,56 +240,44 @@ static void write_text(const explain *x, ms_text *text)
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-static void json_group(const explain *x, uint32_t g, ms_text *text)
+static void show_group(const explain *x, uint32_t g, ms_group_shown *shown,
+                       ms_text *text)
 {
-    const ms_group *group = &x->groups[g];
-    const ms_group_side *side = &group->side[0];
-    const char *between = "";
-    ms_text_add(text, "{");
-    ms_explain_text_json_group(group, text);
-    ms_text_add(text, ", \"bytes\": ");
-    ms_text_u64(text, side->bytes);
-    ms_text_add(text, ", \"why\": ");
-    ms_explain_text_json_why(&x->result, side, text);
-    ms_text_add(text, ", \"next_reader\": ");
-    ms_explain_text_json_reader(side, text);
-    ms_text_add(text, ", \"remove\": [");
-    for (uint32_t i = 0; i < x->n_remedies; i++) {
-        if (!x->remedies[i].helps[g])
-            continue;
-        ms_text_add(text, "%s", between);
-        ms_text_json(text, x->remedies[i].words);
-        between = ", ";
-    }
-    ms_text_add(text, "]}");
+    const ms_result *const results[2] = {&x->result, NULL};
+    ms_side_shown *side = &shown->side[0];
+    ms_alive_keys_group_show(results, &x->groups[g], shown, text);
+    const char **words =
+        ms_arena_take(text->arena, x->n_remedies, sizeof *words);
+    text->failed |= words == NULL;
+    side->remove = words;
+    for (uint32_t i = 0; words != NULL && i < x->n_remedies; i++)
+        if (x->remedies[i].helps[g])
+            words[side->n_remove++] = x->remedies[i].words;
 }
 
 static void write_json(const explain *x, ms_text *text)
 {
-    ms_sheet sheet;
-    ms_sheet_open(&sheet, &x->result.report, &x->result.graph,
+    ms_sheet run;
+    ms_explain_sheet sheet = {
+        .memsim = MS_VERSION,
+        .model = x->result.model.name,
+        .policy = x->policy,
+        .run = &run,
+        .n_groups = x->top < x->n_groups ? x->top : x->n_groups,
+        .saved = &x->saved,
+        .tries = x->result.report.pooled != NULL ? &x->tries : NULL};
+    ms_sheet_open(&run, &x->result.report, &x->result.graph,
                   &(ms_report_names){.model = NULL}, text);
-    ms_text_add(text, "{\"schema_version\": 1, \"memsim\": \"%s\", \"model\": ",
-                MS_VERSION);
-    ms_text_json(text, x->result.model.name);
-    ms_text_add(text, ", \"policy\": ");
-    ms_text_json(text, x->policy);
-    ms_text_add(text, ", \"at\": ");
-    ms_explain_text_json_instant(&x->result, &x->alive.instant, text);
-    ms_text_add(text, ", \"total_bytes\": ");
-    ms_text_u64(text, x->alive.instant.bytes);
-    ms_keys_write_one(&ms_keys_run, "device_used_bytes", &sheet, text);
-    ms_keys_write_one(&ms_keys_run, "overheads", &sheet, text);
-    ms_text_add(text, ", \"groups\": [");
-    for (uint32_t g = 0; g < x->n_groups && g < x->top; g++) {
-        ms_text_add(text, "%s", g > 0 ? ", " : "");
-        json_group(x, g, text);
-    }
-    ms_text_add(text, "]");
-    ms_idletimes_json(&x->saved, text);
-    if (x->result.report.pooled != NULL)
-        ms_pooltries_json(&x->tries, text);
-    ms_text_add(text, "}\n");
+    ms_alive_keys_instant_show(&x->result, &x->alive.instant, &sheet.at);
+    sheet.groups =
+        ms_arena_take(text->arena, sheet.n_groups, sizeof *sheet.groups);
+    text->failed |= sheet.groups == NULL;
+    for (uint32_t g = 0; !text->failed && g < sheet.n_groups; g++)
+        show_group(x, g, &sheet.groups[g], text);
+    if (text->failed)
+        return;
+    ms_keys_write(&ms_explain_keys, &sheet, text);
+    ms_text_add(text, "\n");
 }
 
 /* ---- the command --------------------------------------------------------- */

@@ -44,7 +44,5 @@ ms_err ms_idletimes_find(const ms_job *job, const ms_result *result,
 ms_err ms_idletimes_sort(const ms_idle_tensor *list, uint32_t n,
                          ms_arena *arena, ms_idletimes *saved, ms_fault *fault);
 void ms_idletimes_put(const ms_idletimes *saved, ms_text *text);
-/* , "saved": {...} */
-void ms_idletimes_json(const ms_idletimes *saved, ms_text *text);
 
 #endif

@@ -2,6 +2,7 @@
 /* Help in prose: files, units, exit statuses, the keys of run --json. */
 
 #include "graphs/graphs.h"
+#include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/help/help.h"
 #include "tools/job/settings_table.h"
 #include "tools/results/keys/keys.h"
@@ -361,7 +362,7 @@ void ms_help_texts_json(ms_text *text)
         {"memsim run MODEL --json prints one object:", &ms_keys_run},
         {"memsim explain MODEL --json, beside schema_version, memsim, model "
          "and policy:",
-         &ms_keys_explain},
+         &ms_explain_keys},
         {"memsim compare --json, beside schema_version, memsim and model:",
          &ms_keys_compare},
         {"memsim sweep MODEL --json, an object per line (CSV: the columns):",

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/cli/schema/documents.h"
+#include "tools/cli/explain/explain_keys.h"
 
 const ms_schema_document ms_documents[] = {
     {"model", "a model file: family, layer list or op graph", NULL},
     {"result", "what memsim run --json prints", &ms_keys_run},
-    {"explain", "what memsim explain --json prints", &ms_keys_explain},
+    {"explain", "what memsim explain --json prints", &ms_explain_keys},
     {"compare", "what memsim compare --json prints", &ms_keys_compare},
     {"row", "a line of what memsim sweep --json prints", &ms_keys_row},
     {"fit", "what memsim fit --json prints", &ms_keys_fit},

@@ -6,53 +6,6 @@
 #include "tools/results/keys/compare_rows.h"
 #include "tools/search/fit.h"
 
-/* ---- explain ------------------------------------------------------------- */
-
-static const ms_key option_rows[] = {
-    MS_KEYS_TEXT("option"),
-    MS_KEYS_COUNT("reserved_bytes"),
-    {.name = "out_of_memory", .type = MS_KEY_BOOL}};
-static const ms_keys option = MS_KEYS_OBJECT("pool_option", option_rows);
-
-static const ms_key explain_rows[] = {
-    MS_KEYS_VERSION,
-    MS_KEYS_TEXT("memsim"),
-    MS_KEYS_TEXT("model"),
-    MS_KEYS_TEXT("policy"),
-    {.name = "at",
-     .type = MS_KEY_OBJECT,
-     .of = &ms_alive_keys_instant,
-     .help = "the instant: time_ns, event, phase, op, layer"},
-    {.name = "total_bytes",
-     .type = MS_KEY_COUNT,
-     .help = "what is alive then; the groups sum to it"},
-    {.name = "device_used_bytes", .type = MS_KEY_COUNT, .help = "as in run"},
-    {.name = "overheads",
-     .type = MS_KEY_OBJECT,
-     .of = &ms_keys_run_overheads,
-     .help = "as in run: there besides"},
-    {.name = "groups",
-     .type = MS_KEY_OBJECTS,
-     .of = &ms_alive_keys_group,
-     .help = "tensors that differ in a number only, largest first: category, "
-             "layer, role, op (that made them), count, bytes (all of them)"},
-    {.name = "saved",
-     .type = MS_KEY_OBJECT,
-     .null = true,
-     .of = &ms_keys_saved,
-     .help =
-         "what is saved for backward and waits on the device, from its last "
-         "use in forward to the first in backward; null where nothing ends "
-         "forward"},
-    {.name = "pool_options",
-     .type = MS_KEY_OBJECTS,
-     .optional = true,
-     .of = &option,
-     .help = "with --allocator: what it would reserve with an option more, and "
-             "whether it would be out of memory"},
-};
-const ms_keys ms_keys_explain = MS_KEYS_OBJECT("explain", explain_rows);
-
 /* ---- compare ------------------------------------------------------------- */
 
 /* What ms_compare_rows gives to a difference. */

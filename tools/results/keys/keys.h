@@ -276,9 +276,8 @@ ms_err ms_keys_room_rows(const ms_values *values, uint32_t value, uint32_t most,
         .name = "schema_version", .type = MS_KEY_VERSION                       \
     }
 
-extern const ms_keys ms_keys_run, ms_keys_explain, ms_keys_compare,
-    ms_keys_inspect, ms_keys_row, ms_keys_fit, ms_keys_alloc,
-    ms_keys_alloc_plans;
+extern const ms_keys ms_keys_run, ms_keys_compare, ms_keys_inspect, ms_keys_row,
+    ms_keys_fit, ms_keys_alloc, ms_keys_alloc_plans;
 /* And parts of them: */
 extern const ms_keys ms_keys_rank;          /* of "ranks" */
 extern const ms_keys ms_keys_pool;          /* "pool" */
@@ -287,6 +286,5 @@ extern const ms_keys ms_keys_run_overheads; /* "overheads" */
 extern const ms_keys ms_keys_timeline;      /* "timeline" of a run */
 extern const ms_keys ms_keys_drawn;         /* of its "ranks" */
 extern const ms_keys ms_keys_addresses;     /* "addresses" of a timeline */
-extern const ms_keys ms_keys_saved;         /* "saved" of explain */
 
 #endif

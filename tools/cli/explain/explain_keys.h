@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_EXPLAIN_KEYS_H
+#define MS_TOOLS_EXPLAIN_KEYS_H
+
+/* What the object of memsim explain --json is printed from. */
+
+#include "tools/advice/pooltries.h"
+#include "tools/alive/alive_keys.h"
+#include "tools/cli/explain/idletimes.h"
+#include "tools/results/sheet.h"
+
+typedef struct ms_explain_sheet {
+    const char *memsim, *model, *policy;
+    const ms_sheet *run; /* of which explain has some keys, too */
+    ms_instant_shown at;
+    ms_group_shown *groups; /* the largest first */
+    uint32_t n_groups;
+    const ms_idletimes *saved;
+    const ms_pooltries *tries; /* NULL: the pool is exact */
+} ms_explain_sheet;
+
+extern const ms_keys ms_explain_keys;
+
+#endif
