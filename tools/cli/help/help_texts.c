@@ -4,6 +4,7 @@
 #include "graphs/graphs.h"
 #include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/help/help.h"
+#include "tools/cli/inspect/inspect.h"
 #include "tools/job/settings_table.h"
 #include "tools/results/keys/keys.h"
 #include "tools/terminal/screen.h"
@@ -372,7 +373,7 @@ void ms_help_texts_json(ms_text *text)
          &ms_keys_fit},
         {"memsim inspect MODEL --json, beside schema_version, memsim and "
          "model:",
-         &ms_keys_inspect},
+         &ms_inspect_keys},
         {"memsim alloc TRACE --allocator A --json prints one object:",
          &ms_keys_alloc},
         {"With --allocator arena it has:", &ms_keys_alloc_plans},

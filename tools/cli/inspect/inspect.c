@@ -129,14 +129,47 @@ static void put_name(const inspection *view, const char *name, ms_text *text)
 }
 
 /* "6.44 G": the heading says of what. */
-static ms_label flops_of(uint64_t flops)
+static ms_label flops_of(double flops)
 {
-    ms_label label = ms_quantity_flops((double)flops);
+    ms_label label = ms_quantity_flops(flops);
     label.s[strcspn(label.s, "F")] = '\0';
     return label;
 }
 
-static bool is_shown(const inspection *view, const ms_inspect_column *column)
+/* The columns of numbers, of which the table has some without --wide. */
+#define AT(member) offsetof(ms_layer_facts, member)
+static const struct column {
+    const char *heading;
+    enum { COUNT, FLOPS, BYTES } kind;
+    int width;
+    bool wide;
+    size_t at; /* of ms_layer_facts: a uint64_t; of FLOPS: a double */
+} columns[] = {
+    {"parameters", COUNT, 14, false, AT(parameters)},
+    {"active", COUNT, 14, true, AT(active)},
+    {"fwd FLOP", FLOPS, 8, false, AT(forward_flops)},
+    {"bwd FLOP", FLOPS, 8, true, AT(backward_flops)},
+    {"fwd MAC", FLOPS, 8, true, AT(forward_macs)},
+    {"bwd MAC", FLOPS, 8, true, AT(backward_macs)},
+    {"saved", BYTES, 11, false, AT(saved_bytes)},
+    {"output", BYTES, 11, true, AT(output_bytes)},
+};
+#define N_COLUMNS (sizeof columns / sizeof columns[0])
+
+static ms_label cell_of(const struct column *column,
+                        const ms_layer_facts *facts)
+{
+    const char *at = (const char *)facts + column->at;
+    uint64_t whole;
+    double flops;
+    memcpy(&whole, at, sizeof whole);
+    memcpy(&flops, at, sizeof flops);
+    return column->kind == FLOPS   ? flops_of(flops)
+           : column->kind == COUNT ? ms_quantity_count(whole)
+                                   : ms_quantity_size(whole);
+}
+
+static bool is_shown(const inspection *view, const struct column *column)
 {
     return view->wide || !column->wide;
 }
@@ -150,16 +183,10 @@ static void put_row(const inspection *view, const ms_layer_facts *facts,
     put_name(view, facts->name, text);
     ms_text_add(text, " %-*s %s %-4s", view->type_columns, facts->type,
                 count > 1 ? "x" : " ", times.s);
-    for (uint32_t i = 0; i < ms_inspectdata_n; i++) {
-        const ms_inspect_column *column = &ms_inspectdata_columns[i];
-        uint64_t number = ms_inspectdata_number(column, facts);
-        ms_label cell =
-            column->kind == MS_INSPECT_COUNT   ? ms_quantity_count(number)
-            : column->kind == MS_INSPECT_FLOPS ? flops_of(number)
-                                               : ms_quantity_size(number);
-        if (is_shown(view, column))
-            ms_text_add(text, " %*s", column->width, cell.s);
-    }
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        if (is_shown(view, &columns[i]))
+            ms_text_add(text, " %*s", columns[i].width,
+                        cell_of(&columns[i], facts).s);
     ms_text_add(text, "\n");
 }
 
@@ -185,10 +212,9 @@ static void put_table(const inspection *view, const ms_style *style,
 {
     ms_text_add(text, "%s%-*s %-*s %6s", style->strong, view->name_columns,
                 "layer", view->type_columns, "type", "");
-    for (uint32_t i = 0; i < ms_inspectdata_n; i++)
-        if (is_shown(view, &ms_inspectdata_columns[i]))
-            ms_text_add(text, " %*s", ms_inspectdata_columns[i].width,
-                        ms_inspectdata_columns[i].heading);
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        if (is_shown(view, &columns[i]))
+            ms_text_add(text, " %*s", columns[i].width, columns[i].heading);
     ms_text_add(text, "%s\n", style->plain);
     for (uint32_t i = 0; i < view->it.n;) {
         uint32_t end = block_end(view, i), count = count_alike(view, i, end);
@@ -325,17 +351,21 @@ static ms_err inspect(const ms_job *job, const ms_hall *hall, ms_result *result,
     MS_TRY(ms_lower_facts(&result->model, &result->graph, hall->keep, &facts,
                           fault));
     inspection view = {
-        .it = {.result = result, .facts = facts, .n = result->graph.n_layers},
+        .it = {.memsim = MS_VERSION,
+               .model = result->model.name,
+               .result = result,
+               .facts = facts,
+               .n = result->graph.n_layers},
         .all = ms_options_value(arguments, MS_OPTION_ALL) != NULL,
         .wide = ms_options_value(arguments, MS_OPTION_WIDE) != NULL};
     MS_TRY(add_up(&view.it, hall->keep, fault));
     measure_columns(&view);
     if (ms_options_value(arguments, MS_OPTION_CSV) != NULL)
-        ms_inspectdata_csv(&view.it, csv);
+        ms_inspect_keys_csv(&view.it, csv);
     if (text->length > 0)
         return MS_OK; /* what was asked for is there */
     if (ms_options_value(arguments, MS_OPTION_JSON) != NULL) {
-        ms_inspectdata_json(&view.it, text);
+        ms_inspect_keys_json(&view.it, text);
     } else {
         put_head(&view, style, text);
         put_table(&view, style, text);

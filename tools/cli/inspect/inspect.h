@@ -16,8 +16,10 @@
 
 #include "graphs/graphs.h"
 #include "tools/job/result.h"
+#include "tools/results/keys/keys.h"
 
 typedef struct ms_inspection {
+    const char *memsim, *model; /* version and name */
     const ms_result *result;
     const ms_layer_facts *facts; /* in topological order */
     uint32_t n;
@@ -27,22 +29,13 @@ typedef struct ms_inspection {
     const char *tied;   /* the layer whose matrix the head has, or NULL */
 } ms_inspection;
 
-/* The numbers of a row in all three outputs; of them the table has some. */
-typedef struct ms_inspect_column {
-    const char *key, *heading;
-    enum { MS_INSPECT_COUNT, MS_INSPECT_FLOPS, MS_INSPECT_BYTES } kind;
-    uint8_t width;
-    bool wide;     /* in the table with --wide only */
-    size_t offset; /* of ms_layer_facts; uint64_t, FLOPS: double */
-} ms_inspect_column;
-extern const ms_inspect_column ms_inspectdata_columns[];
-extern const uint32_t ms_inspectdata_n;
-/* The row's number; FLOPs and MACs are whole. */
-uint64_t ms_inspectdata_number(const ms_inspect_column *column,
-                               const ms_layer_facts *facts);
+/* ---- inspect_keys.c ------------------------------------------------------ */
 
-void ms_inspectdata_json(const ms_inspection *view, ms_text *text);
+extern const ms_keys ms_inspect_keys;       /* of ms_inspection */
+extern const ms_keys ms_inspect_keys_layer; /* of ms_layer_facts */
+
+void ms_inspect_keys_json(const ms_inspection *view, ms_text *text);
 /* A row per layer, in order. */
-void ms_inspectdata_csv(const ms_inspection *view, ms_text *text);
+void ms_inspect_keys_csv(const ms_inspection *view, ms_text *text);
 
 #endif

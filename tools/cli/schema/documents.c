@@ -2,6 +2,7 @@
 
 #include "tools/cli/schema/documents.h"
 #include "tools/cli/explain/explain_keys.h"
+#include "tools/cli/inspect/inspect.h"
 
 const ms_schema_document ms_documents[] = {
     {"model", "a model file: family, layer list or op graph", NULL},
@@ -13,6 +14,6 @@ const ms_schema_document ms_documents[] = {
     {"alloc", "what memsim alloc --json prints", &ms_keys_alloc},
     {"plans", "what memsim alloc --allocator arena --json prints",
      &ms_keys_alloc_plans},
-    {"inspect", "what memsim inspect --json prints", &ms_keys_inspect},
+    {"inspect", "what memsim inspect --json prints", &ms_inspect_keys},
 };
 const uint32_t ms_documents_n = sizeof ms_documents / sizeof ms_documents[0];

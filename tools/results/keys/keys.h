@@ -176,6 +176,7 @@ typedef struct ms_keys {
     bool (*more)(uint32_t i, ms_arena *arena, ms_key *key);
     const char *more_before;
     const char *any;
+    bool last_line; /* what closes it begins a line */
     /* Reading: what is read before its rows and looked at behind them, where
      * rows do not say enough; NULL: nothing. */
     ms_err (*open)(const ms_values *values, uint32_t object, void *of);
@@ -276,8 +277,8 @@ ms_err ms_keys_room_rows(const ms_values *values, uint32_t value, uint32_t most,
         .name = "schema_version", .type = MS_KEY_VERSION                       \
     }
 
-extern const ms_keys ms_keys_run, ms_keys_compare, ms_keys_inspect, ms_keys_row,
-    ms_keys_fit, ms_keys_alloc, ms_keys_alloc_plans;
+extern const ms_keys ms_keys_run, ms_keys_compare, ms_keys_row, ms_keys_fit,
+    ms_keys_alloc, ms_keys_alloc_plans;
 /* And parts of them: */
 extern const ms_keys ms_keys_rank;          /* of "ranks" */
 extern const ms_keys ms_keys_pool;          /* "pool" */

@@ -290,7 +290,7 @@ void ms_keys_write(const ms_keys *keys, const void *of, ms_text *text)
 {
     put(text, "{");
     put_each(keys, 0, of, put_member, true, text);
-    put(text, "}");
+    put(text, keys->last_line ? "\n}" : "}");
 }
 
 static uint32_t row_of(const ms_keys *keys, const char *name)
