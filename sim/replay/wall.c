@@ -321,6 +321,10 @@ ms_err ms_wall_ask(ms_wall *wall, uint32_t op, ms_wall_answer *answer,
     *answer = MS_WALL_PASS;
     if (missing_bytes > 0 || yields)
         *answer = hold(wall, op, missing_bytes);
+    if (missing_bytes > 0 && it->pass == MS_START) {
+        ms_wall_fall(wall, it->rank); /* no op of the step can make room */
+        *answer = MS_WALL_PASS;
+    }
     return *answer == MS_WALL_PASS ? take_rows(wall, op) : MS_OK;
 }
 
