@@ -14,6 +14,7 @@
  *
  * Checks fail through libcheck, with the seed in laws_seed. */
 
+#include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/report.h"
@@ -43,6 +44,11 @@ void laws_share(laws_random *random, ms_graph *graph, ms_arena *arena);
 /* Inserts gathers, reductions and releases of random states. */
 void laws_collectives(laws_random *random, const ms_graph *graph,
                       ms_arena *arena, ms_program *program);
+
+/* Inserts work of the program's own: tasks of every unit, on every stream, of
+ * random storages, there or not. */
+void laws_work(laws_random *random, const ms_graph *graph, ms_arena *arena,
+               ms_program *program);
 
 /* ranks.c: one program in which rank i does what of[i], a program of one rank,
  * does, its calls between those of the others: rank after rank, in turn or at
@@ -89,6 +95,15 @@ void laws_check_levels(const ms_plan *plan, const ms_timeline *line);
 /* active.c: active and reserved bytes of each rank, booked in host order. */
 void laws_check_active(const ms_plan *plan, const ms_timeline *line,
                        const ms_machine *machine);
+/* work.c: what the WORK calls of a program of one rank became: each takes its
+ * time, on its stream, reads what is there of its set and is waited for by
+ * whoever reads that next.  without: the plan of the same program without them,
+ * else equal. */
+void laws_check_work(const ms_program *program, const ms_expand_opts *opts,
+                     const ms_timeline *line, const ms_plan *without);
+/* The part of the step that they are: in stalls the time of `pack` on the
+ * compute stream, and of the host's cores on theirs. */
+void laws_check_work_times(const ms_timeline *line, const ms_rank_report *rank);
 /* layers.c: what layers keep, run and run again adds up to the report, with
  * what closures of checkpoints hold. */
 void laws_check_layers(const ms_timeline *line, const ms_report *report,

@@ -449,6 +449,62 @@ void laws_collectives(laws_random *random, const ms_graph *graph,
     }
 }
 
+/* ---- work of the program's own ------------------------------------------- */
+
+#define N_TASKS 12u
+
+/* One of each unit and stream in turn; sometimes nothing is to be done. */
+static void add_tasks(laws_random *random, ms_arena *arena, ms_program *program)
+{
+    static const uint32_t most[MS_N_TASK_UNITS] = {
+        [MS_TASK_NS] = 300, [MS_TASK_FLOPS] = 500000, [MS_TASK_BYTES] = 5000};
+    ms_fault fault = {0};
+    uint32_t stream = laws_below(random, MS_N_STREAMS), row;
+    for (uint32_t i = 0; i < N_TASKS; i++) {
+        ms_task task = {.name = "task",
+                        .unit = (uint8_t)laws_below(random, MS_N_TASK_UNITS),
+                        .stream = (uint8_t)((stream + i) % MS_N_STREAMS)};
+        if (!laws_chance(random, 10))
+            task.amount = laws_below(random, most[task.unit]);
+        ck_assert_int_eq(
+            ms_program_add_task(program, task, arena, &row, &fault), MS_OK);
+    }
+}
+
+/* Of what is there, of what is not, or of nothing. */
+static void add_work(laws_random *random, const ms_graph *graph,
+                     const ms_call *after, ms_arena *arena, ms_program *program)
+{
+    ms_fault fault = {0};
+    uint32_t list[MOST_STORAGES], n = 0;
+    ms_call call = ms_program_call_like(MS_WORK, after);
+    uint32_t percent = laws_below(random, 20);
+    for (uint32_t s = 0; s < graph->n_storages; s++)
+        if (laws_chance(random, percent))
+            list[n++] = s;
+    if (n > 0)
+        ck_assert_int_eq(
+            ms_program_add_set(program, list, n, arena, &call.set, &fault),
+            MS_OK);
+    call.work.task = laws_below(random, program->n_tasks);
+    ck_assert_int_eq(ms_program_add(program, call, arena, &fault), MS_OK);
+}
+
+void laws_work(laws_random *random, const ms_graph *graph, ms_arena *arena,
+               ms_program *program)
+{
+    ms_fault fault = {0};
+    ms_program old = *program;
+    ck_assert_int_eq(ms_program_fork(&old, arena, program, &fault), MS_OK);
+    add_tasks(random, arena, program);
+    for (uint32_t i = 0; i < old.n_calls; i++) {
+        ck_assert_int_eq(ms_program_add(program, old.calls[i], arena, &fault),
+                         MS_OK);
+        if (laws_chance(random, 25))
+            add_work(random, graph, &old.calls[i], arena, program);
+    }
+}
+
 /* ---- the uniform chain --------------------------------------------------- */
 
 void laws_chain(uint32_t n, uint64_t unit_bytes, ms_arena *arena,

@@ -6,10 +6,10 @@
 
 #define DO(call) ck_assert_int_eq((call), MS_OK)
 
-/* Where the sets and buffers of a rank begin, and its next call. */
+/* Where the sets, buffers and tasks of a rank begin, and its next call. */
 typedef struct rank_part {
     const ms_program *of;
-    uint32_t first_set, first_buffer, next;
+    uint32_t first_set, first_buffer, first_task, next;
 } rank_part;
 
 static void add_tables(ms_program *program, rank_part *part, ms_arena *arena)
@@ -19,12 +19,15 @@ static void add_tables(ms_program *program, rank_part *part, ms_arena *arena)
     uint32_t id;
     part->first_set = program->n_sets;
     part->first_buffer = program->n_buffers;
+    part->first_task = program->n_tasks;
     for (uint32_t s = 0; s < of->n_sets; s++)
         DO(ms_program_add_set(program, of->set_item + of->set_at[s],
                               of->set_at[s + 1] - of->set_at[s], arena, &id,
                               &fault));
     for (uint32_t b = 0; b < of->n_buffers; b++)
         DO(ms_program_add_buffer(program, of->buffers[b], arena, &id, &fault));
+    for (uint32_t t = 0; t < of->n_tasks; t++)
+        DO(ms_program_add_task(program, of->tasks[t], arena, &id, &fault));
     if (of->n_frames > program->n_frames)
         program->n_frames = of->n_frames;
     if (of->n_micro_batches > program->n_micro_batches)
@@ -45,6 +48,8 @@ static void add_call(ms_program *program, rank_part *part, uint8_t rank,
     call.set = shifted(call.set, part->first_set);
     if (call.verb == MS_RUN)
         call.run.keep = shifted(call.run.keep, part->first_set);
+    if (call.verb == MS_WORK)
+        call.work.task += part->first_task;
     if (call.buffer != MS_NONE)
         call.buffer += part->first_buffer;
     DO(ms_program_add(program, call, arena, &fault));

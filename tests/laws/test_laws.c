@@ -26,20 +26,26 @@ typedef struct one_run {
     ms_report report;
 } one_run;
 
+/* The disk writes in no time, as where a device's file has no rate. */
+static const ms_expand_opts opts = {.uses = true,
+                                    .h2d_bytes_per_s = 1e10,
+                                    .d2h_bytes_per_s = 2e10,
+                                    .copy_ns = 7,
+                                    .host_bytes_per_s = 3e10,
+                                    .nvme_read_bytes_per_s = 7e9,
+                                    .hbm_bytes_per_s = 1.1e11,
+                                    .flops_per_s = 1.3e13,
+                                    .ring = {.ranks = 4,
+                                             .ranks_per_node = 2,
+                                             .node_bytes_per_s = 1e11,
+                                             .network_bytes_per_s = 1e10}};
+
 static one_run *run_program(const ms_graph *graph, const ms_program *program,
                             const ms_machine *machine, ms_arena *arena)
 {
     ms_fault fault = {0};
     one_run *run = ms_arena_take(arena, 1, sizeof *run);
     ck_assert_ptr_nonnull(run);
-    ms_expand_opts opts = {.uses = true,
-                           .h2d_bytes_per_s = 1e10,
-                           .d2h_bytes_per_s = 2e10,
-                           .copy_ns = 7,
-                           .ring = {.ranks = 4,
-                                    .ranks_per_node = 2,
-                                    .node_bytes_per_s = 1e11,
-                                    .network_bytes_per_s = 1e10}};
     MUST(ms_check_program(graph, program, &fault));
     MUST(ms_expand(graph, program, &opts, arena, &run->plan, &fault));
     MUST(ms_replay(&run->plan, machine, arena, &run->line, &fault));
@@ -108,6 +114,14 @@ static ms_program program_with_moves(law_trial *trial)
 {
     ms_program program = program_of(trial, &trial->keep);
     laws_moves(&trial->random, &trial->graph, trial->arena, &program);
+    return program;
+}
+
+/* The moves, and between them tasks of the program. */
+static ms_program program_with_work(law_trial *trial)
+{
+    ms_program program = program_with_moves(trial);
+    laws_work(&trial->random, &trial->graph, trial->arena, &program);
     return program;
 }
 
@@ -208,6 +222,29 @@ static void follow_template(law_trial *trial)
     LAW(run->plan.recomputed_ops == 0);
 }
 
+/* Tasks of the program take their time and nothing else: no memory, and no
+ * other op becomes longer. */
+static void work(law_trial *trial)
+{
+    ms_program moved = program_with_moves(trial), worked = moved;
+    if (laws_chance(&trial->random, 30))
+        worked = moved = program_of(trial, &trial->keep);
+    laws_work(&trial->random, &trial->graph, trial->arena, &worked);
+    check_program(trial, &worked);
+    one_run *before = run_trial(trial, &moved);
+    one_run *after = run_trial(trial, &worked);
+    laws_check_work(&worked, &opts, &after->line, &before->plan);
+    laws_check_work_times(&after->line, &after->report.ranks[0]);
+    LAW(peak_of(after) == peak_of(before));
+    LAW(after->line.step_ns >= before->line.step_ns);
+}
+
+START_TEST(work_takes_its_time)
+{
+    for_each_trial("work", work);
+}
+END_TEST
+
 START_TEST(all_kept_follows_from_the_graph)
 {
     for_each_trial("all kept", follow_template);
@@ -289,7 +326,7 @@ END_TEST
 static void scale(law_trial *trial)
 {
     ms_graph *graph = &trial->graph;
-    ms_program program = program_with_moves(trial);
+    ms_program program = program_with_work(trial);
     one_run *before = run_trial(trial, &program);
     for (uint32_t s = 0; s < graph->n_storages; s++)
         graph->storage_bytes[s] *= 3;
@@ -316,7 +353,7 @@ END_TEST
 
 static void repeat(law_trial *trial)
 {
-    ms_program program = program_with_moves(trial);
+    ms_program program = program_with_work(trial);
     ms_arena other = {0};
     one_run *a = run_trial(trial, &program);
     one_run *b = run_program(&trial->graph, &program, &trial->machine, &other);
@@ -336,7 +373,7 @@ END_TEST
 static void read_back(law_trial *trial)
 {
     ms_fault fault = {0};
-    ms_program program = program_with_moves(trial), again;
+    ms_program program = program_with_work(trial), again;
     ms_text text = {.arena = trial->arena}, second = text;
     ms_dump_program(&trial->graph, &program, &text);
     MUST(ms_dumpread_program(&trial->graph, "dump", text.bytes, text.length,
@@ -467,6 +504,7 @@ Suite *suite_laws(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, books_and_clock_agree_with_oracle);
     tcase_add_test(tcase, shared_states_are_found);
+    tcase_add_test(tcase, work_takes_its_time);
     tcase_add_test(tcase, all_kept_follows_from_the_graph);
     tcase_add_test(tcase, recomputing_costs_work_and_frees_memory);
     tcase_add_test(tcase, bytes_scale_and_speed_is_monotone);

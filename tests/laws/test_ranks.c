@@ -119,7 +119,7 @@ typedef struct ranks_trial {
     ms_program of[MOST_RANKS], joint;
 } ranks_trial;
 
-/* Each rank has moves and collectives of its own. */
+/* Each rank has moves, collectives and work of its own. */
 static void open_trial(ranks_trial *trial, uint64_t seed)
 {
     ms_fault fault = {0};
@@ -128,6 +128,8 @@ static void open_trial(ranks_trial *trial, uint64_t seed)
     laws_seed = seed;
     *trial = (ranks_trial){.random = {seed},
                            .opts = {.uses = true,
+                                    .hbm_bytes_per_s = 1e11,
+                                    .flops_per_s = 1e13,
                                     .h2d_bytes_per_s = 1e10,
                                     .d2h_bytes_per_s = 2e10,
                                     .copy_ns = 7,
@@ -150,6 +152,8 @@ static void open_trial(ranks_trial *trial, uint64_t seed)
             laws_moves(random, &trial->graph, &arena, &trial->of[r]);
         if (shares)
             laws_collectives(random, &trial->graph, &arena, &trial->of[r]);
+        if (laws_chance(random, 50))
+            laws_work(random, &trial->graph, &arena, &trial->of[r]);
         of[r] = &trial->of[r];
     }
     trial->joint = laws_ranks(random, of, trial->n, &arena);

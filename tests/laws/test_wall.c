@@ -274,7 +274,7 @@ static one_run replay(const ms_plan *plan, const ms_machine *machine)
     return it;
 }
 
-/* Moves, and sometimes what ranks share. */
+/* Moves, and sometimes what ranks share and work of the program's own. */
 static ms_plan random_plan(laws_random *random)
 {
     ms_fault fault = {0};
@@ -283,6 +283,7 @@ static ms_plan random_plan(laws_random *random)
     ms_keep keep;
     ms_plan plan;
     ms_expand_opts opts = {.uses = true,
+                           .hbm_bytes_per_s = 1e11,
                            .h2d_bytes_per_s = 1e10,
                            .d2h_bytes_per_s = 2e10,
                            .copy_ns = 7,
@@ -301,6 +302,8 @@ static ms_plan random_plan(laws_random *random)
     laws_moves(random, graph, &arena, program);
     if (shares)
         laws_collectives(random, graph, &arena, program);
+    if (laws_chance(random, 30))
+        laws_work(random, graph, &arena, program);
     MUST(ms_expand(graph, program, &opts, &arena, &plan, &fault));
     return plan;
 }

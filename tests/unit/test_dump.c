@@ -58,6 +58,7 @@ static void assert_same(const ms_program *a, const ms_program *b)
     ck_assert_uint_eq(a->n_calls, b->n_calls);
     ck_assert_uint_eq(a->n_sets, b->n_sets);
     ck_assert_uint_eq(a->set_items, b->set_items);
+    ck_assert_uint_eq(a->n_tasks, b->n_tasks);
     ck_assert_uint_eq(a->n_frames, b->n_frames);
     ck_assert_uint_eq(a->n_ranks, b->n_ranks);
     ck_assert_uint_eq(a->n_micro_batches, b->n_micro_batches);
@@ -106,7 +107,7 @@ START_TEST(text_of_a_small_program)
 }
 END_TEST
 
-/* Random graphs, keeps and moves: what is printed reads back the same. */
+/* Random graphs, keeps, moves and work: what is printed reads back the same. */
 START_TEST(programs_read_back)
 {
     laws_random random = {(uint64_t)_i + 1};
@@ -120,6 +121,7 @@ START_TEST(programs_read_back)
                                        &arena, &program, &fault),
                      MS_OK);
     laws_moves(&random, &graph, &arena, &program);
+    laws_work(&random, &graph, &arena, &program);
     const char *text = dump(&program);
     ck_assert_msg(read_back(text, &again) == MS_OK, "%s: %s", fault.where,
                   fault.what);
