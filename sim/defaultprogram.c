@@ -14,7 +14,7 @@ typedef struct span {
     uint32_t first, last, drop, grads;
 } span;
 
-/* What ms_program_default works with: one entry per unit, found once and used
+/* What ms_defaultprogram works with: one entry per unit, found once and used
  * by every micro-batch. */
 typedef struct writer {
     const ms_graph *graph;
@@ -138,7 +138,7 @@ static ms_err find_outside(writer *w, uint32_t unit)
         if (w->open_reader[s] != unit || !is_outside(w, s) ||
             w->segment_reads[s] == 2)
             continue;
-        w->segment_reads[s] = 2; /* listed */
+        w->segment_reads[s] = 2; /* listed: other ops may read it, too */
         w->list[n++] = s;
     }
     return ms_program_add_set(w->program, w->list, n, w->arena,
@@ -163,7 +163,10 @@ static ms_err hold_inputs(writer *w, span *segment)
                               w->fault);
 }
 
-/* Gradients that the segment's backward reads and later units made. */
+/* Gradients that the segment's backward reads and later units made.  The nested
+ * backward of a reentrant checkpoint gets them as arguments of its node, which
+ * holds them until it returns (torch/utils/checkpoint.py,
+ * CheckpointFunction.backward); others let go of each behind its last use. */
 static ms_err find_gradients(writer *w, span *segment)
 {
     const ms_graph *graph = w->graph;

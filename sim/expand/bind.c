@@ -7,7 +7,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* The stamps are the rank's: replays in parts of several stand side by side. */
+/* Each rank has stamps of its own, because replays of several ranks that come
+ * in parts may be open at the same time. */
 static ms_err open_stamps(ms_books *books, const ms_books_at *at)
 {
     const ms_graph *graph = books->graph;
@@ -366,7 +367,7 @@ static ms_err bind_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
         if (books->row[ms_books_cell(books, at, s)] != MS_NONE)
             continue;
         MS_TRY(ms_bind_storage(books, at, s, op));
-        books->tick = tick;
+        books->tick = tick; /* making the input was a rerun of its own */
     }
     return MS_OK;
 }
@@ -412,6 +413,8 @@ static ms_err open_replay(ms_books *books, const ms_books_at *at,
     if (call->rerun.state && graph->unit_state)
         MS_TRY(make_state(books, at, graph->unit_state[call->unit],
                           &replay->state));
+    /* Two ticks: with one, an input that stamp_needed has stamped as wanted
+     * would count as made by this replay, and its reference would be ended. */
     MS_TRY(next_tick(books, at));
     replay->wanted = books->tick;
     if (!call->rerun.whole)

@@ -16,6 +16,8 @@
         (field) = grown_;                                                      \
     } while (0)
 
+/* All columns grow from the same capacity by the same need, so that one number
+ * says how long each of them is. */
 static ms_err grow_ops(ms_books *books, uint32_t need)
 {
     ms_plan *plan = books->plan;
@@ -146,8 +148,8 @@ void ms_books_close_set(ms_books *books, const ms_books_at *at,
     for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
         uint32_t s = program->set_item[i];
         if (books->held[s] != MS_NONE)
-            continue; /* it was there before */
-        books->held[s] = 0;
+            continue;       /* it was there before */
+        books->held[s] = 0; /* of no RUN: these count from 1 */
         ms_books_unhold(books, ms_books_cell(books, at, s));
     }
     books->holds = false;
@@ -310,9 +312,12 @@ void ms_books_read(ms_books *books, uint32_t row)
         plan->use[books->n_use++] = row;
     if (books->streams) {
         uint32_t writer = books->ready_op[row];
+        /* A process notes a stream (record_stream) for its own blocks only. */
         if (plan->op[plan->row[row].op].rank == plan->op[op].rank)
             plan->row[row].streams |= (uint8_t)(1u << plan->op[op].stream);
         const ms_plan_op *it = &plan->op[writer];
+        /* Streams are FIFO: an op waits for other streams only.  A wait that is
+         * listed twice changes nothing, so only the last one is compared. */
         bool noted = books->n_wait > plan->wait_at[op] &&
                      plan->wait[books->n_wait - 1] == writer;
         if (!noted && it->pass != MS_START &&

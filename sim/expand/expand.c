@@ -40,6 +40,8 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
     const uint32_t *set = program->set_item + program->set_at[call->set];
     uint32_t n = program->set_at[call->set + 1] - program->set_at[call->set];
     uint8_t to = call->move.to;
+    /* The order matters for SHARD: parts are copied out of the wholes, then a
+     * buffer takes over the row of one, and only then do the wholes go. */
     if (to == MS_PACKED)
         return ms_pack_into(books, at, set, n, call);
     if (to == MS_SHARD)

@@ -65,6 +65,9 @@ void ms_gather_let_go(ms_books *books, const ms_books_at *at)
     let_go[0] = books->last_compute[at->rank];
 }
 
+/* FSDP1 has at most two gathered units under way: the host waits until the unit
+ * before the last has let go (torch/distributed/fsdp/_limiter_utils.py,
+ * _FreeEventQueue). */
 static ms_err wait_for_limit(ms_books *books, const ms_books_at *at)
 {
     uint32_t before = books->let_go[2 * (uint32_t)at->rank + 1];
@@ -85,8 +88,9 @@ static bool is_whole(const ms_books *books, uint32_t cell)
            ms_books_in(books->packed, cell) != MS_NONE;
 }
 
-/* Brings the parts that lie in other memories; what no rank shares is whole
- * then.  *wanted: how many the collective makes or writes, *bytes: of them. */
+/* Copies the parts that lie in other memories to the device; a storage that the
+ * ranks do not share is whole then.  *wanted: how many storages the collective
+ * makes or writes; *bytes: how large they are together. */
 static ms_err bring_parts(ms_books *books, const ms_books_at *at,
                           const uint32_t *storages, uint32_t n, bool ahead,
                           uint32_t *wanted, uint64_t *bytes)
@@ -110,8 +114,8 @@ static ms_err bring_parts(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-/* The part that came from another memory goes once the whole is there, and so
- * does that of what a micro-batch made. */
+/* A part that was copied from another memory, or that a micro-batch made, goes
+ * once the whole is there; a part that has its home on the device stays. */
 static void end_part(ms_books *books, uint32_t storage, uint32_t cell)
 {
     if (storage < books->graph->n_persistent &&
@@ -289,8 +293,8 @@ ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-/* Divides what a micro-batch has made among the ranks; with one rank there is
- * nothing to divide. */
+/* Is it something that a micro-batch has made, which is now divided among the
+ * ranks?  With one rank there is nothing to divide. */
 static bool is_divided(const ms_books *books, const ms_books_at *at,
                        uint32_t storage)
 {

@@ -144,14 +144,15 @@ static ms_err sort_by(ms_books *books, const struct ms_hooked *h, op_of of,
         by->at[op + 1] += by->at[op];
     for (uint32_t i = 0; i < h->n_saves; i++)
         by->save[by->at[of(&h->saves[i])]++] = i;
+    /* Filling has moved each offset to its end, the offset of the next op. */
     for (uint32_t op = n_ops; op > 0; op--)
         by->at[op] = by->at[op - 1];
     by->at[0] = 0;
     return MS_OK;
 }
 
-/* With once, what is packed is passed over from then on; views of parts of a
- * storage are tensors of their own. */
+/* With once, a storage that has been packed whole is not packed again; a view
+ * of a part of it is another tensor, and is. */
 static ms_err find_passed(ms_books *books, struct ms_hooked *h)
 {
     const ms_graph *graph = books->graph;
@@ -172,8 +173,9 @@ static ms_err find_passed(ms_books *books, struct ms_hooked *h)
     return MS_OK;
 }
 
-/* Per storage its last save; none where one of them is passed over: the
- * storage stays for it, as without hooks. */
+/* Finds the last save of each storage, behind which its SAVED reference ends.
+ * Where one of its saves is passed over there is none: the storage stays on the
+ * device for that one, as it does without hooks. */
 static void find_last(struct ms_hooked *h)
 {
     for (uint32_t k = 0; k < h->n_saves; k++)
@@ -233,6 +235,7 @@ static uint32_t slot_of(const ms_books *books, const ms_books_at *at,
 {
     const ms_graph *graph = books->graph;
     uint32_t in_frame = graph->n_storages - graph->n_persistent;
+    /* at->frame is the frame's offset among cells, not its number. */
     uint32_t frame = in_frame > 0 ? (at->frame - at->persistent) / in_frame : 0;
     return (at->rank * books->n_frames + frame) * books->hooked->n_saves + save;
 }
@@ -317,7 +320,7 @@ static ms_err pack(ms_books *books, const ms_books_at *at, uint32_t i)
     rank_hooks *r = &h->ranks[at->rank];
     uint32_t s = save->storage, c = ms_books_cell(books, at, s);
     uint32_t from = source(books, s, c), slot = slot_of(books, at, i);
-    r->id++;
+    r->id++; /* the stash counts all tensors that come, copied or not */
     if (from == MS_NONE || h->passed[i])
         return MS_OK;
     bool lasts = s < books->graph->n_persistent;
@@ -399,7 +402,8 @@ static uint8_t category_of(const ms_books *books, const ms_books_at *at,
     return ms_books_reduced(books, grad) ? MS_COMMUNICATION : MS_GRADIENTS;
 }
 
-/* To memory of its own; the storage's row where that is gone. */
+/* Copies a packed tensor back to a row of its own, which becomes the storage's
+ * row where that is gone: later ops then find it without another copy. */
 static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t i,
                     uint32_t slot)
 {
@@ -477,8 +481,9 @@ static void give_all(ms_books *books, const ms_books_at *at, slots *list)
     list->n = 0;
 }
 
-/* With a stash tensors wait until one more node has run; the stash itself ends
- * with the first node. */
+/* With a stash, what a node has unpacked stays until one more node has run.  No
+ * forward is left that could wait for the stash, so that the first node empties
+ * it. */
 static ms_err close_node(ms_books *books, const ms_books_at *at)
 {
     rank_hooks *r = &books->hooked->ranks[at->rank];

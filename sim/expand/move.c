@@ -78,14 +78,14 @@ static void wait_for_side(ms_books *books, const ms_books_at *at)
     *last = op;
 }
 
-/* Of two links that a copy goes over; 0: takes no time. */
+/* The rate of a copy that goes over two links at once; 0: it takes no time. */
 static double slower(double a, double b)
 {
     return a <= 0 || (b > 0 && b < a) ? b : a;
 }
 
-/* Memory that is not pinned is copied by way of a buffer
- * of the driver's, and the host waits (CUDA C++ programming guide, 3.2.5). */
+/* Memory that is not pinned is copied by way of a buffer of the driver, and the
+ * host waits (CUDA C++ programming guide, 3.2.5). */
 ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
                     ms_transfer_kind kind, ms_move_call how, uint64_t bytes)
 {

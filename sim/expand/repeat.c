@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
+/* Three that are compared, two behind them, and three at the beginning, whose
+ * gradients are new or whose copies are not yet in step. */
 #define LEAST_MICRO_BATCHES 8u
 #define BEHIND 2u  /* micro-batches behind the one that repeats */
 #define WINDOWS 2u /* periods that are compared with the next */
@@ -172,8 +174,8 @@ bool ms_repeat_find(const ms_timeline *line, const ms_machine *machine,
 
 /* ---- the report ---------------------------------------------------------- */
 
-/* Of a rank's report: what adds up over the step, and what lies before it, but
- * for when the peak is. */
+/* The fields of a rank's report that add up over the step lie from SUMS to
+ * SUMS_END; the levels, which must be equal, lie from LEVELS to SUMS. */
 #define SUMS offsetof(ms_rank_report, time)
 #define SUMS_END offsetof(ms_rank_report, in_flight_micro_batches)
 #define LEVELS offsetof(ms_rank_report, category_peaks)
@@ -199,6 +201,9 @@ static bool same_levels(const ms_rank_report *a, const ms_rank_report *b)
                   SUMS - LEVELS) == 0;
 }
 
+/* Everything between SUMS and SUMS_END is a uint64_t that adds up, so that the
+ * fields can be walked as an array; a new field among them is stretched, too.
+ */
 static bool stretch_rank(const ms_rank_report *fewer, uint64_t times,
                          ms_rank_report *rank)
 {

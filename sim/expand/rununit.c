@@ -72,6 +72,7 @@ static bool is_nowhere_else(const ms_books *books, uint32_t cell)
     return !ms_books_away(books, cell);
 }
 
+/* ms_books_lose for the common case, a cell that lies in no column but row. */
 static inline void lose(ms_books *books, columns *w, uint32_t cell)
 {
     if (w->row[cell] != MS_NONE) {
@@ -80,7 +81,8 @@ static inline void lose(ms_books *books, columns *w, uint32_t cell)
         if (!w->elsewhere || is_nowhere_else(books, cell))
             return;
     }
-    books->n_release = w->n_release; /* in other columns, or stolen */
+    /* Copies lie in other columns, or the row was stolen (see steal). */
+    books->n_release = w->n_release;
     ms_books_lose(books, cell);
     w->n_release = books->n_release;
 }

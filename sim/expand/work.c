@@ -2,7 +2,7 @@
 /* Work of a policy's own, which is neither an op of the graph nor a copy. */
 #include "sim/expand/books.h"
 
-#define MOST_NS 1e15 /* 11 days */
+#define MOST_NS 1e15 /* 11 days; sums of many stay in 64 bits */
 
 /* The rate at which a stream works off bytes; 0: they take no time. */
 static double bytes_per_s(const ms_expand_opts *opts, uint8_t stream)

@@ -5,7 +5,7 @@
 
 /* ---- the memories outside the device ------------------------------------- */
 
-/* Unified memory has what is not on the device in the host's. */
+/* Rows of unified memory that are not on the device lie in host memory. */
 static void add_pages(const ms_pages *pages, struct ms_far_memory *host)
 {
     host->peak_bytes += pages->host_peak_bytes;
@@ -14,7 +14,8 @@ static void add_pages(const ms_pages *pages, struct ms_far_memory *host)
         host->by_category[c] += pages->host_by_category[c];
 }
 
-/* Side by side the ranks of the plan and those that do the same. */
+/* A node holds the ranks of the plan and those that do the same beside them;
+ * its host memory and disk serve all of them. */
 static void close_far(const ms_machine *machine, ms_report *report)
 {
     uint64_t ranks = machine->data_ranks > 1 ? machine->data_ranks : 1;
@@ -51,7 +52,8 @@ uint64_t ms_capacity_short(const ms_report *report, ms_pool_kind pool)
                : 0;
 }
 
-/* The rank with the highest peak; the most that any reserves. */
+/* Finds the rank with the highest peak; returns the most bytes that any rank
+ * reserves, which need not be the same one. */
 static uint64_t find_worst(ms_report *report)
 {
     uint64_t reserved_bytes = 0;

@@ -15,7 +15,7 @@ typedef struct idle_state {
     uint32_t n;
 } idle_state;
 
-/* As measure.c has it. */
+/* A row that measure.c counts as saved for backward (is_part). */
 static bool is_saved(const idle_state *state, uint32_t row)
 {
     const ms_plan *plan = state->line->plan;
@@ -24,7 +24,8 @@ static bool is_saved(const idle_state *state, uint32_t row)
            it->pool == MS_DEVICE_POOL && plan->op[it->op].rank == state->rank;
 }
 
-/* at: first whether the row is alive. */
+/* state->at[row] is set where the row is alive, then is its place in the list.
+ */
 static void list_alive(idle_state *state, uint32_t until)
 {
     const ms_timeline *line = state->line;
@@ -90,7 +91,9 @@ static uint64_t copy_ns(const ms_idle_links *links, double rate, uint64_t bytes)
     return links->copy_ns + (uint64_t)ns + ((double)(uint64_t)ns < ns);
 }
 
-/* Of two ways that are free from out_ns on, and up to in_ns. */
+/* Greedy, in the order of from_ns: the link to the host is free from out_ns on,
+ * the link back is free up to in_ns.  A tensor whose copies do not fit between
+ * the two stays on the device and takes no time on either. */
 static void find_hidden(const ms_idle_links *links, ms_idle_tensor *list,
                         uint32_t n)
 {

@@ -265,7 +265,7 @@ static uint32_t list_stops(const fold_state *fold, level_stop *stops)
             if (at != MS_NONE)
                 stops[n++] = (level_stop){at, rank, (uint8_t)mark};
         }
-        if (peak != MS_NONE)
+        if (peak != MS_NONE) /* levels are read before "at": behind the peak */
             stops[n++] = (level_stop){peak + 1, rank, PEAK};
     }
     qsort(stops, n, sizeof *stops, compare_stops);
@@ -294,7 +294,7 @@ static void name_peak(const ms_plan *plan, ms_peak *peak)
     name_op(plan, peak->plan_op, &peak->op, &peak->layer);
 }
 
-/* Which of the rank's events it is. */
+/* The number of the event among those of its rank. */
 static uint32_t number_of(const ms_timeline *line, uint32_t event, uint8_t rank)
 {
     const ms_plan *plan = line->plan;
@@ -384,8 +384,8 @@ static ms_err fold_in_flight(fold_state *fold, ms_arena *arena, ms_fault *fault)
 
 /* ---- rates --------------------------------------------------------------- */
 
-/* How many ranks run the model from its first op: the stages of a pipeline run
- * it together, others each for itself. */
+/* How many ranks run the model from its first op (0): the stages of a pipeline
+ * run one model together, other ranks each run one of their own. */
 static uint32_t count_models(const ms_plan *plan)
 {
     uint8_t seen[UINT8_MAX] = {0};

@@ -218,7 +218,8 @@ ms_wait ms_waits_after(const ms_waits *waits, uint32_t last, uint64_t free_ns)
                      .next = last};
 }
 
-/* Up to the last sync that op's host passed before it issued op. */
+/* The number of syncs of the plan up to the last one that op's host passed
+ * before it issued op; syncs are in the order of the ops that they precede. */
 static uint32_t syncs_before(const ms_plan *plan, uint32_t op)
 {
     uint32_t low = 0, high = plan->n_sync;

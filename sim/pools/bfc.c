@@ -79,7 +79,7 @@ static ms_err extend(ms_torch *pool, torch_request *request, bool *done)
         MS_TRY(back_off(pool, request, bytes, &row));
     if (row == MS_NONE)
         return MS_OK;
-    if (!larger)
+    if (!larger) /* else it has doubled for this request already */
         heap->region_bytes *= 2;
     ms_ledger_join_set(pool, row);
     *done = true;
@@ -133,7 +133,8 @@ static bool collect(ms_torch *pool, const torch_request *request)
 
 /* ---- requests ------------------------------------------------------------ */
 
-/* A block may be up to twice what is asked for. */
+/* A block that is less than twice as large as the request, and by less than
+ * MOST_SLACK larger, is handed out whole. */
 static bool find(ms_torch *pool, torch_request *request)
 {
     uint32_t row =

@@ -8,7 +8,7 @@
 #include "sim/pools/heap.h"
 
 #define LEAST UINT64_C(512)
-#define MOST_HALVES 64u
+#define MOST_HALVES 64u /* a size has 64 bits, and each halving takes one */
 
 static uint64_t round_bytes(const ms_torch *pool, uint64_t bytes)
 {
@@ -19,7 +19,9 @@ static uint64_t round_bytes(const ms_torch *pool, uint64_t bytes)
     return UINT64_C(1) << (64 - __builtin_clzll(bytes - 1));
 }
 
-/* The half that it was cut from, or MS_NONE: it is the arena. */
+/* The other half of what the block was cut from, or MS_NONE: it is the arena. A
+ * block lies at a multiple of its size, so that the bit of the size in its
+ * offset says whether it is the lower half or the upper one. */
 static uint32_t buddy_of(const ms_torch *pool, uint32_t row)
 {
     const torch_block *block = &pool->blocks[row];

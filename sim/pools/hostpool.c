@@ -41,7 +41,7 @@ static ms_err kind_of(ms_hostpool *pool, uint64_t bytes, uint32_t *kind,
 /* ---- what waits ---------------------------------------------------------- */
 
 /* No stream uses the block any more: it is kept, or goes back to CUDA. */
-static void settle(ms_hostpool *pool, uint32_t kind)
+static void end_use(ms_hostpool *pool, uint32_t kind)
 {
     ms_hostpool_kind *it = &pool->kinds[kind];
     uint64_t most = pool->options.max_cached_bytes;
@@ -52,15 +52,17 @@ static void settle(ms_hostpool *pool, uint32_t kind)
         it->idle++;
 }
 
-/* The first that is not ready holds up those behind it. */
+/* In the order in which blocks were freed: the first whose streams have not
+ * passed it holds up those behind it (CachingHostAllocator.h, process_events).
+ */
 static void process(ms_hostpool *pool, uint64_t now_ns)
 {
     while (pool->first_wait < pool->n_waits &&
            pool->waits[pool->first_wait].ready_ns <= now_ns)
-        settle(pool, pool->waits[pool->first_wait++].kind);
+        end_use(pool, pool->waits[pool->first_wait++].kind);
 }
 
-/* ---- the door ------------------------------------------------------------ */
+/* ---- requests and frees -------------------------------------------------- */
 
 static void raise_to(uint64_t *peak, uint64_t value)
 {
@@ -95,7 +97,7 @@ ms_err ms_hostpool_give(ms_hostpool *pool, uint64_t bytes, uint64_t ready_ns,
         return MS_OK;
     MS_TRY(kind_of(pool, bytes, &kind, fault));
     if (ready_ns == 0) { /* no stream has used it */
-        settle(pool, kind);
+        end_use(pool, kind);
         return MS_OK;
     }
     pool->waits = ms_arena_grow(pool->arena, pool->waits, &pool->waits_capacity,

@@ -131,6 +131,9 @@ static ms_err raise_to(active_state *state, uint32_t op, uint64_t bytes,
     return MS_OK;
 }
 
+/* The allocator looks for frees that have completed only when it allocates
+ * (process_events); the blocks of one op are asked for at one instant of the
+ * host, so that one look serves all of them. */
 static ms_err allocate(active_state *state, rank_active *rank, uint32_t op,
                        ms_fault *fault)
 {
@@ -195,7 +198,8 @@ static uint32_t count_foreign(const ms_plan *plan)
     return n;
 }
 
-/* Each rank's heap has room for its frees that may wait, of n in all. */
+/* Each rank's heap has room for its frees that may wait, of n in all.  n_heap
+ * counts them first, and is set back to an empty heap. */
 static void share_heap(active_state *state, held_free *heap, uint32_t n)
 {
     const ms_plan *plan = state->plan;

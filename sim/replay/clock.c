@@ -176,7 +176,7 @@ static void begin(clock_state *clock, uint32_t s)
     uint64_t ns = clock->plan->op[clock->running[s]].ns;
     paces->of[s] = (pace){ns * MS_SPEED_WHOLE, paces->now_ns, MS_SPEED_WHOLE};
     clock->end_ns[s] = paces->now_ns + ns;
-    paces->paced[s / MS_N_STREAMS] = UNCOUNTED;
+    paces->paced[s / MS_N_STREAMS] = UNCOUNTED; /* a new op: count again */
     if (ns > 0 && ns <= LONGEST_NS)
         paces->busy[s / MS_N_STREAMS] |= (uint8_t)(1u << s % MS_N_STREAMS);
 }
@@ -275,7 +275,9 @@ static ms_err start_again(clock_state *clock, uint32_t op, uint32_t user)
     return MS_OK;
 }
 
-/* Is there room for op now?  An op that is not ready yet is asked for then. */
+/* Is there room for op now?  An op that is not ready yet is asked about when it
+ * is.  LATER: what was taken and let go in this instant counts until the next
+ * nanosecond (wall.h), so that its rank wakes then. */
 static ms_err pass_wall(clock_state *clock, uint32_t op, uint64_t *t_ns,
                         uint8_t *cause, bool *may)
 {
@@ -392,7 +394,7 @@ static ms_err complete_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
         if (clock->end_ns[s] != now_ns)
             continue;
         if (clock->pacing && clock->pacing->of[s].speed == 0)
-            begin(clock, s);
+            begin(clock, s); /* this instant is its start */
         else
             MS_TRY(complete(clock, s));
     }

@@ -35,6 +35,7 @@ static void count_ops(ms_hosts *hosts, uint32_t first, uint32_t end,
 {
     const ms_plan *plan = hosts->plan;
     uint32_t launches = n[0].launches;
+    /* Most plans have one rank; its count then stays in a register. */
     if (plan->n_ranks == 1) {
         for (uint32_t op = first; op < end; op++) {
             hosts->launches[op] = launches;

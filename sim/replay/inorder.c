@@ -84,6 +84,8 @@ static void start_in_order(const order_state *state, const ms_plan *plan,
     uint64_t host_ns = state->hosts[plan->op[op].rank].host_ns;
     uint32_t last = MS_NONE;
     line->gap_cause[op] = MS_GAP_NONE;
+    /* Of ops that end at once the one that is listed last is the cause, as in
+     * clock.c. */
     for (uint32_t i = plan->wait_at ? plan->wait_at[op] : 0;
          plan->wait_at && i < plan->wait_at[op + 1]; i++)
         if (line->end_ns[plan->wait[i]] >= ready_ns) {

@@ -157,8 +157,8 @@ static void touch(pager *p, uint32_t op, uint64_t *more)
     }
 }
 
-/* Makes room; only what op does not touch can go, as all that it does is
- * newer. */
+/* Makes room.  What op touches is the newest, and fits (check_room), so that
+ * only rows that it does not touch go. */
 static ms_err evict(pager *p, uint32_t op, uint64_t more, migration *moved)
 {
     uint32_t before = p->last_op[p->plan->op[op].stream];
@@ -321,7 +321,8 @@ static void book_times(pager *p)
         uint64_t ns = p->plan->op[op].ns;
         if (p->wait_ns[op] == 0)
             continue;
-        /* Slowed by others they share the time as they would have. */
+        /* Where other ops slow them, the wait and the op share the time in the
+         * proportion that they have without. */
         line->start_ns[op] =
             line->end_ns[op] - (uint64_t)((double)took_ns * (double)ns /
                                               (double)(ns + p->wait_ns[op]) +
@@ -408,6 +409,8 @@ ms_err ms_paging_run(const ms_plan *plan, const ms_machine *machine,
         return ms_fail_nomem(fault);
     MS_TRY(check_room(&p));
     p.limit_bytes = machine->capacity_bytes - machine->context_bytes;
+    /* The first step shows where rows lie at the end of a step; the second
+     * begins there, is like all that follow, and is the one reported. */
     MS_TRY(run_step(&p));
     MS_TRY(run_step(&p));
     MS_TRY(run_clock(&p));

@@ -24,6 +24,8 @@ static inline uint8_t rank_of(const ms_plan *plan, uint32_t row)
     return plan->op[plan->row[row].op].rank;
 }
 
+/* Books go in the order of the list: an event that is earlier than the one
+ * booked before it gets that one's time, so that times never fall. */
 static void book(book_state *books, uint32_t row, uint32_t op, bool alloc,
                  uint64_t t_ns)
 {
@@ -110,7 +112,8 @@ static int by_host_time(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* last: of its rank so far. */
+/* last: the last event of its rank so far.  Sorting by time alone would change
+ * the order within a rank; turn keeps it among events of one instant. */
 static void list_event(host_event *last, host_event *list, uint64_t t_ns,
                        uint32_t row, uint32_t op, bool alloc)
 {
@@ -206,6 +209,8 @@ static ms_wall_instant *list_instants(const ms_plan *plan,
     for (uint32_t i = 0; i < n_release; i++) {
         uint32_t r = plan->release[i], op = last[r];
         uint64_t t_ns = line->end_ns[op];
+        /* At one instant what ends (0) comes before what begins (1), but a row
+         * that begins and ends there cannot end first (2). */
         bool at_once = t_ns == line->start_ns[plan->row[r].op];
         list[(*n)++] = (ms_wall_instant){t_ns, r, op, at_once ? 2 : 0};
     }

@@ -396,7 +396,7 @@ static bool uses_rows_of(const ms_wall *wall, uint32_t op, uint32_t maker)
 }
 
 /* The bytes that revoking the prefetch would free for op; 0: it cannot be
- * revoked. */
+ * revoked.  What was taken in this instant would be free in the next only. */
 static uint64_t would_free(const ms_wall *wall, uint32_t prefetch, uint32_t op)
 {
     const ms_plan *plan = wall->plan;
@@ -441,7 +441,8 @@ ms_err ms_wall_put_off(ms_wall *wall, uint32_t op)
     return change_sources(wall, op, true);
 }
 
-/* Revokes the youngest prefetch, if all of them would be enough. */
+/* Revokes the youngest prefetch, which is needed last, if all of them together
+ * would be enough: else each would come again and nothing would be won. */
 static ms_err revoke_for(ms_wall *wall, const rank_room *room, bool *gave)
 {
     uint32_t youngest = MS_NONE;
@@ -456,7 +457,8 @@ static ms_err revoke_for(ms_wall *wall, const rank_room *room, bool *gave)
     return *gave ? revoke(wall, youngest) : MS_OK;
 }
 
-/* Does memory become free when op ends? */
+/* Does memory become free when op ends?  The counts go down as they will then
+ * and are put back: a row may be both used and dropped by op. */
 static bool will_free(ms_wall *wall, uint32_t op)
 {
     const ms_plan *plan = wall->plan;

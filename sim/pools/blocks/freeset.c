@@ -20,6 +20,8 @@ static uint32_t class_of(uint64_t bytes)
     return (log << STEPS | step) & CLASS_MASK;
 }
 
+/* 2^32 by the golden ratio spreads neighbouring rows (Knuth, The Art of
+ * Computer Programming, 6.4); treaps are Seidel's and Aragon's (1996). */
 static uint32_t priority(uint32_t row)
 {
     return row * UINT32_C(2654435769);
@@ -61,6 +63,8 @@ static void tree_insert(uint32_t *root, torch_block *blocks, uint32_t row,
         at = *link;
     }
     *link = row;
+    /* The subtree that was here is cut in two: what is before the row becomes
+     * its left side, the rest its right side. */
     uint32_t *low = &blocks[row].left, *high = &blocks[row].right;
     while (at != MS_NONE)
         if (before(mine, key_of(blocks, at, by_address))) {
@@ -86,6 +90,7 @@ static void tree_remove(uint32_t *root, torch_block *blocks, uint32_t row,
                    ? &blocks[*link].left
                    : &blocks[*link].right;
     }
+    /* Its two sides become one tree, the higher priority on top. */
     uint32_t low = blocks[row].left, high = blocks[row].right;
     while (low != MS_NONE && high != MS_NONE)
         if (priority(low) > priority(high)) {

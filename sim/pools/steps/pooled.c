@@ -182,7 +182,8 @@ static bool outlives(const ms_plan *plan, const ms_row *row)
     return row->storage < plan->graph->n_persistent;
 }
 
-/* Rows that are left, by what they hold. */
+/* Lists the rows that the step before left by rank and storage, so that adopt
+ * finds them without a search. */
 static ms_err list_left(pooled_run *run)
 {
     pooled_blocks *left = &run->before;
@@ -228,7 +229,7 @@ static void adopt(pooled_run *run, uint32_t r)
     *at = left->next[*at];
 }
 
-/* The rest goes. */
+/* What the step before left and this one does not find at its start goes. */
 static void drop_left(pooled_run *run)
 {
     pooled_blocks *left = &run->before;
@@ -337,7 +338,8 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     return MS_OK;
 }
 
-/* Between two of these the blocks that were moved. */
+/* Called at the start of a step and at its end: told then counts what a pool
+ * that moves blocks has moved between the two. */
 static void tell(pooled_run *run, uint8_t rank, bool from)
 {
     ms_pool_stats *told = &run->out->ranks[rank].told, before = *told;
@@ -361,7 +363,7 @@ static void count_calls(pooled_run *run, bool from)
     }
 }
 
-/* What the last step finds, and where. */
+/* The map of the last step begins with what it finds, and where. */
 static ms_err open_map(pooled_run *run)
 {
     const ms_plan *plan = run->now->plan;

@@ -62,6 +62,8 @@ void ms_pooledsteps_count(ms_pooled *out, uint32_t step, uint32_t rank,
                           const ms_torch_stats *stats, bool from)
 {
     ms_pooled_step *row = step_of(out, step, rank);
+    /* At the start of a step the row is zero and takes the counters as they
+     * are; at its end it becomes the difference. */
     const ms_torch_stat(*of)[MS_TORCH_N_SCOPES] = stats->of;
     row->device_allocs = stats->device_allocs - row->device_allocs;
     row->device_frees = stats->device_frees - row->device_frees;

@@ -6,7 +6,9 @@
 
 /* ---- boxes by address ---------------------------------------------------- */
 
-/* Addresses are multiples of 512 and more. */
+/* A hash table with linear probing.  Addresses are multiples of 512 or more;
+ * the factor is 2^64 by the golden ratio (Knuth, The Art of Computer
+ * Programming, 6.4). */
 static uint32_t slot_of(const ms_addressmap *map, uint64_t address)
 {
     uint64_t mixed = (address >> 9) * UINT64_C(0x9E3779B97F4A7C15);
@@ -45,7 +47,8 @@ static bool widen_slots(ms_addressmap *map)
     return true;
 }
 
-/* What lies behind the gap moves up, as far as it may. */
+/* A search ends at an empty slot: whatever lies behind the gap without one
+ * between is put in anew, so that it is still found. */
 static void drop_slot(ms_addressmap *map, uint32_t gap)
 {
     uint32_t last = map->slots_capacity - 1;
@@ -113,7 +116,7 @@ static void free_box(ms_addressmap *map, ms_address_box *box)
     map->live_bytes -= box->bytes;
 }
 
-/* From its free on it waited. */
+/* The block waited from its free until now: a second box shows that. */
 static void add_wait(ms_addressmap *map, uint32_t of, uint64_t end)
 {
     ms_address_box from = map->boxes[of], *box;
@@ -184,6 +187,7 @@ static void hold(ms_addressmap *map, uint64_t address, uint64_t bytes,
     map->reserved_bytes += bytes;
     if (map->reserved_bytes > map->reserved_peak_bytes)
         map->reserved_peak_bytes = map->reserved_bytes;
+    /* Pages that are mapped behind one another in one instant are one span. */
     if (last && is_paged && last->is_paged && last->end == UINT64_MAX &&
         last->begin == map->now && last->address + last->bytes == address)
         last->bytes += bytes;
@@ -192,7 +196,8 @@ static void hold(ms_addressmap *map, uint64_t address, uint64_t bytes,
                                          is_paged});
 }
 
-/* What of the span lies outside stays. */
+/* The part of the span within [address, end) ends now; the parts outside stay
+ * as spans of their own. */
 static void cut_span(ms_addressmap *map, uint32_t at, uint64_t address,
                      uint64_t end)
 {

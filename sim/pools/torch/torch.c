@@ -69,6 +69,8 @@ static uint32_t log2_of(uint64_t n)
     return 63 - (uint32_t)__builtin_clzll(n);
 }
 
+/* Up to the next of the steps into which divisions cut an interval between two
+ * powers of two (roundup_power2_next_division in CUDACachingAllocator.cpp). */
 static uint64_t round_power(uint64_t bytes, uint32_t divisions)
 {
     uint64_t floor = UINT64_C(1) << log2_of(bytes);
@@ -83,6 +85,7 @@ static uint64_t round_bytes(const ms_torch *pool, uint64_t bytes)
     const ms_torch_options *options = &pool->options;
     if (bytes < TORCH_QUANTUM)
         return TORCH_QUANTUM;
+    /* The intervals of roundup_power2_divisions begin at 1 MiB, 2^20. */
     uint32_t log = log2_of(bytes), interval = log > 20 ? log - 20 : 0;
     if (interval >= MS_TORCH_INTERVALS)
         interval = MS_TORCH_INTERVALS - 1;
@@ -222,6 +225,8 @@ ms_err ms_torch_prepare(ms_torch *pool, torch_request *request, uint64_t stream)
 ms_err ms_torch_malloc(ms_torch *pool, uint64_t bytes, uint64_t stream,
                        uint32_t *block, ms_fault *fault)
 {
+    /* A request that is larger than any device fails like one of this size, and
+     * would overflow when it is rounded. */
     uint64_t most = 2 * MS_TORCH_MOST_BYTES,
              asked = bytes < most ? bytes : most;
     uint64_t rounded = round_bytes(pool, asked);
@@ -305,7 +310,7 @@ ms_err ms_torch_empty_cache(ms_torch *pool, ms_fault *fault)
     return ms_torchgrow_release_all(pool, fault);
 }
 
-/* [V] Since 2.11 a fraction of 1 is no limit. */
+/* Since 2.11 a fraction of 1 is no limit. */
 void ms_torch_set_fraction(ms_torch *pool, double fraction)
 {
     pool->limit_bytes = UINT64_MAX;

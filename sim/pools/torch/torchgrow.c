@@ -93,7 +93,7 @@ static ms_err not_together(const ms_torch *pool, ms_fault *fault)
         ms_torchconf_versions[pool->version]);
 }
 
-/* [V] Since 2.11 blocks of ranges are passed over. */
+/* Since 2.11 blocks of ranges are passed over. */
 static ms_err release_one(ms_torch *pool, uint32_t row, bool *released,
                           ms_fault *fault)
 {
@@ -202,6 +202,9 @@ static ms_err collect_set(ms_torch *pool, const torch_freeset *set,
     return MS_OK;
 }
 
+/* Each round frees whole segments that are at least as old as the average of
+ * those left; it ends when enough is free or a round frees nothing
+ * (garbage_collect_cached_blocks in CUDACachingAllocator.cpp). */
 ms_err ms_torchgrow_collect(ms_torch *pool, ms_fault *fault)
 {
     uint64_t most =

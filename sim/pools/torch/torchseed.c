@@ -24,8 +24,9 @@ static void count(ms_torch *pool, const torch_block *block)
         ms_ledger_bump(&pool->oversize_allocations, true);
 }
 
-/* Idle blocks join their set when all neighbours are linked. */
-static void settle(ms_torch *pool, const uint32_t *rows, uint32_t n)
+/* Counts the blocks; idle ones join their set.  Only when all neighbours are
+ * linked is it known whether a block is part of a split segment. */
+static void join_sets(ms_torch *pool, const uint32_t *rows, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const torch_block *block = &pool->blocks[rows[i]];
@@ -72,6 +73,6 @@ ms_err ms_torchseed_segment(ms_torch *pool, const ms_torch_origin *origin,
     ms_ledger_raise(pool, MS_TORCH_RESERVED_BYTES, !origin->small, bytes);
     if (bytes >= pool->options.max_split_bytes)
         ms_ledger_bump(&pool->oversize_segments, true);
-    settle(pool, rows, n);
+    join_sets(pool, rows, n);
     return MS_OK;
 }
