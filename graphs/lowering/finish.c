@@ -20,8 +20,9 @@ static uint32_t number_one(const ms_trace *trace, uint32_t s, bool persistent,
     return n + 1;
 }
 
-/* Numbers those that are persistent, or the others, from n on: as they were
- * made, what passes have added in its place. */
+/* Numbers the persistent storages, or the others, from n on, in the order in
+ * which they were made.  What a pass has added (ms_added) comes where its op
+ * would have made it, so that a pass changes no order. */
 static uint32_t number_those(const ms_trace *trace, bool persistent,
                              uint32_t *map, uint32_t n)
 {

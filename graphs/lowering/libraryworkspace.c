@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What cuBLAS and Transformer Engine allocate for matrix products (graphs/
- * cuda.md 10): a pass, since the op that asks first is only known once all ops
- * are there. */
+/* What cuBLAS and Transformer Engine allocate for matrix products
+ * (graphs/autograd.md 16): a pass, because the op that asks first is known only
+ * once all ops are there. */
 #include "graphs/lowering/lower.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/quantized/quantize.h"
@@ -138,7 +138,7 @@ static void make_room(ms_trace *trace, uint32_t n)
     }
 }
 
-void ms_libraryworkspace_workspaces(ms_trace *trace)
+void ms_libraryworkspace_add(ms_trace *trace)
 {
     finder f = {.trace = trace};
     uint32_t n_made = 0;

@@ -94,7 +94,8 @@ static ms_err keep_outputs(ms_trace *trace, const ms_forward *forward)
     return keep(trace, forward->loss, &capacity);
 }
 
-/* loss / micro_batches, as code that accumulates gradients has it. */
+/* loss / micro_batches, as training loops that accumulate gradients write it.
+ */
 static uint32_t scaled_loss(ms_trace *trace, uint32_t loss)
 {
     if (trace->settings->micro_batches == 1 || trace->err)
@@ -144,7 +145,7 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
         ms_optimstep_step(trace);
     MS_TRY(trace->err);
     MS_TRY(ms_atenkinds_fill(trace));
-    ms_libraryworkspace_workspaces(trace);
+    ms_libraryworkspace_add(trace);
     ms_cost_ops(trace);
     MS_TRY(trace->err);
     return ms_finish_graph(trace, &forward, graph);
@@ -239,7 +240,8 @@ static ms_err find_layers(const ms_graph *graph, ms_arena *arena,
     return MS_OK;
 }
 
-/* Where all weights have one dtype its size is bytes over elements. */
+/* A graph without a count per weight has one dtype for all of them: the size of
+ * an element is then all bytes over all elements. */
 static void count_parameters(const ms_graph *graph, const uint32_t *layer,
                              ms_layer_facts *by_layer)
 {

@@ -19,7 +19,7 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss);
  * ----------------------------------------------------------- */
 
 /* A pass: what the libraries of matrix products allocate for them. */
-void ms_libraryworkspace_workspaces(ms_trace *trace);
+void ms_libraryworkspace_add(ms_trace *trace);
 
 /* ---- cost.c -------------------------------------------------------------- */
 

@@ -30,7 +30,7 @@ static bool is_autocast(const ms_training *training)
     return ms_precisions_of(training)->autocast != MS_FLOAT32;
 }
 
-/* The CPU's autocast has other lists. */
+/* Autocast on the CPU casts other ops, which are not known here. */
 static ms_err check_autocast(const ms_training *training, ms_fault *fault)
 {
     if (training->device == 0 || !is_autocast(training))
@@ -40,7 +40,7 @@ static ms_err check_autocast(const ms_training *training, ms_fault *fault)
                    "autocast is known for CUDA only");
 }
 
-/* Its ops have run already. */
+/* The kernels of an op graph cannot be chosen: its ops have run already. */
 static ms_err check_kernels(const ms_training *training, const ms_model *model,
                             ms_fault *fault)
 {
@@ -86,7 +86,9 @@ static ms_err resolve_op_graph(ms_training *training, const ms_model *model,
     return MS_OK;
 }
 
-/* Inference has no optimizer, unless one is named. */
+/* Inference has no optimizer, unless one is named.  ms_training is a row of
+ * int64_t in the order of ms_training_fields, so that an offset says the row.
+ */
 static void drop_optimizer(ms_training *training)
 {
     uint32_t row = offsetof(ms_training, optimizer) / sizeof(int64_t);
@@ -119,7 +121,8 @@ static ms_err contradict(const char *key, const char *value, const char *other,
                    value, other);
 }
 
-/* A gradient that has gone is in no norm and no sum. */
+/* Each gradient ends with its update in backward: there is no norm over all of
+ * them, and none that is kept for the next step. */
 static ms_err check_in_backward(const ms_training *training, ms_fault *fault)
 {
     static const char key[] = "training.optimizer_in_backward";
@@ -138,7 +141,8 @@ static ms_err check_in_backward(const ms_training *training, ms_fault *fault)
     return MS_OK;
 }
 
-/* Adapters are what the rest of the group is about. */
+/* The other settings of the group (they stand between lora_rank and unknown_op)
+ * say what adapters are like; without a rank there are none. */
 static ms_err check_lora(const ms_training *training, const ms_model *model,
                          ms_fault *fault)
 {
@@ -162,7 +166,7 @@ static ms_err check_lora(const ms_training *training, const ms_model *model,
     return MS_OK;
 }
 
-/* The group is about products in fp8. */
+/* The two settings of the group say how products in fp8 scale. */
 static ms_err check_fp8(const ms_training *training, ms_fault *fault)
 {
     uint32_t first = offsetof(ms_training, fp8_recipe) / sizeof(int64_t);

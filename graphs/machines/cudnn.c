@@ -25,6 +25,8 @@ static bool runs_here(const ms_trace *trace, uint32_t x, uint32_t weight)
             ms_trace_at(trace, x)->size[1] == 1);
 }
 
+/* A multiplicative hash.  Two convolutions with one key would count as one
+ * search; with 64 bits and a few hundred of them that does not happen. */
 static uint64_t mixed(uint64_t key, uint64_t with)
 {
     key = (key ^ with) * UINT64_C(0x9e3779b97f4a7c15);

@@ -132,7 +132,7 @@ static const struct target {
     {offsetof(ms_device, fp32_flops), 1e12, REAL},
     {offsetof(ms_device, half_flops), 1e12, REAL},
     {offsetof(ms_device, tf32_flops), 1e12, REAL},
-    {offsetof(ms_device, matmul_share), 1, REAL}, /* TFLOP/s until settled */
+    {offsetof(ms_device, matmul_share), 1, REAL}, /* TFLOP/s until derive */
     {offsetof(ms_device, fp8_flops), 1e12, REAL},
     {offsetof(ms_device, fp8_matmul_share), 1, REAL}, /* likewise */
     {offsetof(ms_device, compute_capability), 1, SHORT},
@@ -297,8 +297,8 @@ static double peak_of(const char *key, const ms_value *values, uint64_t given,
     return (given >> row & 1) != 0 ? values[row].f : flops / 1e12;
 }
 
-/* What other numbers stand for where they are not given. */
-static void settle(ms_device *device, const ms_value *values, uint64_t given)
+/* Numbers that are not given follow from others. */
+static void derive(ms_device *device, const ms_value *values, uint64_t given)
 {
     uint32_t matmul =
         ms_fields_find(ms_devicefile_fields, N_FIELDS, "half_matmul_tflops");
@@ -321,8 +321,8 @@ static void settle(ms_device *device, const ms_value *values, uint64_t given)
         device->fp8_matmul_share = device->matmul_share;
 }
 
-/* Rates and shares are divided by: none is 0 but where 0 says "none", nor so
- * small that times leave their range. */
+/* Rates and shares are divisors: none may be 0, except where 0 says "none", nor
+ * so small that times leave their range. */
 static ms_err check_number(const ms_devicefile *r, uint32_t row, double number)
 {
     const ms_field *field = &ms_devicefile_fields[row];
@@ -367,7 +367,7 @@ static ms_err read_numbers(const ms_devicefile *r, bool like)
             put(r->device, i, values[i]);
         else if (!like)
             put(r->device, i, ms_devicefile_fields[i].fallback);
-    settle(r->device, values, out.given);
+    derive(r->device, values, out.given);
     MS_TRY(check_share(r, r->device->matmul_share, "half_tflops",
                        "half_matmul_tflops"));
     return check_share(r, r->device->fp8_matmul_share, "fp8_tflops",

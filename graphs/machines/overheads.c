@@ -6,6 +6,8 @@
 #include <ctype.h>
 #include <stdio.h>
 
+/* A page of device memory, and a connection's receive buffers by protocol
+ * (overheads.h). */
 #define PAGE_BYTES (UINT64_C(2) << 20)
 #define LL_BYTES UINT64_C(524288)
 #define LL128_BYTES UINT64_C(4915200)
@@ -62,7 +64,8 @@ static uint32_t channels_of(const ms_device *device,
                                                     : device->nccl_channels;
 }
 
-/* What a channel takes for its connections to the ranks beside this one. */
+/* What a channel takes for its connections to its neighbours in the ring; two
+ * ranks have one neighbour each, others two. */
 static uint64_t channel_bytes(const ms_training *training, uint32_t ranks)
 {
     uint64_t simple = training->nccl_buffsize > 0

@@ -55,7 +55,8 @@ void ms_opcast_drop(ms_trace *trace, const ms_aten_call *call)
 
 /* ---- outputs ------------------------------------------------------------- */
 
-/* Tensors of no dimensions give way to others. */
+/* The dtype that the op's inputs promote to: tensors without dimensions count
+ * only where no other is a float, as in PyTorch. */
 static uint8_t widest(const ms_trace *trace, const ms_aten_call *call,
                       uint8_t fallback)
 {

@@ -343,7 +343,8 @@ static bool is_act(const run *r, uint32_t t)
            MS_OPSTORAGE_ACT;
 }
 
-/* A cast of a parameter is none. */
+/* Is it a parameter, buffer or input, which no node of the graph ends?  A cast
+ * of a parameter is made by a node, and is not. */
 static bool is_leaf(const run *r, uint32_t t)
 {
     const ms_trace *trace = r->trace;
@@ -450,6 +451,8 @@ static ms_err run_nodes(run *r)
         MS_TRY(run_node(r, node));
         count_alive(r, n);
         drop_dead(r, n);
+        /* Where later nodes read one activation alone, the DAG is cut: the unit
+         * ends. */
         if (r->alive == 1 && n < ops->loss_start &&
             !ms_opcast_is_note(node->op))
             open = false;
@@ -498,7 +501,8 @@ static ms_err open_run(run *r)
     return ms_opblocks_find(r->trace, ops, r->block_of);
 }
 
-/* Names that no cut of the DAG bears out: then each unit is a block. */
+/* Where no unit lies within one block, the names say nothing about where the
+ * DAG can be cut: each unit is then a block. */
 static void forget_blocks(run *r)
 {
     for (uint32_t u = 0; u < r->forward->n_units; u++)

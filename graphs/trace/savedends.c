@@ -53,6 +53,7 @@ void ms_savedends_forget(ms_trace *trace, const ms_node *node)
         uint32_t s = ms_trace_at(trace, node->saved[i])->storage;
         if (trace->counts[s].persistent)
             continue;
+        /* ms_savedends_hold has counted each save once more. */
         trace->counts[s].saves -= node->holds ? 2u : 1u;
         if (trace->counts[s].saves == 0)
             trace->graph->storage_category[s] = MS_TEMPORARIES;

@@ -121,7 +121,7 @@ static bool set_dims(ms_tensor *tensor, uint32_t n_dims, const int64_t *dims)
         if (__builtin_mul_overflow(stride, dims[d], &stride))
             return false;
     }
-    return stride <= INT64_MAX / 16;
+    return stride <= INT64_MAX / 16; /* then its bytes fit, too */
 }
 
 static uint32_t tensor_of(ms_trace *trace, uint8_t dtype, uint32_t n_dims,
@@ -493,6 +493,8 @@ uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
     for (uint32_t i = 0; i < n_outputs; i++) {
         ms_tensor *out = ms_trace_at(trace, outputs[i]);
         node->grad[i] = MS_NONE;
+        /* A node with one output runs only with its gradient; one with several
+         * may lack some, and makes zeros of the shapes of those outputs. */
         node->output[i] = n_outputs > 1 ? outputs[i] : MS_NONE;
         out->pins += n_outputs > 1;
         out->requires_grad = true;
