@@ -310,12 +310,11 @@ static ms_err run_node(run *r, const ms_opnode *node)
     if (ms_opcast_is_note(node->op))
         return run_note(r, node);
     if (!row && r->trace->settings->training->unknown_op == 0)
-        return wrong(
-            r, node,
-            "--set graph.unknown_op=conservative keeps its inputs and "
-            "outputs;\na row of the tables in graphs/aten*.c describes "
-            "it (memsim help ops)",
-            "no rule for this op");
+        return wrong(r, node,
+                     "--set graph.unknown_op=conservative keeps its inputs and "
+                     "outputs;\na row of the tables in graphs/aten describes "
+                     "it (memsim help ops)",
+                     "no rule for this op");
     MS_TRY(find_inputs(r, node));
     r->call = (ms_aten_call){.ops = r->ops,
                              .node = node,

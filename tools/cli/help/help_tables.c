@@ -479,5 +479,5 @@ void ms_help_tables_ops(ms_text *text)
     ms_text_add(text, "\nAn op that is not listed is refused.  "
                       "--set graph.unknown_op=conservative takes\nall its "
                       "inputs and outputs as saved; a row of the tables in "
-                      "graphs/aten*.c says\nwhat it really saves.\n");
+                      "graphs/aten says\nwhat it really saves.\n");
 }
