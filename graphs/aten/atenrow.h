@@ -2,7 +2,7 @@
 #ifndef MS_GRAPHS_ATENROW_H
 #define MS_GRAPHS_ATENROW_H
 
-/* Private to graphs/aten/aten*.c: how rows of the op tables are written.  shape is
+/* Private to graphs/aten: how rows of the op tables are written.  shape is
  * the end of a shape rule's name: shape_same, window_planes. */
 
 #include "graphs/aten/aten.h"
