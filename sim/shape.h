@@ -50,7 +50,7 @@ typedef enum ms_engine {
 } ms_engine;
 
 /* How an optimizer step on the host's cores goes (graphs/states.md 4). */
-typedef enum ms_hostclock_step {
+typedef enum ms_host_step {
     MS_HOST_TILES,     /* a tile's new weights travel while the next tile is
                           updated (ZeRO-Offload, section 4) */
     MS_HOST_WHOLE,     /* all fp32 weights travel after the update and are cast
@@ -58,13 +58,13 @@ typedef enum ms_hostclock_step {
     MS_HOST_GROUPS,    /* tile by tile, each copy waited for (DeepSpeed, 3) */
     MS_HOST_PARAMETERS /* gradients come, weights go, parameter by parameter
                           (Megatron's HybridDeviceOptimizer) */
-} ms_hostclock_step;
+} ms_host_step;
 
 /* What of the model's states has its home elsewhere. */
 typedef struct ms_offload {
     uint8_t optimizer, parameters, gradients; /* ms_pool_kind */
     uint8_t engine;                           /* ms_engine: never ANY */
-    ms_hostclock_step step;
+    ms_host_step step;
     double host_share;       /* of the elements that the host updates, the first
                                 ones; the device updates the others */
     uint64_t tile_elements;  /* of one update (DeepSpeed's sub-group) */

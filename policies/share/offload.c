@@ -243,7 +243,7 @@ static ms_err check(const ms_policy_value *values, const ms_shape *shape,
     return check_idle(values, engine, fault);
 }
 
-static ms_hostclock_step step_of(ms_engine engine, const ms_shape *shape)
+static ms_host_step step_of(ms_engine engine, const ms_shape *shape)
 {
     switch (engine) {
     case MS_ENGINE_DEEPSPEED:
