@@ -316,15 +316,6 @@ typedef enum ms_optimstep_impl {
     MS_IMPL_FOREACH,
     MS_IMPL_FUSED
 } ms_optimstep_impl;
-typedef enum ms_kernels {
-    MS_EAGER,
-    MS_FLASH,
-    MS_KORTHIKANTI,
-    MS_EFFICIENT,
-    MS_SDPA,
-    MS_FUSED,
-    MS_MEGATRON
-} ms_kernels;
 /* By age: rules compare them.  TORCH_2 is the newest, TORCH_2_0 stands for 2.0
  * to 2.3. */
 typedef enum ms_framework {

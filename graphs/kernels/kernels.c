@@ -1,47 +1,23 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of kernel sets. */
 #include "graphs/kernels/kernels.h"
-#include "graphs/kernels/mcore/mcore.h"
+#include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/headloss.h"
 
-#define APART                                                                  \
-    {                                                                          \
-        &ms_torchkernels_apart, false                                          \
-    }
-#define ONE                                                                    \
-    {                                                                          \
-        &ms_torchkernels, false                                                \
-    }
-/* The kernel, whatever code the layer says it follows. */
-#define FIRM                                                                   \
-    {                                                                          \
-        &ms_torchkernels, true                                                 \
-    }
-#define LIGER                                                                  \
-    {                                                                          \
-        &ms_ligerkernels, true                                                 \
-    }
+#define OBJECT(id, word, object, help) &object,
+static const ms_kernel_set *const sets[] = {MS_KERNELS_SETS(OBJECT)};
+static const ms_kernel_hooks none = {.check = NULL};
 
-static const ms_kernel_hooks as_torch = {.check = NULL};
+static const ms_kernel_hooks *hooks_of(int64_t kernels)
+{
+    return sets[kernels]->hooks ? sets[kernels]->hooks : &none;
+}
 
-/* attention, loss, norm, activation, rotary */
-const ms_kernel_set ms_kernels_sets[] = {
-    {"eager", MS_ATTENTION_EAGER, MS_LOSS_EAGER, APART, APART, APART, false,
-     &as_torch},
-    {"flash", MS_ATTENTION_FLASH, MS_LOSS_EAGER, ONE, ONE, ONE, false,
-     &as_torch},
-    {"korthikanti", MS_ATTENTION_EAGER, MS_LOSS_MEGATRON, FIRM, FIRM, FIRM,
-     true, &as_torch},
-    {"efficient", MS_ATTENTION_EFFICIENT, MS_LOSS_EAGER, ONE, ONE, ONE, false,
-     &as_torch},
-    {"sdpa", MS_ATTENTION_SDPA, MS_LOSS_EAGER, APART, APART, APART, false,
-     &as_torch},
-    {"fused", MS_ATTENTION_FLASH, MS_LOSS_LIGER_LINEAR, LIGER, LIGER, LIGER,
-     false, &as_torch},
-    {"megatron", MS_ATTENTION_FLASH, MS_LOSS_MEGATRON, FIRM, FIRM, FIRM, false,
-     &ms_mcore},
-};
-#define N_SETS (sizeof ms_kernels_sets / sizeof *ms_kernels_sets)
+/* ---- single kernels ------------------------------------------------------ */
+
+/* By MS_KERNELS_ATTENTION, behind auto. */
+static const ms_attention_kernel *const attentions[] = {
+    &ms_sdpa_eager, &ms_sdpa_flash, &ms_sdpa_efficient, &ms_sdpa_first};
 
 /* A word of a setting: 0 is auto, eager, then fused or the makers' names. */
 static void choose(ms_kernel *kernel, int64_t word,
@@ -52,19 +28,24 @@ static void choose(ms_kernel *kernel, int64_t word,
 
     if (word > 0)
         *kernel = (ms_kernel){.maker = makers[word - 1], .firm = true};
+    else if (kernel->maker == NULL)
+        kernel->maker = &ms_torchkernels;
 }
+
+/* ---- the set ------------------------------------------------------------- */
 
 ms_kernel_set ms_kernels_of(const ms_training *training)
 {
-    ms_kernel_set set = ms_kernels_sets[training->kernels];
+    ms_kernel_set set = *sets[training->kernels];
 
+    set.hooks = hooks_of(training->kernels);
     if (training->attention_kernel > 0)
-        set.attention = (uint8_t)(training->attention_kernel - 1);
+        set.attention = attentions[training->attention_kernel - 1];
     choose(&set.norm, training->norm_kernel, &ms_torchkernels);
     choose(&set.activation, training->activation_kernel, &ms_ligerkernels);
     choose(&set.rotary, training->rotary_kernel, &ms_ligerkernels);
-    if (training->loss_kernel != MS_LOSS_AUTO)
-        set.loss = (uint8_t)training->loss_kernel;
+    if (training->loss_kernel > 0)
+        set.loss = ms_headloss_named(training->loss_kernel);
     return set;
 }
 
@@ -79,12 +60,14 @@ ms_kernel_set ms_kernels_on(const ms_step_settings *settings)
 
 ms_err ms_kernels_check(ms_training *training, ms_fault *fault)
 {
-    const ms_kernel_hooks *hooks = ms_kernels_sets[training->kernels].hooks;
-
-    for (uint32_t i = 0; i < N_SETS; i++)
-        if (ms_kernels_sets[i].hooks->check)
-            MS_TRY(ms_kernels_sets[i].hooks->check(training, fault));
-    if (hooks->settle)
-        hooks->settle(training);
+    for (int64_t i = 0; i < MS_KERNELS_N; i++) {
+        const ms_kernel_hooks *hooks = hooks_of(i);
+        ms_err (*check)(const ms_training *, ms_fault *) =
+            i == training->kernels ? hooks->check : hooks->check_idle;
+        if (check)
+            MS_TRY(check(training, fault));
+    }
+    if (hooks_of(training->kernels)->settle)
+        hooks_of(training->kernels)->settle(training);
     return MS_OK;
 }

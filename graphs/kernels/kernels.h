@@ -4,22 +4,52 @@
 
 /* Private to graphs/: which kernels the ops of a model are.
  *
- * training.kernels names a row of the table in kernels.c, a kernel for each
- * kind of op; training.attention_kernel, .norm_kernel, .activation_kernel,
- * .rotary_kernel and .loss_kernel replace single ones of it.  A layer that says
- * whose code it is ("upcast", "complex") keeps the ops of that code apart, but
- * where a kernel is firm: the user named it, or the set replaces modules
- * whatever their code was (fused, as Liger patches models).
+ * training.kernels names a set of kernels, one for each kind of op; a set is an
+ * object (ms_kernel_set) in a file or folder of its own and a row of
+ * MS_KERNELS_SETS below.  training.attention_kernel, .norm_kernel,
+ * .activation_kernel, .rotary_kernel and .loss_kernel replace single ones of
+ * it.  A layer that says whose code it is ("upcast", "complex", "code") keeps
+ * the ops of that code apart, but where a kernel is firm: the user named it, or
+ * the set replaces modules whatever their code was (fused, as Liger patches
+ * models).
  *
  *     if (ms_kernels_apart(trace->kernels.norm, upcasts))
  *         by ops
  *     else
  *         y = trace->kernels.norm.maker->rms_norm(trace, x, weight);
  *
- * What frameworks do otherwise than PyTorch is in the hooks of their set, in a
- * folder of their own (mcore/). */
+ * Nothing but kernels.c asks which set it is: layers, ops and the optimizer
+ * read the set's data, or call its hooks. */
 
 #include "graphs/graphs.h"
+
+/* The sets, in the order of training.kernels: enumerator, word, object, and how
+ * the help of that setting goes on. */
+#define MS_KERNELS_SETS(ROW)                                                   \
+    ROW(MS_EAGER, "eager", ms_torchkernels_eager, "op by op, ")                \
+    ROW(MS_FLASH, "flash", ms_torchkernels_flash,                              \
+        "or one kernel each for attention, norms, gates and rotation")         \
+    ROW(MS_KORTHIKANTI, "korthikanti", ms_korthikanti,                         \
+        "; korthikanti: that paper's accounting")                              \
+    ROW(MS_EFFICIENT, "efficient", ms_torchkernels_efficient,                  \
+        "; efficient: xFormers' attention, else as flash")                     \
+    ROW(MS_SDPA, "sdpa", ms_torchkernels_sdpa,                                 \
+        "; sdpa: the attention that PyTorch chooses, else as eager")           \
+    ROW(MS_FUSED, "fused", ms_ligerkernels_fused,                              \
+        "; fused: as flash, with Liger's norms, gates, rotation and loss")     \
+    ROW(MS_MEGATRON, "megatron", ms_mcore,                                     \
+        "; megatron: Megatron-Core with Transformer Engine, by the settings "  \
+        "megatron.*")
+#define MS_KERNELS_ID(id, word, object, help) id,
+typedef enum ms_kernels {
+    MS_KERNELS_SETS(MS_KERNELS_ID) MS_KERNELS_N
+} ms_kernels;
+/* Of the setting: its words, its help. */
+#define MS_KERNELS_WORD(id, word, object, help) "|" word
+#define MS_KERNELS_WORDS &(MS_KERNELS_SETS(MS_KERNELS_WORD))[1]
+#define MS_KERNELS_TEXT(id, word, object, help) help
+#define MS_KERNELS_HELP                                                        \
+    "what layers run and save: " MS_KERNELS_SETS(MS_KERNELS_TEXT)
 
 /* Whose kernels norms and gates are: torchkernels.c, ligerkernels.c. */
 typedef struct ms_kernel_maker {
@@ -38,13 +68,6 @@ typedef struct ms_kernel_maker {
 extern const ms_kernel_maker ms_torchkernels_apart, ms_torchkernels,
     ms_ligerkernels;
 
-typedef enum ms_attention_kind {
-    MS_ATTENTION_EAGER,
-    MS_ATTENTION_FLASH,
-    MS_ATTENTION_EFFICIENT,
-    MS_ATTENTION_SDPA /* as scaled_dot_product_attention chooses: sdpa.h */
-} ms_attention_kind;
-
 typedef struct ms_kernel {
     const ms_kernel_maker *maker;
     bool firm;
@@ -62,9 +85,10 @@ struct ms_step_settings;
 /* What a framework does with its kernels that PyTorch does not; all are
  * optional: what is NULL is done as PyTorch does it. */
 typedef struct ms_kernel_hooks {
-    /* Settings, whichever set they choose.  MS_EUSAGE where they contradict
-     * each other or the set. */
+    /* Settings that choose this set, or another.  MS_EUSAGE where they
+     * contradict each other or the set. */
     ms_err (*check)(const ms_training *training, ms_fault *fault);
+    ms_err (*check_idle)(const ms_training *training, ms_fault *fault);
     /* Fills what the set decides where the user has not. */
     void (*settle)(ms_training *training);
     /* Kernels that hang on settings of the set's own. */
@@ -102,17 +126,23 @@ typedef struct ms_kernel_hooks {
     bool (*casts_gradients)(const ms_trace *trace);
 } ms_kernel_hooks;
 
+/* What is left out: a maker is ms_torchkernels, the rest is false, no hooks. */
 typedef struct ms_kernel_set {
-    const char *name;
-    uint8_t attention; /* ms_attention_kind */
-    uint8_t loss;      /* ms_loss_kernel */
+    const struct ms_attention_kernel *attention; /* sdpa.h */
+    const struct ms_loss_kernel *loss;           /* headloss.h */
     ms_kernel norm, activation, rotary;
+    bool is_plain; /* op by op: experts run in turn, sinks are no operand of a
+                      kernel */
+    bool fuses_softmax;       /* scale, mask and softmax are one op */
+    bool keeps_no_statistics; /* norms do not count their means, deviations */
     bool saves_softmax_alone; /* a fused loss, and no mask beside it */
+    bool fuses_updates;       /* optimizers that have one kernel for it */
     const ms_kernel_hooks *hooks;
 } ms_kernel_set;
+#define MS_KERNELS_DECLARE(id, word, object, help)                             \
+    extern const ms_kernel_set object;
+MS_KERNELS_SETS(MS_KERNELS_DECLARE)
 
-/* In the order of ms_kernels. */
-extern const ms_kernel_set ms_kernels_sets[];
 /* The set that the settings mean. */
 ms_kernel_set ms_kernels_of(const ms_training *training);
 /* The same of a step, on its device. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Liger's kernels (linkedin/Liger-Kernel, src/liger_kernel/ops). */
+/* Liger's kernels (linkedin/Liger-Kernel, src/liger_kernel/ops), which replace
+ * the modules of a model whatever their code was. */
 #include "graphs/kernels/kernels.h"
+#include "graphs/layers/attention/sdpa.h"
+#include "graphs/layers/headloss.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 
@@ -27,3 +30,15 @@ static uint32_t gate_up(ms_trace *trace, const char *op, uint32_t gate,
 
 const ms_kernel_maker ms_ligerkernels = {
     .layer_norm = layer_norm, .rms_norm = ms_fusednorm_rms, .gate = gate_up};
+
+#define LIGER                                                                  \
+    {                                                                          \
+        .maker = &ms_ligerkernels, .firm = true                                \
+    }
+const ms_kernel_set ms_ligerkernels_fused = {
+    .attention = &ms_sdpa_flash,
+    .loss = &ms_headloss_liger_linear,
+    .norm = LIGER,
+    .activation = LIGER,
+    .rotary = LIGER,
+};

@@ -34,45 +34,42 @@ static const ms_layer *find_loss(const ms_model *model)
     return NULL;
 }
 
-static ms_loss_kernel kernel_of(const ms_trace *trace, const ms_layer *loss)
+/* Does the layer choose its kernel, or the user? */
+static bool is_chosen(const ms_trace *trace, const ms_layer *loss)
 {
-    return ms_headloss_kernel(trace, loss, ms_losslayers_kernel(loss));
+    return ms_losslayers_kernel(loss) > 0 ||
+           trace->settings->training->loss_kernel > 0;
 }
 
 ms_err ms_headchoice_open(ms_trace *trace)
 {
-    static const char *const words[] = {"auto",
-                                        "eager",
-                                        "liger",
-                                        "megatron",
-                                        "liger_linear",
-                                        "ce_with_chunked_output",
-                                        "ce_with_chunked_output_compiled"};
     const ms_model *model = trace->settings->model;
     const ms_layer *loss = find_loss(model);
 
     trace->head = (ms_fused_head){.layer = MS_NONE, .loss = loss};
-    if (loss == NULL && trace->settings->training->loss_kernel != MS_LOSS_AUTO)
+    if (loss == NULL && trace->settings->training->loss_kernel > 0)
         return ms_fail(trace->fault, MS_EUSAGE, "training.loss_kernel",
                        "leave it out for this model",
                        "training.loss_kernel changes nothing: %s ends in no "
                        "cross entropy",
                        model->name);
-    if (loss == NULL || !ms_headloss_takes_head(kernel_of(trace, loss)))
+    if (loss == NULL)
+        return MS_OK;
+    const ms_loss_kernel *kernel =
+        ms_headloss_kernel(trace, loss, ms_losslayers_kernel(loss));
+    if (kernel->head == NULL)
         return MS_OK;
     const char *why = refusal(model, loss);
-    trace->head.kernel = (uint8_t)kernel_of(trace, loss);
+    trace->head.kernel = kernel;
     if (why == NULL)
         trace->head.layer = model->edges[loss->in_at];
-    else if (ms_headloss_chosen(trace->settings, ms_losslayers_kernel(loss)) ==
-             MS_LOSS_AUTO)
+    else if (!is_chosen(trace, loss))
         trace->head.loss = NULL;
     else
         return ms_trace_fail(
             trace, loss,
             "it takes a linear layer without bias with it: choose eager or "
             "liger",
-            "\"%s\" cannot be %s: it reads %s", loss->name,
-            words[trace->head.kernel], why);
+            "\"%s\" cannot be %s: it reads %s", loss->name, kernel->name, why);
     return MS_OK;
 }

@@ -3,37 +3,6 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 
-/* ---- which kernel -------------------------------------------------------- */
-
-bool ms_headloss_takes_head(ms_loss_kernel kernel)
-{
-    return kernel >= MS_LOSS_LIGER_LINEAR;
-}
-
-ms_loss_kernel ms_headloss_chosen(const ms_step_settings *settings, int64_t own)
-{
-    return (ms_loss_kernel)(own != MS_LOSS_AUTO
-                                ? own
-                                : settings->training->loss_kernel);
-}
-
-ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer,
-                                  int64_t own)
-{
-    ms_loss_kernel kernel = ms_headloss_chosen(trace->settings, own);
-
-    if (kernel == MS_LOSS_AUTO)
-        kernel = (ms_loss_kernel)trace->kernels.loss;
-    if (!ms_headloss_takes_head(kernel) || layer == trace->head.loss)
-        return kernel;
-    return kernel == MS_LOSS_LIGER_LINEAR ? MS_LOSS_LIGER : MS_LOSS_EAGER;
-}
-
-bool ms_headloss_is_head(const ms_trace *trace)
-{
-    return trace->layer == trace->head.layer;
-}
-
 /* ---- torchtune's pieces -------------------------------------------------- */
 
 /* Rows of a piece: tensors' chunk(8) gives all but the last as many. */
@@ -89,10 +58,9 @@ static void split_target(ms_trace *trace, uint32_t target, uint32_t *parts)
  * training/_compile.py, compile_loss, compiles. */
 static uint32_t chunk_loss(ms_trace *trace, uint32_t logits, uint32_t labels)
 {
-    if (trace->head.kernel == MS_LOSS_CHUNKED_COMPILED)
-        return ms_compiledloss_cross_entropy(trace, logits, labels);
     uint32_t wide = ms_cast_to(trace, logits, MS_FLOAT32);
     uint32_t loss = ms_loss_cross_entropy(trace, wide, labels);
+
     ms_trace_drop(trace, wide);
     return loss;
 }
@@ -105,7 +73,8 @@ static uint32_t chunked_output(ms_trace *trace, uint32_t target)
 
     split_target(trace, target, labels);
     for (uint32_t i = 0; i < n && !trace->err; i++) {
-        uint32_t loss = chunk_loss(trace, trace->head.chunk[i], labels[i]);
+        uint32_t loss =
+            trace->head.kernel->chunk(trace, trace->head.chunk[i], labels[i]);
         uint32_t next = i == 0 ? ms_pointwise_add_scalar(trace, loss)
                                : ms_pointwise_add(trace, sum, loss);
         ms_trace_drop(trace, loss);
@@ -121,32 +90,116 @@ static uint32_t chunked_output(ms_trace *trace, uint32_t target)
     return loss;
 }
 
-/* ---- the two layers ------------------------------------------------------ */
+/* ---- the kernels --------------------------------------------------------- */
 
-uint32_t ms_headloss_head(ms_trace *trace, uint32_t x, uint32_t weight)
+/* The loss multiplies. */
+static uint32_t hand_on(ms_trace *trace, uint32_t x, uint32_t weight)
 {
-    if (trace->err)
-        return MS_NONE;
-    trace->head.weight = weight;
-    if (trace->head.kernel != MS_LOSS_LIGER_LINEAR)
-        x = make_chunks(trace, x, weight);
-    ms_trace_ref(trace, x);
+    (void)trace, (void)weight;
     return x;
 }
 
-uint32_t ms_headloss_loss(ms_trace *trace, uint32_t x)
+/* Of the logits' rows; x stands for all of them. */
+static uint32_t targets(ms_trace *trace, uint32_t x)
 {
     if (trace->err)
         return MS_NONE;
     ms_tensor rows = *ms_trace_at(trace, x);
     for (uint32_t i = 1; i < trace->head.n_chunks; i++)
         rows.size[1] += ms_trace_at(trace, trace->head.chunk[i])->size[1];
-    uint32_t target =
-        ms_trace_input(trace, "target", MS_INT64, rows.n_dims - 1u, rows.size);
-    uint32_t loss =
-        trace->head.kernel == MS_LOSS_LIGER_LINEAR
-            ? ms_chunkedloss_linear(trace, x, trace->head.weight, target)
-            : chunked_output(trace, target);
+    return ms_trace_input(trace, "target", MS_INT64, rows.n_dims - 1u,
+                          rows.size);
+}
+
+static uint32_t linear_loss(ms_trace *trace, const ms_cross_entropy *how,
+                            uint32_t x)
+{
+    uint32_t target = targets(trace, x);
+
+    (void)how;
+    uint32_t loss = ms_chunkedloss_linear(trace, x, trace->head.weight, target);
     ms_trace_drop(trace, x);
     return loss;
+}
+
+static uint32_t chunks_loss(ms_trace *trace, const ms_cross_entropy *how,
+                            uint32_t x)
+{
+    uint32_t target = targets(trace, x);
+
+    (void)how;
+    uint32_t loss = chunked_output(trace, target);
+    ms_trace_drop(trace, x);
+    return loss;
+}
+
+const ms_loss_kernel ms_headloss_liger_linear = {
+    .name = "liger_linear",
+    .loss = linear_loss,
+    .head = hand_on,
+    .headless = &ms_losskernels_liger,
+};
+const ms_loss_kernel ms_headloss_chunked = {
+    .name = "ce_with_chunked_output",
+    .loss = chunks_loss,
+    .head = make_chunks,
+    .headless = &ms_losskernels_eager,
+    .chunk = chunk_loss,
+};
+const ms_loss_kernel ms_headloss_compiled = {
+    .name = "ce_with_chunked_output_compiled",
+    .loss = chunks_loss,
+    .head = make_chunks,
+    .headless = &ms_losskernels_eager,
+    .chunk = ms_compiledloss_cross_entropy,
+};
+
+/* ---- which kernel -------------------------------------------------------- */
+
+const ms_loss_kernel *ms_headloss_named(int64_t word)
+{
+    static const ms_loss_kernel *const kernels[] = {NULL,
+                                                    &ms_losskernels_eager,
+                                                    &ms_losskernels_liger,
+                                                    &ms_losskernels_megatron,
+                                                    &ms_headloss_liger_linear,
+                                                    &ms_headloss_chunked,
+                                                    &ms_headloss_compiled};
+
+    return kernels[word];
+}
+
+bool ms_headloss_takes_head(int64_t word)
+{
+    const ms_loss_kernel *kernel = ms_headloss_named(word);
+
+    return kernel && kernel->head;
+}
+
+const ms_loss_kernel *ms_headloss_kernel(const ms_trace *trace,
+                                         const ms_layer *layer, int64_t own)
+{
+    /* The set has what training.loss_kernel says. */
+    const ms_loss_kernel *kernel =
+        own > 0 ? ms_headloss_named(own) : trace->kernels.loss;
+
+    return kernel->head && layer != trace->head.loss ? kernel->headless
+                                                     : kernel;
+}
+
+/* ---- the head ------------------------------------------------------------ */
+
+bool ms_headloss_is_head(const ms_trace *trace)
+{
+    return trace->layer == trace->head.layer;
+}
+
+uint32_t ms_headloss_head(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    if (trace->err)
+        return MS_NONE;
+    trace->head.weight = weight;
+    x = trace->head.kernel->head(trace, x, weight);
+    ms_trace_ref(trace, x);
+    return x;
 }

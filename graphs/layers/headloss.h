@@ -22,15 +22,41 @@
 #define MS_HEADLOSS_WORDS                                                      \
     "auto|eager|liger|megatron|liger_linear|ce_with_chunked_output|"           \
     "ce_with_chunked_output_compiled"
-typedef enum ms_loss_kernel {
-    MS_LOSS_AUTO,
-    MS_LOSS_EAGER,
-    MS_LOSS_LIGER,    /* the logits become their gradient in forward */
-    MS_LOSS_MEGATRON, /* vocabulary-parallel */
-    MS_LOSS_LIGER_LINEAR,
-    MS_LOSS_CHUNKED_OUTPUT,  /* torchtune's CEWithChunkedOutputLoss */
-    MS_LOSS_CHUNKED_COMPILED /* the same, as its compile_loss leaves it */
+
+/* What a cross_entropy layer says of its loss. */
+typedef enum ms_label_shift {
+    MS_SHIFT_NONE,
+    MS_SHIFT_LABELS,
+    MS_SHIFT_LOGITS
+} ms_label_shift;
+typedef struct ms_cross_entropy {
+    bool upcasts, smooths;
+    uint8_t shift; /* ms_label_shift */
+} ms_cross_entropy;
+
+typedef struct ms_loss_kernel {
+    const char *name;
+    /* x [..., classes], or what head has returned, then it is used up. */
+    uint32_t (*loss)(ms_trace *trace, const ms_cross_entropy *how, uint32_t x);
+    /* Of those that take the head with them, else NULL: the head's forward,
+     * whose weight is there, and the kernel of a loss that has none. */
+    uint32_t (*head)(ms_trace *trace, uint32_t x, uint32_t weight);
+    const struct ms_loss_kernel *headless;
+    /* In pieces: the loss of one. */
+    uint32_t (*chunk)(ms_trace *trace, uint32_t logits, uint32_t labels);
 } ms_loss_kernel;
+/* losskernels.c: PyTorch's ops; Liger's, where the logits become their gradient
+ * in forward; Megatron's, vocabulary-parallel. */
+extern const ms_loss_kernel ms_losskernels_eager, ms_losskernels_liger,
+    ms_losskernels_megatron;
+/* A class per row, or per pixel of [batch, classes, height, width]. */
+uint32_t ms_losskernels_targets(ms_trace *trace, uint32_t logits);
+/* headloss.c: Liger's; torchtune's CEWithChunkedOutputLoss, and the same as its
+ * compile_loss leaves it. */
+extern const ms_loss_kernel ms_headloss_liger_linear, ms_headloss_chunked,
+    ms_headloss_compiled;
+/* By MS_HEADLOSS_WORDS; NULL: auto. */
+const ms_loss_kernel *ms_headloss_named(int64_t word);
 
 /* headchoice.c: finds the head that the model's loss takes with it; MS_EINPUT
  * where the chosen kernel cannot have it, MS_EUSAGE where a setting changes
@@ -40,16 +66,10 @@ ms_err ms_headchoice_open(ms_trace *trace);
 bool ms_headloss_is_head(const ms_trace *trace);
 /* The head's forward: its weight is there. */
 uint32_t ms_headloss_head(ms_trace *trace, uint32_t x, uint32_t weight);
-/* The loss of that head: x is what head returned, and is used up. */
-uint32_t ms_headloss_loss(ms_trace *trace, uint32_t x);
-/* What a layer chooses by its own "kernel", or else the user; AUTO: neither
- * does. */
-ms_loss_kernel ms_headloss_chosen(const ms_step_settings *settings,
-                                  int64_t own);
-/* The kernel of a cross_entropy layer. */
-ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer,
-                                  int64_t own);
-/* Does it take the head with it? */
-bool ms_headloss_takes_head(ms_loss_kernel kernel);
+/* The kernel of a cross_entropy layer.  own: its "kernel". */
+const ms_loss_kernel *ms_headloss_kernel(const ms_trace *trace,
+                                         const ms_layer *layer, int64_t own);
+/* Does the word name one that takes the head with it? */
+bool ms_headloss_takes_head(int64_t word);
 
 #endif

@@ -3,7 +3,7 @@
 #define MS_GRAPHS_LAYERS_H
 
 /* Private to graphs/: the fields and forwards of the layer types, by duty,
- * and what all of them ask for.  The table is in layers.c. */
+ * and what all of them ask for.  The table is in models/layerkinds.c. */
 
 #include "graphs/kernels/kernels.h"
 #include "graphs/ops/ops.h"
@@ -29,27 +29,82 @@ const char *ms_layers_shape(const ms_tensor *tensor,
                             char text[MS_LAYERS_SHAPE]);
 int64_t ms_layers_last_dim(ms_trace *trace, uint32_t x);
 
-/* Whose modelling code of transformers a layer has: its ops stay apart
- * whatever attention training.kernels chooses, as that code calls them one by
- * one.  They differ in how scores become weights (scores.h), gpt_oss in how
- * channels rotate (rotary.c), and in the RMS norm:
+/* ---- modelcodes.c -------------------------------------------------------- */
+
+/* Whose modelling code a layer has (transformers'): its ops stay apart whatever
+ * attention training.kernels chooses, as that code calls them one by one.  What
+ * the codes do differently are the rows of one table. */
+
+/* The RMS norm of a code.  x.float() * rstd, times the weight, as:
  *   llama  weight * (x.float() * rstd).to(dtype), and those without one
  *   gemma  (x.float() * rstd * (1.0 + weight.float())).to(dtype)
  *   olmo2  (weight * (x.float() * rstd)).to(dtype), also gpt_oss
  *   t5     weight * (x * rstd).to(dtype), rstd of x.float() */
-typedef enum ms_layers_code {
-    MS_CODE_AUTO,
-    MS_CODE_LLAMA,
-    MS_CODE_GEMMA,
-    MS_CODE_OLMO2,
-    MS_CODE_T5,
-    MS_CODE_GPT2,
-    MS_CODE_BERT,
-    MS_CODE_BLOOM,
-    MS_CODE_FALCON,
-    MS_CODE_MPT,
-    MS_CODE_GPT_OSS
-} ms_layers_code;
+typedef struct ms_rms_code {
+    bool upcasts;      /* x.float() first */
+    bool scales_input; /* rstd multiplies x as it came, not x.float() */
+    uint8_t narrows;   /* ms_rms_narrows: back to x's dtype, */
+    bool to_weight;    /* or to the weight's */
+    bool adds_one;     /* 1.0 + weight.float() */
+    bool weight_first; /* weight * x, not x * weight */
+    bool keeps_normed; /* its name lasts to the end of the function */
+} ms_rms_code;
+typedef enum ms_rms_narrows {
+    MS_NARROWS_NEVER,
+    MS_NARROWS_BEFORE, /* the weight */
+    MS_NARROWS_AFTER
+} ms_rms_narrows;
+
+/* What a code does to q k^T on the way to the weights of attention. */
+typedef enum ms_score_step {
+    MS_SCORE_END,
+    MS_SCORE_DIVIDE,    /* by the scale, a number */
+    MS_SCORE_MULTIPLY,  /* by it */
+    MS_SCORE_BY_TENSOR, /* divide by a tensor of 0 dimensions */
+    MS_SCORE_IN_PLACE,  /* divide, or multiply where there are slopes */
+    MS_SCORE_CAP,       /* softcap * tanh(a / softcap), where it is asked for */
+    MS_SCORE_SLOPES,    /* plus ALiBi's bias, where it is asked for */
+    MS_SCORE_BIAS,      /* plus a bias of the layer, in place */
+    MS_SCORE_MASK,      /* plus a mask of 0 and -inf */
+    MS_SCORE_MASK_CAUSAL,  /* the same, where it is asked for */
+    MS_SCORE_MASK_PADDING, /* the same, else plus one of the keys there are */
+    MS_SCORE_FILL_ONES,    /* masked_fill by a buffer of ones, where causal */
+    MS_SCORE_FILL_BYTES,   /* masked_fill by bytes that all layers share */
+    MS_SCORE_WHERE,        /* where(bytes of the layer), where causal */
+    MS_SCORE_SOFTMAX,
+    MS_SCORE_SOFTMAX_FP32, /* of a.float(), and back */
+    MS_SCORE_SOFTMAX_SINKS /* the same; with sinks: cat, minus its maximum,
+                              softmax, all but the last */
+} ms_score_step;
+#define MS_SCORE_STEPS 6
+
+/* The ways to attention that modelling code has (transformers: eager,
+ * flash_attention_2, sdpa); xFormers' kernel is called where sdpa is. */
+typedef enum ms_attention_path {
+    MS_PATH_OPS,
+    MS_PATH_FLASH,
+    MS_PATH_EFFICIENT,
+    MS_PATH_SDPA,
+    MS_PATHS
+} ms_attention_path;
+/* What a code does not hand to the kernel of a path. */
+enum { MS_LACKS_SLOPES = 1, MS_LACKS_CAPS = 2, MS_LACKS_ALL = 4 };
+
+typedef struct ms_modelcode {
+    const char *name;
+    ms_rms_code rms;
+    uint8_t scores[MS_SCORE_STEPS]; /* ms_score_step */
+    /* The same where q and k do not rotate and scores have neither slopes nor
+     * caps; none: as ever. */
+    uint8_t plain_scores[MS_SCORE_STEPS];
+    uint8_t lacks[MS_PATHS];     /* MS_LACKS_..., by ms_attention_path */
+    bool multiplies_onto_slopes; /* baddbmm of ALiBi's bias */
+    bool rotates_halves;         /* by tables half as wide */
+    bool routes_narrow;          /* experts' logits stay in x's dtype */
+} ms_modelcode;
+/* By the words of MS_LAYERS_CODE_FIELD. */
+extern const ms_modelcode ms_modelcodes[];
+#define MS_CODE_AUTO 0 /* the layer names none */
 #define MS_LAYERS_CODE_FIELD                                                   \
     {                                                                          \
         .name = "code", .type = MS_WORD,                                       \
@@ -131,7 +186,7 @@ extern const ms_field ms_normlayers_instance_fields[MS_NORMLAYERS_INSTANCE];
 ms_layer_forward ms_normlayers_layer, ms_normlayers_rms, ms_normlayers_batch,
     ms_normlayers_group, ms_normlayers_instance;
 
-/* RMS norm over the last dimension, by ms_layers_code. */
+/* RMS norm over the last dimension, by ms_modelcodes. */
 uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight,
                               int64_t code);
 

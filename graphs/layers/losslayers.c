@@ -10,7 +10,6 @@
 /* ---- classes ------------------------------------------------------------- */
 
 enum { UPCAST, SMOOTHING, KERNEL, SHIFT };
-enum { SHIFT_NONE, SHIFT_LABELS, SHIFT_LOGITS };
 const ms_field ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY] =
     {
         {.name = "upcast",
@@ -37,85 +36,12 @@ const ms_field ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY] =
                  "logits but the last copied (transformers before 4.46)"},
 };
 
-/* A class per row, or per pixel of [batch, classes, height, width]. */
-static uint32_t class_targets(ms_trace *trace, uint32_t logits)
-{
-    const ms_tensor *x = ms_trace_at(trace, logits);
-    int64_t dims[MS_MAX_DIMS] = {x->size[0]};
-    uint32_t n = x->n_dims - 1u, first = ms_loss_is_image(x) ? 2 : 1;
-
-    for (uint32_t d = 1; d < n; d++)
-        dims[d] = x->size[d + first - 1];
-    return ms_trace_input(trace, "target", MS_INT64, n, dims);
-}
-
-/* labels[..., 1:].contiguous(); where all logits count, the labels have been
- * padded by one that is passed over.  target is used up. */
-static uint32_t moved(ms_trace *trace, uint32_t target, bool padded)
-{
-    uint32_t whole = target;
-
-    if (trace->err)
-        return MS_NONE;
-    ms_tensor like = *ms_trace_at(trace, target);
-    if (padded) {
-        like.size[like.n_dims - 1]++;
-        ms_trace_begin(trace, "aten::constant_pad_nd");
-        ms_trace_read(trace, target);
-        whole =
-            ms_trace_make(trace, "padded", like.dtype, like.n_dims, like.size);
-        ms_trace_end(trace, 0, false);
-        whole = ms_trace_rebind(trace, target, whole);
-    }
-    like.size[like.n_dims - 1]--;
-    ms_trace_begin(trace, "aten::clone");
-    ms_trace_read(trace, whole);
-    uint32_t y =
-        ms_trace_make(trace, "labels", like.dtype, like.n_dims, like.size);
-    ms_trace_end(trace, 0, false);
-    return ms_trace_rebind(trace, whole, y);
-}
-
-/* logits[..., :-1, :].contiguous(), x is used up. */
-static uint32_t all_but_last(ms_trace *trace, uint32_t x)
-{
-    if (trace->err)
-        return MS_NONE;
-    int64_t length = ms_trace_at(trace, x)->size[1];
-    uint32_t part = ms_view_slice(trace, x, 1, length - 1);
-    ms_trace_drop(trace, x);
-    return ms_trace_rebind(trace, part, ms_view_contiguous(trace, part));
-}
-
-static uint32_t eager(ms_trace *trace, const ms_layer *layer, uint32_t logits,
-                      uint32_t target)
-{
-    int64_t shift = layer->field[SHIFT].i;
-    uint32_t x = logits;
-
-    if (layer->field[UPCAST].b)
-        x = ms_cast_to(trace, x, MS_FLOAT32);
-    else
-        ms_trace_ref(trace, x);
-    if (shift == SHIFT_LOGITS)
-        x = all_but_last(trace, x);
-    ms_trace_ref(trace, target);
-    if (shift != SHIFT_NONE)
-        target = moved(trace, target, shift == SHIFT_LABELS);
-    uint32_t loss = layer->field[SMOOTHING].f > 0
-                        ? ms_loss_smoothed_cross_entropy(trace, x, target)
-                        : ms_loss_cross_entropy(trace, x, target);
-    ms_trace_drop(trace, target);
-    ms_trace_drop(trace, x);
-    return loss;
-}
-
 static ms_err check_shift(ms_trace *trace, const ms_layer *layer,
                           uint32_t logits)
 {
     const ms_tensor *x = ms_trace_at(trace, logits);
 
-    if (layer->field[SHIFT].i == SHIFT_NONE ||
+    if (layer->field[SHIFT].i == MS_SHIFT_NONE ||
         (x->n_dims == 3 && x->size[1] > 1))
         return MS_OK;
     return ms_trace_fail(trace, layer, "leave \"shift\" out",
@@ -130,24 +56,12 @@ ms_err ms_losslayers_cross_entropy(ms_trace *trace, const ms_layer *layer,
 {
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     MS_TRY(check_shift(trace, layer, in[0]));
-    switch (ms_headloss_kernel(trace, layer, ms_losslayers_kernel(layer))) {
-    case MS_LOSS_LIGER_LINEAR:
-    case MS_LOSS_CHUNKED_OUTPUT:
-    case MS_LOSS_CHUNKED_COMPILED:
-        *out = ms_headloss_loss(trace, in[0]);
-        break;
-    case MS_LOSS_MEGATRON:
-        *out = ms_loss_fused_cross_entropy(trace, in[0],
-                                           class_targets(trace, in[0]));
-        break;
-    case MS_LOSS_LIGER:
-        *out =
-            ms_chunkedloss_in_place(trace, in[0], class_targets(trace, in[0]));
-        break;
-    case MS_LOSS_AUTO:
-    case MS_LOSS_EAGER:
-        *out = eager(trace, layer, in[0], class_targets(trace, in[0]));
-    }
+    const ms_cross_entropy how = {.upcasts = layer->field[UPCAST].b,
+                                  .smooths = layer->field[SMOOTHING].f > 0,
+                                  .shift = (uint8_t)layer->field[SHIFT].i};
+    const ms_loss_kernel *kernel =
+        ms_headloss_kernel(trace, layer, ms_losslayers_kernel(layer));
+    *out = kernel->loss(trace, &how, in[0]);
     return trace->err;
 }
 
@@ -260,7 +174,7 @@ ms_err ms_losslayers_nll(ms_trace *trace, const ms_layer *layer,
     ms_opcall call = {.op = "aten::nll_loss_forward", .flops = 1};
 
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    uint32_t inputs[2] = {in[0], class_targets(trace, in[0])};
+    uint32_t inputs[2] = {in[0], ms_losskernels_targets(trace, in[0])};
     for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++)
         call.made[k].dtype = ms_trace_at(trace, in[0])->dtype;
     *out = ms_opcall_run(trace, &call, inputs, 2);

@@ -54,90 +54,59 @@ static uint32_t rstd_of(ms_trace *trace, uint32_t x)
     return rstd;
 }
 
-static uint32_t rms_of(ms_trace *trace, uint32_t x)
+/* x, normed, in the dtype that rstd is computed in; t5's rstd alone is. */
+static uint32_t normed(ms_trace *trace, const ms_rms_code *code, uint32_t x)
 {
-    uint32_t rstd = rstd_of(trace, x);
-    uint32_t scaled = ms_pointwise_mul(trace, x, rstd);
+    uint32_t wide = ms_cast_to(
+        trace, x, code->upcasts ? MS_FLOAT32 : ms_trace_at(trace, x)->dtype);
+    uint32_t rstd = rstd_of(trace, wide);
+
+    if (code->scales_input) {
+        ms_trace_drop(trace, wide);
+        ms_trace_ref(trace, wide = x);
+    }
+    uint32_t y = ms_pointwise_mul(trace, wide, rstd);
     ms_trace_drop(trace, rstd);
-    return scaled;
+    return ms_trace_rebind(trace, wide, y);
 }
 
-static uint32_t rms_eager(ms_trace *trace, uint32_t x, uint32_t weight)
+/* What multiplies: the weight, or 1.0 + weight.float(). */
+static uint32_t scale_of(ms_trace *trace, const ms_rms_code *code,
+                         uint32_t weight)
 {
-    uint32_t scaled = rms_of(trace, x);
-    uint32_t y = ms_pointwise_mul(trace, scaled, weight);
-    ms_trace_drop(trace, scaled);
-    return y;
+    if (!code->adds_one) {
+        ms_trace_ref(trace, weight);
+        return weight;
+    }
+    uint32_t wide = ms_cast_to(trace, weight, MS_FLOAT32);
+    return ms_trace_rebind(trace, wide, ms_pointwise_add_scalar(trace, wide));
 }
 
-/* self._norm(x.float()).type_as(x) * self.weight: meta-llama/llama model.py,
- * pytorch/torchtitan models/norms.py. */
-static uint32_t rms_upcast(ms_trace *trace, uint32_t x, uint32_t weight)
+/* The ops of a code one by one: what is cast where, and how long what it made
+ * on the way has a name, is the row's. */
+static uint32_t rms_apart(ms_trace *trace, const ms_rms_code *code, uint32_t x,
+                          uint32_t weight)
 {
     if (trace->err)
         return MS_NONE;
-    uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
-    uint32_t scaled = ms_trace_rebind(trace, wide, rms_of(trace, wide));
-    uint32_t narrow =
-        ms_trace_rebind(trace, scaled, ms_cast_to(trace, scaled, dtype));
-    uint32_t y = ms_pointwise_mul(trace, narrow, weight);
-    ms_trace_drop(trace, narrow);
-    return y;
-}
-
-/* Hugging Face's codes, by ms_layers_code; each ends what it made before the
- * next is there, as a name that is bound again. */
-static uint32_t rms_llama(ms_trace *trace, uint32_t x, uint32_t weight)
-{
-    uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
-    uint32_t scaled = ms_trace_rebind(trace, wide, rms_of(trace, wide));
-    uint32_t narrow = ms_cast_to(trace, scaled, dtype);
-    uint32_t y = ms_pointwise_mul(trace, weight, narrow);
-    ms_trace_drop(trace, narrow);
-    ms_trace_drop(trace, scaled);
-    return y;
-}
-
-static uint32_t rms_gemma(ms_trace *trace, uint32_t x, uint32_t weight)
-{
-    uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
-    uint32_t y = ms_trace_rebind(trace, wide, rms_of(trace, wide));
-    uint32_t scale = ms_cast_to(trace, weight, MS_FLOAT32);
-    scale =
-        ms_trace_rebind(trace, scale, ms_pointwise_add_scalar(trace, scale));
-    uint32_t scaled = ms_pointwise_mul(trace, y, scale);
+    uint8_t dtype = ms_trace_at(trace, code->to_weight ? weight : x)->dtype;
+    uint32_t kept = normed(trace, code, x), in = kept;
+    if (code->narrows == MS_NARROWS_BEFORE)
+        in = ms_cast_to(trace, kept, dtype);
+    else
+        ms_trace_ref(trace, kept);
+    if (!code->keeps_normed)
+        ms_trace_drop(trace, kept);
+    uint32_t scale = scale_of(trace, code, weight);
+    uint32_t y = code->weight_first ? ms_pointwise_mul(trace, scale, in)
+                                    : ms_pointwise_mul(trace, in, scale);
     ms_trace_drop(trace, scale);
-    y = ms_trace_rebind(trace, y, scaled);
-    return ms_trace_rebind(trace, y, ms_cast_to(trace, y, dtype));
-}
-
-static uint32_t rms_olmo2(ms_trace *trace, uint32_t x, uint32_t weight)
-{
-    uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
-    uint32_t scaled = ms_trace_rebind(trace, wide, rms_of(trace, wide));
-    uint32_t y = ms_pointwise_mul(trace, weight, scaled);
-    uint32_t narrow = ms_cast_to(trace, y, dtype);
-    ms_trace_drop(trace, y);
-    ms_trace_drop(trace, scaled);
-    return narrow;
-}
-
-static uint32_t rms_t5(ms_trace *trace, uint32_t x, uint32_t weight)
-{
-    uint8_t dtype = ms_trace_at(trace, weight)->dtype;
-    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
-    uint32_t rstd = rstd_of(trace, wide);
-    ms_trace_drop(trace, wide);
-    uint32_t y = ms_pointwise_mul(trace, x, rstd);
-    ms_trace_drop(trace, rstd);
-    y = ms_trace_rebind(trace, y, ms_cast_to(trace, y, dtype));
-    uint32_t scaled = ms_pointwise_mul(trace, weight, y);
-    ms_trace_drop(trace, y);
-    return scaled;
+    ms_trace_drop(trace, in);
+    if (code->narrows == MS_NARROWS_AFTER)
+        y = ms_trace_rebind(trace, y, ms_cast_to(trace, y, dtype));
+    if (code->keeps_normed)
+        ms_trace_drop(trace, kept);
+    return y;
 }
 
 uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight,
@@ -147,20 +116,13 @@ uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight,
         return MS_NONE;
     if (!ms_layers_is_apart(trace->kernels.norm, code))
         return trace->kernels.norm.maker->rms_norm(trace, x, weight);
-    switch ((ms_layers_code)code) {
-    case MS_CODE_AUTO:
-        return rms_eager(trace, x, weight);
-    case MS_CODE_GEMMA:
-        return rms_gemma(trace, x, weight);
-    case MS_CODE_OLMO2:
-    case MS_CODE_GPT_OSS:
-        return rms_olmo2(trace, x, weight);
-    case MS_CODE_T5:
-        return rms_t5(trace, x, weight);
-    default:
-        return rms_llama(trace, x, weight);
-    }
+    return rms_apart(trace, &ms_modelcodes[code].rms, x, weight);
 }
+
+/* self._norm(x.float()).type_as(x) * self.weight: meta-llama/llama model.py,
+ * pytorch/torchtitan models/norms.py. */
+static const ms_rms_code rms_meta = {.upcasts = true,
+                                     .narrows = MS_NARROWS_BEFORE};
 
 ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
                          const uint32_t *in, uint32_t *out)
@@ -170,7 +132,7 @@ ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
         ms_layers_vector(trace, "weight", ms_layers_last_dim(trace, in[0]));
     if (layer->field[RMS_UPCAST].b &&
         ms_kernels_apart(trace->kernels.norm, true))
-        *out = rms_upcast(trace, in[0], weight);
+        *out = rms_apart(trace, &rms_meta, in[0], weight);
     else
         *out = ms_normlayers_rms_of(trace, in[0], weight,
                                     layer->field[RMS_CODE].i);

@@ -453,7 +453,7 @@ static void add_end(stack *s, uint32_t x)
         if (values[TIED].b)
             ms_build_field(head, "tied")->s = "embeddings.tokens";
     }
-    bool whole = !ms_headloss_takes_head((ms_loss_kernel)values[LOSS].i);
+    bool whole = !ms_headloss_takes_head(values[LOSS].i);
     if (is_llama(values) && whole) /* output(h).float() */
         x = add_simple(s, "cast", "logits", x);
     ms_layer *loss = add(s, "cross_entropy", "loss", x);
@@ -493,7 +493,7 @@ static ms_err check(const ms_value *values, ms_fault *fault)
                        "\"hidden\" (%" PRId64 ") is no multiple of \"heads\" "
                        "(%" PRId64 ")",
                        values[HIDDEN].i, values[HEADS].i);
-    if (values[LOSS].i != MS_LOSS_AUTO && values[HEAD].i == HEAD_NONE)
+    if (values[LOSS].i > 0 && values[HEAD].i == HEAD_NONE)
         return ms_fail(fault, MS_EINPUT, NULL,
                        "set \"head\" to \"lm\", or leave \"loss\" out",
                        "\"loss\" chooses a cross entropy, but without a head "

@@ -58,8 +58,7 @@ static uint32_t row_statistic(ms_trace *trace, uint32_t x, const char *role)
 static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,
                            uint32_t bias)
 {
-    /* Korthikanti et al. 2022 do not count the statistics. */
-    bool statistics = trace->settings->training->kernels != MS_KORTHIKANTI;
+    bool statistics = !trace->kernels.keeps_no_statistics;
     uint32_t inputs[3] = {x, weight, bias};
     uint32_t mean = MS_NONE, rstd = MS_NONE;
 
@@ -114,7 +113,7 @@ static const ms_rule rms_norm_rule = {"FusedRmsNormBackward0",
 
 uint32_t ms_norm_rms(ms_trace *trace, uint32_t x, uint32_t weight)
 {
-    bool statistics = trace->settings->training->kernels != MS_KORTHIKANTI;
+    bool statistics = !trace->kernels.keeps_no_statistics;
     uint32_t inputs[2] = {x, weight};
     uint32_t rstd = MS_NONE;
 

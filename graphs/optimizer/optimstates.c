@@ -100,9 +100,9 @@ static void read_updates(ms_trace *trace)
         const ms_update *update = i == 0 ? row->update : row->others;
         if (update == NULL)
             continue;
-        bool sound = ms_updates_read(
-            update, ms_updates_impl(row, trace->settings->training),
-            trace->settings->framework, trace->arena, &updates[i]);
+        bool sound = ms_updates_read(update, ms_updates_impl(row, trace),
+                                     trace->settings->framework, trace->arena,
+                                     &updates[i]);
         assert(sound || !updates[i].ops);
         if (!sound)
             updates = NULL;

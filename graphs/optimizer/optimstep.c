@@ -245,7 +245,7 @@ static bool take_names(step *s, uint32_t n)
 static bool open_step(step *s)
 {
     ms_trace *trace = s->trace;
-    int64_t impl = ms_updates_impl(s->row, trace->settings->training);
+    int64_t impl = ms_updates_impl(s->row, trace);
 
     s->foreach = impl == MS_IMPL_FOREACH;
     s->fused = impl == MS_IMPL_FUSED;

@@ -186,8 +186,7 @@ uint64_t ms_updates_inner(const ms_training *training, uint8_t inner,
 /* NULL: no optimizer. */
 const ms_optimizer_row *ms_updates_of(const ms_training *training);
 /* What auto means. */
-int64_t ms_updates_impl(const ms_optimizer_row *row,
-                        const ms_training *training);
+int64_t ms_updates_impl(const ms_optimizer_row *row, const ms_trace *trace);
 /* Have all its updates such an implementation (not AUTO)? */
 bool ms_updates_has(const ms_optimizer_row *row, int64_t impl);
 bool ms_updates_is_elementwise(const ms_optimizer_row *row);

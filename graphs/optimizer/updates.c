@@ -541,15 +541,15 @@ static bool trainers_fuse(const ms_optimizer_row *row,
            ms_updates_has(row, MS_IMPL_FUSED);
 }
 
-int64_t ms_updates_impl(const ms_optimizer_row *row,
-                        const ms_training *training)
+int64_t ms_updates_impl(const ms_optimizer_row *row, const ms_trace *trace)
 {
+    const ms_training *training = trace->settings->training;
+
     if (training->optimizer_impl != MS_IMPL_AUTO)
         return training->optimizer_impl;
     if (row->impl != MS_IMPL_AUTO)
         return row->impl;
-    /* Transformer Engine's or Apex' FusedAdam. */
-    if (training->kernels == MS_MEGATRON && ms_updates_has(row, MS_IMPL_FUSED))
+    if (trace->kernels.fuses_updates && ms_updates_has(row, MS_IMPL_FUSED))
         return MS_IMPL_FUSED;
     if (training->device == 1 || training->framework == MS_TORCH_1_13)
         return MS_IMPL_LOOP;

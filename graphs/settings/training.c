@@ -55,14 +55,8 @@ const ms_field ms_training_fields[] = {
     {.name = "kernels",
      .type = MS_WORD,
      .fallback.i = MS_FLASH,
-     .words = "eager|flash|korthikanti|efficient|sdpa|fused|megatron",
-     .help = "what layers run and save: op by op, or one kernel each for "
-             "attention, norms, gates and rotation; korthikanti: that paper's "
-             "accounting; efficient: xFormers' attention, else as flash; "
-             "sdpa: the attention that PyTorch chooses, else as eager; "
-             "fused: as flash, with Liger's norms, gates, rotation and loss; "
-             "megatron: Megatron-Core with Transformer Engine, by the settings "
-             "megatron.*"},
+     .words = MS_KERNELS_WORDS,
+     .help = MS_KERNELS_HELP},
     {.name = "framework",
      .type = MS_WORD,
      .fallback.i = MS_TORCH_2,

@@ -88,7 +88,7 @@ typedef struct ms_shared_buffer {
 typedef struct ms_fused_head {
     uint32_t layer;       /* MS_NONE: none */
     const ms_layer *loss; /* that takes part */
-    uint8_t kernel;       /* ms_loss_kernel */
+    const struct ms_loss_kernel *kernel;
     uint32_t weight;
     uint32_t n_chunks, chunk[MS_HEAD_CHUNKS]; /* logits in pieces */
 } ms_fused_head;

@@ -7,6 +7,7 @@
  * a CPU a checkpoint that draws random numbers sets their state aside
  * (torch.get_rng_state). */
 #include "graphs/graphs.h"
+#include "graphs/kernels/kernels.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"
@@ -22,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define N_KERNELS ((uint32_t)(MS_MEGATRON - MS_EAGER + 1))
+#define N_KERNELS ((uint32_t)MS_KERNELS_N)
 
 static ms_arena keep, trial;
 
@@ -191,7 +192,7 @@ START_TEST(every_precision)
 {
     ms_training training;
     ms_training_init(&training);
-    for (int64_t k = MS_EAGER; k <= MS_MEGATRON; k++)
+    for (int64_t k = 0; k < MS_KERNELS_N; k++)
         for (int64_t p = MS_FP32; p <= MS_MSAMP_O3; p++) {
             training.kernels = k;
             training.precision = p;

@@ -4,6 +4,7 @@
  * every model, with all kernels and precisions; nothing is run again for it,
  * and a step leaves what it began with. */
 #include "graphs/graphs.h"
+#include "graphs/kernels/kernels.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "tests/laws/laws.h"
@@ -175,7 +176,7 @@ START_TEST(every_kernel_and_precision)
     ms_training training;
     uint32_t ran = 0;
     ms_training_init(&training);
-    for (int64_t k = MS_EAGER; k <= MS_MEGATRON; k++)
+    for (int64_t k = 0; k < MS_KERNELS_N; k++)
         for (int64_t p = MS_FP32; p <= MS_MSAMP_O3; p++) {
             training.kernels = k;
             training.precision = p;

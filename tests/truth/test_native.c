@@ -3,6 +3,7 @@
  * one is written in the native format and the other made from a page.  And each
  * architecture has blocks that checkpoint policies can use. */
 #include "graphs/graphs.h"
+#include "graphs/kernels/kernels.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"

@@ -5,7 +5,9 @@
 #include "tests/truth/truth.h"
 
 #include "graphs/kernels/kernels.h"
+#include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/headloss.h"
+#include "graphs/layers/layers.h"
 #include "sim/graph.h"
 #include "tools/job/result.h"
 
@@ -14,16 +16,33 @@
 
 /* ---- the table ----------------------------------------------------------- */
 
+/* The rest of "a|b|c" behind its first word, which must be name. */
+static const char *after(const char *words, const char *name)
+{
+    size_t n = strlen(name);
+    ck_assert_msg(strncmp(words, name, n) == 0 &&
+                      (words[n] == '|' || words[n] == '\0'),
+                  "\"%s\" does not begin with \"%s\"", words, name);
+    return words[n] == '|' ? words + n + 1 : words + n;
+}
+
+/* Settings and fields name rows of tables by their place. */
 START_TEST(names_are_the_words_of_the_setting)
 {
-    const ms_field *field = ms_training_fields;
-    char words[128] = "";
-    while (strcmp(field->name, "kernels") != 0)
-        field++;
-    for (uint32_t i = 0; i <= MS_MEGATRON; i++)
-        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s",
-                 i == 0 ? "" : "|", ms_kernels_sets[i].name);
-    ck_assert_str_eq(words, field->words);
+    static const ms_field code = MS_LAYERS_CODE_FIELD;
+    const char *words = after(code.words, ms_modelcodes[0].name);
+    for (uint32_t i = 1; *words; i++)
+        words = after(words, ms_modelcodes[i].name);
+    words = after(MS_HEADLOSS_WORDS, "auto");
+    for (int64_t i = 1; *words; i++)
+        words = after(words, ms_headloss_named(i)->name);
+    ms_training training;
+    ms_training_init(&training);
+    words = after(MS_KERNELS_ATTENTION, "auto");
+    while (*words) {
+        training.attention_kernel++;
+        words = after(words, ms_kernels_of(&training).attention->name);
+    }
 }
 END_TEST
 
@@ -39,7 +58,7 @@ START_TEST(settings_replace_single_kernels)
     ms_kernel_set set = ms_kernels_of(&training);
     ck_assert_ptr_eq(set.norm.maker, &ms_ligerkernels);
     ck_assert(!ms_kernels_apart(set.rotary, true));
-    ck_assert_int_eq(set.loss, MS_LOSS_LIGER_LINEAR);
+    ck_assert_ptr_eq(set.loss, &ms_headloss_liger_linear);
     ms_training_set(&training, "norm_kernel", "torch", &fault);
     ms_training_set(&training, "rotary_kernel", "eager", &fault);
     ms_training_set(&training, "activation_kernel", "fused", &fault);
@@ -50,8 +69,8 @@ START_TEST(settings_replace_single_kernels)
     ck_assert(!ms_kernels_apart(set.norm, true));
     ck_assert(ms_kernels_apart(set.rotary, false));
     ck_assert_ptr_eq(set.activation.maker, &ms_ligerkernels);
-    ck_assert_int_eq(set.attention, MS_ATTENTION_SDPA);
-    ck_assert_int_eq(set.loss, MS_LOSS_EAGER);
+    ck_assert_ptr_eq(set.attention, &ms_sdpa_first);
+    ck_assert_ptr_eq(set.loss, &ms_losskernels_eager);
 }
 END_TEST
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every page of a model_type, and what a config.json may say or leave out. */
+#include "graphs/kernels/kernels.h"
 #include "graphs/models/huggingface/huggingface.h"
 #include "sim/graph.h"
 #include "sim/shape.h"

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/kernels/mcore/mcore.h"
+#include "graphs/layers/attention/sdpa.h"
+#include "graphs/layers/headloss.h"
 
-const ms_kernel_hooks ms_mcore = {
+static const ms_kernel_hooks hooks = {
     .check = ms_mcoresettings_check,
+    .check_idle = ms_mcoresettings_check_idle,
     .settle = ms_mcoresettings_settle,
     .choose = ms_mcoresettings_choose,
     .one_batch_at_a_time = true,
@@ -18,4 +21,16 @@ const ms_kernel_hooks ms_mcore = {
     .holds_gradients = ms_mcoregrads_hold,
     .has_fp32_gradients = ms_mcoregrads_are_fp32,
     .casts_gradients = ms_mcoregrads_are_cast,
+};
+
+/* PyTorch's norms and gates stand for Transformer Engine's, whatever code the
+ * layer says it follows. */
+const ms_kernel_set ms_mcore = {
+    .attention = &ms_sdpa_flash,
+    .loss = &ms_losskernels_megatron,
+    .norm = {.firm = true},
+    .activation = {.firm = true},
+    .rotary = {.firm = true},
+    .fuses_updates = true, /* Transformer Engine's or Apex' FusedAdam */
+    .hooks = &hooks,
 };

@@ -57,14 +57,13 @@ enum { MS_MCORE_LOSS_UNFUSED, MS_MCORE_LOSS_NATIVE, MS_MCORE_LOSS_TE };
 enum { MS_MCORE_WGRAD_FUSED, MS_MCORE_WGRAD_APART };
 enum { MS_MCORE_MASK, MS_MCORE_NO_MASK };
 
-/* What this set does that PyTorch does not (kernels.h says when each is
- * called); mcore.c. */
-extern const ms_kernel_hooks ms_mcore;
-
 /* ---- mcoresettings.c ----------------------------------------------------- */
 
 /* Settings that contradict each other, or the kernels.  MS_EUSAGE. */
 ms_err ms_mcoresettings_check(const ms_training *training, ms_fault *fault);
+/* Settings megatron.* where other kernels are chosen.  MS_EUSAGE. */
+ms_err ms_mcoresettings_check_idle(const ms_training *training,
+                                   ms_fault *fault);
 /* Fills what these kernels decide where the user has not. */
 void ms_mcoresettings_settle(ms_training *training);
 /* The backend where the setting says auto. */

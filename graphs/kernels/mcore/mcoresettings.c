@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the settings megatron.* mean and refuse. */
 #include "graphs/kernels/mcore/mcore.h"
+#include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/headloss.h"
 #include "graphs/quantized/quantize.h"
 
@@ -20,8 +21,7 @@ static ms_err refuse(const char *key, const char *what, const char *hint,
     return ms_fail(fault, MS_EUSAGE, key, hint, "%s", what);
 }
 
-/* megatron.* without these kernels. */
-static ms_err check_idle(const ms_training *training, ms_fault *fault)
+ms_err ms_mcoresettings_check_idle(const ms_training *training, ms_fault *fault)
 {
     char key[64];
 
@@ -60,8 +60,6 @@ ms_err ms_mcoresettings_check(const ms_training *training, ms_fault *fault)
     bool autocast = training->precision == MS_AUTOCAST_FP16 ||
                     training->precision == MS_AUTOCAST_BF16;
 
-    if (training->kernels != MS_MEGATRON)
-        return check_idle(training, fault);
     if (training->device == 1)
         return refuse("training.kernels", "Megatron's kernels run on CUDA only",
                       "--set training.device=cuda", fault);
@@ -86,8 +84,7 @@ ms_err ms_mcoresettings_check(const ms_training *training, ms_fault *fault)
 
 void ms_mcoresettings_settle(ms_training *training)
 {
-    if (training->kernels == MS_MEGATRON &&
-        !was_set(training, ROW(hold_output)))
+    if (!was_set(training, ROW(hold_output)))
         training->hold_output = MS_HOLD_NONE;
 }
 
@@ -115,8 +112,7 @@ void ms_mcoresettings_choose(const ms_step_settings *settings,
     const ms_training *training = settings->training;
 
     if (ms_mcoresettings_backend(settings) == MS_MCORE_UNFUSED)
-        set->attention = MS_ATTENTION_EAGER;
-    if (training->loss_kernel == MS_LOSS_AUTO &&
-        training->mcore_loss == MS_MCORE_LOSS_TE)
-        set->loss = MS_LOSS_LIGER;
+        set->attention = &ms_sdpa_eager;
+    if (training->loss_kernel == 0 && training->mcore_loss == MS_MCORE_LOSS_TE)
+        set->loss = &ms_losskernels_liger;
 }

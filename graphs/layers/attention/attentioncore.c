@@ -79,12 +79,13 @@ static uint32_t flash_padded(ms_trace *trace, uint32_t q, uint32_t k,
 
 /* ---- the core ------------------------------------------------------------ */
 
-static ms_attention_kind kind_of(const ms_trace *trace, const ms_scores *how)
+static const ms_attention_kernel *kernel_of(const ms_trace *trace,
+                                            const ms_scores *how)
 {
     bool fuses = how->always_fuses || ms_scores_has_kernel(trace, how);
 
     return fuses && how->bias == MS_NONE ? trace->kernels.attention
-                                         : MS_ATTENTION_EAGER;
+                                         : &ms_sdpa_eager;
 }
 
 static bool is_narrow(ms_trace *trace, const uint32_t *qkv)
@@ -93,14 +94,13 @@ static bool is_narrow(ms_trace *trace, const uint32_t *qkv)
 }
 
 static void repeat(ms_trace *trace, const ms_scores *how,
-                   ms_attention_kind kind, ms_attended attended, uint32_t *qkv)
+                   const ms_attention_kernel *kernel, ms_attended attended,
+                   uint32_t *qkv)
 {
     int64_t heads = at(trace, qkv[0])->size[1];
     bool same = at(trace, qkv[1])->size[1] == heads;
-    bool shares =
-        ms_sdpa_choice(trace, kind, qkv, attended) == MS_ATTENTION_FLASH &&
-        (kind == MS_ATTENTION_FLASH ||
-         trace->settings->framework >= MS_TORCH_2);
+    bool shares = ms_sdpa_choice(trace, kernel, qkv, attended)->shares_heads &&
+                  trace->settings->framework >= kernel->shares_since;
 
     for (uint32_t i = 1; i < 3 && (!shares || how->repeats) && !same; i++)
         qkv[i] =
@@ -111,21 +111,21 @@ uint32_t ms_attentioncore_run(ms_trace *trace, const ms_scores *how,
                               uint32_t qkv[3])
 {
     ms_attended attended = {how->causal, how->window, how->dropout};
-    ms_attention_kind kind = kind_of(trace, how);
+    const ms_attention_kernel *kernel = kernel_of(trace, how);
 
     if (trace->err)
         return MS_NONE;
-    repeat(trace, how, kind, attended, qkv);
+    repeat(trace, how, kernel, attended, qkv);
     if (trace->err)
         return MS_NONE;
-    if (kind == MS_ATTENTION_EAGER)
+    if (kernel->apart)
         return ms_scores_attend(trace, how, qkv);
-    if (kind == MS_ATTENTION_FLASH)
+    if (kernel->takes_slopes)
         add_slopes(trace, how, at(trace, qkv[0])->size[1]);
-    if (kind == MS_ATTENTION_EFFICIENT)
+    if (kernel->masks_windows)
         add_window(trace, how, qkv[0]);
-    if (kind == MS_ATTENTION_FLASH && how->code != MS_CODE_AUTO &&
+    if (kernel->pads_values && how->code != MS_CODE_AUTO &&
         is_narrow(trace, qkv))
         return flash_padded(trace, qkv[0], qkv[1], qkv[2], attended);
-    return ms_sdpa_run(trace, kind, qkv, attended);
+    return ms_sdpa_run(trace, kernel, qkv, attended);
 }

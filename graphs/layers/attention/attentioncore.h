@@ -6,7 +6,7 @@
  * keys and values.  By the kernels of the trace and by whose code the layer has
  * it is a fused kernel (sdpa.h) or the ops of that code (scores.h).
  *
- *     const ms_scores how = {.code = MS_CODE_LLAMA, .causal = true,
+ *     const ms_scores how = {.code = MS_CODE_AUTO, .causal = true,
  *                            .sinks = MS_NONE, .bias = MS_NONE};
  *     uint32_t y = ms_attentioncore_run(trace, &how, qkv); */
 

@@ -33,7 +33,7 @@ static bool fits_query(const ms_tensor *q, const ms_tensor *x, bool causal,
 static ms_err need_heads(ms_trace *trace, const ms_layer *layer,
                          const uint32_t *in)
 {
-    bool shares = trace->kernels.attention == MS_ATTENTION_FLASH;
+    bool shares = trace->kernels.attention->shares_heads;
     char want[MS_LAYERS_SHAPE], have[MS_LAYERS_SHAPE];
 
     for (uint32_t i = 0; i < 3; i++) {

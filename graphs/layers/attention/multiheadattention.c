@@ -166,10 +166,8 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
 ms_err ms_multiheadattention_forward(ms_trace *trace, const ms_layer *layer,
                                      const uint32_t *in, uint32_t *out)
 {
-    uint8_t kind = trace->kernels.attention;
-    bool eager = kind == MS_ATTENTION_EAGER ||
-                 (kind == MS_ATTENTION_SDPA &&
-                  trace->settings->framework == MS_TORCH_1_13);
+    const ms_attention_kernel *kernel = trace->kernels.attention;
+    bool eager = kernel->apart || trace->settings->framework < kernel->since;
     uint32_t qkv[3] = {MS_NONE, MS_NONE, MS_NONE};
     sizes n = {0};
 

@@ -32,7 +32,7 @@ void ms_rotation_run(ms_trace *trace, int64_t code, int64_t dim, uint32_t *x,
                      uint32_t n)
 {
     bool apart = ms_layers_is_apart(trace->kernels.rotary, code);
-    bool halves = apart && code == MS_CODE_GPT_OSS;
+    bool halves = apart && ms_modelcodes[code].rotates_halves;
 
     if (trace->err)
         return;

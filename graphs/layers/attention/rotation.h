@@ -7,7 +7,7 @@
 #include "graphs/trace/trace.h"
 
 /* Rotates the first dim channels of each of n tensors [batch, heads, sequence,
- * dim] by position, by ms_layers_code. */
+ * dim] by position, by ms_modelcodes. */
 void ms_rotation_run(ms_trace *trace, int64_t code, int64_t dim, uint32_t *x,
                      uint32_t n);
 /* Rotates q and k, [batch, heads, sequence, dim], as complex numbers in fp32;

@@ -3,6 +3,7 @@
 #include "graphs/layers/attention/sharedtables.h"
 
 #include "graphs/aten/opcall.h"
+#include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/layers.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
@@ -156,58 +157,6 @@ static uint32_t in_place(ms_trace *trace, const char *op, uint32_t a)
 
 /* ---- weights ------------------------------------------------------------- */
 
-static uint32_t weights_nanogpt(ms_trace *trace, const ms_scores *how,
-                                uint32_t a, uint32_t alibi)
-{
-    (void)alibi;
-    a = step(trace, a, ms_pointwise_mul_scalar(trace, a));
-    if (how->causal)
-        a = step(trace, a, fill_by_ones(trace, a));
-    return step(trace, a, ms_norm_softmax(trace, a));
-}
-
-static uint32_t weights_gpt2(ms_trace *trace, const ms_scores *how, uint32_t a,
-                             uint32_t alibi)
-{
-    (void)alibi;
-    a = step(trace, a, by_tensor(trace, a));
-    if (how->causal)
-        a = step(trace, a, where(trace, a));
-    return step(trace, a, ms_norm_softmax(trace, a));
-}
-
-static uint32_t weights_bert(ms_trace *trace, const ms_scores *how, uint32_t a,
-                             uint32_t alibi)
-{
-    (void)alibi;
-    a = step(trace, a, ms_pointwise_div_scalar(trace, a));
-    a = step(trace, a,
-             how->causal ? add_mask(trace, how, a)
-                         : add_padding_mask(trace, a));
-    return step(trace, a, ms_norm_softmax(trace, a));
-}
-
-static uint32_t weights_falcon(ms_trace *trace, const ms_scores *how,
-                               uint32_t a, uint32_t alibi)
-{
-    if (how->alibi)
-        a = step(trace, a, ms_pointwise_add(trace, a, alibi));
-    a = in_place(trace, how->alibi ? "aten::mul" : "aten::div", a);
-    a = step(trace, a, add_mask(trace, how, a));
-    return step(trace, a, ms_norm_softmax(trace, a));
-}
-
-static uint32_t weights_mpt(ms_trace *trace, const ms_scores *how, uint32_t a,
-                            uint32_t alibi)
-{
-    (void)how;
-    a = step(trace, a, ms_pointwise_mul_scalar(trace, a));
-    a = step(trace, a, ms_pointwise_add(trace, a, alibi));
-    uint32_t mask = byte_mask(trace, a, true);
-    a = step(trace, a, ms_pointwise_masked_fill(trace, a, mask));
-    return softmax_fp32(trace, a);
-}
-
 /* Scores end with the sink's, which is dropped from the weights: its maximum
  * is subtracted first, in the scores' own precision (GptOssAttention). */
 static uint32_t weights_with_sinks(ms_trace *trace, uint32_t a, uint32_t sinks)
@@ -245,104 +194,92 @@ static uint32_t weights_with_sinks(ms_trace *trace, uint32_t a, uint32_t sinks)
     return step(trace, y, ms_view_slice(trace, y, 3, all.size[3]));
 }
 
-static uint32_t weights_llama(ms_trace *trace, const ms_scores *how, uint32_t a,
-                              uint32_t alibi)
+static uint32_t softmax_or_sinks(ms_trace *trace, const ms_scores *how,
+                                 uint32_t a)
 {
-    a = step(trace, a, ms_pointwise_div_scalar(trace, a));
-    if (how->softcap)
-        a = cap(trace, a);
-    if (how->alibi)
-        a = step(trace, a, ms_pointwise_add(trace, a, alibi));
-    if (how->causal)
-        a = step(trace, a, add_mask(trace, how, a));
-    if (how->sinks != MS_NONE)
-        return weights_with_sinks(trace, a, how->sinks);
-    return softmax_fp32(trace, a);
+    return how->sinks != MS_NONE ? weights_with_sinks(trace, a, how->sinks)
+                                 : softmax_fp32(trace, a);
 }
 
-/* The product has added the bias. */
-static uint32_t weights_bloom(ms_trace *trace, const ms_scores *how, uint32_t a,
-                              uint32_t alibi)
+static uint32_t fill_by_bytes(ms_trace *trace, uint32_t a)
 {
-    (void)alibi;
-    a = step(trace, a, add_mask(trace, how, a));
-    return softmax_fp32(trace, a);
+    uint32_t mask = byte_mask(trace, a, true);
+
+    return step(trace, a, ms_pointwise_masked_fill(trace, a, mask));
 }
 
-static uint32_t weights_auto(ms_trace *trace, const ms_scores *how, uint32_t a,
-                             uint32_t alibi)
+/* One ms_score_step; a is used up. */
+static uint32_t take_step(ms_trace *trace, const ms_scores *how, uint8_t which,
+                          uint32_t a, uint32_t alibi)
 {
+    switch ((ms_score_step)which) {
+    case MS_SCORE_END:
+        break;
+    case MS_SCORE_DIVIDE:
+        return step(trace, a, ms_pointwise_div_scalar(trace, a));
+    case MS_SCORE_MULTIPLY:
+        return step(trace, a, ms_pointwise_mul_scalar(trace, a));
+    case MS_SCORE_BY_TENSOR:
+        return step(trace, a, by_tensor(trace, a));
+    case MS_SCORE_IN_PLACE:
+        return in_place(trace, how->alibi ? "aten::mul" : "aten::div", a);
+    case MS_SCORE_CAP:
+        return how->softcap ? cap(trace, a) : a;
+    case MS_SCORE_SLOPES:
+        return alibi != MS_NONE
+                   ? step(trace, a, ms_pointwise_add(trace, a, alibi))
+                   : a;
+    case MS_SCORE_BIAS:
+        return step(trace, a, ms_pointwise_add_in_place(trace, a, how->bias));
+    case MS_SCORE_MASK:
+        return step(trace, a, add_mask(trace, how, a));
+    case MS_SCORE_MASK_CAUSAL:
+        return how->causal ? step(trace, a, add_mask(trace, how, a)) : a;
+    case MS_SCORE_MASK_PADDING:
+        return step(trace, a,
+                    how->causal ? add_mask(trace, how, a)
+                                : add_padding_mask(trace, a));
+    case MS_SCORE_FILL_ONES:
+        return how->causal ? step(trace, a, fill_by_ones(trace, a)) : a;
+    case MS_SCORE_FILL_BYTES:
+        return fill_by_bytes(trace, a);
+    case MS_SCORE_WHERE:
+        return how->causal ? step(trace, a, where(trace, a)) : a;
+    case MS_SCORE_SOFTMAX:
+        return step(trace, a, ms_norm_softmax(trace, a));
+    case MS_SCORE_SOFTMAX_FP32:
+        return softmax_fp32(trace, a);
+    case MS_SCORE_SOFTMAX_SINKS:
+        return softmax_or_sinks(trace, how, a);
+    }
+    return a;
+}
+
+/* The steps from scores to weights. */
+static const uint8_t *steps_of(const ms_trace *trace, const ms_scores *how)
+{
+    static const uint8_t biased[] = {MS_SCORE_BIAS, MS_SCORE_SOFTMAX_FP32,
+                                     MS_SCORE_END};
+    static const uint8_t fused[] = {MS_SCORE_SOFTMAX, MS_SCORE_END};
+    const ms_modelcode *code = &ms_modelcodes[how->code];
     bool plain = !how->rotates && !how->alibi && !how->softcap;
 
-    return plain ? weights_nanogpt(trace, how, a, alibi)
-                 : weights_llama(trace, how, a, alibi);
+    if (how->bias != MS_NONE)
+        return biased;
+    if (trace->kernels.fuses_softmax)
+        return fused;
+    return plain && code->plain_scores[0] != MS_SCORE_END ? code->plain_scores
+                                                          : code->scores;
 }
-
-static uint32_t weights_biased(ms_trace *trace, const ms_scores *how,
-                               uint32_t a)
-{
-    a = step(trace, a, ms_pointwise_add_in_place(trace, a, how->bias));
-    return softmax_fp32(trace, a);
-}
-
-/* ---- the variants -------------------------------------------------------- */
-
-/* Torch's kernels know neither caps nor sinks. */
-static bool is_odd(const ms_scores *how)
-{
-    return how->softcap || how->sinks != MS_NONE;
-}
-
-static bool never(uint8_t kind, const ms_scores *how)
-{
-    (void)kind, (void)how;
-    return false;
-}
-
-/* Falcon's flash attention knows no ALiBi. */
-static bool but_slopes(uint8_t kind, const ms_scores *how)
-{
-    return !(kind == MS_ATTENTION_FLASH && how->alibi);
-}
-
-/* Models with slopes do not call sdpa. */
-static bool as_chosen(uint8_t kind, const ms_scores *how)
-{
-    return kind != MS_ATTENTION_SDPA || !(is_odd(how) || how->alibi);
-}
-
-static bool by_flash(uint8_t kind, const ms_scores *how)
-{
-    return kind == MS_ATTENTION_FLASH || !is_odd(how);
-}
-
-/* How a code makes weights of scores, and whether it has a path that calls a
- * fused kernel of a kind. */
-typedef struct variant {
-    uint32_t (*weights)(ms_trace *trace, const ms_scores *how, uint32_t a,
-                        uint32_t alibi);
-    bool (*has_kernel)(uint8_t kind, const ms_scores *how);
-    bool adds_slopes; /* in the product, as it multiplies */
-} variant;
-
-/* By ms_layers_code. */
-static const variant variants[] = {
-    [MS_CODE_AUTO] = {weights_auto, as_chosen, false},
-    [MS_CODE_LLAMA] = {weights_llama, by_flash, false},
-    [MS_CODE_GEMMA] = {weights_llama, by_flash, false},
-    [MS_CODE_OLMO2] = {weights_llama, by_flash, false},
-    [MS_CODE_T5] = {weights_llama, by_flash, false},
-    [MS_CODE_GPT2] = {weights_gpt2, by_flash, false},
-    [MS_CODE_BERT] = {weights_bert, by_flash, false},
-    [MS_CODE_BLOOM] = {weights_bloom, never, true},
-    [MS_CODE_FALCON] = {weights_falcon, but_slopes, false},
-    [MS_CODE_MPT] = {weights_mpt, never, false},
-    [MS_CODE_GPT_OSS] = {weights_llama, by_flash, false},
-};
 
 bool ms_scores_has_kernel(const ms_trace *trace, const ms_scores *how)
 {
-    return variants[how->code].has_kernel(trace->kernels.attention, how);
+    uint8_t path = trace->kernels.attention->path;
+    bool odd = how->softcap || how->sinks != MS_NONE;
+    uint32_t wants = MS_LACKS_ALL | (how->alibi ? MS_LACKS_SLOPES : 0u) |
+                     (odd ? MS_LACKS_CAPS : 0u);
+
+    return (ms_modelcodes[how->code].lacks[path] & wants) == 0;
 }
 
 /* ---- attention ----------------------------------------------------------- */
@@ -351,7 +288,7 @@ bool ms_scores_has_kernel(const ms_trace *trace, const ms_scores *how)
 static uint32_t multiply(ms_trace *trace, const ms_scores *how, uint32_t q,
                          uint32_t keys, uint32_t alibi)
 {
-    if (!variants[how->code].adds_slopes || trace->err)
+    if (!ms_modelcodes[how->code].multiplies_onto_slopes || trace->err)
         return ms_matmul_batched(trace, q, keys);
     int64_t batch = at(trace, q)->size[0];
     uint32_t bias = ms_view_expand(trace, alibi, 0, batch);
@@ -360,7 +297,6 @@ static uint32_t multiply(ms_trace *trace, const ms_scores *how, uint32_t q,
     return y;
 }
 
-/* Korthikanti et al. count the fused scale-mask-softmax of Megatron. */
 uint32_t ms_scores_attend(ms_trace *trace, const ms_scores *how,
                           const uint32_t *qkv)
 {
@@ -372,12 +308,8 @@ uint32_t ms_scores_attend(ms_trace *trace, const ms_scores *how,
     uint32_t keys = ms_view_transpose(trace, qkv[1], 2, 3);
     uint32_t a = multiply(trace, how, qkv[0], keys, alibi);
     ms_trace_drop(trace, keys);
-    if (how->bias != MS_NONE)
-        a = weights_biased(trace, how, a);
-    else if (trace->settings->training->kernels == MS_KORTHIKANTI)
-        a = step(trace, a, ms_norm_softmax(trace, a));
-    else
-        a = variants[how->code].weights(trace, how, a, alibi);
+    for (const uint8_t *at = steps_of(trace, how); *at != MS_SCORE_END; at++)
+        a = take_step(trace, how, *at, a, alibi);
     if (alibi != MS_NONE)
         ms_trace_drop(trace, alibi);
     a = step(trace, a, ms_pointwise_dropout(trace, a, how->dropout));

@@ -6,20 +6,14 @@
  * writes it.  q, k, v are [batch, heads, sequence, dim], heads of k and v
  * already repeated:
  *
- *     ms_scores how = {.code = MS_CODE_LLAMA, .causal = true,
+ *     ms_scores how = {.code = MS_CODE_AUTO, .causal = true,
  *                      .sinks = MS_NONE, .bias = MS_NONE};
  *     uint32_t y = ms_scores_attend(trace, &how, qkv);
  *
- * From q k^T to weights (transformers' modelling files; s: the scale):
- *   auto    LLaMA's; nanoGPT's where nothing rotates
- *   llama   s, cap, mask, softmax in fp32, back; also gemma, olmo2
- *           with sinks: cat, minus its maximum, softmax, all but the last
- *   gpt2    by a number of 0 dimensions, where(mask), softmax
- *   bert    by s, mask [batch, 1, 1, keys], softmax
- *   bloom   baddbmm of ALiBi's bias, mask, softmax in fp32, back
- *   falcon  by s in place (after ALiBi's bias), mask, softmax
- *   biased  the bias in place, softmax in fp32, back (T5)
- *   mpt     s, ALiBi's bias, masked_fill, softmax of float(), back
+ * What happens between q k^T and the weights is data of the code
+ * (ms_modelcode), but for a layer's own bias and where a set of kernels fuses
+ * it.
+ *
  * Masks and ALiBi's distances are buffers here, one for the whole model, where
  * transformers makes them anew in each forward: as many bytes, but they stay
  * over the optimizer's step. */
@@ -27,7 +21,7 @@
 #include "graphs/trace/tensors.h"
 
 typedef struct ms_scores {
-    int64_t code; /* ms_layers_code */
+    int64_t code; /* row of ms_modelcodes */
     bool causal;
     bool rotates; /* q and k have been rotated */
     bool alibi, softcap;

@@ -63,26 +63,12 @@ static bool efficient_can(const ms_trace *trace, const uint32_t *qkv)
     return true;
 }
 
-ms_attention_kind ms_sdpa_choice(const ms_trace *trace, ms_attention_kind kind,
-                                 const uint32_t qkv[3], ms_attended attended)
-{
-    if (kind != MS_ATTENTION_SDPA || trace->err)
-        return kind;
-    if (trace->settings->framework == MS_TORCH_1_13)
-        return MS_ATTENTION_EAGER;
-    if (trace->settings->cpu)
-        return attended.dropout > 0 ? MS_ATTENTION_EAGER : MS_ATTENTION_FLASH;
-    if (flash_can(trace, qkv, attended))
-        return MS_ATTENTION_FLASH;
-    return efficient_can(trace, qkv) ? MS_ATTENTION_EFFICIENT
-                                     : MS_ATTENTION_EAGER;
-}
-
 /* ---- the math path ------------------------------------------------------- */
 
 /* ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math:
  * q and k are scaled apart, a mask is added. */
-static uint32_t math(ms_trace *trace, const uint32_t *qkv, ms_attended attended)
+static uint32_t math(ms_trace *trace, const uint32_t qkv[3],
+                     ms_attended attended)
 {
     int64_t sequence = ms_trace_at(trace, qkv[0])->size[2];
     uint32_t q = ms_pointwise_mul_scalar(trace, qkv[0]);
@@ -125,27 +111,88 @@ static uint32_t math_of(ms_trace *trace, const uint32_t *qkv,
     return ms_trace_rebind(trace, y, ms_cast_to(trace, y, dtype));
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- the kernels --------------------------------------------------------- */
 
-uint32_t ms_sdpa_run(ms_trace *trace, ms_attention_kind kind,
-                     const uint32_t qkv[3], ms_attended attended)
+const ms_attention_kernel ms_sdpa_eager = {
+    .name = "eager", .path = MS_PATH_OPS, .apart = true, .run = math};
+
+static uint32_t flash(ms_trace *trace, const uint32_t qkv[3],
+                      ms_attended attended)
 {
-    if (trace->err)
-        return MS_NONE;
-    if (kind == MS_ATTENTION_SDPA && has_mask(trace, qkv, attended)) {
+    return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], attended);
+}
+
+const ms_attention_kernel ms_sdpa_flash = {
+    .name = "flash",
+    .path = MS_PATH_FLASH,
+    .run = flash,
+    .shares_heads = true,
+    .takes_slopes = true,
+    .pads_values = true,
+};
+
+static uint32_t efficient(ms_trace *trace, const uint32_t qkv[3],
+                          ms_attended attended)
+{
+    return ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2], attended);
+}
+
+const ms_attention_kernel ms_sdpa_efficient = {
+    .name = "efficient",
+    .path = MS_PATH_EFFICIENT,
+    .run = efficient,
+    .masks_windows = true,
+};
+
+static const ms_attention_kernel *
+first(const ms_trace *trace, const uint32_t qkv[3], ms_attended attended)
+{
+    if (trace->settings->framework < ms_sdpa_first.since)
+        return &ms_sdpa_eager;
+    if (trace->settings->cpu)
+        return attended.dropout > 0 ? &ms_sdpa_eager : &ms_sdpa_flash;
+    if (flash_can(trace, qkv, attended))
+        return &ms_sdpa_flash;
+    return efficient_can(trace, qkv) ? &ms_sdpa_efficient : &ms_sdpa_eager;
+}
+
+static uint32_t run_first(ms_trace *trace, const uint32_t qkv[3],
+                          ms_attended attended)
+{
+    if (has_mask(trace, qkv, attended)) {
         int64_t sequence = ms_trace_at(trace, qkv[1])->size[2];
         ms_trace_drop(trace,
                       ms_sharedtables_rows(trace, "causal_mask", sequence, 0));
     }
-    switch (ms_sdpa_choice(trace, kind, qkv, attended)) {
-    case MS_ATTENTION_FLASH:
-        return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], attended);
-    case MS_ATTENTION_EFFICIENT:
-        return ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2], attended);
-    case MS_ATTENTION_EAGER:
-    case MS_ATTENTION_SDPA:
-        break;
-    }
-    return kind == MS_ATTENTION_SDPA ? math_of(trace, qkv, attended)
-                                     : math(trace, qkv, attended);
+    if (trace->err)
+        return MS_NONE;
+    const ms_attention_kernel *kernel = first(trace, qkv, attended);
+    return kernel->apart ? math_of(trace, qkv, attended)
+                         : kernel->run(trace, qkv, attended);
+}
+
+const ms_attention_kernel ms_sdpa_first = {
+    .name = "sdpa",
+    .path = MS_PATH_SDPA,
+    .choose = first,
+    .run = run_first,
+    .since = MS_TORCH_2_0,
+    .shares_since = MS_TORCH_2,
+};
+
+/* ---- the whole ----------------------------------------------------------- */
+
+const ms_attention_kernel *ms_sdpa_choice(const ms_trace *trace,
+                                          const ms_attention_kernel *kernel,
+                                          const uint32_t qkv[3],
+                                          ms_attended attended)
+{
+    return kernel->choose && !trace->err ? kernel->choose(trace, qkv, attended)
+                                         : kernel;
+}
+
+uint32_t ms_sdpa_run(ms_trace *trace, const ms_attention_kernel *kernel,
+                     const uint32_t qkv[3], ms_attended attended)
+{
+    return trace->err ? MS_NONE : kernel->run(trace, qkv, attended);
 }

@@ -294,9 +294,9 @@ static uint32_t add_sinks(ms_trace *trace, const ms_layer *layer, int64_t heads)
         return MS_NONE;
     uint32_t sinks = ms_trace_parameter(trace, "sinks", 1, &heads);
     const ms_scores how = scores_of(layer, sinks);
-    int64_t kernels = trace->settings->training->kernels;
-    bool operand = kernels == MS_KORTHIKANTI ||
-                   (kernels != MS_EAGER && ms_scores_has_kernel(trace, &how));
+    bool operand =
+        trace->kernels.fuses_softmax ||
+        (!trace->kernels.is_plain && ms_scores_has_kernel(trace, &how));
 
     if (!trace->err && trace->settings->train && operand)
         ms_raw_states(trace, sinks);

@@ -184,19 +184,19 @@ static uint32_t logits_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
     if (layer->field[ROUTER_FP32].b)
         return logits_fp32(trace, x, weight, added);
     uint32_t p = ms_matmul_linear(trace, x, weight, added);
-    if (layer->field[CODE].i == MS_CODE_GPT_OSS)
+    if (ms_modelcodes[layer->field[CODE].i].routes_narrow)
         return p;
     return ms_trace_rebind(trace, p, ms_cast_to(trace, p, MS_FLOAT32));
 }
 
 /* Expert after expert, or all at once? */
-static bool loops(const ms_step_settings *settings, const ms_layer *layer)
+static bool loops(const ms_trace *trace, const ms_layer *layer)
 {
     int64_t run = layer->field[RUN].i;
 
     return run == RUN_LOOP ||
            (run == RUN_AUTO && layer->field[CODE].i != MS_CODE_AUTO &&
-            settings->training->kernels == MS_EAGER);
+            trace->kernels.is_plain);
 }
 
 /* The probabilities of each token's experts. */
@@ -215,16 +215,16 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
     else if (score == SCORE_SIGMOID)
         p = ms_trace_rebind(
             trace, p, ms_pointwise_unary(trace, &ms_pointwise_sigmoid, p));
-    p = ms_trace_rebind(trace, p,
-                        ms_experts_route(trace, p, field[CHOSEN].i,
-                                         !loops(trace->settings, layer), map));
+    p = ms_trace_rebind(
+        trace, p,
+        ms_experts_route(trace, p, field[CHOSEN].i, !loops(trace, layer), map));
     if (score == SCORE_CHOSEN)
         p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
     else if (field[NORMALIZE].b && !trace->err)
         p = normalized(trace, p);
     if (field[SCALED].b)
         p = ms_trace_rebind(trace, p, ms_pointwise_mul_scalar(trace, p));
-    if (field[ROUTER_FP32].b && loops(trace->settings, layer))
+    if (field[ROUTER_FP32].b && loops(trace, layer))
         return p; /* what the experts make is summed in fp32 */
     return ms_trace_rebind(trace, p, ms_cast_to(trace, p, dtype));
 }
@@ -359,9 +359,8 @@ ms_err ms_expertlayers_moe(ms_trace *trace, const ms_layer *layer,
     ms_tensor whole = *ms_trace_at(trace, in[0]);
     uint32_t x = ms_view_rows(trace, in[0]);
     uint32_t p = route(trace, layer, x, &map);
-    uint32_t flat = loops(trace->settings, layer)
-                        ? run_loop(trace, layer, x, map, p)
-                        : run_grouped(trace, layer, x, map, p);
+    uint32_t flat = loops(trace, layer) ? run_loop(trace, layer, x, map, p)
+                                        : run_grouped(trace, layer, x, map, p);
     ms_trace_drop(trace, p);
     ms_trace_drop(trace, map);
     ms_trace_drop(trace, x);
