@@ -309,7 +309,8 @@ static void drop_core(const ms_graph *graph, ms_keep *keep)
     }
 }
 
-/* A segment that a unit of no block interrupts is two segments. */
+/* Where a unit of no block lies within a segment that is two segments: what is
+ * replayed together are neighbours (ms_defaultprogram). */
 static void drop_segments(const ms_graph *graph, const block_list *blocks,
                           ms_keep *keep)
 {

@@ -37,6 +37,7 @@ uint32_t ms_cuts_root(uint32_t n)
     uint64_t root = 0;
     while ((root + 1) * (root + 1) <= n)
         root++;
+    /* Rounds up above root + 1/2, whose square is root * root + root + 1/4. */
     return (uint32_t)(n > root * root + root ? root + 1 : root);
 }
 

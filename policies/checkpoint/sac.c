@@ -48,7 +48,8 @@ typedef struct cache {
     uint32_t *again;   /* cached, and in the RUN's set already */
     /* Of a segment's first unit: what its replay pops, what it does not. */
     uint32_t *popped, *left;
-    uint8_t *known;  /* per unit: a segment that begins here was looked at */
+    uint8_t *known;  /* per unit: 1: its segment was looked at; 2: its forward
+                        has sets, too */
     uint32_t *list;  /* room for n_storages */
     uint32_t *other; /* the same */
 } cache;

@@ -111,6 +111,7 @@ static void find_calls(profiler *p)
     uint32_t n = p->profile->n_calls, mark = 0, op = 0;
     for (uint32_t c = 0; c < n; c++) {
         p->first_op[c] = plan->marks[mark].op + 1;
+        /* Before each call there is one of ours; a mark adds its own. */
         mark += p->program->calls[c].verb == MS_MARK ? 2 : 1;
     }
     p->first_op[n] = plan->n_ops;
@@ -184,6 +185,7 @@ static void note_gap(profiler *p, uint32_t row, uint32_t before, uint32_t op)
     uint64_t out_ns = p->line.end_ns[before], back_ns = p->line.start_ns[op];
     uint32_t out_call = p->call_of[before], back_call = p->call_of[op];
     uint32_t *id = &p->tensor_of[row];
+    /* It can be away only during a call that lies between the two uses. */
     if (back_call < out_call + 2 || p->plan.op[op].of == MS_NONE ||
         back_ns < out_ns)
         return;

@@ -349,7 +349,7 @@ static ms_err prefetch(trace *t, const ms_call *like, uint32_t run)
         t->fetched_for[r] = t->queue_run;
         if (t->here[r])
             continue;
-        t->here[r] = 2; /* listed */
+        t->here[r] = 2; /* listed, and on its way from launch on */
         elements += t->w->rows[r].elements;
         t->list[n++] = r;
     }

@@ -4,7 +4,8 @@
 #include "sim/graph.h"
 #include "sim/program.h"
 
-/* All weights have one format: its size is bytes over elements. */
+/* All weights have one format here, so that the size of an element is all bytes
+ * over all elements. */
 static uint64_t weight_item_bytes(const ms_graph *graph)
 {
     uint64_t bytes = 0;
@@ -45,6 +46,8 @@ static void lay_out(ms_deepspeed_writer *w)
             w->rows[r].at = at;
             at += w->rows[r].elements;
         }
+    /* The group is filled up to a multiple of 2 * ranks elements
+     * (nccl_start_alignment_factor); each rank has as long a stretch of it. */
     w->stretch = (at + multiple - 1) / multiple * 2;
 }
 

@@ -69,6 +69,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 {
     bool by_size = context->values[SIZE].given;
     uint64_t value = (uint64_t)context->values[by_size ? SIZE : COUNT].number;
+    /* An op graph was exported with the batch of one micro-batch. */
     if (shape->fixed != 0 && !by_size)
         shape->batch = shape->fixed * value;
     if (shape->batch % value != 0)

@@ -196,6 +196,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     MS_TRY(check_reshard(values, shape->data_ranks, fault));
     shape->reshard_ranks = (uint32_t)values[RESHARD_RANKS].number;
     shape->shared = MS_SHARED_PARAMETERS;
+    /* FSDP2 divides each parameter by its rows, FSDP1 each unit's parameters as
+     * one flat one. */
     shape->part = MS_PART_ROWS;
     if (is_old(values))
         shape->part = values[UNITS].number == MS_UNSHARD_WHOLE ? MS_PART_FLAT

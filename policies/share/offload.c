@@ -389,6 +389,8 @@ static ms_err write_calls(writer *w)
 {
     bool delayed = w->context->values[DELAYED].number;
     uint32_t g = 0;
+    /* The host's part of the step before begins with this step, and goes on
+     * beside its forward and backward. */
     for (uint32_t i = 0; i < w->old->n_calls; i++)
         if (delayed && w->old->calls[i].verb == MS_STEP_SET)
             MS_TRY(step(w, &w->old->calls[i], MS_HOST));

@@ -190,7 +190,8 @@ static ms_err gather(writer *w, const ms_call *now, const ms_call *run,
                 all ? &lists->set[run->unit] : &set);
 }
 
-/* Lets go what run number r read and no run in sight reads again. */
+/* Lets go of the weights that run number r read and no run in sight, up to the
+ * last one gathered for, reads again. */
 static ms_err let_go(writer *w, const ms_call *run, uint32_t r)
 {
     unit_lists *lists = weights_of(w, run);
@@ -278,6 +279,7 @@ static ms_err write_calls(writer *w, const ms_program *old)
     uint32_t next = 0, in_sight = 0, run = 0; /* next: run in_sight is there */
     for (uint32_t i = 0; i < old->n_calls; i++) {
         const ms_call *call = &old->calls[i], *coming;
+        /* A gather is issued before the run that is `ahead` runs earlier. */
         while (gathers && runs(call) && in_sight <= run + w->ahead &&
                (coming = run_from(old, &next)) != NULL)
             MS_TRY(gather(w, call, coming, in_sight++));

@@ -23,7 +23,8 @@ uint32_t ms_unshardunits_of(const ms_unshardunits *w, uint32_t u)
     return u < first_in_block(w->graph) ? w->root + 1 : w->root + 2;
 }
 
-/* Whose a weight is: the unit that reads it; the root where several do. */
+/* The owner of a weight is the unit that reads it, or the root where several
+ * units do. */
 static void find_owners(const ms_unshardunits *w, uint32_t *owner)
 {
     const ms_graph *graph = w->graph;
@@ -80,6 +81,7 @@ static ms_err make_sets(ms_unshardunits *w, const uint32_t *owner)
     for (uint32_t s = 0; s < n; s++)
         if (owner[s] != MS_NONE)
             list[at[owner[s]]++] = s;
+    /* Filling has moved each offset to its end, where the next unit begins. */
     for (uint32_t f = 0, first = 0; f < w->n_units; f++) {
         ms_unshard_unit *it = &w->unit[f];
         uint32_t *grads = list + n, n_grad = 0;

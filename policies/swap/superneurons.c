@@ -115,7 +115,8 @@ static bool is_expensive(const ms_graph *graph, uint32_t op)
            ms_saved_is_linear(graph, op) || joins(graph, op);
 }
 
-/* What it makes, or, in place, what it writes: its first input. */
+/* Marks what the op makes or, where it works in place, its first input, as
+ * checkpoints. */
 static void mark_layer(neurons *n, uint32_t op)
 {
     const ms_graph *graph = n->graph;

@@ -37,7 +37,8 @@ uint64_t ms_swapdisk_copy_ns(const ms_swap *w, uint64_t bytes, bool in)
     uint64_t slower_ns = host_ns > disk_ns ? host_ns : disk_ns;
     if (to == MS_SWAP_TO_HOST)
         return host_ns;
-    /* One after the other in; out the slower of the two holds the other up. */
+    /* A copy in waits for its read; a copy out and the write of the one before
+     * run side by side, so that the slower of the two counts. */
     return in && to == MS_SWAP_TO_NVME ? host_ns + disk_ns : slower_ns;
 }
 

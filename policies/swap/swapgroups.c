@@ -18,6 +18,8 @@ ms_err ms_swapgroups_send(ms_swap *w, const ms_call *call)
     if (!ms_swap_is_backward(call))
         return MS_OK;
     uint32_t before = w->reached;
+    /* Backward has reached a group with the first unit that reads it; then all
+     * up to `ahead` groups further are sent for. */
     while (w->reached > 0 && w->groups[w->reached - 1].last >= call->unit)
         w->reached--;
     if (w->reached == before)

@@ -52,6 +52,8 @@ static ms_err sort_tensors(const ms_swapplan *p, bool by_back, uint32_t *order,
     return MS_OK;
 }
 
+/* Narrows the tensors that a rule looks at for a call to those between the
+ * first and the last that are idle there. */
 static void find_idle(ms_swapplan *p)
 {
     for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
@@ -162,7 +164,8 @@ static void choose(ms_swapplan *p, uint32_t tensor, uint8_t place)
     ms_swaprecompute_need(p, tensor);
 }
 
-/* The call that is too high; n_calls: none is. */
+/* The call at which the level is too high, the highest or, for a rule that
+ * works in order, the first; n_calls: at none. */
 static uint32_t too_high(const ms_swapplan *p)
 {
     uint32_t n = p->profile->n_calls, highest = n;
@@ -271,7 +274,7 @@ static void bring_in_time(ms_swapplan *p)
 
 /* ---- a plan -------------------------------------------------------------- */
 
-static void settle_times(ms_swapplan *p)
+static void time_copies(ms_swapplan *p)
 {
     delay_frees(p);
     if (p->rule->early)
@@ -367,7 +370,7 @@ ms_err ms_swapplan_make(ms_swapplan *p, const ms_swapplan_rule *rule,
     for (uint32_t i = 0; i < p->profile->n_tensors; i++)
         p->choice[i].lead_ns = 0;
     for (uint32_t t = 0; t < TRIES && pick_all(p); t++) {
-        settle_times(p);
+        time_copies(p);
         MS_TRY(write_and_measure(p));
         p->fits = p->peak_bytes <= p->budget_bytes;
         if (p->fits)
@@ -382,17 +385,18 @@ ms_err ms_swapplan_make(ms_swapplan *p, const ms_swapplan_rule *rule,
 
 /* ---- feedback ------------------------------------------------------------ */
 
+/* With 5 % of a copy each, a copy has moved by all of its length. */
 #define ROUNDS 20u
 
 /* The same tensors with their copies in at other times. */
-static ms_err settle_again(ms_swapplan *p)
+static ms_err time_again(ms_swapplan *p)
 {
     size_t levels = p->profile->n_calls * sizeof *p->level_bytes;
     memcpy(p->level_bytes, p->profile->level_bytes, levels);
     for (uint32_t i = 0; i < p->profile->n_tensors; i++)
         if (p->choice[i].place != MS_HERE)
             choose(p, i, p->choice[i].place);
-    settle_times(p);
+    time_copies(p);
     return write_and_measure(p);
 }
 
@@ -422,7 +426,7 @@ ms_err ms_swapplan_refine(ms_swapplan *p)
         MS_TRY(give_lead(p, &n));
         if (n == 0)
             break;
-        MS_TRY(settle_again(p));
+        MS_TRY(time_again(p));
         if (p->peak_bytes > p->budget_bytes || p->step_ns >= step_ns)
             continue;
         program = p->program;

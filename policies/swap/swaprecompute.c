@@ -51,8 +51,9 @@ static bool want(ms_swapplan *p, uint32_t storage, uint32_t *n)
     return true;
 }
 
-/* Whose tensors tensor_of names. */
-static void look_at(ms_swapplan *p, uint32_t micro_batch)
+/* Fills tensor_of with the tensors of the micro-batch, for a storage is a
+ * tensor of its own in each. */
+static void index_tensors(ms_swapplan *p, uint32_t micro_batch)
 {
     const ms_profile *profile = p->profile;
     size_t n = p->swap->context->graph->n_storages;
@@ -88,7 +89,7 @@ static bool find_makers(ms_swapplan *p, uint32_t tensor, uint32_t *sources,
     const ms_profile_tensor *t = &p->profile->tensors[tensor];
     uint32_t end = graph->storage_saved_end[t->storage];
     p->tick++;
-    look_at(p, t->micro_batch);
+    index_tensors(p, t->micro_batch);
     if (end == MS_NONE || end < t->back_op || !want(p, t->storage, n))
         return false;
     for (uint32_t i = 0; i < *n; i++) {
@@ -113,7 +114,8 @@ uint64_t ms_swaprecompute_ns(ms_swapplan *p, uint32_t tensor, uint32_t *sources)
 
 /* ---- what it needs ------------------------------------------------------- */
 
-/* by_back again in order, after a tensor is needed earlier. */
+/* Moves a tensor that is needed earlier to its new place in by_back; the others
+ * keep their order. */
 static void move_ahead(ms_swapplan *p, uint32_t tensor)
 {
     uint32_t at = p->at_back[tensor];

@@ -74,8 +74,9 @@ static ms_err measure(const ms_swap *w, trial *t)
                               &t->step_ns, w->fault);
 }
 
-/* Section 4.1: no offload, convolutions' inputs, all inputs.  The paper's
- * other choice, cuDNN's algorithms, is none here. */
+/* Section 4.1 of the paper tries no offload, the inputs of convolutions and all
+ * inputs.  Its other choice, which of cuDNN's algorithms run, there is not
+ * here. */
 static ms_err try_conv(ms_swap *w, bool convolutions, trial *t)
 {
     ms_program made;
