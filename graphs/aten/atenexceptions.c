@@ -63,7 +63,7 @@ static bool is_none(const ms_opnode *node, uint32_t i)
     return i >= node->n_args || node->args[i].kind == MS_ARG_NONE;
 }
 
-/* One bound: one mask. */
+/* With one bound backward makes one mask, with two it makes two. */
 void ms_atenexceptions_clamp(ms_trace *trace, const ms_aten_call *call,
                              uint32_t n)
 {
@@ -85,7 +85,7 @@ void ms_atenexceptions_norm(ms_trace *trace, const ms_aten_call *call,
         trace->nodes[n].rule = &norm_3.rule;
 }
 
-/* accumulate=True */
+/* Backward of accumulate=True passes the gradient on as it is. */
 void ms_atenexceptions_index_put(ms_trace *trace, const ms_aten_call *call,
                                  uint32_t n)
 {
@@ -95,7 +95,7 @@ void ms_atenexceptions_index_put(ms_trace *trace, const ms_aten_call *call,
         trace->nodes[n].rule = &accumulate.rule;
 }
 
-/* pos_weight */
+/* With pos_weight backward does more than the sigmoid. */
 void ms_atenexceptions_logits(ms_trace *trace, const ms_aten_call *call,
                               uint32_t n)
 {

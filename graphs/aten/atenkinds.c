@@ -115,8 +115,9 @@ ms_op_kind ms_atenkinds_of(const ms_index *rows, const char *name)
     return kind;
 }
 
-/* Names are few and most of them literals, so the last ones are looked up by
- * their address. */
+/* Names are few and most of them are literals, so that the address of one
+ * stands for its text: what was found for it last is remembered.  Equal texts
+ * at two addresses are only looked up twice. */
 #define N_MET 256u
 typedef struct met {
     const char *name[N_MET];

@@ -112,7 +112,7 @@ const ms_aten_row ms_atenmath_rows[] = {
          "1: native_batch_norm_backward.i0~ native_batch_norm_backward.i1!; "
          "2: native_batch_norm_backward.i2!; "
          "0: native_batch_norm_backward.i0!"),
-    /* on CUDA, with a reserve of cuDNN's */
+    /* on CUDA, where cuDNN returns a reserve (o3) for its backward */
     FORMULA(BATCH_NORM, "cudnn_batch_norm", NULL, "CudnnBatchNorm", "012",
             "i0I1I3I4o1o2o3", shape_same,
             "0: cudnn_batch_norm_backward.i0!; "

@@ -73,7 +73,8 @@ static ms_opnode node_of(const ms_trace *trace, const ms_opcall *call,
                                                   ms_trace_at(trace, in[0]))};
 }
 
-/* TensorIterator lays its output out as the first input of its shape. */
+/* TensorIterator lays its output out as the first input of its shape: the loop
+ * goes from the last to the first, so that the first decides. */
 static void lay_out(ms_trace *trace, uint32_t y, const uint32_t *in,
                     uint32_t n_in)
 {

@@ -63,6 +63,7 @@ void ms_reductions_scratch(ms_trace *trace, const ms_aten_call *call)
             continue;
         const ms_tensor *x = ms_trace_at(trace, call->in[0]);
         uint32_t dims = dims_of(x, node, row->dims);
+        /* Without indices max and min accumulate plain values. */
         bool pair = row->accumulator == VALUE_AND_INDEX && node->n_out < 2 &&
                     strncmp(node->op, "arg", 3) != 0;
         uint32_t accumulator = row->accumulator && !pair

@@ -29,7 +29,7 @@
 
 #define NORM_BYTES 8u /* fp64 */
 #define FP32_BYTES 4u
-#define UPDATE_FLOPS 11.0
+#define UPDATE_FLOPS 11.0 /* per element, as optimstep.c's fused update */
 
 typedef struct flat_step {
     ms_trace *trace;

@@ -64,7 +64,9 @@ void ms_hoststep_choose(ms_trace *trace)
     }
 }
 
-/* Does a tile of so many elements take no further parameter? */
+/* Is a tile of so many elements full, so that the next parameter begins
+ * another?
+ */
 static bool is_full(const ms_offload *offload, uint64_t elements)
 {
     switch (offload->step) {

@@ -36,7 +36,7 @@ static bool is_less(const load *a, const load *b)
                                       : a->rank < b->rank;
 }
 
-/* The first of a heap has more than before. */
+/* The first of the heap has got more: it sinks to its new place. */
 static void sink(load *heap, uint32_t n)
 {
     for (uint32_t at = 0, child; (child = 2 * at + 1) < n; at = child) {
@@ -50,7 +50,8 @@ static void sink(load *heap, uint32_t n)
     }
 }
 
-/* The rank with the most; ranks without a matrix are left out. */
+/* Deals the matrices out and returns the rank that has most, of several the
+ * lowest.  ranks is at most n, so that none is without a matrix. */
 static uint32_t deal(matrix *matrices, uint32_t n, load *heap, uint32_t ranks)
 {
     const load *most = heap;

@@ -310,7 +310,8 @@ static void device_step(step *s)
         drop_casts(s);
 }
 
-/* Where the gradients lie; DeepSpeed's steps clip by themselves. */
+/* Gradients are clipped where they lie; DeepSpeed's steps clip by themselves.
+ */
 static void clip(ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
@@ -321,7 +322,8 @@ static void clip(ms_trace *trace)
         ms_clip_run(trace);
 }
 
-/* Weights that lie elsewhere are made of master copies. */
+/* Weights that lie in another memory are cast from master copies on the device:
+ * without these the device cannot update them. */
 static bool check_weights(const step *s)
 {
     ms_trace *trace = s->trace;

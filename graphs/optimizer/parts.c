@@ -175,8 +175,9 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
     return MS_OK;
 }
 
-/* Adapters and what they stand beside need not have one format, nor linear
- * layers and others. */
+/* Where weights have several formats (adapters beside a frozen base, linear
+ * layers beside others) bytes do not say elements: there is a column of them.
+ */
 static ms_err element_column(ms_trace *trace, const uint32_t *new_id)
 {
     ms_graph *g = trace->graph;
