@@ -33,8 +33,9 @@ double ms_foot_top(const ms_panel *panel, double base, double highest)
     return base + (highest - base) / (1.0 - panel->head_room / height);
 }
 
-/* A round number: a multiple of the distance of the ticks, which depends on
- * it. */
+/* The axis begins at a round number, a multiple of the distance of the ticks,
+ * which depends on where it begins.  The distance only grows from try to try,
+ * so that this ends. */
 bool ms_foot_find(ms_panel *panel, double highest)
 {
     ms_stack *stack = &panel->stack;

@@ -190,8 +190,8 @@ static void find_shown(ms_strips *strips,
                 parts[i][part] > 0 && (double)parts[i][part] >= least;
 }
 
-/* Is there a bar that the capacity is not far from, then the others end soon
- * beyond. */
+/* Where the axis ends.  If the capacity is near one bar and others are far
+ * longer, these are broken soon beyond it. */
 static double most_of(const ms_strips *strips,
                       const uint64_t (*parts)[MS_STRIPS_MOST], uint32_t n)
 {

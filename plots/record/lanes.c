@@ -107,7 +107,8 @@ static void end(struct lane *lane)
     ms_lanes_close(lane->slicer);
 }
 
-/* A copy in line on the compute stream is drawn as one beside it. */
+/* A copy that the compute stream makes itself has the colour of one that has a
+ * stream of its own. */
 static uint8_t work_of(const ms_waits *waits, uint32_t op)
 {
     const ms_plan_op *row = &waits->line->plan->op[op];

@@ -110,7 +110,7 @@ static ms_err load_reserved(const struct scribe *scribe, ms_fault *fault)
     return MS_OK;
 }
 
-/* Of equal neighbours the first. */
+/* Keeps the first of equal neighbours. */
 static void join_equal(ms_record_rank *of)
 {
     uint32_t kept = 0;
@@ -127,7 +127,8 @@ static void join_equal(ms_record_rank *of)
     of->n_points = kept;
 }
 
-/* At the times of the points, as they are drawn. */
+/* Reads what was recomputed at the times of the points, for one curve is drawn
+ * below the other. */
 static ms_err load_recomputed(const struct scribe *scribe, ms_fault *fault)
 {
     ms_record_rank *of = scribe->of;

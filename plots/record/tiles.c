@@ -120,8 +120,9 @@ static int by_begin_down(const void *a, const void *b)
     return x->from != y->from ? by_begin(a, b) : by_address(y, x);
 }
 
-/* The lowest place that is free for as long as it is held; placed: those that
- * have one, by it. */
+/* Finds the lowest place that is free for as long as the island is held;
+ * placed: the islands that have one, in the order of their places.  Returns how
+ * many of them lie at or below it. */
 static uint32_t find_place(struct island *const *placed, uint32_t n,
                            struct island *island)
 {
@@ -143,7 +144,8 @@ static uint32_t find_place(struct island *const *placed, uint32_t n,
     return behind;
 }
 
-/* In the order in which they came; of those that were there, of addresses. */
+/* Places islands in the order in which they came; those that came at once by
+ * address, from the top where the device answers from the top. */
 static ms_err place_islands(struct weaver *w, ms_fault *fault)
 {
     uint32_t n = w->n_islands;
@@ -174,7 +176,8 @@ static ms_err place_islands(struct weaver *w, ms_fault *fault)
     return MS_OK;
 }
 
-/* false: outside of what is held, or of the time that is shown. */
+/* Moves a tile from addresses to the plane.  false: it lies outside of what is
+ * held, or of the time that is shown. */
 static bool lay(const struct weaver *w, const ms_tile *real, ms_tile *tile)
 {
     uint32_t low = 0, high = w->n_islands;
@@ -248,8 +251,9 @@ static bool is_large(const struct grid *grid, const ms_tile *tile)
 
 /* ---- areas in cells ------------------------------------------------------ */
 
-/* Sums by short side and, along the long one, as differences: a box is short
- * on one side, where it meets two cells at most. */
+/* Areas by cell, along the long side of boxes as differences from cell to cell:
+ * a long box then costs as much as a short one.  On its short side it meets two
+ * cells at most. */
 struct loom {
     struct side across, along; /* the short side of the boxes, the long one */
     bool by_time;              /* across is time */
@@ -359,6 +363,7 @@ static void weave_line(struct weaver *w, struct loom *loom,
     struct run run = {.line = line};
     int64_t sum = 0;
     for (uint32_t i = 0; i <= loom->along.n; i++) {
+        /* Behind the last cell there is nothing, which ends the last run. */
         sum += i < loom->along.n ? sums[i] : -sum;
         double share = (double)sum / whole;
         if (run.to > run.from && !is_alike(&run, share)) {

@@ -20,7 +20,8 @@ static bool is_instant(const ms_request *request)
     return request->kind != MS_REQUEST_FREE_LATER;
 }
 
-/* From the end: the end of an allocation is the next that its row meets. */
+/* Goes from the last request to the first, so that the end of an allocation is
+ * the one of its row that was met last. */
 static void find_ends(lifetimes *l, uint32_t *next_end)
 {
     uint32_t clock = 0;

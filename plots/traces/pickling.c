@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define BATCH 1000u
+#define BATCH 1000u /* items of one APPENDS, as in Python's pickle.py */
 
 static void put(const ms_pickling *p, const char *bytes, size_t length)
 {
@@ -41,6 +41,7 @@ void ms_pickling_int(const ms_pickling *p, uint64_t value)
     else if (value <= INT32_MAX)
         put_op(p, 'J', value, 4);
     else {
+        /* LONG1 of eight bytes, signed: bytes and addresses are below 2^63. */
         put(p, "\x8a\x08", 2);
         put_op(p, (char)(value & 0xff), value >> 8, 7);
     }
