@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Stacks of a snapshot's frames.  Stacks count as one where a hash of 64 bits
- * over all their frames is the same.  What a file names twice is looked at
- * once. */
+/* Call stacks in a snapshot. The same stack is written many times, so stacks
+ * are one where a 64-bit hash over their frames is equal; a list of frames that
+ * the pickle names again by its memo is hashed once. */
 #include "tools/recordings/callstacks.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define TOLD 3u /* innermost frames of a label */
+#define LABEL_FRAMES 3u /* a label names the innermost ones */
 
 ms_err ms_callstacks_open(ms_callstacks *frames, const ms_pickle *pickle,
                           ms_arena *arena, ms_recording *out, ms_fault *fault)
@@ -78,7 +78,8 @@ static void put_text(const ms_pickle *pickle, uint32_t row, bool base,
     ms_text_put(text, bytes + at, node->length - at);
 }
 
-/* "step (train.py:31)"; frames without a file ("??") tell nothing. */
+/* "step (train.py:31)". A frame without a file ("??", of C++ code) says nothing
+ * to a reader: false. */
 static bool put_frame(const ms_pickle *pickle, uint32_t row, const char *before,
                       ms_text *text)
 {
@@ -108,7 +109,7 @@ static ms_err add_site(ms_callstacks *frames, uint32_t list, ms_fault *fault)
     uint32_t told = 0;
     ms_text_add(&text, "%s", "");
     for (uint32_t c = ms_pickle_first(pickle, list);
-         c != MS_NONE && told < TOLD; c = pickle->cells[c].next)
+         c != MS_NONE && told < LABEL_FRAMES; c = pickle->cells[c].next)
         told += put_frame(pickle, pickle->cells[c].value, told > 0 ? " < " : "",
                           &text);
     out->sites =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The stack machine of Python's pickles, without the opcodes that execute.
- * (Lib/pickletools.py of CPython has the list.) */
+/* The stack machine that reads Python's pickles, without the opcodes that call
+ * or import. Opcodes are those of CPython's Lib/pickletools.py. */
 #include "tools/recordings/pickle.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MARK (MS_NONE - 1) /* on the stack */
+#define MARK (MS_NONE - 1) /* stands on the stack for the opcode MARK */
 
 typedef struct machine {
     ms_pickle *out;
@@ -151,7 +151,8 @@ static ms_err put_memo(machine *m, uint64_t slot)
 {
     if (m->n == 0 || m->stack[m->n - 1] == MARK)
         return fail(m, "there is nothing to remember");
-    /* Slots count up; one far beyond would only take memory. */
+    /* Pickles number their memo's slots 0, 1, 2, ...; a slot far beyond the
+     * last would only make us allocate what a file of a few bytes asks for. */
     if (slot > m->n_memo)
         return fail(m, "a memo slot out of order");
     if (slot == m->n_memo) {
@@ -197,7 +198,7 @@ static ms_err add(machine *m, uint32_t row, uint32_t key, uint32_t value)
     return MS_OK;
 }
 
-/* How many values lie above the last mark. */
+/* The number of values above the last mark on the stack. */
 static ms_err count_above(const machine *m, uint32_t *n)
 {
     for (*n = 0; *n < m->n; ++*n)
@@ -206,8 +207,8 @@ static ms_err count_above(const machine *m, uint32_t *n)
     return fail(m, "no mark on the stack");
 }
 
-/* The last n of the stack become members of the container below them (and
- * below the mark, where there is one). */
+/* Moves the last n values of the stack into the container below them. With
+ * `marked` a mark lies between, which goes, too. A dict takes pairs. */
 static ms_err add_last(machine *m, uint32_t n, bool marked, uint8_t kind)
 {
     uint32_t below = n + (marked ? 1 : 0),
@@ -225,7 +226,8 @@ static ms_err add_last(machine *m, uint32_t n, bool marked, uint8_t kind)
     return MS_OK;
 }
 
-/* The last n of the stack as a new container. */
+/* Replaces the last n values (and the mark below them, if `marked`) by a new
+ * container that holds them. */
 static ms_err gather(machine *m, uint32_t n, bool marked, uint8_t kind)
 {
     uint32_t step = kind == MS_PICKLE_DICT ? 2 : 1;
@@ -326,7 +328,7 @@ static ms_err do_opcode(machine *m, unsigned char opcode)
 {
     uint64_t raw;
     switch (opcode) {
-    case 0x80: /* PROTO, FRAME: nothing to do */
+    case 0x80: /* PROTO: the version changes no opcode's meaning */
         MS_TRY(read_le(m, 1, &raw));
         return raw <= 5 ? MS_OK : fail(m, "a protocol that is not known");
     case 0x95:

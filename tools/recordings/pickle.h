@@ -2,10 +2,10 @@
 #ifndef MS_PICKLE_H
 #define MS_PICKLE_H
 
-/* Python pickles of plain data (protocols 2 to 5): None, True, numbers, texts,
- * lists, tuples, dicts.  Whatever would call or import something is refused, so
- * nothing in a file is ever run.  A value may stand in several containers, and
- * in itself: walk only as deep as is known.
+/* Reads Python pickles of plain data (protocols 2 to 5): None, booleans,
+ * numbers, texts, lists, tuples, dicts. An opcode that would call or import
+ * something is refused, so no code in a file ever runs. A value may be in
+ * several containers, and in itself: walk to a fixed depth only.
  *
  *     for (uint32_t c = ms_pickle_first(&p, row); c != MS_NONE;
  *          c = p.cells[c].next)
@@ -19,8 +19,8 @@ typedef enum ms_pickle_kind {
     MS_PICKLE_BOOL, /* value.i */
     MS_PICKLE_INT,
     MS_PICKLE_FLOAT,
-    MS_PICKLE_TEXT, /* value.i: offset into the file */
-    MS_PICKLE_LIST, /* and tuple */
+    MS_PICKLE_TEXT, /* value.i is its offset in the file */
+    MS_PICKLE_LIST, /* a list or a tuple */
     MS_PICKLE_DICT
 } ms_pickle_kind;
 
@@ -31,7 +31,7 @@ typedef struct ms_pickle_node {
         uint32_t cell[2]; /* LIST, DICT: first and last, or MS_NONE */
     } value;
     uint32_t length; /* TEXT: bytes; LIST, DICT: members */
-    uint32_t at;     /* where the file says so */
+    uint32_t at;     /* byte of the file, for faults */
     uint8_t kind;
 } ms_pickle_node;
 
@@ -49,15 +49,17 @@ typedef struct ms_pickle {
     uint32_t n_nodes, n_cells, root;
 } ms_pickle;
 
-/* name and bytes must outlive it.  Faults: MS_EINPUT, "name:byte N". */
+/* name and bytes must outlive the pickle. Faults: MS_EINPUT at "name:byte N".
+ */
 ms_err ms_pickle_read(const char *name, const char *bytes, size_t length,
                       ms_arena *arena, ms_pickle *pickle, ms_fault *fault);
-/* The first cell of a list or dict, MS_NONE for all else. */
+/* The first cell of a list or a dict; MS_NONE for any other value. */
 uint32_t ms_pickle_first(const ms_pickle *pickle, uint32_t row);
-/* The value of a dict's key (the last, if it stands twice), or MS_NONE. */
+/* The value of a dict's key, or MS_NONE; of equal keys the last one counts, as
+ * in Python. */
 uint32_t ms_pickle_find(const ms_pickle *pickle, uint32_t row, const char *key);
 bool ms_pickle_is(const ms_pickle *pickle, uint32_t row, const char *text);
-/* Fails at where a value stands; MS_NONE: the file as a whole. */
+/* Fails at the place of a value; with MS_NONE of the file as a whole. */
 ms_err ms_pickle_fail(const ms_pickle *pickle, uint32_t row, ms_fault *fault,
                       const char *hint, const char *format, ...)
     __attribute__((format(printf, 5, 6)));

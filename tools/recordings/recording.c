@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Recorded histories of a GPU's caching allocator, as JSON:
+/* Reads recorded histories of PyTorch's caching allocator on a GPU, as JSON:
  *
  *     {"conf": "expandable_segments:True", "expandable": true,
  *      "start": [[address, bytes, stream, "small"|"large",
@@ -9,7 +9,9 @@
  *      "final": [[address, bytes, stream, pool,
  *                 [[bytes, state, requested], ...]], ...]}
  *
- * A last element of an event that is a list holds what the device did then:
+ * Events: a allocates, f frees, e empties the cache, fr and fc are a free that
+ * is requested and completed later, a! is an allocation that failed. An event
+ * may end with a list of what the device did for it:
  * ["alloc"|"free"|"map"|"unmap", address, bytes]. */
 #include "graphs/graphs.h"
 #include "graphs/json/json.h"
@@ -38,7 +40,8 @@ static ms_err read_number(const reader *r, uint32_t node, uint64_t *n)
     return MS_OK;
 }
 
-/* The first child of a list of low to high elements. */
+/* Fails unless node is a list of low to high elements; *first is its first one.
+ */
 static ms_err open_list(const reader *r, uint32_t node, uint32_t low,
                         uint32_t high, uint32_t *first)
 {
@@ -86,7 +89,8 @@ static ms_err add_block(reader *r, const ms_recording_block *block)
     return MS_OK;
 }
 
-/* [offset, bytes, requested or null], end to end. */
+/* Reads [offset, bytes, requested or null]; offset must be the end of the block
+ * before. Null marks a block that is free. */
 static ms_err read_start_block(reader *r, uint32_t node, uint64_t *offset)
 {
     ms_recording_block block = {.state = MS_TORCH_ACTIVE_ALLOCATED};
@@ -110,7 +114,7 @@ static ms_err read_start_block(reader *r, uint32_t node, uint64_t *offset)
                                           "a block without bytes");
 }
 
-/* [bytes, state, requested] */
+/* Reads [bytes, state, requested]. */
 static ms_err read_final_block(reader *r, uint32_t node, uint64_t *offset)
 {
     ms_recording_block block;
@@ -208,7 +212,8 @@ static ms_err read_answer(reader *r, uint32_t node)
     return read_number(r, next_of(r, at), &answer->bytes);
 }
 
-/* What follows the kind: address, bytes, stream as far as it has them. */
+/* Behind an event's kind come as many of address, bytes and stream as that kind
+ * has, then perhaps the list of what the device did. */
 static ms_err read_event(reader *r, uint32_t node, ms_recording_event *event)
 {
     static const char *const words[] = {"a", "f", "e", "fr", "fc", "a!"};

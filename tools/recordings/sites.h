@@ -2,15 +2,19 @@
 #ifndef MS_SITES_H
 #define MS_SITES_H
 
-/* Segments or blocks by their address, while a trace is undone. */
+/* A hash table of segments or of blocks by their address, kept up to date while
+ * a trace is undone. */
 
 #include "sim/base/base.h"
 #include "tools/cli/commands.h"
 
 typedef struct ms_site {
-    uint64_t address, bytes; /* of a block 0: not known */
+    /* bytes is 0 for a block whose size is not known yet */
+    uint64_t address, bytes;
     uint64_t requested_bytes, stream;
-    bool used, live, pending, small; /* used: the slot; live: it is there now */
+    /* used: the slot is taken; live: the memory exists at this point of the
+     * trace */
+    bool used, live, pending, small;
 } ms_site;
 
 typedef struct ms_sites {
@@ -18,15 +22,15 @@ typedef struct ms_sites {
     uint32_t capacity;
 } ms_sites;
 
-/* Room for n addresses. */
+/* Makes room for n addresses. */
 ms_err ms_sites_make(ms_sites *sites, uint64_t n, ms_arena *arena,
                      ms_fault *fault);
-/* Its slot, or an unused one. */
+/* The slot of the address, or the unused slot where it would go. */
 ms_site *ms_sites_find(const ms_sites *sites, uint64_t address);
-/* A new live one, whatever was there. */
+/* Makes the address live, with all else zero, whatever its slot held. */
 ms_site *ms_sites_put(ms_sites *sites, uint64_t address);
-/* The live ones to the front of slots, by address; how many.  Nothing can be
- * found any more. */
+/* Moves the live ones to the front of slots, in order of addresses, and returns
+ * how many there are. ms_sites_find no longer works afterwards. */
 uint32_t ms_sites_sort(ms_sites *sites);
 
 #endif

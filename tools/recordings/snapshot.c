@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Memory snapshots of torch.cuda.memory._dump_snapshot as recorded histories
- * (sim/pools/README.md 15).  A snapshot has the segments as they stand at its
- * end and a trace of what led there: undoing the trace from its last entry to
- * the first gives the segments at its start. */
+/* Reads memory snapshots of torch.cuda.memory._dump_snapshot as recorded
+ * histories (sim/pools/README.md 15). A snapshot has the segments as they are
+ * at its end and a trace of the events before it: undoing the trace from its
+ * last entry to its first gives the segments at its start. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
@@ -21,7 +21,7 @@
 typedef struct entry {
     uint64_t address, bytes, stream;
     uint32_t row;  /* in the pickle, for faults */
-    uint32_t site; /* MS_NONE where no frames are known */
+    uint32_t site; /* MS_NONE where the frames are not recorded */
     ms_torch_action action;
     uint8_t category;
 } entry;
@@ -36,9 +36,10 @@ typedef struct reader {
     uint32_t n_entries;
     ms_callstacks frames;
     ms_sites segments, blocks;
-    uint64_t mapped_bytes; /* in ranges, as the trace is undone */
+    /* of expandable segments, at this point of undoing */
+    uint64_t mapped_bytes;
     uint32_t blocks_room, answers_room, events_room;
-    bool selective; /* frees on the way to a malloc need not be of all */
+    bool selective; /* the settings let a retry free only some segments */
 } reader;
 
 /* ---- values -------------------------------------------------------------- */
@@ -94,7 +95,8 @@ static ms_err add_block(reader *r, const ms_recording_block *block)
     return MS_OK;
 }
 
-/* The documentation calls the pending ones awaiting. */
+/* PyTorch's documentation has another word for the state that its code calls
+ * active_pending_free. */
 static ms_err read_state(const reader *r, uint32_t dict, uint8_t *state)
 {
     uint32_t row = ms_pickle_find(&r->pickle, dict, "state");
@@ -250,8 +252,9 @@ static ms_err undo(reader *r, const entry *e)
     }
 }
 
-/* A block's bytes where only its request is known: a large one keeps what is
- * too little to be split off. */
+/* An allocation that is undone leaves its request, not its size. As the caching
+ * allocator does, the size is the request rounded up to 512 bytes, or the whole
+ * room where the rest is too small to be split off (sim/pools/README.md). */
 static uint64_t bytes_of(const ms_site *block, uint64_t room, bool small)
 {
     uint64_t bytes =
@@ -386,7 +389,8 @@ static bool is_segment_event(const entry *e)
            e->action <= MS_TORCH_SEGMENT_UNMAP;
 }
 
-/* Where the run of segment events from i on ends in a malloc. */
+/* Does an allocation (or its failure) follow the run of segment events that
+ * begins at i? */
 static bool ends_in_malloc(const reader *r, uint32_t i)
 {
     while (i < r->n_entries && is_segment_event(&r->entries[i]))
@@ -395,8 +399,10 @@ static bool ends_in_malloc(const reader *r, uint32_t i)
                                 r->entries[i].action == MS_TORCH_OOM);
 }
 
-/* A run of frees is an empty_cache, or a retry, which frees the same; but with
- * max_split_size or collection it is part of the malloc behind it. */
+/* PyTorch does not record empty_cache. A run of segment frees is taken for one:
+ * for a retry before an allocation, too, since that frees the same segments.
+ * But with max_split_size_mb or garbage_collection_threshold a retry frees only
+ * some segments; then the frees belong to the allocation that follows. */
 static ms_err take_segments(reader *r, uint32_t *i, uint32_t *answers_at)
 {
     bool selective = r->selective && ends_in_malloc(r, *i);
@@ -414,7 +420,8 @@ static ms_err take_segments(reader *r, uint32_t *i, uint32_t *answers_at)
     return MS_OK;
 }
 
-/* Of a request and its completion side by side one event is made. */
+/* A request to free and its completion become one event when they are adjacent:
+ * no other stream had to be waited for. */
 static ms_err take_free(reader *r, uint32_t *i, uint64_t *pending)
 {
     const entry *e = &r->entries[*i];
@@ -437,7 +444,7 @@ static ms_err take_free(reader *r, uint32_t *i, uint64_t *pending)
 
 static ms_err make_events(reader *r)
 {
-    uint64_t pending = 0; /* asked to be freed and not completed */
+    uint64_t pending = 0; /* frees that are requested and not completed */
     for (uint32_t i = 0; i < r->n_entries;) {
         uint32_t answers_at = r->out->n_answers;
         MS_TRY(take_segments(r, &i, &answers_at));
@@ -460,7 +467,8 @@ static ms_err make_events(reader *r)
 
 /* ---- the file ------------------------------------------------------------ */
 
-/* By our names; others are as if there were none. */
+/* The category is one of our names (in recordings that memsim wrote); any other
+ * text counts as none. */
 static uint8_t read_category(const reader *r, uint32_t dict)
 {
     uint32_t row = ms_pickle_find(&r->pickle, dict, "category");
@@ -507,7 +515,8 @@ static ms_err read_trace(reader *r, uint32_t list)
     return MS_OK;
 }
 
-/* The device with the longest trace. */
+/* A snapshot has a trace per device; the longest is that of the device in use.
+ */
 static uint32_t find_trace(reader *r)
 {
     uint32_t traces =
@@ -567,7 +576,7 @@ ms_err ms_snapshot_read(const char *name, const char *bytes, size_t length,
         most +=
             1 + length_of(&r, ms_pickle_find(&r.pickle, r.pickle.cells[c].value,
                                              "blocks"));
-    if (most > length) /* the same list over and over */
+    if (most > length) /* a memo can name one list again and again */
         return ms_pickle_fail(&r.pickle, segments, fault, NULL,
                               "more blocks than the file has room for");
     MS_TRY(ms_sites_make(&r.segments, most, arena, fault));

@@ -6,7 +6,7 @@
  *           |   ^
  *       did you mean "hidden"?
  *
- * No arena here: out of memory must be said as well. */
+ * Nothing here allocates: "out of memory" must be printed, too. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -16,7 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The LINE of "file:LINE:COLUMN", or "" where there is none. */
+/* Copies LINE of a place "file:LINE:COLUMN", or "" where it is another place.
+ */
 static void line_of(const char *where, char line[12])
 {
     static const char digits[] = "0123456789";
@@ -49,7 +50,7 @@ static void put_source(const ms_fault *fault, const ms_style *style)
             fault->caret, "", style->bad, style->plain);
 }
 
-/* A hint may have several lines. */
+/* Each line of a hint is indented. */
 static void put_hint(const char *hint)
 {
     char line[sizeof((ms_fault *)NULL)->hint];
@@ -87,5 +88,5 @@ void ms_complain_note(const char *what, const char *name)
 
 int ms_complain_status(ms_err err)
 {
-    return (int)err / 10; /* the errors are numbered so: sim.h */
+    return (int)err / 10; /* exit statuses are an ms_err's tens: see base.h */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* How far a long run is, in one line of a terminal. */
+/* How far a long run has come, as one line of a terminal. */
 
 #include "tools/job/points.h"
 #include "tools/terminal/quantity.h"
@@ -30,7 +30,8 @@ void ms_progress_open(ms_progress *progress, bool quiet, bool to_terminal,
                               .start_ns = ms_progress_now_ns()};
 }
 
-/* Blanks over what is longer; terminals without escape sequences know \r. */
+/* Blanks hide the rest of a longer line before; terminals without escape
+ * sequences know \r. */
 static void put_line(ms_progress *progress, const char *line, int length)
 {
     int rest = (int)progress->width - length;

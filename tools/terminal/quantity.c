@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Numbers with units: what people type, and what they read. */
+/* Numbers with units: read from what people type, and printed for them. */
 
 #include "tools/terminal/quantity.h"
 #include "graphs/graphs.h"
@@ -30,7 +30,8 @@ bool ms_quantity_whole(const char *text, uint64_t *number, char **end)
     return fits;
 }
 
-#define LEAST_BYTES (UINT64_C(1) << 20) /* that somebody writes out */
+/* fewer bytes than that mean that the unit was forgotten */
+#define LEAST_BYTES (UINT64_C(1) << 20)
 
 ms_err ms_quantity_unit(const char *text, const char *where, ms_fault *fault)
 {
@@ -40,7 +41,7 @@ ms_err ms_quantity_unit(const char *text, const char *where, ms_fault *fault)
     if (!bare || ms_size_bytes(text, where, &bytes, NULL) != MS_OK ||
         bytes == 0 || bytes >= LEAST_BYTES)
         return MS_OK;
-    /* No device has 4 TiB, some have 24 or 80 GiB, or 24564 MiB. */
+    /* No device has 4096 GiB: "80" means GiB, but "24564" means MiB. */
     snprintf(hint, sizeof hint, "did you mean %s%s? (%sB: so many bytes)", text,
              bytes < 4096 ? "GiB" : "MiB", text);
     return ms_fail(fault, MS_EUSAGE, where, hint,
@@ -67,7 +68,8 @@ ms_err ms_quantity_ns(const char *text, const char *where, uint64_t *t_ns,
                    "\"%s\" has no known unit of time", text);
 }
 
-/* GiB goes on to 10 TiB, so that models compare with devices. */
+/* The unit is GiB up to 10 TiB, so that a model's size and a device's have the
+ * same unit and compare at a glance. */
 static const struct {
     const char *name;
     uint64_t bytes, from;
@@ -109,7 +111,7 @@ ms_label ms_quantity_size(uint64_t bytes)
     return ms_quantity_size_as(bytes, bytes);
 }
 
-/* Three or four figures that matter. */
+/* Three or four significant digits. */
 static ms_label scaled(double value, const char *unit_name)
 {
     ms_label label;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Standard output: colours, text that is safe to show, filled lines. */
+/* Standard output: colours, text that is safe to show, paragraphs that are
+ * filled to the width of the line. */
 
 #include "tools/terminal/screen.h"
 #include "graphs/graphs.h"
@@ -22,7 +23,7 @@ static bool is_set(const char *variable)
     return value != NULL && *value != '\0' && strcmp(value, "0") != 0;
 }
 
-/* no-color.org: any non-empty NO_COLOR counts, also "0". */
+/* no-color.org: any NO_COLOR that is not empty counts, even "0". */
 static bool wants_colour(int fd, const char *mode)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -73,7 +74,8 @@ ms_err ms_screen_print(const ms_text *text, ms_fault *fault)
 
 /* ---- text that is safe to show ------------------------------------------- */
 
-/* The code point at s and its length; 0xFFFD and 1 where it is not UTF-8. */
+/* The code point at s, with its length in bytes; 0xFFFD and length 1 where the
+ * bytes are not valid UTF-8. */
 static uint32_t decode(const unsigned char *s, size_t *length)
 {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
@@ -98,7 +100,8 @@ static uint32_t decode(const unsigned char *s, size_t *length)
     return code;
 }
 
-/* Control characters, and those that turn the direction of writing. */
+/* Could the character steer a terminal (control characters) or turn the
+ * direction of writing (so that text reads other than it is)? */
 static bool steers(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0xFFFD ||
@@ -141,7 +144,8 @@ void ms_screen_right(ms_text *text, uint32_t width, const char *cell)
     ms_text_put(text, cell, length);
 }
 
-/* Where the line can break: not between a number and its unit. */
+/* The length up to the next space where the line may break. A number is not
+ * parted from its unit. */
 static size_t word_length(const char *words)
 {
     size_t at = strcspn(words, " ");
@@ -164,7 +168,7 @@ void ms_screen_fill_to(ms_text *text, uint32_t columns, uint32_t indent,
     ms_text_add(text, "%s", label);
     if (column < indent)
         ms_text_add(text, "%*s", (int)(indent - column), "");
-    bool fresh = column < indent; /* nothing but the label in this line */
+    bool fresh = column < indent; /* the line has nothing but its label */
     column = fresh ? indent : columns;
     for (; *words != '\0'; words += strspn(words, " ")) {
         size_t length = word_length(words), width = width_of(words, length);

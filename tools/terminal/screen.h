@@ -9,25 +9,28 @@
 /* ---- screen.c: standard output ------------------------------------------- */
 
 typedef struct ms_style {
-    const char *strong, *faint, *good, *bad, *plain; /* "" without colour */
+    /* all are "" when there is no colour */
+    const char *strong, *faint, *good, *bad, *plain;
 } ms_style;
 
-/* mode: auto, always, never or NULL (auto); fd: 1 or 2. */
+/* mode: "auto", "always", "never" or NULL (as "auto"); fd: 1 or 2. */
 const ms_style *ms_screen_style(int fd, const char *mode);
-/* MS_ESYSTEM when not all of it could be written.  A reader that went away
- * ends the process quietly, as a member of a pipe should. */
+/* MS_ESYSTEM when not all of it could be written. When the reader of the pipe
+ * has gone, the process ends by SIGPIPE, as other programs in a pipe do. */
 ms_err ms_screen_print(const ms_text *text, ms_fault *fault);
-/* Before others write to standard output: the same holds for them. */
+/* From here on a write to a closed pipe ends the process. To be called before a
+ * child process or a library writes to standard output. */
 void ms_screen_end_with_reader(void);
-/* Copies at most size - 1 bytes of string, cut at a character; what could
- * steer a terminal and invalid UTF-8 become '?'.  Returns buffer. */
+/* Copies at most size - 1 bytes of string, cut between characters; characters
+ * that could steer a terminal and invalid UTF-8 become '?'. Returns buffer. */
 char *ms_screen_safe(const char *string, char *buffer, size_t size);
-/* The cell after as many blanks as make it width columns wide. */
+/* Adds the cell behind as many blanks as make it width columns wide. */
 void ms_screen_right(ms_text *text, uint32_t width, const char *cell);
-/* The label, then words from column indent on, filled to 80 columns. */
+/* Adds the label, then the words, filled to 80 columns; each of their lines
+ * starts in column indent. */
 void ms_screen_fill(ms_text *text, uint32_t indent, const char *label,
                     const char *words);
-/* The same to other columns. */
+/* The same for a line of another width. */
 void ms_screen_fill_to(ms_text *text, uint32_t columns, uint32_t indent,
                        const char *label, const char *words);
 

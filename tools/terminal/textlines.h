@@ -12,15 +12,16 @@
 #include "sim/base/base.h"
 #include "sim/nouns.h"
 
-#define MS_TEXTLINES_INDENT 10u       /* of the words after a label */
-#define MS_TEXTLINES_GROUP_INDENT 13u /* of what is told of a group */
+#define MS_TEXTLINES_INDENT 10u       /* column of the words beside a label */
+#define MS_TEXTLINES_GROUP_INDENT 13u /* the same inside a group */
 
-/* A label and words, made safe to show. */
+/* Adds the label and the words, made safe for a terminal. */
 void ms_textlines_put(const char *label, uint32_t indent, const ms_text *words,
                       ms_text *text);
-/* "optimizer state". */
+/* A category's name as words: "optimizer state". */
 void ms_textlines_category(uint8_t category, ms_text *text);
-/* "aten.foo.default x 2: no rule, so ..."; nothing where all are known. */
+/* "aten.foo.default x 2: no rule, so ..."; nothing where every op has a rule.
+ */
 void ms_textlines_unknown(const ms_graph *graph, ms_text *text);
 
 #endif

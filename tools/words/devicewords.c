@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a device has and what the process takes of it, in words. */
+/* Words for the device's memory and for what the process takes of it. */
 
 #include "graphs/graphs.h"
 #include "sim/names.h"
@@ -28,7 +28,7 @@ void ms_devicewords_device(const ms_job *job, const ms_report *report,
                     ms_quantity_size_as(nccl_bytes, report->capacity_bytes).s);
 }
 
-/* Which of its contexts, where it is not the usual one. */
+/* Says which CUDA build's context is counted, where it is not the default. */
 static void put_build(const ms_training *training, ms_text *text)
 {
     char word[32];
@@ -41,7 +41,8 @@ static void put_build(const ms_training *training, ms_text *text)
     ms_text_add(text, ", CUDA %s", word);
 }
 
-/* What of the reserved is handed out, and to whom else than tensors. */
+/* The share of the reserved bytes that is allocated, and what of it cuBLAS
+ * holds: nvidia-smi cannot tell these apart. */
 static void put_parts(const ms_result *result, ms_text *text)
 {
     const ms_report *report = &result->report;

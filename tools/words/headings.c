@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What set-ups have in common, for the headings of figures. */
+/* The parts that the set-ups of several runs share, for the heading of a figure
+ * that compares them. */
 
 #include "tools/cli/run/figures.h"
 
 #include <string.h>
 
-/* "batch 8 x 2048 tokens in 2 micro-batches on each of 64 GPUs = 512 sequences,
- * 1,048,576 tokens a step, adamw" has six parts; what lies between them, as it
- * is drawn. */
+/* A set-up in words, such as "batch 8 x 2048 tokens in 2 micro-batches on each
+ * of 64 GPUs = 512 sequences, 1,048,576 tokens a step, adamw", is cut at these
+ * separators into parts. A figure draws the sign of multiplication for " x ".
+ */
 static const struct {
     const char *words, *drawn;
 } between[] = {{", ", ", "},
@@ -16,7 +18,7 @@ static const struct {
                {" on each of ", " on each of "}};
 #define N_BETWEEN (sizeof between / sizeof between[0])
 
-/* Which of them begins here; N_BETWEEN: none. */
+/* The index of the separator that words begins with, or N_BETWEEN. */
 static size_t between_at(const char *words)
 {
     size_t i = 0;

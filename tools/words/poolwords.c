@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a real pool makes of a step, in words. */
+/* Words for what a step reserves from an allocator that is simulated. */
 
 #include "sim/pools/place/placement.h"
 #include "sim/pools/steps/pooled.h"
@@ -33,7 +33,8 @@ static void put_idle(const struct ms_pooled_moment *at, ms_text *words)
                 ms_quantity_size(at->next_bytes).s);
 }
 
-/* A steady step asks the device for nothing; each call stops it. */
+/* A step in its steady state calls cudaMalloc no more. Calls are counted
+ * because each of them stops the device until it is done. */
 static void put_calls(const ms_pooled_rank *rank, ms_text *words)
 {
     if (rank->device_allocs > 0)
@@ -48,7 +49,8 @@ static void put_calls(const ms_pooled_rank *rank, ms_text *words)
                     rank->retries == 1 ? "" : "s");
 }
 
-/* What the pool would say itself. */
+/* The numbers that PyTorch's message of OutOfMemoryError gives, in one clause.
+ */
 static void put_oom(const ms_pooled *pooled, ms_text *words)
 {
     const ms_pooled_oom *oom = &pooled->lack;
@@ -71,7 +73,8 @@ static void put_oom(const ms_pooled *pooled, ms_text *words)
                 ms_quantity_size(oom->reserved_bytes - oom->allocated_bytes).s);
 }
 
-/* A plan does not run out: it is too high from the start. */
+/* An arena's addresses are planned before the step runs, so it does not run out
+ * in the middle: the plan is too high from the start. */
 static void put_too_high(const ms_pooled_oom *oom, ms_text *words)
 {
     ms_text_add(words, "%s are free of %s, not enough for the plan; ",
@@ -79,8 +82,10 @@ static void put_too_high(const ms_pooled_oom *oom, ms_text *words)
                 ms_quantity_size(oom->total_bytes).s);
 }
 
-/* Of a heap: how far up it was ever used, and what its order costs. */
-static void put_told(const ms_pooled_rank *rank, ms_text *words)
+/* A heap may reserve more than it ever uses: the highest address that was used
+ * says how much would have been enough. Some heaps move blocks, which takes
+ * time. */
+static void put_heap_use(const ms_pooled_rank *rank, ms_text *words)
 {
     const ms_pool_stats *told = &rank->told;
     ms_label touched = ms_quantity_size(told->touched_bytes);
@@ -140,13 +145,13 @@ void ms_poolwords_put(const ms_report *report, ms_text *words)
         ms_text_add(words, " in %llu segment%s",
                     (unsigned long long)rank->segments,
                     rank->segments == 1 ? "" : "s");
-    put_told(rank, words);
+    put_heap_use(rank, words);
     put_idle(&rank->at_peak, words);
     put_calls(rank, words);
 }
 
-/* The error's own words, without the sizes that others tell; where not even the
- * model fits, the verdict says it. */
+/* PyTorch's error without the total sizes, which other lines give. Where not
+ * even the model fits (step 0), the verdict says that already. */
 static void put_error(const ms_pooled_oom *oom, ms_text *words)
 {
     ms_text_add(words,
@@ -173,7 +178,8 @@ void ms_poolwords_brief(const ms_report *report, ms_text *words)
 
 /* ---- step by step -------------------------------------------------------- */
 
-/* So much more is reserved than is allocated; 0 of nothing. */
+/* Percent of the reserved bytes that are not allocated; 0 where nothing is
+ * reserved. */
 static double beyond_percent(uint64_t reserved_bytes, uint64_t allocated_bytes)
 {
     if (reserved_bytes == 0)
@@ -246,7 +252,8 @@ static void put_step(const ms_pooled *pooled, uint8_t rank, uint32_t k,
     ms_text_add(text, "\n");
 }
 
-/* How far the largest is reached, and whether fragmentation grows. */
+/* Says when the highest level of reserved bytes is first reached, and whether
+ * fragmentation grows from step to step. */
 static void put_growth(const ms_pooled *pooled, uint8_t rank, ms_text *words)
 {
     const ms_pooled_rank *of = &pooled->ranks[rank];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The verdict in words: what is to spare, or which memory is too small. */
+/* The verdict in words: what headroom is left, or which memory is too small. */
 
 #include "sim/names.h"
 #include "sim/report.h"
@@ -22,9 +22,10 @@ static void put_headroom(const ms_report *report, ms_text *text)
                 100.0 * (double)bytes / (double)report->capacity_bytes);
 }
 
-/* "host memory lacks 553.81 GiB (a node needs 2601.81 GiB, it has
- * 2048.00 GiB)". */
-static void put_far(const ms_report *report, ms_pool_kind pool, ms_text *text)
+/* "the host memory of a node lacks 553.81 GiB: its ranks need 2601.81 GiB, it
+ * has 2048.00 GiB". */
+static void put_shortage(const ms_report *report, ms_pool_kind pool,
+                         ms_text *text)
 {
     const struct ms_far_memory *far = &report->far[pool];
     ms_text_add(text, "the %s of a node lacks %s: its ranks need %s, it has %s",
@@ -68,7 +69,7 @@ void ms_room_verdict(const ms_report *report, ms_text *text)
         if (ms_capacity_short(report, (ms_pool_kind)pool) == 0)
             continue;
         ms_text_add(text, "%s", between);
-        put_far(report, (ms_pool_kind)pool, text);
+        put_shortage(report, (ms_pool_kind)pool, text);
         between = "; ";
     }
     if (over_bytes > 0)
@@ -79,7 +80,7 @@ void ms_room_verdict(const ms_report *report, ms_text *text)
 
 /* ---- where it ends ------------------------------------------------------ */
 
-/* The op that first finds no room, or MS_NONE. */
+/* The op whose allocation first goes beyond the capacity, or MS_NONE. */
 static uint32_t first_over(const ms_result *result)
 {
     if (result->report.lack.missing_bytes > 0)
@@ -101,7 +102,8 @@ static uint32_t first_over(const ms_result *result)
     return MS_NONE;
 }
 
-/* With a wall the op has waited until nothing would help. */
+/* When capacity is a wall, an op waits for memory: it fails not when it starts
+ * but when no op that runs can free anything any more. */
 static uint64_t over_ns(const ms_result *result, uint32_t op)
 {
     const ms_lack *lack = &result->report.lack;

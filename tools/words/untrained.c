@@ -7,7 +7,7 @@
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 
-#define MOST 4u /* by name */
+#define MOST 4u /* weights that are named; the others are counted */
 
 void ms_untrained_words(const ms_graph *graph, ms_text *words)
 {

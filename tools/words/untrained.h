@@ -4,11 +4,11 @@
 
 #include "tools/job/result.h"
 
-/* The weights to which no gradient comes, some by name; nothing where there
- * are none. */
+/* Names the first weights that get no gradient and counts the others; adds
+ * nothing where all of them get one. */
 void ms_untrained_words(const ms_graph *graph, ms_text *words);
-/* A line "note: ..." where the sequence is longer than the positions that the
- * model was made for, else nothing. */
+/* Adds a line "note: ..." where the sequence is longer than the positions that
+ * the model was trained for, else nothing. */
 void ms_untrained_positions(const ms_result *result, ms_text *text);
 
 #endif

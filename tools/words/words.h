@@ -2,7 +2,7 @@
 #ifndef MS_TOOLS_WORDS_H
 #define MS_TOOLS_WORDS_H
 
-/* Words about a run that several commands tell. */
+/* Sentences about a run that several commands print. */
 
 #include "tools/job/job.h"
 #include "tools/options/options.h"
@@ -13,46 +13,50 @@ typedef struct ms_summary {
     const ms_job *job;
     const ms_arguments *arguments;
     const ms_result *result;
-    const char *policy; /* canonical spelling */
+    const char *policy; /* in its canonical spelling */
     const ms_style *style;
     ms_arena *arena;
 } ms_summary;
 
 /* "batch 8 x 1024 tokens in 4 micro-batches on each of 2 GPUs = 16 sequences,
- * 16,384 tokens a step, bf16-mixed, adamw"; times: the sign of multiplication.
- */
+ * 16,384 tokens a step, bf16-mixed, adamw"; times is the sign of multiplication
+ * ("x" in text, "\u00d7" in figures). */
 void ms_setupwords_put(const ms_result *result, const char *times,
                        ms_text *text);
-/* poolwords.c: what a real pool reserves, and what of it is idle. */
+/* poolwords.c: what the allocator reserves, and how much of that is idle. */
 void ms_poolwords_put(const ms_report *report, ms_text *words);
-/* Of the usual pool only what it cannot do: nothing where all is well. */
+/* Only what stops or slows the run (out of memory, retries); adds nothing where
+ * all is well. For runs with the default allocator. */
 void ms_poolwords_brief(const ms_report *report, ms_text *words);
-/* A line per step where steps have lengths of their own; then what it means. */
+/* A table of the steps and a sentence about fragmentation, for runs whose steps
+ * have lengths of their own; else nothing. */
 void ms_poolwords_steps(const ms_summary *summary, ms_text *text);
-/* Percent of what steps 1 to n of a rank reserve at most that is beyond the
- * most that any of them allocates: shorter steps do not make it seem more. */
+/* Percent of the most bytes that steps 1 to n of a rank reserve that is beyond
+ * the most that any of these steps allocates. The maxima are over all the steps
+ * so far, so that a short step after a long one does not look fragmented. */
 double ms_poolwords_fragmentation(const ms_pooled *pooled, uint8_t rank,
                                   uint32_t n);
-/* "1024", "8x1024" or "8x": of step, from 1. */
+/* The size of a step (counted from 1): "1024" tokens, "8x1024" where batches
+ * differ, too, or "8x" samples of a model without sequences. */
 ms_label ms_poolwords_length(const ms_pooled *pooled, uint32_t step);
-/* devicewords.c.  "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for the CUDA
- * context".
+/* devicewords.c: "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for the CUDA context".
  */
 void ms_devicewords_device(const ms_job *job, const ms_report *report,
                            ms_text *text);
-/* What nvidia-smi would show, by what it is of. */
+/* What nvidia-smi would show, as a sum: reserved, context, NCCL. */
 void ms_devicewords_put(const ms_job *job, const ms_result *result,
                         ms_text *text);
-/* The last line of a run: the same as one number. */
+/* The last line of a run: the same sum as one number of MiB. */
 void ms_devicewords_last(const ms_result *result, ms_text *text);
-/* room.c: what is to spare, or which memory is too small and by how much.
- * "host memory", "disk", by ms_pool_kind. */
+/* room.c: the verdict. The names are "device memory", "host memory", "disk", by
+ * ms_pool_kind. */
 extern const char *const ms_room_names[MS_N_POOLS];
 /* "headroom 40.38 GiB (51.0 %)", "over capacity by 12.30 GiB". */
 void ms_room_subtitle(const ms_report *report, ms_text *text);
 /* "fits, 40.38 GiB (51.0 %) to spare", "does not fit: ...". */
 void ms_room_verdict(const ms_report *report, ms_text *text);
-/* "; out of memory at 1.2 s in the forward pass, ...", if it is. */
+/* "; out of memory at 1.2 s in the forward pass, ..."; nothing where it fits.
+ */
 void ms_room_first_over(const ms_result *result, ms_text *words);
 
 #endif
