@@ -175,7 +175,6 @@ typedef struct ms_fit_point {
     uint16_t option[MS_FIT_N_AXES];
     uint32_t weight; /* steps for the samples that the largest batch has */
     ms_fit_bound bound;
-    bool program_bound; /* bound knows the program */
     /* Of what was replayed: */
     bool fits;
     ms_status status;
