@@ -502,6 +502,27 @@ START_TEST(max_of_all)
 }
 END_TEST
 
+/* Where precision is searched, the values that --max tries search it, too. */
+START_TEST(max_varies_precision)
+{
+    static const char *const one[] = {"tiny16.json", "-p", "none",
+                                      "--memory=640MiB", NULL};
+    uint64_t value[2];
+    for (int vary = 0; vary < 2; vary++) {
+        found f;
+        ms_fit_max max;
+        demand(open_fit(one, &f));
+        for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
+            f.fit.frozen[a] = a != MS_FIT_PRECISION;
+        f.fit.vary_precision = vary > 0;
+        demand(ms_fitmax_find(&f.fit, "batch", &max, &fault));
+        value[vary] = max.value;
+        leave(&f);
+    }
+    ck_assert_uint_gt(value[1], value[0]);
+}
+END_TEST
+
 /* ---- memory that runs out ------------------------------------------------ */
 
 static const char *const small[] = {"tiny.json", "--batch=2", "--gpus=2",
@@ -560,6 +581,7 @@ Suite *suite_fit(void)
     tcase_add_loop_test(tcase, threads_do_not_matter, 0, 9);
     tcase_add_loop_test(tcase, max_is_the_largest, 0, N_MAXIMA);
     tcase_add_test(tcase, max_of_all);
+    tcase_add_test(tcase, max_varies_precision);
     tcase_add_test(tcase, each_malloc_fails);
     suite_add_tcase(suite, tcase);
     return suite;
