@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The search for sets of changes with which the step fits.  Every set is
- * replayed, so that nothing is promised that does not hold. */
+/* Searches for sets of changes with which the step fits. Every set is replayed,
+ * so nothing is promised that does not hold. */
 
 #include "tools/advice/advice.h"
 #include "graphs/graphs.h"
@@ -12,13 +12,14 @@
 
 #include <string.h>
 
-#define MAX_OPS                                                                \
-    1000000u /* above this the tries would take longer than                    \
-                the run */
-#define OPS_OF_A_PRICE                                                         \
-    2000000u      /* of graphs and plans: some tenth of a second */
-#define COARSE 4  /* times as many micro-batches, until it fits */
-#define ROUNDS 6u /* changes of a price, one after the other */
+/* Above this the tries would take longer than the run. */
+#define MAX_OPS 1000000u
+/* Ops of graphs and plans that are replayed: a few tenths of a second. */
+#define OPS_OF_A_PRICE 2000000u
+/* The next count of micro-batches is this many times the last: every divisor
+ * of the batch would be too many replays; soften() looks closer. */
+#define COARSE 4
+#define ROUNDS 6u /* changes of a price that are added, one after the other */
 #define PROOFS 3u
 #define SLOW 2u /* times the step as it is */
 
@@ -31,16 +32,19 @@ typedef struct outcome {
 typedef struct search {
     const ms_job *job;
     const ms_result *now;
-    int64_t margin_bytes;   /* what the pool takes beyond bare lifetimes */
-    uint64_t ops, most_ops; /* replayed so far, at most before a proof */
+    int64_t margin_bytes; /* what the pool takes beyond the live bytes */
+    /* ops replayed so far, and the most before a proof */
+    uint64_t ops, most_ops;
     uint32_t tries;
-    bool by_pool;     /* no bare lifetimes: policies fill what there is */
-    uint64_t refused; /* a bit per row that costs nothing and cannot be */
-    ms_arena scratch; /* of one replay */
+    /* replays go through the pool, because policies with a budget fill it */
+    bool by_pool;
+    /* a bit per row of the table that costs nothing and is refused */
+    uint64_t refused;
+    ms_arena scratch; /* memory of one replay */
     ms_fault *fault;
 } search;
 
-/* A set, and what it leads to. */
+/* A set of changes and what it leads to. */
 typedef struct state {
     ms_changes set;
     outcome is;
@@ -81,8 +85,8 @@ static ms_err replay(search *s, const ms_changes *set, bool exact, outcome *is)
     return ms_fail_but_refusal(err, &own, s->fault);
 }
 
-/* By bare lifetimes; the margin has to be left of what the job's pool may
- * have. */
+/* Replays without the pool, which is faster. The set fits if what the pool adds
+ * (the margin) is left over from the job's own capacity. */
 static ms_err try_set(search *s, const ms_changes *set, outcome *is)
 {
     MS_TRY(replay(s, set, !s->by_pool, is));
@@ -110,14 +114,15 @@ static const ms_change_use *in_slot(const ms_changes *set, const char *slot)
     return NULL;
 }
 
-/* Does only a real pool show what the row does? */
+/* Is the change of the allocator? Then only a replay through it shows what it
+ * does. */
 static bool is_of_pool(const ms_change *row)
 {
     return strcmp(row->slot, "allocator") == 0;
 }
 
-/* The next count of micro-batches of equal size that is `times` as large as
- * the last, or more; 0: there is none. */
+/* The next count of micro-batches that divides the batch and is at least
+ * `times` the last one; 0: there is none. */
 static int64_t next_count(const search *s, int64_t last, int64_t times)
 {
     int64_t batch = s->now->training.batch, count = last * times;
@@ -128,8 +133,8 @@ static int64_t next_count(const search *s, int64_t last, int64_t times)
     return count < batch ? count : batch;
 }
 
-/* The next use of a row after the one there is (row NULL: the first); false:
- * no more. */
+/* The next use of a row after *use (use->row NULL: the first); false: there is
+ * none. */
 static bool next_use(const search *s, const ms_change *row, int64_t times,
                      ms_change_use *use)
 {
@@ -146,8 +151,8 @@ static bool next_use(const search *s, const ms_change *row, int64_t times,
 
 /* ---- more and fewer changes ---------------------------------------------- */
 
-/* Adds all changes that cost nothing and do no harm; those that do not help are
- * trimmed later. */
+/* Adds all changes that cost nothing and do no harm. Some help only together
+ * with others, so those that did not help are trimmed at the end, not here. */
 static ms_err add_free(search *s, state *at)
 {
     for (uint32_t r = 0; r < ms_changes_table_n && !at->is.fits; r++) {
@@ -172,8 +177,9 @@ static ms_err add_free(search *s, state *at)
     return MS_OK;
 }
 
-/* How much of the excess the next state saves per time that it adds; a state
- * that adds hardly any counts as if it added a hundredth of the step. */
+/* Bytes of the excess that the next state saves per ns that it adds. The least
+ * time is a hundredth of the step, so that a change that costs nothing is not
+ * infinitely good. */
 static double worth(const search *s, const state *at, const outcome *next)
 {
     double saved = (double)at->is.reserved_bytes - (double)next->reserved_bytes;
@@ -183,7 +189,7 @@ static double worth(const search *s, const state *at, const outcome *next)
     return (saved < over ? saved : over) / (more > least ? more : least);
 }
 
-/* Is the one better than the best of this round so far? */
+/* Is the outcome better than the best one of this round so far? */
 static bool is_better(const search *s, const outcome *is, const state *at,
                       const outcome *best)
 {
@@ -214,8 +220,8 @@ static ms_err try_row(search *s, const ms_change *row, const state *at,
 }
 
 /* Adds changes of these prices (a bit each), one after the other, until the
- * step fits.  Of those that train something else the first that helps is taken,
- * because it changes least. */
+ * step fits. Of changes that train something else it takes the first that
+ * helps, because the table lists first what changes least. */
 static ms_err grow(search *s, unsigned prices, state *at)
 {
     bool first = prices == 1u << MS_COSTS_TRAINING;
@@ -235,8 +241,8 @@ static ms_err grow(search *s, unsigned prices, state *at)
     return MS_OK;
 }
 
-/* Does the next do without the row what the state did, in no more time?  What
- * costs no time has to save a tenth of the step to be worth a word. */
+/* Does the next state serve as well without the row, in no more time? A change
+ * that costs no time must save a tenth of the step to be worth a word. */
 static bool does_as_well(const ms_change *row, const outcome *next,
                          const outcome *is)
 {
@@ -247,8 +253,8 @@ static bool does_as_well(const ms_change *row, const outcome *next,
            (is->fits ? next->fits : next->reserved_bytes <= is->reserved_bytes);
 }
 
-/* Prefers what takes less time; among changes of the numbers, those that the
- * table lists first, which differ less. */
+/* Prefers what takes less time; but among changes of the numbers the ones that
+ * the table lists first, which change them less. */
 static bool is_milder(const ms_change *row, const ms_change *than,
                       const outcome *next, const outcome *is)
 {
@@ -257,7 +263,8 @@ static bool is_milder(const ms_change *row, const ms_change *than,
     return next->step_ns < is->step_ns;
 }
 
-/* A milder change in the same slot. */
+/* Replaces a change by a milder one of the same slot, if the step still fits.
+ */
 static ms_err soften(search *s, const ms_change *old, state *at)
 {
     for (uint32_t r = 0; r < ms_changes_table_n; r++) {
@@ -280,7 +287,7 @@ static ms_err soften(search *s, const ms_change *old, state *at)
     return MS_OK;
 }
 
-/* Leaves out what is not needed, the dearest first. */
+/* Leaves out the changes that are not needed, the most expensive first. */
 static ms_err trim(search *s, state *at)
 {
     for (int costs = MS_N_COSTS - 1; costs >= 0; costs--)
@@ -310,8 +317,8 @@ static const ms_change *pool_row(const search *s)
     return NULL;
 }
 
-/* What run says of the set; where it is the pool that is too much, with the
- * pool's own change. */
+/* Replays the set as run would, through the pool. If it does not fit only
+ * because of the pool, the pool's own change is added. */
 static ms_err prove(search *s, state *at)
 {
     const ms_change *row = pool_row(s);
@@ -326,8 +333,8 @@ static ms_err prove(search *s, state *at)
     return MS_OK;
 }
 
-/* The prices that a way may have, in turn: first its own, then with what takes
- * time. */
+/* The prices of changes that a way may use, in turn: first its own price alone,
+ * then also changes that take time. */
 static const unsigned prices[MS_N_COSTS][2] = {
     [MS_COSTS_TIME] = {1u << MS_COSTS_TIME, 0},
     [MS_COSTS_NUMERICS] = {1u << MS_COSTS_NUMERICS,
@@ -336,15 +343,17 @@ static const unsigned prices[MS_N_COSTS][2] = {
                            1u << MS_COSTS_TRAINING | 1u << MS_COSTS_TIME},
 };
 
-/* A way of a price, from where what costs nothing has led.  One that does not
- * fit is as it was found. */
+/* Finds a way of a price, starting from where the free changes led. When the
+ * proof fails, the margin grows by what was lacking and the search is repeated;
+ * a way that never fits is returned as it was found. */
 static ms_err find_way(search *s, ms_costs costs, const state *from, state *way)
 {
     for (uint32_t k = 0; k < PROOFS; k++) {
         *way = *from;
         way->is.fits =
             way->is.fits && way->is.headroom_bytes >= s->margin_bytes;
-        if (k > 0) /* it may have ended too early */
+        /* with a larger margin more of the free changes may be needed */
+        if (k > 0)
             MS_TRY(add_free(s, way));
         for (int turn = 0; turn < 2; turn++)
             MS_TRY(grow(s, prices[costs][turn], way));
@@ -356,12 +365,13 @@ static ms_err find_way(search *s, ms_costs costs, const state *from, state *way)
         MS_TRY(prove(s, way));
         if (!way->is.valid || way->is.fits)
             return MS_OK;
-        s->margin_bytes -= way->is.headroom_bytes; /* which is below 0 */
+        /* headroom is negative here */
+        s->margin_bytes -= way->is.headroom_bytes;
     }
     return MS_OK;
 }
 
-/* ---- what is told -------------------------------------------------------- */
+/* ---- what is reported ---------------------------------------------------- */
 
 static ms_advice_way way_of(const search *s, const state *at)
 {
@@ -377,8 +387,8 @@ static ms_advice_way way_of(const search *s, const state *at)
                            .fits = at->is.fits};
 }
 
-/* Of ways that fit, one that costs more than those before is told only where
- * it is faster. */
+/* A way that fits and costs more than those before it is reported only where it
+ * is faster. */
 static bool is_told(const ms_advice *advice, const ms_advice_way *way)
 {
     for (uint32_t i = 0; i < advice->n_fitting; i++)
@@ -387,7 +397,7 @@ static bool is_told(const ms_advice *advice, const ms_advice_way *way)
     return true;
 }
 
-/* least: of what does not fit, what comes nearest. */
+/* least: the way that comes nearest to fitting. */
 static void take_way(const search *s, const state *at, ms_advice *advice,
                      state *least)
 {
@@ -404,8 +414,8 @@ static void take_way(const search *s, const state *at, ms_advice *advice,
         *least = *at;
 }
 
-/* A step that takes many times as long is not a way that people choose before
- * other numbers. */
+/* A step that takes many times as long is worse for most people than lower
+ * precision: it goes behind that. */
 static void put_slow_back(const search *s, ms_advice *advice)
 {
     uint64_t most_ns = SLOW * s->now->line.step_ns;
@@ -419,7 +429,8 @@ static void put_slow_back(const search *s, ms_advice *advice)
     }
 }
 
-/* Of what does not fit: without what is of no use, and as run has it. */
+/* Reports a way that does not fit, without changes that are of no use, and as
+ * run would show it. */
 static ms_err take_nearest(search *s, state *at, ms_advice *advice)
 {
     uint64_t bytes = advice->n > 0 ? advice->ways[advice->n - 1].reserved_bytes
@@ -433,8 +444,8 @@ static ms_err take_nearest(search *s, state *at, ms_advice *advice)
     return MS_OK;
 }
 
-/* By bare lifetimes the step may fit as it is: then what the pool adds is too
- * much. */
+/* Without the pool the step may fit as it is: then only what the pool adds is
+ * too much, and that is the margin. */
 static ms_err begin(search *s, state *from)
 {
     *from = (state){0};
@@ -447,7 +458,8 @@ static ms_err begin(search *s, state *from)
     return MS_OK;
 }
 
-/* The same numbers in the same time: there is no need for more. */
+/* Is there a way with the same numbers and the same time already? Then the
+ * search can end. */
 static bool is_as_good(const search *s, const ms_advice *advice)
 {
     return advice->n_fitting > 0 && advice->ways[0].costs <= MS_COSTS_TIME &&
@@ -480,7 +492,7 @@ static ms_err find_ways(search *s, ms_advice *advice)
     return take_nearest(s, &least, advice);
 }
 
-/* Policies that work to a budget fill what room they are left. */
+/* Has the spec policies with a budget? They fill what room they are left. */
 static bool fills(const ms_spec *spec)
 {
     for (uint32_t i = 0; i < spec->n; i++)
@@ -506,7 +518,7 @@ ms_err ms_advice_find(const ms_job *job, const ms_result *result,
     return err;
 }
 
-/* The first change that lowers the peak for nothing. */
+/* Finds the first change that costs nothing and lowers the peak. */
 static ms_err find_lower(search *s, ms_advice *advice)
 {
     uint64_t now_bytes = outcome_of(s->now).reserved_bytes;

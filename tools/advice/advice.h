@@ -2,19 +2,20 @@
 #ifndef MS_TOOLS_ADVICE_H
 #define MS_TOOLS_ADVICE_H
 
-/* What to do about a step that does not fit: ways out of the table of changes,
- * the cheapest first, each replayed through the job's own pool.
+/* What to do about a step that does not fit: ways that change the job, the
+ * cheapest first, each replayed through the job's own pool.
  *
  *     ms_advice advice;
  *     MS_TRY(ms_advice_find(&job, &result, &arena, &advice, fault));
  *     if (advice.n_fitting > 0)
  *         MS_TRY(ms_advice_command(&advice.ways[0], ...));
  *
- * For each price there is one way at most: what costs nothing is in it as far
- * as it lowers the peak; changes of the price are added, the one that fits and
- * takes the least time, else the one that lowers the peak most, until it fits;
- * then what is not needed is left out again.  The search goes by bare
- * lifetimes, with room for what the pool added to the last proof. */
+ * For each price there is at most one way. It starts with the free changes that
+ * lower the peak; then changes of the price are added, one at a time, until the
+ * step fits: the one with which it fits in the least time, else the one that
+ * lowers the peak most. Then changes that are not needed are left out again.
+ * The search replays without the pool and keeps room for what the pool added in
+ * the last proof. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -25,33 +26,33 @@
 
 typedef struct ms_advice_way {
     ms_changes set;
-    ms_costs costs; /* what was measured included: a longer step costs time */
+    ms_costs costs; /* as measured: a step that takes longer costs time */
     uint64_t peak_bytes, reserved_bytes, step_ns; /* as run reports them */
     bool fits;
 } ms_advice_way;
 
-/* Ways that fit, in the order of their price, each faster than those that cost
- * less; what takes more than twice the time comes behind other numbers.  Where
- * none fits, what costs nothing and lowers the peak, and then what lowers it
- * most. */
+/* Ways that fit, in the order of their prices, each faster than those that cost
+ * less; a way that takes more than twice the step's time stands behind the next
+ * price. Where none fits: the free changes that lower the peak, and then the
+ * way that lowers it most. */
 typedef struct ms_advice {
     uint32_t n, n_fitting;
     ms_advice_way ways[MS_N_COSTS];
-    uint32_t tries; /* replays */
+    uint32_t tries; /* the number of replays */
 } ms_advice;
 
-/* result: of the job as it is.  Nothing where changes cannot be tried: a
- * program in text form, a model too large. */
+/* result is of the job as it is. There is no advice where changes cannot be
+ * tried: for a program in text form and for a model that is too large. */
 ms_err ms_advice_find(const ms_job *job, const ms_result *result,
                       ms_advice *advice, ms_fault *fault);
-/* Where the step fits as it is: the first change that lowers the peak, by 1 %
- * or more, and costs nothing. */
+/* For a step that fits as it is: the first free change that lowers the peak by
+ * 1 % or more. */
 ms_err ms_advice_lower(const ms_job *job, const ms_result *result,
                        ms_advice *advice, ms_fault *fault);
 
 /* ---- advicewords.c ------------------------------------------------------- */
 
-/* A line, or a line a way. */
+/* One line, or a line for each way. */
 ms_err ms_advicewords_put(const ms_advice *advice, const ms_job *job,
                           const ms_result *result, uint32_t indent,
                           ms_text *text, ms_fault *fault);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Ways in words, a line each. */
+/* Ways in words, each on a line. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"

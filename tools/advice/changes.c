@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Changes put into a job, and its step. */
+/* Puts changes into a job, and replays its step. */
 
 #include "tools/advice/changes.h"
 #include "graphs/graphs.h"
@@ -14,11 +14,12 @@
 
 #include <string.h>
 
-#define WHOLE_OPS 50000u /* a step of more is not replayed as a whole */
+/* larger steps are replayed with one of their equal micro-batches */
+#define WHOLE_OPS 50000u
 
 /* ---- what is set already ------------------------------------------------- */
 
-/* The value of "group.name"; "": there is no such setting. */
+/* The value of "group.name"; "" where there is no such setting. */
 static ms_label value_of(const ms_training *training, const char *key)
 {
     ms_label value = {""};
@@ -37,7 +38,7 @@ static bool is_allocator(const struct ms_change_setting *set)
     return strcmp(set->key, "allocator") == 0;
 }
 
-/* Is "option:value" of PyTorch's allocator not among the job's options yet? */
+/* Is "option:value" of PyTorch's allocator not yet among the job's options? */
 static bool lacks_option(const ms_allocator *pool, const char *option)
 {
     size_t length = strcspn(option, ":");
@@ -83,8 +84,8 @@ uint32_t ms_changes_replaced(const ms_change *row, const ms_spec *spec)
     return MS_NONE;
 }
 
-/* What else divides the states of a job whose ranks share some: a later stage
- * of zero, beside ddp torch's own. */
+/* Can the row divide the states further? Only in a job whose ranks share
+ * already: by a later stage of zero, or for ddp by torch's own ZeRO. */
 static bool can_share(const ms_change *row, const ms_spec *spec)
 {
     uint32_t at = ms_changes_replaced(row, spec);
@@ -144,7 +145,7 @@ void ms_changes_add(ms_changes *set, ms_change_use use)
     while (i < set->n && strcmp(set->use[i].row->slot, use.row->slot) != 0)
         i++;
     if (i == MS_CHANGES_MOST)
-        return; /* there are fewer slots */
+        return; /* the table has fewer slots than that */
     set->use[i] = use;
     set->n += i == set->n;
 }
@@ -166,7 +167,8 @@ ms_costs ms_changes_costs(const ms_changes *set)
 
 /* ---- the job ------------------------------------------------------------- */
 
-/* With its count, and the ranks where --gpus does not say how many. */
+/* The row's policy with its count, and with dp= where --gpus does not give the
+ * number of ranks. */
 const char *ms_changes_policy(ms_change_use use, const ms_job *job,
                               const ms_result *now, ms_arena *arena)
 {
@@ -238,7 +240,7 @@ ms_err ms_changes_job(const ms_changes *set, const ms_job *job,
         }
     }
     if (changed->usual)
-        ms_defaultpool_pool(changed); /* as another job may have it */
+        ms_defaultpool_pool(changed); /* the default pool depends on the job */
     return MS_OK;
 }
 
@@ -249,7 +251,8 @@ ms_err ms_changes_step(const ms_job *changed, bool exact, const ms_result *now,
     *tried = *now;
     ms_pipeline_settings(changed, &tried->training);
     MS_TRY(ms_resolve_training(&tried->training, &tried->model, fault));
-    if (exact && job.lengths == NULL) { /* else each step has its own */
+    /* with lengths each step has a graph of its own */
+    if (exact && job.lengths == NULL) {
         job.allocator = NULL;
         job.steps = 0;
         job.whole_ops = WHOLE_OPS;

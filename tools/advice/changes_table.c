@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table of changes, of each price what people do first. */
+/* The table of changes, by price; within a price what people try first. */
 
 #include "tools/advice/changes.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Changes as people write them. */
+/* Changes as people type them. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -34,7 +34,7 @@ const char *ms_changewords_name(ms_change_use use, const ms_job *job,
 
 /* ---- options ------------------------------------------------------------- */
 
-/* The option that is short for a setting, or NULL. */
+/* The option that is a short form of a setting, or NULL. */
 static const ms_option *option_of(const char *key)
 {
     for (uint32_t i = 0; i < ms_options_table_n; i++) {
@@ -115,7 +115,7 @@ void ms_changewords_prices(const ms_changes *set, ms_text *text)
 
 /* ---- the command --------------------------------------------------------- */
 
-/* Is "KEY=VALUE" of --set the key, with its group or without? */
+/* Is KEY of "--set KEY=VALUE" this key, with or without its group? */
 static bool says(const char *setting, const char *key)
 {
     size_t length = strcspn(setting, "=");
@@ -145,7 +145,8 @@ static bool is_replaced(const ms_changes *set, const ms_given *given)
     return false;
 }
 
-/* The policies to add, or (with *all) all that there are then; "": none. */
+/* The policies to add, or (with *all) the whole list that replaces the job's;
+ * "": none. */
 static ms_err find_policies(const ms_changes *set, const ms_job *job,
                             const ms_result *now, ms_arena *arena, bool *all,
                             const char **policies, ms_fault *fault)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What would leave a node enough host memory and disk.  Each row of the table
- * is tried by a replay, as in advice.c: what is advised fits. */
+/* Finds what would leave a node enough host memory and disk. Each row of the
+ * table is tried by a replay, so what is advised fits. */
 
 #include "tools/advice/hostadvice.h"
 #include "graphs/graphs.h"
@@ -14,13 +14,14 @@
 
 #include <string.h>
 
-/* A word of a policy's parameter that is taken in or left out. */
+/* A word that is added to a policy's parameter, or taken out of it. */
 typedef struct change {
     const char *policy, *param, *word;
     bool out;
 } change;
 
-/* From what costs least time to what costs most; those of a line together. */
+/* In the order of the time that they cost; the two changes of a line are tried
+ * together. */
 static const change changes[][2] = {
     {{"offload", "what", "params", true}},
     {{"offload", "what", "gradients", true}},
@@ -34,7 +35,7 @@ static const change changes[][2] = {
 #define N_CHANGES (sizeof changes / sizeof changes[0])
 #define MOST_OPS 1000000u /* above this the tries take longer than the run */
 
-/* Which of "a|b|c" word is, from 0; -1: none. */
+/* The index of word in "a|b|c", or -1. */
 static int64_t find_word(const char *words, const char *word)
 {
     size_t length = strlen(word);
@@ -64,7 +65,7 @@ static bool change_value(const change *row, const ms_param *param,
     return value->number != before;
 }
 
-/* Does the parameter go with what the policy is told to do? */
+/* Does the parameter go with the choice that is given to the policy? */
 static bool goes_with(const ms_param *param, const struct ms_spec_item *item)
 {
     for (uint32_t p = 0; param->with != NULL && p < item->policy->n_params; p++)
@@ -73,7 +74,7 @@ static bool goes_with(const ms_param *param, const struct ms_spec_item *item)
     return param->with == NULL;
 }
 
-/* Is the policy another with the row in it? */
+/* Puts the row into the policy; false: that changes nothing. */
 static bool change_item(const change *row, struct ms_spec_item *item)
 {
     for (uint32_t p = 0; p < item->policy->n_params; p++)
@@ -84,7 +85,7 @@ static bool change_item(const change *row, struct ms_spec_item *item)
     return false;
 }
 
-/* In all policies of the name that it goes with. */
+/* Puts the row into all policies of its name. */
 static bool change_row(const change *row, ms_spec *spec)
 {
     bool changed = false;
@@ -145,9 +146,9 @@ ms_err ms_hostadvice_find(const ms_job *job, const ms_result *result,
     return MS_OK;
 }
 
-/* "of the node's host memory 24.03 GiB" */
-static void put_far(const ms_hostadvice *advice, ms_pool_kind pool,
-                    ms_text *text)
+/* ", 24.03 GiB of host memory". */
+static void put_need(const ms_hostadvice *advice, ms_pool_kind pool,
+                     ms_text *text)
 {
     if (advice->far[pool].node_reserved_bytes > 0)
         ms_text_add(text, ", %s of %s",
@@ -163,7 +164,7 @@ void ms_hostadvice_put(const ms_hostadvice *advice, ms_text *text)
         return;
     }
     ms_text_add(text, "-p %s instead fits", advice->policy);
-    put_far(advice, MS_HOST_POOL, text);
-    put_far(advice, MS_NVME_POOL, text);
+    put_need(advice, MS_HOST_POOL, text);
+    put_need(advice, MS_NVME_POOL, text);
     ms_text_add(text, ", step %s", ms_quantity_time(advice->step_ns).s);
 }

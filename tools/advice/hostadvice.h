@@ -10,11 +10,11 @@
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 
-/* Other policies that leave a node enough host memory and disk,
- * where the device has enough. */
+/* Other policies that leave the node enough host memory and disk, for a job
+ * whose device has enough memory. */
 typedef struct ms_hostadvice {
-    const char *policy; /* instead of those given; NULL: none is known */
-    struct ms_far_memory far[MS_N_POOLS]; /* with them */
+    const char *policy; /* in place of those given; NULL: none is known */
+    struct ms_far_memory far[MS_N_POOLS]; /* what the node needs with them */
     uint64_t step_ns;
 } ms_hostadvice;
 ms_err ms_hostadvice_find(const ms_job *job, const ms_result *result,

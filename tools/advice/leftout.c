@@ -22,7 +22,8 @@ ms_err ms_leftout_step(const ms_job *job, const ms_spec *left, bool exact,
     return ms_fail_but_refusal(err, &own, fault);
 }
 
-/* Those about what waits for backward, and the rest. */
+/* Parts the policies into those that decide what waits for the backward and the
+ * others. */
 static void part(const ms_spec *spec, ms_spec *saving, ms_spec *left)
 {
     *saving = *left = (ms_spec){0};
@@ -33,8 +34,8 @@ static void part(const ms_spec *spec, ms_spec *saving, ms_spec *left)
     }
 }
 
-/* Can the two be drawn over one time axis, and is there a difference to see?
- * Micro-batches that repeat are on both timelines or on neither. */
+/* Can the two timelines share a time axis, and do they differ? If repeated
+ * micro-batches are left out of one of them, they must be left out of both. */
 static bool is_other(const ms_result *with, const ms_result *without)
 {
     uint32_t worst = with->report.worst;

@@ -3,7 +3,7 @@
 #define MS_TOOLS_LEFTOUT_H
 
 /* The step that a job would have without some of its policies, replayed: what
- * the summary compares with, and the thin line of the figure over time. */
+ * the summary compares with, and the thin line in the figure over time. */
 
 #include "graphs/graphs.h"
 #include "plots/record/record.h"
@@ -12,14 +12,14 @@
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 
-/* The job's step with the policies in `left` alone, in arena; exact as in
- * ms_changes_step.  It may be impossible (the whole batch at once): then
- * *possible is false.  result: of the job. */
+/* Replays the job's step with the policies in `left` alone; exact is as in
+ * ms_changes_step. Such a step may be impossible (the whole batch at once);
+ * then *possible is false. result is of the job. */
 ms_err ms_leftout_step(const ms_job *job, const ms_spec *left, bool exact,
                        const ms_result *result, ms_arena *arena,
                        ms_result *without, bool *possible, ms_fault *fault);
-/* record->without, where such a policy changes the step, the step takes time
- * and is possible without. */
+/* Fills record->without where such a policy changes the step, the step takes
+ * time, and it is possible without. */
 ms_err ms_leftout_record(const ms_job *job, const ms_result *result,
                          ms_arena *arena, ms_record *record, ms_fault *fault);
 

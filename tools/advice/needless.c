@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Policies without which the step would be the same: same peaks, same times,
- * same traffic, by a replay without each. */
+/* Finds policies that change nothing: a replay without each gives the same
+ * peaks, the same times and the same traffic. */
 
 #include "tools/advice/needless.h"
 #include "graphs/graphs.h"
@@ -15,7 +15,7 @@
 
 #define MOST_OPS 1000000u /* above this a replay takes too long for a note */
 
-/* Why one did nothing, where that can be told from its words. */
+/* Why a policy did nothing, where its parameters tell that. */
 static const struct {
     const char *policy, *param, *why;
 } reasons[] = {
@@ -24,7 +24,7 @@ static const struct {
     {"microbatch", "count", "it is one micro-batch all the same"},
 };
 
-/* The plans have the same rows; what a pool makes of them is the same then. */
+/* With the same rows, a pool gives the same addresses and bytes. */
 static bool same_rows(const ms_plan *a, const ms_plan *b)
 {
     if (a->n_ops != b->n_ops || a->n_rows != b->n_rows)
@@ -50,7 +50,7 @@ static bool same_times(const ms_report *a, const ms_report *b)
     return true;
 }
 
-/* Without this policy others may be impossible: then it is needed. */
+/* If the other policies are refused without this one, it is needed. */
 static ms_err try_without(const ms_job *job, const ms_result *result,
                           uint32_t item, bool *same, ms_fault *fault)
 {
@@ -80,7 +80,8 @@ ms_err ms_needless_find(const ms_job *job, const ms_result *result,
     for (uint32_t i = 0; i < job->spec.n; i++) {
         bool same;
         if (strcmp(job->spec.items[i].policy->name, "none") == 0)
-            continue; /* its own message says so */
+            /* the command's own message says that none does nothing */
+            continue;
         MS_TRY(try_without(job, result, i, &same, fault));
         *needless |= (uint32_t)same << i;
     }

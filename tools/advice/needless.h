@@ -16,8 +16,8 @@
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 
-/* needless: a bit per policy of the job without which the step has the same
- * peaks, times and traffic.  result: of the job. */
+/* needless gets a bit for each policy of the job without which the step has the
+ * same peaks, times and traffic. result is of the job. */
 ms_err ms_needless_find(const ms_job *job, const ms_result *result,
                         uint32_t *needless, ms_fault *fault);
 /* "checkpoint:selective changes nothing here: attention keeps no scores that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What an option of PyTorch's allocator would change: the step goes through a
- * pool with each, once more. */
+/* Finds what an option of PyTorch's allocator would change: the step goes
+ * through a pool with each of them. */
 
 #include "tools/advice/pooltries.h"
 #include "graphs/graphs.h"
@@ -19,7 +19,8 @@
 /* Above this the tries would take longer than the run. */
 #define MAX_OPS 1000000u
 
-/* What users are told to try (sim/pools/README.md 13). */
+/* The options that PyTorch's documentation recommends (sim/pools/README.md 13).
+ */
 static const struct {
     const char *key, *value;
 } options[] = {{"expandable_segments", "True"},
@@ -27,7 +28,8 @@ static const struct {
                {"roundup_power2_divisions", "8"}};
 #define N_OPTIONS (sizeof options / sizeof options[0])
 
-/* An option that the pool does not know is passed over. */
+/* A version of the pool that does not have the option refuses it; then it is
+ * left out. */
 static ms_err attempt(const ms_pooltries_task *task, const char *spec,
                       ms_arena *scratch, ms_result *tried, ms_fault *fault)
 {

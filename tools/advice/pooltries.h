@@ -2,8 +2,8 @@
 #ifndef MS_TOOLS_POOLTRIES_H
 #define MS_TOOLS_POOLTRIES_H
 
-/* What an option of the memory pool would change of what it reserves, by
- * trying it. */
+/* What the options of the memory pool would change of the reserved bytes, found
+ * by trying them. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -18,21 +18,21 @@ typedef struct ms_pooltries_task {
     const ms_result *result;
 } ms_pooltries_task;
 
-/* What would be reserved with an option of --allocator's pool more. */
+/* The bytes that would be reserved with one more option. */
 typedef struct ms_pooltries {
     struct ms_pooltry {
         const char *words; /* "max_split_size_mb=128" */
         uint64_t reserved_bytes;
-        bool is_lacking; /* it would be out of memory */
+        bool is_lacking; /* out of memory with the option */
     } of[MS_POOLTRIES_MOST];
     uint32_t n;
 } ms_pooltries;
 
-/* None where there is no pool, or not PyTorch's; what the job sets is not
- * tried. */
+/* There are none for a job without a pool or with another pool than PyTorch's.
+ * An option that the job sets is not tried. */
 ms_err ms_pooltries_find(const ms_pooltries_task *task, ms_arena *arena,
                          ms_pooltries *tries, ms_fault *fault);
-/* The pool in words, and what each would change. */
+/* The pool in words, and what each option would change. */
 void ms_pooltries_put(const ms_pooltries *tries, const ms_report *report,
                       ms_text *words);
 

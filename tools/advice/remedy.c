@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What would make a group smaller.  Each row of the table of changes is tried
- * by a replay, and what is alive at the same instant is compared: nothing is
- * named that does not hold. */
+/* Finds what would make a group of tensors smaller. Each row of the table of
+ * changes is tried by a replay, and what is alive at the same instant is
+ * compared. */
 
 #include "tools/advice/remedy.h"
 #include "graphs/graphs.h"
@@ -18,8 +18,8 @@
 /* Above this the tries would take longer than the run. */
 #define MAX_OPS 1000000u
 
-/* The next count of micro-batches that divides the batch; 0: none, or the
- * model fixes the samples of each. */
+/* The least count of micro-batches beyond the present one that divides the
+ * batch; 0: there is none, or the model fixes the samples of each. */
 static uint32_t next_count(const ms_result *result)
 {
     uint32_t count = result->shape.micro_batches;
@@ -52,7 +52,8 @@ static void raise_to(uint64_t *bytes, uint64_t value)
         *bytes = value;
 }
 
-/* Where the same op runs in both, what is alive there counts. */
+/* Where the op of the instant runs in both steps, what is alive there is
+ * compared. */
 static ms_err compare_instants(const ms_remedy_task *task,
                                const ms_result *tried,
                                const ms_instant *instant, ms_arena *arena,
@@ -74,7 +75,8 @@ static ms_err compare_instants(const ms_remedy_task *task,
     return MS_OK;
 }
 
-/* The op at work is gone: only what is nowhere as large as before counts. */
+/* Where the change removes that op, there is no same instant: then a tensor
+ * counts as smaller only if no row of it in the whole step is as large. */
 static void compare_steps(const ms_remedy_task *task, const ms_result *tried,
                           const ms_matches *all)
 {
@@ -116,7 +118,7 @@ static ms_err judge(const ms_remedy_task *task, const ms_matches *all,
     return MS_OK;
 }
 
-/* A change that is itself at fault is passed over. */
+/* A change that the job refuses is left out. */
 static ms_err try_change(const ms_remedy_task *task, ms_change_use use,
                          ms_remedy *remedy, bool *any, ms_arena *scratch,
                          ms_fault *fault)
@@ -141,7 +143,7 @@ static ms_err try_change(const ms_remedy_task *task, ms_change_use use,
     return judge(task, &all, remedy, any, scratch, fault);
 }
 
-/* The row's change of this job, if it has one. */
+/* The row's use in this job; false: it changes nothing. */
 static bool use_of(const ms_remedy_task *task, const ms_change *row,
                    ms_change_use *use)
 {

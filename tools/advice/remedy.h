@@ -2,7 +2,7 @@
 #ifndef MS_TOOLS_REMEDY_H
 #define MS_TOOLS_REMEDY_H
 
-/* What would make a group of tensors smaller, by trying it. */
+/* What would make a group of tensors smaller, found by trying it. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -11,25 +11,25 @@
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 
-/* A change of the job that makes groups smaller: "checkpoint:full" (for -p)
- * or "kernels=flash" (for --set). */
+/* A change of the job that makes groups smaller: "checkpoint:full" (a policy)
+ * or "kernels=flash" (a setting). */
 typedef struct ms_remedy {
     const char *words, *slot; /* of changes.h */
     ms_costs costs;
-    bool *helps; /* per group: at most half of its bytes are left */
+    bool *helps; /* by group: at most half of its bytes are left */
 } ms_remedy;
 
 typedef struct ms_remedy_task {
     const ms_job *job;
     const ms_alive *alive;
-    const uint32_t *group_of; /* per row alive */
+    const uint32_t *group_of; /* by row alive */
     uint32_t n_groups;
     const ms_group *groups;
 } ms_remedy_task;
 
-/* Replays the step with each change of a table and compares what is alive at
- * the same instant.  *n is 0 where changes cannot be tried: a program in text
- * form, a model too large. */
+/* Replays the step with each change of the table and compares what is alive at
+ * the same instant. *n is 0 where changes cannot be tried: for a program in
+ * text form and for a model that is too large. */
 ms_err ms_remedy_find(const ms_remedy_task *task, ms_arena *arena,
                       ms_remedy **remedies, uint32_t *n, ms_fault *fault);
 

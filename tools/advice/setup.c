@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where one GPU is too small and no setting helps: what is large enough. */
+/* Finds what is large enough where one GPU is too small and no setting helps.
+ */
 
 #include "tools/advice/setup.h"
 #include "graphs/graphs.h"
@@ -18,14 +19,16 @@
 
 #define MAX_OPS 1000000u /* above this the tries take longer than the run */
 #define MOST_GPUS 16384u
-#define DOUBLINGS 5u /* of the number of GPUs that holds the states */
+#define DOUBLINGS 5u /* of the least number of GPUs that can hold the states   \
+                      */
 #define INDENT 10u
 
-/* Policies in the place of the job's. */
+/* How the job's policies are replaced. */
 typedef struct way {
-    bool checkpoints; /* the job's own are kept */
-    bool others;      /* and what else it has, but for shares and offload */
-    const char *add;  /* %lld: the batch */
+    bool checkpoints; /* the job's checkpoint policies stay */
+    /* its other policies stay, but for those that share or offload */
+    bool others;
+    const char *add; /* with %lld for the batch */
 } way;
 
 /* From what changes least to what saves most. */
@@ -82,7 +85,7 @@ static void put_item(const struct ms_spec_item *item, ms_text *text)
     text->failed |= words == NULL;
 }
 
-/* A job that shares by fsdp keeps fsdp. */
+/* In a job that uses fsdp, fsdp takes the place of zero:3. */
 static void put_added(const search *s, const char *add, ms_text *text)
 {
     static const char share[] = "zero:3";
@@ -99,7 +102,8 @@ static void put_added(const search *s, const char *add, ms_text *text)
                     (long long)s->now->training.batch);
 }
 
-/* NULL in words: no memory, or nothing that is not tried already. */
+/* *words is NULL where the batch cannot be cut, or where nothing would differ
+ * from the row before. */
 static ms_err policy_of(const search *s, const way *by, const char **words)
 {
     const ms_spec *spec = &s->job->spec;
@@ -145,7 +149,8 @@ static void note_best(const search *s, const char *policy, uint32_t gpus,
     memcpy(s->best->far, tried->report.far, sizeof s->best->far);
 }
 
-/* Bare lifetimes first: what they do not fit into, no pool does. */
+/* Replays without the pool first: what does not fit there fits in no pool, and
+ * such a replay is several times faster. */
 static ms_err attempt(const search *s, const char *policy, uint32_t gpus,
                       ms_arena *scratch, ms_fault *fault)
 {
@@ -169,7 +174,7 @@ static ms_err attempt(const search *s, const char *policy, uint32_t gpus,
     return MS_OK;
 }
 
-/* A set-up whose policies contradict each other is passed over. */
+/* A set-up whose policies contradict each other is left out. */
 static ms_err consider(const search *s, const way *by, uint32_t gpus)
 {
     ms_arena scratch = {0};
@@ -192,7 +197,8 @@ static bool can_try(const ms_job *job, const ms_result *result)
 
 /* ---- more GPUs ----------------------------------------------------------- */
 
-/* On fewer GPUs the states alone are too large. */
+/* The least power of two of GPUs whose memory holds the states: with fewer, a
+ * replay could not fit. */
 static uint64_t fewest_gpus(const ms_result *result)
 {
     const ms_rank_report *rank = &result->report.ranks[result->report.worst];
@@ -223,7 +229,7 @@ ms_err ms_setup_shared(const ms_job *job, const ms_result *result,
     return MS_OK;
 }
 
-/* ---- the host behind the one --------------------------------------------- */
+/* ---- one GPU with its host ----------------------------------------------- */
 
 ms_err ms_setup_alone(const ms_job *job, const ms_result *result,
                       ms_arena *arena, ms_setup *setup, ms_fault *fault)
@@ -239,7 +245,7 @@ ms_err ms_setup_alone(const ms_job *job, const ms_result *result,
 
 /* ---- in words ------------------------------------------------------------ */
 
-static void put_far(const ms_setup *setup, ms_pool_kind pool, ms_text *words)
+static void put_need(const ms_setup *setup, ms_pool_kind pool, ms_text *words)
 {
     if (setup->far[pool].node_reserved_bytes > 0)
         ms_text_add(words, "%s%s of %s",
@@ -262,8 +268,8 @@ static void put_setup(const ms_summary *summary, const char *label,
     ms_text_add(&words, "%s of %s",
                 ms_quantity_size_as(setup->used_bytes, setup->capacity_bytes).s,
                 ms_quantity_size(setup->capacity_bytes).s);
-    put_far(setup, MS_HOST_POOL, &words);
-    put_far(setup, MS_NVME_POOL, &words);
+    put_need(setup, MS_HOST_POOL, &words);
+    put_need(setup, MS_NVME_POOL, &words);
     ms_text_add(&words, "; %s a step", ms_quantity_time(setup->step_ns).s);
     if (setup->tokens_per_second >= 1)
         ms_text_add(&words, ", %s tokens/s",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which tensors are alive at an instant of a run. */
+/* Finds which tensors are alive at an instant of a run. */
 
 #include "tools/alive/alive.h"
 #include "graphs/graphs.h"
@@ -22,7 +22,8 @@ const char *ms_alive_layer(const ms_graph *graph, uint32_t storage)
         graph->storage_layer[storage] == MS_NONE)
         return NULL;
     const char *name = graph->layer_name[graph->storage_layer[storage]];
-    return *name != '\0' ? name : NULL; /* an op graph's outermost module */
+    /* the outermost module of an op graph has no name */
+    return *name != '\0' ? name : NULL;
 }
 
 /* ---- an instant ---------------------------------------------------------- */

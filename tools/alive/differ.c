@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What two runs of a model hold differently, each at an instant of its own:
- * tensor by tensor, then in groups. */
+/* Finds what two runs of a model hold differently, each at an instant of its
+ * own: tensor by tensor, then in groups. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -9,17 +9,17 @@
 #include "tools/cli/commands.h"
 #include "tools/job/result.h"
 
-/* What became of a tensor that one run does not hold: plan ops of that run,
- * or MS_NONE. */
+/* What became of a tensor that one run does not hold at its instant: plan ops
+ * of that run, or MS_NONE. */
 typedef struct trail {
-    uint32_t end;  /* after which it was last dropped before the instant */
-    uint32_t next; /* that makes it after the instant */
+    uint32_t end;  /* the op after which it was last freed before the instant */
+    uint32_t next; /* the op that makes it after the instant */
 } trail;
 
 typedef struct differ {
-    const ms_alive *runs; /* two */
+    const ms_alive *runs; /* two of them */
     ms_matches all;
-    trail *trails[2]; /* per match */
+    trail *trails[2]; /* by match */
 } differ;
 
 static bool differs(const ms_match *match)

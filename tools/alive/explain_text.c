@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_TOP 12u /* groups in the text */
+#define DEFAULT_TOP 12u /* groups that the text shows */
 
 ms_err ms_explain_text_top(const ms_arguments *arguments, uint32_t *top,
                            ms_fault *fault)
@@ -75,7 +75,7 @@ void ms_explain_text_instant(const ms_result *result, const ms_instant *instant,
         ms_text_add(words, " of %s", layer);
 }
 
-/* The bytes of each tensor, where both runs agree on them; else 0. */
+/* The bytes of each tensor, where both runs agree on that; else 0. */
 static uint64_t each_bytes(const ms_group *group)
 {
     uint64_t a = group->side[0].each_bytes, b = group->side[1].each_bytes;
@@ -169,7 +169,8 @@ void ms_explain_text_json_instant(const ms_result *result,
     ms_text_add(text, "}");
 }
 
-/* A parameter of an op graph has no layer, but "0.weight" names one. */
+/* The length of the module's part of a parameter's name: in an op graph a
+ * parameter has no layer, but "0.weight" is of module 0. */
 static size_t module_length(const ms_group *group, const char *name)
 {
     const char *dot = strrchr(name, '.');

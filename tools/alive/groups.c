@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Tensors in groups: what counts is layers.*.mlp.up, not layers.17.mlp.up. */
+/* Puts tensors in groups: people think of layers.*.mlp.up, not of
+ * layers.17.mlp.up. */
 
 #include "tools/alive/alive.h"
 
@@ -8,8 +9,8 @@
 
 /* ---- names with a number in them ----------------------------------------- */
 
-/* The first part of a dotted name that is a number: where it begins, and its
- * length; 0: there is none. */
+/* The offset of the first part of a dotted name that is a number, and its
+ * length; length 0: there is none. */
 static size_t find_number(const char *name, size_t *length)
 {
     for (const char *at = name; *at != '\0';) {
@@ -64,7 +65,7 @@ void ms_groups_name(const ms_group *group, ms_text *text)
     ms_text_add(text, "%s", name + at + length);
 }
 
-/* Names are equal when they are equal around their first numbers. */
+/* Orders names without their first numbers. */
 static int compare_names(const char *a, const char *b)
 {
     if (a == NULL || b == NULL)

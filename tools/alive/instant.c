@@ -28,10 +28,12 @@ const char *ms_instant_op_layer(const ms_plan *plan, uint32_t op)
     if (of == MS_NONE || plan->graph->op_layer[of] == MS_NONE)
         return NULL;
     const char *name = plan->graph->layer_name[plan->graph->op_layer[of]];
-    return *name != '\0' ? name : NULL; /* an op graph's outermost module */
+    /* the outermost module of an op graph has no name */
+    return *name != '\0' ? name : NULL;
 }
 
-/* What is looked for: ops of a phase, of a name, of a layer; unset: any. */
+/* The ops that are looked for: of a phase, a name, a layer. What is not set
+ * matches any. */
 typedef struct wanted {
     uint8_t phase;    /* MS_N_PHASES: any */
     const char *name; /* NULL: any */
@@ -41,10 +43,10 @@ typedef struct wanted {
 
 typedef struct level {
     uint64_t bytes;
-    uint32_t event, op; /* MS_NONE: none found */
+    uint32_t event, op; /* MS_NONE: none was found */
 } level;
 
-/* MS_N_PHASES: the start and copies belong to none. */
+/* MS_N_PHASES for the start and for copies, which have no phase. */
 static uint8_t phase_of(const ms_plan *plan, uint32_t op)
 {
     uint8_t pass = plan->op[op].pass;
@@ -58,7 +60,7 @@ static bool same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* "mm" stands for "aten::mm". */
+/* Is the op called that? "mm" stands for "aten::mm". */
 static bool is_name(const char *op, const char *name)
 {
     const char *colons = strstr(op, "::");
@@ -84,7 +86,7 @@ static bool on_rank(const ms_result *result, uint32_t row)
            plan->op[plan->row[row].op].rank == result->report.worst;
 }
 
-/* The level after each event. */
+/* The level after each event, in bytes. */
 static uint64_t *find_levels(const ms_result *result, ms_arena *arena)
 {
     const ms_timeline *line = &result->line;
@@ -100,7 +102,7 @@ static uint64_t *find_levels(const ms_result *result, ms_arena *arena)
     return levels;
 }
 
-/* How many events come before the first of time t_ns or later. */
+/* The number of events before the first one at t_ns or later. */
 static uint32_t events_before(const ms_timeline *line, uint64_t t_ns)
 {
     uint32_t low = 0, high = line->n_events;
@@ -114,7 +116,7 @@ static uint32_t events_before(const ms_timeline *line, uint64_t t_ns)
     return low;
 }
 
-/* How many events are booked when op begins. */
+/* The number of events that are booked when op begins. */
 static uint32_t events_at_start(const ms_result *result, uint32_t op)
 {
     const ms_timeline *line = &result->line;
@@ -134,7 +136,8 @@ static void see(level *best, uint64_t bytes, uint32_t event, uint32_t op)
         *best = (level){bytes, event, op};
 }
 
-/* Just after an allocation by an op that is wanted, or when one begins. */
+/* The highest level just after an allocation by an op that is wanted, or when
+ * such an op begins (an op that allocates nothing has a level, too). */
 static level highest(const ms_result *result, const wanted *what,
                      const uint64_t *levels)
 {
@@ -192,7 +195,7 @@ ms_err ms_instant_like(const ms_result *result, const ms_plan *other,
 
 /* ---- the three forms of --at --------------------------------------------- */
 
-/* The last op that has begun, and the first that has not ended. */
+/* The last op that has begun, and the first one that has not ended. */
 static ms_err at_time(const ms_result *result, const char *text,
                       const uint64_t *levels, ms_instant *instant,
                       ms_fault *fault)
@@ -224,7 +227,8 @@ static ms_err at_time(const ms_result *result, const char *text,
 
 #define MAX_NAMES 256u
 
-/* The phases, and each op's name once, with and without "aten::". */
+/* Lists the phases, and each op's name once, with and without "aten::": they
+ * are the words that a hint can suggest. */
 static uint32_t list_names(const ms_graph *graph, const char **names)
 {
     uint32_t n = 0;

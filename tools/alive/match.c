@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The same tensor in two runs of one model: it goes by its name, the op that
- * makes it and its place among what that op makes.  Tensors there from the
- * start may share all of these, and each micro-batch makes its own: then they
- * are counted together. */
+/* Matches tensors of two runs of a model: by the layer, the role, the op that
+ * makes the tensor, and its place among what that op makes. Tensors that are
+ * there from the start can agree in all of these, and each micro-batch makes
+ * its own: such tensors are counted together. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"

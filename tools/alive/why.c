@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What keeps a row alive: read off the plan, which says which ops read a row
- * and after which op the host drops it. */
+/* Finds what keeps a row alive. The plan says which ops read a row and after
+ * which op the host drops it. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* Between the two texts stands what kind says: the op and layer of the fate,
- * or until when the training loop holds its variables. */
+/* `kind` says what stands between the two texts: the op and the layer of the
+ * fate, or the instant at which the training loop's variables end. */
 static const struct {
     const char *before, *after;
     enum { NOTHING, READER, END, UNTIL } kind;
@@ -73,9 +73,9 @@ void ms_why_words(uint8_t why, const char *op, const char *layer,
     ms_text_add(text, "%s", rows[why].after);
 }
 
-/* Per plan row, plan ops or MS_NONE: the first from now on that reads it, the
- * first of those that is not forward, the one after which the host drops it.
- * Per storage: does a checkpoint hold it? */
+/* By plan row, plan ops or MS_NONE: the first reader from now on, the first
+ * reader that is not a forward, and the op after which the host drops it. By
+ * storage: does a checkpoint hold it? */
 typedef struct readers {
     const ms_result *result;
     const ms_instant *instant;
@@ -124,7 +124,7 @@ static void find_uses(readers *r)
         for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
             uint32_t row = plan->use[i];
             if (plan->row[row].op == op)
-                continue; /* it makes the row */
+                continue; /* it makes the row, and does not read it */
             if (r->next[row] == MS_NONE)
                 r->next[row] = op;
             if (r->next_back[row] == MS_NONE && !forward)
@@ -155,7 +155,7 @@ static ms_fate fate(ms_why why, uint32_t reader)
     return (ms_fate){.why = (uint8_t)why, .reader = reader};
 }
 
-/* What outlives the step; MS_N_WHYS: not that. */
+/* The reason of a row that outlives the step, or MS_N_WHYS. */
 static ms_why lasting(const readers *r, uint32_t row)
 {
     const ms_row *it = &r->result->plan.row[row];
@@ -165,7 +165,8 @@ static ms_why lasting(const readers *r, uint32_t row)
         return r->result->graph.storage_buffer[it->storage] ? MS_WHY_BUFFER
                                                             : MS_WHY_PARAMETER;
     case MS_OPTIMIZER_STATE:
-        return start ? MS_WHY_STATE : MS_N_WHYS; /* a first step makes it */
+        /* in a first step it is made by the step */
+        return start ? MS_WHY_STATE : MS_N_WHYS;
     case MS_INPUTS:
         return start ? MS_WHY_INPUT : MS_N_WHYS;
     case MS_WORKSPACE:
@@ -192,7 +193,7 @@ static ms_fate saved(const readers *r, uint32_t row)
                 reader);
 }
 
-/* The input of a checkpoint as the first run made it. */
+/* Is it the input of a checkpoint, as the first run of the segment made it? */
 static bool is_held(const readers *r, uint32_t row)
 {
     const ms_row *it = &r->result->plan.row[row];
@@ -200,7 +201,7 @@ static bool is_held(const readers *r, uint32_t row)
     return (pass == MS_FORWARD || pass == MS_LOSS) && r->held[it->storage];
 }
 
-/* Nothing reads it any more. */
+/* The reason of a row that nothing reads any more. */
 static ms_fate unread(const readers *r, uint32_t row)
 {
     const ms_graph *graph = &r->result->graph;

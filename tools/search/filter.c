@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --filter: which points of a grid are simulated.
  *
- * A condition is two sides and an operator.  A side is a product of numbers
- * and keys; a key is an axis of the grid or what all points have.  Where a
- * key's values are no numbers, it stands alone and is compared as a word. */
+ * A condition has two sides and an operator. A side is a product of numbers and
+ * keys; a key is an axis of the grid or a setting that all points share. A key
+ * whose values are not numbers must be alone on its side and is compared as a
+ * word. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -29,9 +30,9 @@ typedef enum relation {
     UP_TO,
     ABOVE,
     FROM,
-    EQUAL, /* these compare words, too */
+    EQUAL, /* from here on words can be compared, too */
     OTHER,
-    HAS /* words only */
+    HAS /* for words only: contains */
 } relation;
 
 static const struct {
@@ -41,10 +42,11 @@ static const struct {
                  {">", ABOVE},  {"=", EQUAL}, {"~", HAS}};
 #define N_OPERATORS (sizeof operators / sizeof operators[0])
 
-/* axis MS_NONE: word and, where it is one, number are what all points have. */
+/* A number or a key. With axis MS_NONE all points have the same value: word,
+ * and number if it is one. */
 typedef struct term {
     uint32_t axis;
-    const char *key, *word; /* key NULL: a number */
+    const char *key, *word; /* key is NULL for a number */
     const double *numbers;  /* by value of the axis; NULL: they are words */
     bool is_number;
     double number;
@@ -58,7 +60,8 @@ typedef struct half {
 struct ms_filter {
     relation is;
     half left, right;
-    const char *word; /* to compare left.factors[0] with; NULL: numbers */
+    /* what left.factors[0] is compared with, or NULL: numbers are compared */
+    const char *word;
 };
 
 typedef struct reader {
@@ -76,7 +79,7 @@ typedef struct reader {
 
 /* ---- numbers ------------------------------------------------------------- */
 
-/* "64", "1.5", "80GiB". */
+/* Reads "64", "1.5" or "80GiB". */
 static bool to_number(const char *text, double *number)
 {
     char *end;
@@ -92,7 +95,7 @@ static bool to_number(const char *text, double *number)
     return true;
 }
 
-/* The numbers of an axis; NULL without a fault: some value is a word. */
+/* The values of an axis as numbers; NULL (and no fault) where one is a word. */
 static ms_err to_numbers(const reader *r, const ms_axis *axis,
                          const double **numbers)
 {
@@ -109,7 +112,7 @@ static ms_err to_numbers(const reader *r, const ms_axis *axis,
 
 /* ---- keys ---------------------------------------------------------------- */
 
-/* The value of a model.KEY that all points have, or NULL. */
+/* The value of a --set model.KEY that all points share, or NULL. */
 static const char *find_override(const ms_job *base, const char *key)
 {
     const char *value = NULL;
@@ -119,7 +122,8 @@ static const char *find_override(const ms_job *base, const char *key)
     return value;
 }
 
-/* What all points have under a key that is no axis; NULL: it is not said. */
+/* The value that all points share of a key that is no axis; NULL: the model
+ * decides it, so it is not known before the model is read. */
 static const char *find_common(const reader *r, const char *key)
 {
     const ms_job *base = r->base;
@@ -173,7 +177,7 @@ static ms_err read_factor(const reader *r, size_t at, const char *word,
     return MS_OK;
 }
 
-/* The product at [at, at + length). */
+/* Reads the product in [at, at + length). */
 static ms_err read_side(const reader *r, size_t at, size_t length, half *side)
 {
     const char *rest = ms_arena_text(r->arena, r->text + at, length);
@@ -213,7 +217,8 @@ static ms_err check_numeric(const reader *r, size_t at, const half *side)
     return MS_OK;
 }
 
-/* As the grid spells it, where it can be such a value. */
+/* Spells a word as the grid spells it ("h100" becomes the device's whole name),
+ * so that words that mean the same are equal. */
 static ms_err spell_word(const reader *r, size_t at, const char *key,
                          const char *word, const char **spelled)
 {

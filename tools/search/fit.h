@@ -6,14 +6,14 @@
  *
  *     fitchoices.c  what is searched, as data: dimensions and their choices
  *     fitalone.c    the job without policies
- *     fitsetup.c    a set-up as a job, as a policy and in words
+ *     fitsetup.c    a set-up as a job, as policies and in words
  *     fitspace.c    the set-ups that the dimensions make of a job
  *     fitprobe.c    settings that a few replays decide for all set-ups
- *     fitbounds.c   what a set-up costs at least, without a replay
- *     fitsearch.c   replays; what provably cannot matter is passed over
- *     fitproof.c    what is shown goes through the allocator; the best of it
+ *     fitbounds.c   lower bounds of a set-up, without a replay
+ *     fitsearch.c   replays, without those that provably cannot matter
+ *     fitproof.c    replays what is shown through the allocator; finds the best
  *     fitmax.c      the largest batch or sequence
- *     fitreply.c    what is told of what was found
+ *     fitreply.c    what is reported of what was found
  *     fit_text.c, fit_data.c, fit_figure.c   for people; JSON and CSV
  *     fit.c         the command
  *
@@ -24,19 +24,21 @@
  *     ... fit.best, fit.rows ...
  *     ms_fitspace_close(&fit);
  *
- * The search replays with the exact pool; what is shown is replayed again
- * through the allocator `proof`, and is not shown where it does not fit there.
- * A job with an allocator of its own (steps of several lengths) is searched
- * through that: what is reserved is that pool's, never less than what is
- * allocated, of which the bounds are.
+ * The search replays with the exact pool (no fragmentation); what is shown is
+ * replayed again through the allocator `proof`, and is left out where it does
+ * not fit there. A job with an allocator of its own (steps of several lengths)
+ * is searched through that one: then reserved bytes are that pool's. They are
+ * never less than the allocated bytes that the bounds are of, so the bounds
+ * hold.
  *
- * Goals.  Where the batch is searched, steps have different samples: a set-up's
- * cost is its step's time for as many as the largest has, its time else.  By
- * tokens/s and by step time the least cost is sought, by memory what reserves
- * least.
+ * Goals. Where the batch is searched, steps train different numbers of samples:
+ * the cost of a set-up is the time of as many of its steps as train the samples
+ * of the largest batch; else it is the time of its step. The goals tokens/s and
+ * step time seek the least cost; the goal memory seeks the least reserved
+ * bytes.
  *
  * A set-up fits when the device holds what it reserves beside the context, and
- * the node what its ranks leave in host memory and on the disk. */
+ * the node holds what its ranks put into host memory and on the disk. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -69,38 +71,43 @@ typedef enum ms_fit_axis_id { /* from the last resort to what costs least */
 
 /* What %u in a choice stands for. */
 typedef enum ms_fit_values {
-    MS_FIT_ONE,      /* nothing: it is one set-up */
-    MS_FIT_LENGTHS,  /* blocks of a segment, from 2: of those that cut the
-                        blocks into as many segments the least */
+    MS_FIT_ONE, /* no value: it is one set-up */
+    /* blocks of a segment, from 2 on: for each number of segments only the
+     * least length */
+    MS_FIT_LENGTHS,
     MS_FIT_BLOCKS,   /* 1 to one less than there are blocks */
-    MS_FIT_EIGHTHS,  /* so many eighths of the blocks, and one less than all */
-    MS_FIT_DIVISORS, /* of the batch, from 2 */
-    MS_FIT_POWERS    /* of two, from 2, as long as the step of the model alone
-                        gains MS_FIT_GAIN percent for the same samples */
+    MS_FIT_EIGHTHS,  /* 1/8 to 7/8 of the blocks, and all but one */
+    MS_FIT_DIVISORS, /* of the batch, from 2 on */
+    /* of two, from 2 on, as long as the model alone gains MS_FIT_GAIN percent
+     * of time per sample */
+    MS_FIT_POWERS
 } ms_fit_values;
 
 typedef struct ms_fit_choice {
-    const char *spec;  /* as -p takes it, or the value of the dimension's key,
-                          with %u; "": nothing */
+    /* for -p, or the value for the dimension's key, with %u; "": nothing */
+    const char *spec;
     const char *words; /* "checkpoints of the first %u blocks" */
     ms_fit_values values;
-    const char *label;  /* of a way to checkpoint */
-    const char *beside; /* "a|b": only with these ways; NULL: any */
+    const char *label; /* of a way to checkpoint; NULL: it is none */
+    /* "a|b": legal only with these ways to checkpoint; NULL: with any */
+    const char *beside;
 } ms_fit_choice;
 
-/* The first choice of each is the plain one. */
+/* The first choice of each dimension is the plain one. */
 typedef struct ms_fit_dimension {
-    const char *name;     /* "checkpointing" */
-    const char *policies; /* "ddp|zero|fsdp" decide it; it is not searched where
-                             one of them is given; "": none decides it */
-    const char *key;      /* of the setting that it is, "training.kernels"; not
-                             searched where that is given; NULL: policies */
+    const char *name; /* "checkpointing" */
+    /* "ddp|zero|fsdp": the dimension is not searched where one of these is
+     * given; "": no policy decides it */
+    const char *policies;
+    /* "training.kernels": not searched where that setting is given; NULL: the
+     * choices are policies */
+    const char *key;
     const ms_fit_choice *choices;
     uint32_t n_choices;
 } ms_fit_dimension;
 extern const ms_fit_dimension ms_fitchoices_all[MS_FIT_N_AXES];
-#define MS_FIT_GAIN 2u          /* percent */
-#define MS_FIT_MOST_BATCH 1024u /* of MS_FIT_POWERS */
+#define MS_FIT_GAIN 2u          /* percent of time per sample */
+#define MS_FIT_MOST_BATCH 1024u /* the largest of MS_FIT_POWERS */
 
 typedef struct ms_fit_option {
     const ms_fit_choice *choice;
@@ -108,40 +115,44 @@ typedef struct ms_fit_option {
 } ms_fit_option;
 
 typedef struct ms_fit_axis {
-    bool fixed; /* by a policy given, or because there is nothing to choose */
+    /* by a policy that is given, or because there is nothing to choose */
+    bool fixed;
     ms_fit_option *options;
     uint32_t n;
-    uint32_t dropped; /* a bit per option: in no set-up but the plain one */
+    uint32_t dropped; /* a bit per option that only the plain set-up may have */
 } ms_fit_axis;
 
 /* ---- fitbounds.c --------------------------------------------------------- */
 
-/* No schedule of the set-up reserves less or takes less time. */
+/* Lower bounds: every schedule of the set-up reserves at least peak_bytes and
+ * takes at least step_ns. */
 typedef struct ms_fit_bound {
     uint64_t peak_bytes, step_ns;
 } ms_fit_bound;
 
-/* From what the graph alone says.  Both are sound because
+/* The bounds that follow from the graph alone. They are sound because
  *
  *   memory: what exists when the step starts is in the books of rank 0 before
  *           its first op, so the highest level is no lower;
  *   time:   every op runs at least once (forward and backward once per
  *           micro-batch), for no less than its ns, and a stream runs one op at
  *           a time: the step is no shorter than the sum over any stream.
- *           Accumulations count nothing: a buffer may be stolen instead.
+ *           Accumulations count nothing, because autograd may reuse a buffer
+ *           in place of adding.
  *
- * Unified memory keeps what is over elsewhere: its graphs have no bound. */
+ * Unified memory pages the excess out to the host: its graphs have no bound. */
 ms_fit_bound ms_fitbounds_graph(const ms_graph *graph, const ms_shape *shape);
-/* Raises bound to what the program says besides:
+/* Raises the bounds to what the program adds:
  *
- *   memory: when rank 0's first backward begins, what forward saved and the
- *           program kept (or holds) is here, with what was here at the start,
- *           but for what any call moves away or drops;
- *   time:   what the calls run, on each stream; what a backward reads that was
- *           not kept, nor held, nor moved, is made again by its maker: the
- *           compute stream has that op once more; what was saved and leaves
- *           for the host takes its bytes over the link's rate, on its stream
- *           or, in line, on the compute stream. */
+ *   memory: when rank 0's first backward begins, the tensors that forward
+ *           saved and that the program keeps or holds are on the device, with
+ *           what was there at the start; without those that any call moves
+ *           away or drops;
+ *   time:   the ops that the calls run, by stream; a tensor that a backward
+ *           reads and that was neither kept, nor held, nor moved is made again:
+ *           its maker runs once more; a saved tensor that leaves for the host
+ *           takes its bytes over the link's rate, on the copy stream or,
+ *           in line, on the compute stream. */
 ms_err ms_fitbounds_program(const ms_graph *graph, const ms_program *program,
                             const ms_expand_opts *opts, ms_arena *arena,
                             ms_fit_bound *bound, ms_fault *fault);
@@ -150,7 +161,7 @@ ms_err ms_fitbounds_program(const ms_graph *graph, const ms_program *program,
 
 typedef enum ms_fit_state {
     MS_FIT_OPEN,
-    MS_FIT_REFUSED,  /* by a policy */
+    MS_FIT_REFUSED,  /* a policy refuses it */
     MS_FIT_TOO_BIG,  /* provably does not fit */
     MS_FIT_TOO_SLOW, /* provably further from the goal than MS_FIT_FAR */
     MS_FIT_BEATEN,   /* provably no smaller and no faster than one that fits */
@@ -159,8 +170,9 @@ typedef enum ms_fit_state {
 } ms_fit_state;
 
 typedef enum ms_fit_goal {
-    MS_FIT_TOKENS, /* the most tokens (samples) a second; batch is searched
-                      where nothing fixes it */
+    /* the most tokens (or samples) a second; the batch is searched unless it is
+     * given */
+    MS_FIT_TOKENS,
     MS_FIT_STEP,   /* the shortest step */
     MS_FIT_MEMORY, /* the least memory */
     MS_FIT_N_GOALS
@@ -170,90 +182,103 @@ extern const char
 
 typedef struct ms_fit_point {
     uint8_t state; /* ms_fit_state */
-    bool proven;   /* the numbers are those of the allocator */
+    bool proven;   /* the numbers below are those of the allocator */
     bool fits_exact;
     uint16_t option[MS_FIT_N_AXES];
-    uint32_t weight; /* steps for the samples that the largest batch has */
+    /* steps that train the samples of one step of the largest batch */
+    uint32_t weight;
     ms_fit_bound bound;
     /* Of what was replayed: */
     bool fits;
     ms_status status;
-    bool far_full; /* host memory or disk of the node are too small, by: */
+    /* host memory or the disk of the node is too small, by these bytes */
+    bool far_full;
     uint64_t host_short_bytes, nvme_short_bytes;
     uint64_t peak_bytes, reserved_bytes, step_ns, recompute_ns, stall_ns,
         exposed_comm_ns, host_peak_bytes, host_reserved_peak_bytes;
-    uint64_t used_bytes; /* with the context: what nvidia-smi shows */
+    uint64_t used_bytes; /* with the context, as nvidia-smi shows it */
     int64_t headroom_bytes;
     double tokens_per_second;
 } ms_fit_point;
 
-/* Set-ups that are so many times further from the goal than the best that fits
- * are none of the front: they save too little to be worth a run. */
+/* Set-ups that are more than 3/2 times as far from the goal as the best one
+ * that fits are not in the front: they save too little to be worth a run. */
 #define MS_FIT_FAR_NUMERATOR 3u
 #define MS_FIT_FAR_DENOMINATOR 2u
-/* Until times are held against measurements, those within so many percent of
- * the fastest are called equal; then the one with most headroom is the best. */
+/* Times within so many percent of the fastest are called equal, because
+ * measured steps differ from predicted ones by about that much
+ * (tests/truth/times.tsv); of equals the one with the most headroom is the
+ * best. */
 #define MS_FIT_EQUAL 30u
-/* Differences of no more percent decide nothing when settings are probed: a
- * roofline knows no better. */
+/* Differences of at most so many percent decide nothing when settings are
+ * probed: a roofline is no more exact than that. */
 #define MS_FIT_TIE 1u
 
 typedef struct ms_fit {
-    const ms_job *job; /* with the policies given */
+    const ms_job *job; /* with the policies that were given */
     ms_points *points;
     ms_arena *arena;
     uint32_t threads;
     ms_fit_goal goal;
     bool vary_precision;
-    const ms_allocator *proof;    /* NULL: the exact pool is what is shown */
-    uint32_t proof_steps;         /* through it; 0: not said */
-    bool exhaustive;              /* for tests: replay everything */
-    bool any;                     /* stop at the first that fits */
-    const ms_fit_point *hint;     /* with any: what to try first; or NULL */
-    bool frozen[MS_FIT_N_AXES];   /* not to be searched */
-    const struct ms_fit *settled; /* drop what was dropped there; or NULL */
+    /* what is shown goes through it; NULL: through the exact pool */
+    const ms_allocator *proof;
+    uint32_t proof_steps;       /* steps through proof; 0: its default */
+    bool exhaustive;            /* replay every set-up (for tests) */
+    bool any;                   /* stop at the first set-up that fits */
+    const ms_fit_point *hint;   /* with any: the set-up to try first, or NULL */
+    bool frozen[MS_FIT_N_AXES]; /* axes that are not searched */
+    /* take its dropped options instead of probing; or NULL */
+    const struct ms_fit *settled;
 
     ms_fit_axis axes[MS_FIT_N_AXES];
     uint32_t n_blocks;
     uint64_t capacity_bytes, context_bytes;
-    ms_outside outside; /* context_bytes by what it is of */
-    ms_fit_point *all;  /* the plain one first */
+    ms_outside outside; /* the parts of context_bytes */
+    ms_fit_point *all;  /* every set-up, the plain one first */
     uint32_t n_all;
 
     uint32_t count[MS_FIT_N_STATES];
-    uint32_t fastest;   /* that fits, of several the smallest; MS_NONE: none */
-    uint32_t leanest;   /* of what fits, by memory */
-    uint32_t best;      /* of the equals the one with most headroom, or by
-                           memory the leanest */
-    uint32_t on_device; /* the same of those that keep all on the device */
-    /* Of what was replayed, where nothing fits; MS_NONE: nothing could be. */
-    uint32_t smallest;     /* of those for which the node has enough */
-    uint32_t smallest_far; /* of those for which it has not */
-    uint32_t *front;       /* what fits and nothing beats, the fastest first */
+    /* of those that fit; of equally fast ones the smallest. MS_NONE: none fits
+     */
+    uint32_t fastest;
+    uint32_t leanest; /* of those that fit, the one that reserves least */
+    /* of the equals the one with the most headroom; by memory the leanest */
+    uint32_t best;
+    uint32_t on_device; /* the best of those that keep all on the device */
+    /* Of the replayed ones where nothing fits; MS_NONE: none was replayed. */
+    uint32_t smallest;     /* where the node's memories are large enough */
+    uint32_t smallest_far; /* where they are not */
+    /* the points that fit and that no other beats, the fastest first */
+    uint32_t *front;
     uint32_t n_front;
-    uint32_t n_whole; /* what is too far stands behind n_front */
-    /* fitproof.c: what of the front was proven and fits, the best first: the
-     * n_equal equals by headroom, then the others by cost, by memory all by
-     * what they reserve.  None is beaten by another. */
+    /* n_front and those behind it, which are too far from the goal */
+    uint32_t n_whole;
+    /* fitproof.c: the points of the front that are proven to fit, the best
+     * first: the n_equal equals by headroom, then the others by cost; by memory
+     * all are ordered by reserved bytes. No row beats another. */
     uint32_t *rows;
     uint32_t n_rows, n_equal;
-    uint32_t n_failed;  /* that fit exactly and not through the allocator */
-    uint32_t n_decided; /* replays of fitprobe.c */
+    /* points that fit exactly but not through the allocator */
+    uint32_t n_failed;
+    uint32_t n_decided; /* replays that fitprobe.c made */
     ms_fault refusal;   /* of the first set-up that a policy refused */
 
-    ms_points_seat seat; /* of model; ms_fitspace_close leaves it */
+    ms_points_seat seat; /* of `model`; ms_fitspace_close frees it */
     ms_result model;     /* lowered without any policy */
 } ms_fit;
 
-/* Reads the model, finds the options and lists what is to be searched. */
+/* Reads the model, finds the options and lists the set-ups. */
 ms_err ms_fitspace_open(ms_fit *fit, ms_fault *fault);
-void ms_fitspace_close(ms_fit *fit); /* whether it was opened or not */
+/* may be called whether or not it was opened */
+void ms_fitspace_close(ms_fit *fit);
 /* ---- fitalone.c ---------------------------------------------------------- */
 
-/* The job without its policies, with so many samples a rank; 0: as it says. */
+/* Lowers the job without its policies, with `batch` samples a rank; 0: the
+ * job's. */
 ms_err ms_fitalone_lower(ms_fit *fit, uint64_t batch, ms_result *result,
                          ms_fault *fault);
-/* What a step of the model alone takes at least with another batch. */
+/* The least time of a step of the model alone with another batch. */
 ms_err ms_fitalone_step(ms_fit *fit, uint32_t batch, uint64_t *step_ns,
                         ms_fault *fault);
 
@@ -265,55 +290,60 @@ const ms_fit_option *ms_fitsetup_option(const ms_fit *fit,
 /* The job with the policies and settings of the point. */
 ms_err ms_fitsetup_job(const ms_fit *fit, const ms_fit_point *point,
                        ms_arena *arena, ms_job *job, ms_fault *fault);
-/* What it sets on that axis, "fused" or "8"; NULL: nothing, or a policy. */
+/* The value that the point sets on that axis ("fused", "8"); NULL: none, or it
+ * is a policy. */
 const char *ms_fitsetup_value(const ms_fit *fit, const ms_fit_point *point,
                               ms_fit_axis_id axis, ms_arena *arena);
 uint64_t ms_fitsetup_batch(const ms_fit *fit, const ms_fit_point *point);
-/* Its choice of that axis: "ZeRO stage 1"; nothing where that is plain. */
+/* The choice of that axis in words: "ZeRO stage 1"; "" where it is plain. */
 void ms_fitsetup_part(const ms_fit *fit, const ms_fit_point *point,
                       ms_fit_axis_id axis, ms_text *text);
-/* All of them: "ZeRO stage 1, a checkpoint every 3 blocks". */
+/* The choices of all axes in words: "ZeRO stage 1, a checkpoint every 3
+ * blocks". */
 void ms_fitsetup_words(const ms_fit *fit, const ms_fit_point *point,
                        ms_text *text);
-/* The point that has option `to` on that axis, all else alike; or MS_NONE. */
+/* The point that differs from `point` only in having option `to` on that axis,
+ * or MS_NONE. */
 uint32_t ms_fitsetup_other(const ms_fit *fit, uint32_t point,
                            ms_fit_axis_id axis, uint16_t to);
-/* The job as it is proven: memsim run's. */
+/* The job as it is proven, which is how memsim run would run it. */
 ms_job ms_fitsetup_proof(const ms_fit *fit, const ms_job *job);
 
 /* ---- fitchoices.c, fitprobe.c -------------------------------------------- */
 
 ms_err ms_fitchoices_open(ms_fit *fit, ms_fit_axis_id id, ms_fault *fault);
-/* Drops options of kernels, loss and optimizer that no probe (without and with
- * checkpoints, the least and the largest batch) shows to be of use: another is
- * nowhere larger, and slower by no more than half of what is called equal. */
+/* Drops options of kernels, loss and optimizer that are of no use in any probe
+ * (without and with checkpoints, at the least and the largest batch): another
+ * option is nowhere larger, and slower by at most MS_FIT_EQUAL / 2 percent. */
 ms_err ms_fitprobe_run(ms_fit *fit, ms_fault *fault);
 
 /* ---- the search ---------------------------------------------------------- */
 
-/* What is the same for any number of threads: all of fit. */
+/* Everything in fit that the search sets is the same for any number of threads.
+ */
 ms_err ms_fitsearch_run(ms_fit *fit, ms_fault *fault);
-/* Is it further from the goal than what the front may hold? */
+/* Is the point further from the goal than a point of the front may be? */
 bool ms_fitsearch_is_far(const ms_fit *fit, const ms_fit_point *point);
-/* Replays points (n of list) with the exact pool or, where proof is set,
- * through the allocator; a set-up that is refused becomes so. */
+/* Replays n points of a list with the exact pool or, if `proof`, through the
+ * allocator; a set-up that a policy refuses gets that state. */
 ms_err ms_fitsearch_replay(ms_fit *fit, const uint32_t *list, uint32_t n,
                            bool proof, ms_fault *fault);
-/* Replays points that are in no list yet, with the exact pool. */
+/* Replays points that are not in fit->all, with the exact pool. */
 ms_err ms_fitsearch_probe(ms_fit *fit, ms_fit_point *points, uint32_t n,
                           ms_fault *fault);
 uint64_t ms_fitsearch_cost(const ms_fit_point *point);
-/* Of a list, the fastest first, each smaller than the one before: how many are
- * equals of the first, of which the last is the best; by memory all. */
+/* For a list in which each point is slower and smaller than the one before: how
+ * many are equals of the first (the last of these is the best). By memory all
+ * are. */
 uint32_t ms_fitsearch_equals(const ms_fit *fit, const uint32_t *list,
                              uint32_t n);
 
 /* ---- fitproof.c ---------------------------------------------------------- */
 
-/* After the search: rows, and of them the best, the fastest, on_device.  Where
- * nothing is proven to fit, smallest and smallest_far are proven. */
+/* Sets rows and, of them, best, fastest and on_device. Where nothing is proven
+ * to fit, it replays smallest and smallest_far instead. */
 ms_err ms_fitproof_run(ms_fit *fit, ms_fault *fault);
-/* What is told besides, replayed as the rows were. */
+/* Replays one more point that is reported, as the rows were. */
 ms_err ms_fitproof_one(ms_fit *fit, uint32_t point, ms_fault *fault);
 
 /* ---- fitmax.c ------------------------------------------------------------ */
@@ -324,60 +354,63 @@ ms_err ms_fitproof_one(ms_fit *fit, uint32_t point, ms_fault *fault);
 typedef struct ms_fit_max {
     const char *key;   /* "batch" or "sequence" */
     uint64_t value;    /* the largest for which something fits */
-    uint64_t over;     /* the smallest tried for which nothing does; 0: none */
-    uint64_t cap;      /* no larger one is tried */
-    bool model_cap;    /* the cap is the model's */
-    uint32_t searches; /* values tried */
+    uint64_t over;     /* the smallest value tried that does not fit; 0: none */
+    uint64_t cap;      /* no larger value is tried */
+    bool model_cap;    /* the model gives the cap, not memsim */
+    uint32_t searches; /* the number of values tried */
     uint64_t replays;
-    /* Of a batch: powers of two that were searched in full, and samples per
-     * second of the fastest that fits. */
+    /* For a batch: the powers of two that were searched in full, with the
+     * samples per second of the fastest set-up that fits. */
     struct ms_fit_rung {
         uint64_t value;
         double rate;
     } rungs[MS_FIT_RUNGS];
     uint32_t n_rungs;
-    uint64_t pays; /* the least of them with all but MS_FIT_PAYS percent of the
-                      highest rate; of a sequence: value */
+    /* the least of them within MS_FIT_PAYS percent of the highest rate; for a
+     * sequence: value */
+    uint64_t pays;
 } ms_fit_max;
 
 ms_err ms_fitmax_find(ms_fit *fit, const char *what, ms_fit_max *max,
                       ms_fault *fault);
-/* At which value set-ups are told: the one that pays, or the least where none
- * fits. */
+/* The value at which set-ups are reported: the one that pays, or the least that
+ * did not fit where none does. */
 uint64_t ms_fitmax_told(const ms_fit_max *max);
 
 /* ---- fitreply.c ---------------------------------------------------------- */
 
 typedef struct ms_fit_reply {
     ms_fit *fit;
-    const ms_fit_max *max; /* NULL: not asked for */
+    const ms_fit_max *max; /* NULL: --max is not given */
     const ms_arguments *arguments;
-    const char *given;  /* the policies given; NULL: none */
-    const char *fixed;  /* what is not searched for them, in words; NULL */
-    uint32_t chosen;    /* best, or where nothing fits the smallest; that
-                           needs more than the node has if there is no other */
-    uint32_t without_n; /* set-ups that lack a part of the chosen one */
+    const char *given; /* the policies that are given; NULL: none */
+    const char *fixed; /* dimensions that these fix, in words; or NULL */
+    /* best; where nothing fits, smallest, or else smallest_far */
+    uint32_t chosen;
+    /* set-ups that differ from the chosen one by one part */
+    uint32_t without_n;
     struct ms_fit_without {
         ms_fit_axis_id axis;
         uint32_t point;
     } without[MS_FIT_N_AXES];
-    const char *pool;    /* of the chosen one, in words; NULL: it is exact */
-    const char *command; /* to type for the chosen one; NULL: nothing is */
+    /* the allocator's words for the chosen set-up; NULL: it is exact */
+    const char *pool;
+    const char *command; /* to type for the chosen set-up */
 } ms_fit_reply;
 
 #define MS_FIT_ROWS 12u
 
-/* Row i of what is not searched; NULL: no more. */
+/* The i-th thing that is not searched; NULL: there are no more. */
 const char *ms_fitreply_not_searched(const ms_fit *fit, uint32_t i);
 
-/* Replays what is told besides: the plain set-up, the chosen one without each
- * of its parts. */
+/* Replays what is reported beside the rows: the plain set-up, and the chosen
+ * one without each of its parts. */
 ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
                       const ms_arguments *arguments, ms_fit_reply *reply,
                       ms_fault *fault);
-/* To type for a point; NULL: out of memory. */
+/* The command line for a point; NULL: out of memory. */
 const char *ms_fitreply_command(const ms_fit_reply *reply, uint32_t point);
-/* The policies in canonical spelling; NULL: out of memory. */
+/* The policies of a point in their canonical spelling; NULL: out of memory. */
 const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
                                ms_arena *arena);
 
@@ -385,35 +418,36 @@ const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
 
 void ms_fit_text_write(const ms_fit_reply *reply, const ms_style *style,
                        ms_text *text);
-/* "batch 1 x 2048 tokens, ..." of what is searched, in each rank and the job.
- */
+/* "batch 1 x 2048 tokens, ...": what is searched, for each rank and for the
+ * job. */
 void ms_fit_text_batch(const ms_fit *fit, const char *times, ms_text *words);
 /* What differs between rows: settings with more than one option left, then the
- * policies.  skips: per axis, what is left out; NULL: nothing. */
+ * policies. skips: by axis, what is left out; NULL: nothing is. */
 void ms_fit_table_set_up(const ms_fit *fit, uint32_t i, const bool *skips,
                          ms_text *text);
-/* The rows, at most MS_FIT_ROWS, and what was searched. */
+/* The table of at most MS_FIT_ROWS rows. */
 void ms_fit_table_write(const ms_fit_reply *reply, const ms_style *style,
                         ms_text *text);
 void ms_fit_table_searched(const ms_fit_reply *reply, const ms_style *style,
                            ms_text *text);
-/* A line per number of GPUs (n of them), and what to type for each. */
+/* A table with a line for each of n numbers of GPUs, and what to type for each.
+ */
 void ms_fit_table_gpus(const ms_fit_reply *replies, uint32_t n,
                        const ms_style *style, ms_text *text);
-/* The same with what they have in common above it. */
+/* The same below the lines that the numbers of GPUs have in common. */
 void ms_fit_text_gpus(const ms_fit_reply *replies, uint32_t n,
                       const ms_style *style, ms_text *text);
-/* "+15.8 %", "-" for what is equal. */
+/* "+15.8 %"; "-" where the two are equal. */
 ms_label ms_fit_table_percent(uint64_t value, uint64_t of);
 void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text);
-/* A row per set-up that was replayed, with the columns of a sweep. */
+/* A row for every set-up that was replayed, in the columns of a sweep. */
 void ms_fit_data_csv(const ms_fit *fit, ms_text *text);
 
 /* ---- fit_figure.c -------------------------------------------------------- */
 
-/* Peak against throughput, or step time where all steps do the same: what was
- * replayed and takes neither far longer than the fastest that fits nor far more
- * memory than there is. */
+/* Draws the peak against the throughput, or against the step's time where all
+ * steps train the same samples. It leaves out set-ups that are far slower than
+ * the fastest that fits or need far more memory than there is. */
 ms_err ms_fit_figure_draw(const ms_fit_reply *reply, const ms_picture *picture,
                           ms_arena *arena, ms_fault *fault);
 

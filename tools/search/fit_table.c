@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What fit found as a table, for people. */
+/* What fit found, as a table for people. */
 
 #include "tools/alive/alive.h"
 #include "tools/search/fit.h"
@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_EQUALS 8u /* rows of the equals, where there are others */
+/* rows of equals that are shown where there are other rows, too */
+#define MOST_EQUALS 8u
 
 ms_label ms_fit_table_percent(uint64_t value, uint64_t of)
 {
@@ -27,7 +28,7 @@ static const ms_fit_point *point_of(const ms_fit *fit, uint32_t point)
     return &fit->all[point];
 }
 
-/* Which of n are rows: evenly spread, the ends among them. */
+/* The k-th of `rows` rows that stand for n: evenly spread, with both ends. */
 static uint32_t row_at(uint32_t n, uint32_t rows, uint32_t k)
 {
     return rows > 1 ? (uint32_t)((uint64_t)k * (n - 1) / (rows - 1)) : 0;
@@ -76,7 +77,7 @@ static void put_row(const ms_fit *fit, uint32_t i, ms_text *text)
     ms_text_add(text, "\n");
 }
 
-/* The law of the table, in a line. */
+/* One line that says how the rows are ordered and what a row promises. */
 static void put_rule(const ms_fit *fit, uint32_t shown, const ms_style *style,
                      ms_text *text)
 {
@@ -127,7 +128,8 @@ static void put_count(const ms_fit *fit, ms_fit_state state, const char *what,
                     what);
 }
 
-/* "5 of sharing x 4 of batch": what is multiplied. */
+/* "5 of sharing x 4 of batch": the sizes of the dimensions that are multiplied.
+ */
 static void put_product(const ms_fit *fit, ms_text *words)
 {
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
@@ -141,7 +143,7 @@ static void put_product(const ms_fit *fit, ms_text *words)
     }
 }
 
-/* What few replays decided for all. */
+/* Names the dimensions that a few replays decided for all set-ups. */
 static void put_decided(const ms_fit *fit, ms_text *words)
 {
     const char *between = ":";
@@ -203,7 +205,7 @@ static void put_gpus_row(const ms_fit_reply *reply, const char *which,
     ms_text_add(text, "\n");
 }
 
-/* The best, and the fastest by the clock. */
+/* A row for the best set-up, and one for the fastest where that is another. */
 static void put_gpus_rows(const ms_fit_reply *reply, ms_text *text)
 {
     const ms_fit *fit = reply->fit;

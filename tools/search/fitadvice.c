@@ -7,7 +7,7 @@
 #include "tools/job/result.h"
 #include "tools/options/options.h"
 
-#define INDENT 10u /* of fit's labels */
+#define INDENT 10u /* column of the words beside fit's labels */
 #define SHARED "fsdp"
 
 static const ms_option *policy_option(void)
@@ -18,7 +18,8 @@ static const ms_option *policy_option(void)
     return row;
 }
 
-/* Says how several GPUs share the work, where nothing does. */
+/* Adds FSDP to a job on several GPUs whose policies share no work among them:
+ * without it the advice would be for one GPU. */
 static ms_err share(const ms_job *job, const ms_arguments *arguments,
                     ms_arena *arena, ms_job *shared, ms_arguments *line,
                     ms_fault *fault)

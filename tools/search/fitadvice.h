@@ -2,12 +2,11 @@
 #ifndef MS_TOOLS_FITADVICE_H
 #define MS_TOOLS_FITADVICE_H
 
-/* Where nothing of what fit searched fits: what else would make the job fit,
- * other numbers and other training included, as run advises it.
+/* What else would make the job fit where nothing that fit searched does: lower
+ * precision or other training, as run advises it.
  *
  *     advice:   other numbers: --precision bf16 fits in 65.99 GiB, ...
- *     or:       other training: --set lora.rank=16 fits in 24.94 GiB, ...
- */
+ *     or:       other training: --set lora.rank=16 fits in 24.94 GiB, ... */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -18,12 +17,13 @@
 #include "tools/options/options.h"
 
 typedef struct ms_fitadvice {
-    const char *lines;   /* as above; NULL: nothing that was tried fits */
-    const char *command; /* of the first */
+    const char *lines; /* the lines above; NULL: nothing that was tried fits */
+    const char *command; /* to type for the first line */
 } ms_fitadvice;
 
-/* job: with the policies that were given; several GPUs that share nothing are
- * taken under FSDP.  A job that is itself refused has no advice. */
+/* job has the policies that were given; on several GPUs without a policy that
+ * shares work, FSDP is assumed. There is no advice for a job that is refused.
+ */
 ms_err ms_fitadvice_find(ms_points *points, const ms_job *job,
                          const ms_arguments *arguments, ms_arena *arena,
                          ms_fitadvice *advice, ms_fault *fault);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The job without policies. */
+/* The job without its policies: the model alone on one GPU. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"

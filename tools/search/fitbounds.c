@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a set-up needs at least; fit.h says why. */
+/* Lower bounds of a set-up's memory and time; fit.h says why they are sound. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -28,8 +28,8 @@ static uint64_t longest(const uint64_t *ns)
 
 /* ---- the graph ----------------------------------------------------------- */
 
-/* In rank 0's device pool when the step starts, and not dropped by its first
- * micro-batch. */
+/* Bytes of a storage that are in rank 0's device pool when the step starts and
+ * that its first micro-batch does not free. */
 static uint64_t start_bytes(const ms_graph *graph, uint32_t storage)
 {
     uint64_t bytes = graph->storage_bytes[storage];
@@ -40,7 +40,8 @@ static uint64_t start_bytes(const ms_graph *graph, uint32_t storage)
     if (!graph->storage_at_start[storage])
         return 0;
     if (graph->storage_whole != NULL && graph->storage_whole[storage])
-        return bytes; /* beside its part, wherever that is */
+        /* the gathered copy is on the device wherever the shard is */
+        return bytes;
     if (far)
         return 0;
     return shared ? graph->storage_shard_bytes[storage] : bytes;
@@ -65,26 +66,27 @@ ms_fit_bound ms_fitbounds_graph(const ms_graph *graph, const ms_shape *shape)
 
 /* ---- the program --------------------------------------------------------- */
 
-enum {            /* of a storage */
+enum {            /* what the walk knows of a storage */
        KEPT = 1u, /* its SAVED reference lasts until backward */
        HELD = 2u, /* some call of the program holds it */
        MOVED = 4u,
-       LOST = 8u, /* only its maker can bring it back */
-       HERE = 16u /* held when it was made, and not dropped yet */
+       LOST = 8u, /* only its maker, run again, brings it back */
+       HERE = 16u /* held by the call that made it, and not dropped yet */
 };
 
 typedef struct walk {
     const ms_graph *graph;
     const ms_program *program;
     const ms_expand_opts *opts;
-    uint8_t *of;      /* per storage: the bits above */
-    uint32_t *run_in; /* per op: the last backward that had it made again */
+    uint8_t *of; /* by storage: the bits above */
+    /* by op: the micro-batch, plus 1, that ran it again last */
+    uint32_t *run_in;
     uint32_t backwards;
     uint64_t ns[MS_N_STREAMS];
-    uint64_t peak_bytes; /* when the first backward begins; 0: none yet */
+    uint64_t peak_bytes; /* when the first backward begins; 0: not yet */
 } walk;
 
-/* The storages of a set. */
+/* The storages of a set; none for MS_ALL and MS_NOTHING. */
 static const uint32_t *items(const walk *w, uint32_t set, uint32_t *n)
 {
     *n = 0;
@@ -110,8 +112,9 @@ static void mark(const walk *w, uint32_t set, uint8_t bits)
         w->of[storages[i]] |= bits;
 }
 
-/* What any call or the hooks move away, or a call holds.  To let a whole copy
- * go leaves the part. */
+/* Marks what any call or the hooks move away and what a call holds, before the
+ * walk: a storage that leaves at any time must not count to a lower bound. A
+ * move to MS_SHARD frees the gathered copy only; the shard still counts. */
 static void look_ahead(const walk *w)
 {
     const ms_hooks *hooks = &w->program->hooks;
@@ -144,7 +147,8 @@ static void run_ops(walk *w, uint32_t first, uint32_t end)
             w->ns[graph->op_stream[op]] += graph->op_ns[op];
 }
 
-/* What of the forward's outputs lasts to the backward, and what does not. */
+/* Decides which outputs of a forward last until the backward: KEPT, or LOST
+ * where nothing keeps, holds or moves them. */
 static void run_forward(walk *w, const ms_call *call)
 {
     const ms_graph *graph = w->graph;
@@ -202,7 +206,8 @@ static void run_backward(walk *w, const ms_call *call)
     }
 }
 
-/* Copies of what a forward saved, each once. */
+/* The first time what a forward saved goes to the host, its bytes cross the
+ * link. */
 static void move(walk *w, const ms_call *call)
 {
     double rate = w->opts->d2h_bytes_per_s;
@@ -235,7 +240,8 @@ static void do_call(walk *w, const ms_call *call)
         clear(w, call->set, HERE);
 }
 
-/* With several frames a storage is in several states. */
+/* With several frames a storage is in several states at once, which the walk
+ * does not model; then the bound of the graph alone stands. */
 ms_err ms_fitbounds_program(const ms_graph *graph, const ms_program *program,
                             const ms_expand_opts *opts, ms_arena *arena,
                             ms_fit_bound *bound, ms_fault *fault)

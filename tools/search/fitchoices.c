@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What fit searches: a table per dimension, and what of it a job can choose. */
+/* What fit searches: a table of choices per dimension, and which of them a job
+ * can take. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -12,9 +13,11 @@
 #include <string.h>
 
 #define CHOICES(rows) (rows), (uint32_t)(sizeof(rows) / sizeof(rows)[0])
-#define MOST_BLOCKS 16u  /* values of first=N, evenly spaced where more */
-#define MOST_DIVISOR 64u /* micro-batches; and as many as there are samples */
-#define MOST_OPTIONS 96u /* of an axis: all of the above, lengths */
+/* values of first=N; evenly spread where there are more blocks */
+#define MOST_BLOCKS 16u
+#define MOST_DIVISOR 64u /* micro-batches; beyond that only one per sample */
+/* of an axis: all of the above and the lengths of segments */
+#define MOST_OPTIONS 96u
 
 static const ms_fit_choice checkpoints[] = {
     {.spec = "", .label = "none"},
@@ -47,7 +50,7 @@ static const ms_fit_choice micro_batches[] = {
      .values = MS_FIT_DIVISORS},
 };
 
-/* Of several GPUs; one has nothing to share. */
+/* For jobs on several GPUs: one GPU has nothing to share. */
 static const ms_fit_choice shares[] = {
     {.spec = "ddp", .words = "DDP"},
     {.spec = "zero:1", .words = "ZeRO stage 1"},
@@ -87,7 +90,7 @@ static const ms_fit_choice batches[] = {
     {.spec = "%u", .words = "batch %u", .values = MS_FIT_POWERS},
 };
 
-/* What changes numbers is asked for. */
+/* Searched only on request (--vary precision), because it changes numbers. */
 static const ms_fit_choice precisions[] = {
     {.spec = ""},
     {.spec = "bf16", .words = "everything in bf16"},
@@ -138,8 +141,8 @@ static void add_option(ms_fit_axis *axis, const ms_fit_choice *choice,
     axis->options[axis->n++] = (ms_fit_option){choice, value};
 }
 
-/* Of k that cut n blocks into as many segments, the least: no segment is
- * longer than it need be. */
+/* Of the lengths k that cut n blocks into equally many segments only the least
+ * is added: longer segments would be uneven and need more memory. */
 static void add_lengths(ms_fit_axis *axis, const ms_fit_choice *choice,
                         uint32_t n)
 {
@@ -176,8 +179,8 @@ static void add_divisors(ms_fit_axis *axis, const ms_fit_choice *choice,
         add_option(axis, choice, (uint32_t)batch);
 }
 
-/* A power of two more, as long as the same samples take less time by it: what
- * the model's ops take at least, by itself. */
+/* Adds powers of two as long as doubling the batch saves time per sample. That
+ * is judged by the lower bound of the model alone, which needs no replay. */
 static ms_err add_powers(ms_fit *fit, const ms_fit_choice *choice,
                          ms_fit_axis *axis, ms_fault *fault)
 {
@@ -194,7 +197,8 @@ static ms_err add_powers(ms_fit *fit, const ms_fit_choice *choice,
     return MS_OK;
 }
 
-/* The samples of a model of fixed batch cannot be divided. */
+/* A model whose batch is fixed (an op graph) cannot be cut into micro-batches.
+ */
 static ms_err add_choice(ms_fit *fit, const ms_fit_choice *choice,
                          ms_fit_axis *axis, ms_fault *fault)
 {
@@ -241,8 +245,8 @@ static bool is_set(const ms_training *training, const char *key)
     return false;
 }
 
-/* A goal by step or memory is for the batch that there is; so are steps that
- * have lengths, and maybe batches, of their own. */
+/* Is the batch given? The goals step and memory are for the batch of the job,
+ * and steps with lengths of their own bring batches of their own. */
 static bool has_batch(const ms_fit *fit)
 {
     const ms_job *job = fit->job;

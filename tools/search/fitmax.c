@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The largest batch or sequence for which something fits: doubled until
- * nothing does, then halved in between.  Each value is tried by replay; that
- * what is too large stays so beyond it is assumed.
+/* The largest batch or sequence for which some set-up fits: doubled until
+ * nothing fits, then found by bisection. Each value is tried by replays; it is
+ * assumed that what is too large stays so at larger values.
  *
- * A larger batch pays until the tokens of a second are no more: at powers of
- * two the fastest set-up that fits is found, and the least batch is told that
- * has nearly as many as any. */
+ * A larger batch pays until it brings no more tokens per second: at each power
+ * of two the fastest set-up that fits is found, and the least batch within
+ * MS_FIT_PAYS percent of the highest rate is the one that set-ups are shown
+ * for. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -24,15 +25,16 @@ typedef struct ladder {
     ms_fit *fit;
     ms_fit_max *max;
     const char *field; /* "training.batch" */
-    uint64_t unit;     /* values are multiples of it */
-    bool weighs;       /* find what pays, too */
-    ms_fit_point hint; /* what fitted last */
+    uint64_t unit;     /* values tried are multiples of it */
+    bool weighs;       /* also finds the batch that pays */
+    /* the set-up that fitted last, tried first at the next value */
+    ms_fit_point hint;
     bool has_hint;
-    ms_fault refusal; /* of the first value, if nothing could be tried */
+    ms_fault refusal; /* of the first value, where every set-up is refused */
 } ladder;
 
-/* Does something fit at that value?  arena: for this value alone.  any: or else
- * what is the fastest? */
+/* Searches at one value. any: stop at the first set-up that fits, else find the
+ * fastest. arena is freed after this value. */
 static ms_err search_at(ladder *l, uint64_t value, bool any, ms_arena *arena,
                         ms_fit *at, ms_fault *fault)
 {
@@ -58,7 +60,7 @@ static ms_err search_at(ladder *l, uint64_t value, bool any, ms_arena *arena,
     if (err == MS_OK)
         err = ms_fitproof_run(at, fault);
     ms_fitspace_close(at);
-    at->job = NULL; /* it ends here */
+    at->job = NULL; /* job is a local variable: nobody may follow the pointer */
     return err;
 }
 
@@ -82,8 +84,9 @@ static void note_search(ladder *l, const ms_fit *at)
         l->refusal = at->refusal;
 }
 
-/* A value that the model cannot have (too large a product) fits nowhere; the
- * first must be possible. */
+/* A value that the model refuses (a product that is too large) counts as one
+ * that does not fit; but the first value must be accepted, else the fault is
+ * the user's. */
 static ms_err try_value(ladder *l, uint64_t value, bool any, bool *fits,
                         ms_fault *fault)
 {
@@ -91,7 +94,8 @@ static ms_err try_value(ladder *l, uint64_t value, bool any, bool *fits,
     ms_fault refusal = {.caret = -1};
     ms_fit at;
     ms_err err = search_at(l, value, any, &arena, &at, &refusal);
-    bool impossible = err == MS_EINPUT || err == MS_EUSAGE; /* too large */
+    /* the model refuses a size */
+    bool impossible = err == MS_EINPUT || err == MS_EUSAGE;
     l->max->searches++;
     *fits = err == MS_OK && at.best != MS_NONE;
     if (err == MS_OK)
@@ -167,7 +171,8 @@ static ms_err open_sequence(ladder *l, ms_fault *fault)
     return MS_OK;
 }
 
-/* The least rung with nearly the highest rate; none: the largest value. */
+/* max->pays: the least batch with nearly the highest rate, or the largest value
+ * where none was timed. */
 static void find_pays(ms_fit_max *max)
 {
     double most = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Settings that cost nobody anything - other kernels, a loss in chunks, a fused
- * optimizer - are decided once and not multiplied with all else: few replays of
- * the set-ups that differ most show whether they are of use. */
+/* Other kernels, a loss in chunks, a fused optimizer: settings that hardly ever
+ * cost anything are decided once, by a few replays of set-ups that differ most,
+ * instead of being multiplied with all other dimensions. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -10,10 +10,11 @@
 
 #include <string.h>
 
-#define MOST_PROBES 4u /* without and with checkpoints, two batches */
+#define MOST_PROBES 4u /* without and with checkpoints, at two batches */
 #define MOST_CHOICES 4u
 
-/* In this order: each with what was kept of those before. */
+/* In this order: each is probed with the last option that was kept of those
+ * before it. */
 static const ms_fit_axis_id decided[] = {MS_FIT_OPTIMIZER, MS_FIT_KERNELS,
                                          MS_FIT_LOSS};
 #define N_DECIDED (sizeof decided / sizeof decided[0])
@@ -38,7 +39,7 @@ static uint16_t full_checkpoints(const ms_fit_axis *axis)
     return 0;
 }
 
-/* Of several GPUs those that share most. */
+/* On several GPUs the probes share as much as they can. */
 static void open_probes(probes *p, ms_fit *fit)
 {
     uint16_t full = full_checkpoints(&fit->axes[MS_FIT_CHECKPOINT]);
@@ -58,14 +59,15 @@ static void open_probes(probes *p, ms_fit *fit)
 
 /* ---- what is no use ------------------------------------------------------ */
 
-#define SLOWER (MS_FIT_EQUAL / 2) /* percent that less memory may cost */
+/* percent of time that less memory may cost */
+#define SLOWER (MS_FIT_EQUAL / 2)
 
 static bool is_more(uint64_t a, uint64_t b, uint32_t percent)
 {
     return a > b && a - b > b / 100 * percent;
 }
 
-/* Is a larger, or refused, anywhere that b is not? */
+/* Is a larger than b, or refused, at a probe that does not refuse b? */
 static bool is_larger(const found *a, const found *b, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++)
@@ -85,8 +87,8 @@ static bool is_slower(const found *a, const found *b, uint32_t n,
     return false;
 }
 
-/* Of two that need the same, is a the one to keep: it is faster, or as fast
- * and stands first? */
+/* Of two options that need the same memory: is a faster, or as fast and listed
+ * first? */
 static bool is_preferred(const found *a, const found *b, uint32_t n, bool first)
 {
     bool slower = is_slower(a, b, n, MS_FIT_TIE);

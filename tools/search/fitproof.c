@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What is shown is proven: replayed as memsim run does it, through the
- * allocator.  What does not fit there is not shown, and the next takes its
- * place. */
+/* What fit shows is proven: replayed as memsim run would, through the
+ * allocator. A set-up that does not fit there is not shown; the next one takes
+ * its place. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PROOFS 32u /* of a front; evenly spread where it has more */
-#define LAST_TRIES 64u  /* by memory, where none of these fits */
+#define MOST_PROOFS 32u /* of a front; evenly spread where it has more points  \
+                         */
+#define LAST_TRIES 64u  /* by memory, where none of the front fits */
 
 /* ---- rows ---------------------------------------------------------------- */
 
@@ -31,7 +32,8 @@ static int by_cost(const void *a, const void *b)
     return (x->point > y->point) - (x->point < y->point);
 }
 
-/* Rows by cost, without those that another beats. */
+/* Sorts rows by cost and drops those that another row beats: the allocator can
+ * change the order of the exact replays. */
 static ms_err sort_rows(ms_fit *fit, ms_fault *fault)
 {
     key *keys = ms_arena_take(fit->arena, fit->n_rows + 1, sizeof *keys);
@@ -60,7 +62,8 @@ static void reverse(uint32_t *list, uint32_t n)
     }
 }
 
-/* The equals by headroom, which is the other way round. */
+/* Turns the equals round: in order of cost, memory falls, so the last of them
+ * has the most headroom, and comes first. */
 static ms_err order_rows(ms_fit *fit, ms_fault *fault)
 {
     MS_TRY(sort_rows(fit, fault));
@@ -86,7 +89,7 @@ static void keep_fitting(ms_fit *fit, const uint32_t *list, uint32_t n)
 
 /* ---- proofs -------------------------------------------------------------- */
 
-/* Which of n are tried: evenly spread, both ends among them. */
+/* The k-th of `most` indices into n points: evenly spread, with both ends. */
 static uint32_t tried(uint32_t n, uint32_t most, uint32_t k)
 {
     return n <= most ? k : (uint32_t)((uint64_t)k * (n - 1) / (most - 1));
@@ -105,7 +108,8 @@ static ms_err prove(ms_fit *fit, const uint32_t *list, uint32_t n,
     return MS_OK;
 }
 
-/* What leaves most to its pool first: of all that fit exactly. */
+/* Tries all set-ups that fit exactly, the one with the most headroom first: it
+ * leaves most to fragmentation. */
 static ms_err prove_leanest(ms_fit *fit, ms_fault *fault)
 {
     key *keys = ms_arena_take(fit->arena, fit->n_all + 1, sizeof *keys);
@@ -137,7 +141,8 @@ static bool is_on_device(const ms_fit_point *point)
            point->option[MS_FIT_SWAP] == 0;
 }
 
-/* The first of the rows; else what the search found, which may not fit. */
+/* The first row that keeps all on the device; else what the search found, if it
+ * is proven to fit. */
 static ms_err prove_on_device(ms_fit *fit, ms_fault *fault)
 {
     for (uint32_t i = 0; i < fit->n_rows; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What of a search is told: the set-up to use, what each of its parts is there
- * for, how the plain one does. */
+/* What is reported of a search: the set-up to use, what each of its parts is
+ * for, how the plain set-up does. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -24,7 +24,7 @@ static const char *const not_searched[] = {
 };
 #define N_NOT_SEARCHED (sizeof not_searched / sizeof not_searched[0])
 
-/* What the job could ask for. */
+/* What an option of fit would add to the search. */
 static const char *left_open(const ms_fit *fit)
 {
     if (fit->vary_precision || fit->frozen[MS_FIT_PRECISION])
@@ -57,7 +57,7 @@ const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
 
 /* ---- what was fixed ------------------------------------------------------ */
 
-/* NULL where nothing was. */
+/* The dimensions that the given policies fix, as words; NULL: none. */
 static ms_err find_fixed(const ms_fit *fit, const char **fixed, ms_fault *fault)
 {
     ms_text words = {.arena = fit->arena};
@@ -83,7 +83,7 @@ static const ms_option *option_of(ms_option_id id, const char *setting)
     return NULL;
 }
 
-/* Is it said anew behind what was given? */
+/* Is the argument replaced by one of the set-up? */
 static bool is_replaced(const ms_fit_reply *reply, const ms_given *given)
 {
     bool is_batch = reply->max != NULL && strcmp(reply->max->key, "batch") == 0;
@@ -94,7 +94,8 @@ static bool is_replaced(const ms_fit_reply *reply, const ms_given *given)
            strcmp(given->option->setting, setting) == 0;
 }
 
-/* --kernels fused, or --set training.loss_kernel=liger_linear. */
+/* Adds an option of the setting's own ("--kernels fused") where there is one,
+ * else "--set training.loss_kernel=liger_linear". */
 static bool add_setting(const char *key, const char *value, ms_arena *arena,
                         ms_arguments *line)
 {
@@ -107,7 +108,7 @@ static bool add_setting(const char *key, const char *value, ms_arena *arena,
     return value != NULL;
 }
 
-/* The settings of the point, and the value that --max found. */
+/* Adds the settings of the point and the value that --max found. */
 static bool add_settings(const ms_fit_reply *reply, uint32_t point,
                          ms_arguments *line)
 {
@@ -129,7 +130,8 @@ static bool add_settings(const ms_fit_reply *reply, uint32_t point,
                                          number, fit->arena, line);
 }
 
-/* The arguments with the policies and settings of the point. */
+/* The user's arguments with the policies and settings of the point in place of
+ * theirs. */
 const char *ms_fitreply_command(const ms_fit_reply *reply, uint32_t point)
 {
     ms_arena *arena = reply->fit->arena;
@@ -167,7 +169,7 @@ static ms_err find_without(ms_fit_reply *reply, ms_fault *fault)
             continue;
         uint32_t point = ms_fitsetup_other(fit, reply->chosen, axis, 0);
         if (point == MS_NONE || point == 0)
-            continue; /* the plain one is told of anyway */
+            continue; /* the plain set-up is reported anyway */
         MS_TRY(ms_fitproof_one(fit, point, fault));
         if (fit->all[point].state == MS_FIT_REPLAYED)
             reply->without[reply->without_n++] =
@@ -176,7 +178,7 @@ static ms_err find_without(ms_fit_reply *reply, ms_fault *fault)
     return MS_OK;
 }
 
-/* What the pool makes of the chosen set-up. */
+/* Describes what the allocator reserves for the chosen set-up. */
 static ms_err describe_pool(ms_fit_reply *reply, ms_fault *fault)
 {
     ms_fit *fit = reply->fit;
@@ -213,7 +215,7 @@ ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
     reply->chosen = fit->best != MS_NONE ? fit->best : fit->smallest;
     if (reply->chosen == MS_NONE)
         reply->chosen = fit->smallest_far;
-    if (reply->chosen == MS_NONE) { /* every policy refused */
+    if (reply->chosen == MS_NONE) { /* every set-up was refused */
         *fault = fit->refusal;
         return fault->err;
     }

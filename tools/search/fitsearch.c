@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The search: bounds for all, replays for what could matter.
+/* The search: lower bounds for all set-ups, replays for those that could
+ * matter.
  *
- * It goes in stages: what leaves the node's other memories alone, swap, then
- * each way to offload.  Of a stage every set-up gets its bounds, then they are
- * replayed from the least time upward, some at a time; between, what can no
- * longer matter is passed over:
+ * It goes in stages: first set-ups that leave host memory and disk alone, then
+ * swap, then each way to offload. In a stage every set-up gets its bounds; then
+ * set-ups are replayed in the order of their least times, a round of them at a
+ * time. Between rounds the search passes over what can no longer matter:
  *
- *     too big    the least memory is more than there is: it cannot fit;
- *     beaten     one that fits needs no more than its least memory and costs
- *                no more than its least time: it is not in the front;
- *     too slow   its least cost, or by memory its least memory, is further from
- *                the goal than MS_FIT_FAR of one that fits.
+ *     too big    its least memory is more than there is: it cannot fit;
+ *     beaten     a set-up that fits needs no more than its least memory and
+ *                costs no more than its least time: it is not in the front;
+ *     too slow   its least cost (or, by memory, its least memory) is further
+ *                from the goal than MS_FIT_FAR times one that fits.
  *
  * When nothing fits at the end, set-ups that are too big are replayed from the
- * least memory upward, until that of the next is no less than the smallest
- * found.  What is passed over depends on results alone, and these are looked
- * at between rounds of a fixed size: any number of threads does the same. */
+ * least memory upward, until the least memory of the next is no less than the
+ * smallest found. What is passed over depends on results alone, and these are
+ * looked at only between rounds of a fixed size: so any number of threads gives
+ * the same answer. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -30,11 +32,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUND 32u /* replays between two looks */
+#define ROUND 32u /* replays between two looks at the results */
 
 typedef struct worker {
     ms_points_seat seat;
-    ms_arena words; /* of the spec */
+    ms_arena words; /* memory of the policies' text */
 } worker;
 
 typedef struct search {
@@ -42,8 +44,8 @@ typedef struct search {
     worker *workers;
     uint32_t *list; /* of points at work */
     uint32_t n;
-    ms_fault *faults; /* per item of the round */
-    bool replays;     /* else bounds */
+    ms_fault *faults; /* by item of the round */
+    bool replays;     /* false: the items get bounds */
     bool proof;       /* replays go through the allocator */
 } search;
 
@@ -127,7 +129,7 @@ bool ms_fitsearch_is_far(const ms_fit *fit, const ms_fit_point *point)
                   ms_fitsearch_cost(&fit->all[fit->fastest]));
 }
 
-/* At least? */
+/* Is the point too far from the goal even at its lower bounds? */
 static bool is_bound_far(const ms_fit *fit, const ms_fit_point *point)
 {
     ms_fit_point least = {.reserved_bytes = point->bound.peak_bytes,
@@ -136,7 +138,8 @@ static bool is_bound_far(const ms_fit *fit, const ms_fit_point *point)
     return ms_fitsearch_is_far(fit, &least);
 }
 
-/* Of the graph first: it may be enough. */
+/* The graph alone comes first, because it is cheaper: where it rules the set-up
+ * out, no program is made. */
 static ms_err find_bound(const ms_fit *fit, ms_fit_point *point, worker *at,
                          ms_fault *fault)
 {
@@ -166,7 +169,7 @@ static void work(void *of, uint32_t i, uint32_t thread)
         find_bound(s->fit, point, &s->workers[thread], &s->faults[i]);
 }
 
-/* A policy's refusal concerns the set-up alone. */
+/* A refusal by a policy ends this set-up, not the search. */
 static bool done(void *of, uint32_t i)
 {
     search *s = of;
@@ -180,7 +183,7 @@ static bool done(void *of, uint32_t i)
     return fault->err == MS_OK || ms_fail_is_refusal(fault->err);
 }
 
-/* Works on items [from, to) of the list. */
+/* Works on the items [from, to) of the list, on all threads. */
 static ms_err run_items(search *s, uint32_t from, uint32_t to, ms_fault *fault)
 {
     search part = *s;
@@ -204,7 +207,8 @@ static uint64_t need_of(const ms_fit_point *point)
     return point->reserved_bytes;
 }
 
-/* Is a faster than b, or as fast and smaller, or the first? */
+/* Is a faster than b? Of equally fast ones the smaller is, then the one listed
+ * first. */
 static bool is_before(const ms_fit *fit, uint32_t a, uint32_t b)
 {
     const ms_fit_point *x = &fit->all[a], *y = &fit->all[b];
@@ -254,15 +258,15 @@ uint32_t ms_fitsearch_equals(const ms_fit *fit, const uint32_t *list,
     return k;
 }
 
-/* Of the front so far. */
+/* The last of the equals in the front so far: it has the most headroom. */
 static uint32_t find_best(const ms_fit *fit)
 {
     uint32_t n = ms_fitsearch_equals(fit, fit->front, fit->n_front);
     return n > 0 ? fit->front[n - 1] : MS_NONE;
 }
 
-/* Takes a point that fits into the front, the fastest first, and out of it
- * what it beats. */
+/* Puts a point that fits into the front, in order of cost, and takes out the
+ * points that it beats. */
 static void join_front(ms_fit *fit, uint32_t i)
 {
     uint32_t at = 0, n = 0;
@@ -284,7 +288,8 @@ static void join_front(ms_fit *fit, uint32_t i)
 
 /* ---- what cannot matter -------------------------------------------------- */
 
-/* Of equals the one that is listed later is beaten. */
+/* Is there a point in the front that is no worse than the lower bounds of i? Of
+ * two equal points the one listed later is beaten, so that one stays. */
 static bool is_beaten(const ms_fit *fit, uint32_t i)
 {
     uint64_t least_bytes = fit->all[i].bound.peak_bytes;
@@ -313,7 +318,7 @@ static uint8_t ruled_out(const ms_fit *fit, uint32_t i)
     return is_beaten(fit, i) ? MS_FIT_BEATEN : MS_FIT_OPEN;
 }
 
-/* Drops from the list what is decided. */
+/* Takes points that are ruled out off the list. */
 static void thin(search *s, uint32_t from)
 {
     uint32_t n = from;
@@ -460,12 +465,13 @@ static void close_search(search *s)
     }
 }
 
-/* What is too far from the goal goes behind the front, in its order; by memory
- * it stands first. */
+/* Points that are too far from the goal go behind the front, in their order. By
+ * memory they are at its head (it is ordered by time), so a memmove does not
+ * do. */
 static void close_front(ms_fit *fit)
 {
     uint32_t *front = fit->front, n = 0, far = 0;
-    uint32_t *behind = fit->rows; /* not used yet */
+    uint32_t *behind = fit->rows; /* rows are not used before fitproof.c */
     for (uint32_t k = 0; k < fit->n_front; k++)
         if (ms_fitsearch_is_far(fit, &fit->all[front[k]]))
             behind[far++] = front[k];
@@ -479,7 +485,8 @@ static void close_front(ms_fit *fit)
         fit->count[fit->all[i].state]++;
 }
 
-/* What fitted before may do so again. */
+/* Replays the set-up that fitted at the value before: often it fits again, and
+ * the search ends. */
 static ms_err try_hint(search *s, ms_fault *fault)
 {
     ms_fit *fit = s->fit;
@@ -522,7 +529,8 @@ ms_err ms_fitsearch_run(ms_fit *fit, ms_fault *fault)
 
 /* ---- points beside the search -------------------------------------------- */
 
-/* The items of a list of its own, on all threads; what is refused stays so. */
+/* Replays a list beside the search, on all threads. It leaves fit->refusal,
+ * which is of the search, as it was. */
 static ms_err run_beside(ms_fit *fit, uint32_t *list, uint32_t n, bool proof,
                          ms_fault *fault)
 {
@@ -556,7 +564,7 @@ ms_err ms_fitsearch_replay(ms_fit *fit, const uint32_t *list, uint32_t n,
     return run_beside(fit, open, n_open, proof, fault);
 }
 
-/* The points stand for themselves, before there are any. */
+/* The points take the place of fit->all, which is not made yet. */
 ms_err ms_fitsearch_probe(ms_fit *fit, ms_fit_point *points, uint32_t n,
                           ms_fault *fault)
 {

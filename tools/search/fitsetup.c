@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A set-up as a job, as a policy and in words. */
+/* A set-up as a job, as policies and in words. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -19,7 +19,7 @@ const ms_fit_option *ms_fitsetup_option(const ms_fit *fit,
     return &fit->axes[axis].options[point->option[axis]];
 }
 
-/* Puts the value where the pattern says %u. */
+/* Adds the pattern, with the value in place of %u. */
 static void fill(const char *pattern, uint32_t value, ms_text *text)
 {
     const char *at = strstr(pattern, "%u");
@@ -32,7 +32,7 @@ static void fill(const char *pattern, uint32_t value, ms_text *text)
     ms_text_add(text, "%s", at + 2);
 }
 
-/* What the choice says with its value in it; NULL: no memory. */
+/* The choice's text for -p or --set, with its value; NULL: out of memory. */
 static const char *said(const ms_fit_option *option, ms_arena *arena)
 {
     ms_text words = {.arena = arena};

@@ -36,7 +36,8 @@ static bool is_legal(const ms_fit *fit, const ms_fit_point *point)
     return beside == NULL || label == NULL || ms_options_one_of(beside, label);
 }
 
-/* Counts up, the last axis first; false behind the last set-up. */
+/* Counts up like an odometer, the last axis first; false behind the last
+ * set-up. */
 static bool next_point(const ms_fit *fit, ms_fit_point *point)
 {
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
@@ -47,7 +48,8 @@ static bool next_point(const ms_fit *fit, ms_fit_point *point)
     return false;
 }
 
-/* Batches are powers of two, the largest comes last. */
+/* How many of this set-up's steps train as many samples as one step of the
+ * largest batch. Batches are powers of two, the largest is last. */
 static uint32_t weight_of(const ms_fit *fit, const ms_fit_point *point)
 {
     const ms_fit_axis *batch = &fit->axes[MS_FIT_BATCH];
@@ -75,8 +77,8 @@ static ms_err list_points(ms_fit *fit, ms_fault *fault)
     return MS_OK;
 }
 
-/* As the checkpoint policy counts them: blocks, or units where there are
- * none. */
+/* The blocks as the checkpoint policies count them, or units where the model
+ * has no blocks. */
 static uint32_t count_blocks(const ms_graph *graph)
 {
     uint32_t n = 0;
@@ -89,7 +91,8 @@ static uint32_t count_blocks(const ms_graph *graph)
     return n < graph->n_blocks ? n : graph->n_blocks;
 }
 
-/* A rank's part of the global batch: all GPUs share, or those of a policy. */
+/* The batch of a rank, where --global-batch gives the job's. Without a policy
+ * that shares, all GPUs are taken to share as DDP. */
 static ms_err find_batch(const ms_fit *fit, uint64_t *batch, ms_fault *fault)
 {
     ms_job job = *fit->job;
@@ -103,7 +106,7 @@ static ms_err find_batch(const ms_fit *fit, uint64_t *batch, ms_fault *fault)
     return ms_globalbatch_divide(&job, batch, fault);
 }
 
-/* The model by itself, whatever its policies. */
+/* Lowers the model alone: fit needs its sizes before it knows any policy. */
 static ms_err look_at_model(ms_fit *fit, ms_fault *fault)
 {
     uint64_t batch;
@@ -113,9 +116,9 @@ static ms_err look_at_model(ms_fit *fit, ms_fault *fault)
     return MS_OK;
 }
 
-/* What every set-up leaves to its pool at most: the ranks share as the given
- * policies say, else all of them; groups among them would have communicators
- * of their own, none has less than one of them all. */
+/* What the CUDA context and NCCL take at least, in any set-up. The ranks share
+ * as the given policies say, else all of them together; a set-up that makes
+ * groups has more communicators, and none has fewer than this. */
 static ms_err look_outside(ms_fit *fit, ms_fault *fault)
 {
     ms_result given = fit->model;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* --grid: the values that settings take, a product of lists. */
+/* --grid: the values that settings take; the grid is their product. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -20,10 +20,10 @@
 #include <string.h>
 
 #define MOST_KEYS 64u
-#define SHOWN 60 /* characters of a value that a message repeats */
+#define SHOWN 60 /* characters of a value that a message shows */
 
-/* An argument of --grid being read, for carets; at: the part that is read
- * now. */
+/* The state of reading one --grid argument; `at` is the part at work, for the
+ * caret. */
 typedef struct reader {
     const char *text;
     size_t length, at;
@@ -31,13 +31,13 @@ typedef struct reader {
     const ms_job *base;
     ms_arena *arena;
     ms_axis *axis;
-    const ms_setting *row; /* of the key, if it has one */
+    const ms_setting *row; /* of the key, where the key is a setting */
     uint32_t capacity;
-    uint32_t *places; /* by value: where its word begins */
+    uint32_t *places; /* by value: where its word begins in the argument */
     ms_fault *fault;
 } reader;
 
-/* A value, to find those given twice. */
+/* A value with its place in the list, to find values that are given twice. */
 typedef struct twin {
     const char *value;
     uint32_t order;
@@ -49,7 +49,7 @@ typedef struct twin {
 
 /* ---- keys ---------------------------------------------------------------- */
 
-/* The key that is loosely this option's name, or NULL. */
+/* The key that is spelled like this option, or NULL. */
 static const char *other_name(const char *option)
 {
     for (uint32_t i = 0; i < ms_settings_table_n; i++) {
@@ -80,7 +80,7 @@ ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
     return *whole != NULL ? MS_OK : ms_fail_nomem(fault);
 }
 
-/* "keys: policy, device, ..., and those of --set". */
+/* "keys: policy, device, ..., and those of --set ...". */
 static void list_keys(char *hint, size_t size)
 {
     int n = snprintf(hint, size, "keys: ");
@@ -140,7 +140,8 @@ static bool is_key(const reader *r, const char *key)
     return strcmp(r->axis->key, key) == 0;
 }
 
-/* The value as rows show it, from a job that was given it. */
+/* The value as the result's rows write it (a canonical spelling), read back
+ * from a job that got it. */
 static const char *spell(const reader *r, const ms_job *job, const char *value)
 {
     const char *dot = strchr(r->axis->key, '.');
@@ -157,8 +158,8 @@ static bool is_bytes(const reader *r)
     return r->row != NULL && r->row->type == MS_SETTING_BYTES;
 }
 
-/* What a setting says of a value is said of the grid, at the value.  A file
- * (of a device) has places of its own. */
+/* Reports a setting's fault as one of --grid, with the caret at the value. A
+ * file's fault (of a device) has a place of its own and stays. */
 static ms_err fail_value(const reader *r, size_t at, const ms_fault *inner)
 {
     if (inner->err != MS_EUSAGE) {
@@ -180,7 +181,8 @@ static ms_err fail_value(const reader *r, size_t at, const ms_fault *inner)
     return FAIL(r, at, hint, "%s", inner->what);
 }
 
-/* Is it a value, by itself and on top of what all points have? */
+/* Fails unless the value is legal: by itself, and for a key that joins
+ * (policies) on top of what all points have. */
 static ms_err check_value(const reader *r, size_t at, const char *value,
                           ms_job *alone)
 {
@@ -197,7 +199,7 @@ static ms_err check_value(const reader *r, size_t at, const char *value,
     return err == MS_OK ? MS_OK : fail_value(r, at, &inner);
 }
 
-/* Room for a value more in the columns, which grow alike. */
+/* Makes room for one more value; the arrays grow alike. */
 static bool make_room(reader *r)
 {
     ms_axis *axis = r->axis;
@@ -248,14 +250,16 @@ typedef struct span {
     bool multiplies;
 } span;
 
-/* "1..64*2": begins with a digit and has two points; names may have those. */
+/* "1..64*2": begins with a digit and has two dots. A name with dots begins with
+ * a letter. */
 static bool is_range(const reader *r, const char *word)
 {
     return (r->row == NULL || r->row->has_ranges) && word[0] >= '0' &&
            word[0] <= '9' && strstr(word, "..") != NULL;
 }
 
-/* The number in [word, word + length), of the axis' kind or a plain one. */
+/* Reads the number in [word, word + length): bytes where the axis is of bytes
+ * and it is not `plain` (a factor), else a whole number. */
 static ms_err read_number(const reader *r, size_t at, const char *word,
                           size_t length, bool plain, uint64_t *number)
 {
@@ -313,7 +317,8 @@ static ms_err split_range(const reader *r, size_t at, const char *word,
                        &range->by);
 }
 
-/* Only the ends are checked as values: bounds have nothing in between. */
+/* Only the ends are checked as values: the settings with ranges have a least
+ * and a largest value and nothing that is forbidden in between. */
 static ms_err read_range(reader *r, size_t at, const char *word)
 {
     span range;
@@ -382,7 +387,7 @@ static ms_err read_values(reader *r)
         list += length + (list[length] != '\0');
         last = *list == '\0' && (r->separator == ';' || list[-1] != ',');
     }
-    return n > 1 ? check_twice(r) : MS_OK; /* one range repeats nothing */
+    return n > 1 ? check_twice(r) : MS_OK; /* a single range repeats no value */
 }
 
 /* ---- the grid ------------------------------------------------------------ */
@@ -396,13 +401,14 @@ static ms_err check_key_twice(const reader *r, const ms_grid *grid)
     return MS_OK;
 }
 
-/* From the last axis, which varies fastest. */
+/* Strides are found from the last axis back, which varies fastest. */
 static ms_err multiply(ms_grid *grid, ms_fault *fault)
 {
     grid->n_points = 1;
     for (uint32_t a = grid->n_axes; a-- > 0;) {
         grid->axes[a].stride = grid->n_points;
-        grid->n_points *= grid->axes[a].n; /* 10^7 times 10^8 at most */
+        /* at most 10^7 times 10^8: no overflow */
+        grid->n_points *= grid->axes[a].n;
         if (grid->n_points > MS_GRID_POINTS)
             return ms_fail(fault, MS_EUSAGE, "--grid",
                            "leave out values, or sweep a part",
