@@ -19,8 +19,9 @@
 
 #define MAX_OPS 1000000u /* above this the tries take longer than the run */
 #define MOST_GPUS 16384u
-#define DOUBLINGS 5u /* of the least number of GPUs that can hold the states   \
-                      */
+#define DOUBLINGS                                                              \
+    5u /* of the least number of GPUs that can hold the states                 \
+        */
 #define INDENT 10u
 
 /* How the job's policies are replaced. */

@@ -7,7 +7,7 @@
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "tools/cli/commands.h"
-#include "tools/recordings/addressmap.h"
+#include "tools/recordings/addresstable.h"
 #include "tools/recordings/callstacks.h"
 #include "tools/recordings/pickle.h"
 
@@ -35,7 +35,7 @@ typedef struct reader {
     entry *entries;
     uint32_t n_entries;
     ms_callstacks frames;
-    ms_addressmap segments, blocks;
+    ms_addresstable segments, blocks;
     /* of expandable segments, at this point of undoing */
     uint64_t mapped_bytes;
     uint32_t blocks_room, answers_room, events_room;
@@ -123,7 +123,7 @@ static ms_err read_block(reader *r, uint32_t dict, uint64_t stream,
     if (ms_pickle_find(&r->pickle, dict, "requested_size") != MS_NONE)
         MS_TRY(read_number(r, dict, "requested_size", &block.requested_bytes));
     if (block.state != MS_TORCH_INACTIVE) {
-        ms_addressmap_slot *at = ms_addressmap_put(&r->blocks, *address);
+        ms_addresstable_slot *at = ms_addresstable_put(&r->blocks, *address);
         at->bytes = block.bytes;
         at->requested_bytes = block.requested_bytes;
         at->stream = stream;
@@ -161,7 +161,8 @@ static ms_err read_segment(reader *r, uint32_t dict,
         r->mapped_bytes += segment->bytes;
         return MS_OK;
     }
-    ms_addressmap_slot *at = ms_addressmap_put(&r->segments, segment->address);
+    ms_addresstable_slot *at =
+        ms_addresstable_put(&r->segments, segment->address);
     at->bytes = segment->bytes;
     at->stream = segment->stream;
     at->small = segment->small;
@@ -209,34 +210,34 @@ static ms_err fail_entry(const reader *r, const entry *e, const char *what)
 
 static ms_err undo(reader *r, const entry *e)
 {
-    ms_addressmap_slot *at;
+    ms_addresstable_slot *at;
     switch (e->action) {
     case MS_TORCH_ALLOC:
-        at = ms_addressmap_find(&r->blocks, e->address);
+        at = ms_addresstable_find(&r->blocks, e->address);
         if (!at->used || !at->live)
             return fail_entry(r, e, "the block is not there after it");
         at->live = false;
         return MS_OK;
     case MS_TORCH_FREE_COMPLETED:
-        at = ms_addressmap_put(&r->blocks, e->address);
+        at = ms_addresstable_put(&r->blocks, e->address);
         at->requested_bytes = e->bytes;
         at->stream = e->stream;
         at->pending = true;
         return MS_OK;
     case MS_TORCH_FREE_REQUESTED:
-        at = ms_addressmap_find(&r->blocks, e->address);
+        at = ms_addresstable_find(&r->blocks, e->address);
         if (!at->used || !at->live || !at->pending)
             return fail_entry(r, e, "the block is not there after it");
         at->pending = false;
         return MS_OK;
     case MS_TORCH_SEGMENT_ALLOC:
-        at = ms_addressmap_find(&r->segments, e->address);
+        at = ms_addresstable_find(&r->segments, e->address);
         if (!at->used || !at->live || at->bytes != e->bytes)
             return fail_entry(r, e, "the segment is not there after it");
         at->live = false;
         return MS_OK;
     case MS_TORCH_SEGMENT_FREE:
-        at = ms_addressmap_put(&r->segments, e->address);
+        at = ms_addresstable_put(&r->segments, e->address);
         at->bytes = e->bytes;
         at->stream = e->stream;
         at->small = e->bytes == SMALL_SEGMENT;
@@ -255,7 +256,7 @@ static ms_err undo(reader *r, const entry *e)
 /* An allocation that is undone leaves its request, not its size. As the caching
  * allocator does, the size is the request rounded up to 512 bytes, or the whole
  * room where the rest is too small to be split off (sim/pools/README.md). */
-static uint64_t bytes_of(const ms_addressmap_slot *block, uint64_t room,
+static uint64_t bytes_of(const ms_addresstable_slot *block, uint64_t room,
                          bool small)
 {
     uint64_t bytes =
@@ -269,7 +270,7 @@ static uint64_t bytes_of(const ms_addressmap_slot *block, uint64_t room,
     return bytes;
 }
 
-static ms_err start_segment(reader *r, const ms_addressmap_slot *segment,
+static ms_err start_segment(reader *r, const ms_addresstable_slot *segment,
                             uint32_t *next_block, uint32_t n_blocks)
 {
     ms_recording_segment *to = &r->out->start[r->out->n_start++];
@@ -280,7 +281,7 @@ static ms_err start_segment(reader *r, const ms_addressmap_slot *segment,
                                  .blocks_at = r->out->n_blocks,
                                  .small = segment->small};
     while (at < end) {
-        const ms_addressmap_slot *block = &r->blocks.slots[*next_block];
+        const ms_addresstable_slot *block = &r->blocks.slots[*next_block];
         bool more = *next_block < n_blocks && block->address < end;
         ms_recording_block made = {.bytes = (more ? block->address : end) - at,
                                    .state = MS_TORCH_INACTIVE};
@@ -308,8 +309,8 @@ static ms_err start_segment(reader *r, const ms_addressmap_slot *segment,
 
 static ms_err make_start(reader *r)
 {
-    uint32_t n_segments = ms_addressmap_sort(&r->segments);
-    uint32_t n_blocks = ms_addressmap_sort(&r->blocks), next = 0;
+    uint32_t n_segments = ms_addresstable_sort(&r->segments);
+    uint32_t n_blocks = ms_addresstable_sort(&r->blocks), next = 0;
     uint64_t end = 0;
     const char *hint = "record from the first allocation on "
                        "(_record_memory_history)";
@@ -321,7 +322,7 @@ static ms_err make_start(reader *r)
     if (r->out->start == NULL)
         return ms_fail_nomem(r->fault);
     for (uint32_t i = 0; i < n_segments; i++) {
-        const ms_addressmap_slot *segment = &r->segments.slots[i];
+        const ms_addresstable_slot *segment = &r->segments.slots[i];
         bool stray =
             next < n_blocks && r->blocks.slots[next].address < segment->address;
         if (segment->address < end || stray || segment->bytes == 0)
@@ -580,8 +581,8 @@ ms_err ms_snapshot_read(const char *name, const char *bytes, size_t length,
     if (most > length) /* a memo can name one list again and again */
         return ms_pickle_fail(&r.pickle, segments, fault, NULL,
                               "more blocks than the file has room for");
-    MS_TRY(ms_addressmap_make(&r.segments, most, arena, fault));
-    MS_TRY(ms_addressmap_make(&r.blocks, most, arena, fault));
+    MS_TRY(ms_addresstable_make(&r.segments, most, arena, fault));
+    MS_TRY(ms_addresstable_make(&r.blocks, most, arena, fault));
     MS_TRY(read_final(&r, segments));
     for (uint32_t i = r.n_entries; i-- > 0;)
         MS_TRY(undo(&r, &r.entries[i]));

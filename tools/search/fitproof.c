@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PROOFS 32u /* of a front; evenly spread where it has more points  \
-                         */
-#define LAST_TRIES 64u  /* by memory, where none of the front fits */
+#define MOST_PROOFS                                                            \
+    32u                /* of a front; evenly spread where it has more points   \
+                        */
+#define LAST_TRIES 64u /* by memory, where none of the front fits */
 
 /* ---- rows ---------------------------------------------------------------- */
 
