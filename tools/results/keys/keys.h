@@ -141,12 +141,15 @@ typedef struct ms_key {
 
     /* Where the value lies: `at` bytes into the struct whose keys are printed,
      * or into the one that a pointer in it leads to, which begins with its byte
-     * number `via`, from 1 (0: there is none). */
+     * number `via`, from 1 (0: there is none); a pointer that is NULL: null.
+     * list: the elements of an array; or the members of an OBJECT whose keys
+     * come from the user: each begins with its name, a const char *, and
+     * `at` bytes into it its value lies. */
     ms_key_held held;
     size_t via, at;
-    ms_key_list (*list)(const void *of); /* TEXTS, OBJECTS, LEVELS */
-    bool (*there)(const void *of);       /* else it is null or left out */
-    uint64_t (*make)(const void *of);    /* MS_NO_LEVEL: null */
+    ms_key_list (*list)(const void *of);
+    bool (*there)(const void *of);    /* else it is null or left out */
+    uint64_t (*make)(const void *of); /* MS_NO_LEVEL: null */
     /* TEXT: makes the words; none: it is null, if it may be. */
     void (*make_text)(const void *of, ms_text *words);
     /* OBJECTS with or_of: whether an element was printed as `of` has it; else
@@ -277,8 +280,8 @@ ms_err ms_keys_room_rows(const ms_values *values, uint32_t value, uint32_t most,
         .name = "schema_version", .type = MS_KEY_VERSION                       \
     }
 
-extern const ms_keys ms_keys_run, ms_keys_compare, ms_keys_row, ms_keys_fit,
-    ms_keys_alloc, ms_keys_alloc_plans;
+extern const ms_keys ms_keys_run, ms_keys_compare, ms_keys_row, ms_keys_alloc,
+    ms_keys_alloc_plans;
 /* And parts of them: */
 extern const ms_keys ms_keys_rank;          /* of "ranks" */
 extern const ms_keys ms_keys_pool;          /* "pool" */

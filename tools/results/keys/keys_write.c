@@ -187,6 +187,22 @@ static void put_list(ms_text *text, const ms_key *key, const void *of)
     put(text, "]");
 }
 
+/* Members whose names come from the user. */
+static void put_map(ms_text *text, const ms_key *key, const void *of)
+{
+    ms_key_list list = key->list(of);
+    const char *at = list.first, *name;
+    put(text, "{");
+    for (uint32_t i = 0; i < list.n; i++, at += list.stride) {
+        memcpy(&name, at, sizeof name);
+        put_between(text, i == 0, 0);
+        ms_text_json(text, name);
+        put(text, ": ");
+        put_held(text, key, at + key->at);
+    }
+    put(text, "}");
+}
+
 /* A member for each name. */
 static void put_named(ms_text *text, const ms_key *key, const void *at)
 {
@@ -213,29 +229,16 @@ static const char *place_of(const ms_key *key, const void *of)
     const char *at = of;
     if (key->via > 0)
         memcpy(&at, at + key->via - 1, sizeof at);
-    return at + key->at;
+    return at != NULL ? at + key->at : NULL;
 }
 
-static void put_value(ms_text *text, const ms_key *key, const void *of)
+/* What lies at a place. */
+static void put_placed(ms_text *text, const ms_key *key, const void *of,
+                       const char *at)
 {
-    if (key->there != NULL && !key->there(of)) {
+    if (at == NULL)
         put(text, "null");
-        return;
-    }
-    if (key->make != NULL) {
-        put_made(text, key, of);
-        return;
-    }
-    if (key->list != NULL) {
-        put_list(text, key, of);
-        return;
-    }
-    if (key->make_text != NULL) {
-        put_made_text(text, key, of);
-        return;
-    }
-    const char *at = place_of(key, of);
-    if (key->type == MS_KEY_OBJECT && key->held == MS_HELD_NOT)
+    else if (key->type == MS_KEY_OBJECT && key->held == MS_HELD_NOT)
         ms_keys_write(key->of, at, text);
     else if (key->type == MS_KEY_NAMED || key->type == MS_KEY_COUNTS ||
              key->type == MS_KEY_SOME)
@@ -246,6 +249,22 @@ static void put_value(ms_text *text, const ms_key *key, const void *of)
         put_name(text, key, at);
     else
         put_held(text, key, at);
+}
+
+static void put_value(ms_text *text, const ms_key *key, const void *of)
+{
+    if (key->there != NULL && !key->there(of))
+        put(text, "null");
+    else if (key->make != NULL)
+        put_made(text, key, of);
+    else if (key->list != NULL && key->type == MS_KEY_OBJECT)
+        put_map(text, key, of);
+    else if (key->list != NULL)
+        put_list(text, key, of);
+    else if (key->make_text != NULL)
+        put_made_text(text, key, of);
+    else
+        put_placed(text, key, of, place_of(key, of));
 }
 
 /* A member, unless it is left out. */
