@@ -177,8 +177,6 @@ typedef enum ms_fit_goal {
     MS_FIT_MEMORY, /* the least memory */
     MS_FIT_N_GOALS
 } ms_fit_goal;
-extern const char
-    *const ms_fit_data_goals[MS_FIT_N_GOALS]; /* words of --goal */
 
 typedef struct ms_fit_point {
     uint8_t state; /* ms_fit_state */

@@ -5,6 +5,7 @@
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/fit/fit_keys.h"
 #include "tools/job/job.h"
 #include "tools/job/outputs.h"
 #include "tools/job/settings.h"
@@ -66,7 +67,7 @@ static ms_err read_goal(run *r, ms_fault *fault)
 {
     const char *goal = ms_options_value(r->arguments, MS_OPTION_GOAL);
     for (size_t i = 0; i < MS_FIT_N_GOALS && goal != NULL; i++)
-        if (strcmp(goal, ms_fit_data_goals[i]) == 0)
+        if (strcmp(goal, ms_fit_keys_goals[i]) == 0)
             r->fit.goal = (ms_fit_goal)i;
     r->fit.vary_precision =
         ms_options_value(r->arguments, MS_OPTION_VARY) != NULL;

@@ -3,6 +3,7 @@
 
 #include "graphs/graphs.h"
 #include "tools/cli/explain/explain_keys.h"
+#include "tools/cli/fit/fit_keys.h"
 #include "tools/cli/help/help.h"
 #include "tools/cli/inspect/inspect.h"
 #include "tools/job/settings_table.h"
@@ -370,7 +371,7 @@ void ms_help_texts_json(ms_text *text)
          &ms_keys_row},
         {"memsim fit MODEL --json, beside schema_version, memsim, model, "
          "device and\nsettings:",
-         &ms_keys_fit},
+         &ms_fit_keys},
         {"memsim inspect MODEL --json, beside schema_version, memsim and "
          "model:",
          &ms_inspect_keys},

@@ -2,6 +2,7 @@
 
 #include "tools/cli/schema/documents.h"
 #include "tools/cli/explain/explain_keys.h"
+#include "tools/cli/fit/fit_keys.h"
 #include "tools/cli/inspect/inspect.h"
 
 const ms_schema_document ms_documents[] = {
@@ -10,7 +11,7 @@ const ms_schema_document ms_documents[] = {
     {"explain", "what memsim explain --json prints", &ms_explain_keys},
     {"compare", "what memsim compare --json prints", &ms_keys_compare},
     {"row", "a line of what memsim sweep --json prints", &ms_keys_row},
-    {"fit", "what memsim fit --json prints", &ms_keys_fit},
+    {"fit", "what memsim fit --json prints", &ms_fit_keys},
     {"alloc", "what memsim alloc --json prints", &ms_keys_alloc},
     {"plans", "what memsim alloc --allocator arena --json prints",
      &ms_keys_alloc_plans},
