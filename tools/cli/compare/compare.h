@@ -28,11 +28,11 @@
 #include "sim/pools/steps/pooled.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/compare/compare_rows.h"
 #include "tools/job/job.h"
 #include "tools/job/points.h"
 #include "tools/job/result.h"
 #include "tools/options/options.h"
-#include "tools/results/keys/compare_rows.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 

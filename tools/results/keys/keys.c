@@ -3,7 +3,7 @@
 
 #include "tools/results/keys/keys.h"
 #include "tools/alive/alive_keys.h"
-#include "tools/results/keys/compare_rows.h"
+#include "tools/cli/compare/compare_rows.h"
 #include "tools/search/fit.h"
 
 /* ---- compare ------------------------------------------------------------- */

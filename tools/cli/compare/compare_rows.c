@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What is compared: fields of the ranks that memsim run reports. */
 
-#include "tools/results/keys/compare_rows.h"
+#include "tools/cli/compare/compare_rows.h"
 #include "sim/names.h"
 
 #include <stddef.h>
