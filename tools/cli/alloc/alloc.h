@@ -9,6 +9,7 @@
  *     alloc_leaks.c what grows from step to step
  *     alloc_map.c   where blocks lie, as a figure
  *     alloc_data.c  runs as JSON
+ *     alloc_keys.c  the rows of its keys
  *     alloc_text.c  runs for people
  *
  * A trace is read once, as it comes: each operation goes through every pool
@@ -171,6 +172,7 @@ ms_err ms_alloc_outputs_check(const ms_hall *hall, uint32_t n_allocators,
 /* What a recording holds when it starts. */
 typedef struct ms_alloc_held {
     uint64_t blocks, bytes, reserved_bytes; /* bytes: of the blocks */
+    bool anew;                              /* it is allocated again */
 } ms_alloc_held;
 ms_alloc_held ms_alloc_data_held(const ms_alloc_run *run);
 

@@ -15,6 +15,7 @@
 #include "tools/cli/alloc/alloc.h"
 #include "tools/cli/commands.h"
 #include "tools/options/options.h"
+#include "tools/results/keys/keys.h"
 #include "tools/terminal/screen.h"
 
 #define MS_ALLOC_MOST_STEPS UINT64_C(1000000)
@@ -68,6 +69,7 @@ ms_err ms_alloc_lives_read(const char *path, ms_arena *arena, const char **name,
 
 void ms_alloc_plans_text(const ms_alloc_arena *run, const ms_style *style,
                          ms_text *text);
+extern const ms_keys ms_alloc_plans_keys; /* what the next prints */
 void ms_alloc_plans_json(const ms_alloc_arena *run, ms_text *text);
 void ms_alloc_plans_csv(const ms_alloc_arena *run, ms_text *text);
 

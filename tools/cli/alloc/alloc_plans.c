@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Static plans as text, JSON and CSV. */
 
+#include "sim/report.h"
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
@@ -91,69 +92,135 @@ void ms_alloc_plans_text(const ms_alloc_arena *run, const ms_style *style,
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-static void put_json(const ms_alloc_plan *plan, ms_text *text)
+/* What is printed of a plan, and of all. */
+typedef struct shown_plan {
+    const char *spec, *order, *rule; /* rule NULL: there is no plan; then */
+    uint64_t arena_bytes;            /* is MS_NO_LEVEL */
+    uint64_t floor_bytes, n_steps;
+    bool is_proven;
+} shown_plan;
+
+typedef struct sheet {
+    const char *memsim;
+    const ms_alloc_arena *run;
+    shown_plan plans[MS_ALLOC_MOST_POOLS];
+} sheet;
+
+#define PLAN(kind, member) MS_KEYS_AT(kind, shown_plan, member)
+static const ms_key plan_rows[] = {
+    {.name = "allocator", .type = MS_KEY_TEXT, PLAN(TEXT, spec), .help = ""},
+    {.name = "order", .type = MS_KEY_TEXT, PLAN(TEXT, order), .help = ""},
+    {.name = "rule",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     PLAN(TEXT, rule),
+     .help = "as given; its order; the rule whose plan it is"},
+    {.name = "arena_bytes",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     PLAN(U64, arena_bytes),
+     .help = "null where there is no plan within the capacity"},
+    {.name = "lower_bound_bytes",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     PLAN(U64, floor_bytes),
+     .help = "no plan is lower"},
+    {.name = "proven", .type = MS_KEY_BOOL, PLAN(BOOL, is_proven), .help = ""},
+    {.name = "steps",
+     .type = MS_KEY_COUNT,
+     PLAN(U64, n_steps),
+     .help = "whether no plan is smaller; steps that the exact search took"}};
+static const ms_keys plan_keys = MS_KEYS_OBJECT("plan", plan_rows);
+
+static ms_key_list plans_of(const void *of)
+{
+    const sheet *all = of;
+    return (ms_key_list){(void *)all->plans, all->run->n_plans,
+                         sizeof *all->plans};
+}
+
+#define RUN(kind, member)                                                      \
+    MS_KEYS_VIA(sheet, run), MS_KEYS_AT(kind, ms_alloc_arena, member)
+static const ms_key plans_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim", MS_KEYS_AT(TEXT, sheet, memsim)),
+    MS_KEYS_TEXT("trace", RUN(TEXT, name)),
+    {.name = "buffers", .type = MS_KEY_COUNT, RUN(U32, list.n), .help = ""},
+    {.name = "bound_bytes",
+     .type = MS_KEY_COUNT,
+     RUN(U64, bound_bytes),
+     .help = "how many there are; what is alive at once, which no arena is "
+             "smaller than"},
+    {.name = "allocators",
+     .type = MS_KEY_OBJECTS,
+     .list = plans_of,
+     .of = &plan_keys,
+     .line = 1,
+     .element_line = 4,
+     .end_line = 1,
+     .help = "a plan for each --allocator arena"},
+};
+const ms_keys ms_alloc_plans_keys = MS_KEYS_OBJECT("plans", plans_rows);
+
+static shown_plan show(const ms_alloc_plan *plan)
 {
     const char *by = maker(plan);
-    ms_text_add(text, "    {\"allocator\": ");
-    ms_text_json(text, plan->spec);
-    ms_text_add(text, ", \"order\": ");
-    ms_text_json(text, ms_alloc_plans_order(plan->order).name);
-    ms_text_add(text, ", \"rule\": ");
-    if (by != NULL)
-        ms_text_json(text, by);
-    else
-        ms_text_add(text, "null");
-    ms_text_add(text, ", \"arena_bytes\": ");
-    if (by != NULL)
-        ms_text_u64(text, plan->height);
-    else
-        ms_text_add(text, "null");
-    ms_text_add(text, ", \"lower_bound_bytes\": ");
-    ms_text_u64(text, plan->floor_bytes);
-    ms_text_add(text, ", \"proven\": %s, \"steps\": ",
-                is_proven(plan) ? "true" : "false");
-    ms_text_u64(text, plan->n_steps);
-    ms_text_add(text, "}");
+    return (shown_plan){.spec = plan->spec,
+                        .order = ms_alloc_plans_order(plan->order).name,
+                        .rule = by,
+                        .arena_bytes = by != NULL ? plan->height : MS_NO_LEVEL,
+                        .floor_bytes = plan->floor_bytes,
+                        .n_steps = plan->n_steps,
+                        .is_proven = is_proven(plan)};
 }
 
 void ms_alloc_plans_json(const ms_alloc_arena *run, ms_text *text)
 {
-    ms_text_add(text, "{\"schema_version\": 1, \"memsim\": \"%s\"", MS_VERSION);
-    ms_text_add(text, ", \"trace\": ");
-    ms_text_json(text, run->name);
-    ms_text_add(text, ", \"buffers\": ");
-    ms_text_u64(text, run->list.n);
-    ms_text_add(text, ", \"bound_bytes\": ");
-    ms_text_u64(text, run->bound_bytes);
-    ms_text_add(text, ",\n \"allocators\": [\n");
-    for (uint32_t i = 0; i < run->n_plans; i++) {
-        put_json(&run->plans[i], text);
-        ms_text_add(text, "%s\n", i + 1 < run->n_plans ? "," : "");
-    }
-    ms_text_add(text, " ]}\n");
+    sheet all = {.memsim = MS_VERSION, .run = run};
+    for (uint32_t i = 0; i < run->n_plans; i++)
+        all.plans[i] = show(&run->plans[i]);
+    ms_keys_write(&ms_alloc_plans_keys, &all, text);
+    ms_text_add(text, "\n");
 }
 
 /* ---- CSV ----------------------------------------------------------------- */
 
+/* A buffer with its place. */
+typedef struct line {
+    const char *id; /* as it was read */
+    const ms_placement_buffer *buffer;
+    uint64_t offset;
+    bool is_aligned; /* some buffer is */
+} line;
+
+static bool has_no_align(const void *of)
+{
+    return !((const line *)of)->is_aligned;
+}
+
+#define BUFFER(member)                                                         \
+    MS_KEYS_VIA(line, buffer), MS_KEYS_AT(U64, ms_placement_buffer, member)
 /* As minimalloc writes them; where there are alignments, with them. */
+static const ms_key line_rows[] = {
+    MS_KEYS_TEXT("id", MS_KEYS_AT(JSON, line, id)),
+    MS_KEYS_COUNT("lower", BUFFER(lower)),
+    MS_KEYS_COUNT("upper", BUFFER(upper)),
+    MS_KEYS_COUNT("size", BUFFER(bytes)),
+    MS_KEYS_COUNT("alignment", BUFFER(align), .left_out = has_no_align),
+    MS_KEYS_COUNT("offset", MS_KEYS_AT(U64, line, offset))};
+static const ms_keys line_keys = MS_KEYS_OBJECT("buffer", line_rows);
+
 void ms_alloc_plans_csv(const ms_alloc_arena *run, ms_text *text)
 {
-    bool with_align = false;
+    const ms_placement_buffer *buffers = run->list.buffers;
+    line row = {.is_aligned = false};
     for (uint32_t i = 0; i < run->list.n; i++)
-        with_align |= run->list.buffers[i].align > 1;
-    ms_text_add(text, "id,lower,upper,size,%soffset\n",
-                with_align ? "alignment," : "");
+        row.is_aligned |= buffers[i].align > 1;
+    ms_keys_write_header(&line_keys, &row, text);
     for (uint32_t i = 0; i < run->list.n; i++) {
-        const ms_placement_buffer *b = &run->list.buffers[i];
-        const uint64_t row[] = {b->lower, b->upper, b->bytes, b->align,
-                                run->plans[0].offsets[i]};
-        ms_text_add(text, "%s", run->list.ids[i]);
-        for (uint32_t k = 0; k < 5; k++) {
-            if (k == 3 && !with_align)
-                continue;
-            ms_text_put(text, ",", 1);
-            ms_text_u64(text, row[k]);
-        }
-        ms_text_put(text, "\n", 1);
+        row.id = run->list.ids[i];
+        row.buffer = &buffers[i];
+        row.offset = run->plans[0].offsets[i];
+        ms_keys_write_line(&line_keys, &row, text);
     }
 }

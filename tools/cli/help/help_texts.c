@@ -2,6 +2,8 @@
 /* Help in prose: files, units, exit statuses, the keys of run --json. */
 
 #include "graphs/graphs.h"
+#include "tools/cli/alloc/alloc_arena.h"
+#include "tools/cli/alloc/alloc_keys.h"
 #include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/fit/fit_keys.h"
 #include "tools/cli/help/help.h"
@@ -376,8 +378,8 @@ void ms_help_texts_json(ms_text *text)
          "model:",
          &ms_inspect_keys},
         {"memsim alloc TRACE --allocator A --json prints one object:",
-         &ms_keys_alloc},
-        {"With --allocator arena it has:", &ms_keys_alloc_plans},
+         &ms_alloc_keys},
+        {"With --allocator arena it has:", &ms_alloc_plans_keys},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         ms_text_add(text, "%s%s\n\n", i > 0 ? "\n" : "", parts[i].heading);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/cli/schema/documents.h"
+#include "tools/cli/alloc/alloc_arena.h"
+#include "tools/cli/alloc/alloc_keys.h"
 #include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/fit/fit_keys.h"
 #include "tools/cli/inspect/inspect.h"
@@ -12,9 +14,9 @@ const ms_schema_document ms_documents[] = {
     {"compare", "what memsim compare --json prints", &ms_keys_compare},
     {"row", "a line of what memsim sweep --json prints", &ms_keys_row},
     {"fit", "what memsim fit --json prints", &ms_fit_keys},
-    {"alloc", "what memsim alloc --json prints", &ms_keys_alloc},
+    {"alloc", "what memsim alloc --json prints", &ms_alloc_keys},
     {"plans", "what memsim alloc --allocator arena --json prints",
-     &ms_keys_alloc_plans},
+     &ms_alloc_plans_keys},
     {"inspect", "what memsim inspect --json prints", &ms_inspect_keys},
 };
 const uint32_t ms_documents_n = sizeof ms_documents / sizeof ms_documents[0];

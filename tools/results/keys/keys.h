@@ -149,6 +149,7 @@ typedef struct ms_key {
     size_t via, at;
     ms_key_list (*list)(const void *of);
     bool (*there)(const void *of);    /* else it is null or left out */
+    bool (*left_out)(const void *of); /* it is not even null */
     uint64_t (*make)(const void *of); /* MS_NO_LEVEL: null */
     /* TEXT: makes the words; none: it is null, if it may be. */
     void (*make_text)(const void *of, ms_text *words);
@@ -202,8 +203,9 @@ void ms_keys_write_names(const ms_keys *keys, const char *first,
                          const char *last, ms_text *text);
 void ms_keys_write_cells(const ms_keys *keys, const char *first,
                          const char *last, const void *of, ms_text *text);
-/* All keys as a table of CSV: the line of their names, and one of values. */
-void ms_keys_write_header(const ms_keys *keys, ms_text *text);
+/* All keys as a table of CSV: the line of their names, and one of values; of:
+ * for the names, any of the lines, which are alike in what is left out. */
+void ms_keys_write_header(const ms_keys *keys, const void *of, ms_text *text);
 void ms_keys_write_line(const ms_keys *keys, const void *of, ms_text *text);
 /* Fills the struct at `of`, zeroed before, from an object of saved JSON. */
 ms_err ms_keys_read(const ms_values *values, uint32_t object,
@@ -280,8 +282,7 @@ ms_err ms_keys_room_rows(const ms_values *values, uint32_t value, uint32_t most,
         .name = "schema_version", .type = MS_KEY_VERSION                       \
     }
 
-extern const ms_keys ms_keys_run, ms_keys_compare, ms_keys_row, ms_keys_alloc,
-    ms_keys_alloc_plans;
+extern const ms_keys ms_keys_run, ms_keys_compare, ms_keys_row;
 /* And parts of them: */
 extern const ms_keys ms_keys_rank;          /* of "ranks" */
 extern const ms_keys ms_keys_pool;          /* "pool" */

@@ -267,11 +267,18 @@ static void put_value(ms_text *text, const ms_key *key, const void *of)
         put_placed(text, key, of, place_of(key, of));
 }
 
+static bool is_left_out(const ms_key *key, const void *of)
+{
+    if (key->left_out != NULL && key->left_out(of))
+        return true;
+    return !key->null && key->there != NULL && !key->there(of);
+}
+
 /* A member, unless it is left out. */
 static void put_member(const ms_key *key, const void *of, bool *is_first,
                        ms_text *text)
 {
-    if (!key->null && key->there != NULL && !key->there(of))
+    if (is_left_out(key, of))
         return;
     put_between(text, *is_first, key->line);
     put_name_of(text, key->name);
@@ -383,10 +390,16 @@ void ms_keys_write_cells(const ms_keys *keys, const char *first,
     }
 }
 
+static bool is_column(const ms_key *key, const void *of)
+{
+    return key->left_out == NULL || !key->left_out(of);
+}
+
 static void put_column(const ms_key *key, const void *of, bool *is_first,
                        ms_text *text)
 {
-    (void)of;
+    if (!is_column(key, of))
+        return;
     put(text, *is_first ? "" : ",");
     put(text, key->name);
     *is_first = false;
@@ -395,14 +408,16 @@ static void put_column(const ms_key *key, const void *of, bool *is_first,
 static void put_field(const ms_key *key, const void *of, bool *is_first,
                       ms_text *text)
 {
+    if (!is_column(key, of))
+        return;
     put(text, *is_first ? "" : ",");
     put_cell(text, key, of);
     *is_first = false;
 }
 
-void ms_keys_write_header(const ms_keys *keys, ms_text *text)
+void ms_keys_write_header(const ms_keys *keys, const void *of, ms_text *text)
 {
-    put_each(keys, 0, NULL, put_column, true, text);
+    put_each(keys, 0, of, put_column, true, text);
     put(text, "\n");
 }
 
