@@ -162,10 +162,9 @@ END_TEST
 
 START_TEST(rows_have_keys_of_their_own)
 {
-    ck_assert_uint_eq(ms_compare_rows_n,
-                      MS_COMPARE_IN_TIME + MS_N_PHASES * MS_N_CATEGORIES);
-    for (uint32_t row = 0; row < ms_compare_rows_n; row++) {
+    for (uint32_t row = 0; row < MS_COMPARE_N_ROWS; row++) {
         const ms_compare_row *it = &ms_compare_rows[row];
+        ck_assert_ptr_nonnull(it->key);
         const char *unit = it->is_time ? "_ns" : "_bytes";
         ck_assert_str_eq(it->key + strlen(it->key) - strlen(unit), unit);
         for (uint32_t other = 0; other < row; other++)

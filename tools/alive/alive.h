@@ -14,7 +14,8 @@
  *                      differently
  *     groups.c         groups of one to groups that differ in nothing but a
  *                      number
- *     explain_text.c   instants and groups to text and JSON */
+ *     explain_text.c   instants and groups to text
+ *     alive_keys.c     the same to JSON */
 
 #include "tools/job/result.h"
 #include "tools/options/options.h"
@@ -214,17 +215,6 @@ void ms_explain_text_maker(const ms_group *group, ms_text *words);
 /* Why the side's tensors are alive, or when they were freed. */
 void ms_explain_text_why(const ms_result *result, const ms_group_side *side,
                          ms_text *words);
-
-/* JSON: {"time_ns": ..., "event":, "phase":, "op":, "layer":}. */
-void ms_explain_text_json_instant(const ms_result *result,
-                                  const ms_instant *instant, ms_text *text);
-/* "category": ..., "layer":, "role":, "op":, "count": without braces. */
-void ms_explain_text_json_group(const ms_group *group, ms_text *text);
-/* The words of ms_explain_text_why. */
-void ms_explain_text_json_why(const ms_result *result,
-                              const ms_group_side *side, ms_text *text);
-/* {"op": ..., "layer":} or null. */
-void ms_explain_text_json_reader(const ms_group_side *side, ms_text *text);
 
 /* "layers.*.mlp.up optimizer state 651.20 GiB, ...": the largest groups of rows
  * alive at the peak. A group has the same layer of every block and the same

@@ -121,16 +121,13 @@ static bool was_refused(const ms_json *json, uint32_t object)
 static ms_err read_refusal(const ms_values *values, uint32_t object,
                            ms_record *record)
 {
-    const char *const words[] = {"refused", ms_names_status[MS_INFEASIBLE]};
-    uint32_t member, which;
-    MS_TRY(ms_values_member(values, object, "status", MS_JSON_STRING, &member));
-    MS_TRY(ms_values_word(values, member, words, 2, &which));
-    if (which == 1)
+    ms_sheet_refused refused = {.memsim = NULL};
+    MS_TRY(ms_keys_read(values, object, &ms_keys_run_refused, &refused));
+    if (refused.is_infeasible)
         record->report.status = MS_INFEASIBLE;
-    MS_TRY(ms_values_any(values, object, "message", &member));
-    MS_TRY(ms_values_name(values, member, &record->refused));
-    MS_TRY(ms_values_any(values, object, "policy", &member));
-    return ms_values_name(values, member, &record->policy);
+    record->refused = refused.message;
+    record->policy = refused.policy;
+    return MS_OK;
 }
 
 static ms_err add_record(const ms_values *values, struct list *list,

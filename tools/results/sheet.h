@@ -48,6 +48,12 @@ typedef struct ms_sheet {
     double total_flops;
 } ms_sheet;
 
+/* What stands in the place of a run that could not be simulated. */
+typedef struct ms_sheet_refused {
+    const char *memsim, *message, *policy;
+    bool is_infeasible; /* else the job itself is refused */
+} ms_sheet_refused;
+
 /* The sheet to print; with text->failed, nothing of it. */
 void ms_sheet_open(ms_sheet *sheet, const ms_report *report,
                    const ms_graph *graph, const ms_report_names *names,

@@ -14,6 +14,7 @@
  *     compare_needless.c policies that change nothing
  *     compare_tensors.c  of two, what --explain tells
  *     compare_data.c     JSON and CSV
+ *     compare_keys.c     the rows of their keys and columns
  *     compare_figure.c   bars, pareto, timeline; those of memsim plot, too
  *
  * A variant is a record: whether it was simulated or read from a result is

@@ -8,203 +8,30 @@
 #include "sim/report.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/cli/compare/compare_keys.h"
 #include "tools/job/result.h"
 
 #include <string.h>
 
 /* ---- CSV ----------------------------------------------------------------- */
 
-/* Of a real pool, last in a row. */
-#define POOL(key, field)                                                       \
-    {                                                                          \
-        key, offsetof(ms_pooled_rank, field)                                   \
-    }
-static const struct {
-    const char *key;
-    size_t offset; /* of a uint64_t */
-} pool_columns[] = {
-    POOL("reserved_most_bytes", reserved_most_bytes),
-    POOL("segments", segments),
-    POOL("idle_bytes", at_peak.idle_bytes),
-    POOL("largest_idle_bytes", at_peak.largest_idle_bytes),
-    POOL("next_request_bytes", at_peak.next_bytes),
-    POOL("usable_bytes", at_peak.usable_bytes),
-    POOL("retries", retries),
-};
-#define N_POOL_COLUMNS (sizeof pool_columns / sizeof pool_columns[0])
-
-/* What names a variant; refused or not. */
-static void csv_names(const ms_variant *variant, uint32_t number, ms_text *text)
+void ms_compare_data_csv(const ms_comparison *c, ms_text *text)
 {
-    const ms_record *record = &variant->record;
-    bool there = variant->refused == NULL;
-    ms_text_add(text, "%u,", number);
-    ms_table_field(text, variant->name);
-    ms_text_add(text, ",");
-    ms_table_field(text, there ? record->model : "");
-    ms_text_add(text, ",");
-    ms_table_field(text, there ? record->device : "");
-    ms_text_add(text, ",");
-    ms_table_field(text, variant->policy);
-    ms_text_add(text, ",%s,", ms_variants_status(variant));
-    ms_table_field(text, there ? "" : variant->refused);
-}
-
-static void csv_header(ms_text *text)
-{
-    ms_text_add(text, "variant,name,model,device,policy,status,message,fits,"
-                      "parameters,capacity_bytes,headroom_bytes,phase,");
-    for (uint32_t row = 0; row < ms_compare_rows_n; row++)
-        ms_text_add(text, "%s,", ms_compare_rows[row].key);
-    ms_text_add(text, "host_peak_bytes,host_reserved_peak_bytes,"
-                      "tokens_per_second,allocator");
-    for (size_t i = 0; i < N_POOL_COLUMNS; i++)
-        ms_text_add(text, ",%s", pool_columns[i].key);
-    ms_text_add(text, ",out_of_memory_step\n");
-}
-
-/* What lies beside the table, of the report and its peak. */
-static void csv_verdict(const ms_variant *variant, ms_text *text)
-{
-    const ms_report *report = &variant->record.report;
-    const ms_peak *peak = &ms_compare_values_rank(variant)->peak;
-    ms_text_add(text, ",%s,", report->fits ? "true" : "false");
-    ms_text_u64(text, variant->record.parameters);
-    ms_text_add(text, ",");
-    ms_text_u64(text, report->capacity_bytes);
-    ms_text_add(text, ",");
-    ms_text_i64(text, report->headroom_bytes);
-    ms_text_add(text, ",%s,",
-                peak->allocated_bytes == 0 ? "" : ms_names_phase[peak->phase]);
-}
-
-static void csv_pool(const ms_variant *variant, ms_text *text)
-{
-    const ms_pooled_rank *rank = ms_compare_pools_rank(variant);
-    const ms_pooled *pooled = variant->record.report.pooled;
-    uint64_t value;
-    for (size_t i = 0; i < N_POOL_COLUMNS; i++) {
-        ms_text_add(text, ",");
-        if (rank == NULL)
-            continue;
-        memcpy(&value, (const char *)rank + pool_columns[i].offset,
-               sizeof value);
-        ms_text_u64(text, value);
-    }
-    ms_text_add(text, ",");
-    if (rank != NULL && pooled->oom)
-        ms_text_u64(text, pooled->lack.step);
-}
-
-static void csv_numbers(const ms_variant *variant, ms_text *text)
-{
-    const ms_report *report = &variant->record.report;
-    csv_verdict(variant, text);
-    for (uint32_t row = 0; row < ms_compare_rows_n; row++) {
-        ms_text_u64(text, ms_compare_values_of(variant, row));
-        ms_text_add(text, ",");
-    }
-    ms_text_u64(text, report->host_peak_bytes);
-    ms_text_add(text, ",");
-    ms_text_u64(text, report->far[MS_HOST_POOL].reserved_bytes);
-    ms_text_add(text, ",");
-    if (report->tokens_per_second >= 0)
-        ms_text_double(text, report->tokens_per_second);
-    ms_text_add(text, ",");
-    ms_table_field(text, variant->allocator);
-    csv_pool(variant, text);
-}
-
-/* As many fields as any other row has. */
-static void csv_nothing(const ms_variant *variant, ms_text *text)
-{
-    ms_text_add(text, ",,,,,,,");
-    for (uint32_t row = 0; row < ms_compare_rows_n; row++)
-        ms_text_add(text, ",");
-    ms_text_add(text, ",,"); /* then the pool */
-    ms_table_field(text, variant->allocator != NULL ? variant->allocator : "");
-    for (size_t i = 0; i <= N_POOL_COLUMNS; i++)
-        ms_text_add(text, ",");
-}
-
-void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text)
-{
-    csv_header(text);
-    for (uint32_t i = 0; i < comparison->n; i++) {
-        const ms_variant *variant = &comparison->variants[i];
-        csv_names(variant, i + 1, text);
+    ms_keys_write_header(&ms_compare_keys_line, NULL, text);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const ms_variant *variant = &c->variants[i];
+        ms_compare_line line = {.number = i + 1,
+                                .variant = variant,
+                                .status = ms_variants_status(variant),
+                                .pooled = variant->record.report.pooled,
+                                .pooled_rank = ms_compare_pools_rank(variant)};
         if (variant->refused == NULL)
-            csv_numbers(variant, text);
-        else
-            csv_nothing(variant, text);
-        ms_text_add(text, "\n");
+            line.rank = ms_compare_values_rank(variant);
+        ms_keys_write_line(&ms_compare_keys_line, &line, text);
     }
 }
 
 /* ---- JSON ---------------------------------------------------------------- */
-
-static void json_difference(const ms_comparison *comparison, uint32_t i,
-                            ms_text *text)
-{
-    const ms_variant *base = &comparison->variants[comparison->base];
-    const ms_variant *variant = &comparison->variants[i];
-    ms_text_add(text, "{\"variant\": %u, \"against\": %u", i + 1,
-                comparison->base + 1);
-    for (uint32_t row = 0; row < ms_compare_rows_n; row++) {
-        ms_text_add(text, ", \"%s\": ", ms_compare_rows[row].key);
-        ms_text_i64(text, (int64_t)(ms_compare_values_of(variant, row) -
-                                    ms_compare_values_of(base, row)));
-    }
-    ms_text_add(text, "}");
-}
-
-static void json_group(const ms_comparison *comparison, uint32_t g,
-                       ms_text *text)
-{
-    const ms_group *group = &comparison->groups[g];
-    uint64_t a = group->side[0].bytes, b = group->side[1].bytes;
-    ms_text_add(text, "{");
-    ms_explain_text_json_group(group, text);
-    ms_text_add(text, ", \"difference_bytes\": ");
-    ms_text_i64(text, (int64_t)(b - a));
-    ms_text_add(text, ", \"variants\": [");
-    for (int s = 0; s < 2; s++) {
-        const ms_result *result = &comparison->variants[s].result;
-        const ms_group_side *side = &group->side[s];
-        ms_text_add(text, "%s{\"bytes\": ", s > 0 ? ", " : "");
-        ms_text_u64(text, side->bytes);
-        ms_text_add(text, ", \"why\": ");
-        ms_explain_text_json_why(result, side, text);
-        ms_text_add(text, ", \"next_reader\": ");
-        ms_explain_text_json_reader(side, text);
-        ms_text_add(text, "}");
-    }
-    ms_text_add(text, "]}");
-}
-
-static void json_explain(const ms_comparison *comparison, ms_text *text)
-{
-    if (!comparison->explain) {
-        ms_text_add(text, "null");
-        return;
-    }
-    ms_text_add(text, "{\"variants\": [");
-    for (int s = 0; s < 2; s++) {
-        const ms_instant *instant = &comparison->alive[s].instant;
-        ms_text_add(text, "%s{\"at\": ", s > 0 ? ", " : "");
-        ms_explain_text_json_instant(&comparison->variants[s].result, instant,
-                                     text);
-        ms_text_add(text, ", \"total_bytes\": ");
-        ms_text_u64(text, instant->bytes);
-        ms_text_add(text, "}");
-    }
-    ms_text_add(text, "], \"groups\": [");
-    for (uint32_t g = 0; g < comparison->n_groups && g < comparison->top; g++) {
-        ms_text_add(text, "%s", g > 0 ? ", " : "");
-        json_group(comparison, g, text);
-    }
-    ms_text_add(text, "]}");
-}
 
 /* The model's name where all have the same. */
 static const char *common_model(const ms_comparison *comparison)
@@ -217,77 +44,84 @@ static const char *common_model(const ms_comparison *comparison)
     return name;
 }
 
-static void json_variant(const ms_variant *variant, ms_text *text)
+static ms_compare_variant show_variant(const ms_variant *variant)
 {
-    if (variant->refused == NULL) {
-        ms_text_put(text, variant->json, variant->json_length);
-        return;
-    }
-    ms_text_add(text,
-                "{\"schema_version\": 1, \"memsim\": \"%s\", "
-                "\"status\": \"%s\", \"message\": ",
-                MS_VERSION, ms_variants_status(variant));
-    ms_text_json(text, variant->refused);
-    ms_text_add(text, ", \"policy\": ");
-    ms_text_json(text, variant->policy);
-    ms_text_add(text, "}");
+    ms_compare_variant shown = {
+        .refused = {.memsim = MS_VERSION,
+                    .message = variant->refused,
+                    .policy = variant->policy,
+                    .is_infeasible = variant->fault.err == MS_EINFEASIBLE}};
+    if (variant->refused == NULL)
+        shown.run = (ms_key_printed){variant->json, variant->json_length};
+    return shown;
 }
 
-/* Which pool helps, of variants that differ in theirs alone. */
-static void json_pools(const ms_comparison *comparison, ms_text *text)
+/* Of variant i, minus the base. */
+static ms_compare_difference difference(const ms_comparison *c, uint32_t i)
 {
+    const ms_variant *base = &c->variants[c->base];
+    ms_compare_difference all = {.variant = i + 1, .against = c->base + 1};
+    for (uint32_t row = 0; row < MS_COMPARE_N_ROWS; row++)
+        all.of[row] = (int64_t)(ms_compare_values_of(&c->variants[i], row) -
+                                ms_compare_values_of(base, row));
+    return all;
+}
+
+static ms_compare_pools show_pools(const ms_compare_pool_group *group)
+{
+    ms_compare_pools shown = {
+        .against = group->first + 1, .best = group->best + 1, .n = group->n};
+    for (uint32_t k = 0; k < group->n; k++)
+        shown.variants[k] = group->of[k] + 1;
+    return shown;
+}
+
+/* What of the variants there is one for each, at most. */
+static void show_variants(ms_compare_sheet *sheet, ms_text *text)
+{
+    const ms_comparison *c = sheet->comparison;
+    ms_arena *arena = text->arena;
     ms_compare_pool_group group;
-    const char *between = "";
-    ms_text_add(text, ", \"pools\": [");
-    for (uint32_t i = 0; i < comparison->n; i++) {
-        if (!ms_compare_pools_group(comparison, i, &group))
-            continue;
-        ms_text_add(text, "%s{\"against\": %u, \"best\": %u, \"variants\": [",
-                    between, group.first + 1, group.best + 1);
-        for (uint32_t k = 0; k < group.n; k++)
-            ms_text_add(text, "%s%u", k > 0 ? ", " : "", group.of[k] + 1);
-        ms_text_add(text, "]}");
-        between = ", ";
+    sheet->variants = ms_arena_take(arena, c->n, sizeof *sheet->variants);
+    sheet->differences = ms_arena_take(arena, c->n, sizeof *sheet->differences);
+    sheet->pools = ms_arena_take(arena, c->n, sizeof *sheet->pools);
+    text->failed |= sheet->variants == NULL || sheet->differences == NULL ||
+                    sheet->pools == NULL;
+    for (uint32_t i = 0; i < c->n && !text->failed; i++) {
+        sheet->variants[i] = show_variant(&c->variants[i]);
+        if (i > c->base && c->variants[i].refused == NULL)
+            sheet->differences[sheet->n_differences++] = difference(c, i);
+        if (ms_compare_pools_group(c, i, &group))
+            sheet->pools[sheet->n_pools++] = show_pools(&group);
     }
-    ms_text_add(text, "]");
 }
 
-static void json_variants(const ms_comparison *comparison, ms_text *text)
+static void show_explained(ms_compare_sheet *sheet, ms_text *text)
 {
-    ms_text_add(text, ", \"names\": [");
-    for (uint32_t i = 0; i < comparison->n; i++) {
-        ms_text_add(text, "%s", i > 0 ? ", " : "");
-        ms_text_json(text, comparison->variants[i].name);
-    }
-    ms_text_add(text, "], \"variants\": [");
-    for (uint32_t i = 0; i < comparison->n; i++) {
-        ms_text_add(text, "%s", i > 0 ? ", " : "");
-        json_variant(&comparison->variants[i], text);
-    }
-    ms_text_add(text, "]");
+    const ms_comparison *c = sheet->comparison;
+    const ms_result *const results[2] = {&c->variants[0].result,
+                                         &c->variants[1].result};
+    for (int s = 0; s < 2; s++)
+        ms_alive_keys_instant_show(results[s], &c->alive[s].instant,
+                                   &sheet->instants[s]);
+    sheet->n_groups = c->top < c->n_groups ? c->top : c->n_groups;
+    sheet->groups =
+        ms_arena_take(text->arena, sheet->n_groups, sizeof *sheet->groups);
+    text->failed |= sheet->groups == NULL;
+    for (uint32_t g = 0; g < sheet->n_groups && !text->failed; g++)
+        ms_alive_keys_group_show(results, &c->groups[g], &sheet->groups[g],
+                                 text);
 }
 
 void ms_compare_data_json(const ms_comparison *comparison, ms_text *text)
 {
-    const char *model = common_model(comparison), *between = "";
-    ms_text_add(text, "{\"schema_version\": 1, \"memsim\": \"%s\", \"model\": ",
-                MS_VERSION);
-    if (model != NULL)
-        ms_text_json(text, model);
-    else
-        ms_text_add(text, "null");
-    json_variants(comparison, text);
-    ms_text_add(text, ", \"differences\": [");
-    for (uint32_t i = comparison->base + 1; i < comparison->n; i++) {
-        if (comparison->variants[i].refused != NULL)
-            continue;
-        ms_text_add(text, "%s", between);
-        json_difference(comparison, i, text);
-        between = ", ";
-    }
-    ms_text_add(text, "]");
-    json_pools(comparison, text);
-    ms_text_add(text, ", \"explain\": ");
-    json_explain(comparison, text);
-    ms_text_add(text, "}\n");
+    ms_compare_sheet sheet = {.memsim = MS_VERSION,
+                              .model = common_model(comparison),
+                              .comparison = comparison};
+    show_variants(&sheet, text);
+    if (comparison->explain)
+        show_explained(&sheet, text);
+    if (!text->failed)
+        ms_keys_write(&ms_compare_keys, &sheet, text);
+    ms_text_add(text, "\n");
 }

@@ -35,7 +35,7 @@
         THEN(name, "communication", "communication_bytes", number,             \
              MS_COMMUNICATION)
 
-const ms_compare_row ms_compare_rows[] = {
+const ms_compare_row ms_compare_rows[MS_COMPARE_N_ROWS] = {
     [MS_COMPARE_PEAK] =
         SIZE("peak", "peak_allocated_bytes", peak.allocated_bytes),
     [MS_COMPARE_RESERVED] =
@@ -77,5 +77,3 @@ const ms_compare_row ms_compare_rows[] = {
     IN_PHASE("backward", MS_PHASE_BACKWARD),
     IN_PHASE("optimizer", MS_PHASE_OPTIMIZER),
 };
-const uint32_t ms_compare_rows_n =
-    sizeof ms_compare_rows / sizeof ms_compare_rows[0];

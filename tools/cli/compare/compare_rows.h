@@ -26,9 +26,9 @@ enum { /* rows that begin a part of the table: sizes, the phases' peaks, the
        MS_COMPARE_HELD = MS_COMPARE_PHASES + MS_N_PHASES,
        MS_COMPARE_STEP = MS_COMPARE_HELD + MS_N_CATEGORIES,
        MS_COMPARE_MOVED = MS_COMPARE_STEP + 12,
-       MS_COMPARE_IN_TIME = MS_COMPARE_MOVED + 7
+       MS_COMPARE_IN_TIME = MS_COMPARE_MOVED + 7,
+       MS_COMPARE_N_ROWS = MS_COMPARE_IN_TIME + MS_N_PHASES * MS_N_CATEGORIES
 };
-extern const ms_compare_row ms_compare_rows[];
-extern const uint32_t ms_compare_rows_n;
+extern const ms_compare_row ms_compare_rows[MS_COMPARE_N_ROWS];
 
 #endif

@@ -4,6 +4,7 @@
 #include "graphs/graphs.h"
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/alloc/alloc_keys.h"
+#include "tools/cli/compare/compare_keys.h"
 #include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/fit/fit_keys.h"
 #include "tools/cli/help/help.h"
@@ -368,7 +369,7 @@ void ms_help_texts_json(ms_text *text)
          "and policy:",
          &ms_explain_keys},
         {"memsim compare --json, beside schema_version, memsim and model:",
-         &ms_keys_compare},
+         &ms_compare_keys},
         {"memsim sweep MODEL --json, an object per line (CSV: the columns):",
          &ms_keys_row},
         {"memsim fit MODEL --json, beside schema_version, memsim, model, "

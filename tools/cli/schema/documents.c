@@ -3,6 +3,7 @@
 #include "tools/cli/schema/documents.h"
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/alloc/alloc_keys.h"
+#include "tools/cli/compare/compare_keys.h"
 #include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/fit/fit_keys.h"
 #include "tools/cli/inspect/inspect.h"
@@ -11,7 +12,7 @@ const ms_schema_document ms_documents[] = {
     {"model", "a model file: family, layer list or op graph", NULL},
     {"result", "what memsim run --json prints", &ms_keys_run},
     {"explain", "what memsim explain --json prints", &ms_explain_keys},
-    {"compare", "what memsim compare --json prints", &ms_keys_compare},
+    {"compare", "what memsim compare --json prints", &ms_compare_keys},
     {"row", "a line of what memsim sweep --json prints", &ms_keys_row},
     {"fit", "what memsim fit --json prints", &ms_fit_keys},
     {"alloc", "what memsim alloc --json prints", &ms_alloc_keys},

@@ -12,7 +12,8 @@
  *     keys_order.c   the order in which keys are explained
  *     keys_help.c    memsim help json
  *     schema_write.c memsim schema
- *     keys_run.c, keys_rank.c, ...  the rows
+ *     keys_run.c, keys_rank.c, ...  the rows of what is read back
+ *     (cli) compare_keys.c, alloc_keys.c, ...  those of other commands
  *
  * A worked example.  A report says how many allocations had to wait for the
  * disk.  The struct gets a member
@@ -153,9 +154,9 @@ typedef struct ms_key {
     uint64_t (*make)(const void *of); /* MS_NO_LEVEL: null */
     /* TEXT: makes the words; none: it is null, if it may be. */
     void (*make_text)(const void *of, ms_text *words);
-    /* OBJECTS with or_of: whether an element was printed as `of` has it; else
-     * it is printed as or_of has it. */
-    ms_key_printed (*printed)(const void *element);
+    /* OBJECTS with or_of: an element as `of` has it, printed already; else the
+     * element is the struct of or_of. */
+    const ms_key_printed *(*printed)(const void *element);
     void (*columns)(const void *of, const void *at, ms_key_columns *columns);
 
     /* And how it is read back.  room: what must be there before it is read, of
@@ -282,7 +283,9 @@ ms_err ms_keys_room_rows(const ms_values *values, uint32_t value, uint32_t most,
         .name = "schema_version", .type = MS_KEY_VERSION                       \
     }
 
-extern const ms_keys ms_keys_run, ms_keys_compare, ms_keys_row;
+extern const ms_keys ms_keys_run, ms_keys_row;
+/* In the place of a run that could not be simulated. */
+extern const ms_keys ms_keys_run_refused;
 /* And parts of them: */
 extern const ms_keys ms_keys_rank;          /* of "ranks" */
 extern const ms_keys ms_keys_pool;          /* "pool" */

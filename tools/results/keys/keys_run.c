@@ -519,3 +519,21 @@ static const ms_key run_rows[] = {
              "columns (their names) and rows"},
 };
 const ms_keys ms_keys_run = MS_KEYS_OBJECT("run", run_rows);
+
+/* ---- instead of a run ---------------------------------------------------- */
+
+#define REFUSED(kind, member) MS_KEYS_AT(kind, ms_sheet_refused, member)
+static const char *const refusals[] = {"refused", "infeasible"};
+static const ms_key refused_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim", REFUSED(TEXT, memsim), SKIP),
+    {.name = "status",
+     .type = MS_KEY_WORD,
+     .names = refusals,
+     .n_names = MS_KEYS_N(refusals),
+     REFUSED(U8, is_infeasible),
+     MUST},
+    MS_KEYS_TEXT("message", REFUSED(TEXT, message), MUST),
+    MS_KEYS_TEXT("policy", REFUSED(TEXT, policy), MUST),
+};
+const ms_keys ms_keys_run_refused = MS_KEYS_OBJECT("refused", refused_rows);

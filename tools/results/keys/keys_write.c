@@ -154,23 +154,17 @@ static void put_between(ms_text *text, bool is_first, uint8_t line)
         ms_text_add(text, "%s\n%*s", is_first ? "" : ",", line, "");
 }
 
+/* One of an array of objects, some of which were printed already. */
 static void put_element(ms_text *text, const ms_key *key, const void *at)
 {
-    if (key->type == MS_KEY_TEXTS) {
-        put_words(text, MS_HELD_TEXT, at);
-        return;
-    }
-    if (key->type == MS_KEY_LEVELS) {
-        ms_text_u64(text, load_u64(at));
-        return;
-    }
-    ms_key_printed printed = {NULL, 0};
-    if (key->printed != NULL)
-        printed = key->printed(at);
-    if (printed.json != NULL)
-        ms_text_put(text, printed.json, printed.length);
+    const ms_key_printed *printed =
+        key->printed != NULL ? key->printed(at) : NULL;
+    if (printed == NULL)
+        ms_keys_write(key->of, at, text);
+    else if (printed->json == NULL)
+        ms_keys_write(key->or_of, at, text);
     else
-        ms_keys_write(key->printed != NULL ? key->or_of : key->of, at, text);
+        ms_text_put(text, printed->json, printed->length);
 }
 
 static void put_list(ms_text *text, const ms_key *key, const void *of)
@@ -180,7 +174,12 @@ static void put_list(ms_text *text, const ms_key *key, const void *of)
     put(text, "[");
     for (uint32_t i = 0; i < list.n; i++, at += list.stride) {
         put_between(text, i == 0, key->element_line);
-        put_element(text, key, at);
+        if (key->type == MS_KEY_OBJECTS)
+            put_element(text, key, at);
+        else if (key->type == MS_KEY_TEXTS)
+            put_words(text, MS_HELD_TEXT, at);
+        else
+            ms_text_u64(text, load_u64(at));
     }
     if (key->end_line > 0)
         put_between(text, true, key->end_line);
