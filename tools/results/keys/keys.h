@@ -152,8 +152,6 @@ typedef struct ms_key {
     bool (*there)(const void *of);    /* else it is null or left out */
     bool (*left_out)(const void *of); /* it is not even null */
     uint64_t (*make)(const void *of); /* MS_NO_LEVEL: null */
-    /* TEXT: makes the words; none: it is null, if it may be. */
-    void (*make_text)(const void *of, ms_text *words);
     /* OBJECTS with or_of: an element as `of` has it, printed already; else the
      * element is the struct of or_of. */
     const ms_key_printed *(*printed)(const void *element);

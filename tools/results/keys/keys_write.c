@@ -124,18 +124,6 @@ static void put_made(ms_text *text, const ms_key *key, const void *of)
         put_count(text, number, MS_NO_LEVEL);
 }
 
-/* A text that a function makes. */
-static void put_made_text(ms_text *text, const ms_key *key, const void *of)
-{
-    ms_text words = {.arena = text->arena};
-    key->make_text(of, &words);
-    text->failed |= words.failed;
-    if (words.length == 0)
-        put(text, key->null ? "null" : "\"\"");
-    else if (!words.failed)
-        ms_text_json(text, words.bytes);
-}
-
 /* ---- arrays and objects -------------------------------------------------- */
 
 static void put_name_of(ms_text *text, const char *name)
@@ -260,8 +248,6 @@ static void put_value(ms_text *text, const ms_key *key, const void *of)
         put_map(text, key, of);
     else if (key->list != NULL)
         put_list(text, key, of);
-    else if (key->make_text != NULL)
-        put_made_text(text, key, of);
     else
         put_placed(text, key, of, place_of(key, of));
 }
