@@ -36,7 +36,13 @@
  *     fit_175b_ms          5000   gpt3 on 64 GPUs; both as processes, on all
  *                                 cores */
 #include "plots/record/record.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
 #include "sim/pools/place/placement.h"
+#include "sim/program.h"
+#include "sim/timeline.h"
+#include "tests/bench/demand.h"
 #include "tests/bench/families.h"
 #include "tests/bench/ops.h"
 #include "tests/bench/plans.h"
@@ -73,14 +79,6 @@ struct way {
     ms_plan plan;
     ms_timeline line;
 };
-
-static void demand(ms_err err, const ms_fault *fault)
-{
-    if (err == MS_OK)
-        return;
-    fprintf(stderr, "memsim-bench: %s: %s\n", fault->where, fault->what);
-    exit(EXIT_FAILURE);
-}
 
 static void read_model(const char *name, const char *layers, struct way *way)
 {
@@ -279,22 +277,23 @@ static void bench_offload(void)
         all.ns[i] = bench_times_now_ns() - t0;
         ms_expand_opts opts = ms_stepmachine_rates(job.device, &result.shape);
         t0 = bench_times_now_ns();
-        demand(ms_expand(&result.graph, &result.program, &opts, &trial,
-                         &result.plan, &fault),
+        demand(ms_expand(result.graph, result.program, &opts, &trial,
+                         result.plan, &fault),
                &fault);
         double t1 = bench_times_now_ns();
-        demand(ms_replay(&result.plan, &result.machine, &trial, &result.line,
-                         &fault),
-               &fault);
+        demand(
+            ms_replay(result.plan, result.machine, &trial, result.line, &fault),
+            &fault);
         parts[0].ns[i] = t1 - t0;
         parts[1].ns[i] = bench_times_now_ns() - t1;
     }
     printf(",\n  \"offload_ops\": %u, \"offload_events\": %u",
-           result.plan.n_ops, result.line.n_events);
+           result.plan->n_ops, result.line->n_events);
     bench_times_print("offload_ms", &all, 1e6);
-    bench_times_print("offload_expand_ns_per_op", &parts[0], result.plan.n_ops);
+    bench_times_print("offload_expand_ns_per_op", &parts[0],
+                      result.plan->n_ops);
     bench_times_print("offload_replay_ns_per_event", &parts[1],
-                      result.line.n_events);
+                      result.line->n_events);
     ms_arena_free(&keep);
     ms_arena_free(&trial);
     ms_arena_free(&words_arena);
@@ -462,8 +461,8 @@ static void bench_record(void)
                &fault);
         times.ns[i] = bench_times_now_ns() - t0;
     }
-    printf(",\n  \"record_events\": %u", result.line.n_events);
-    bench_times_print("record_ns_per_event", &times, result.line.n_events);
+    printf(",\n  \"record_events\": %u", result.line->n_events);
+    bench_times_print("record_ns_per_event", &times, result.line->n_events);
     ms_arena_free(&keep);
     ms_arena_free(&trial);
     ms_arena_free(&drawn);

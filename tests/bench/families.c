@@ -3,6 +3,8 @@
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "tests/bench/demand.h"
 #include "tests/bench/times.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
@@ -15,14 +17,6 @@
 #define DEEPSEEK "{\"model_type\": \"deepseek_v3\"}"
 #define RUNS 21
 #define PROCESSES 3
-
-static void demand(ms_err err, const ms_fault *fault)
-{
-    if (err == MS_OK)
-        return;
-    fprintf(stderr, "memsim-bench: %s: %s\n", fault->where, fault->what);
-    exit(EXIT_FAILURE);
-}
 
 /* Reads the configuration and lowers it; times of both. */
 static void lower(const ms_job *job, ms_arena *keep, ms_result *result,
@@ -62,7 +56,7 @@ void bench_families_lower(void)
         demand(ms_pipeline_step(&job, &trial, &result, &fault), &fault);
         steps.ns[i] = bench_times_now_ns() - t0;
     }
-    printf(",\n  \"deepseek_v3_ops\": %u", result.graph.n_ops);
+    printf(",\n  \"deepseek_v3_ops\": %u", result.graph->n_ops);
     bench_times_print("deepseek_v3_read_ms", &reads, 1e6);
     bench_times_print("deepseek_v3_lower_ms", &lowers, 1e6);
     bench_times_print("deepseek_v3_step_ms", &steps, 1e6);

@@ -4,6 +4,9 @@
  * says what it would need. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
@@ -78,7 +81,7 @@ static outcome run(const char *json, const char *policy)
         inlined_step(json, policy, &job, &keep, &trial, &result, fault);
     ck_assert_int_eq(err, fault->err);
     if (err == MS_OK)
-        out.peak_bytes = result.report.ranks[0].peak.allocated_bytes;
+        out.peak_bytes = result.report->ranks[0].peak.allocated_bytes;
     ms_arena_reset(&keep);
     ms_arena_reset(&trial);
     return out;

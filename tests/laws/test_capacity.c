@@ -73,7 +73,7 @@ static bool find_needs(needs *need)
     ms_err err = ms_points_step(&h.points, &seat, &job, &result, &hall_fault);
     ck_assert(err == MS_OK || err == MS_EUSAGE);
     if (err == MS_OK) {
-        const ms_report *report = &result.report;
+        const ms_report *report = result.report;
         ck_assert(report->fits);
         need->bytes[MS_DEVICE_POOL] = ms_capacity_used(report);
         for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {

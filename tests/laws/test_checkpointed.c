@@ -74,9 +74,9 @@ static bool open_run(run *r, const char *model, const ms_training *training,
 /* Which rows are there at the mark. */
 static void look(run *r, ms_mark mark)
 {
-    const ms_timeline *line = &r->result.line;
+    const ms_timeline *line = r->result.line;
     uint32_t until = ms_timeline_until(line, 0, mark);
-    r->alive = marks(r->result.plan.n_rows, 1);
+    r->alive = marks(r->result.plan->n_rows, 1);
     for (uint32_t e = 0; e < until; e++)
         r->alive[line->events[e].row] = line->events[e].op_act & 1u;
 }
@@ -108,7 +108,7 @@ static void count_wanted(const run *r, uint64_t *bytes, bool *open)
             if (block == MS_NONE || block == layer->block)
                 continue;
             open[block] |= layer->block == MS_NONE;
-            bytes[block] += seen[from] ? 0 : r->result.graph.layer_bytes[from];
+            bytes[block] += seen[from] ? 0 : r->result.graph->layer_bytes[from];
             seen[from] = true;
         }
     }
@@ -117,7 +117,7 @@ static void count_wanted(const run *r, uint64_t *bytes, bool *open)
 /* A cast of a weight that forward made. */
 static bool is_cast(const run *r, uint32_t storage)
 {
-    const ms_graph *graph = &r->result.graph;
+    const ms_graph *graph = r->result.graph;
     uint32_t maker = graph->storage_maker[storage];
     return strcmp(graph->op_name[maker], "aten::_to_copy") == 0 &&
            ms_graph_is_weight(graph, graph->in[graph->in_at[maker]]);
@@ -125,14 +125,14 @@ static bool is_cast(const run *r, uint32_t storage)
 
 static void check_blocks(run *r, ms_mark mark)
 {
-    const ms_graph *graph = &r->result.graph;
+    const ms_graph *graph = r->result.graph;
     uint64_t *left = marks(graph->n_blocks, sizeof *left);
     uint64_t *wanted = marks(graph->n_blocks, sizeof *wanted);
     bool *open = marks(graph->n_blocks, sizeof *open);
     look(r, mark);
     count_wanted(r, wanted, open);
-    for (uint32_t i = 0; i < r->result.plan.n_rows; i++) {
-        const ms_row *row = &r->result.plan.row[i];
+    for (uint32_t i = 0; i < r->result.plan->n_rows; i++) {
+        const ms_row *row = &r->result.plan->row[i];
         uint32_t block = !r->alive[i] || row->storage == MS_NONE
                              ? MS_NONE
                              : block_of(graph, row->storage);
@@ -226,8 +226,8 @@ static void add_set(const ms_program *program, uint32_t set, bool *may)
 /* What the calls of forward keep and hold, and what the training loop does. */
 static bool *find_allowed(const run *r)
 {
-    const ms_graph *graph = &r->result.graph;
-    const ms_program *program = &r->result.program;
+    const ms_graph *graph = r->result.graph;
+    const ms_program *program = r->result.program;
     bool *may = marks(graph->n_storages, sizeof *may);
     for (uint32_t i = 0; i < graph->n_kept; i++)
         may[graph->kept[i]] = true;
@@ -250,12 +250,12 @@ static bool *find_allowed(const run *r)
 
 static void check_calls(run *r)
 {
-    const ms_graph *graph = &r->result.graph;
+    const ms_graph *graph = r->result.graph;
     const bool *may = find_allowed(r);
     char name[MS_STORAGE_NAME];
     look(r, MS_MARK_AFTER_FORWARD);
-    for (uint32_t i = 0; i < r->result.plan.n_rows; i++) {
-        uint32_t s = r->result.plan.row[i].storage;
+    for (uint32_t i = 0; i < r->result.plan->n_rows; i++) {
+        uint32_t s = r->result.plan->row[i].storage;
         bool of_forward = s != MS_NONE && s >= graph->n_persistent;
         ck_assert_msg(!of_forward || !r->alive[i] || may[s],
                       "%s: forward leaves %s behind", r->what,
@@ -296,17 +296,17 @@ START_TEST(state_is_named)
     training.precision = MS_FP32;
     ck_assert(open_run(&r, "gpt2", &training, "checkpoint:full"));
     look(&r, MS_MARK_AFTER_FORWARD);
-    for (uint32_t i = 0; i < r.result.plan.n_rows; i++) {
-        const ms_row *row = &r.result.plan.row[i];
-        if (!r.alive[i] || row->storage >= r.result.graph.n_persistent ||
-            r.result.plan.op[row->op].pass == MS_START)
+    for (uint32_t i = 0; i < r.result.plan->n_rows; i++) {
+        const ms_row *row = &r.result.plan->row[i];
+        if (!r.alive[i] || row->storage >= r.result.graph->n_persistent ||
+            r.result.plan->op[row->op].pass == MS_START)
             continue;
         ck_assert_str_eq(
-            ms_graph_storage_name(&r.result.graph, row->storage, name),
+            ms_graph_storage_name(r.result.graph, row->storage, name),
             "random_state");
         n++;
     }
-    ck_assert_uint_eq(n, r.result.graph.n_blocks);
+    ck_assert_uint_eq(n, r.result.graph->n_blocks);
     ms_arena_free(&keep);
     ms_arena_free(&trial);
 }

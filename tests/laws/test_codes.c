@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What must hold of models in Hugging Face's code, whatever their sizes. */
+#include "sim/graph.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -86,7 +88,7 @@ START_TEST(balancing_bias_is_no_parameter_to_train)
     truth_begin();
     const ms_result *result =
         truth_run_json(DEEPSEEK, "config.json --sequence 64");
-    uint64_t trained = result->graph.parameters - LAYERS * EXPERTS;
+    uint64_t trained = result->graph->parameters - LAYERS * EXPERTS;
     const ms_rank_report *rank = truth_rank(result);
     ck_assert_uint_eq(rank->gradients_bytes, 2 * trained);
     ck_assert_uint_eq(rank->optimizer_state_bytes, 12 * trained);
@@ -98,7 +100,7 @@ static uint64_t parameters(const char *set)
 {
     const ms_result *result = truth_run_json(
         DEEPSEEK, "config.json --sequence 64 --set model.%s", set);
-    return result->graph.parameters;
+    return result->graph->parameters;
 }
 
 /* The module that predicts the token after next: a block, the product of two
@@ -115,7 +117,7 @@ START_TEST(prediction_of_two_tokens)
                                  "--precision bf16 --set hold_output=none");
     const ms_rank_report *rank = truth_rank(result);
     uint64_t before = rank->levels[MS_MARK_START];
-    uint64_t gradients = 2 * (result->graph.parameters - 3 * EXPERTS);
+    uint64_t gradients = 2 * (result->graph->parameters - 3 * EXPERTS);
     /* nothing but gradients and the loss stays */
     ck_assert_uint_le(rank->levels[MS_MARK_AFTER_BACKWARD] - before,
                       gradients + 16);

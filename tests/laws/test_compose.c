@@ -178,12 +178,12 @@ static bool run_policy(const char *json, const char *policy, setting with)
         return false;
     ck_assert_msg(fault.err == MS_OK, "%s: %s: %s", policy, fault.where,
                   fault.what);
-    laws_check_rows(&result.plan);
-    laws_check_clock(&result.plan, &result.line, &result.machine);
-    laws_check_levels(&result.plan, &result.line);
-    laws_check_report(&result.line, &result.report, true);
-    laws_check_layers(&result.line, &result.report, &trial);
-    laws_check_steady(&result.plan, !result.shape.flat_step.used);
+    laws_check_rows(result.plan);
+    laws_check_clock(result.plan, result.line, result.machine);
+    laws_check_levels(result.plan, result.line);
+    laws_check_report(result.line, result.report, true);
+    laws_check_layers(result.line, result.report, &trial);
+    laws_check_steady(result.plan, !result.shape.flat_step.used);
     ms_arena_reset(&keep);
     ms_arena_reset(&trial);
     return true;

@@ -61,7 +61,7 @@ START_TEST(only_wide_gradients_of_weights)
         const ms_result *result =
             truth_run("%s --precision %s --set training.cudnn=benchmark",
                       nets[_i], precisions[p]);
-        const ms_graph *graph = &result->graph;
+        const ms_graph *graph = result->graph;
         for (uint32_t op = 0; op < graph->n_ops; op++) {
             uint64_t bytes = convolves(graph, op) ? workspace_of(graph, op) : 0;
             ck_assert_uint_eq(graph->op_flags[op] & MS_OP_EMPTIES, 0);
@@ -107,11 +107,11 @@ START_TEST(each_convolution_is_tried_once)
     for (int blocks = 0; blocks < 2; blocks++) {
         truth_begin();
         const ms_graph *graph =
-            &truth_run("convnext-t --precision fp32 --batch 2 "
-                       "--set model.blocks3=%d --set training.step=first "
-                       "--set training.cudnn=benchmark",
-                       4 + blocks)
-                 ->graph;
+            truth_run("convnext-t --precision fp32 --batch 2 "
+                      "--set model.blocks3=%d --set training.step=first "
+                      "--set training.cudnn=benchmark",
+                      4 + blocks)
+                ->graph;
         for (uint32_t op = 0; op < graph->n_ops; op++)
             if (graph->op_flags[op] & MS_OP_EMPTIES) {
                 ck_assert(convolves(graph, op));

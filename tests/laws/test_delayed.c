@@ -3,7 +3,9 @@
  * takes what is longer, the host's work or the device's, and the copies that
  * nothing hides. */
 #include "graphs/graphs.h"
+#include "sim/graph.h"
 #include "sim/names.h"
+#include "sim/timeline.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
@@ -58,9 +60,9 @@ static uint64_t busy_ns(const ms_result *result, uint8_t stream,
                         uint64_t *longest_ns)
 {
     uint64_t ns = 0;
-    for (uint32_t i = 0; i < result->plan.n_ops; i++) {
-        uint64_t one = result->line.end_ns[i] - result->line.start_ns[i];
-        if (result->plan.op[i].stream != stream)
+    for (uint32_t i = 0; i < result->plan->n_ops; i++) {
+        uint64_t one = result->line->end_ns[i] - result->line->start_ns[i];
+        if (result->plan->op[i].stream != stream)
             continue;
         ns += one;
         if (longest_ns != NULL && one > *longest_ns)
@@ -72,7 +74,7 @@ static uint64_t busy_ns(const ms_result *result, uint8_t stream,
 /* Bytes of what only a delayed update keeps in the host's memory. */
 static uint64_t kept_bytes(const ms_result *result)
 {
-    const ms_graph *graph = &result->graph;
+    const ms_graph *graph = result->graph;
     uint64_t bytes = 0;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
         if ((strcmp(graph->storage_name[s], "stale_grad") == 0 ||
@@ -93,8 +95,8 @@ static void check_pair(const char *offload, const char *other,
     ck_assert_int_eq(run(policy, device, batch, &later), ran);
     if (!ran)
         return;
-    uint64_t most_ns = 0, now_ns = now.line.step_ns;
-    uint64_t later_ns = later.line.step_ns;
+    uint64_t most_ns = 0, now_ns = now.line->step_ns;
+    uint64_t later_ns = later.line->step_ns;
     uint64_t host_ns = busy_ns(&later, MS_STREAM_HOST, NULL);
     uint64_t device_ns = busy_ns(&later, MS_STREAM_COMPUTE, NULL);
     uint64_t copies_ns = busy_ns(&later, MS_STREAM_H2D, &most_ns) +
@@ -109,15 +111,15 @@ static void check_pair(const char *offload, const char *other,
                   policy, device, batch, later_ns, now_ns);
     ck_assert_msg(later_ns >= longer_ns, "%s on %s", policy, device);
     ck_assert_msg(later_ns <= longer_ns + copies_ns + most_ns +
-                                  later.report.ranks[0].time.host_bound_ns,
+                                  later.report->ranks[0].time.host_bound_ns,
                   "%s on %s, batch %" PRId64 ": %" PRIu64 " ns, host %" PRIu64
                   ", device %" PRIu64 ", copies %" PRIu64,
                   policy, device, batch, later_ns, host_ns, device_ns,
                   copies_ns);
     ck_assert_uint_gt(kept_bytes(&later), 0);
     ck_assert_uint_eq(kept_bytes(&now), 0);
-    ck_assert_uint_le(later.report.ranks[0].peak.allocated_bytes,
-                      now.report.ranks[0].peak.allocated_bytes);
+    ck_assert_uint_le(later.report->ranks[0].peak.allocated_bytes,
+                      now.report->ranks[0].peak.allocated_bytes);
 }
 
 START_TEST(never_slower)

@@ -4,6 +4,8 @@
  * otherwise.  AddressSanitizer says who looks at what was left. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
 #include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
@@ -82,7 +84,7 @@ static const char *outcome(const char *policy)
     if (err == MS_OK)
         err = ms_jobprogram_make(&job, &trial, &opts, &result, &fault);
     if (err == MS_OK)
-        ms_dump_program(&result.graph, &result.program, &text);
+        ms_dump_program(result.graph, result.program, &text);
     else
         ms_text_add(&text, "%s: %s", fault.where, fault.what);
     ck_assert(!text.failed);

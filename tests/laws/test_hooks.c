@@ -6,6 +6,7 @@
 #include "graphs/graphs.h"
 #include "graphs/kernels/kernels.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/names.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
@@ -48,8 +49,8 @@ static bool run(const char *model, const ms_training *training,
  * again, and no parameter is. */
 static uint8_t *find_packed(const ms_result *result)
 {
-    const ms_graph *graph = &result->graph;
-    const ms_hooks *hooks = &result->program.hooks;
+    const ms_graph *graph = result->graph;
+    const ms_hooks *hooks = &result->program->hooks;
     uint8_t *packs = ms_arena_take(&keep, graph->n_saves + 1, 1);
     uint8_t *whole = ms_arena_take(&keep, graph->n_storages + 1, 1);
     ck_assert(packs != NULL && whole != NULL);
@@ -70,8 +71,8 @@ static uint8_t *find_packed(const ms_result *result)
  * first node of backward asks for while they are in the stash. */
 static uint64_t packed_bytes(const ms_result *result, uint64_t *stashed)
 {
-    const ms_graph *graph = &result->graph;
-    const ms_hooks *hooks = &result->program.hooks;
+    const ms_graph *graph = result->graph;
+    const ms_hooks *hooks = &result->program->hooks;
     uint32_t first = MS_NONE, n = graph->n_saves;
     uint64_t bytes = 0;
     const uint8_t *packs = find_packed(result);
@@ -106,7 +107,7 @@ static uint64_t packed_bytes(const ms_result *result, uint64_t *stashed)
 
 static void check(const ms_result *result)
 {
-    const ms_rank_report *rank = &result->report.ranks[0];
+    const ms_rank_report *rank = &result->report->ranks[0];
     uint64_t stashed, bytes = packed_bytes(result, &stashed);
     ck_assert_msg(rank->d2h_bytes == bytes, "%s: out %llu, not %llu", what,
                   (unsigned long long)rank->d2h_bytes,
@@ -114,12 +115,12 @@ static void check(const ms_result *result)
     ck_assert_msg(rank->h2d_bytes == bytes - stashed, "%s: in %llu, not %llu",
                   what, (unsigned long long)rank->h2d_bytes,
                   (unsigned long long)(bytes - stashed));
-    ck_assert_msg(result->plan.recomputed_ops == 0, "%s: runs again", what);
+    ck_assert_msg(result->plan->recomputed_ops == 0, "%s: runs again", what);
     if (result->training.kernels != MS_MEGATRON) /* a buffer of gradients */
-        laws_check_rows(&result->plan);
-    laws_check_steady(&result->plan, true);
-    if (result->program.hooks.stash == 0)
-        ck_assert_msg(result->report.host_peak_bytes == bytes, "%s: host",
+        laws_check_rows(result->plan);
+    laws_check_steady(result->plan, true);
+    if (result->program->hooks.stash == 0)
+        ck_assert_msg(result->report->host_peak_bytes == bytes, "%s: host",
                       what);
 }
 

@@ -80,7 +80,7 @@ static void lower_and_check(const char *model, const ms_training *training)
     job.model = model;
     job.training = *training;
     if (ms_pipeline_run(&job, &keep, &trial, &result, &fault) == MS_OK)
-        check_ops(&result.graph, model);
+        check_ops(result.graph, model);
     ms_arena_free(&keep);
     ms_arena_free(&trial);
 }
@@ -170,7 +170,7 @@ START_TEST(layers_are_what_they_are_for)
         ms_arena keep = {0};
         ms_result result;
         run_builtin(cases[i].model, &keep, &result);
-        ck_assert_msg(role_of(&result.graph, cases[i].layer) == cases[i].role,
+        ck_assert_msg(role_of(result.graph, cases[i].layer) == cases[i].role,
                       "%s of %s", cases[i].layer, cases[i].model);
         ms_arena_free(&keep);
     }
@@ -200,7 +200,7 @@ START_TEST(every_layer_of_a_builtin_has_a_role)
         ms_arena keep = {0};
         ms_result result;
         run_builtin(ms_builtin_models[m].name, &keep, &result);
-        check_heads(&result.model, &result.graph);
+        check_heads(&result.model, result.graph);
         ms_arena_free(&keep);
     }
 }

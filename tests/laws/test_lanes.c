@@ -8,6 +8,7 @@
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
+#include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/tests.h"
@@ -73,7 +74,7 @@ static const ms_times *run_job(const char *policy)
 {
     MUST(ms_spec_parse(policy, &keep, &job.spec, &fault));
     MUST(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
-    return &result.report.ranks[0].time;
+    return &result.report->ranks[0].time;
 }
 
 /* A policy, or behind these a step against a wall. */
@@ -92,7 +93,7 @@ static const ms_times *run(int i)
     job.memory_bytes = walls[i - N_POLICIES].memory_bytes;
     job.wall = job.book_device = true;
     const ms_times *time = run_job(walls[i - N_POLICIES].policy);
-    ck_assert_uint_gt(result.report.revoked_prefetches, 0);
+    ck_assert_uint_gt(result.report->revoked_prefetches, 0);
     return time;
 }
 
@@ -113,18 +114,18 @@ static void check_tiling(const ms_slicer *spans)
         ck_assert_uint_ne(work, before);
         before = work;
     }
-    ck_assert_uint_eq(spans->slices[spans->n - 1].to_ns, result.line.step_ns);
+    ck_assert_uint_eq(spans->slices[spans->n - 1].to_ns, result.line->step_ns);
 }
 
 static uint64_t busy_ns(uint32_t stream)
 {
     uint64_t t_ns = 0;
-    for (uint32_t op = 0; op < result.plan.n_ops; op++)
-        if (result.plan.op[op].stream == stream)
-            t_ns += result.line.end_ns[op] - result.line.start_ns[op];
-    for (uint32_t i = 0; i < result.line.n_revoked; i++) {
-        const struct ms_revoked *it = &result.line.revoked[i];
-        if (it->came && result.plan.op[it->op].stream == stream)
+    for (uint32_t op = 0; op < result.plan->n_ops; op++)
+        if (result.plan->op[op].stream == stream)
+            t_ns += result.line->end_ns[op] - result.line->start_ns[op];
+    for (uint32_t i = 0; i < result.line->n_revoked; i++) {
+        const struct ms_revoked *it = &result.line->revoked[i];
+        if (it->came && result.plan->op[it->op].stream == stream)
             t_ns += it->end_ns - it->start_ns;
     }
     return t_ns;
@@ -167,7 +168,7 @@ static void check_links(uint64_t (*work_ns)[MS_N_WORKS])
         ck_assert_uint_eq(
             work_ns[links[i].stream][links[i].work] +
                 work_ns[MS_STREAM_COMPUTE][links[i].work],
-            result.report.ranks[0].links[links[i].link].time.busy_ns);
+            result.report->ranks[0].links[links[i].link].time.busy_ns);
 }
 
 static ms_slicer slice(ms_lanes *lanes, uint8_t stream, uint64_t least_ns)
@@ -190,7 +191,8 @@ static void check_slices(const ms_slicer *slicer, const ms_slicer *spans)
         for (int work = 0; work < MS_N_WORKS; work++)
             sum_ns[work] += slice->work_ns[work];
     }
-    ck_assert_uint_eq(slicer->slices[slicer->n - 1].to_ns, result.line.step_ns);
+    ck_assert_uint_eq(slicer->slices[slicer->n - 1].to_ns,
+                      result.line->step_ns);
     ck_assert_mem_eq(sum_ns, spans->work_ns, sizeof sum_ns);
     ck_assert_mem_eq(sum_ns, slicer->work_ns, sizeof sum_ns);
 }
@@ -200,7 +202,7 @@ START_TEST(lanes_add_up_to_the_report)
     const ms_times *time = run(_i);
     uint64_t work_ns[MS_N_STREAMS][MS_N_WORKS];
     ms_lanes lanes;
-    MUST(ms_lanes_open(&lanes, &result.line, 0, &trial, &fault));
+    MUST(ms_lanes_open(&lanes, result.line, 0, &trial, &fault));
     for (uint8_t stream = 0; stream < MS_N_STREAMS; stream++) {
         ms_slicer spans = slice(&lanes, stream, 1);
         check_tiling(&spans);
@@ -208,10 +210,11 @@ START_TEST(lanes_add_up_to_the_report)
         if (stream == MS_STREAM_COMPUTE)
             check_compute(spans.work_ns, time);
         else
-            ck_assert_uint_eq(result.line.step_ns - spans.work_ns[MS_WORK_IDLE],
+            ck_assert_uint_eq(result.line->step_ns -
+                                  spans.work_ns[MS_WORK_IDLE],
                               busy_ns(stream));
         ck_assert_uint_eq(lanes.busy_ns[stream], busy_ns(stream));
-        for (uint64_t least_ns = 1; least_ns < 2 * result.line.step_ns;
+        for (uint64_t least_ns = 1; least_ns < 2 * result.line->step_ns;
              least_ns *= 3) {
             ms_slicer slicer = slice(&lanes, stream, least_ns);
             check_slices(&slicer, &spans);
@@ -237,12 +240,12 @@ START_TEST(recomputing_adds_up_to_the_report)
     job.model = "gpt2";
     job.training.batch = 6;
     const ms_times *time = run_job(replays[_i]);
-    MUST(ms_record_of(&result.line, &result.report, &names, &trial, &record,
+    MUST(ms_record_of(result.line, result.report, &names, &trial, &record,
                       &fault));
     const ms_record_rank *rank = &record.ranks[0];
     ck_assert_uint_eq(rank->again_ns, time->recompute_ns);
     ck_assert_uint_eq(rank->again_flops,
-                      (uint64_t)result.report.recompute_flops);
+                      (uint64_t)result.report->recompute_flops);
     ck_assert_uint_eq(rank->recompute_ns != NULL, time->recompute_ns > 0);
     ck_assert_uint_eq(time->recompute_ns > 0, _i > 0);
     for (uint32_t i = 1; _i > 0 && i < rank->n_points; i++) {
@@ -291,11 +294,11 @@ static uint64_t time_of(uint32_t row, const char *key)
 static uint64_t rank_end_ns(void)
 {
     uint64_t last_ns = 0;
-    for (uint32_t op = 0; op < result.plan.n_ops; op++)
-        if (result.plan.op[op].stream == MS_STREAM_COMPUTE &&
-            result.line.end_ns[op] > result.line.start_ns[op])
-            last_ns = result.line.end_ns[op];
-    return result.line.step_ns - last_ns;
+    for (uint32_t op = 0; op < result.plan->n_ops; op++)
+        if (result.plan->op[op].stream == MS_STREAM_COMPUTE &&
+            result.line->end_ns[op] > result.line->start_ns[op])
+            last_ns = result.line->end_ns[op];
+    return result.line->step_ns - last_ns;
 }
 
 struct sums {
@@ -349,7 +352,7 @@ static void read_trace(const char *path)
     const size_t room = 16u << 20;
     char *bytes = ms_arena_take_raw(&trial, room, 1);
     ms_report_names names = {"gpt2", "device", "a \"policy\"", NULL};
-    MUST(ms_chrome_trace(&result.line, &result.report, &names, path, &trial,
+    MUST(ms_chrome_trace(result.line, result.report, &names, path, &trial,
                          &fault));
     size_t n = folder_read(path, bytes, room);
     MUST(ms_json_read("trace", bytes, n, &trial, &json, &fault));
@@ -359,7 +362,7 @@ START_TEST(trace_adds_up_to_the_report)
 {
     struct sums sums = {0};
     const ms_times *time = run(_i);
-    const ms_rank_report *rank = &result.report.ranks[0];
+    const ms_rank_report *rank = &result.report->ranks[0];
     read_trace(folder_path("a.json"));
     uint32_t events = member(0, "traceEvents");
     for (uint32_t row = ms_json_first(&json, events); row != MS_NONE;
@@ -373,7 +376,7 @@ START_TEST(trace_adds_up_to_the_report)
     for (uint32_t stream = 0; stream < MS_N_STREAMS; stream++)
         ck_assert_uint_eq(sums.busy_ns[stream], busy_ns(stream));
     ck_assert_uint_eq(sums.peak_bytes, rank->peak.allocated_bytes);
-    ck_assert_uint_eq(sums.host_bytes, result.report.host_peak_bytes);
+    ck_assert_uint_eq(sums.host_bytes, result.report->host_peak_bytes);
     ck_assert_uint_eq(sums.sent_bytes, rank->comm_bytes);
     ck_assert_uint_eq(sums.copied_bytes,
                       rank->h2d_bytes + rank->d2h_bytes + rank->nvme_bytes);

@@ -49,17 +49,17 @@ static ms_err run(const char *policy)
 static void must_run(const char *policy)
 {
     ck_assert_msg(run(policy) == MS_OK, "%s: %s", policy, fault.what);
-    laws_check_rows(&result.plan);
-    laws_check_clock(&result.plan, &result.line, &result.machine);
-    laws_check_levels(&result.plan, &result.line);
-    laws_check_report(&result.line, &result.report, true);
-    laws_check_steady(&result.plan, true);
+    laws_check_rows(result.plan);
+    laws_check_clock(result.plan, result.line, result.machine);
+    laws_check_levels(result.plan, result.line);
+    laws_check_report(result.line, result.report, true);
+    laws_check_steady(result.plan, true);
 }
 
 /* Elements of momentum that the rank keeps, in fp32. */
 static uint64_t momentum(void)
 {
-    const ms_graph *graph = &result.graph;
+    const ms_graph *graph = result.graph;
     uint64_t bytes = 0;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
         if (strcmp(graph->storage_name[s], "momentum_buffer") == 0)
@@ -70,7 +70,7 @@ static uint64_t momentum(void)
 /* Of the products of the step. */
 static double flops(void)
 {
-    const ms_graph *graph = &result.graph;
+    const ms_graph *graph = result.graph;
     double sum = 0;
     for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
         if (graph->op_flags[op] & MS_OP_MATRIX)
@@ -85,7 +85,7 @@ typedef struct gathers {
 
 static gathers gathered(void)
 {
-    const ms_graph *graph = &result.graph;
+    const ms_graph *graph = result.graph;
     gathers all = {0};
     for (uint32_t op = graph->step_first; op < graph->n_ops; op++) {
         uint32_t made = graph->out_at[op];
@@ -144,7 +144,7 @@ END_TEST
 START_TEST(gathers_take_their_time)
 {
     must_run("zero:1,dp=4");
-    const ms_plan *plan = &result.plan;
+    const ms_plan *plan = result.plan;
     uint64_t bytes = 0, ns = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->n_transfers; i++) {
@@ -157,7 +157,7 @@ START_TEST(gathers_take_their_time)
         ck_assert_uint_eq(plan->row[op->alloc_at].home, MS_HOME_COMPUTE);
         n++;
     }
-    ck_assert_uint_ge(result.report.ranks[0].time.exposed_comm_ns, ns);
+    ck_assert_uint_ge(result.report->ranks[0].time.exposed_comm_ns, ns);
     ck_assert_uint_eq(n, MATRICES);
     ck_assert_uint_eq(bytes, 2 * MATRICES * MATRIX * 3 / 4);
 }
@@ -192,10 +192,10 @@ START_TEST(flat_steps_find_updates_before)
     snprintf(policy, sizeof policy,
              "zero:%u,dp=%u,impl=deepspeed,reduce_scatter=0", stage, ranks);
     ck_assert_msg(run(policy) == MS_OK, "%s: %s", policy, fault.what);
-    laws_check_rows(&result.plan);
-    laws_check_clock(&result.plan, &result.line, &result.machine);
-    laws_check_levels(&result.plan, &result.line);
-    laws_check_steady(&result.plan, false);
+    laws_check_rows(result.plan);
+    laws_check_clock(result.plan, result.line, result.machine);
+    laws_check_levels(result.plan, result.line);
+    laws_check_steady(result.plan, false);
     double mine = (double)(2 * momentum()) / MATRIX, found = flops() / one;
     ck_assert_double_ge(found + 1e-9, mine);
     ck_assert_double_lt(found, mine + 1);

@@ -3,6 +3,7 @@
  * one of them, along one way, and what leaves comes back as often. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "tests/inlined.h"
@@ -44,9 +45,9 @@ typedef struct copies {
 
 static copies *count_copies(void)
 {
-    const ms_plan *plan = &result.plan;
+    const ms_plan *plan = result.plan;
     size_t n =
-        (size_t)result.graph.n_storages * (plan->n_micro_batches + (size_t)1);
+        (size_t)result.graph->n_storages * (plan->n_micro_batches + (size_t)1);
     copies *of = ms_arena_take(&trial, n, sizeof *of);
     ck_assert_ptr_nonnull(of);
     for (uint32_t op = 1; op < plan->n_ops; op++) {
@@ -55,7 +56,7 @@ static copies *count_copies(void)
             uint32_t s = plan->row[r].storage;
             if (it->pass != MS_COPY || s == MS_NONE)
                 continue;
-            of[(size_t)it->micro_batch * result.graph.n_storages + s]
+            of[(size_t)it->micro_batch * result.graph->n_storages + s]
                 .n[it->stream]++;
         }
     }
@@ -66,9 +67,9 @@ static copies *count_copies(void)
 static void check_ways(const char *policy, bool once)
 {
     const copies *of = count_copies();
-    uint32_t storages = result.graph.n_storages;
-    for (uint32_t m = 0; m < result.plan.n_micro_batches; m++)
-        for (uint32_t s = result.graph.n_persistent; s < storages; s++) {
+    uint32_t storages = result.graph->n_storages;
+    for (uint32_t m = 0; m < result.plan->n_micro_batches; m++)
+        for (uint32_t s = result.graph->n_persistent; s < storages; s++) {
             const uint32_t *n = of[(size_t)m * storages + s].n;
             uint32_t out = n[MS_STREAM_D2H], in = n[MS_STREAM_H2D];
             uint32_t write = n[MS_STREAM_NVME_WRITE];
@@ -77,17 +78,17 @@ static void check_ways(const char *policy, bool once)
                               (out == 0 || write == 0 || out == write) &&
                               (!once || (out <= 1 && write <= 1)),
                           "%s: %s: %u out, %u written, %u read, %u in", policy,
-                          result.graph.storage_name[s], out, write, read, in);
+                          result.graph->storage_name[s], out, write, read, in);
         }
 }
 
 static void check_step(const char *policy, bool once)
 {
-    laws_check_rows(&result.plan);
-    laws_check_clock(&result.plan, &result.line, &result.machine);
-    laws_check_levels(&result.plan, &result.line);
-    laws_check_report(&result.line, &result.report, true);
-    laws_check_steady(&result.plan, true);
+    laws_check_rows(result.plan);
+    laws_check_clock(result.plan, result.line, result.machine);
+    laws_check_levels(result.plan, result.line);
+    laws_check_report(result.line, result.report, true);
+    laws_check_steady(result.plan, true);
     check_ways(policy, once);
 }
 
@@ -133,7 +134,7 @@ END_TEST
 
 static uint64_t moved_bytes(void)
 {
-    const ms_rank_report *rank = &result.report.ranks[0];
+    const ms_rank_report *rank = &result.report->ranks[0];
     return rank->d2h_bytes;
 }
 
@@ -194,14 +195,14 @@ START_TEST(the_disk_takes_what_the_host_did)
         if (!try_pair(policy))
             continue;
         check_step(policy, true);
-        uint64_t peak = result.report.ranks[0].peak.allocated_bytes;
-        uint64_t host = result.report.host_peak_bytes, out = moved_bytes();
+        uint64_t peak = result.report->ranks[0].peak.allocated_bytes;
+        uint64_t host = result.report->host_peak_bytes, out = moved_bytes();
         for (int straight = 0; straight < 2; straight++) {
             snprintf(policy, sizeof policy, "swap:%s,to=%s%s", fixed[_i],
                      straight ? "gds" : "nvme", besides[b]);
             ck_assert_msg(run(policy) == MS_OK, "%s: %s", policy, fault.what);
             check_step(policy, true);
-            const ms_report *report = &result.report;
+            const ms_report *report = result.report;
             ck_assert_uint_eq(report->ranks[0].peak.allocated_bytes, peak);
             ck_assert_uint_le(report->host_peak_bytes, host);
             ck_assert_uint_eq(report->nvme_peak_bytes, host);

@@ -3,6 +3,8 @@
  * model that was made for as many.  A table of positions ends. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
@@ -104,9 +106,9 @@ START_TEST(beyond_is_as_made_for_it)
             continue;
         }
         ck_assert_uint_eq(beyond.model.max_sequence, POSITIONS);
-        ck_assert_msg(beyond.report.ranks[0].peak.allocated_bytes ==
-                              made.report.ranks[0].peak.allocated_bytes &&
-                          beyond.line.step_ns == made.line.step_ns,
+        ck_assert_msg(beyond.report->ranks[0].peak.allocated_bytes ==
+                              made.report->ranks[0].peak.allocated_bytes &&
+                          beyond.line->step_ns == made.line->step_ns,
                       "%s with %s", models[m].model, kernel);
         teardown();
         setup();

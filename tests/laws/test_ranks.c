@@ -3,6 +3,7 @@
  * lie between its own in the program, it gets what it gets alone. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/names.h"
 #include "sim/plan.h"
@@ -352,13 +353,12 @@ START_TEST(policies_on_two_ranks)
     MUST(ms_spec_parse(policies[_i], &arena, &job.spec, &fault));
     MUST(ms_pipeline_lower(&job, &arena, &result, &fault));
     MUST(ms_jobprogram_make(&job, &arena, &opts, &result, &fault));
-    one_run *alone =
-        run(&result.graph, &result.program, &opts, &result.machine);
+    one_run *alone = run(result.graph, result.program, &opts, result.machine);
     for (int order = 0; order < 6; order++) {
-        const ms_program *of[] = {&result.program, &result.program};
+        const ms_program *of[] = {result.program, result.program};
         ms_program both = laws_ranks(&random, of, 2, &arena);
-        one_run *joint = run(&result.graph, &both, &opts, &result.machine);
-        check_host_order(joint, &result.machine);
+        one_run *joint = run(result.graph, &both, &opts, result.machine);
+        check_host_order(joint, result.machine);
         compare_reports(joint, 0, alone);
         compare_reports(joint, 1, alone);
         LAW(joint->line.step_ns == alone->line.step_ns);

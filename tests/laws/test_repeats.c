@@ -69,11 +69,11 @@ static const char *words_of(ms_result *result)
     ms_text text = {.arena = &trial};
     ms_layer_use *layers;
     uint32_t n;
-    result->report.events = result->report.repeats = 0;
-    result->report.ranks[0].peak.number = 0;
-    ms_sheet_json(&result->report, &result->graph, &names, NULL, &text);
+    result->report->events = result->report->repeats = 0;
+    result->report->ranks[0].peak.number = 0;
+    ms_sheet_json(result->report, result->graph, &names, NULL, &text);
     ck_assert_int_eq(
-        ms_bylayer_measure(&result->line, 0, &trial, &layers, &n, &fault),
+        ms_bylayer_measure(result->line, 0, &trial, &layers, &n, &fault),
         MS_OK);
     for (uint32_t i = 0; i < n; i++)
         ms_text_add(&text, "\n%s %llu %llu %llu", layers[i].name,
@@ -88,16 +88,16 @@ static const char *words_of(ms_result *result)
 static void check_events(const ms_result *few, const ms_result *all)
 {
     uint32_t e = 0;
-    for (uint32_t i = 0; i < few->line.n_events; i++, e++) {
-        const ms_event *event = &few->line.events[i];
-        uint64_t bytes = few->plan.row[event->row].bytes;
-        while (e < all->line.n_events &&
-               (all->line.events[e].t_ns != event->t_ns ||
-                all->plan.row[all->line.events[e].row].bytes != bytes))
+    for (uint32_t i = 0; i < few->line->n_events; i++, e++) {
+        const ms_event *event = &few->line->events[i];
+        uint64_t bytes = few->plan->row[event->row].bytes;
+        while (e < all->line->n_events &&
+               (all->line->events[e].t_ns != event->t_ns ||
+                all->plan->row[all->line->events[e].row].bytes != bytes))
             e++;
-        ck_assert_uint_lt(e, all->line.n_events);
+        ck_assert_uint_lt(e, all->line->n_events);
     }
-    ck_assert_uint_eq(few->line.step_ns, all->line.step_ns);
+    ck_assert_uint_eq(few->line->step_ns, all->line->step_ns);
 }
 
 /* 0: refused, 1: does not repeat, 2: it does, and is the same. */
@@ -115,7 +115,7 @@ static int try_policy(const char *json, const char *policy, uint64_t batch)
     job.whole_ops = 1;
     ck_assert_msg(ms_pipeline_step(&job, &trial, &few, &fault) == MS_OK,
                   "%s: %s", policy, fault.what);
-    if (few.report.repeats == 0)
+    if (few.report->repeats == 0)
         return 1;
     check_events(&few, &all);
     const char *words = words_of(&few), *expected = words_of(&all);
@@ -170,8 +170,8 @@ START_TEST(too_many_are_refused)
     job.book_device = false;
     fault = (ms_fault){0};
     ck_assert_int_eq(ms_pipeline_step(&job, &trial, &result, &fault), MS_OK);
-    ck_assert_uint_gt(result.report.repeats, 999900);
-    ck_assert_uint_lt(result.plan.n_ops, 100000);
+    ck_assert_uint_gt(result.report->repeats, 999900);
+    ck_assert_uint_lt(result.plan->n_ops, 100000);
     ms_arena_free(&keep);
     ms_arena_free(&trial);
 }

@@ -2,9 +2,11 @@
 /* What is run again is served like what runs first: a replay in parts is the
  * replay, and nobody in it asks for weights that nobody has gathered. */
 #include "sim/graph.h"
+#include "sim/machine.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "sim/timeline.h"
 #include "tests/inlined.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
@@ -221,7 +223,7 @@ static uint32_t count_gather_calls(const ms_program *program)
 /* What a unit's weights take whole, at most: a block's, or what is around. */
 static uint64_t unit_bytes(const ms_result *result)
 {
-    const ms_graph *graph = &result->graph;
+    const ms_graph *graph = result->graph;
     uint64_t all = 0;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
         if (ms_graph_is_weight(graph, s))
@@ -233,9 +235,9 @@ static uint64_t unit_bytes(const ms_result *result)
 static uint64_t alone_ns(const ms_result *result)
 {
     uint64_t ns = 0;
-    for (uint32_t i = 0; i < result->plan.n_ops; i++)
-        if (result->plan.op[i].stream == MS_STREAM_COMM)
-            ns += result->line.end_ns[i] - result->line.start_ns[i];
+    for (uint32_t i = 0; i < result->plan->n_ops; i++)
+        if (result->plan->op[i].stream == MS_STREAM_COMM)
+            ns += result->line->end_ns[i] - result->line->start_ns[i];
     return ns;
 }
 
@@ -246,8 +248,8 @@ static void check_prefetch(const ms_result *ahead, const char *at_once,
 {
     ms_result on_demand;
     run(at_once, checkpoint, &on_demand);
-    const ms_rank_report *with = &ahead->report.ranks[0];
-    const ms_rank_report *without = &on_demand.report.ranks[0];
+    const ms_rank_report *with = &ahead->report->ranks[0];
+    const ms_rank_report *without = &on_demand.report->ranks[0];
     LAW(with->time.exposed_comm_ns <= without->time.exposed_comm_ns);
     LAW(with->peak.allocated_bytes <=
         without->peak.allocated_bytes + 4 * unit_bytes(ahead));
@@ -259,9 +261,9 @@ START_TEST(replays_are_served)
         ms_result ahead;
         run(shares[_i].ahead, checkpoints[c], &ahead);
         laws_seed = (uint64_t)_i * 100 + c;
-        LAW(count_gathers(&ahead.plan) <= count_gather_calls(&ahead.program));
-        LAW(count_wasted(&ahead.graph, &ahead.program) == 0);
-        LAW(ahead.report.ranks[0].time.exposed_comm_ns <= alone_ns(&ahead));
+        LAW(count_gathers(ahead.plan) <= count_gather_calls(ahead.program));
+        LAW(count_wasted(ahead.graph, ahead.program) == 0);
+        LAW(ahead.report->ranks[0].time.exposed_comm_ns <= alone_ns(&ahead));
         if (shares[_i].at_once != NULL)
             check_prefetch(&ahead, shares[_i].at_once, checkpoints[c]);
         end_runs();
@@ -280,8 +282,8 @@ START_TEST(longer_segments_stand_no_more_still)
     run(shares[_i].ahead, "checkpoint:full", &block);
     run(shares[_i].ahead, "checkpoint:every=4", &segment);
     laws_seed = (uint64_t)_i;
-    LAW(segment.report.ranks[0].time.exposed_comm_ns <=
-        block.report.ranks[0].time.exposed_comm_ns + alone_ns(&block) / 8);
+    LAW(segment.report->ranks[0].time.exposed_comm_ns <=
+        block.report->ranks[0].time.exposed_comm_ns + alone_ns(&block) / 8);
     end_runs();
     ms_arena_free(&keep);
     ms_arena_free(&trial);

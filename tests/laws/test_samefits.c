@@ -52,10 +52,10 @@ static bool run_fits(uint64_t memory_bytes, const char *extra,
     hall_open(MS_FOR_RUN, words, policy, &h);
     MUST(ms_settings_usual(&h.arguments, &h.keep, &job, &hall_fault));
     MUST(ms_pipeline_run(&job, &h.keep, &h.trial, &result, &hall_fault));
-    bool fits = result.report.fits;
+    bool fits = result.report->fits;
     if (used_bytes != NULL)
-        *used_bytes = ms_capacity_used(&result.report);
-    ck_assert_int_eq(result.report.status == MS_FITS, fits);
+        *used_bytes = ms_capacity_used(result.report);
+    ck_assert_int_eq(result.report->status == MS_FITS, fits);
     hall_close(&h);
     return fits;
 }

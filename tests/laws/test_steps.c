@@ -49,12 +49,12 @@ static seen run(const char *policy, const char *beside, const char *options)
                        "optimizer_impl=fused -p %s%s %s",
                        policy, beside, options);
     seen got = {.rank = *truth_rank(r),
-                .optimizer_flops = r->report.optimizer_flops};
-    laws_check_clock(&r->plan, &r->line, &r->machine);
-    laws_check_levels(&r->plan, &r->line);
-    laws_check_report(&r->line, &r->report, true);
-    for (uint32_t op = 0; op < r->plan.n_ops; op++)
-        got.step_ops += r->plan.op[op].pass == MS_STEP;
+                .optimizer_flops = r->report->optimizer_flops};
+    laws_check_clock(r->plan, r->line, r->machine);
+    laws_check_levels(r->plan, r->line);
+    laws_check_report(r->line, r->report, true);
+    for (uint32_t op = 0; op < r->plan->n_ops; op++)
+        got.step_ops += r->plan->op[op].pass == MS_STEP;
     return got;
 }
 

@@ -4,7 +4,10 @@
  * is not; a device with one memory has nowhere to move to. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
 #include "sim/names.h"
+#include "sim/timeline.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
@@ -50,13 +53,13 @@ static void must_run(const char *device, const char *policy,
 
 static uint64_t used_bytes(void)
 {
-    return result.report.ranks[0].peak.allocated_bytes +
-           result.machine.context_bytes;
+    return result.report->ranks[0].peak.allocated_bytes +
+           result.machine->context_bytes;
 }
 
 static uint64_t state_bytes(void)
 {
-    const ms_graph *graph = &result.graph;
+    const ms_graph *graph = result.graph;
     uint64_t bytes = 0;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
         if (graph->storage_category[s] == MS_OPTIMIZER_STATE)
@@ -74,24 +77,24 @@ START_TEST(paged_states_leave_under_pressure)
     const char *optimizer = optimizers[(size_t)_i / 2];
     must_run(device, "none", optimizer, 0);
     uint64_t all = used_bytes(), states = state_bytes(), before_ns;
-    uint64_t none_ns = result.line.step_ns;
+    uint64_t none_ns = result.line->step_ns;
     must_run(device, "uvm:optimizer", optimizer, all);
-    ck_assert_uint_eq(result.line.step_ns, none_ns);
+    ck_assert_uint_eq(result.line->step_ns, none_ns);
     ck_assert_uint_le(used_bytes(), all); /* booked by the device's time */
-    ck_assert_uint_eq(result.line.pages.h2d_bytes + result.line.pages.d2h_bytes,
-                      0);
+    ck_assert_uint_eq(
+        result.line->pages.h2d_bytes + result.line->pages.d2h_bytes, 0);
     before_ns = none_ns;
     for (uint64_t less = states / 8; less <= states / 2; less += states / 8) {
         must_run(device, "uvm:optimizer", optimizer, all - less);
-        const ms_pages *pages = &result.line.pages;
+        const ms_pages *pages = &result.line->pages;
         ck_assert_uint_le(used_bytes(), all - less);
         ck_assert_uint_ge(pages->host_peak_bytes, less);
         ck_assert_uint_le(pages->host_peak_bytes, states);
         ck_assert_uint_eq(pages->host_peak_bytes,
                           pages->host_by_category[MS_OPTIMIZER_STATE]);
         ck_assert_uint_eq(pages->faults, 0); /* prefetched */
-        ck_assert_uint_ge(result.line.step_ns, before_ns);
-        before_ns = result.line.step_ns;
+        ck_assert_uint_ge(result.line->step_ns, before_ns);
+        before_ns = result.line->step_ns;
     }
 }
 END_TEST
@@ -119,18 +122,18 @@ START_TEST(faults_are_the_devices)
     must_run("gh200-96gb", "none", "adamw", 0);
     uint64_t memory = used_bytes() / 4 * 3;
     must_run("gh200-96gb", "uvm", "adamw", memory);
-    uint64_t coherent_ns = result.line.step_ns;
-    ck_assert_uint_eq(result.line.pages.faults, 0);
-    ck_assert_uint_gt(result.line.pages.h2d_bytes, 0);
+    uint64_t coherent_ns = result.line->step_ns;
+    ck_assert_uint_eq(result.line->pages.faults, 0);
+    ck_assert_uint_gt(result.line->pages.h2d_bytes, 0);
     must_run("gh200-96gb", "uvm:fault_us=45", "adamw", memory);
-    ck_assert_uint_gt(result.line.pages.faults, 0);
-    ck_assert_uint_gt(result.line.step_ns, coherent_ns);
-    ck_assert_uint_le(result.line.step_ns,
-                      coherent_ns + 45000 * result.line.pages.faults);
+    ck_assert_uint_gt(result.line->pages.faults, 0);
+    ck_assert_uint_gt(result.line->step_ns, coherent_ns);
+    ck_assert_uint_le(result.line->step_ns,
+                      coherent_ns + 45000 * result.line->pages.faults);
     must_run("h100-80gb-sxm", "uvm", "adamw", memory);
-    uint64_t as_the_device_ns = result.line.step_ns;
+    uint64_t as_the_device_ns = result.line->step_ns;
     must_run("h100-80gb-sxm", "uvm:fault_us=45", "adamw", memory);
-    ck_assert_uint_eq(result.line.step_ns, as_the_device_ns);
+    ck_assert_uint_eq(result.line->step_ns, as_the_device_ns);
 }
 END_TEST
 
@@ -158,26 +161,26 @@ START_TEST(parts_are_paged_beside_others)
     char policy[128];
     put(policy, "%s", besides[_i]);
     must_run("h100-80gb-sxm", policy, "adamw-8bit", 0);
-    uint64_t alone_ns = result.line.step_ns;
-    uint32_t transfers = result.plan.n_transfers;
+    uint64_t alone_ns = result.line->step_ns;
+    uint32_t transfers = result.plan->n_transfers;
     put(policy, "%s+uvm:optimizer", besides[_i]);
     must_run("h100-80gb-sxm", policy, "adamw-8bit", 0);
     uint64_t all = used_bytes(), before_ns = alone_ns;
-    uint64_t states = result.report.ranks[0].optimizer_state_bytes;
-    ck_assert_uint_eq(result.line.step_ns, alone_ns);
-    ck_assert_uint_eq(result.line.pages.h2d_bytes + result.line.pages.d2h_bytes,
-                      0);
+    uint64_t states = result.report->ranks[0].optimizer_state_bytes;
+    ck_assert_uint_eq(result.line->step_ns, alone_ns);
+    ck_assert_uint_eq(
+        result.line->pages.h2d_bytes + result.line->pages.d2h_bytes, 0);
     for (uint64_t less = states / 8; less <= states / 4; less += states / 8) {
         must_run("h100-80gb-sxm", policy, "adamw-8bit", all - less);
-        const ms_pages *pages = &result.line.pages;
+        const ms_pages *pages = &result.line->pages;
         ck_assert_uint_le(used_bytes(), all - less);
         ck_assert_uint_ge(pages->host_peak_bytes, less);
         ck_assert_uint_le(pages->host_peak_bytes, states);
         ck_assert_uint_eq(pages->host_peak_bytes,
                           pages->host_by_category[MS_OPTIMIZER_STATE]);
-        ck_assert_uint_eq(result.plan.n_transfers, transfers);
-        ck_assert_uint_ge(result.line.step_ns, before_ns);
-        before_ns = result.line.step_ns;
+        ck_assert_uint_eq(result.plan->n_transfers, transfers);
+        ck_assert_uint_ge(result.line->step_ns, before_ns);
+        before_ns = result.line->step_ns;
     }
 }
 END_TEST

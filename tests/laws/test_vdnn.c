@@ -2,6 +2,7 @@
 /* vDNN's window (Rhu et al. 2016, figure 10): the search for what to send for
  * ends at the first convolution behind the layer whose backward begins, so
  * that what comes back is used by the next convolution at the latest. */
+#include "sim/graph.h"
 #include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
@@ -34,8 +35,8 @@ static uint32_t reader(const ms_graph *graph, uint32_t storage)
  * is sent for convolves. */
 static void check_window(const ms_result *result, uint32_t move)
 {
-    const ms_graph *graph = &result->graph;
-    const ms_program *program = &result->program;
+    const ms_graph *graph = result->graph;
+    const ms_program *program = result->program;
     uint32_t set = program->calls[move].set, next = move;
     while (program->calls[next].verb != MS_RUN)
         ck_assert_uint_lt(++next, program->n_calls);
@@ -62,7 +63,7 @@ START_TEST(nothing_comes_back_beyond_a_convolution)
         truth_begin();
         const ms_result *result =
             truth_run("%s -p swap:vdnn=%s", networks[_i], ways[w]);
-        const ms_program *program = &result->program;
+        const ms_program *program = result->program;
         uint32_t moves = 0;
         for (uint32_t c = 0; c < program->n_calls; c++)
             if (program->calls[c].verb == MS_MOVE &&

@@ -5,6 +5,7 @@
 #include "graphs/graphs.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tools/advice/leftout.h"
 #include "tools/cli/commands.h"
@@ -75,7 +76,7 @@ static void run_with_line(const char *policy, bool has_pool)
     ms_report_names names = {.policy = policy};
     set_job(policy, has_pool);
     MUST(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
-    MUST(ms_record_of(&result.line, &result.report, &names, &trial, &record,
+    MUST(ms_record_of(result.line, result.report, &names, &trial, &record,
                       &fault));
     MUST(ms_leftout_record(&job, &result, &trial, &record, &fault));
 }
@@ -106,10 +107,10 @@ static void check_line(int which, bool has_pool)
     check_ascends(record.without);
     set_job(jobs[which].left, has_pool);
     MUST(ms_pipeline_run(&job, &other, &other, &alone, &fault));
-    const ms_report *report = &alone.report;
+    const ms_report *report = alone.report;
     ck_assert_uint_eq(record.without->peak_bytes,
                       report->ranks[report->worst].peak.allocated_bytes);
-    ck_assert_uint_eq(record.without->end_ns, alone.line.step_ns);
+    ck_assert_uint_eq(record.without->end_ns, alone.line->step_ns);
 }
 
 START_TEST(the_line_is_the_step_without)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A step that nets_torch.py measured: the columns of nets.tsv. */
+#include "sim/plan.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -19,14 +21,14 @@ static bool is_backward(uint8_t pass)
 /* FNV-1a over the decimal sizes of backward's allocations, a line each. */
 static uint64_t hash_backward(const ms_result *result, uint64_t *n)
 {
-    const ms_plan *plan = &result->plan;
+    const ms_plan *plan = result->plan;
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     *n = 0;
     for (uint32_t r = 0; r < plan->n_rows; r++) {
         const ms_row *row = &plan->row[r];
         char line[32];
         bool counts = is_backward(plan->op[row->op].pass) ||
-                      truth_is_state(&result->plan, row->op);
+                      truth_is_state(result->plan, row->op);
         if (!counts || row->bytes < WORTH_A_LOOK ||
             row->category == MS_WORKSPACE)
             continue;

@@ -13,6 +13,7 @@
  *              closed segment is longer than the open one
  *
  * and 8 bytes: the loss and the gradient that backward begins with. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -39,7 +40,7 @@ static outcome run(unsigned n, const char *policy)
     const ms_result *result = truth_run_json(
         json, "chain --precision fp32 --optimizer none -p %s", policy);
     return (outcome){truth_rank(result)->peak.allocated_bytes,
-                     result->report.recomputed_ops};
+                     result->report->recomputed_ops};
 }
 
 static void compare(unsigned n, const char *policy, uint64_t units,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Published claims on swap, offload and recomputation: the rows of claims.tsv,
  * and those that take more than two runs. */
+#include "sim/graph.h"
+#include "sim/plan.h"
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
@@ -73,7 +75,7 @@ static uint64_t most_that_fits(const char *options, uint64_t most)
         uint64_t n = low + (high - low) / 2;
         char words[512];
         snprintf(words, sizeof words, options, (unsigned)n);
-        if (truth_run("%s", words)->report.fits)
+        if (truth_run("%s", words)->report->fits)
             low = n;
         else
             high = n;
@@ -103,7 +105,7 @@ static double largest_row(const ms_plan *plan)
 static numbers numbers_of(const ms_result *result)
 {
     const ms_rank_report *rank = truth_rank(result);
-    const struct ms_far_memory *host = &result->report.far[MS_HOST_POOL];
+    const struct ms_far_memory *host = &result->report->far[MS_HOST_POOL];
     return (numbers){
         .peak = (double)rank->peak.allocated_bytes,
         .start = (double)rank->levels[MS_MARK_START],
@@ -119,9 +121,9 @@ static numbers numbers_of(const ms_result *result)
                            rank->optimizer_state_bytes),
         .activations = (double)rank->category_peaks[MS_ACTIVATIONS],
         .saved = (double)rank->saved_for_backward_bytes,
-        .largest = largest_row(&result->plan),
-        .parameters = (double)result->graph.parameters,
-        .fits = result->report.fits,
+        .largest = largest_row(result->plan),
+        .parameters = (double)result->graph->parameters,
+        .fits = result->report->fits,
     };
 }
 
@@ -211,7 +213,7 @@ END_TEST
 /* What the host's own ops of the step take, in seconds. */
 static double host_seconds(const ms_result *result)
 {
-    const ms_plan *plan = &result->plan;
+    const ms_plan *plan = result->plan;
     uint64_t ns = 0;
     for (uint32_t op = 0; op < plan->n_ops; op++)
         if (plan->op[op].stream == MS_STREAM_HOST)

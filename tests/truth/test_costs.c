@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What saving memory costs: FLOPs of Korthikanti et al. 2022 (appendix A) and
  * the time of small micro-batches. */
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -26,12 +29,12 @@ static flops run(unsigned layers, const char *policy)
         truth_run("gpt3 --kernels korthikanti --precision fp16-mixed "
                   "--set model.layers=%u -p %s",
                   layers, policy);
-    const ms_plan *plan = &result->plan;
+    const ms_plan *plan = result->plan;
     double sum[MS_N_PASSES] = {0};
     for (uint32_t i = 0; i < plan->n_ops; i++) {
         uint32_t op = plan->op[i].of;
-        if (op != MS_NONE && strstr(result->graph.op_name[op], "mm") != NULL)
-            sum[plan->op[i].pass] += result->graph.op_flops[op];
+        if (op != MS_NONE && strstr(result->graph->op_name[op], "mm") != NULL)
+            sum[plan->op[i].pass] += result->graph->op_flops[op];
     }
     return (flops){(uint64_t)sum[MS_FORWARD],
                    (uint64_t)(sum[MS_GRAD_INPUT] + sum[MS_GRAD_WEIGHT]),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/graph.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -14,7 +15,7 @@ START_TEST(published_counts)
         uint64_t unit = truth_number(&table, row, "unit");
         const ms_result *result =
             truth_run("%s", truth_cell(&table, row, "command"));
-        uint64_t parameters = result->graph.parameters;
+        uint64_t parameters = result->graph->parameters;
         truth_compare("counts", truth_cell(&table, row, "case"), "parameters",
                       truth_number(&table, row, "parameters"),
                       (parameters + unit / 2) / unit * unit);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -31,11 +34,11 @@ static uint64_t hundredths(uint64_t bytes)
 static uint64_t made_bytes(const ms_result *result, const char *name)
 {
     uint64_t most = 0;
-    for (uint32_t r = 0; r < result->plan.n_rows; r++) {
-        uint32_t s = result->plan.row[r].storage;
-        if (s != MS_NONE && strcmp(result->graph.storage_name[s], name) == 0 &&
-            result->plan.row[r].bytes > most)
-            most = result->plan.row[r].bytes;
+    for (uint32_t r = 0; r < result->plan->n_rows; r++) {
+        uint32_t s = result->plan->row[r].storage;
+        if (s != MS_NONE && strcmp(result->graph->storage_name[s], name) == 0 &&
+            result->plan->row[r].bytes > most)
+            most = result->plan->row[r].bytes;
     }
     return most;
 }
@@ -44,12 +47,12 @@ static uint64_t made_bytes(const ms_result *result, const char *name)
  * it takes of parts before they leave. */
 static void at_step(const ms_result *result, uint64_t held[MS_N_CATEGORIES])
 {
-    const ms_plan *plan = &result->plan;
-    for (uint32_t e = 0; e < result->line.n_events; e++) {
-        const ms_row *row = &plan->row[result->line.events[e].row];
-        uint32_t act = result->line.events[e].op_act;
+    const ms_plan *plan = result->plan;
+    for (uint32_t e = 0; e < result->line->n_events; e++) {
+        const ms_row *row = &plan->row[result->line->events[e].row];
+        uint32_t act = result->line->events[e].op_act;
         uint32_t of = plan->op[act >> 1].of;
-        if (of != MS_NONE && of >= result->graph.step_all)
+        if (of != MS_NONE && of >= result->graph->step_all)
             return;
         if (row->pool == MS_DEVICE_POOL)
             held[row->category] += act & 1u ? row->bytes : 0 - row->bytes;
@@ -67,10 +70,10 @@ static uint64_t estimated(const ms_result *result, unsigned stage)
                      made_bytes(result, "fp32_gradients");
     if (stage < 3)
         return bytes + held[MS_GRADIENTS];
-    for (uint32_t s = 0; s < result->graph.n_persistent; s++)
-        if (ms_graph_is_weight(&result->graph, s) &&
-            2 * result->graph.storage_bytes[s] > layer)
-            layer = 2 * result->graph.storage_bytes[s];
+    for (uint32_t s = 0; s < result->graph->n_persistent; s++)
+        if (ms_graph_is_weight(result->graph, s) &&
+            2 * result->graph->storage_bytes[s] > layer)
+            layer = 2 * result->graph->storage_bytes[s];
     return bytes + layer;
 }
 
@@ -93,7 +96,7 @@ START_TEST(estimators)
                            "t5-3b --precision fp16-mixed --optimizer adam "
                            "-p zero:%u,dp=8,impl=deepspeed%s",
                            stage, policy);
-        ck_assert_uint_eq(result->graph.parameters, 2851598336);
+        ck_assert_uint_eq(result->graph->parameters, 2851598336);
         truth_compare("deepspeed", name, "states, 0.01 GiB",
                       truth_number(&table, row, "hundredths"),
                       hundredths(estimated(result, stage)));
@@ -162,8 +165,8 @@ static void check_parts(unsigned stage, unsigned ranks, unsigned width)
     snprintf(json, sizeof json, layers, width, width + 1, 2 * width);
     const ms_result *result = truth_run_json(
         json, "mlp -p zero:%u,dp=%u,impl=deepspeed", stage, ranks);
-    uint64_t all = result->graph.parameters;
-    uint64_t held = part_elements(&result->graph, &parameters) * ranks;
+    uint64_t all = result->graph->parameters;
+    uint64_t held = part_elements(result->graph, &parameters) * ranks;
     uint64_t most = stage == 3 ? (uint64_t)ranks * parameters : 2u * ranks;
     ck_assert_uint_eq(parameters, 6);
     ck_assert_uint_ge(held, all);
@@ -199,7 +202,7 @@ static void check_volume(unsigned stage, unsigned micro_batches,
     const ms_result *result =
         truth_run("llama-2-7b --batch 4 -p zero:%u,dp=8%s+microbatch:%u", stage,
                   how, micro_batches);
-    uint64_t model_bytes = 2 * result->graph.parameters;
+    uint64_t model_bytes = 2 * result->graph->parameters;
     uint64_t sent = truth_rank(result)->comm_bytes * RANKS / (RANKS - 1);
     snprintf(name, sizeof name, "stage %u%s, %u micro-batches", stage, how,
              micro_batches);
@@ -248,7 +251,7 @@ static void check_sum(unsigned ranks, const char *more)
     snprintf(json, sizeof json, layers, 4096, 4097, 8192);
     const ms_result *result =
         truth_run_json(json, "mlp -p zero:1,dp=%u," SUMMED, ranks, more);
-    const ms_graph *graph = &result->graph;
+    const ms_graph *graph = result->graph;
     uint64_t all = graph->parameters;
     uint64_t part = part_elements(graph, &parameters);
     for (uint32_t s = 0; s < graph->n_persistent; s++)
@@ -274,7 +277,7 @@ static void check_sum_volume(unsigned micro_batches)
     const ms_result *result =
         truth_run("llama-2-7b --batch 4 -p microbatch:%u+zero:1,dp=8," SUMMED,
                   micro_batches, "");
-    uint64_t model_bytes = 2 * result->graph.parameters;
+    uint64_t model_bytes = 2 * result->graph->parameters;
     uint64_t sent = truth_rank(result)->comm_bytes * RANKS / (RANKS - 1);
     ck_assert_uint_eq((200 * sent + model_bytes / 2) / model_bytes, 600);
 }
@@ -304,8 +307,8 @@ END_TEST
  * is exchanged (Wang et al. 2023 counts both as all). */
 static uint64_t crossing(const ms_result *result, uint8_t kind)
 {
-    const ms_plan *plan = &result->plan;
-    uint64_t bytes = 0, model_bytes = 2 * result->graph.parameters;
+    const ms_plan *plan = result->plan;
+    uint64_t bytes = 0, model_bytes = 2 * result->graph->parameters;
     for (uint32_t i = 0; i < plan->n_transfers; i++)
         if (plan->transfers[i].kind == kind)
             bytes += plan->transfers[i].network_bytes;

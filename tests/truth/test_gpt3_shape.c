@@ -8,6 +8,7 @@
  * (1), the inputs of the final norm and of the head (2 each), the fp32
  * log-probabilities, 8 B per position index and the 4 B total weight of the
  * loss. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From laptop to GPU: graphs exported on a CPU (models_torch.py), simulated for
  * CUDA and torch 2, against what recorded steps on GPUs allocated. */
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -128,7 +131,7 @@ START_TEST(exported_on_a_cpu)
                                       truth_cell(&table, row, "options"));
         bool whole = strcmp(truth_cell(&table, row, "step"), "whole") == 0;
         compare_levels(&table, row, result);
-        compare_order(&of, whole, &result->plan);
+        compare_order(&of, whole, result->plan);
     }
     truth_end();
 }

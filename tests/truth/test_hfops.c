@@ -2,6 +2,8 @@
 /* Configurations of Hugging Face against PyTorch running the ops of their
  * modelling code (hf_models.py), and against copies of the hidden state that
  * were measured per layer. */
+#include "sim/graph.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -106,7 +108,7 @@ START_TEST(nothing_but_the_type)
                            strcmp(type, "vit") == 0 ? "" : " --sequence 16");
         truth_compare("hfops", type, "parameters of the class defaults",
                       truth_number(&table, row, "parameters"),
-                      result->graph.parameters);
+                      result->graph->parameters);
     }
     truth_end();
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The activation memory of Korthikanti et al. 2022, sections 4 and 5. */
+#include "sim/graph.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -135,9 +137,9 @@ START_TEST(the_loss_by_itself)
         "--set model.layers=1 --set model.hidden=96 --set model.vocab=%" PRIu64
         " --batch 2 --sequence %" PRIu64,
         VOCABULARY, SEQUENCE);
-    check_op(&result->graph, "vocab_parallel_cross_entropy",
+    check_op(result->graph, "vocab_parallel_cross_entropy",
              2 * logits + 8 * rows, 4 * logits + 4, 5 * logits);
-    check_op(&result->graph, "vocab_parallel_cross_entropy_backward",
+    check_op(result->graph, "vocab_parallel_cross_entropy_backward",
              4 * logits + 4, 2 * logits, 2 * logits);
     truth_end();
 }

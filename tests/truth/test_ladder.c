@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What each of torchtune's memory optimizations takes from the peak. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"

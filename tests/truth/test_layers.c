@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layer types one by one: what they keep and what backward allocates. */
 #include "graphs/graphs.h"
+#include "sim/graph.h"
 #include "sim/plan.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -21,7 +23,7 @@ static const char op[] = "{\"type\": \"op\", \"name\": \"%s\", \"shape\": %s, "
 /* "3*1024 64", the sizes that layer "y" allocates in backward, in order. */
 static void put_backward(const ms_result *result, ms_text *text)
 {
-    const ms_plan *plan = &result->plan;
+    const ms_plan *plan = result->plan;
     const ms_graph *graph = plan->graph;
     uint64_t sizes[MAX_ALLOCATIONS];
     uint32_t n = 0;

@@ -7,6 +7,9 @@
  *   what was saved for backward, by retain_graph=True;
  *   cuBLAS's workspaces of the threads that multiplied before;
  *   of the head with its loss, the weight of the other implementation. */
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -155,7 +158,7 @@ static void make(const truth_table *table, uint32_t row, bench *b)
 /* Gradients that the script gives stay, and it counts workspaces apart. */
 static bool is_given(const ms_result *result, const ms_row *row)
 {
-    const ms_graph *graph = &result->graph;
+    const ms_graph *graph = result->graph;
     if (row->storage == MS_NONE ||
         graph->storage_layer[row->storage] == MS_NONE)
         return false;
@@ -166,14 +169,15 @@ static bool is_given(const ms_result *result, const ms_row *row)
 
 static uint64_t peak_of(const ms_result *result, bool forward)
 {
-    const ms_plan *plan = &result->plan;
+    const ms_plan *plan = result->plan;
     uint64_t now = 0, peak = 0;
 
-    for (uint32_t e = 0; e < result->line.n_events; e++) {
-        const ms_row *row = &plan->row[result->line.events[e].row];
-        uint32_t act = result->line.events[e].op_act;
+    for (uint32_t e = 0; e < result->line->n_events; e++) {
+        const ms_row *row = &plan->row[result->line->events[e].row];
+        uint32_t act = result->line->events[e].op_act;
         uint32_t of = plan->op[act >> 1].of;
-        if (forward && of != MS_NONE && result->graph.op_pass[of] != MS_FORWARD)
+        if (forward && of != MS_NONE &&
+            result->graph->op_pass[of] != MS_FORWARD)
             break;
         if (row->pool != MS_DEVICE_POOL || row->category == MS_WORKSPACE)
             continue;

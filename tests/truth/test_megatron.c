@@ -3,6 +3,8 @@
  * layers keep, by hand count (graphs/kernels/mcore/mcore.h). */
 #include "sim/graph.h"
 #include "sim/pools/steps/pooled.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -40,7 +42,7 @@ static uint64_t end_of_step(const ms_rank_report *rank)
 static uint64_t number(const ms_result *result, const char *quantity)
 {
     const ms_rank_report *rank = truth_rank(result);
-    const ms_pooled *pooled = result->line.pooled;
+    const ms_pooled *pooled = result->line->pooled;
 
     if (strcmp(quantity, "pool_end") == 0)
         return pooled->steps[pooled->setup.steps - 1].allocated_bytes -
@@ -172,7 +174,7 @@ static void compare_states(const char *name, const char *options,
                       rank->optimizer_state_bytes +
                       rank->optimizer_scratch_bytes;
     truth_compare("megatron", name, "bytes of states and step per parameter",
-                  eighths, states * 8 / result->graph.parameters);
+                  eighths, states * 8 / result->graph->parameters);
 }
 
 START_TEST(bytes_of_states)
@@ -251,7 +253,7 @@ static void check_blocks(const char *model, int dp, const char *more)
         truth_run("%s --kernels megatron --batch 2 --allocator torch "
                   "-p zero:1,dp=%d,impl=megatron%s",
                   model, dp, more);
-    const ms_graph *graph = &result->graph;
+    const ms_graph *graph = result->graph;
     uint64_t asked, bytes;
     uint32_t n;
 

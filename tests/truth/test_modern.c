@@ -5,6 +5,7 @@
  * per token: the two norms' inputs and their fp32 rstd, the projections'
  * input, q, k, v, the output, the fp32 log-sum-exp, the MLP's input, gate, up
  * and their product. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"

@@ -5,6 +5,8 @@
 #include "graphs/graphs.h"
 #include "graphs/kernels/kernels.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/cli/commands.h"
@@ -190,7 +192,7 @@ static uint64_t saved_under(const char *model, const char *policy,
 {
     const ms_result *result =
         truth_run("%s --batch 2 --policy %s", model, policy);
-    *blocks = result->graph.n_blocks;
+    *blocks = result->graph->n_blocks;
     return truth_rank(result)->saved_for_backward_bytes;
 }
 

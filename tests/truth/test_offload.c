@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What leaves the device when states do, and what fits then. */
+#include "sim/graph.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -53,7 +56,7 @@ static bool fits(const char *model, const char *config, const char *policy)
                           "%s --device v100-32gb-sxm2 --precision fp16-mixed "
                           "--optimizer adam -p checkpoint:full -p %s",
                           model, policy)
-        ->report.fits;
+        ->report->fits;
 }
 
 /* DeepSpeed's announcements and tutorial (docs/_posts/2020-09-09-ZeRO-Offload,
@@ -110,7 +113,7 @@ START_TEST(infinity_states)
         const ms_result *result = truth_run_json(
             json, "states --precision fp16-mixed --optimizer adam -p "
                   "offload:optimizer/params/gradients,impl=deepspeed");
-        double bytes = (double)result->report.host_peak_bytes +
+        double bytes = (double)result->report->host_peak_bytes +
                        (double)truth_rank(result)->gradients_bytes;
         uint64_t unit = strlen(strchr(printed, '.')) == 2 ? 10 : 1;
         uint64_t memsim = (uint64_t)(bytes / 0x1p40 * 100 / (double)unit + 0.5);
@@ -231,12 +234,12 @@ START_TEST(one_gpu_for_gpt3)
     const ms_result *result =
         truth_run("gpt3 --memory 80GiB -p checkpoint:full -p "
                   "offload:optimizer/params/gradients,to=nvme");
-    ck_assert(result->report.fits);
-    ck_assert_uint_gt(result->line.step_ns, 0);
+    ck_assert(result->report->fits);
+    ck_assert_uint_gt(result->line->step_ns, 0);
     /* weights 2, gradients 2, master and moments 12 bytes per parameter */
     truth_compare("offload", "gpt3", "bytes on the disk, step's start",
-                  16 * result->graph.parameters,
-                  result->report.nvme_peak_bytes);
+                  16 * result->graph->parameters,
+                  result->report->nvme_peak_bytes);
     truth_end();
 }
 END_TEST
@@ -249,7 +252,7 @@ static double step_ns(const char *json, const char *model, const char *policy)
                                   "-p checkpoint:full -p "
                                   "offload:optimizer/gradients%s",
                                   model, policy)
-        ->line.step_ns;
+        ->line->step_ns;
 }
 
 /* ZeRO-Offload (arXiv 2101.06840), the delayed parameter update on one V100 of
@@ -296,8 +299,8 @@ START_TEST(paged_states)
                        "optimizer_impl=loop -p uvm:optimizer --memory %s";
     truth_begin();
     const ms_result *result = truth_run_json(json, line, "2400MB");
-    double bytes = (double)result->report.host_peak_bytes /
-                   (double)result->graph.parameters;
+    double bytes = (double)result->report->host_peak_bytes /
+                   (double)result->graph->parameters;
     truth_compare("offload", "paged AdamW",
                   "7.6 bytes per parameter leave, 10 %", 1,
                   bytes >= 7.6 * 0.9 && bytes <= 7.6 * 1.1);

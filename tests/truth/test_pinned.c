@@ -44,7 +44,7 @@ static uint64_t run_takes(uint64_t bytes)
              bytes / WIDTH / 4, WIDTH);
     const ms_result *result = truth_run_json(
         json, "pinned --precision fp32 -p swap:save_on_cpu,min=1GiB");
-    const struct ms_far_memory *host = &result->report.far[MS_HOST_POOL];
+    const struct ms_far_memory *host = &result->report->far[MS_HOST_POOL];
     ck_assert_uint_le(host->peak_bytes, bytes);
     ck_assert_uint_gt(host->peak_bytes, bytes - bytes / 1000);
     ck_assert_uint_eq(host->reserved_bytes, host->pinned_bytes);

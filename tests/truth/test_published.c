@@ -3,6 +3,7 @@
  * multiply-adds to the digits printed (published.tsv), runs that fitted or did
  * not (fits.tsv), measured steps and what changes between two (changes.tsv). */
 #include "sim/graph.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -83,7 +84,7 @@ static double by_name(const ms_graph *graph, passes in, const char *name,
 static double term(const ms_result *result, passes in, const char *name,
                    size_t length)
 {
-    const ms_graph *graph = &result->graph;
+    const ms_graph *graph = result->graph;
     static const struct {
         const char *name;
         unsigned flags;
@@ -178,7 +179,7 @@ START_TEST(fits)
         truth_compare_words("fits", truth_cell(&table, row, "id"),
                             "fits or out of memory: 1 where as it was",
                             truth_cell(&table, row, "outcome"),
-                            result->report.fits ? "fits" : "over");
+                            result->report->fits ? "fits" : "over");
     }
     truth_end();
 }
@@ -188,7 +189,7 @@ END_TEST
 
 static double measured(const ms_result *result, const char *quantity)
 {
-    const ms_rank_report *rank = &result->report.ranks[0];
+    const ms_rank_report *rank = &result->report->ranks[0];
     const struct {
         const char *name;
         uint64_t bytes;
@@ -256,7 +257,7 @@ START_TEST(orders)
         const char *its = truth_cell(&table, row, "group");
         uint64_t bytes = run(truth_cell(&table, row, "model"),
                              truth_cell(&table, row, "options"))
-                             ->report.ranks[0]
+                             ->report->ranks[0]
                              .peak.reserved_bytes;
         if (strcmp(its, group) == 0)
             truth_compare("orders", truth_cell(&table, row, "id"),

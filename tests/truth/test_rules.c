@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Per-op experiments: what each op saves and what its backward allocates, as
  * measured with PyTorch (rules.tsv), on the op graphs of rules.jsonl. */
+#include "sim/graph.h"
 #include "sim/plan.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -16,11 +18,11 @@
 /* Backward, of anything but the loss, which is not part of the experiment. */
 static bool counts(const ms_result *result, const ms_row *row)
 {
-    const ms_plan_op *op = &result->plan.op[row->op];
-    if (truth_is_state(&result->plan, row->op))
+    const ms_plan_op *op = &result->plan->op[row->op];
+    if (truth_is_state(result->plan, row->op))
         return true;
     if (op->of == MS_NONE || row->bytes < SMALL ||
-        result->graph.op_unit[op->of] >= result->graph.loss_unit)
+        result->graph->op_unit[op->of] >= result->graph->loss_unit)
         return false;
     return op->pass == MS_GRAD_INPUT || op->pass == MS_GRAD_WEIGHT ||
            op->pass == MS_RECOMPUTE;
@@ -31,8 +33,8 @@ static void list(const ms_result *result, char *text, size_t room)
 {
     size_t n = 0;
     snprintf(text, room, "-");
-    for (uint32_t r = 0; r < result->plan.n_rows; r++) {
-        const ms_row *row = &result->plan.row[r];
+    for (uint32_t r = 0; r < result->plan->n_rows; r++) {
+        const ms_row *row = &result->plan->row[r];
         if (counts(result, row))
             n += (size_t)snprintf(text + n, room - n, "%s%" PRIu64 "%s",
                                   n > 0 ? " " : "", row->bytes,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the nodes of whole networks save, save by save, as the hooks of PyTorch
  * see it (saves_torch.py). */
+#include "sim/graph.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -37,14 +38,14 @@ START_TEST(measured_saves)
     for (uint32_t row = 0; row < table.n_rows; row++) {
         const char *name = truth_cell(&table, row, "case");
         if (strcmp(truth_cell(&table, row, "kind"), "builtin") == 0) {
-            compare(&table, row, &truth_builtin(name)->graph);
+            compare(&table, row, truth_builtin(name)->graph);
             continue;
         }
         char *json = truth_graph("nets.jsonl", name);
         compare(&table, row,
-                &truth_run_json(json, "net --optimizer sgd --framework "
-                                      "torch-1.13 --set training.device=cpu")
-                     ->graph);
+                truth_run_json(json, "net --optimizer sgd --framework "
+                                     "torch-1.13 --set training.device=cpu")
+                    ->graph);
         free(json);
     }
     truth_end();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What nvidia-smi showed, beside what memsim says it would. */
+#include "sim/graph.h"
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
@@ -19,7 +20,7 @@ static const char bert_large[] =
 
 static uint64_t mib_of(const ms_result *result)
 {
-    return (ms_capacity_used(&result->report) + MIB - 1) / MIB;
+    return (ms_capacity_used(result->report) + MIB - 1) / MIB;
 }
 
 /* "Model memory anatomy" of Hugging Face's documentation (truth/published
@@ -36,7 +37,7 @@ START_TEST(model_loaded)
         "--precision fp32 --sequence 1 --framework torch-1.13 "
         "--set training.cublas_workspace=0 --allocator torch");
     truth_compare("nvidia-smi", "bert-large loaded", "parameters", 335143938,
-                  result->graph.parameters);
+                  result->graph->parameters);
     truth_compare("nvidia-smi", "bert-large loaded", "device used, MiB", 2631,
                   mib_of(result));
     truth_end();
@@ -52,11 +53,11 @@ START_TEST(nccl)
     const char *words = "gpt2 --device a100 -p ddp:dp=2 "
                         "--set training.nccl_channels=%d";
     truth_begin();
-    uint64_t bytes = truth_run(words, 0)->report.outside.nccl_bytes;
+    uint64_t bytes = truth_run(words, 0)->report->outside.nccl_bytes;
     truth_compare("nvidia-smi", "first barrier of two", "NCCL, MiB", 1485,
                   bytes / MIB);
-    uint64_t two = truth_run(words, 2)->report.outside.nccl_bytes;
-    uint64_t one = truth_run(words, 1)->report.outside.nccl_bytes;
+    uint64_t two = truth_run(words, 2)->report->outside.nccl_bytes;
+    uint64_t one = truth_run(words, 1)->report->outside.nccl_bytes;
     truth_compare("nvidia-smi", "connection of a channel", "bytes",
                   10485760 + 2097152, two - one);
     truth_end();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Built-in networks against PyTorch's steps and against what other tools count
  * in them. */
+#include "sim/graph.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 
@@ -88,7 +89,7 @@ START_TEST(totals_of_torchinfo)
         const char *name = truth_cell(&table, row, "case");
         const ms_result *result =
             truth_run("%s " EAGER, truth_cell(&table, row, "command"));
-        ck_assert_int_eq(ms_lower_facts(&result->model, &result->graph, &arena,
+        ck_assert_int_eq(ms_lower_facts(&result->model, result->graph, &arena,
                                         &facts, &fault),
                          MS_OK);
         for (uint32_t i = 0; i < result->model.n_layers; i++) {
@@ -99,7 +100,7 @@ START_TEST(totals_of_torchinfo)
         }
         truth_compare("torchinfo", name, "parameters",
                       truth_number(&table, row, "parameters"),
-                      result->graph.parameters);
+                      result->graph->parameters);
         truth_compare(
             "torchinfo", name, "mult-adds",
             truth_number(&table, row, "mult_adds"),
@@ -151,7 +152,7 @@ START_TEST(layers_of_torchinfo)
         if (strcmp(command, last) != 0) {
             last = command;
             result = truth_run("%s " EAGER, command);
-            ck_assert_int_eq(ms_lower_facts(&result->model, &result->graph,
+            ck_assert_int_eq(ms_lower_facts(&result->model, result->graph,
                                             &arena, &facts, &fault),
                              MS_OK);
         }
@@ -182,7 +183,7 @@ static double norms(const ms_result *result)
     ms_layer_facts *facts = NULL;
     double sum = 0;
     ck_assert_int_eq(
-        ms_lower_facts(&result->model, &result->graph, &arena, &facts, &fault),
+        ms_lower_facts(&result->model, result->graph, &arena, &facts, &fault),
         MS_OK);
     for (uint32_t i = 0; i < result->model.n_layers; i++)
         if (strcmp(facts[i].type, "batch_norm") == 0)
@@ -212,7 +213,7 @@ START_TEST(counts_of_timm)
         const char *name = truth_cell(&table, row, "case");
         const ms_result *result =
             truth_run("%s " EAGER, truth_cell(&table, row, "command"));
-        const ms_graph *graph = &result->graph;
+        const ms_graph *graph = result->graph;
         double macs = norms(result), elements = 0;
         for (uint32_t op = 0; op < graph->step_first; op++) {
             if (graph->op_pass[op] != MS_FORWARD ||
@@ -224,7 +225,7 @@ START_TEST(counts_of_timm)
         }
         truth_compare("timm", name, "parameters, 10^4",
                       truth_number(&table, row, "parameters"),
-                      (result->graph.parameters + 5000) / 10000);
+                      (result->graph->parameters + 5000) / 10000);
         compare_near(name, "mult-adds within 1 %, 10^7",
                      truth_number(&table, row, "mult_adds"), macs / 1e7);
         compare_near(name, "activations within 1 %, 10^4",

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/graph.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -75,7 +77,7 @@ START_TEST(communication_volume)
             "llama-2-7b --precision bf16-mixed -p zero:%u,dp=%" PRIu64, stage,
             ranks);
         uint64_t sent = truth_rank(result)->comm_bytes * ranks / (ranks - 1);
-        uint64_t model_bytes = 2 * result->graph.parameters;
+        uint64_t model_bytes = 2 * result->graph->parameters;
         snprintf(name, sizeof name, "stage %u", stage);
         truth_compare("zero", name, "times the model, sent", stage < 3 ? 2 : 3,
                       (sent + model_bytes / 2) / model_bytes);

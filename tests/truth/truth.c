@@ -3,6 +3,8 @@
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
+#include "sim/plan.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
@@ -121,8 +123,8 @@ const ms_result *truth_run_json(const char *json, const char *format, ...)
 
 const ms_rank_report *truth_rank(const ms_result *made)
 {
-    ck_assert_uint_eq(made->report.n_ranks, 1);
-    return &made->report.ranks[0];
+    ck_assert_uint_eq(made->report->n_ranks, 1);
+    return &made->report->ranks[0];
 }
 
 /* ---- comparisons --------------------------------------------------------- */

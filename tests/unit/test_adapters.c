@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What adapters and frozen weights keep, to the byte. */
+#include "sim/graph.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -34,7 +36,7 @@ START_TEST(only_adapters_have_states)
 {
     truth_begin();
     const ms_result *r = RUN(LORA "--precision fp32");
-    ck_assert_uint_eq(r->graph.parameters, 3 * MATRIX + 2 * ADAPTER);
+    ck_assert_uint_eq(r->graph->parameters, 3 * MATRIX + 2 * ADAPTER);
     ck_assert_uint_eq(of(r, MS_PARAMETERS), 4 * (3 * MATRIX + 2 * ADAPTER));
     ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * 2 * ADAPTER);
     ck_assert_uint_eq(of(r, MS_OPTIMIZER_STATE), 8 * 2 * ADAPTER);
@@ -79,13 +81,14 @@ START_TEST(packs_frozen_weights)
     truth_begin();
     const ms_result *r = RUN(LORA "--precision bf16 --set lora.base=nf4");
     ck_assert_uint_eq(of(r, MS_PARAMETERS), rest + 2 * nf4);
-    ck_assert_uint_eq(r->graph.parameters, 3 * MATRIX + 2 * ADAPTER);
+    ck_assert_uint_eq(r->graph->parameters, 3 * MATRIX + 2 * ADAPTER);
     uint32_t made[2] = {0};
-    for (uint32_t op = 0; op < r->graph.n_ops; op++)
-        for (uint32_t i = r->graph.out_at[op]; i < r->graph.out_at[op + 1]; i++)
-            if (strcmp(r->graph.op_name[op], "dequantize") == 0) {
-                made[r->graph.op_pass[op] > MS_LOSS]++;
-                ck_assert_uint_eq(r->graph.storage_bytes[r->graph.out[i]],
+    for (uint32_t op = 0; op < r->graph->n_ops; op++)
+        for (uint32_t i = r->graph->out_at[op]; i < r->graph->out_at[op + 1];
+             i++)
+            if (strcmp(r->graph->op_name[op], "dequantize") == 0) {
+                made[r->graph->op_pass[op] > MS_LOSS]++;
+                ck_assert_uint_eq(r->graph->storage_bytes[r->graph->out[i]],
                                   2 * MATRIX);
             }
     ck_assert_uint_eq(made[0], 2); /* the first layer's input needs no */
@@ -118,7 +121,7 @@ START_TEST(freezes_without_adapters)
                        "chain --batch 4 --optimizer adam --precision bf16 "
                        "--set frozen.blocks=1 --set frozen.base=%s",
                        it->base);
-    ck_assert_uint_eq(r->graph.parameters, 3 * MATRIX);
+    ck_assert_uint_eq(r->graph->parameters, 3 * MATRIX);
     ck_assert_uint_eq(of(r, MS_PARAMETERS), 2 * 2 * MATRIX + it->bytes);
     ck_assert_uint_eq(of(r, MS_GRADIENTS), 2 * 2 * MATRIX);
     ck_assert_uint_eq(of(r, MS_OPTIMIZER_STATE), 2 * 4 * MATRIX);
@@ -179,7 +182,7 @@ START_TEST(host_updates)
     const ms_result *r =
         RUN(LORA "--precision bf16-mixed -p offload:optimizer");
     ck_assert_uint_eq(of(r, MS_PARAMETERS), 2 * (3 * MATRIX + n));
-    ck_assert_uint_eq(r->report.host_peak_bytes, (12 + 2) * n);
+    ck_assert_uint_eq(r->report->host_peak_bytes, (12 + 2) * n);
     ck_assert_uint_eq(truth_rank(r)->h2d_bytes, 2 * n);
     truth_end();
 }

@@ -3,6 +3,8 @@
  * first, and what changes nothing is not advised. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tools/advice/advice.h"
 #include "tools/advice/needless.h"
@@ -69,7 +71,7 @@ static void run_line(const char *line, tried *t)
 
 static uint64_t reserved_bytes(const ms_result *result)
 {
-    return result->report.ranks[result->report.worst].peak.reserved_bytes;
+    return result->report->ranks[result->report->worst].peak.reserved_bytes;
 }
 
 static void advise(const tried *t, ms_advice *advice)
@@ -105,8 +107,8 @@ static void check_way(const tried *t, const ms_advice_way *way)
     run_job(line, false, &then);
     ck_assert_msg(reserved_bytes(&then.result) == way->reserved_bytes, "%s",
                   line);
-    ck_assert_msg(then.result.line.step_ns == way->step_ns, "%s", line);
-    ck_assert_msg(then.result.report.fits == way->fits, "%s", line);
+    ck_assert_msg(then.result.line->step_ns == way->step_ns, "%s", line);
+    ck_assert_msg(then.result.report->fits == way->fits, "%s", line);
 }
 
 START_TEST(law_advice_is_what_run_says)

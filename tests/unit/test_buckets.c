@@ -2,7 +2,11 @@
 /* zero:STAGE,impl=deepspeed by hand: three layers of 8 x 8 weights, 128 bytes
  * each in bf16, two ranks.  What the policy itself makes and lets go, in order,
  * with its own running level. */
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 #include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -31,15 +35,15 @@ static void put(const char *format, const char *name, uint64_t bytes,
 /* Buffers, gradients, gathered weights and what the step makes. */
 static const char *name_of(const ms_result *result, const ms_row *row)
 {
-    const ms_graph *graph = &result->graph;
+    const ms_graph *graph = result->graph;
     if (row->bytes == 0) /* an event */
         return NULL;
     if (row->storage == MS_NONE)
-        return result->plan.buffers[row->buffer].name;
-    uint32_t of = result->plan.op[row->op].of;
+        return result->plan->buffers[row->buffer].name;
+    uint32_t of = result->plan->op[row->op].of;
     if (of != MS_NONE && graph->op_pass[of] == MS_STEP)
         return graph->storage_name[row->storage];
-    if (result->plan.op[row->op].pass == MS_START)
+    if (result->plan->op[row->op].pass == MS_START)
         return NULL;
     if (row->category == MS_GRADIENTS)
         return "part";
@@ -53,16 +57,16 @@ static const char *name_of(const ms_result *result, const ms_row *row)
 static const char *events(const char *policy)
 {
     const ms_result *result = truth_run_json(model, "mlp -p %s", policy);
-    const ms_timeline *line = &result->line;
+    const ms_timeline *line = result->line;
     uint64_t level = 0;
     text[0] = '\0';
     gathered_bytes = 0;
-    n_syncs = result->plan.n_sync;
-    for (uint32_t i = 0; i < result->plan.n_transfers; i++)
-        if (result->plan.transfers[i].kind == MS_TRANSFER_GATHER)
-            gathered_bytes += result->plan.transfers[i].bytes;
+    n_syncs = result->plan->n_sync;
+    for (uint32_t i = 0; i < result->plan->n_transfers; i++)
+        if (result->plan->transfers[i].kind == MS_TRANSFER_GATHER)
+            gathered_bytes += result->plan->transfers[i].bytes;
     for (uint32_t e = 0; e < line->n_events; e++) {
-        const ms_row *row = &result->plan.row[line->events[e].row];
+        const ms_row *row = &result->plan->row[line->events[e].row];
         const char *name = name_of(result, row);
         bool made = line->events[e].op_act & 1u;
         if (name == NULL)

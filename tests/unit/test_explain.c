@@ -4,6 +4,9 @@
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tools/advice/remedy.h"
 #include "tools/alive/alive.h"
@@ -62,8 +65,8 @@ static void look(const char *at)
 
 static const char *name_of(uint32_t i, char buffer[MS_STORAGE_NAME])
 {
-    uint32_t storage = f.result.plan.row[f.alive.rows[i]].storage;
-    return ms_graph_storage_name(&f.result.graph, storage, buffer);
+    uint32_t storage = f.result.plan->row[f.alive.rows[i]].storage;
+    return ms_graph_storage_name(f.result.graph, storage, buffer);
 }
 
 /* The first alive row of a name; it must be there. */
@@ -81,7 +84,7 @@ static const char *reader_of(uint32_t i)
 {
     uint32_t op = f.alive.fates[i].reader;
     ck_assert_uint_ne(op, MS_NONE);
-    return f.result.graph.op_name[f.result.plan.op[op].of];
+    return f.result.graph->op_name[f.result.plan->op[op].of];
 }
 
 START_TEST(times_have_units)
@@ -116,13 +119,13 @@ START_TEST(phases_agree_with_the_report)
     simulate();
     for (uint32_t p = 0; p < MS_N_PHASES; p++) {
         const uint64_t *peaks =
-            f.result.report.ranks[0].phase_peaks_with_workspace;
+            f.result.report->ranks[0].phase_peaks_with_workspace;
         look(ms_names_phase[p]);
         ck_assert_uint_eq(f.alive.instant.bytes, peaks[p]);
     }
     look(NULL);
     ck_assert_uint_eq(f.alive.instant.event,
-                      f.result.report.ranks[0].peak.event);
+                      f.result.report->ranks[0].peak.event);
 }
 END_TEST
 
@@ -135,10 +138,10 @@ START_TEST(alive_adds_up_at_any_time)
         uint64_t bytes = 0;
         const char *at = ms_arena_format(
             &f.trial, "%lluns",
-            (unsigned long long)(f.result.line.step_ns * i / 10));
+            (unsigned long long)(f.result.line->step_ns * i / 10));
         look(at);
         for (uint32_t r = 0; r < f.alive.n; r++) {
-            bytes += f.result.plan.row[f.alive.rows[r]].bytes;
+            bytes += f.result.plan->row[f.alive.rows[r]].bytes;
             ck_assert_uint_lt(f.alive.fates[r].why, MS_N_WHYS);
             ck_assert(!ms_why_reads(f.alive.fates[r].why) ||
                       f.alive.fates[r].reader >= f.alive.instant.now);
@@ -174,7 +177,7 @@ START_TEST(reasons_of_a_checkpoint)
     look("loss");
     uint32_t input = find("layers.3.residual2:out");
     ck_assert_int_eq(f.alive.fates[input].why, MS_WHY_HELD);
-    ck_assert_int_eq(f.result.plan.op[f.alive.fates[input].reader].pass,
+    ck_assert_int_eq(f.result.plan->op[f.alive.fates[input].reader].pass,
                      MS_RECOMPUTE);
     char buffer[MS_STORAGE_NAME];
     for (uint32_t i = 0; i < f.alive.n; i++)
@@ -213,7 +216,7 @@ static bool helps(const char *words, const char *name)
     ms_remedy *remedies;
     for (uint32_t i = 0; i < f.alive.n; i++) {
         group_of[i] = i;
-        groups[i].side[0].bytes = f.result.plan.row[f.alive.rows[i]].bytes;
+        groups[i].side[0].bytes = f.result.plan->row[f.alive.rows[i]].bytes;
     }
     ms_remedy_task task = {.job = &f.job,
                            .alive = &f.alive,
@@ -322,7 +325,7 @@ START_TEST(where_it_has_gone)
     ck_assert_int_eq(ms_differ_find(runs, &f.trial, &groups, &n, &f.fault),
                      MS_OK);
     ck_assert_int_eq(group_named(groups, n, "out", "aten::gelu")->side[1].why,
-                     other.report.ranks[0].peak.phase == MS_PHASE_BACKWARD
+                     other.report->ranks[0].peak.phase == MS_PHASE_BACKWARD
                          ? MS_WHY_FREED_AGAIN
                          : MS_WHY_FREED);
     ck_assert_int_eq(

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What products in fp8 keep, to the byte, and what they cost. */
+#include "sim/graph.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -124,7 +126,7 @@ START_TEST(copies_of_weights)
     ck_assert_uint_eq(parameters(RUN("fp8-primary --set mode=inference")),
                       3 * MATRIX + 2 * MATRIX);
     const ms_result *r = RUN("fp8 --set fp8.weights=kept");
-    ck_assert_uint_eq(r->graph.parameters, 4 * MATRIX);
+    ck_assert_uint_eq(r->graph->parameters, 4 * MATRIX);
     ck_assert_uint_eq(saved(RUN("fp8 --set mode=inference")), 0);
     truth_end();
 }
@@ -145,28 +147,28 @@ START_TEST(quantizes_what_products_read)
 {
     truth_begin();
     const ms_result *r = RUN("fp8");
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::gemm"), 3 + 2 + 3);
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize"), 9);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::gemm"), 3 + 2 + 3);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::quantize"), 9);
     r = RUN("fp8 --set fp8.recipe=current");
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::amax"), 9);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::amax"), 9);
     r = RUN("fp8 --set fp8.weights=layer");
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize"), 9 + 2);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::quantize"), 9 + 2);
     r = RUN("fp8 --set fp8.weights=kept");
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize"), 6);
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize (all)"), 1);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::quantize"), 6);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::quantize (all)"), 1);
     r = RUN("fp8-primary --set fp8.weights=layer");
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize"), 6);
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::transpose"), 2);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::quantize"), 6);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::transpose"), 2);
     r = RUN("mxfp8 --device b200");
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize"), 9);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::quantize"), 9);
     /* Two operands of 3 + 2 + 3 products, each by a kernel of its own; and the
      * rows of the gradient whose product nobody asks for. */
     r = RUN("mxfp8-torchao --device b200");
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize"), 2 * 8 + 1);
-    ck_assert_uint_eq(ops_named(&r->graph, "aten::mm"), 8 + 3);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::quantize"), 2 * 8 + 1);
+    ck_assert_uint_eq(ops_named(r->graph, "aten::mm"), 8 + 3);
     r = RUN("msamp-o1");
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize"), 9 + 3);
-    ck_assert_uint_eq(ops_named(&r->graph, "fp8::transpose"), 2 + 3);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::quantize"), 9 + 3);
+    ck_assert_uint_eq(ops_named(r->graph, "fp8::transpose"), 2 + 3);
     truth_end();
 }
 END_TEST
@@ -186,9 +188,9 @@ START_TEST(products_at_the_rate_of_fp8)
     truth_begin();
     for (uint32_t i = 0; i < 2; i++) {
         const ms_graph *g =
-            &truth_run_json(layer, "layer --batch 16384 --precision %s",
-                            words[i])
-                 ->graph;
+            truth_run_json(layer, "layer --batch 16384 --precision %s",
+                           words[i])
+                ->graph;
         for (uint32_t op = 0; op < g->n_ops && took_ns[i] == 0; op++)
             if (strcmp(g->op_name[op], names[i]) == 0) {
                 took_ns[i] = g->op_ns[op];
@@ -258,7 +260,7 @@ START_TEST(precisions_compose)
     const ms_rank_report *rank = truth_rank(r);
     uint64_t states = rank->parameters_bytes + rank->gradients_bytes +
                       rank->optimizer_state_bytes;
-    ck_assert_uint_eq(r->graph.parameters, 4 * MATRIX);
+    ck_assert_uint_eq(r->graph->parameters, 4 * MATRIX);
     if (it->states > 0)
         ck_assert_uint_eq(states, it->states);
     truth_end();

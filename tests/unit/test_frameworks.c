@@ -2,7 +2,10 @@
 /* The table of differences between frameworks against what the code does. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/names.h"
+#include "sim/plan.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -57,7 +60,7 @@ static uint64_t count_ops(const ms_graph *graph, const char *name, int pass)
 static uint64_t second_gradient(int64_t framework)
 {
     ms_result r = simulate("gpt2", "none", "sequence=16", framework);
-    return count_ops(&r.graph, "aten::add", MS_GRAD_INPUT);
+    return count_ops(r.graph, "aten::add", MS_GRAD_INPUT);
 }
 
 static uint64_t mean(int64_t framework)
@@ -65,16 +68,16 @@ static uint64_t mean(int64_t framework)
     ms_result r =
         simulate("llama-3.2-1b", "none",
                  "sequence=16 kernels=eager optimizer=none", framework);
-    return r.report.ranks[0].saved_for_backward_bytes;
+    return r.report->ranks[0].saved_for_backward_bytes;
 }
 
 static uint64_t addmm(int64_t framework)
 {
     ms_result r = simulate("gpt2", "none", "sequence=16", framework);
     uint64_t n = 0;
-    for (uint32_t row = 0; row < r.plan.n_rows; row++)
-        n += r.plan.row[row].category == MS_WORKSPACE &&
-             r.plan.row[row].bytes == 1u << 20;
+    for (uint32_t row = 0; row < r.plan->n_rows; row++)
+        n += r.plan->row[row].category == MS_WORKSPACE &&
+             r.plan->row[row].bytes == 1u << 20;
     return n;
 }
 
@@ -85,20 +88,20 @@ static uint64_t autocast(int64_t framework)
     tests_source("tests/truth/graphs/mlp8x1024_b64_drop.graph.json", path);
     ms_result r = simulate(path, "none",
                            "precision=autocast-bf16 mode=inference", framework);
-    return r.report.ranks[0].levels[MS_MARK_BEFORE_LOSS];
+    return r.report->ranks[0].levels[MS_MARK_BEFORE_LOSS];
 }
 
 static uint64_t optimizer(int64_t framework)
 {
     ms_result r = simulate("gpt2", "none", "sequence=16", framework);
-    return count_ops(&r.graph, "aten::_foreach_sqrt", -1);
+    return count_ops(r.graph, "aten::_foreach_sqrt", -1);
 }
 
 static uint64_t foreach (int64_t framework)
 {
     ms_result r = simulate("gpt2", "none", "sequence=16 optimizer_impl=foreach",
                            framework);
-    return r.report.ranks[0].optimizer_scratch_bytes;
+    return r.report->ranks[0].optimizer_scratch_bytes;
 }
 
 /* Whether gradients are copied, and the copies live to the end. */
@@ -108,8 +111,8 @@ static uint64_t decay(int64_t framework)
                            "sequence=16 optimizer=adam weight_decay=yes "
                            "optimizer_impl=foreach",
                            framework);
-    return count_ops(&r.graph, "aten::_foreach_add", -1) +
-           r.report.ranks[0].optimizer_scratch_bytes;
+    return count_ops(r.graph, "aten::_foreach_add", -1) +
+           r.report->ranks[0].optimizer_scratch_bytes;
 }
 
 /* Tensors that the norms of all gradients are in. */
@@ -117,17 +120,17 @@ static uint64_t clip(int64_t framework)
 {
     ms_result r =
         simulate("gpt2", "none", "sequence=16 clip_norm=1", framework);
-    uint64_t n = count_ops(&r.graph, "aten::linalg_vector_norm", MS_STEP);
-    for (uint32_t op = 0; op < r.graph.n_ops; op++)
-        if (strcmp(r.graph.op_name[op], "aten::_foreach_norm") == 0)
-            n += 1000 + r.graph.out_at[op + 1] - r.graph.out_at[op];
+    uint64_t n = count_ops(r.graph, "aten::linalg_vector_norm", MS_STEP);
+    for (uint32_t op = 0; op < r.graph->n_ops; op++)
+        if (strcmp(r.graph->op_name[op], "aten::_foreach_norm") == 0)
+            n += 1000 + r.graph->out_at[op + 1] - r.graph->out_at[op];
     return n;
 }
 
 static uint64_t record(int64_t framework)
 {
     ms_result r = simulate("gpt2", "none", "sequence=16 device=cpu", framework);
-    return count_ops(&r.graph, "profiler::_record_function_enter", -1);
+    return count_ops(r.graph, "profiler::_record_function_enter", -1);
 }
 
 static uint64_t variant(int64_t framework)
@@ -135,15 +138,15 @@ static uint64_t variant(int64_t framework)
     ms_result r = simulate("gpt2", "checkpoint:full", "sequence=16", framework);
     ms_result reentrant = simulate("gpt2", "checkpoint:full,variant=reentrant",
                                    "sequence=16", framework);
-    return r.plan.n_ops == reentrant.plan.n_ops &&
-           r.plan.n_rows == reentrant.plan.n_rows;
+    return r.plan->n_ops == reentrant.plan->n_ops &&
+           r.plan->n_rows == reentrant.plan->n_rows;
 }
 
 static uint64_t early_stop(int64_t framework)
 {
     ms_result r = simulate("gpt2", "checkpoint:full,variant=nonreentrant",
                            "sequence=16", framework);
-    return r.plan.recomputed_ops;
+    return r.plan->recomputed_ops;
 }
 
 /* In the order of the table; what is counted changes where the rule does. */

@@ -4,6 +4,8 @@
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
+#include "sim/plan.h"
+#include "sim/report.h"
 #include "tests/inlined.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
@@ -100,7 +102,7 @@ static void follow(script *s, const ms_row *row, char sign)
 /* Buffers, unsharded weights and gradients come and go as the script says. */
 static script walk(const char *text)
 {
-    const ms_plan *plan = &result.plan;
+    const ms_plan *plan = result.plan;
     script s = {.at = text};
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         if (plan->op[op].pass <= MS_LOSS)
@@ -147,7 +149,7 @@ START_TEST(fsdp2_checkpoint)
          "+c +a -c +u -a +c +a -c +g -u +r -g +s "
          "+u -a +c +a -c +g -u -r +r -g +s "
          "+u -a +g -u -r +r -g +s -r ");
-    ck_assert_uint_gt(result.plan.recomputed_ops, 0);
+    ck_assert_uint_gt(result.plan->recomputed_ops, 0);
 }
 END_TEST
 
@@ -173,9 +175,9 @@ START_TEST(fsdp2_pairs)
          "+u -k -a +a +g -u -r +r -g +s "
          "+u -k -a +g -u -r +r -g +s -r ");
     uint64_t sent = 0;
-    for (uint32_t i = 0; i < result.plan.n_transfers; i++)
-        if (result.plan.transfers[i].kind == MS_TRANSFER_GATHER)
-            sent += result.plan.transfers[i].bytes;
+    for (uint32_t i = 0; i < result.plan->n_transfers; i++)
+        if (result.plan->transfers[i].kind == MS_TRANSFER_GATHER)
+            sent += result.plan->transfers[i].bytes;
     ck_assert_uint_eq(sent, weights * 3 / 4 + weights / 2);
 }
 END_TEST
@@ -184,14 +186,14 @@ END_TEST
 START_TEST(alone)
 {
     run_policy("fsdp:dp=1");
-    const ms_plan *plan = &result.plan;
+    const ms_plan *plan = result.plan;
     uint64_t copies = 0;
     for (uint32_t r = 0; r < plan->n_rows; r++)
         copies += plan->row[r].category == MS_COMMUNICATION &&
                   plan->row[r].bytes == WEIGHT * PARAMETERS;
     ck_assert_uint_eq(copies, 3 * BLOCKS); /* twice weights, once gradients */
-    ck_assert_uint_eq(result.report.ranks[0].comm_bytes, 0);
-    ck_assert_uint_eq(result.report.ranks[0].parameters_bytes,
+    ck_assert_uint_eq(result.report->ranks[0].comm_bytes, 0);
+    ck_assert_uint_eq(result.report->ranks[0].parameters_bytes,
                       4 * BLOCKS * PARAMETERS);
 }
 END_TEST
@@ -222,7 +224,7 @@ END_TEST
 
 static uint64_t moved(ms_transfer_kind kind, uint32_t *count)
 {
-    const ms_plan *plan = &result.plan;
+    const ms_plan *plan = result.plan;
     uint64_t bytes = 0;
     *count = 0;
     for (uint32_t i = 0; i < plan->n_transfers; i++) {
@@ -292,7 +294,7 @@ START_TEST(states)
                                            "fsdp:dp=4+microbatch:4"};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         run_policy(policies[i]);
-        const ms_rank_report *rank = &result.report.ranks[0];
+        const ms_rank_report *rank = &result.report->ranks[0];
         uint64_t part = 4 * BLOCKS * PARAMETERS / RANKS;
         ck_assert_uint_eq(rank->parameters_bytes, part);
         ck_assert_uint_eq(rank->gradients_bytes, part);
@@ -309,9 +311,9 @@ START_TEST(offloaded)
     run_policy("fsdp:dp=4+offload:optimizer/params/gradients+microbatch:2");
     expect_moved(MS_TRANSFER_H2D, 2 * 2 * BLOCKS, 2 * 2 * part);
     expect_moved(MS_TRANSFER_D2H, 2 * BLOCKS, 2 * part);
-    ck_assert_uint_eq(result.report.host_peak_bytes, 4 * part);
-    ck_assert_uint_eq(result.report.ranks[0].parameters_bytes, 0);
-    ck_assert_uint_eq(result.report.ranks[0].optimizer_state_bytes, 0);
+    ck_assert_uint_eq(result.report->host_peak_bytes, 4 * part);
+    ck_assert_uint_eq(result.report->ranks[0].parameters_bytes, 0);
+    ck_assert_uint_eq(result.report->ranks[0].optimizer_state_bytes, 0);
 }
 END_TEST
 
@@ -319,12 +321,13 @@ END_TEST
 START_TEST(rounding)
 {
     run_policy("fsdp:dp=12");
-    ck_assert_uint_eq(result.report.ranks[0].parameters_bytes,
+    ck_assert_uint_eq(result.report->ranks[0].parameters_bytes,
                       BLOCKS * 3 * 32 * 4);
     run_policy("fsdp:impl=1,dp=12");
-    ck_assert_uint_eq(result.report.ranks[0].parameters_bytes, BLOCKS * 86 * 4);
+    ck_assert_uint_eq(result.report->ranks[0].parameters_bytes,
+                      BLOCKS * 86 * 4);
     run_policy("fsdp:impl=1,units=whole,dp=12");
-    ck_assert_uint_eq(result.report.ranks[0].parameters_bytes, 256 * 4);
+    ck_assert_uint_eq(result.report->ranks[0].parameters_bytes, 256 * 4);
 }
 END_TEST
 

@@ -3,6 +3,8 @@
  * 10 ns forward, 20 ns backward each.  a_1 is read until 20 and again at 50,
  * a_2 until 30, when backward reads it at once, as the loss of one byte. */
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/timeline.h"
@@ -125,7 +127,7 @@ START_TEST(classes_sum_to_what_is_saved)
         hidden += saved.of[i].hidden_bytes;
     }
     ck_assert_uint_gt(bytes, 0);
-    ck_assert_uint_eq(bytes, result.report.ranks[0].saved_for_backward_bytes);
+    ck_assert_uint_eq(bytes, result.report->ranks[0].saved_for_backward_bytes);
     ck_assert_uint_eq(bytes, saved.all.bytes);
     ck_assert_uint_eq(hidden, saved.all.hidden_bytes);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Kernel sets: the table and its settings, what scaled_dot_product_attention
  * chooses, what each set keeps, and kernels that write over what they read. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 
@@ -84,8 +85,8 @@ static const char model[] =
 
 static bool runs(const ms_result *result, const char *op)
 {
-    for (uint32_t i = 0; i < result->graph.n_ops; i++)
-        if (strcmp(result->graph.op_name[i], op) == 0)
+    for (uint32_t i = 0; i < result->graph->n_ops; i++)
+        if (strcmp(result->graph->op_name[i], op) == 0)
             return true;
     return false;
 }
@@ -238,8 +239,8 @@ START_TEST(fused_kernels_under_policies)
     const ms_result *plain = truth_run("llama-3.2-1b --batch 2 --sequence 64 "
                                        "--kernels fused --set model.layers=2");
     double flops = 0;
-    for (uint32_t op = 0; op < plain->graph.n_ops; op++)
-        flops += plain->graph.op_flops[op];
+    for (uint32_t op = 0; op < plain->graph->n_ops; op++)
+        flops += plain->graph->op_flops[op];
     ck_assert(flops > 0);
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         const ms_result *r =

@@ -3,6 +3,7 @@
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/pools/steps/pooled.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
@@ -50,7 +51,7 @@ static const ms_pooled *run(const char *const *words)
     demand(ms_options_parse(MS_FOR_RUN, all, n, &keep, &arguments, &fault));
     demand(ms_settings_read(&arguments, &keep, &job, &fault));
     demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
-    return result.report.pooled;
+    return result.report->pooled;
 }
 #define RUN(...) run((const char *const[]){__VA_ARGS__, NULL})
 
@@ -108,7 +109,7 @@ START_TEST(each_step_is_its_own)
     uint64_t needed_bytes[3];
     for (int i = 0; i < 3; i++) {
         RUN(sequences[i], "--batch=4");
-        needed_bytes[i] = result.report.ranks[0].peak.allocated_bytes;
+        needed_bytes[i] = result.report->ranks[0].peak.allocated_bytes;
     }
     const ms_pooled *pooled = RUN("--allocator=torch", "--lengths=32,128,64",
                                   "--batch=4", "--steps=9");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Megatron's kernels: what fuses, which backend, what stays, who adds. */
 #include "sim/graph.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -40,8 +41,8 @@ static uint32_t find(const ms_graph *graph, const char *name)
 
 static uint64_t bytes_of(const ms_result *result, const char *name)
 {
-    uint32_t s = find(&result->graph, name);
-    return s == MS_NONE ? 0 : result->graph.storage_bytes[s];
+    uint32_t s = find(result->graph, name);
+    return s == MS_NONE ? 0 : result->graph->storage_bytes[s];
 }
 
 /* Two residual additions a layer; the embedding's dropout has no addition. */
@@ -49,14 +50,14 @@ START_TEST(dropout_is_added)
 {
     truth_begin();
     const ms_result *r = run(model, "--set megatron.attention=fused");
-    ck_assert_uint_eq(count(&r->graph, "bias_dropout_add"), 4);
-    ck_assert_uint_eq(count(&r->graph, "bias_dropout_add_backward"), 4);
-    ck_assert_uint_eq(count(&r->graph, "aten::native_dropout"), 1);
+    ck_assert_uint_eq(count(r->graph, "bias_dropout_add"), 4);
+    ck_assert_uint_eq(count(r->graph, "bias_dropout_add_backward"), 4);
+    ck_assert_uint_eq(count(r->graph, "aten::native_dropout"), 1);
     r = run(MODEL("\"dropout\": 0, "), "");
-    ck_assert_uint_eq(count(&r->graph, "bias_dropout_add"), 0);
+    ck_assert_uint_eq(count(r->graph, "bias_dropout_add"), 0);
     r = run(model, "--set training.mode=inference");
-    ck_assert_uint_eq(count(&r->graph, "bias_dropout_add"), 0);
-    ck_assert_uint_eq(count(&r->graph, "aten::native_dropout"), 0);
+    ck_assert_uint_eq(count(r->graph, "bias_dropout_add"), 0);
+    ck_assert_uint_eq(count(r->graph, "aten::native_dropout"), 0);
     truth_end();
 }
 END_TEST
@@ -71,20 +72,20 @@ START_TEST(dropout_apart)
     truth_begin();
     const ms_result *r =
         run(LIST("{\"type\": \"add\", \"inputs\": [\"x\", \"d\"]},"), "");
-    ck_assert_uint_eq(count(&r->graph, "bias_dropout_add"), 1);
+    ck_assert_uint_eq(count(r->graph, "bias_dropout_add"), 1);
     r = run(LIST("{\"type\": \"add\", \"name\": \"a\", \"inputs\": [\"x\", "
                  "\"d\"]}, {\"type\": \"mul\", \"inputs\": [\"a\", \"d\"]},"),
             "");
-    ck_assert_uint_eq(count(&r->graph, "bias_dropout_add"), 0);
-    ck_assert_uint_eq(count(&r->graph, "aten::native_dropout"), 1);
+    ck_assert_uint_eq(count(r->graph, "bias_dropout_add"), 0);
+    ck_assert_uint_eq(count(r->graph, "aten::native_dropout"), 1);
     r = run(LIST("{\"type\": \"add\", \"inputs\": [\"d\", \"d\"]},"), "");
-    ck_assert_uint_eq(count(&r->graph, "bias_dropout_add"), 0);
+    ck_assert_uint_eq(count(r->graph, "bias_dropout_add"), 0);
     r = run(LIST("{\"type\": \"linear\", \"name\": \"y\", \"inputs\": [\"x\"],"
                  " \"out\": 1}, {\"type\": \"add\", \"inputs\": [\"y\", "
                  "\"d\"]},"),
             "");
-    ck_assert_uint_eq(count(&r->graph, "bias_dropout_add"), 0);
-    ck_assert_uint_eq(count(&r->graph, "aten::native_dropout"), 1);
+    ck_assert_uint_eq(count(r->graph, "bias_dropout_add"), 0);
+    ck_assert_uint_eq(count(r->graph, "aten::native_dropout"), 1);
     truth_end();
 }
 END_TEST
@@ -94,8 +95,8 @@ static bool is_flash(const char *options)
 {
     const ms_result *r = run(model, options);
     ck_assert_uint_eq(
-        count(&r->graph, "aten::_scaled_dot_product_flash_attention"), 2);
-    return count(&r->graph, "aten::clone") == 2;
+        count(r->graph, "aten::_scaled_dot_product_flash_attention"), 2);
+    return count(r->graph, "aten::clone") == 2;
 }
 
 START_TEST(backends)
@@ -141,8 +142,8 @@ START_TEST(positions_rotate)
         run(MODEL("\"positions_type\": \"rotary\", "), "--sequence 16");
     ck_assert_uint_eq(bytes_of(r, "layers.0.attention:rotary_pos_emb"),
                       4 * 16 * 16);
-    ck_assert_uint_eq(count(&r->graph, "fused_rope"), 4);
-    ck_assert_uint_eq(count(&r->graph, "fused_rope_backward"), 4);
+    ck_assert_uint_eq(count(r->graph, "fused_rope"), 4);
+    ck_assert_uint_eq(count(r->graph, "fused_rope_backward"), 4);
     truth_end();
 }
 END_TEST
@@ -186,21 +187,21 @@ START_TEST(products_add)
     truth_begin();
     const ms_result *r = run(model, "");
     ck_assert_uint_eq(
-        written(&r->graph, "aten::mm", MS_GRAD_WEIGHT, "layers.1.mlp.up"),
+        written(r->graph, "aten::mm", MS_GRAD_WEIGHT, "layers.1.mlp.up"),
         4 * weight);
     ck_assert_uint_eq(
-        written(&r->graph, "AccumulateGrad", MS_ACCUMULATE, "layers.1.mlp.up"),
+        written(r->graph, "AccumulateGrad", MS_ACCUMULATE, "layers.1.mlp.up"),
         4 * bias);
     /* the head's is a table, too, whose gradients are summed before */
-    ck_assert_uint_eq(written(&r->graph, "AccumulateGrad", MS_ACCUMULATE,
-                              "embeddings.tokens"),
-                      4 * 100 * 64);
+    ck_assert_uint_eq(
+        written(r->graph, "AccumulateGrad", MS_ACCUMULATE, "embeddings.tokens"),
+        4 * 100 * 64);
     r = run(model, "--set megatron.wgrad=apart");
     ck_assert_uint_eq(
-        written(&r->graph, "aten::mm", MS_GRAD_WEIGHT, "layers.1.mlp.up"),
+        written(r->graph, "aten::mm", MS_GRAD_WEIGHT, "layers.1.mlp.up"),
         2 * weight);
     ck_assert_uint_eq(
-        written(&r->graph, "AccumulateGrad", MS_ACCUMULATE, "layers.1.mlp.up"),
+        written(r->graph, "AccumulateGrad", MS_ACCUMULATE, "layers.1.mlp.up"),
         4 * (weight + bias));
     truth_end();
 }

@@ -8,6 +8,7 @@
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/commands.h"
@@ -77,8 +78,8 @@ static const char *const jobs[][MOST_WORDS] = {
 
 static ms_err export(const ms_report_names *names, ms_fault *fault)
 {
-    const ms_export of = {.line = &result.line,
-                          .machine = &result.machine,
+    const ms_export of = {.line = result.line,
+                          .machine = result.machine,
                           .names = names,
                           .model_path = "model.json",
                           .capacity_bytes = UINT64_C(1) << 40};
@@ -92,11 +93,11 @@ static ms_err keep_record(const ms_report_names *names, ms_text *text,
                           ms_fault *fault)
 {
     ms_record record;
-    if (result.line.pooled == NULL)
+    if (result.line->pooled == NULL)
         return MS_OK;
-    MS_TRY(ms_record_of(&result.line, &result.report, names, &trial, &record,
+    MS_TRY(ms_record_of(result.line, result.report, names, &trial, &record,
                         fault));
-    MS_TRY(ms_addresses_of(&result.line, "torch", &trial, &record, fault));
+    MS_TRY(ms_addresses_of(result.line, "torch", &trial, &record, fault));
     ms_keys_write(&ms_keys_timeline, &record, text);
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }
@@ -106,22 +107,22 @@ static ms_err print(ms_text *text, ms_fault *fault)
     const ms_report_names names = {"model", "device", "none", "{}"};
     MS_TRY(export(&names, fault));
     MS_TRY(keep_record(&names, text, fault));
-    ms_sheet_json(&result.report, &result.graph, &names, NULL, text);
-    ms_dump_graph(&result.graph, text);
-    ms_dumpplan_write(&result.plan, text);
-    MS_TRY(ms_table_csv(&result.line, text, fault));
-    MS_TRY(ms_chart_line(&result.line, 0, 50, &trial, text, fault));
+    ms_sheet_json(result.report, result.graph, &names, NULL, text);
+    ms_dump_graph(result.graph, text);
+    ms_dumpplan_write(result.plan, text);
+    MS_TRY(ms_table_csv(result.line, text, fault));
+    MS_TRY(ms_chart_line(result.line, 0, 50, &trial, text, fault));
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
 static ms_err read_back(ms_text *text, ms_fault *fault)
 {
     ms_program again = {0};
-    ms_dump_program(&result.graph, &result.program, text);
+    ms_dump_program(result.graph, result.program, text);
     if (text->failed)
         return ms_fail_nomem(fault);
-    return ms_dumpread_program(&result.graph, "again", text->bytes,
-                               text->length, &trial, &again, fault);
+    return ms_dumpread_program(result.graph, "again", text->bytes, text->length,
+                               &trial, &again, fault);
 }
 
 /* The step against itself, the peak against the start. */
@@ -137,7 +138,7 @@ static ms_err compare(const ms_job *job, ms_text *text, ms_fault *fault)
                       .record = {.model = result.model.name,
                                  .device = "device",
                                  .policy = "none",
-                                 .report = result.report},
+                                 .report = *result.report},
                       .job = *job,
                       .result = result};
     ms_variant variants[2] = {one, one};
@@ -172,7 +173,7 @@ static ms_err whole_way(int which, uint64_t *peak_bytes, ms_fault *fault)
     MS_TRY(ms_settings_read(&arguments, &keep, &job, fault));
     job.uses = job.addresses = true;
     MS_TRY(ms_pipeline_run(&job, &keep, &trial, &result, fault));
-    *peak_bytes = result.report.ranks[0].peak.allocated_bytes;
+    *peak_bytes = result.report->ranks[0].peak.allocated_bytes;
     MS_TRY(print(&text, fault));
     MS_TRY(compare(&job, &comparison, fault));
     return read_back(&program, fault);

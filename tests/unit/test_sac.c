@@ -7,6 +7,7 @@
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -61,7 +62,7 @@ static void simulate(const char *json, const char *policy, const char *kernels)
 
 static ms_keep choices(const char *policy)
 {
-    const ms_graph *graph = &result.graph;
+    const ms_graph *graph = result.graph;
     ms_fault fault = {0};
     ms_spec spec = {0};
     ms_keep chosen;
@@ -77,7 +78,7 @@ static ms_keep choices(const char *policy)
 /* "LAYER:OP" of the forward ops of block 1 whose outputs stay, in order. */
 static const char *kept_ops(const char *policy)
 {
-    const ms_graph *graph = &result.graph;
+    const ms_graph *graph = result.graph;
     ms_keep chosen = choices(policy);
     ms_text text = {.arena = &keep};
     for (uint32_t op = 0; op < graph->forward_at[graph->n_units]; op++) {
@@ -125,7 +126,7 @@ END_TEST
 
 static const char *names_of(uint32_t set)
 {
-    const ms_program *program = &result.program;
+    const ms_program *program = result.program;
     char name[MS_STORAGE_NAME];
     ms_text text = {.arena = &trial};
     if (set == MS_NOTHING)
@@ -133,7 +134,7 @@ static const char *names_of(uint32_t set)
     for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
         ms_text_add(
             &text, "%s ",
-            ms_graph_storage_name(&result.graph, program->set_item[i], name));
+            ms_graph_storage_name(result.graph, program->set_item[i], name));
     ck_assert(!text.failed);
     return text.bytes;
 }
@@ -142,7 +143,7 @@ static const char *names_of(uint32_t set)
 START_TEST(what_autograd_does_not_save_is_held)
 {
     simulate(llama, "checkpoint:sac", "flash");
-    const ms_program *program = &result.program;
+    const ms_program *program = result.program;
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];
         if (call->verb == MS_RUN && call->run.pass == MS_FORWARD &&
@@ -170,10 +171,10 @@ END_TEST
 static uint32_t replayed(const char *name)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < result.plan.n_ops; i++) {
-        const ms_plan_op *op = &result.plan.op[i];
+    for (uint32_t i = 0; i < result.plan->n_ops; i++) {
+        const ms_plan_op *op = &result.plan->op[i];
         n += op->pass == MS_RECOMPUTE && op->of != MS_NONE &&
-             strcmp(result.graph.op_name[op->of], name) == 0;
+             strcmp(result.graph->op_name[op->of], name) == 0;
     }
     return n;
 }
@@ -203,8 +204,8 @@ START_TEST(between_none_and_full)
     double redone[3];
     for (int i = 0; i < 3; i++) {
         simulate(cases[_i].json, policies[i], cases[_i].kernels);
-        peak[i] = result.report.ranks[0].peak.allocated_bytes;
-        redone[i] = result.report.recompute_flops;
+        peak[i] = result.report->ranks[0].peak.allocated_bytes;
+        redone[i] = result.report->recompute_flops;
     }
     ck_assert_uint_gt(peak[0], peak[1]);
     ck_assert_uint_gt(peak[1], peak[2]);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The optimizer's step in backward, and clipping before it. */
+#include "sim/graph.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
@@ -30,11 +32,11 @@ static seen run(const char *json, const char *options)
     const ms_result *result =
         truth_run_json(json, "model --precision fp32 --batch 4 %s", options);
     seen got = {.rank = *truth_rank(result),
-                .step_first = result->graph.step_first,
-                .model_flops = result->graph.model_flops,
-                .step_flops = result->report.optimizer_flops};
-    for (uint32_t op = 0; op < result->graph.n_ops; op++)
-        got.step_ops += result->graph.op_pass[op] == MS_STEP;
+                .step_first = result->graph->step_first,
+                .model_flops = result->graph->model_flops,
+                .step_flops = result->report->optimizer_flops};
+    for (uint32_t op = 0; op < result->graph->n_ops; op++)
+        got.step_ops += result->graph->op_pass[op] == MS_STEP;
     truth_end();
     return got;
 }

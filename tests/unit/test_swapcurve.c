@@ -3,8 +3,11 @@
  * against what arithmetic says of peak and time; what Megatron's modules move;
  * vDNN_dyn's choice. */
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
 #include "sim/names.h"
 #include "sim/plan.h"
+#include "sim/program.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/tests.h"
@@ -23,6 +26,11 @@ static ms_arena keep, trial;
 static ms_fault fault;
 static ms_result result;
 static ms_machine machine;
+static struct {
+    ms_program program;
+    ms_plan plan;
+    ms_timeline line;
+} nouns; /* of result */
 
 static void teardown(void)
 {
@@ -34,7 +42,8 @@ static void setup(void)
 {
     keep = trial = (ms_arena){0};
     fault = (ms_fault){0};
-    result = (ms_result){0};
+    result = (ms_result){
+        .program = &nouns.program, .plan = &nouns.plan, .line = &nouns.line};
     machine = (ms_machine){.capacity_bytes = UINT64_C(1) << 40};
 }
 
@@ -56,20 +65,20 @@ static const ms_rank_report *step(const char *policy, double rate)
     ms_spec spec = {0};
     ms_expand_opts opts = {.h2d_bytes_per_s = rate,
                            .copy_ns = rate > 0 ? LATENCY_NS : 0};
-    ms_policy_context context = {.graph = &result.graph,
+    ms_policy_context context = {.graph = result.graph,
                                  .arena = &trial,
                                  .opts = &opts,
                                  .machine = &machine};
-    ck_assert_msg(ms_spec_parse(policy, &trial, &spec, &fault) == MS_OK &&
-                      ms_apply_program(&spec, &context, 1, &result.program,
-                                       &fault) == MS_OK &&
-                      ms_expand(&result.graph, &result.program, &opts, &trial,
-                                &result.plan, &fault) == MS_OK &&
-                      ms_replay(&result.plan, &machine, &trial, &result.line,
-                                &fault) == MS_OK &&
-                      ms_measure(&result.line, &machine, &trial, &report,
-                                 &fault) == MS_OK,
-                  "%s: %s: %s", policy, fault.where, fault.what);
+    ck_assert_msg(
+        ms_spec_parse(policy, &trial, &spec, &fault) == MS_OK &&
+            ms_apply_program(&spec, &context, 1, result.program, &fault) ==
+                MS_OK &&
+            ms_expand(result.graph, result.program, &opts, &trial, result.plan,
+                      &fault) == MS_OK &&
+            ms_replay(result.plan, &machine, &trial, result.line, &fault) ==
+                MS_OK &&
+            ms_measure(result.line, &machine, &trial, &report, &fault) == MS_OK,
+        "%s: %s: %s", policy, fault.where, fault.what);
     return &report.ranks[0];
 }
 
@@ -84,7 +93,7 @@ typedef struct block {
  * its units last: what swap:te moves. */
 static block block_of(uint32_t b, double rate)
 {
-    const ms_graph *graph = &result.graph;
+    const ms_graph *graph = result.graph;
     block it = {.backward = MS_NONE};
     uint32_t *reader = ms_arena_take(&trial, graph->n_storages, sizeof *reader);
     for (uint32_t op = 0; op < graph->forward_at[graph->n_units]; op++) {
@@ -116,10 +125,10 @@ static block block_of(uint32_t b, double rate)
 /* The device's level when the backward of graph op begins. */
 static uint64_t level_at(uint32_t graph_op)
 {
-    const ms_plan *plan = &result.plan;
+    const ms_plan *plan = result.plan;
     uint64_t bytes = 0;
-    for (uint32_t e = 0; e < result.line.n_events; e++) {
-        const ms_event *event = &result.line.events[e];
+    for (uint32_t e = 0; e < result.line->n_events; e++) {
+        const ms_event *event = &result.line->events[e];
         const ms_row *row = &plan->row[event->row];
         if (plan->op[event->op_act >> 1].of == graph_op)
             break;
@@ -234,11 +243,11 @@ END_TEST
 static void refuse(const char *policy, const char *what, const char *hint)
 {
     ms_spec spec = {0};
-    ms_policy_context context = {.graph = &result.graph, .arena = &trial};
+    ms_policy_context context = {.graph = result.graph, .arena = &trial};
     fault = (ms_fault){0};
     ck_assert_int_eq(ms_spec_parse(policy, &trial, &spec, &fault), MS_OK);
     ck_assert_int_eq(
-        ms_apply_program(&spec, &context, 1, &result.program, &fault),
+        ms_apply_program(&spec, &context, 1, result.program, &fault),
         MS_EUSAGE);
     ck_assert_str_eq(fault.what, what);
     ck_assert_str_eq(fault.hint, hint);

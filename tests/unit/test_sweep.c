@@ -225,7 +225,7 @@ static const char *report_of(const ms_result *result, ms_arena *arena)
     const ms_report_names names = {
         .model = "m", .device = "d", .policy = "p", .settings_json = "{}"};
     ms_text text = {.arena = arena};
-    ms_sheet_json(&result->report, &result->graph, &names, NULL, &text);
+    ms_sheet_json(result->report, result->graph, &names, NULL, &text);
     return text.bytes;
 }
 

@@ -5,7 +5,10 @@
 #include "tools/advice/advice.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
 #include "sim/report.h"
+#include "sim/timeline.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -52,14 +55,14 @@ typedef struct state {
 
 static outcome outcome_of(const ms_result *result)
 {
-    const ms_report *report = &result->report;
+    const ms_report *report = result->report;
     const ms_peak *peak = &report->ranks[report->worst].peak;
     return (outcome){.valid = true,
                      .fits = report->fits,
                      .peak_bytes = peak->allocated_bytes,
                      .reserved_bytes = peak->reserved_bytes,
                      .capacity_bytes = report->capacity_bytes,
-                     .step_ns = result->line.step_ns,
+                     .step_ns = result->line->step_ns,
                      .headroom_bytes = report->headroom_bytes};
 }
 
@@ -79,7 +82,7 @@ static ms_err replay(search *s, const ms_changes *set, bool exact, outcome *is)
         err = ms_changes_step(&job, exact, s->now, &s->scratch, &tried, &own);
     if (err == MS_OK) {
         *is = outcome_of(&tried);
-        s->ops += tried.graph.n_ops + tried.plan.n_ops;
+        s->ops += tried.graph->n_ops + tried.plan->n_ops;
     }
     s->tries++;
     return ms_fail_but_refusal(err, &own, s->fault);
@@ -91,7 +94,7 @@ static ms_err try_set(search *s, const ms_changes *set, outcome *is)
 {
     MS_TRY(replay(s, set, !s->by_pool, is));
     is->headroom_bytes -=
-        (int64_t)(is->capacity_bytes - s->now->report.capacity_bytes);
+        (int64_t)(is->capacity_bytes - s->now->report->capacity_bytes);
     is->fits = is->fits && is->headroom_bytes >= s->margin_bytes;
     return MS_OK;
 }
@@ -377,8 +380,8 @@ static ms_advice_way way_of(const search *s, const state *at)
 {
     ms_costs costs = ms_changes_costs(&at->set);
     if (costs <= MS_COSTS_TIME)
-        costs = at->is.step_ns > s->now->line.step_ns ? MS_COSTS_TIME
-                                                      : MS_COSTS_NOTHING;
+        costs = at->is.step_ns > s->now->line->step_ns ? MS_COSTS_TIME
+                                                       : MS_COSTS_NOTHING;
     return (ms_advice_way){.set = at->set,
                            .costs = costs,
                            .peak_bytes = at->is.peak_bytes,
@@ -418,7 +421,7 @@ static void take_way(const search *s, const state *at, ms_advice *advice,
  * precision: it goes behind that. */
 static void put_slow_back(const search *s, ms_advice *advice)
 {
-    uint64_t most_ns = SLOW * s->now->line.step_ns;
+    uint64_t most_ns = SLOW * s->now->line->step_ns;
     for (uint32_t i = 0; i + 1 < advice->n_fitting; i++) {
         ms_advice_way slow = advice->ways[i], next = advice->ways[i + 1];
         if (slow.step_ns <= most_ns || next.step_ns > most_ns ||
@@ -463,7 +466,7 @@ static ms_err begin(search *s, state *from)
 static bool is_as_good(const search *s, const ms_advice *advice)
 {
     return advice->n_fitting > 0 && advice->ways[0].costs <= MS_COSTS_TIME &&
-           !is_longer(advice->ways[0].step_ns, s->now->line.step_ns);
+           !is_longer(advice->ways[0].step_ns, s->now->line->step_ns);
 }
 
 static ms_err find_ways(search *s, ms_advice *advice)
@@ -510,7 +513,7 @@ ms_err ms_advice_find(const ms_job *job, const ms_result *result,
                 .by_pool = fills(&job->spec),
                 .fault = fault};
     *advice = (ms_advice){0};
-    if (job->program != NULL || result->plan.n_ops > MAX_OPS)
+    if (job->program != NULL || result->plan->n_ops > MAX_OPS)
         return MS_OK;
     ms_err err = find_ways(&s, advice);
     advice->tries = s.tries;
@@ -542,7 +545,7 @@ ms_err ms_advice_lower(const ms_job *job, const ms_result *result,
 {
     search s = {.job = job, .now = result, .fault = fault};
     *advice = (ms_advice){0};
-    if (job->program != NULL || result->plan.n_ops > MAX_OPS)
+    if (job->program != NULL || result->plan->n_ops > MAX_OPS)
         return MS_OK;
     ms_err err = find_lower(&s, advice);
     advice->tries = s.tries;

@@ -3,6 +3,8 @@
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tools/advice/advice.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
@@ -19,7 +21,7 @@ static const char *const labels[MS_N_COSTS] = {
 static void put_step(const ms_advice_way *way, const ms_result *result,
                      ms_text *words)
 {
-    uint64_t now_ns = result->line.step_ns;
+    uint64_t now_ns = result->line->step_ns;
     double percent = 100.0 * (double)way->step_ns / (double)now_ns - 100.0;
     ms_text_add(words, ", step %s", ms_quantity_time(way->step_ns).s);
     if (now_ns > 0 && (percent >= 0.05 || percent <= -0.05))
@@ -34,8 +36,8 @@ static ms_err put_way(const ms_advice_way *way, const ms_job *job,
     ms_text_add(words, "%s", labels[way->costs]);
     MS_TRY(ms_changewords_put(&way->set, job, result, words, fault));
     ms_text_add(words, "%s%s",
-                way->fits && !result->report.fits ? " fits in "
-                                                  : " lowers the peak to ",
+                way->fits && !result->report->fits ? " fits in "
+                                                   : " lowers the peak to ",
                 ms_quantity_size(way->reserved_bytes).s);
     put_step(way, result, words);
     ms_changewords_prices(&way->set, &prices);

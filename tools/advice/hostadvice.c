@@ -5,7 +5,9 @@
 #include "tools/advice/hostadvice.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/names.h"
+#include "sim/timeline.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -120,10 +122,10 @@ static ms_err consider(const ms_job *job, const ms_result *now, ms_arena *arena,
     ms_err err = try_spec(job, now, &scratch, &tried, &own);
     if (err != MS_OK) {
         err = ms_fail_but_refusal(err, &own, fault);
-    } else if (tried.report.fits) {
+    } else if (tried.report->fits) {
         advice->policy = ms_spec_print(&job->spec, arena);
-        memcpy(advice->far, tried.report.far, sizeof advice->far);
-        advice->step_ns = tried.line.step_ns;
+        memcpy(advice->far, tried.report->far, sizeof advice->far);
+        advice->step_ns = tried.line->step_ns;
         if (advice->policy == NULL)
             err = ms_fail_nomem(fault);
     }
@@ -136,7 +138,7 @@ ms_err ms_hostadvice_find(const ms_job *job, const ms_result *result,
                           ms_fault *fault)
 {
     *advice = (ms_hostadvice){0};
-    if (job->program != NULL || result->graph.n_ops > MOST_OPS)
+    if (job->program != NULL || result->graph->n_ops > MOST_OPS)
         return MS_OK;
     for (size_t i = 0; i < N_CHANGES && advice->policy == NULL; i++) {
         ms_job changed = *job;

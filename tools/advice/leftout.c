@@ -3,6 +3,8 @@
 #include "tools/advice/leftout.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 
@@ -38,14 +40,14 @@ static void part(const ms_spec *spec, ms_spec *saving, ms_spec *left)
  * micro-batches are left out of one of them, they must be left out of both. */
 static bool is_other(const ms_result *with, const ms_result *without)
 {
-    uint32_t worst = with->report.worst;
-    if (without->line.step_ns == 0 || worst >= without->report.n_ranks ||
-        with->plan.repeats != without->plan.repeats)
+    uint32_t worst = with->report->worst;
+    if (without->line->step_ns == 0 || worst >= without->report->n_ranks ||
+        with->plan->repeats != without->plan->repeats)
         return false;
-    return with->line.step_ns != without->line.step_ns ||
-           with->plan.n_rows != without->plan.n_rows ||
-           with->report.ranks[worst].peak.allocated_bytes !=
-               without->report.ranks[worst].peak.allocated_bytes;
+    return with->line->step_ns != without->line->step_ns ||
+           with->plan->n_rows != without->plan->n_rows ||
+           with->report->ranks[worst].peak.allocated_bytes !=
+               without->report->ranks[worst].peak.allocated_bytes;
 }
 
 static ms_err load(const ms_job *job, const ms_spec *left,
@@ -59,7 +61,7 @@ static ms_err load(const ms_job *job, const ms_spec *left,
     if (!possible || !is_other(result, &without))
         return MS_OK;
     return ms_recordwithoutpolicies_of(
-        &without.line, result->report.ranks[result->report.worst].rank, arena,
+        without.line, result->report->ranks[result->report->worst].rank, arena,
         &record->without, fault);
 }
 
@@ -69,7 +71,7 @@ ms_err ms_leftout_record(const ms_job *job, const ms_result *result,
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
     ms_spec saving, left;
     part(&job->spec, &saving, &left);
-    if (job->program != NULL || saving.n == 0 || result->line.step_ns == 0)
+    if (job->program != NULL || saving.n == 0 || result->line->step_ns == 0)
         return MS_OK;
     ms_err err = load(job, &left, result, &scratch, arena, record, fault);
     ms_arena_free(&scratch);

@@ -5,6 +5,7 @@
 #include "tools/advice/needless.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/plan.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 
@@ -65,8 +66,8 @@ static ms_err try_without(const ms_job *job, const ms_result *result,
     ms_err err = ms_leftout_step(job, &left, true, result, &scratch, &tried,
                                  &possible, fault);
     if (err == MS_OK && possible)
-        *same = same_rows(&tried.plan, &result->plan) &&
-                same_times(&tried.report, &result->report);
+        *same = same_rows(tried.plan, result->plan) &&
+                same_times(tried.report, result->report);
     ms_arena_free(&scratch);
     return err;
 }
@@ -75,7 +76,7 @@ ms_err ms_needless_find(const ms_job *job, const ms_result *result,
                         uint32_t *needless, ms_fault *fault)
 {
     *needless = 0;
-    if (job->program != NULL || job->wall || result->plan.n_ops > MOST_OPS)
+    if (job->program != NULL || job->wall || result->plan->n_ops > MOST_OPS)
         return MS_OK;
     for (uint32_t i = 0; i < job->spec.n; i++) {
         bool same;

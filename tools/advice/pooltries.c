@@ -5,6 +5,7 @@
 #include "tools/advice/pooltries.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/plan.h"
 #include "sim/report.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/commands.h"
@@ -57,7 +58,7 @@ static ms_err try_option(const ms_pooltries_task *task, size_t i,
         return ms_fail_nomem(fault);
     ms_err err = attempt(task, spec, &scratch, &tried, &own);
     if (err == MS_OK) {
-        const ms_report *report = &tried.report;
+        const ms_report *report = tried.report;
         tries->of[tries->n++] = (struct ms_pooltry){
             .words = words,
             .reserved_bytes = report->ranks[report->worst].peak.reserved_bytes,
@@ -73,7 +74,7 @@ ms_err ms_pooltries_find(const ms_pooltries_task *task, ms_arena *arena,
     const ms_allocator *allocator = task->job->allocator;
     *tries = (ms_pooltries){0};
     if (allocator == NULL || strncmp(allocator->spec, "torch", 5) != 0 ||
-        task->result->plan.n_ops > MAX_OPS)
+        task->result->plan->n_ops > MAX_OPS)
         return MS_OK;
     for (size_t i = 0; i < N_OPTIONS && tries->n < MS_POOLTRIES_MOST; i++)
         if (strstr(allocator->conf, options[i].key) == NULL)

@@ -7,6 +7,8 @@
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
+#include "sim/plan.h"
+#include "sim/report.h"
 #include "sim/timeline.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/commands.h"
@@ -60,17 +62,17 @@ static ms_err compare_instants(const ms_remedy_task *task,
                                const ms_matches *all, ms_fault *fault)
 {
     uint32_t *rows, n;
-    MS_TRY(ms_timeline_alive(&tried->line, instant->event, tried->report.worst,
+    MS_TRY(ms_timeline_alive(tried->line, instant->event, tried->report->worst,
                              arena, &rows, &n, fault));
     for (uint32_t i = 0; i < task->alive->n; i++) {
         uint32_t row = task->alive->rows[i];
-        ms_match_find(all, &task->alive->result->plan, row)->bytes[0] +=
-            task->alive->result->plan.row[row].bytes;
+        ms_match_find(all, task->alive->result->plan, row)->bytes[0] +=
+            task->alive->result->plan->row[row].bytes;
     }
     for (uint32_t i = 0; i < n; i++) {
-        ms_match *found = ms_match_find(all, &tried->plan, rows[i]);
+        ms_match *found = ms_match_find(all, tried->plan, rows[i]);
         if (found != NULL)
-            found->bytes[1] += tried->plan.row[rows[i]].bytes;
+            found->bytes[1] += tried->plan->row[rows[i]].bytes;
     }
     return MS_OK;
 }
@@ -82,15 +84,15 @@ static void compare_steps(const ms_remedy_task *task, const ms_result *tried,
 {
     for (uint32_t i = 0; i < task->alive->n; i++) {
         uint32_t row = task->alive->rows[i];
-        raise_to(&ms_match_find(all, &task->alive->result->plan, row)->bytes[0],
-                 task->alive->result->plan.row[row].bytes);
+        raise_to(&ms_match_find(all, task->alive->result->plan, row)->bytes[0],
+                 task->alive->result->plan->row[row].bytes);
     }
-    for (uint32_t row = 0; row < tried->plan.n_rows; row++) {
-        ms_match *found = tried->plan.row[row].pool == MS_DEVICE_POOL
-                              ? ms_match_find(all, &tried->plan, row)
+    for (uint32_t row = 0; row < tried->plan->n_rows; row++) {
+        ms_match *found = tried->plan->row[row].pool == MS_DEVICE_POOL
+                              ? ms_match_find(all, tried->plan, row)
                               : NULL;
         if (found != NULL)
-            raise_to(&found->bytes[1], tried->plan.row[row].bytes);
+            raise_to(&found->bytes[1], tried->plan->row[row].bytes);
     }
 }
 
@@ -100,7 +102,7 @@ static ms_err judge(const ms_remedy_task *task, const ms_matches *all,
                     ms_remedy *remedy, bool *any, ms_arena *arena,
                     ms_fault *fault)
 {
-    const ms_plan *plan = &task->alive->result->plan;
+    const ms_plan *plan = task->alive->result->plan;
     uint64_t *gone = ms_arena_take(arena, task->n_groups + 1, sizeof *gone);
     if (gone == NULL)
         return ms_fail_nomem(fault);
@@ -133,7 +135,7 @@ static ms_err try_change(const ms_remedy_task *task, ms_change_use use,
     if (err != MS_OK)
         return ms_fail_but_refusal(err, &own, fault);
     MS_TRY(ms_match_tensors(task->alive, NULL, scratch, &all, fault));
-    MS_TRY(ms_instant_like(&tried, &task->alive->result->plan,
+    MS_TRY(ms_instant_like(&tried, task->alive->result->plan,
                            task->alive->instant.op, scratch, &is_there,
                            &instant, fault));
     if (is_there)
@@ -161,7 +163,7 @@ ms_err ms_remedy_find(const ms_remedy_task *task, ms_arena *arena,
     *remedies = ms_arena_take(arena, ms_changes_table_n, sizeof **remedies);
     if (*remedies == NULL)
         return ms_fail_nomem(fault);
-    if (task->job->program != NULL || now->plan.n_ops > MAX_OPS)
+    if (task->job->program != NULL || now->plan->n_ops > MAX_OPS)
         return MS_OK;
     for (uint32_t i = 0; i < ms_changes_table_n; i++) {
         ms_arena scratch = {0};

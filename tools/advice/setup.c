@@ -6,7 +6,9 @@
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
+#include "sim/plan.h"
 #include "sim/report.h"
+#include "sim/timeline.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -141,13 +143,14 @@ static ms_err replay(const search *s, const ms_job *job, ms_arena *scratch,
 static void note_best(const search *s, const char *policy, uint32_t gpus,
                       const ms_result *tried)
 {
-    *s->best = (ms_setup){.policy = policy,
-                          .gpus = gpus,
-                          .used_bytes = ms_capacity_used(&tried->report),
-                          .capacity_bytes = tried->report.capacity_bytes,
-                          .step_ns = tried->line.step_ns,
-                          .tokens_per_second = tried->report.tokens_per_second};
-    memcpy(s->best->far, tried->report.far, sizeof s->best->far);
+    *s->best =
+        (ms_setup){.policy = policy,
+                   .gpus = gpus,
+                   .used_bytes = ms_capacity_used(tried->report),
+                   .capacity_bytes = tried->report->capacity_bytes,
+                   .step_ns = tried->line->step_ns,
+                   .tokens_per_second = tried->report->tokens_per_second};
+    memcpy(s->best->far, tried->report->far, sizeof s->best->far);
 }
 
 /* Replays without the pool first: what does not fit there fits in no pool, and
@@ -166,11 +169,11 @@ static ms_err attempt(const search *s, const char *policy, uint32_t gpus,
         ms_job bare = job;
         bare.allocator = NULL;
         MS_TRY(replay(s, &bare, scratch, &tried, fault));
-        if (!tried.report.fits)
+        if (!tried.report->fits)
             return MS_OK;
     }
     MS_TRY(replay(s, &job, scratch, &tried, fault));
-    if (tried.report.fits)
+    if (tried.report->fits)
         note_best(s, policy, gpus, &tried);
     return MS_OK;
 }
@@ -192,7 +195,7 @@ static ms_err consider(const search *s, const way *by, uint32_t gpus)
 static bool can_try(const ms_job *job, const ms_result *result)
 {
     return job->program == NULL && result->training.device != 1 &&
-           !job->book_device && result->plan.n_ops <= MAX_OPS &&
+           !job->book_device && result->plan->n_ops <= MAX_OPS &&
            result->model.refusal == NULL;
 }
 
@@ -202,8 +205,8 @@ static bool can_try(const ms_job *job, const ms_result *result)
  * replay could not fit. */
 static uint64_t fewest_gpus(const ms_result *result)
 {
-    const ms_rank_report *rank = &result->report.ranks[result->report.worst];
-    uint64_t usable_bytes = ms_capacity_usable(&result->report);
+    const ms_rank_report *rank = &result->report->ranks[result->report->worst];
+    uint64_t usable_bytes = ms_capacity_usable(result->report);
     uint64_t bytes = rank->parameters_bytes + rank->gradients_bytes +
                      rank->optimizer_state_bytes;
     uint64_t gpus = result->shape.data_ranks > 1

@@ -4,7 +4,10 @@
 #include "tools/alive/alive.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/names.h"
+#include "sim/plan.h"
+#include "sim/report.h"
 #include "sim/timeline.h"
 #include "tools/cli/commands.h"
 #include "tools/job/result.h"
@@ -34,8 +37,8 @@ ms_err ms_alive_find(const ms_result *result, const char *at, ms_arena *arena,
     *alive = (ms_alive){.result = result};
     MS_TRY(ms_instant_find(result, at, arena, &alive->instant, fault));
     if (alive->instant.event != MS_NONE)
-        MS_TRY(ms_timeline_alive(&result->line, alive->instant.event,
-                                 result->report.worst, arena, &alive->rows,
+        MS_TRY(ms_timeline_alive(result->line, alive->instant.event,
+                                 result->report->worst, arena, &alive->rows,
                                  &alive->n, fault));
     return ms_why_find(result, &alive->instant, alive->rows, alive->n, arena,
                        &alive->fates, fault);
@@ -55,7 +58,7 @@ ms_group_side ms_alive_side(const ms_plan *plan, ms_fate fate, uint64_t bytes)
 
 ms_group ms_alive_one(const ms_alive *alive, uint32_t i)
 {
-    const ms_plan *plan = &alive->result->plan;
+    const ms_plan *plan = alive->result->plan;
     const ms_row *row = &plan->row[alive->rows[i]];
     uint8_t pass = plan->op[row->op].pass;
     ms_group group = {.layer = ms_alive_layer(plan->graph, row->storage),
@@ -110,12 +113,12 @@ static ms_err put_groups(const ms_group *groups, uint32_t n, ms_text *text)
 ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
                       ms_arena *arena, ms_text *text, ms_fault *fault)
 {
-    const ms_plan *plan = &result->plan;
-    const ms_report *report = &result->report;
+    const ms_plan *plan = result->plan;
+    const ms_report *report = result->report;
     uint32_t *rows, n, event = report->ranks[report->worst].peak.event;
     if (event == MS_NONE)
         return MS_OK;
-    MS_TRY(ms_timeline_alive(&result->line, event, report->worst, arena, &rows,
+    MS_TRY(ms_timeline_alive(result->line, event, report->worst, arena, &rows,
                              &n, fault));
     ms_group *groups = ms_arena_take(arena, n + 1, sizeof *groups);
     if (groups == NULL)

@@ -11,7 +11,7 @@ void ms_alive_keys_instant_show(const ms_result *result,
                                 const ms_instant *instant,
                                 ms_instant_shown *shown)
 {
-    const ms_plan *plan = &result->plan;
+    const ms_plan *plan = result->plan;
     *shown = (ms_instant_shown){.t_ns = instant->t_ns,
                                 .bytes = instant->bytes,
                                 .event = instant->event};

@@ -5,6 +5,8 @@
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
+#include "sim/plan.h"
+#include "sim/report.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/commands.h"
 #include "tools/job/result.h"
@@ -32,7 +34,7 @@ static ms_err match_rows(differ *d, ms_arena *arena, ms_fault *fault)
     MS_TRY(ms_match_tensors(&d->runs[0], &d->runs[1], arena, &d->all, fault));
     for (int s = 0; s < 2; s++) {
         const ms_alive *run = &d->runs[s];
-        const ms_plan *plan = &run->result->plan;
+        const ms_plan *plan = run->result->plan;
         for (uint32_t i = 0; i < run->n; i++) {
             ms_match *match = ms_match_find(&d->all, plan, run->rows[i]);
             match->bytes[s] += plan->row[run->rows[i]].bytes;
@@ -46,12 +48,12 @@ static ms_err match_rows(differ *d, ms_arena *arena, ms_fault *fault)
 static void follow(differ *d, int s, const uint32_t *ends)
 {
     const ms_result *result = d->runs[s].result;
-    const ms_plan *plan = &result->plan;
+    const ms_plan *plan = result->plan;
     uint32_t now = d->runs[s].instant.now;
     for (uint32_t row = 0; row < plan->n_rows; row++) {
         uint32_t op = plan->row[row].op;
         if (plan->row[row].pool != MS_DEVICE_POOL ||
-            plan->op[op].rank != result->report.worst)
+            plan->op[op].rank != result->report->worst)
             continue;
         const ms_match *match = ms_match_find(&d->all, plan, row);
         if (match == NULL || match->first[s] != MS_NONE)
@@ -73,7 +75,7 @@ static ms_err find_trails(differ *d, ms_arena *arena, ms_fault *fault)
             return ms_fail_nomem(fault);
         for (uint32_t i = 0; i < d->all.n; i++)
             d->trails[s][i] = (trail){MS_NONE, MS_NONE};
-        MS_TRY(ms_why_ends(&d->runs[s].result->plan, arena, &ends, fault));
+        MS_TRY(ms_why_ends(d->runs[s].result->plan, arena, &ends, fault));
         follow(d, s, ends);
     }
     return MS_OK;
@@ -100,8 +102,7 @@ static ms_group group_of(const differ *d, uint32_t m)
         const ms_alive *run = &d->runs[s];
         ms_fate fate = match->first[s] != MS_NONE ? run->fates[match->first[s]]
                                                   : fate_of(d->trails[s][m]);
-        group.side[s] =
-            ms_alive_side(&run->result->plan, fate, match->bytes[s]);
+        group.side[s] = ms_alive_side(run->result->plan, fate, match->bytes[s]);
     }
     return group;
 }

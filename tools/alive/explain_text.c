@@ -3,6 +3,7 @@
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "tools/alive/alive.h"
@@ -59,7 +60,7 @@ static void put_pass(uint8_t pass, ms_text *words)
 void ms_explain_text_instant(const ms_result *result, const ms_instant *instant,
                              ms_text *words)
 {
-    const ms_plan *plan = &result->plan;
+    const ms_plan *plan = result->plan;
     ms_text_add(words, "%s", ms_quantity_time(instant->t_ns).s);
     if (instant->op == MS_NONE)
         return;
@@ -111,7 +112,7 @@ void ms_explain_text_maker(const ms_group *group, ms_text *words)
 
 static const char *until(const ms_result *result)
 {
-    if (result->graph.keep_to_step)
+    if (result->graph->keep_to_step)
         return "the step";
     return result->training.mode == 0 ? "backward" : "forward";
 }

@@ -3,9 +3,12 @@
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/report.h"
+#include "sim/timeline.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/commands.h"
 #include "tools/job/result.h"
@@ -81,20 +84,20 @@ static bool is_wanted(const ms_plan *plan, const wanted *what, uint32_t op)
 
 static bool on_rank(const ms_result *result, uint32_t row)
 {
-    const ms_plan *plan = &result->plan;
+    const ms_plan *plan = result->plan;
     return plan->row[row].pool == MS_DEVICE_POOL &&
-           plan->op[plan->row[row].op].rank == result->report.worst;
+           plan->op[plan->row[row].op].rank == result->report->worst;
 }
 
 /* The level after each event, in bytes. */
 static uint64_t *find_levels(const ms_result *result, ms_arena *arena)
 {
-    const ms_timeline *line = &result->line;
+    const ms_timeline *line = result->line;
     uint64_t bytes = 0;
     uint64_t *levels =
         ms_arena_take_raw(arena, line->n_events + 1, sizeof *levels);
     for (uint32_t e = 0; levels != NULL && e < line->n_events; e++) {
-        uint64_t size = result->plan.row[line->events[e].row].bytes;
+        uint64_t size = result->plan->row[line->events[e].row].bytes;
         if (on_rank(result, line->events[e].row))
             bytes += line->events[e].op_act & 1u ? size : 0 - size;
         levels[e] = bytes;
@@ -119,9 +122,9 @@ static uint32_t events_before(const ms_timeline *line, uint64_t t_ns)
 /* The number of events that are booked when op begins. */
 static uint32_t events_at_start(const ms_result *result, uint32_t op)
 {
-    const ms_timeline *line = &result->line;
-    const ms_plan_op *at = &result->plan.op[op];
-    if (!result->machine.book_device)
+    const ms_timeline *line = result->line;
+    const ms_plan_op *at = &result->plan->op[op];
+    if (!result->machine->book_device)
         return at->alloc_at + at->release_at;
     uint32_t n = events_before(line, line->start_ns[op]);
     while (n < line->n_events && line->events[n].t_ns == line->start_ns[op] &&
@@ -141,8 +144,8 @@ static void see(level *best, uint64_t bytes, uint32_t event, uint32_t op)
 static level highest(const ms_result *result, const wanted *what,
                      const uint64_t *levels)
 {
-    const ms_plan *plan = &result->plan;
-    const ms_timeline *line = &result->line;
+    const ms_plan *plan = result->plan;
+    const ms_timeline *line = result->line;
     level best = {0, MS_NONE, MS_NONE};
     for (uint32_t e = 0; e < line->n_events; e++) {
         uint32_t op = line->events[e].op_act >> 1;
@@ -152,7 +155,7 @@ static level highest(const ms_result *result, const wanted *what,
     }
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         uint32_t n = 0;
-        if (plan->op[op].rank == result->report.worst &&
+        if (plan->op[op].rank == result->report->worst &&
             is_wanted(plan, what, op))
             n = events_at_start(result, op);
         if (n > 0)
@@ -164,8 +167,8 @@ static level highest(const ms_result *result, const wanted *what,
 static void settle(const ms_result *result, const level *found,
                    ms_instant *instant)
 {
-    uint64_t event_ns = result->line.events[found->event].t_ns;
-    uint64_t start_ns = result->line.start_ns[found->op];
+    uint64_t event_ns = result->line->events[found->event].t_ns;
+    uint64_t start_ns = result->line->start_ns[found->op];
     *instant = (ms_instant){.event = found->event,
                             .op = found->op,
                             .now = found->op,
@@ -200,8 +203,8 @@ static ms_err at_time(const ms_result *result, const char *text,
                       const uint64_t *levels, ms_instant *instant,
                       ms_fault *fault)
 {
-    const ms_plan *plan = &result->plan;
-    const ms_timeline *line = &result->line;
+    const ms_plan *plan = result->plan;
+    const ms_timeline *line = result->line;
     uint64_t t_ns;
     MS_TRY(ms_quantity_ns(text, "--at", &t_ns, fault));
     if (t_ns > line->step_ns)
@@ -215,7 +218,7 @@ static ms_err at_time(const ms_result *result, const char *text,
                             .t_ns = t_ns,
                             .bytes = n > 0 ? levels[n - 1] : 0};
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        if (plan->op[op].rank != result->report.worst)
+        if (plan->op[op].rank != result->report->worst)
             continue;
         if (line->start_ns[op] <= t_ns)
             instant->op = op;
@@ -255,7 +258,7 @@ static ms_err fail_name(const ms_result *result, const char *text,
     const char *names[MAX_NAMES];
     char hint[160] = "a time (12.5ms), a phase (forward, loss, backward, "
                      "optimizer) or an op (aten::mm)";
-    uint32_t n = list_names(&result->graph, names);
+    uint32_t n = list_names(result->graph, names);
     const char *near = ms_names_nearest(text, names, n);
     if (near != NULL && strlen(near) < 100) {
         strcpy(hint, "did you mean \"");
@@ -279,7 +282,7 @@ static bool find_phase(const char *text, wanted *what)
 ms_err ms_instant_find(const ms_result *result, const char *at, ms_arena *arena,
                        ms_instant *instant, ms_fault *fault)
 {
-    const ms_peak *peak = &result->report.ranks[result->report.worst].peak;
+    const ms_peak *peak = &result->report->ranks[result->report->worst].peak;
     wanted what = {.phase = MS_N_PHASES, .any_layer = true};
     *instant = (ms_instant){.event = peak->event,
                             .op = peak->plan_op,

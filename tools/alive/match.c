@@ -6,7 +6,9 @@
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/names.h"
+#include "sim/plan.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/commands.h"
 #include "tools/job/result.h"
@@ -67,7 +69,7 @@ ms_err ms_match_tensors(const ms_alive *a, const ms_alive *b, ms_arena *arena,
         return ms_fail_nomem(fault);
     for (int s = 0; s < 2 && runs[s] != NULL; s++)
         for (uint32_t i = 0; i < runs[s]->n; i++)
-            all->rows[n++] = match_of(&runs[s]->result->plan, runs[s]->rows[i]);
+            all->rows[n++] = match_of(runs[s]->result->plan, runs[s]->rows[i]);
     qsort(all->rows, n, sizeof *all->rows, by_name);
     for (uint32_t i = 0; i < n; i++)
         if (all->n == 0 || by_name(&all->rows[all->n - 1], &all->rows[i]) != 0)

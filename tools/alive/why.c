@@ -4,7 +4,9 @@
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/names.h"
+#include "sim/plan.h"
 #include "sim/program.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/commands.h"
@@ -85,7 +87,7 @@ typedef struct readers {
 
 static uint8_t pass_of(const readers *r, uint32_t op)
 {
-    return r->result->plan.op[op].pass;
+    return r->result->plan->op[op].pass;
 }
 
 ms_err ms_why_ends(const ms_plan *plan, ms_arena *arena, uint32_t **ends,
@@ -104,20 +106,20 @@ ms_err ms_why_ends(const ms_plan *plan, ms_arena *arena, uint32_t **ends,
 
 static ms_err take_columns(readers *r, ms_arena *arena, ms_fault *fault)
 {
-    size_t n = r->result->plan.n_rows;
+    size_t n = r->result->plan->n_rows;
     r->next = ms_arena_take_raw(arena, n, sizeof *r->next);
     r->next_back = ms_arena_take_raw(arena, n, sizeof *r->next_back);
-    r->held = ms_arena_take(arena, r->result->graph.n_storages, 1);
+    r->held = ms_arena_take(arena, r->result->graph->n_storages, 1);
     if (r->next == NULL || r->next_back == NULL || r->held == NULL)
         return ms_fail_nomem(fault);
     memset(r->next, 0xff, n * sizeof *r->next);
     memset(r->next_back, 0xff, n * sizeof *r->next_back);
-    return ms_why_ends(&r->result->plan, arena, &r->end, fault);
+    return ms_why_ends(r->result->plan, arena, &r->end, fault);
 }
 
 static void find_uses(readers *r)
 {
-    const ms_plan *plan = &r->result->plan;
+    const ms_plan *plan = r->result->plan;
     for (uint32_t op = r->instant->now; op < plan->n_ops; op++) {
         bool forward =
             pass_of(r, op) == MS_FORWARD || pass_of(r, op) == MS_LOSS;
@@ -135,7 +137,7 @@ static void find_uses(readers *r)
 
 static void find_held(readers *r)
 {
-    const ms_program *program = &r->result->program;
+    const ms_program *program = r->result->program;
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];
         bool holds = call->verb == MS_HOLD ||
@@ -158,12 +160,12 @@ static ms_fate fate(ms_why why, uint32_t reader)
 /* The reason of a row that outlives the step, or MS_N_WHYS. */
 static ms_why lasting(const readers *r, uint32_t row)
 {
-    const ms_row *it = &r->result->plan.row[row];
+    const ms_row *it = &r->result->plan->row[row];
     bool start = pass_of(r, it->op) == MS_START;
     switch ((ms_category)it->category) {
     case MS_PARAMETERS:
-        return r->result->graph.storage_buffer[it->storage] ? MS_WHY_BUFFER
-                                                            : MS_WHY_PARAMETER;
+        return r->result->graph->storage_buffer[it->storage] ? MS_WHY_BUFFER
+                                                             : MS_WHY_PARAMETER;
     case MS_OPTIMIZER_STATE:
         /* in a first step it is made by the step */
         return start ? MS_WHY_STATE : MS_N_WHYS;
@@ -196,7 +198,7 @@ static ms_fate saved(const readers *r, uint32_t row)
 /* Is it the input of a checkpoint, as the first run of the segment made it? */
 static bool is_held(const readers *r, uint32_t row)
 {
-    const ms_row *it = &r->result->plan.row[row];
+    const ms_row *it = &r->result->plan->row[row];
     uint8_t pass = pass_of(r, it->op);
     return (pass == MS_FORWARD || pass == MS_LOSS) && r->held[it->storage];
 }
@@ -204,8 +206,8 @@ static bool is_held(const readers *r, uint32_t row)
 /* The reason of a row that nothing reads any more. */
 static ms_fate unread(const readers *r, uint32_t row)
 {
-    const ms_graph *graph = &r->result->graph;
-    const ms_row *it = &r->result->plan.row[row];
+    const ms_graph *graph = r->result->graph;
+    const ms_row *it = &r->result->plan->row[row];
     uint32_t end = r->end[row];
     if (it->op == r->instant->now && end == it->op)
         return fate(it->category == MS_WORKSPACE ? MS_WHY_WORKSPACE
@@ -227,7 +229,7 @@ static ms_fate fate_of(const readers *r, uint32_t row)
     if (why != MS_N_WHYS)
         return fate(why, ms_why_reads((uint8_t)why) ? r->next[row] : MS_NONE);
     uint32_t back = r->next_back[row];
-    bool stays = r->result->plan.row[row].saved;
+    bool stays = r->result->plan->row[row].saved;
     if (back != MS_NONE && is_held(r, row) &&
         (!stays || pass_of(r, back) == MS_RECOMPUTE))
         return fate(MS_WHY_HELD, back);

@@ -2,6 +2,7 @@
 /* The pool that a step goes through where --allocator does not say. */
 
 #include "policies/common/policy.h"
+#include "sim/report.h"
 #include "tools/job/allocator.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -40,7 +41,7 @@ void ms_defaultpool_pool(ms_job *job)
 
 void ms_defaultpool_settle(const ms_result *result, ms_job *job)
 {
-    if (job->usual && result->report.pooled == NULL)
+    if (job->usual && result->report->pooled == NULL)
         job->allocator = NULL;
 }
 

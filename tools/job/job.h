@@ -19,7 +19,8 @@
  *     job.model = "gpt2";
  *     MS_TRY(ms_spec_parse("checkpoint:sqrt", &keep, &job.spec, fault));
  *     MS_TRY(ms_pipeline_run(&job, &keep, &trial, &result, fault));
- *     peak = result.report.ranks[result.report.worst].peak.allocated_bytes;
+ *     const ms_report *report = result.report;
+ *     peak = report->ranks[report->worst].peak.allocated_bytes;
  *     ms_arena_free(&trial);
  *     ms_arena_free(&keep); */
 

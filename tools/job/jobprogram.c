@@ -2,7 +2,12 @@
 #include "tools/job/jobprogram.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
 #include "sim/program.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -22,21 +27,43 @@ static ms_err read_program(const ms_job *job, ms_arena *trial,
     size_t length;
     MS_TRY(ms_files_read(job->program, PROGRAM_MAX_BYTES, trial, &bytes,
                          &length, fault));
-    MS_TRY(ms_dumpread_program(&result->graph, job->program, bytes, length,
-                               trial, &result->program, fault));
-    if (result->program.n_micro_batches != result->shape.micro_batches)
+    MS_TRY(ms_dumpread_program(result->graph, job->program, bytes, length,
+                               trial, result->program, fault));
+    if (result->program->n_micro_batches != result->shape.micro_batches)
         return ms_fail(fault, MS_EINPUT, job->program,
                        "give the microbatch policy that it was made with, "
                        "e.g. -p microbatch:4",
                        "the program has %u micro-batches, the step has %u",
-                       result->program.n_micro_batches,
+                       result->program->n_micro_batches,
                        result->shape.micro_batches);
+    return MS_OK;
+}
+
+/* What a step fills, in one piece. */
+typedef struct step_nouns {
+    ms_program program;
+    ms_plan plan;
+    ms_machine machine;
+    ms_timeline line;
+    ms_report report;
+} step_nouns;
+
+static ms_err take_nouns(ms_arena *trial, ms_result *result, ms_fault *fault)
+{
+    step_nouns *nouns = ms_arena_take(trial, 1, sizeof *nouns);
+    if (nouns == NULL)
+        return ms_fail_nomem(fault);
+    result->program = &nouns->program;
+    result->plan = &nouns->plan;
+    result->machine = &nouns->machine;
+    result->line = &nouns->line;
+    result->report = &nouns->report;
     return MS_OK;
 }
 
 uint64_t ms_jobprogram_ops(const ms_result *result)
 {
-    return (uint64_t)result->shape.micro_batches * result->graph.step_first;
+    return (uint64_t)result->shape.micro_batches * result->graph->step_first;
 }
 
 static ms_err check_ops(const ms_result *result, ms_fault *fault)
@@ -50,7 +77,7 @@ static ms_err check_ops(const ms_result *result, ms_fault *fault)
                    "policies that treat each differently",
                    "%u micro-batches of %u ops take some %s of this host's "
                    "memory",
-                   result->shape.micro_batches, result->graph.step_first,
+                   result->shape.micro_batches, result->graph->step_first,
                    ms_quantity_size(ops * OP_BYTES).s);
 }
 
@@ -63,11 +90,12 @@ ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
                        "memsim inspect counts its parameters", "%s",
                        result->model.refusal);
     MS_TRY(check_ops(result, fault));
+    MS_TRY(take_nouns(trial, result, fault));
     MS_TRY(ms_stepmachine_find(job, opts, result, fault));
-    ms_machine measured = result->machine;
+    ms_machine measured = *result->machine;
     measured.paging = (ms_paging){0};
     measured.wall = false; /* policies look at the step as it would be */
-    const ms_policy_context context = {.graph = &result->graph,
+    const ms_policy_context context = {.graph = result->graph,
                                        .torch_1 = result->training.framework ==
                                                   MS_TORCH_1_13,
                                        .arena = trial,
@@ -77,5 +105,5 @@ ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
     if (job->program != NULL)
         return read_program(job, trial, result, fault);
     return ms_apply_program(&job->spec, &context, result->shape.micro_batches,
-                            &result->program, fault);
+                            result->program, fault);
 }

@@ -30,7 +30,8 @@ ms_err ms_stepmachine_find(const ms_job *job, ms_expand_opts *opts,
 
 /* The ops of all micro-batches of the result's shape. */
 uint64_t ms_jobprogram_ops(const ms_result *result);
-/* The first half of a step: the program, and what it is expanded with.
+/* The first half of a step: the program, and what it is expanded with.  Takes
+ * room for the step's nouns from trial: what result had goes on as it is.
  * Faults: MS_EUSAGE for more micro-batches than a host has memory for. */
 ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
                           ms_expand_opts *opts, ms_result *result,

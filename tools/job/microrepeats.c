@@ -4,6 +4,7 @@
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/expand/repeat.h"
+#include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
@@ -29,11 +30,11 @@ static ms_err run_few(const ms_job *job, uint32_t few, ms_arena *trial,
     ms_err err = ms_jobprogram_make(job, trial, &opts, result, fault);
     result->shape = whole;
     MS_TRY(err);
-    MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
-                     &result->plan, fault));
-    MS_TRY(ms_replay(&result->plan, &result->machine, trial, &result->line,
+    MS_TRY(ms_expand(result->graph, result->program, &opts, trial, result->plan,
                      fault));
-    return ms_measure(&result->line, &result->machine, trial, &result->report,
+    MS_TRY(
+        ms_replay(result->plan, result->machine, trial, result->line, fault));
+    return ms_measure(result->line, result->machine, trial, result->report,
                       fault);
 }
 
@@ -45,13 +46,13 @@ static ms_err try_few(const ms_job *job, uint32_t few, ms_arena *trial,
     ms_result fewer = *result;
     uint32_t times = result->shape.micro_batches - few;
     MS_TRY(run_few(job, few, trial, result, fault));
-    if (!ms_repeat_find(&result->line, &result->machine, &repeat))
+    if (!ms_repeat_find(result->line, result->machine, &repeat))
         return MS_OK;
     MS_TRY(run_few(job, few - 1, trial, &fewer, fault));
-    if (!ms_repeat_report(&repeat, &fewer.report, times, &result->report))
+    if (!ms_repeat_report(&repeat, fewer.report, times, result->report))
         return MS_OK;
-    ms_repeat_move(&repeat, times, &result->plan, &result->line);
-    ms_measure_rates(&result->line, &result->machine, &result->report);
+    ms_repeat_move(&repeat, times, result->plan, result->line);
+    ms_measure_rates(result->line, result->machine, result->report);
     *done = true;
     return MS_OK;
 }

@@ -4,6 +4,8 @@
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/pools/steps/pooled.h"
@@ -74,12 +76,23 @@ ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault)
     return MS_OK;
 }
 
+/* The graph of the result's shape. */
+static ms_err lower(const ms_job *job, ms_arena *arena, ms_result *result,
+                    ms_fault *fault)
+{
+    ms_graph *graph = ms_arena_take(arena, 1, sizeof *graph);
+    if (graph == NULL)
+        return ms_fail_nomem(fault);
+    result->graph = graph;
+    return ms_lower(&result->model, &result->training, job->device,
+                    &result->shape, arena, graph, fault);
+}
+
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault)
 {
     MS_TRY(ms_pipeline_shape(job, result, fault));
-    return ms_lower(&result->model, &result->training, job->device,
-                    &result->shape, keep, &result->graph, fault);
+    return lower(job, keep, result, fault);
 }
 
 /* ---- a real pool --------------------------------------------------------- */
@@ -120,7 +133,7 @@ static void bound_pool(const ms_pooled_setup *setup, ms_machine *machine)
 static ms_err set_pool(const ms_job *job, ms_result *result,
                        ms_pooled_setup *setup, ms_fault *fault)
 {
-    ms_machine *machine = &result->machine;
+    ms_machine *machine = result->machine;
     ms_torch_setup *torch = &setup->torch;
     bool first = result->training.step == FIRST_STEP;
     if (machine->book_device || result->training.device == 1)
@@ -163,24 +176,19 @@ static ms_err other_step(const ms_job *job, const ms_result *result, uint32_t k,
                          ms_fault *fault)
 {
     ms_expand_opts opts;
-    ms_result *other = ms_arena_take(trial, 1, sizeof *other);
-    if (other == NULL)
-        return ms_fail_nomem(fault);
-    *other = *result;
+    ms_result other = *result;
     if (first)
-        other->training.step = FIRST_STEP;
-    ms_lengths_set(job, k, &other->training);
-    MS_TRY(ms_resolve_training(&other->training, &other->model, fault));
+        other.training.step = FIRST_STEP;
+    ms_lengths_set(job, k, &other.training);
+    MS_TRY(ms_resolve_training(&other.training, &other.model, fault));
     if (ms_lengths_says(job, "batch")) /* else it is what policies made it */
-        MS_TRY(ms_pipeline_shape(job, other, fault));
-    MS_TRY(ms_lower(&other->model, &other->training, job->device, &other->shape,
-                    trial, &other->graph, fault));
-    MS_TRY(ms_jobprogram_make(job, trial, &opts, other, fault));
-    MS_TRY(ms_expand(&other->graph, &other->program, &opts, trial, &other->plan,
-                     fault));
+        MS_TRY(ms_pipeline_shape(job, &other, fault));
+    MS_TRY(lower(job, trial, &other, fault));
+    MS_TRY(ms_jobprogram_make(job, trial, &opts, &other, fault));
     MS_TRY(
-        ms_replay(&other->plan, &other->machine, trial, &other->line, fault));
-    *line = &other->line;
+        ms_expand(other.graph, other.program, &opts, trial, other.plan, fault));
+    MS_TRY(ms_replay(other.plan, other.machine, trial, other.line, fault));
+    *line = other.line;
     return MS_OK;
 }
 
@@ -201,7 +209,7 @@ static ms_err list_kinds(const ms_job *job, uint32_t steps, ms_arena *trial,
         kinds[i] = (ms_pooled_kind){.batch = (uint64_t)training.batch,
                                     .sequence = (uint64_t)training.sequence};
     }
-    kinds[(steps - 1) % n].line = &result->line;
+    kinds[(steps - 1) % n].line = result->line;
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < n; j++)
             if (kinds[j].line != NULL && kinds[j].batch == kinds[i].batch &&
@@ -224,8 +232,8 @@ static ms_err pool_steps(const ms_job *job, ms_arena *trial, ms_result *result,
     /* States elsewhere are made before the first step (DeepSpeed). */
     if (setup.steps > 1 && result->shape.offload.optimizer == MS_DEVICE_POOL)
         MS_TRY(other_step(job, result, 0, true, trial, &course.first, fault));
-    return ms_pooled_run(&setup, &course, &result->machine, trial,
-                         &result->line, fault);
+    return ms_pooled_run(&setup, &course, result->machine, trial, result->line,
+                         fault);
 }
 
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
@@ -237,13 +245,13 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
     if (done)
         return MS_OK;
     MS_TRY(ms_jobprogram_make(job, trial, &opts, result, fault));
-    MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
-                     &result->plan, fault));
-    MS_TRY(ms_replay(&result->plan, &result->machine, trial, &result->line,
+    MS_TRY(ms_expand(result->graph, result->program, &opts, trial, result->plan,
                      fault));
+    MS_TRY(
+        ms_replay(result->plan, result->machine, trial, result->line, fault));
     if (job->allocator != NULL)
         MS_TRY(pool_steps(job, trial, result, fault));
-    return ms_measure(&result->line, &result->machine, trial, &result->report,
+    return ms_measure(result->line, result->machine, trial, result->report,
                       fault);
 }
 

@@ -10,6 +10,7 @@
 #include "tools/job/points.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/lengths.h"
@@ -307,7 +308,7 @@ static ms_err lower(cache *all, const ms_job *job, entry *model, entry **graph,
     MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
     MS_TRY(ms_pipeline_shape(job, result, fault));
     MS_TRY(find_graph(all, job, model, result, graph, fault));
-    result->graph = (*graph)->made.graph;
+    result->graph = &(*graph)->made.graph;
     return MS_OK;
 }
 

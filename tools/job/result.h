@@ -3,26 +3,30 @@
 #define MS_RESULT_H
 
 #include "graphs/graphs.h"
-#include "sim/graph.h"
-#include "sim/machine.h"
-#include "sim/plan.h"
-#include "sim/program.h"
-#include "sim/report.h"
-#include "sim/timeline.h"
+#include "sim/nouns.h"
+#include "sim/shape.h"
 
-/* Every noun on the way.  read and lower fill the first part in the keep
- * arena, step the second in the trial arena. */
+/* Every noun on the way, for those who pass them on: who looks into one
+ * includes its header.  A result owns none of them, and a copy of it shares
+ * them:
+ *
+ *     graph     lies in the arena that ms_pipeline_lower was given; from
+ *               ms_points_lower it is lent, as long as the seat is not left
+ *     the rest  lies in the arena of the step (ms_jobprogram_make takes its
+ *               room) and ends with it
+ *
+ * NULL: the way did not get there. */
 typedef struct ms_result {
     ms_model model;
     ms_training training; /* resolved */
     ms_shape shape;
-    ms_graph graph;
+    const ms_graph *graph;
 
-    ms_program program;
-    ms_plan plan;
-    ms_machine machine;
-    ms_timeline line;
-    ms_report report;
+    ms_program *program;
+    ms_plan *plan;
+    ms_machine *machine;
+    ms_timeline *line;
+    ms_report *report;
 } ms_result;
 
 #endif

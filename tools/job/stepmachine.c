@@ -145,7 +145,7 @@ static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
 /* Pages come and go by device time. */
 static void set_paging(const ms_expand_opts *opts, ms_result *result)
 {
-    ms_machine *machine = &result->machine;
+    ms_machine *machine = result->machine;
 
     machine->paging = result->shape.paging;
     machine->h2d_bytes_per_s = opts->h2d_bytes_per_s;
@@ -161,14 +161,14 @@ ms_err ms_stepmachine_find(const ms_job *job, ms_expand_opts *opts,
     *opts = ms_stepmachine_rates(job->device, &result->shape);
     opts->uses = job->book_device || job->uses || paged;
     MS_TRY(ms_overheads_find(job->device, &result->training, &result->shape,
-                             &result->graph, &outside, fault));
-    result->machine = machine_of(job, result, &outside);
+                             result->graph, &outside, fault));
+    *result->machine = machine_of(job, result, &outside);
     if (paged && job->wall)
         return ms_fail(fault, MS_EUSAGE, "--wall", "leave it out",
                        "with uvm pages go where memory is full, no op waits "
                        "for others");
     set_paging(opts, result);
     if (result->training.device != 1) /* a CPU has one stream */
-        set_demands(opts, &result->machine);
+        set_demands(opts, result->machine);
     return MS_OK;
 }

@@ -32,7 +32,7 @@ ms_err ms_fitalone_step(ms_fit *fit, uint32_t batch, uint64_t *step_ns,
     fit->seat = (ms_points_seat){0};
     ms_err err = ms_fitalone_lower(fit, batch, &result, fault);
     if (err == MS_OK)
-        *step_ns = ms_fitbounds_graph(&result.graph, &result.shape).step_ns;
+        *step_ns = ms_fitbounds_graph(result.graph, &result.shape).step_ns;
     ms_points_leave(fit->points, &fit->seat);
     fit->seat = seat;
     return err;

@@ -185,7 +185,7 @@ static ms_err add_powers(ms_fit *fit, const ms_fit_choice *choice,
                          ms_fit_axis *axis, ms_fault *fault)
 {
     uint64_t before_ns =
-        ms_fitbounds_graph(&fit->model.graph, &fit->model.shape).step_ns;
+        ms_fitbounds_graph(fit->model.graph, &fit->model.shape).step_ns;
     for (uint32_t k = 2; k <= MS_FIT_MOST_BATCH; k *= 2) {
         uint64_t step_ns;
         MS_TRY(ms_fitalone_step(fit, k, &step_ns, fault));

@@ -196,7 +196,7 @@ static ms_err describe_pool(ms_fit_reply *reply, ms_fault *fault)
     if (err == MS_OK)
         err = ms_points_step(fit->points, &seat, &job, &result, &refusal);
     if (err == MS_OK)
-        ms_poolwords_put(&result.report, &words);
+        ms_poolwords_put(result.report, &words);
     ms_points_leave(fit->points, &seat);
     ms_arena_free(&scratch);
     MS_TRY(ms_fail_but_refusal(err, &refusal, fault));

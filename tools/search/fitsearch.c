@@ -21,7 +21,9 @@
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/machine.h"
 #include "sim/names.h"
+#include "sim/plan.h"
 #include "sim/report.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
@@ -91,7 +93,7 @@ static ms_err replay(const ms_fit *fit, ms_fit_point *point, worker *at,
     if (proof)
         job = ms_fitsetup_proof(fit, &job);
     MS_TRY(ms_points_step(fit->points, &at->seat, &job, &result, fault));
-    note(&result.report, point);
+    note(result.report, point);
     point->proven = proof;
     if (!proof)
         point->fits_exact = point->fits;
@@ -148,11 +150,11 @@ static ms_err find_bound(const ms_fit *fit, ms_fit_point *point, worker *at,
     ms_job job;
     MS_TRY(job_of(fit, point, at, &job, fault));
     MS_TRY(ms_points_lower(fit->points, &at->seat, &job, &result, fault));
-    point->bound = ms_fitbounds_graph(&result.graph, &result.shape);
+    point->bound = ms_fitbounds_graph(result.graph, &result.shape);
     if (is_too_big(fit, point) || is_bound_far(fit, point))
         return MS_OK;
     MS_TRY(ms_jobprogram_make(&job, &at->seat.arena, &opts, &result, fault));
-    return ms_fitbounds_program(&result.graph, &result.program, &opts,
+    return ms_fitbounds_program(result.graph, result.program, &opts,
                                 &at->seat.arena, &point->bound, fault);
 }
 

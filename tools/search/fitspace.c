@@ -3,6 +3,7 @@
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "tools/cli/commands.h"
 #include "tools/job/globalbatch.h"
 #include "tools/job/job.h"
@@ -112,7 +113,7 @@ static ms_err look_at_model(ms_fit *fit, ms_fault *fault)
     uint64_t batch;
     MS_TRY(find_batch(fit, &batch, fault));
     MS_TRY(ms_fitalone_lower(fit, batch, &fit->model, fault));
-    fit->n_blocks = count_blocks(&fit->model.graph);
+    fit->n_blocks = count_blocks(fit->model.graph);
     return MS_OK;
 }
 
@@ -128,7 +129,7 @@ static ms_err look_outside(ms_fit *fit, ms_fault *fault)
     if (err != MS_OK)
         given.shape = (ms_shape){.data_ranks = fit->job->gpus};
     MS_TRY(ms_overheads_find(fit->job->device, &fit->job->training,
-                             &given.shape, &given.graph, &fit->outside, fault));
+                             &given.shape, given.graph, &fit->outside, fault));
     bool nccl = fit->outside.nccl_bytes > 0;
     fit->context_bytes = fit->outside.kernels_bytes + fit->outside.nccl_bytes;
     if (fit->capacity_bytes > fit->context_bytes)
@@ -156,4 +157,5 @@ ms_err ms_fitspace_open(ms_fit *fit, ms_fault *fault)
 void ms_fitspace_close(ms_fit *fit)
 {
     ms_points_leave(fit->points, &fit->seat);
+    fit->model.graph = NULL; /* it was lent */
 }

@@ -45,9 +45,9 @@ static void put_build(const ms_training *training, ms_text *text)
  * holds: nvidia-smi cannot tell these apart. */
 static void put_parts(const ms_result *result, ms_text *text)
 {
-    const ms_report *report = &result->report;
+    const ms_report *report = result->report;
     uint32_t n;
-    uint64_t libraries_bytes = ms_measure_libraries(&result->graph, &n);
+    uint64_t libraries_bytes = ms_measure_libraries(result->graph, &n);
     const char *between = " (";
     if (report->pooled != NULL) {
         const ms_peak *peak = &report->ranks[report->worst].peak;
@@ -67,7 +67,7 @@ static void put_parts(const ms_result *result, ms_text *text)
 void ms_devicewords_put(const ms_job *job, const ms_result *result,
                         ms_text *text)
 {
-    const ms_report *report = &result->report;
+    const ms_report *report = result->report;
     const ms_outside *outside = &report->outside;
     uint64_t used_bytes = ms_capacity_used(report);
     ms_text_add(
@@ -89,13 +89,13 @@ void ms_devicewords_put(const ms_job *job, const ms_result *result,
 
 void ms_devicewords_last(const ms_result *result, ms_text *text)
 {
-    uint64_t bytes = ms_capacity_used(&result->report);
+    uint64_t bytes = ms_capacity_used(result->report);
     unsigned long long mib = (bytes >> 20) + (bytes % (1u << 20) > 0);
     if (result->training.device == 1)
         ms_text_add(text, "the process would grow by about %llu MiB\n", mib);
     else
         ms_text_add(text, "nvidia-smi would show about %llu MiB%s\n", mib,
-                    ms_capacity_short(&result->report, MS_DEVICE_POOL) == 0
+                    ms_capacity_short(result->report, MS_DEVICE_POOL) == 0
                         ? ""
                         : " on a larger device");
 }

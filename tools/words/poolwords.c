@@ -3,6 +3,7 @@
 
 #include "sim/pools/place/placement.h"
 #include "sim/pools/steps/pooled.h"
+#include "sim/report.h"
 #include "tools/alive/alive.h"
 #include "tools/job/lengths.h"
 #include "tools/job/result.h"
@@ -271,7 +272,7 @@ static void put_growth(const ms_pooled *pooled, uint8_t rank, ms_text *words)
 
 void ms_poolwords_steps(const ms_summary *summary, ms_text *text)
 {
-    const ms_report *report = &summary->result->report;
+    const ms_report *report = summary->result->report;
     const ms_pooled *pooled = report->pooled;
     ms_text words = {.arena = summary->arena};
     if (summary->job->lengths == NULL || pooled == NULL)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The verdict in words: what headroom is left, or which memory is too small. */
 
+#include "sim/graph.h"
 #include "sim/names.h"
+#include "sim/plan.h"
 #include "sim/report.h"
+#include "sim/timeline.h"
 #include "tools/job/result.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
@@ -83,11 +86,11 @@ void ms_room_verdict(const ms_report *report, ms_text *text)
 /* The op whose allocation first goes beyond the capacity, or MS_NONE. */
 static uint32_t first_over(const ms_result *result)
 {
-    if (result->report.lack.missing_bytes > 0)
-        return result->report.lack.op;
-    const ms_plan *plan = &result->plan;
-    const ms_report *report = &result->report;
-    const ms_timeline *line = &result->line;
+    if (result->report->lack.missing_bytes > 0)
+        return result->report->lack.op;
+    const ms_plan *plan = result->plan;
+    const ms_report *report = result->report;
+    const ms_timeline *line = result->line;
     uint64_t level = report->context_bytes;
     for (uint32_t i = 0; i < line->n_events; i++) {
         const ms_row *row = &plan->row[line->events[i].row];
@@ -106,20 +109,20 @@ static uint32_t first_over(const ms_result *result)
  * but when no op that runs can free anything any more. */
 static uint64_t over_ns(const ms_result *result, uint32_t op)
 {
-    const ms_lack *lack = &result->report.lack;
-    return lack->missing_bytes > 0 ? lack->t_ns : result->line.start_ns[op];
+    const ms_lack *lack = &result->report->lack;
+    return lack->missing_bytes > 0 ? lack->t_ns : result->line->start_ns[op];
 }
 
 void ms_room_first_over(const ms_result *result, ms_text *words)
 {
-    const ms_lack *lack = &result->report.lack;
-    const ms_graph *graph = &result->graph;
+    const ms_lack *lack = &result->report->lack;
+    const ms_graph *graph = result->graph;
     uint32_t op = first_over(result);
     char name[64];
     if (op == MS_NONE)
         return;
-    uint32_t of = result->plan.op[op].of;
-    ms_pass pass = (ms_pass)result->plan.op[op].pass;
+    uint32_t of = result->plan->op[op].of;
+    ms_pass pass = (ms_pass)result->plan->op[op].pass;
     if (pass == MS_START) {
         ms_text_add(words, "; already too much before the step begins");
         return;
@@ -135,8 +138,8 @@ void ms_room_first_over(const ms_result *result, ms_text *words)
         ms_text_add(words, ", %s",
                     ms_screen_safe(graph->layer_name[graph->op_layer[of]], name,
                                    sizeof name));
-    if (lack->missing_bytes > 0 && result->report.wall)
+    if (lack->missing_bytes > 0 && result->report->wall)
         ms_text_add(words, ", where nothing frees the %s that %s lacks",
                     ms_quantity_size(lack->missing_bytes).s,
-                    ms_screen_safe(result->report.lack_op, name, sizeof name));
+                    ms_screen_safe(result->report->lack_op, name, sizeof name));
 }

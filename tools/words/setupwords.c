@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/graphs.h"
+#include "sim/report.h"
 #include "tools/job/globalbatch.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
@@ -15,9 +16,9 @@ void ms_setupwords_put(const ms_result *result, const char *times,
                     (long long)training->sequence);
     if (result->shape.micro_batches > 1)
         ms_text_add(text, " in %u micro-batches", result->shape.micro_batches);
-    if (result->report.repeats > 0)
+    if (result->report != NULL && result->report->repeats > 0)
         ms_text_add(text, " (%u of them alike and not on the timeline)",
-                    result->report.repeats);
+                    result->report->repeats);
     ms_globalbatch_words(result, text);
     ms_text_add(text, ", %s, %s", ms_settings_value(training, "precision").s,
                 training->optimizer == MS_NO_OPTIMIZER

@@ -169,7 +169,7 @@ static void heading(const ms_comparison *c, const ms_style *style,
         ms_text_add(text, "%s", style->faint);
         ms_textlines_put("defaults:", MS_TEXTLINES_INDENT, &defaults, text);
         ms_text_add(text, "%s", style->plain);
-        ms_explain_text_unknown(&base->result.graph, text);
+        ms_explain_text_unknown(base->result.graph, text);
     }
     for (uint32_t i = 0; i < c->n; i++)
         variant_line(c, i, text);

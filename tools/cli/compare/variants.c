@@ -6,6 +6,7 @@
 #include "graphs/json/json.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/report.h"
 #include "tools/cli/commands.h"
@@ -380,10 +381,10 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     const ms_result *result = &variant->result;
     ms_text setup = {.arena = arena}, device = setup;
     ms_setupwords_put(result, "x", &setup);
-    ms_devicewords_device(&variant->job, &result->report, &device);
+    ms_devicewords_device(&variant->job, result->report, &device);
     variant->gpus = result->shape.data_ranks;
     variant->work = (double)result->training.batch * variant->gpus;
-    if (result->report.tokens_per_second >= 0.0)
+    if (result->report->tokens_per_second >= 0.0)
         variant->work *= (double)result->training.sequence;
     variant->setup = setup.bytes;
     variant->device = device.bytes;
@@ -399,8 +400,8 @@ static ms_err set_record(const maker *m, ms_variant *variant)
     variant->record = (ms_record){.model = result->model.name,
                                   .device = variant->job.device->name,
                                   .policy = variant->policy,
-                                  .parameters = result->graph.parameters,
-                                  .report = result->report};
+                                  .parameters = result->graph->parameters,
+                                  .report = *result->report};
     return MS_OK;
 }
 

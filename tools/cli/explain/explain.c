@@ -4,6 +4,7 @@
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/report.h"
 #include "tools/advice/pooltries.h"
@@ -84,14 +85,14 @@ static void model_lines(const explain *x, ms_text *text)
 {
     ms_text model = {.arena = text->arena}, policy = {.arena = text->arena};
     ms_text_add(&model, "%s, %s parameters, ", x->result.model.name,
-                ms_quantity_count(x->result.graph.parameters).s);
+                ms_quantity_count(x->result.graph->parameters).s);
     ms_setupwords_put(&x->result, "x", &model);
     ms_text_add(text, "%s", x->style->strong);
     ms_textlines_put("model:", MS_TEXTLINES_INDENT, &model, text);
     ms_text_add(text, "%s", x->style->plain);
     ms_text_add(&policy, "%s on %s", x->policy, x->job.device->name);
     ms_textlines_put("policy:", MS_TEXTLINES_INDENT, &policy, text);
-    ms_explain_text_unknown(&x->result.graph, text);
+    ms_explain_text_unknown(x->result.graph, text);
 }
 
 static void at_line(const explain *x, ms_text *text)
@@ -140,9 +141,9 @@ static void alive_line(const explain *x, ms_text *text)
 static void pool_line(const explain *x, ms_text *text)
 {
     ms_text words = {.arena = text->arena};
-    if (x->result.report.pooled == NULL)
+    if (x->result.report->pooled == NULL)
         return;
-    ms_pooltries_put(&x->tries, &x->result.report, &words);
+    ms_pooltries_put(&x->tries, x->result.report, &words);
     ms_textlines_put("pool:", MS_TEXTLINES_INDENT, &words, text);
 }
 
@@ -161,7 +162,7 @@ static void device_line(const explain *x, ms_text *text)
  * not explain it. */
 static void node_line(const explain *x, ms_text *text)
 {
-    const ms_report *report = &x->result.report;
+    const ms_report *report = x->result.report;
     ms_text words = {.arena = text->arena};
     if (ms_capacity_short(report, MS_HOST_POOL) == 0 &&
         ms_capacity_short(report, MS_NVME_POOL) == 0)
@@ -265,8 +266,8 @@ static void write_json(const explain *x, ms_text *text)
         .run = &run,
         .n_groups = x->top < x->n_groups ? x->top : x->n_groups,
         .saved = &x->saved,
-        .tries = x->result.report.pooled != NULL ? &x->tries : NULL};
-    ms_sheet_open(&run, &x->result.report, &x->result.graph,
+        .tries = x->result.report->pooled != NULL ? &x->tries : NULL};
+    ms_sheet_open(&run, x->result.report, x->result.graph,
                   &(ms_report_names){.model = NULL}, text);
     ms_alive_keys_instant_show(&x->result, &x->alive.instant, &sheet.at);
     sheet.groups =
@@ -307,6 +308,6 @@ ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault)
          : write_text)(&x, &text);
     MS_TRY(ms_screen_print(&text, fault));
     bool check = ms_options_value(arguments, MS_OPTION_CHECK) != NULL;
-    *status = check && !x.result.report.fits ? 1 : 0;
+    *status = check && !x.result.report->fits ? 1 : 0;
     return MS_OK;
 }

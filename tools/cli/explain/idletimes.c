@@ -4,6 +4,8 @@
 #include "tools/cli/explain/idletimes.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
 #include "sim/report.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
@@ -19,7 +21,7 @@
 ms_err ms_idletimes_find(const ms_job *job, const ms_result *result,
                          ms_arena *arena, ms_idletimes *saved, ms_fault *fault)
 {
-    const ms_rank_report *rank = &result->report.ranks[result->report.worst];
+    const ms_rank_report *rank = &result->report->ranks[result->report->worst];
     ms_expand_opts rates = ms_stepmachine_rates(job->device, &result->shape);
     ms_idle_links links = {rates.d2h_bytes_per_s, rates.h2d_bytes_per_s,
                            rates.copy_ns};
@@ -28,7 +30,7 @@ ms_err ms_idletimes_find(const ms_job *job, const ms_result *result,
     *saved = (ms_idletimes){.links = links};
     if (result->training.device == 1)
         saved->links = links = (ms_idle_links){0}; /* it is the host */
-    MS_TRY(ms_idle_list(&result->line, rank->rank, &links, arena, &list, &n,
+    MS_TRY(ms_idle_list(result->line, rank->rank, &links, arena, &list, &n,
                         fault));
     saved->is_marked = rank->saved_for_backward_bytes != MS_NO_LEVEL;
     return ms_idletimes_sort(list, n, arena, saved, fault);

@@ -3,6 +3,7 @@
 
 #include "graphs/graphs.h"
 #include "plots/plots.h"
+#include "sim/graph.h"
 #include "sim/names.h"
 #include "tools/cli/fit/fit_keys.h"
 #include "tools/job/job.h"
@@ -124,6 +125,7 @@ void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text)
                           .fits = fit->best != MS_NONE,
                           .status = fit->best != MS_NONE ? "ok" : "infeasible",
                           .model = fit->model.model.name,
+                          .parameters = fit->model.graph->parameters,
                           .device = fit->job->device->name,
                           .settings_json = settings_json(fit, text),
                           .allocator = pool != NULL ? pool->spec : "exact",

@@ -7,6 +7,7 @@
 #include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/run/figures.h"
 #include "tools/job/outputs.h"
@@ -108,7 +109,7 @@ static void put_titles(const ms_fit_reply *reply, ms_text *title,
     const ms_fit_point *chosen = &fit->all[reply->chosen];
     uint32_t gpus = fit->job->gpus;
     ms_text_add(title, "%s (%s parameters)", fit->model.model.name,
-                ms_quantity_short(fit->model.graph.parameters).s);
+                ms_quantity_short(fit->model.graph->parameters).s);
     ms_figures_gpus(gpus, title);
     ms_text_add(title, "%s set-ups on %s", gpus > 1 ? ":" : ",",
                 fit->job->device->name);

@@ -172,7 +172,7 @@ static const ms_key fit_rows[] = {
      .of = &ms_keys_settings},
     {.name = "parameters",
      .type = MS_KEY_COUNT,
-     FIT(U64, model.graph.parameters),
+     SHEET(U64, parameters),
      .help = ""},
     {.name = "capacity_bytes",
      .type = MS_KEY_COUNT,

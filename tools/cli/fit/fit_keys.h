@@ -32,6 +32,7 @@ typedef struct ms_fit_shown_rate {
 
 typedef struct ms_fit_sheet {
     const char *memsim, *status, *model, *device, *settings_json, *allocator;
+    uint64_t parameters;
     const char *given, *command; /* NULL: none */
     const ms_fit *fit;
     const ms_fit_max *max; /* NULL: not asked for */

@@ -2,6 +2,7 @@
 /* What fit found, for people. */
 
 #include "graphs/graphs.h"
+#include "sim/graph.h"
 #include "sim/names.h"
 #include "tools/alive/alive.h"
 #include "tools/job/globalbatch.h"
@@ -166,7 +167,7 @@ static void heading(const ms_fit_reply *reply, const ms_style *style,
     const ms_job job = ms_fitsetup_proof(fit, fit->job);
     ms_text model = {.arena = text->arena}, defaults = {.arena = text->arena};
     ms_text_add(&model, "%s, %s parameters, ", fit->model.model.name,
-                ms_quantity_count(fit->model.graph.parameters).s);
+                ms_quantity_count(fit->model.graph->parameters).s);
     ms_fit_text_batch(fit, "x", &model);
     ms_text_add(text, "%s", style->strong);
     ms_textlines_put("model:", LABEL_INDENT, &model, text);
@@ -178,7 +179,7 @@ static void heading(const ms_fit_reply *reply, const ms_style *style,
     ms_text_add(text, "%s", style->faint);
     ms_textlines_put("defaults:", LABEL_INDENT, &defaults, text);
     ms_text_add(text, "%s", style->plain);
-    ms_explain_text_unknown(&fit->model.graph, text);
+    ms_explain_text_unknown(fit->model.graph, text);
     fixed_line(reply, text);
     goal_line(reply, text);
 }
@@ -439,7 +440,7 @@ void ms_fit_text_gpus(const ms_fit_reply *replies, uint32_t n,
     const ms_job job = ms_fitsetup_proof(fit, fit->job);
     ms_text model = {.arena = text->arena}, defaults = {.arena = text->arena};
     ms_text_add(&model, "%s, %s parameters, ", fit->model.model.name,
-                ms_quantity_count(fit->model.graph.parameters).s);
+                ms_quantity_count(fit->model.graph->parameters).s);
     if (fit->axes[MS_FIT_BATCH].fixed)
         ms_setupwords_put(&fit->model, "x", &model);
     else

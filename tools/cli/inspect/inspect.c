@@ -4,6 +4,7 @@
 #include "tools/cli/inspect/inspect.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/outputs.h"
@@ -234,7 +235,7 @@ static void put_counts(const inspection *view, ms_text *text)
     const ms_inspection *it = &view->it;
     ms_text words = {.arena = text->arena};
     char name[128];
-    uint64_t all = it->result->graph.parameters;
+    uint64_t all = it->result->graph->parameters;
     ms_text_add(&words, "%s", ms_quantity_count(all).s);
     if (it->base != all || it->tied != NULL)
         ms_text_add(&words, "; %s without the head",
@@ -260,15 +261,15 @@ static void put_head(const inspection *view, const ms_style *style,
     char name[64];
     ms_text_add(text, "%s%s, %s parameters, ", style->strong,
                 ms_screen_safe(result->model.name, name, sizeof name),
-                ms_quantity_count(result->graph.parameters).s);
+                ms_quantity_count(result->graph->parameters).s);
     ms_setupwords_put(result, "x", text);
     ms_text_add(text, "%s\n", style->plain);
     if (result->model.family != NULL)
         ms_text_add(text, "family %s, ", result->model.family);
     ms_text_add(text, "%u %s in %u blocks, %u ops per micro-batch\n",
-                result->graph.n_layers,
+                result->graph->n_layers,
                 result->model.ops != NULL ? "modules" : "layers",
-                result->graph.n_blocks, result->graph.step_first);
+                result->graph->n_blocks, result->graph->step_first);
     if (result->model.assumed != NULL)
         ms_screen_fill(text, ASSUMED_INDENT,
                        "class defaults:", result->model.assumed + 2);
@@ -348,14 +349,14 @@ static ms_err inspect(const ms_job *job, const ms_hall *hall, ms_result *result,
         ms_screen_style(1, ms_options_value(arguments, MS_OPTION_COLOR));
     ms_layer_facts *facts;
     MS_TRY(ms_pipeline_lower(job, hall->keep, result, fault));
-    MS_TRY(ms_lower_facts(&result->model, &result->graph, hall->keep, &facts,
+    MS_TRY(ms_lower_facts(&result->model, result->graph, hall->keep, &facts,
                           fault));
     inspection view = {
         .it = {.memsim = MS_VERSION,
                .model = result->model.name,
                .result = result,
                .facts = facts,
-               .n = result->graph.n_layers},
+               .n = result->graph->n_layers},
         .all = ms_options_value(arguments, MS_OPTION_ALL) != NULL,
         .wide = ms_options_value(arguments, MS_OPTION_WIDE) != NULL};
     MS_TRY(add_up(&view.it, hall->keep, fault));

@@ -8,8 +8,10 @@
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
+#include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "sim/timeline.h"
 #include "tools/advice/leftout.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/run/figures.h"
@@ -122,16 +124,16 @@ static void put_headings(const ms_job *job, const ms_result *result,
 {
     bool none = strcmp(policy, "none") == 0;
     ms_text_add(title, "%s (%s parameters)", result->model.name,
-                ms_quantity_short(result->graph.parameters).s);
+                ms_quantity_short(result->graph->parameters).s);
     ms_figures_gpus(result->shape.data_ranks, title);
     ms_text_add(title, "%s %s", result->shape.data_ranks > 1 ? ":" : ",",
                 none ? "no policy" : policy);
     ms_setupwords_put(result, "\u00d7", subtitle);
     ms_text_add(subtitle, "; %s; ", job->device->name);
-    if (result->line.step_ns > 0)
+    if (result->line->step_ns > 0)
         ms_text_add(subtitle, "step %s; ",
-                    ms_quantity_time(result->line.step_ns).s);
-    ms_room_subtitle(&result->report, subtitle);
+                    ms_quantity_time(result->line->step_ns).s);
+    ms_room_subtitle(result->report, subtitle);
 }
 
 ms_err ms_run_record(const ms_job *job, const ms_result *result,
@@ -143,14 +145,14 @@ ms_err ms_run_record(const ms_job *job, const ms_result *result,
     put_headings(job, result, policy, &title, &subtitle);
     if (title.failed || subtitle.failed)
         return ms_fail_nomem(fault);
-    MS_TRY(ms_record_of(&result->line, &result->report, &names, arena, record,
+    MS_TRY(ms_record_of(result->line, result->report, &names, arena, record,
                         fault));
     record->title = title.bytes;
     record->subtitle = subtitle.bytes;
-    record->data_ranks = result->machine.data_ranks;
+    record->data_ranks = result->machine->data_ranks;
     if (job->allocator == NULL)
         return MS_OK;
-    return ms_addresses_of(&result->line, job->allocator->spec, arena, record,
+    return ms_addresses_of(result->line, job->allocator->spec, arena, record,
                            fault);
 }
 
@@ -166,7 +168,7 @@ ms_err ms_run_json(const ms_job *job, const ms_result *result,
         return ms_fail_nomem(fault);
     ms_report_names names = names_of(job, result, policy);
     names.settings_json = settings.bytes;
-    ms_sheet_json(&result->report, &result->graph, &names, &record, text);
+    ms_sheet_json(result->report, result->graph, &names, &record, text);
     return MS_OK;
 }
 
@@ -184,13 +186,13 @@ static ms_err write_dump(const run *r, ms_text *text, ms_fault *fault)
     if (strcmp(what, "policy") == 0)
         ms_text_add(text, "%s\n", r->policy);
     else if (strcmp(what, "graph") == 0)
-        ms_dump_graph(&result->graph, text);
+        ms_dump_graph(result->graph, text);
     else if (strcmp(what, "program") == 0)
-        ms_dump_program(&result->graph, &result->program, text);
+        ms_dump_program(result->graph, result->program, text);
     else if (strcmp(what, "plan") == 0)
-        ms_dumpplan_write(&result->plan, text);
+        ms_dumpplan_write(result->plan, text);
     else
-        return ms_table_csv(&result->line, text, fault);
+        return ms_table_csv(result->line, text, fault);
     return MS_OK;
 }
 
@@ -205,7 +207,7 @@ static ms_err print_result(const run *r, ms_fault *fault)
     else if (out->dump != NULL)
         MS_TRY(write_dump(r, &text, fault));
     else if (ms_outputs_is_stdout(out->csv))
-        MS_TRY(ms_table_csv(&r->result.line, &text, fault));
+        MS_TRY(ms_table_csv(r->result.line, &text, fault));
     else if (!out->quiet && !streams(out))
         MS_TRY(ms_summary_write(&summary, &text, fault));
     return ms_screen_print(&text, fault);
@@ -219,7 +221,7 @@ static ms_err write_csv(const run *r, ms_fault *fault)
     ms_text text = {.arena = r->hall->trial};
     if (path == NULL || ms_outputs_is_stdout(path))
         return MS_OK;
-    MS_TRY(ms_table_csv(&r->result.line, &text, fault));
+    MS_TRY(ms_table_csv(r->result.line, &text, fault));
     return ms_outputs_write(path, &text, r->outputs.quiet, fault);
 }
 
@@ -230,7 +232,7 @@ static ms_err write_trace(const run *r, ms_fault *fault)
     if (path == NULL)
         return MS_OK;
     ms_report_names names = names_of(&r->job, result, r->policy);
-    MS_TRY(ms_chrome_trace(&result->line, &result->report, &names, path,
+    MS_TRY(ms_chrome_trace(result->line, result->report, &names, path,
                            r->hall->trial, fault));
     if (!r->outputs.quiet && !ms_outputs_is_stdout(path))
         ms_complain_note("wrote", path);
@@ -242,7 +244,7 @@ static ms_err write_trace(const run *r, ms_fault *fault)
 static const uint32_t *layer_lines(const ms_result *result, ms_arena *arena)
 {
     const ms_model *model = &result->model;
-    uint32_t n = result->graph.n_layers;
+    uint32_t n = result->graph->n_layers;
     uint32_t *lines = ms_arena_take(arena, n, sizeof *lines);
     if (model->ops != NULL || n != model->n_layers || lines == NULL)
         return NULL;
@@ -255,14 +257,14 @@ static ms_err write_exports(const run *r, ms_fault *fault)
 {
     const ms_result *result = &r->result;
     ms_report_names names = names_of(&r->job, result, r->policy);
-    ms_export of = {.line = &result->line,
-                    .machine = &result->machine,
+    ms_export of = {.line = result->line,
+                    .machine = result->machine,
                     .names = &names,
                     .model_path = result->model.path,
                     .lines = layer_lines(result, r->hall->trial),
-                    .rank = result->report.worst,
-                    .capacity_bytes = result->report.capacity_bytes,
-                    .context_bytes = result->report.context_bytes};
+                    .rank = result->report->worst,
+                    .capacity_bytes = result->report->capacity_bytes,
+                    .context_bytes = result->report->context_bytes};
     if (r->job.allocator != NULL)
         of.conf = r->job.allocator->conf;
     for (int i = 0; i < N_EXPORTS; i++) {
@@ -327,6 +329,6 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
     MS_TRY(write_exports(&r, fault));
     MS_TRY(write_figure(&r, fault));
     bool check = ms_options_value(hall->arguments, MS_OPTION_CHECK) != NULL;
-    *status = check && !r.result.report.fits ? 1 : 0;
+    *status = check && !r.result.report->fits ? 1 : 0;
     return MS_OK;
 }

@@ -4,8 +4,10 @@
 #include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/report.h"
+#include "sim/timeline.h"
 #include "tools/advice/leftout.h"
 #include "tools/advice/needless.h"
 #include "tools/alive/alive.h"
@@ -36,7 +38,7 @@
 
 static const ms_rank_report *worst(const ms_result *result)
 {
-    return &result->report.ranks[result->report.worst];
+    return &result->report->ranks[result->report->worst];
 }
 
 /* part / whole in tenths of a percent, as text. */
@@ -58,7 +60,7 @@ static void put_phase(ms_text *text, const ms_peak *peak)
 /* Is it the device that is too small? */
 static bool is_over(const ms_result *result)
 {
-    return ms_capacity_short(&result->report, MS_DEVICE_POOL) > 0;
+    return ms_capacity_short(result->report, MS_DEVICE_POOL) > 0;
 }
 
 /* ---- one line each ------------------------------------------------------- */
@@ -79,7 +81,7 @@ static void model_line(const ms_summary *summary, ms_text *text)
     char name[64];
     ms_text_add(&words, "%s, %s parameters, ",
                 ms_screen_safe(result->model.name, name, sizeof name),
-                ms_quantity_count(result->graph.parameters).s);
+                ms_quantity_count(result->graph->parameters).s);
     ms_setupwords_put(result, "x", &words);
     ms_text_add(text, "%s", summary->style->strong);
     put_line(text, "model:", &words);
@@ -92,21 +94,21 @@ static void policy_line(const ms_summary *summary, ms_text *text)
     char name[256];
     ms_text_add(&words, "%s on ",
                 ms_screen_safe(summary->policy, name, sizeof name));
-    ms_devicewords_device(summary->job, &summary->result->report, &words);
+    ms_devicewords_device(summary->job, summary->result->report, &words);
     put_line(text, "policy:", &words);
 }
 
 static void unknown_line(const ms_summary *summary, ms_text *text)
 {
     ms_text words = {.arena = summary->arena};
-    ms_textlines_unknown(&summary->result->graph, &words);
+    ms_textlines_unknown(summary->result->graph, &words);
     put_line(text, "unknown:", &words);
 }
 
 static void untrained_line(const ms_summary *summary, ms_text *text)
 {
     ms_text words = {.arena = summary->arena};
-    ms_untrained_words(&summary->result->graph, &words);
+    ms_untrained_words(summary->result->graph, &words);
     put_line(text, "warning:", &words);
     ms_untrained_positions(summary->result, text);
 }
@@ -114,7 +116,7 @@ static void untrained_line(const ms_summary *summary, ms_text *text)
 static void defaults_line(const ms_summary *summary, ms_text *text)
 {
     ms_text words = {.arena = summary->arena};
-    const ms_report *report = &summary->result->report;
+    const ms_report *report = summary->result->report;
     unsigned pools = 0;
     for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++)
         pools |= (unsigned)(report->far[pool].peak_bytes > 0) << pool;
@@ -129,8 +131,8 @@ static ms_err chart_lines(const ms_summary *summary, ms_text *text,
                           ms_fault *fault)
 {
     const ms_result *result = summary->result;
-    const ms_timeline *line = &result->line;
-    uint8_t rank = result->report.worst;
+    const ms_timeline *line = result->line;
+    uint8_t rank = result->report->worst;
     ms_text_add(text, "memory:   ");
     MS_TRY(
         ms_chart_line(line, rank, CHART_COLUMNS, summary->arena, text, fault));
@@ -181,7 +183,7 @@ static void put_time_parts(const ms_rank_report *rank, ms_text *words)
 
 static void step_line(const ms_summary *summary, ms_text *text)
 {
-    const ms_report *report = &summary->result->report;
+    const ms_report *report = summary->result->report;
     const ms_times *time = &worst(summary->result)->time;
     ms_text words = {.arena = summary->arena};
     ms_text_add(&words, "%s", ms_quantity_time(time->step_ns).s);
@@ -229,7 +231,7 @@ static void put_states(const ms_rank_report *rank, uint64_t total,
 
 static void states_line(const ms_summary *summary, ms_text *text)
 {
-    uint64_t parameters = summary->result->graph.parameters;
+    uint64_t parameters = summary->result->graph->parameters;
     uint64_t total = model_states(summary->result);
     ms_text words = {.arena = summary->arena};
     put_states(worst(summary->result), total, &words);
@@ -286,7 +288,7 @@ static void peak_line(const ms_summary *summary, ms_text *text)
     char name[64];
     ms_text_add(&words, "%s%s at %s in ",
                 ms_quantity_size(peak->allocated_bytes).s,
-                result->report.pooled != NULL ? " allocated" : "",
+                result->report->pooled != NULL ? " allocated" : "",
                 ms_quantity_time(peak->t_ns).s);
     put_phase(&words, peak);
     if (result->shape.micro_batches > 1 && peak->micro_batch != MS_NONE)
@@ -305,10 +307,10 @@ static void peak_line(const ms_summary *summary, ms_text *text)
 static void pool_line(const ms_summary *summary, ms_text *text)
 {
     ms_text words = {.arena = summary->arena};
-    if (summary->result->report.pooled == NULL)
+    if (summary->result->report->pooled == NULL)
         return;
     (summary->job->usual ? ms_poolwords_brief
-                         : ms_poolwords_put)(&summary->result->report, &words);
+                         : ms_poolwords_put)(summary->result->report, &words);
     put_line(text, "pool:", &words);
     ms_poolwords_steps(summary, text);
 }
@@ -316,7 +318,7 @@ static void pool_line(const ms_summary *summary, ms_text *text)
 static void verdict_line(const ms_summary *summary, ms_text *text)
 {
     const ms_style *style = summary->style;
-    const ms_report *report = &summary->result->report;
+    const ms_report *report = summary->result->report;
     ms_text words = {.arena = summary->arena};
     ms_room_verdict(report, &words);
     if (is_over(summary->result))
@@ -350,35 +352,35 @@ static void put_peak_stays(const ms_result *with, ms_text *words)
     ms_text_add(words, ": model states are %s of it",
                 ms_quantity_size(states).s);
     if (rank->peak.phase == MS_PHASE_OPTIMIZER &&
-        rank->optimizer_scratch_bytes > 0 && with->graph.parameters > 0)
+        rank->optimizer_scratch_bytes > 0 && with->graph->parameters > 0)
         ms_text_add(words,
                     ", the optimizer's temporary lists %s, %.3g bytes per "
                     "parameter",
                     ms_quantity_size(rank->optimizer_scratch_bytes).s,
                     (double)rank->optimizer_scratch_bytes /
-                        (double)with->graph.parameters);
+                        (double)with->graph->parameters);
 }
 
 static void put_gain(const ms_summary *summary, const ms_result *without,
                      ms_text *words)
 {
     const ms_result *with = summary->result;
-    const ms_report *report = &without->report;
+    const ms_report *report = without->report;
     ms_text_add(words, "without %s the peak would be %s%s", summary->policy,
                 ms_quantity_size(worst(without)->peak.allocated_bytes).s,
-                with->report.fits && !report->fits ? " (does not fit)" : "");
+                with->report->fits && !report->fits ? " (does not fit)" : "");
 }
 
 /* What the policy costs: recomputation, smaller kernels, more launches. */
 static void put_cost(const ms_result *with, const ms_result *without,
                      ms_text *words)
 {
-    uint64_t with_ns = with->line.step_ns, without_ns = without->line.step_ns;
+    uint64_t with_ns = with->line->step_ns, without_ns = without->line->step_ns;
     uint64_t again_ns = worst(with)->time.recompute_ns;
     if (again_ns > 0)
         ms_text_add(words, "; recomputing takes %s and %s",
                     ms_quantity_time(again_ns).s,
-                    ms_quantity_flops(with->report.recompute_flops).s);
+                    ms_quantity_flops(with->report->recompute_flops).s);
     if (with_ns <= without_ns || without_ns == 0)
         return;
     ms_text_add(words, again_ns > 0 ? ", the step " : "; the step takes ");

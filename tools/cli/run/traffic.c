@@ -25,7 +25,7 @@ static const char *const link_names[MS_N_LINKS] = {
 
 static const ms_rank_report *worst(const ms_result *result)
 {
-    return &result->report.ranks[result->report.worst];
+    return &result->report->ranks[result->report->worst];
 }
 
 /* ---- links --------------------------------------------------------------- */
@@ -155,7 +155,7 @@ static void put_far(const struct ms_far_memory *far, const char *label,
 
 void ms_traffic_memories(const ms_result *result, ms_text *text)
 {
-    const struct ms_far_memory *far = result->report.far;
+    const struct ms_far_memory *far = result->report->far;
     put_far(&far[MS_HOST_POOL], "host:", "--host-memory", text);
     put_far(&far[MS_NVME_POOL], "nvme:", "--nvme", text);
 }

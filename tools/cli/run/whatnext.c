@@ -5,7 +5,9 @@
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
+#include "sim/plan.h"
 #include "sim/report.h"
+#include "sim/timeline.h"
 #include "tools/advice/hostadvice.h"
 #include "tools/advice/setup.h"
 #include "tools/cli/commands.h"
@@ -30,7 +32,7 @@ static ms_err put_line(ms_text *text, const char *label, const ms_text *words,
 /* Is it the device that is too small? */
 static bool is_over(const ms_result *result)
 {
-    return ms_capacity_short(&result->report, MS_DEVICE_POOL) > 0;
+    return ms_capacity_short(result->report, MS_DEVICE_POOL) > 0;
 }
 
 /* ---- advice -------------------------------------------------------------- */
@@ -39,10 +41,10 @@ static bool is_over(const ms_result *result)
  * step begins, whatever the policies do with activations. */
 static void put_states_too_large(const ms_result *result, ms_text *words)
 {
-    const ms_rank_report *rank = &result->report.ranks[result->report.worst];
+    const ms_rank_report *rank = &result->report->ranks[result->report->worst];
     uint64_t states = rank->parameters_bytes + rank->gradients_bytes +
                       rank->optimizer_state_bytes;
-    if (states + result->report.context_bytes > result->report.capacity_bytes)
+    if (states + result->report->context_bytes > result->report->capacity_bytes)
         ms_text_add(words, "model states alone are too much: no policy for "
                            "activations makes them fit");
 }
@@ -88,7 +90,7 @@ ms_err ms_whatnext_advice(const ms_summary *summary, bool stays,
     *next = (ms_whatnext){0};
     if (is_over(result))
         return device_advice(summary, next, text, fault);
-    if (!result->report.fits)
+    if (!result->report->fits)
         return node_advice(summary, next, text, fault);
     if (!stays)
         return MS_OK;
@@ -105,7 +107,7 @@ static const char *next_output(const ms_summary *summary)
     const ms_arguments *given = summary->arguments;
     if (ms_options_value(given, MS_OPTION_PLOT) == NULL)
         return "--plot";
-    if (summary->result->plan.wait_at != NULL &&
+    if (summary->result->plan->wait_at != NULL &&
         ms_options_value(given, MS_OPTION_FIGURE) == NULL)
         return "--figure gantt --plot=gantt.svg";
     return "--csv timeline.csv";
@@ -115,14 +117,14 @@ static const char *next_output(const ms_summary *summary)
 static const char *label_of(const ms_summary *summary, const ms_whatnext *next)
 {
     bool fits = next->node.policy != NULL || !is_lost(&next->device);
-    return fits && !summary->result->report.fits ? "fits:" : "next:";
+    return fits && !summary->result->report->fits ? "fits:" : "next:";
 }
 
 /* More GPUs are worth a word where the step on these becomes another one, or
  * longer by more than a tenth. */
 static bool asks_for_more(const ms_summary *summary, const ms_advice *advice)
 {
-    uint64_t as_it_is_ns = summary->result->line.step_ns;
+    uint64_t as_it_is_ns = summary->result->line->step_ns;
     const ms_advice_way *way = &advice->ways[0];
 
     return is_over(summary->result) && advice->n > 0 &&
@@ -145,7 +147,7 @@ static ms_err next_lines(const ms_summary *summary, const ms_whatnext *next,
     else
         ms_settings_command(summary->arguments, next_output(summary), text);
     ms_text_add(text, "\n");
-    if (summary->result->report.fits || summary->job->program != NULL)
+    if (summary->result->report->fits || summary->job->program != NULL)
         return MS_OK;
     if (asks_for_more(summary, advice))
         MS_TRY(ms_setup_put_more(summary, text, fault));

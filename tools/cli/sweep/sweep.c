@@ -284,8 +284,8 @@ static ms_err name_setup(const ms_job *job, const ms_result *result,
     outcome->row.job_gpus = gpus > 1 ? gpus : 1;
     outcome->row.job_batch =
         (uint64_t)result->training.batch * outcome->row.job_gpus;
-    outcome->row.capacity_bytes = result->report.capacity_bytes;
-    outcome->row.context_bytes = result->report.context_bytes;
+    outcome->row.capacity_bytes = result->report->capacity_bytes;
+    outcome->row.context_bytes = result->report->context_bytes;
     return MS_OK;
 }
 
@@ -308,7 +308,7 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
     if (err == MS_OK)
         err = ms_points_step(points, seat, &job, &result, &outcome->fault);
     if (err == MS_OK)
-        read_report(&job, &result.report, outcome);
+        read_report(&job, result.report, outcome);
     if (err == MS_OK)
         err = name_setup(&job, &result, trial, outcome);
     return ends_sweep(err) ? err : MS_OK;
