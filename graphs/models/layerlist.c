@@ -4,6 +4,7 @@
 #include "graphs/json/fields.h"
 #include "graphs/json/scan.h"
 #include "graphs/models/build.h"
+#include "graphs/models/layercount.h"
 #include "graphs/models/layergroups.h"
 #include "graphs/models/layernames.h"
 #include "sim/names.h"
@@ -21,14 +22,27 @@ typedef struct hold {
     uint32_t from, last;
 } hold;
 
+/* What is found out about an element of the file once, though a repeat reads
+ * it for each of its blocks. */
+typedef struct element {
+    uint32_t inputs, when; /* nodes, or MS_NONE */
+    bool is_group, has_name;
+    uint32_t kind;  /* of a layer; MS_NONE: not yet known */
+    uint32_t made;  /* the first layer of it, or MS_NONE */
+    uint64_t given; /* bit per field of the kind */
+} element;
+
 typedef struct list {
     ms_layernames names;
     ms_build build;
-    uint32_t templates;                /* object, or MS_NONE */
+    const ms_layerlist *given;
     uint32_t *counters[MS_SCAN_DEPTH]; /* per depth */
     uint32_t depth, n_visits;
     hold *holds; /* in the order in which groups end */
     uint32_t n_holds, holds_capacity;
+    uint32_t *places; /* per JSON row: 1 + the row of elements, or 0 */
+    element *elements;
+    uint32_t n_elements, elements_capacity;
 } list;
 
 static const ms_json *json_of(const list *l)
@@ -39,99 +53,50 @@ static const ms_json *json_of(const list *l)
 static ms_err read_list(list *l, uint32_t row, const ms_scope *in,
                         uint32_t block, uint32_t *previous);
 
-/* ---- counting ------------------------------------------------------------ */
-
-static ms_err check_array(const ms_json *json, uint32_t row, ms_fault *fault)
-{
-    const ms_json_node *node = &json->nodes[row];
-    if (node->kind != MS_JSON_ARRAY || node->value.n == 0)
-        return ms_json_fail(json, row, fault, NULL,
-                            "\"layers\" must be an array of at least one "
-                            "layer");
-    for (uint32_t i = row + 1; i != MS_NONE; i = json->nodes[i].next)
-        if (json->nodes[i].kind != MS_JSON_OBJECT)
-            return ms_json_fail(json, i, fault, NULL,
-                                "a layer must be an object, not %s",
-                                ms_json_kind_name(json, i));
-    return MS_OK;
-}
-
-/* How often a group repeats its layers, as far as a literal or, outside of
- * other groups, the config says. */
-static uint64_t least_times(const ms_json *json, uint32_t row,
-                            const ms_variable *config)
-{
-    uint32_t repeat = ms_json_find(json, row, "repeat");
-    ms_numbers_error passed_over;
-    int64_t times = 0;
-    if (ms_json_find(json, row, "when") != MS_NONE)
-        return 0;
-    if (repeat == MS_NONE)
-        return 1;
-    if (json->nodes[repeat].kind == MS_JSON_INT)
-        times = json->nodes[repeat].value.i;
-    else if (json->nodes[repeat].kind == MS_JSON_STRING &&
-             !ms_numbers_integer(json->nodes[repeat].value.s, config, &times,
-                                 &passed_over))
-        times = 0;
-    bool fits = times > 0 && times <= MS_LAYERLIST_MAX; /* else refused later */
-    return fits ? (uint64_t)times : 1;
-}
-
-static uint64_t most_layers(const ms_json *json)
-{
-    uint64_t most = (uint64_t)json->n + MS_LAYERLIST_REPEATED;
-    return most < MS_LAYERLIST_MAX ? most : MS_LAYERLIST_MAX;
-}
-
-static ms_err fail_many(const ms_json *json, uint32_t row, ms_fault *fault)
-{
-    return ms_json_fail(json, row, fault,
-                        "write out what is not repeated, or make a model of "
-                        "fewer, wider layers",
-                        "more than %" PRIu64 " layers, with those of repeats "
-                        "and templates",
-                        most_layers(json));
-}
-
-/* The layers of a group, or MS_NONE. */
-static uint32_t layers_of(const ms_json *json, uint32_t templates, uint32_t row)
-{
-    uint32_t name = ms_json_find(json, row, "template");
-    if (name == MS_NONE || templates == MS_NONE ||
-        json->nodes[name].kind != MS_JSON_STRING)
-        return ms_json_find(json, row, "layers");
-    return ms_json_find(json, templates, json->nodes[name].value.s);
-}
-
-/* Counts the elements that there will be at least, before any is made, so that
- * a hostile repeat costs nothing: each adds one or more, so that this ends.  A
- * template that uses itself is refused later. */
-static ms_err count_elements(const list *l, uint32_t row, uint64_t times,
-                             const ms_variable *config, uint32_t depth,
-                             uint64_t *n)
-{
-    const ms_json *json = json_of(l);
-    ms_fault *fault = l->names.fault;
-    MS_TRY(check_array(json, row, fault));
-    for (uint32_t i = row + 1; i != MS_NONE; i = json->nodes[i].next) {
-        uint32_t layers = layers_of(json, l->templates, i);
-        uint64_t inner = times * least_times(json, i, config);
-        *n += times;
-        if (*n > most_layers(json))
-            return fail_many(json, i, fault);
-        if (layers != MS_NONE && inner > 0 && depth + 1 < MS_SCAN_DEPTH)
-            MS_TRY(count_elements(l, layers, inner, NULL, depth + 1, n));
-    }
-    return MS_OK;
-}
+/* ---- elements ------------------------------------------------------------ */
 
 /* Every element costs a visit, whether it makes a layer or not. */
 static ms_err visit(list *l, uint32_t row)
 {
-    if (++l->n_visits > most_layers(json_of(l)))
-        return fail_many(json_of(l), row, l->names.fault);
+    if (++l->n_visits > l->given->most)
+        return ms_layercount_fail(l->given, row, l->names.fault);
     return MS_OK;
+}
+
+static void find_members(const ms_json *json, uint32_t row, element *e)
+{
+    static const char *const groups[] = {"repeat", "each", "template",
+                                         "layers"};
+    *e = (element){
+        .inputs = MS_NONE, .when = MS_NONE, .kind = MS_NONE, .made = MS_NONE};
+    for (uint32_t i = ms_json_first(json, row); i != MS_NONE;
+         i = json->nodes[i].next) {
+        const char *key = json->nodes[i].key;
+        if (strcmp(key, "inputs") == 0)
+            e->inputs = i;
+        else if (strcmp(key, "when") == 0)
+            e->when = i;
+        else if (strcmp(key, "name") == 0)
+            e->has_name = true;
+        for (size_t k = 0; k < sizeof groups / sizeof *groups; k++)
+            e->is_group |= strcmp(key, groups[k]) == 0;
+    }
+}
+
+/* NULL: out of memory.  The place may move when another is asked for. */
+static element *element_of(list *l, uint32_t row)
+{
+    if (l->places[row] > 0)
+        return &l->elements[l->places[row] - 1];
+    l->elements =
+        ms_arena_grow(l->names.scratch, l->elements, &l->elements_capacity,
+                      l->n_elements + 1, sizeof *l->elements);
+    if (l->elements == NULL)
+        return NULL;
+    element *e = &l->elements[l->n_elements++];
+    find_members(json_of(l), row, e);
+    l->places[row] = l->n_elements;
+    return e;
 }
 
 /* ---- layers -------------------------------------------------------------- */
@@ -158,6 +123,8 @@ static ms_err fail_type(const list *l, uint32_t node, const char *type)
 static ms_err find_kind(const list *l, uint32_t row, uint32_t *kind)
 {
     const ms_json *json = json_of(l);
+    if (*kind != MS_NONE)
+        return MS_OK;
     uint32_t node = ms_json_find(json, row, "type");
     if (node == MS_NONE)
         return ms_json_fail(json, row, l->names.fault, "see memsim help layers",
@@ -172,8 +139,23 @@ static ms_err find_kind(const list *l, uint32_t row, uint32_t *kind)
     return *kind != MS_NONE ? MS_OK : fail_type(l, node, type);
 }
 
-/* Reads the fields of the newest layer; names among them are resolved later. */
-static ms_err read_fields(list *l, uint32_t row, ms_layer *layer,
+/* Fields that name layers are resolved later. */
+static ms_err defer_fields(list *l, uint32_t row, const element *e,
+                           const ms_layer *layer, const ms_scope *in)
+{
+    const ms_layer_kind *kind = layer->kind;
+    for (uint32_t i = 0; i < kind->n_fields; i++)
+        if (kind->fields[i].type == MS_NAME && (e->given >> i & 1) != 0 &&
+            *layer->field[i].s != '\0')
+            MS_TRY(ms_layernames_defer(
+                &l->names, ms_json_find(json_of(l), row, kind->fields[i].name),
+                in, MS_NONE, i));
+    return MS_OK;
+}
+
+/* Reads the fields of the newest layer.  Where no variable has a value, those
+ * of another block are the same, before their names are resolved. */
+static ms_err read_fields(list *l, uint32_t row, element *e, ms_layer *layer,
                           const ms_scope *in)
 {
     const ms_json *json = json_of(l);
@@ -187,18 +169,22 @@ static ms_err read_fields(list *l, uint32_t row, ms_layer *layer,
                             .expressions = true,
                             .variables = in->variables};
     ms_fields_values out = {.values = layer->field};
+    if (in->variables == NULL && e->made != MS_NONE) {
+        const ms_layer *first = &l->build.model->layers[e->made];
+        memcpy(layer->field, first->field, sizeof layer->field);
+        layer->ints = first->ints;
+        layer->n_ints = first->n_ints;
+        return defer_fields(l, row, e, layer, in);
+    }
     MS_TRY(ms_fields_read_object(json, row, &keys, l->build.arena, &out,
                                  l->names.fault));
     MS_TRY(ms_fields_require(json, row, &keys, out.given, l->names.fault));
     layer->ints = out.ints;
     layer->n_ints = out.n_ints;
-    for (uint32_t i = 0; i < keys.n; i++)
-        if (keys.rows[i].type == MS_NAME && (out.given >> i & 1) != 0 &&
-            *layer->field[i].s != '\0')
-            MS_TRY(ms_layernames_defer(
-                &l->names, ms_json_find(json, row, keys.rows[i].name), in,
-                MS_NONE, i));
-    return MS_OK;
+    if (in->variables == NULL)
+        e->made = l->build.model->n_layers - 1;
+    e->given = out.given;
+    return defer_fields(l, row, e, layer, in);
 }
 
 /* The outputs of a group's repetitions so far. */
@@ -250,11 +236,11 @@ static ms_err read_named_inputs(list *l, uint32_t inputs, const ms_scope *in)
     return MS_OK;
 }
 
-static ms_err read_inputs(list *l, uint32_t row, const ms_layer *layer,
-                          const ms_scope *in, uint32_t previous)
+static ms_err read_inputs(list *l, uint32_t row, uint32_t inputs,
+                          const ms_layer *layer, const ms_scope *in,
+                          uint32_t previous)
 {
     const ms_layer_kind *kind = layer->kind;
-    uint32_t inputs = ms_json_find(json_of(l), row, "inputs");
     if (inputs != MS_NONE)
         MS_TRY(read_named_inputs(l, inputs, in));
     else if (kind->max_inputs > 0 && !ms_build_edge(&l->build, previous))
@@ -279,17 +265,19 @@ static ms_err read_inputs(list *l, uint32_t row, const ms_layer *layer,
 
 /* *previous is the layer before, and becomes this one if it is on the way:
  * what has no inputs stands beside it. */
-static ms_err read_layer(list *l, uint32_t row, const ms_scope *in,
+static ms_err read_layer(list *l, uint32_t row, element *e, const ms_scope *in,
                          uint32_t block, uint32_t *previous)
 {
     const ms_json_node *node = &json_of(l)->nodes[row];
-    uint32_t kind, label;
+    uint32_t label;
     const char *name;
     char own[64];
-    MS_TRY(find_kind(l, row, &kind));
-    uint32_t *counter = &l->counters[l->depth][N_COUNTERS + kind];
-    snprintf(own, sizeof own, "%s%" PRIu32, ms_layer_kinds[kind].type,
-             ++*counter);
+    MS_TRY(find_kind(l, row, &e->kind));
+    uint32_t kind = e->kind;
+    uint32_t number = ++l->counters[l->depth][N_COUNTERS + kind];
+    if (!e->has_name)
+        snprintf(own, sizeof own, "%s%" PRIu32, ms_layer_kinds[kind].type,
+                 number);
     MS_TRY(ms_layernames_make(&l->names, row, in, own, NULL, &name));
     ms_layer *layer = ms_build_layer(&l->build, name, kind);
     if (layer == NULL)
@@ -297,8 +285,8 @@ static ms_err read_layer(list *l, uint32_t row, const ms_scope *in,
     uint32_t self = l->build.model->n_layers - 1;
     layer->block = block;
     layer->spot = (ms_spot){node->line, node->column};
-    MS_TRY(read_fields(l, row, layer, in));
-    MS_TRY(read_inputs(l, row, layer, in, *previous));
+    MS_TRY(read_fields(l, row, e, layer, in));
+    MS_TRY(read_inputs(l, row, e->inputs, layer, in, *previous));
     MS_TRY(ms_layernames_add(&l->names, row, name, *previous, &label));
     l->names.labels[label].output = self;
     l->names.labels[label].silent = ms_layer_kinds[kind].silent;
@@ -326,7 +314,7 @@ static ms_err find_source(const list *l, uint32_t row, const ms_scope *in,
     return ms_layernames_find(&l->names, first, in, source);
 }
 
-static ms_err read_when(const list *l, uint32_t row, const ms_scope *in,
+static ms_err read_when(const list *l, uint32_t node, const ms_scope *in,
                         bool *when)
 {
     static const ms_field field = {
@@ -336,7 +324,6 @@ static ms_err read_when(const list *l, uint32_t row, const ms_scope *in,
                             .owner = "the layer",
                             .expressions = true,
                             .variables = in->variables};
-    uint32_t node = ms_json_find(json_of(l), row, "when");
     ms_value value = {.b = true};
     if (node != MS_NONE)
         MS_TRY(ms_fields_evaluate(json_of(l), node, &keys, 0, &value,
@@ -458,7 +445,7 @@ static ms_err read_group(list *l, uint32_t row, const ms_scope *in,
     const char *name;
     uint32_t input;
     ms_group g;
-    MS_TRY(ms_layergroups_read(&l->names, l->templates, row, in, &g));
+    MS_TRY(ms_layergroups_read(&l->names, l->given->templates, row, in, &g));
     MS_TRY(check_one_input(l, row));
     MS_TRY(find_source(l, row, in, *previous, &input));
     name_group(l, &g, own);
@@ -480,25 +467,19 @@ static ms_err read_group(list *l, uint32_t row, const ms_scope *in,
 
 /* ---- lists --------------------------------------------------------------- */
 
-static bool is_group(const ms_json *json, uint32_t row)
-{
-    static const char *const keys[] = {"repeat", "each", "template", "layers"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (ms_json_find(json, row, keys[i]) != MS_NONE)
-            return true;
-    return false;
-}
-
 static ms_err read_element(list *l, uint32_t row, const ms_scope *in,
                            uint32_t block, uint32_t *previous)
 {
     bool when;
     MS_TRY(visit(l, row));
-    MS_TRY(read_when(l, row, in, &when));
+    element *e = element_of(l, row);
+    if (e == NULL)
+        return ms_fail_nomem(l->names.fault);
+    MS_TRY(read_when(l, e->when, in, &when));
     if (!when)
         return leave_out(l, row, in, previous);
-    return is_group(json_of(l), row) ? read_group(l, row, in, block, previous)
-                                     : read_layer(l, row, in, block, previous);
+    return e->is_group ? read_group(l, row, in, block, previous)
+                       : read_layer(l, row, e, in, block, previous);
 }
 
 static ms_err read_list(list *l, uint32_t row, const ms_scope *in,
@@ -509,7 +490,7 @@ static ms_err read_list(list *l, uint32_t row, const ms_scope *in,
         return ms_json_fail(json_of(l), row, l->names.fault,
                             "does a template use itself?",
                             "groups of layers nest too deep");
-    MS_TRY(check_array(json_of(l), row, l->names.fault));
+    MS_TRY(ms_layercount_array(json_of(l), row, l->names.fault));
     l->depth++;
     uint32_t *counters = l->counters[l->depth];
     if (counters == NULL)
@@ -524,38 +505,49 @@ static ms_err read_list(list *l, uint32_t row, const ms_scope *in,
     return MS_OK;
 }
 
-static ms_err read_all(list *l, uint32_t row, const ms_variable *variables)
+static ms_err read_all(list *l)
 {
+    const ms_layerlist *given = l->given;
+    const ms_json *json = given->json;
     const ms_scope outermost = {
-        .prefix = "", .input = MS_NONE, .variables = variables};
-    uint64_t n = 0;
+        .prefix = "", .input = MS_NONE, .variables = given->variables};
+    uint64_t n;
     uint32_t previous = MS_NONE;
-    MS_TRY(count_elements(l, row, 1, variables, 0, &n));
-    uint32_t i = l->templates == MS_NONE
+    MS_TRY(ms_layercount_least(given, &n, l->names.fault));
+    uint32_t i = given->templates == MS_NONE
                      ? MS_NONE
-                     : ms_json_first(json_of(l), l->templates);
-    for (; i != MS_NONE; i = json_of(l)->nodes[i].next)
-        MS_TRY(check_array(json_of(l), i, l->names.fault));
+                     : ms_json_first(json, given->templates);
+    for (; i != MS_NONE; i = json->nodes[i].next)
+        MS_TRY(ms_layercount_array(json, i, l->names.fault));
     MS_TRY(ms_build_reserve(&l->build, (uint32_t)n + 1, (uint32_t)n + 1,
                             l->names.fault));
-    MS_TRY(read_list(l, row, &outermost, MS_NONE, &previous));
+    l->names.expected = (uint32_t)n;
+    l->places = ms_arena_take(l->names.scratch, json->n, sizeof *l->places);
+    if (l->places == NULL)
+        return ms_fail_nomem(l->names.fault);
+    MS_TRY(read_list(l, given->row, &outermost, MS_NONE, &previous));
     MS_TRY(ms_layernames_resolve(&l->names));
     return note_holds(l);
 }
 
-ms_err ms_layerlist_read(const ms_json *json, uint32_t row, uint32_t templates,
-                         const ms_variable *variables, ms_arena *arena,
+uint64_t ms_layerlist_most(const ms_json *json)
+{
+    uint64_t most = (uint64_t)json->n + MS_LAYERLIST_REPEATED;
+    return most < MS_LAYERLIST_MAX ? most : MS_LAYERLIST_MAX;
+}
+
+ms_err ms_layerlist_read(const ms_layerlist *given, ms_arena *arena,
                          ms_model *model, ms_fault *fault)
 {
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
-    list l = {.names = {.json = json,
+    list l = {.names = {.json = given->json,
                         .model = model,
                         .arena = arena,
                         .scratch = &scratch,
                         .fault = fault},
               .build = {.model = model, .arena = arena},
-              .templates = templates};
-    ms_err err = read_all(&l, row, variables);
+              .given = given};
+    ms_err err = read_all(&l);
     ms_arena_free(&scratch);
     return err;
 }

@@ -30,10 +30,18 @@
  * make so many more of them at most, left out or not. */
 #define MS_LAYERLIST_REPEATED (UINT32_C(1) << 18)
 
-/* Appends the unrolled layers of array row to the model; templates: an
- * object, or MS_NONE. */
-ms_err ms_layerlist_read(const ms_json *json, uint32_t row, uint32_t templates,
-                         const ms_variable *variables, ms_arena *arena,
+typedef struct ms_layerlist {
+    const ms_json *json;
+    uint32_t row;       /* an array */
+    uint32_t templates; /* an object, or MS_NONE */
+    const ms_variable *variables;
+    uint64_t most; /* elements, those of repeats and templates included */
+} ms_layerlist;
+
+/* What a file may have. */
+uint64_t ms_layerlist_most(const ms_json *json);
+/* Appends the unrolled layers to the model. */
+ms_err ms_layerlist_read(const ms_layerlist *list, ms_arena *arena,
                          ms_model *model, ms_fault *fault);
 
 #endif

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define MAX_CANDIDATES 10000u /* names that did-you-mean looks at */
-#define FIRST_CAPACITY 256u   /* of the index; doubled as it fills */
 
 /* A name of another layer, resolved when all layers are there. */
 typedef struct ms_layernames_reference {
@@ -74,17 +73,18 @@ bool ms_layernames_is_filled(const ms_layernames *names, uint32_t row)
            strchr(names->json->nodes[node].value.s, '{') != NULL;
 }
 
-/* The word of a node, {} filled in. */
+/* The word of a node: as it stands, or in buffer with {} filled in. */
 static ms_err fill(const ms_layernames *names, uint32_t node,
-                   const ms_scope *scope, char word[MS_LAYERNAMES_FULL])
+                   const ms_scope *scope, char buffer[MS_LAYERNAMES_FULL],
+                   const char **word)
 {
     const char *text = names->json->nodes[node].value.s;
     ms_numbers_error error = {0};
-    if (strchr(text, '{') == NULL) {
-        snprintf(word, MS_LAYERNAMES_FULL, "%s", text);
+    *word = text;
+    if (strchr(text, '{') == NULL)
         return MS_OK;
-    }
-    return ms_numbers_fill(text, scope->variables, word, MS_LAYERNAMES_FULL,
+    *word = buffer;
+    return ms_numbers_fill(text, scope->variables, buffer, MS_LAYERNAMES_FULL,
                            &error)
                ? MS_OK
                : fail_expression(names, node, &error);
@@ -94,13 +94,12 @@ ms_err ms_layernames_make(const ms_layernames *names, uint32_t row,
                           const ms_scope *scope, const char *fallback,
                           const char *suffix, const char **name)
 {
-    char own[MS_LAYERNAMES_FULL], full[MS_LAYERNAMES_FULL];
+    char filled[MS_LAYERNAMES_FULL], full[MS_LAYERNAMES_FULL];
+    const char *own = fallback;
     uint32_t node = ms_json_find(names->json, row, "name");
-    if (node == MS_NONE) {
-        snprintf(own, sizeof own, "%s", fallback);
-    } else {
+    if (node != MS_NONE) {
         MS_TRY(check_name(names, node));
-        MS_TRY(fill(names, node, scope, own));
+        MS_TRY(fill(names, node, scope, filled, &own));
     }
     size_t length = join(scope, own, full);
     bool follows = suffix != NULL && !ms_layernames_is_filled(names, row);
@@ -124,7 +123,7 @@ static ms_err grow_index(ms_layernames *names)
     uint32_t n = names->n_labels;
     if (n > 0 && n < names->index.capacity / 2)
         return MS_OK;
-    MS_TRY(ms_index_make(&names->index, n == 0 ? FIRST_CAPACITY : 2 * n,
+    MS_TRY(ms_index_make(&names->index, n > 0 ? 2 * n : names->expected,
                          names->scratch, names->fault));
     for (uint32_t i = 0; i < n; i++)
         ms_index_add(&names->index, names->labels[i].name, i);
@@ -249,41 +248,48 @@ static ms_err fail_silent(const ms_layernames *names, uint32_t node,
 
 /* ---- what words stand for ------------------------------------------------ */
 
-/* Cuts ending off the word, where it ends so. */
-static bool ends_in(char *word, const char *ending)
+/* The length of the word before ending, where it ends so; else 0. */
+static size_t before(const char *word, const char *ending)
 {
     size_t n = strlen(word), m = strlen(ending);
-    if (n <= m || strcmp(word + n - m, ending) != 0)
-        return false;
-    word[n - m] = '\0';
-    return true;
+    return n > m && strcmp(word + n - m, ending) == 0 ? n - m : 0;
+}
+
+/* The same label without the ending of length characters. */
+static uint32_t find_before(const ms_layernames *names, const char *word,
+                            size_t length, const ms_scope *scope)
+{
+    char group[MS_LAYERNAMES_FULL];
+    snprintf(group, sizeof group, "%.*s", (int)length, word);
+    return find(names, group, scope);
 }
 
 static ms_err find_word(const ms_layernames *names, uint32_t node,
                         const ms_scope *scope, const char *word,
                         uint32_t *layer)
 {
-    char group[MS_LAYERNAMES_FULL];
     if (strcmp(word, "input") == 0) {
         *layer = scope->input;
         return MS_OK;
     }
-    snprintf(group, sizeof group, "%s", word);
-    bool reads = ends_in(group, ".input");
-    uint32_t label = find(names, group, scope);
+    size_t reads = before(word, ".input");
+    uint32_t label = reads > 0 ? find_before(names, word, reads, scope)
+                               : find(names, word, scope);
     if (label == MS_NONE)
         return fail_reference(names, node, scope, word);
-    if (!reads && names->labels[label].silent)
+    const ms_label *found = &names->labels[label];
+    if (reads == 0 && found->silent)
         return fail_silent(names, node, word);
-    *layer = reads ? names->labels[label].input : names->labels[label].output;
+    *layer = reads > 0 ? found->input : found->output;
     return MS_OK;
 }
 
 ms_err ms_layernames_find(const ms_layernames *names, uint32_t node,
                           const ms_scope *scope, uint32_t *layer)
 {
-    char word[MS_LAYERNAMES_FULL];
-    MS_TRY(fill(names, node, scope, word));
+    char filled[MS_LAYERNAMES_FULL];
+    const char *word;
+    MS_TRY(fill(names, node, scope, filled, &word));
     return find_word(names, node, scope, word, layer);
 }
 
@@ -291,26 +297,32 @@ ms_err ms_layernames_find_parts(const ms_layernames *names, uint32_t node,
                                 const ms_scope *scope, bool *is_parts,
                                 uint32_t *label)
 {
-    char word[MS_LAYERNAMES_FULL];
-    MS_TRY(fill(names, node, scope, word));
-    *is_parts = ends_in(word, ".*");
+    char filled[MS_LAYERNAMES_FULL];
+    const char *word;
+    MS_TRY(fill(names, node, scope, filled, &word));
+    size_t length = before(word, ".*");
+    *is_parts = length > 0;
     if (!*is_parts)
         return MS_OK;
-    *label = find(names, word, scope);
-    return *label != MS_NONE ? MS_OK : fail_reference(names, node, scope, word);
+    *label = find_before(names, word, length, scope);
+    if (*label != MS_NONE)
+        return MS_OK;
+    char *group = ms_arena_text(names->scratch, word, length);
+    return group == NULL ? ms_fail_nomem(names->fault)
+                         : fail_reference(names, node, scope, group);
 }
 
 ms_err ms_layernames_defer(ms_layernames *names, uint32_t node,
                            const ms_scope *scope, uint32_t edge, uint32_t field)
 {
-    char word[MS_LAYERNAMES_FULL];
-    MS_TRY(fill(names, node, scope, word));
+    char filled[MS_LAYERNAMES_FULL];
+    const char *kept;
+    MS_TRY(fill(names, node, scope, filled, &kept));
+    if (kept == filled)
+        kept = ms_arena_text(names->scratch, filled, strlen(filled));
     names->references = ms_arena_grow(
         names->scratch, names->references, &names->references_capacity,
         names->n_references + 1, sizeof *names->references);
-    const char *kept = names->json->nodes[node].value.s;
-    if (strcmp(word, kept) != 0)
-        kept = ms_arena_text(names->scratch, word, strlen(word));
     if (names->references == NULL || kept == NULL)
         return ms_fail_nomem(names->fault);
     names->references[names->n_references++] =

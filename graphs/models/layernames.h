@@ -49,6 +49,7 @@ typedef struct ms_layernames {
     ms_label *labels;
     struct ms_layernames_reference *references;
     uint32_t n_labels, labels_capacity;
+    uint32_t expected; /* labels, as far as the list tells before it is read */
     uint32_t n_references, references_capacity;
     ms_fault *fault;
 } ms_layernames;

@@ -138,6 +138,10 @@ ms_err ms_listfile_read(const ms_reader *r, uint32_t layers)
                             ms_json_kind_name(&r->json, templates));
     MS_TRY(read_numbers(r, &variables));
     MS_TRY(read_input(r, input, variables));
-    return ms_layerlist_read(&r->json, layers, templates, variables, r->arena,
-                             r->model, r->fault);
+    const ms_layerlist list = {.json = &r->json,
+                               .row = layers,
+                               .templates = templates,
+                               .variables = variables,
+                               .most = ms_layerlist_most(&r->json)};
+    return ms_layerlist_read(&list, r->arena, r->model, r->fault);
 }
