@@ -107,9 +107,9 @@ function(embed_pages output)
         embed_literal("${json}" text)
         string(APPEND rows "    {\"${name}\",\n     ${text}},\n")
     endforeach()
-    set(include "#include \"graphs/models/huggingface/huggingface.h\"\n\n")
+    set(include "#include \"graphs/models/pages/pagefile.h\"\n\n")
     file(CONFIGURE OUTPUT ${output} @ONLY CONTENT "${EMBED_HEAD}${include}\
-const ms_huggingface_page ms_pages_all[] = {\n${rows}};
+const ms_page_text ms_pages_all[] = {\n${rows}};
 const uint32_t ms_pages_n = ${n};\n")
 endfunction()
 

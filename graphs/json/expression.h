@@ -2,7 +2,7 @@
 #ifndef MS_EXPRESSION_H
 #define MS_EXPRESSION_H
 
-/* Private to graphs/huggingface: what the pages of model types compute.
+/* Private to graphs/: what the pages of models compute.
  *
  *     head_dim ?? hidden_size / num_attention_heads
  *     i >= first_k_dense_replace ? 'moe' : 'mlp'

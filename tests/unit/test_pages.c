@@ -2,6 +2,7 @@
 /* Every page of a model_type, and what a config.json may say or leave out. */
 #include "graphs/kernels/kernels.h"
 #include "graphs/models/huggingface/huggingface.h"
+#include "graphs/models/pages/pagefile.h"
 #include "sim/graph.h"
 #include "sim/shape.h"
 #include "tests/tests.h"

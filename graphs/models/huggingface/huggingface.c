@@ -2,9 +2,10 @@
 #include "graphs/models/huggingface/huggingface.h"
 
 #include "graphs/json/fields.h"
-#include "graphs/models/huggingface/page.h"
 #include "graphs/models/huggingface/safetensors.h"
-#include "graphs/models/huggingface/template.h"
+#include "graphs/models/pages/page.h"
+#include "graphs/models/pages/pagefile.h"
+#include "graphs/models/pages/template.h"
 #include "sim/names.h"
 
 #include <stdio.h>

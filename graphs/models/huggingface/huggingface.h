@@ -4,7 +4,7 @@
 
 /* Private to graphs/: config.json files of Hugging Face as models.
  *
- * A **page** (graphs/huggingface/NAME.json, compiled in) says what a
+ * A **page** (NAME.json beside this file, compiled in) says what a
  * model_type is: the defaults of its configuration class, in the form of a
  * config.json; what its keys mean ("let", expression.h); what must hold of
  * them ("check"); and its layers as a native layer list in which a text that
@@ -43,13 +43,6 @@
 
 #include "graphs/graphs.h"
 #include "graphs/json/json.h"
-
-typedef struct ms_huggingface_page {
-    const char *name, *text;
-} ms_huggingface_page;
-/* Sorted by name; made by graphs/embed.cmake. */
-extern const ms_huggingface_page ms_pages_all[];
-extern const uint32_t ms_pages_n;
 
 /* Is it the configuration of Hugging Face, not a native model? */
 bool ms_huggingface_is(const ms_json *json);

@@ -12,7 +12,7 @@
  * the files that FOLDER/model.safetensors.index.json names as far as they are
  * there; only their headers. */
 
-#include "graphs/models/huggingface/page.h"
+#include "graphs/models/pages/page.h"
 
 /* Holds the shapes of the page's "tensors" against the headers, and the number
  * of blocks ("depth") against their names; settings that change the model are

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/models/huggingface/template.h"
+#include "graphs/models/pages/template.h"
 
 #include <inttypes.h>
 #include <string.h>

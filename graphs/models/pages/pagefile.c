@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/models/huggingface/pagefile.h"
+#include "graphs/models/pages/pagefile.h"
 
 #include "graphs/models/files/folder.h"
-#include "graphs/models/huggingface/huggingface.h"
 #include "sim/names.h"
 
 #include <stdio.h>
@@ -262,7 +261,7 @@ ms_err ms_pagefile_find(const ms_page *page, const char *type, ms_json *json,
     MS_TRY(find_given(page, type, json, found));
     MS_TRY(find_in_folder(page, type, json, found));
     for (uint32_t i = 0; i < ms_pages_n && !*found; i++) {
-        const ms_huggingface_page *built_in = &ms_pages_all[i];
+        const ms_page_text *built_in = &ms_pages_all[i];
         *found = strcmp(built_in->name, type) == 0;
         if (*found)
             return ms_json_read(built_in->name, built_in->text,

@@ -2,15 +2,22 @@
 #ifndef MS_PAGEFILE_H
 #define MS_PAGEFILE_H
 
-/* Private to graphs/models/huggingface: where the page of a model_type comes
- * from, and whether a user's page has the form of one (huggingface.h).
+/* Private to graphs/models: where the page of a model_type comes from, and
+ * whether a user's page has the form of one (huggingface.h).
  *
  * In this order: the files of --set model.page=FILE (--page), the last first;
  * the file TYPE.json of the folder that the environment variable MEMSIM_PAGES
  * names; the built-in pages.  So a user's page may stand in for a built-in
  * one, and be like it. */
 
-#include "graphs/models/huggingface/page.h"
+#include "graphs/models/pages/page.h"
+
+/* The built-in pages, sorted by name; made by graphs/embed.cmake. */
+typedef struct ms_page_text {
+    const char *name, *text;
+} ms_page_text;
+extern const ms_page_text ms_pages_all[];
+extern const uint32_t ms_pages_n;
 
 /* The page of a type, read and checked; *found: is there one?  Faults:
  * MS_EINPUT at the line of a page that is none, MS_ESYSTEM. */

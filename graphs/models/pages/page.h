@@ -2,7 +2,7 @@
 #ifndef MS_PAGE_H
 #define MS_PAGE_H
 
-/* Private to graphs/huggingface: a configuration beside the pages of its
+/* Private to graphs/models: a configuration beside the pages of its
  * type, and what a name means there.
  *
  * A name is, in this order: "i", the number of the block; "head" ("lm",

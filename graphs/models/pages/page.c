@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/models/huggingface/page.h"
+#include "graphs/models/pages/page.h"
 
 #include "graphs/json/fields.h"
-#include "graphs/models/huggingface/huggingface.h"
-#include "graphs/models/huggingface/pagefile.h"
+#include "graphs/models/pages/pagefile.h"
 #include "sim/names.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #ifndef MS_TEMPLATE_H
 #define MS_TEMPLATE_H
 
-/* Private to graphs/huggingface: the layers of a page with values in place of
+/* Private to graphs/models: the layers of a page with values in place of
  * expressions.
  *
  *     {"type": "linear", "out": "=4 * hidden_size", "bias": "=bias"}
@@ -11,7 +11,7 @@
  * A repeat whose blocks are not all alike becomes repeats of those that
  * are: {"repeat": 3, ...}, {"repeat": 58, "first": 3, ...}. */
 
-#include "graphs/models/huggingface/page.h"
+#include "graphs/models/pages/page.h"
 
 /* The page's "layers" as JSON. */
 ms_err ms_template_layers(ms_page *page, ms_text *text);
