@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Turns graphs/models/builtin/*.json, graphs/models/huggingface/*.json and
-# graphs/devices/*.json into three C files: builtin.c, pages.c and
-# devices.c: texts, read like those of users.
+# Turns graphs/models/builtin/*.json, graphs/models/huggingface/*.json with
+# graphs/models/families/*.json, and graphs/devices/*.json into three C files:
+# builtin.c, pages.c and devices.c: texts, read like those of users.
 # Included by CMakeLists.txt it adds them to the target "graphs"; by hand:
 #
 #   cmake -DEMBED_OUTPUT=/tmp/embedded -P graphs/embed.cmake
@@ -97,20 +97,28 @@ const ms_builtin ms_builtin_models[] = {\n${rows}};
 const uint32_t ms_builtin_n_models = ${n};\n")
 endfunction()
 
-function(embed_pages output)
-    file(GLOB files ${EMBED_FOLDER}/models/huggingface/*.json) # sorted by name
+# A table of the pages of a folder, and their number.
+function(embed_page_table folder key table number result)
+    file(GLOB files ${EMBED_FOLDER}/models/${folder}/*.json) # sorted by name
     list(LENGTH files n)
     set(rows "")
     foreach(file IN LISTS files)
         file(READ ${file} json)
-        embed_get("${json}" ${file} model_type name)
+        embed_get("${json}" ${file} ${key} name)
         embed_literal("${json}" text)
         string(APPEND rows "    {\"${name}\",\n     ${text}},\n")
     endforeach()
+    set(${result} "const ms_page_text ${table}[] = {\n${rows}};
+const uint32_t ${number} = ${n};\n" PARENT_SCOPE)
+endfunction()
+
+function(embed_pages output)
+    embed_page_table(huggingface model_type ms_pages_all ms_pages_n types)
+    embed_page_table(families family ms_pages_families ms_pages_n_families
+                     families)
     set(include "#include \"graphs/models/pages/pagefile.h\"\n\n")
     file(CONFIGURE OUTPUT ${output} @ONLY CONTENT "${EMBED_HEAD}${include}\
-const ms_page_text ms_pages_all[] = {\n${rows}};
-const uint32_t ms_pages_n = ${n};\n")
+${types}\n${families}")
 endfunction()
 
 function(embed_devices output)
@@ -139,7 +147,8 @@ embed_pages(${EMBED_OUTPUT}/pages.c)
 
 if(NOT CMAKE_SCRIPT_MODE_FILE)
     file(GLOB files CONFIGURE_DEPENDS ${EMBED_FOLDER}/models/builtin/*.json
-         ${EMBED_FOLDER}/models/huggingface/*.json ${EMBED_FOLDER}/devices/*.json)
+         ${EMBED_FOLDER}/models/huggingface/*.json
+         ${EMBED_FOLDER}/models/families/*.json ${EMBED_FOLDER}/devices/*.json)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
     # A model's text is longer than the 4095 characters that C11 promises.
     set_source_files_properties(${EMBED_OUTPUT}/builtin.c

@@ -85,7 +85,7 @@ typedef struct ms_opgraph ms_opgraph; /* an exported op graph: opgraph.h */
 
 /* Where a node of the input file stands, for errors. */
 typedef struct ms_spot {
-    uint32_t line, column; /* from 1; 0: no file (made by a family) */
+    uint32_t line, column; /* from 1; 0: no file (made by a page) */
 } ms_spot;
 
 /* One layer of the flat list; blocks and repeats are already unrolled.
@@ -194,7 +194,7 @@ extern const uint32_t ms_builtin_n_models;
 ms_err ms_dag_order(ms_model *model, ms_arena *arena, ms_fault *fault);
 void ms_dag_dot(const ms_model *model, ms_text *text);
 
-/* ---- tables: families and layer kinds ------------------------------------ */
+/* ---- tables: layer kinds and families ------------------------------------ */
 
 typedef struct ms_trace ms_trace; /* the forward under construction: trace.h */
 
@@ -218,17 +218,18 @@ extern const ms_layer_kind ms_layer_kinds[];
 extern const uint32_t ms_layer_n_kinds;
 uint32_t ms_layer_find(const char *type); /* MS_NONE: no such type */
 
+/* An architecture whose numbers a native model gives: a page
+ * (models/pages/familypage.h). */
 typedef struct ms_family {
     const char *name, *summary;
-    uint8_t n_fields;
+    uint32_t n_fields;
     const ms_field *fields; /* of "config" */
     bool flat;              /* the fields stand beside "family", no "config" */
-    /* Appends the layers.  values in the order of fields. */
-    ms_err (*build)(const ms_value *values, ms_arena *arena, ms_model *model,
-                    ms_fault *fault);
 } ms_family;
-extern const ms_family ms_families[];
-extern const uint32_t ms_families_n;
+/* The names of the built-in ones, sorted; NULL behind the last. */
+const char *ms_familypage_name(uint32_t i);
+/* All of them; NULL, and n is 0: out of memory. */
+const ms_family *ms_familypage_all(ms_arena *arena, uint32_t *n);
 
 /* ---- read.c, layergroups.c, opfields.c: keys beside theirs --------------- */
 

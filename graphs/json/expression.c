@@ -7,12 +7,13 @@
 #include <string.h>
 
 #define MOST_NAME 128u
+#define MOST_DEPTH 64u /* of what is in parentheses, of choices, of ! */
 
 /* Reads left to right; skip: what is read is not computed. */
 typedef struct parser {
     const char *at, *whole;
     const ms_names *names;
-    uint32_t skip;
+    uint32_t skip, depth;
 } parser;
 
 static ms_err ternary(parser *p, ms_known *value);
@@ -56,6 +57,15 @@ static ms_err fail_syntax(const parser *p)
 {
     return ms_fail(p->names->fault, MS_EINPUT, NULL, NULL,
                    "cannot read \"%s\" at \"%s\"", p->whole, p->at);
+}
+
+static ms_err deeper(parser *p)
+{
+    return ++p->depth > MOST_DEPTH
+               ? ms_fail(p->names->fault, MS_EINPUT, NULL, NULL,
+                         "\"%.100s\" nests more than %u deep", p->whole,
+                         MOST_DEPTH)
+               : MS_OK;
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -257,7 +267,9 @@ static ms_err element(parser *p, ms_known *list)
 static ms_err unary(parser *p, ms_known *value)
 {
     if (accept(p, "!")) {
+        MS_TRY(deeper(p));
         MS_TRY(unary(p, value));
+        p->depth--;
         if (p->skip > 0)
             return MS_OK;
         if (value->kind != MS_KIND_BOOL)
@@ -461,9 +473,12 @@ static ms_err otherwise(parser *p, ms_known *value)
 static ms_err ternary(parser *p, ms_known *value)
 {
     ms_known yes = {0}, no = {0};
+    MS_TRY(deeper(p));
     MS_TRY(otherwise(p, value));
-    if (!accept(p, "?"))
+    if (!accept(p, "?")) {
+        p->depth--;
         return MS_OK;
+    }
     if (p->skip == 0 && value->kind != MS_KIND_BOOL)
         return need(p, value, "true or false");
     bool truth = p->skip == 0 && value->is.b, off = p->skip > 0;
@@ -476,6 +491,7 @@ static ms_err ternary(parser *p, ms_known *value)
     MS_TRY(ternary(p, &no));
     p->skip -= off || truth;
     *value = truth ? yes : no;
+    p->depth--;
     return MS_OK;
 }
 

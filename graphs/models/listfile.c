@@ -145,3 +145,15 @@ ms_err ms_listfile_read(const ms_reader *r, uint32_t layers)
                                .most = ms_layerlist_most(&r->json)};
     return ms_layerlist_read(&list, r->arena, r->model, r->fault);
 }
+
+ms_err ms_listfile_written(const ms_reader *r)
+{
+    uint32_t input = ms_json_find(&r->json, 0, "input");
+    const ms_layerlist list = {.json = &r->json,
+                               .row = ms_json_find(&r->json, 0, "layers"),
+                               .templates = MS_NONE,
+                               .most = MS_LAYERLIST_MAX};
+    if (input != MS_NONE)
+        MS_TRY(read_input(r, input, NULL));
+    return ms_layerlist_read(&list, r->arena, r->model, r->fault);
+}

@@ -5,8 +5,8 @@
 #include "graphs/models/files/folder.h"
 #include "graphs/models/files/reader.h"
 #include "graphs/models/huggingface/huggingface.h"
+#include "graphs/models/pages/familypage.h"
 #include "graphs/opgraph/opgraph.h"
-#include "sim/names.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -22,33 +22,20 @@ static const char *const top_keys[] = {"memsim", "name",   "summary",
                                        "input",  "layers", "templates"};
 #define N_TOP_KEYS (sizeof top_keys / sizeof *top_keys)
 
-static ms_err find_family(const ms_reader *r, uint32_t node,
-                          const ms_family **family)
+/* Pages say what a family is, and are no setting of it. */
+static ms_err without_pages(const ms_reader *r, ms_reader *own)
 {
-    const char *names[MS_FIELDS_MAX];
-    uint32_t n = 0;
-    char hint[384] = "families:";
-    size_t used = strlen(hint);
-    if (r->json.nodes[node].kind != MS_JSON_STRING)
-        return ms_json_fail(&r->json, node, r->fault, NULL,
-                            "\"family\" must be a string, not %s",
-                            ms_json_kind_name(&r->json, node));
-    const char *word = r->json.nodes[node].value.s;
-    for (; n < ms_families_n && n < MS_FIELDS_MAX; n++) {
-        names[n] = ms_families[n].name;
-        if (strcmp(names[n], word) == 0) {
-            *family = &ms_families[n];
-            return MS_OK;
-        }
-        if (used < sizeof hint)
-            used += (size_t)snprintf(hint + used, sizeof hint - used, " %s",
-                                     names[n]);
-    }
-    const char *near = ms_names_nearest(word, names, n);
-    if (near != NULL)
-        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
-    return ms_json_fail(&r->json, node, r->fault, hint, "unknown family \"%s\"",
-                        word);
+    ms_override *kept =
+        ms_arena_take_raw(r->arena, r->n_overrides + 1, sizeof *kept);
+    *own = *r;
+    own->overrides = kept;
+    own->n_overrides = 0;
+    if (kept == NULL)
+        return ms_fail_nomem(r->fault);
+    for (uint32_t i = 0; i < r->n_overrides; i++)
+        if (strcmp(r->overrides[i].key, "page") != 0)
+            kept[own->n_overrides++] = r->overrides[i];
+    return MS_OK;
 }
 
 /* Defaults, then the config object, then --set. */
@@ -64,16 +51,54 @@ static ms_err read_config(const ms_reader *r, const ms_family *family,
     const ms_fields settings = {
         .rows = keys.rows, .n = keys.n, .extra = also, .n_extra = 1};
     ms_fields_values out = {.values = values};
+    ms_reader own;
     for (uint32_t i = 0; i < keys.n; i++)
         values[i] = keys.rows[i].fallback;
     MS_TRY(ms_fields_read_object(&r->json, config, &keys, r->arena, &out,
                                  r->fault));
     MS_TRY(ms_builtins_config(r, &keys, &out));
-    MS_TRY(ms_overrides_apply(r, &settings, &out));
+    MS_TRY(without_pages(r, &own));
+    MS_TRY(ms_overrides_apply(&own, &settings, &out));
     return ms_fields_require(&r->json, config, &keys, out.given, r->fault);
 }
 
-static ms_err read_family(const ms_reader *r, const ms_family *family)
+/* What a page wrote is not the user's: its faults have no line. */
+static ms_err fail_written(const ms_reader *r, ms_err err,
+                           const ms_fault *inner)
+{
+    return ms_fail(r->fault, err, err == MS_EINPUT ? r->model->path : NULL,
+                   inner->hint, "as layers: %s", inner->what);
+}
+
+static void forget_spots(ms_model *model)
+{
+    for (uint32_t i = 0; i < model->n_layers; i++)
+        model->layers[i].spot = (ms_spot){0};
+}
+
+/* The layers of the family's page with these values. */
+static ms_err build_family(const ms_reader *r, ms_page *page)
+{
+    ms_text text = {.arena = r->arena};
+    ms_fault inner = {0};
+    ms_model *model = r->model;
+    ms_reader native = {.arena = r->arena, .model = model, .fault = &inner};
+    uint64_t longest;
+    MS_TRY(ms_familypage_write(page, &text, &longest));
+    ms_err err = ms_json_read(model->path, text.bytes, text.length, r->arena,
+                              &native.json, &inner);
+    if (err == MS_OK)
+        err = ms_listfile_written(&native);
+    if (err != MS_OK)
+        return fail_written(r, err, &inner);
+    if (longest > 0)
+        model->max_sequence = longest;
+    forget_spots(model);
+    return MS_OK;
+}
+
+static ms_err read_family(const ms_reader *r, const ms_family *family,
+                          ms_page *page)
 {
     ms_value values[MS_FIELDS_MAX];
     uint32_t config = family->flat ? 0 : ms_json_find(&r->json, 0, "config");
@@ -87,15 +112,27 @@ static ms_err read_family(const ms_reader *r, const ms_family *family)
                             ms_json_kind_name(&r->json, config));
     MS_TRY(read_config(r, family, config, values));
     r->model->family = family->name;
-    ms_fault inner = {0}; /* a family knows no file */
-    ms_err err = family->build(values, r->arena, r->model, &inner);
-    if (err != MS_EINPUT) {
-        if (err != MS_OK)
-            return ms_fail(r->fault, err, NULL, inner.hint, "%s", inner.what);
-        return MS_OK;
-    }
-    const ms_json *json = ms_builtins_place(r, &config);
-    return ms_json_fail(json, config, r->fault, inner.hint, "%s", inner.what);
+    page->values = values;
+    page->config_row = config;
+    page->config = ms_builtins_place(r, &page->config_row);
+    return build_family(r, page);
+}
+
+/* The family that a model names. */
+static ms_err open_family(const ms_reader *r, uint32_t node, ms_page *page,
+                          ms_family *family)
+{
+    ms_known name;
+    *page = (ms_page){.overrides = r->overrides,
+                      .n_overrides = r->n_overrides,
+                      .arena = r->arena,
+                      .fault = r->fault};
+    if (r->json.nodes[node].kind != MS_JSON_STRING)
+        return ms_json_fail(&r->json, node, r->fault, NULL,
+                            "\"family\" must be a string, not %s",
+                            ms_json_kind_name(&r->json, node));
+    ms_expression_node(&r->json, node, &name);
+    return ms_familypage_open(page, &name, family);
 }
 
 /* ---- the file ------------------------------------------------------------ */
@@ -197,8 +234,7 @@ static ms_err read_like(const ms_reader *r, uint32_t like)
     base.likeness = &likeness;
     MS_TRY(ms_builtins_open(r, like, &base.json));
     MS_TRY(read_native(&base));
-    for (uint32_t i = 0; i < r->model->n_layers; i++)
-        r->model->layers[i].spot = (ms_spot){0};
+    forget_spots(r->model);
     return MS_OK;
 }
 
@@ -214,17 +250,18 @@ static ms_err read_body(const ms_reader *r)
     if (like != MS_NONE)
         return read_like(r, like);
     if (family != MS_NONE) {
-        const ms_family *row = NULL;
+        ms_page page;
+        ms_family row;
         MS_TRY(refuse(r, "input", "family"));
         MS_TRY(refuse(r, "layers", "family"));
         MS_TRY(refuse(r, "templates", "family"));
-        MS_TRY(find_family(r, family, &row));
-        if (row->flat)
+        MS_TRY(open_family(r, family, &page, &row));
+        if (row.flat)
             MS_TRY(refuse(r, "config", "family"));
         else
             MS_TRY(ms_fields_read_object(&r->json, 0, &keys, r->arena, &none,
                                          r->fault));
-        return read_family(r, row);
+        return read_family(r, &row, &page);
     }
     MS_TRY(
         ms_fields_read_object(&r->json, 0, &keys, r->arena, &none, r->fault));
@@ -311,10 +348,8 @@ static ms_err read_hugging_face(ms_reader *r)
     if (err == MS_OK)
         err = read_native(&native);
     if (err != MS_OK)
-        return ms_fail(r->fault, err, err == MS_EINPUT ? model->path : NULL,
-                       inner.hint, "as layers: %s", inner.what);
-    for (uint32_t i = 0; i < model->n_layers; i++)
-        model->layers[i].spot = (ms_spot){0};
+        return fail_written(r, err, &inner);
+    forget_spots(model);
     model->family = made.type;
     model->refusal = made.refusal;
     model->assumed = made.assumed;

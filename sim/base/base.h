@@ -125,5 +125,7 @@ void ms_text_json(ms_text *text, const char *string);
 size_t ms_text_character(const char *string);
 /* "%.6g" whatever the locale; "null" for what is no number. */
 void ms_text_double(ms_text *text, double value);
+/* The same with as many digits as it takes to read the value back. */
+void ms_text_exact(ms_text *text, double value);
 
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Makes room for length more bytes and the NUL; false once failed. */
@@ -108,40 +109,70 @@ static void put_escaped(ms_text *text, unsigned char c)
         ms_text_add(text, "\\u%04x", (unsigned)c);
 }
 
+/* The length of what needs no care: printable ASCII. */
+static size_t plain_length(const char *at)
+{
+    const char *from = at;
+    while (*at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
+        at++;
+    return (size_t)(at - from);
+}
+
 void ms_text_json(ms_text *text, const char *string)
 {
-    const unsigned char *at = (const unsigned char *)string;
     ms_text_put(text, "\"", 1);
-    while (*at != '\0') {
-        size_t length = ms_text_character((const char *)at);
+    for (;;) {
+        size_t plain = plain_length(string);
+        ms_text_put(text, string, plain);
+        string += plain;
+        if (*string == '\0')
+            break;
+        size_t length = ms_text_character(string);
+        unsigned char c = (unsigned char)*string;
         if (length == 0)
             ms_text_put(text, "\xef\xbf\xbd", 3);
-        else if (*at < 0x20 || *at == '"' || *at == '\\')
-            put_escaped(text, *at);
+        else if (c < 0x20 || c == '"' || c == '\\')
+            put_escaped(text, c);
         else
-            ms_text_put(text, (const char *)at, length);
-        at += length == 0 ? 1 : length;
+            ms_text_put(text, string, length);
+        string += length == 0 ? 1 : length;
     }
     ms_text_put(text, "\"", 1);
 }
 
 /* Only the decimal point depends on the locale, and it may be several bytes: it
  * is whatever cannot be part of a number. */
-void ms_text_double(ms_text *text, double value)
+static void put_number(ms_text *text, const char *local)
 {
-    if (!isfinite(value)) {
-        ms_text_put(text, "null", 4);
-        return;
-    }
-    char local[64];
-    int length = snprintf(local, sizeof local, "%.6g", value);
     bool in_point = false;
-    for (int i = 0; i < length; i++) {
-        bool number = strchr("0123456789+-e", local[i]) != NULL;
+    for (; *local != '\0'; local++) {
+        bool number = strchr("0123456789+-e", *local) != NULL;
         if (number)
-            ms_text_put(text, local + i, 1);
+            ms_text_put(text, local, 1);
         else if (!in_point)
             ms_text_put(text, ".", 1);
         in_point = !number;
     }
+}
+
+void ms_text_double(ms_text *text, double value)
+{
+    char local[64];
+    snprintf(local, sizeof local, "%.6g", value);
+    if (isfinite(value))
+        put_number(text, local);
+    else
+        ms_text_put(text, "null", 4);
+}
+
+void ms_text_exact(ms_text *text, double value)
+{
+    char local[64];
+    snprintf(local, sizeof local, "%.6g", value);
+    if (strtod(local, NULL) != value)
+        snprintf(local, sizeof local, "%.17g", value);
+    if (isfinite(value))
+        put_number(text, local);
+    else
+        ms_text_put(text, "null", 4);
 }

@@ -41,6 +41,9 @@ ms_err ms_overrides_apply(const ms_reader *r, const ms_fields *keys,
                           ms_fields_values *out);
 /* layers: the node of "layers". */
 ms_err ms_listfile_read(const ms_reader *r, uint32_t layers);
+/* The same of a text that the page of a family wrote: without "input" it is of
+ * states only, and the page has bounded its layers. */
+ms_err ms_listfile_written(const ms_reader *r);
 
 /* A built-in model by its name, "gpt3" or "gpt3.json"; NULL: there is none. */
 const ms_builtin *ms_builtins_find(const char *name);

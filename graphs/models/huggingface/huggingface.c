@@ -5,6 +5,7 @@
 #include "graphs/models/huggingface/safetensors.h"
 #include "graphs/models/pages/page.h"
 #include "graphs/models/pages/pagefile.h"
+#include "graphs/models/pages/rules.h"
 #include "graphs/models/pages/template.h"
 #include "sim/names.h"
 
@@ -364,11 +365,11 @@ ms_err ms_huggingface_write(const ms_json *json, const char *name,
     MS_TRY(check_settings(&page));
     MS_TRY(find_mtp(&page));
     MS_TRY(find_head(&page));
-    MS_TRY(ms_page_check(&page));
+    MS_TRY(ms_rules_check(&page));
     model->type = page.type;
     MS_TRY(put_name(&page, name, &model->text));
     MS_TRY(put_input(&page, &model->text));
-    MS_TRY(ms_template_layers(&page, &model->text));
+    MS_TRY(ms_template_entry(&page, "layers", &model->text));
     ms_text_add(&model->text, "}\n");
     model->assumed = page.assumed.length > 0 ? page.assumed.bytes : NULL;
     model->text.failed |= page.assumed.failed;

@@ -3,6 +3,7 @@
 
 #include "graphs/json/fields.h"
 #include "graphs/models/pages/pagefile.h"
+#include "graphs/models/pages/typedkeys.h"
 #include "sim/names.h"
 
 #include <inttypes.h>
@@ -75,21 +76,65 @@ static ms_err check_needed(const ms_page *page)
                         "configuration names no architecture");
 }
 
-ms_err ms_page_open(ms_page *page, const ms_known *type)
+/* The page of that name, and those that it is like. */
+static ms_err open_chain(ms_page *page, const ms_known *type, ms_known *missing)
 {
-    const char *name = type->is.s;
-    page->type = name;
-    while (name != NULL && page->n_pages < MS_PAGE_LIKE) {
+    ms_known name = *type;
+    page->type = type->is.s;
+    for (;;) {
         ms_json *json = &page->pages[page->n_pages];
         bool found;
-        MS_TRY(ms_pagefile_find(page, name, json, &found));
+        MS_TRY(ms_pagefile_find(page, name.is.s, json, &found));
+        *missing = name;
         if (!found)
-            return fail_type(page, type);
+            return MS_OK;
         page->n_pages++;
         uint32_t like = ms_json_find(json, 0, "like");
-        name = like == MS_NONE ? NULL : json->nodes[like].value.s;
+        missing->kind = MS_KIND_NULL;
+        if (like == MS_NONE || page->n_pages == MS_PAGE_LIKE)
+            return MS_OK;
+        ms_expression_node(json, like, &name);
     }
-    return check_needed(page);
+}
+
+ms_err ms_page_open(ms_page *page, const ms_known *type)
+{
+    ms_known missing;
+    page->kind = MS_PAGE_MODEL_TYPE;
+    MS_TRY(open_chain(page, type, &missing));
+    return missing.kind != MS_KIND_NULL ? fail_type(page, &missing)
+                                        : check_needed(page);
+}
+
+static ms_err fail_family(ms_page *page, const ms_known *family)
+{
+    const char *names[MOST_PAGES] = {NULL};
+    char hint[384] = "families:";
+    uint32_t n = ms_pagefile_families(page, names, MOST_PAGES);
+    size_t used = strlen(hint);
+    for (uint32_t i = 0; i < n && used < sizeof hint; i++)
+        used +=
+            (size_t)snprintf(hint + used, sizeof hint - used, " %s", names[i]);
+    const char *near = ms_names_nearest(family->is.s, names, n);
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
+    return ms_expression_fail(family, page->fault, hint,
+                              "unknown family \"%s\"", family->is.s);
+}
+
+ms_err ms_page_open_family(ms_page *page, const ms_known *family)
+{
+    ms_known missing;
+    const ms_json *json;
+    page->kind = MS_PAGE_FAMILY;
+    MS_TRY(open_chain(page, family, &missing));
+    if (missing.kind != MS_KIND_NULL)
+        return fail_family(page, &missing);
+    if (ms_page_entry(page, "layers", &json) != MS_NONE)
+        return ms_typedkeys_read(page);
+    return ms_json_fail(
+        &page->pages[0], 0, page->fault, "see memsim help families",
+        "the page of family \"%s\" needs \"layers\"", page->type);
 }
 
 /* An entry of an object that pages have, the first that has it. */
@@ -252,8 +297,7 @@ static ms_err check_type(const ms_page *page, const ms_known *value,
     return MS_OK;
 }
 
-/* "0.1", "true", "silu" for a message. */
-static void show(const ms_known *value, char *text, size_t size)
+void ms_page_show(const ms_known *value, char *text, size_t size)
 {
     if (value->kind == MS_KIND_INT)
         snprintf(text, size, "%" PRId64, value->is.i);
@@ -275,7 +319,7 @@ static void note_assumed(ms_page *page, const char *key, const ms_known *value)
     char word[MS_MAX_NAME], text[80];
     if (value->kind == MS_KIND_NULL || value->kind == MS_KIND_LIST)
         return;
-    show(value, text, sizeof text);
+    ms_page_show(value, text, sizeof text);
     if (value->kind == MS_KIND_TEXT)
         snprintf(text, sizeof text, "%s", value->is.s);
     snprintf(word, sizeof word, ", %s=%s", key, text);
@@ -311,6 +355,8 @@ ms_err ms_page_key(ms_page *page, const char *key, ms_known *value, bool *known)
     uint32_t row = MS_NONE;
     ms_known fallback;
     bool given;
+    if (page->kind == MS_PAGE_FAMILY)
+        return ms_typedkeys_find(page, key, value, known);
     for (uint32_t p = 0; p < page->n_pages && row == MS_NONE; p++) {
         json = &page->pages[p];
         uint32_t defaults = ms_json_find(json, 0, "defaults");
@@ -391,6 +437,8 @@ static bool find_own(ms_page *page, const char *name, ms_known *value)
     if (strcmp(name, "i") == 0) {
         page->i_was_asked = true;
         value->is.i = page->i;
+    } else if (page->kind == MS_PAGE_FAMILY) {
+        return false;
     } else if (strcmp(name, "classes") == 0) {
         value->is.i = page->classes;
     } else if (strcmp(name, "mtp") == 0) {
@@ -422,151 +470,4 @@ static ms_err find_name(void *scope, const char *name, ms_known *value)
 ms_names ms_page_names(ms_page *page)
 {
     return (ms_names){find_name, page, page->arena, page->fault};
-}
-
-/* ---- what must hold ------------------------------------------------------ */
-
-typedef struct rule {
-    const ms_json *json;
-    uint32_t row, keys; /* keys: an array of key names */
-    const char *why;    /* or NULL */
-} rule;
-
-static ms_err check_positive(ms_page *page, const rule *r)
-{
-    const ms_json *json = r->json;
-    for (uint32_t i = ms_json_first(json, r->keys); i != MS_NONE;
-         i = json->nodes[i].next) {
-        ms_known value;
-        bool known;
-        MS_TRY(ms_page_key(page, json->nodes[i].value.s, &value, &known));
-        if (known && value.kind == MS_KIND_INT && value.is.i == 0)
-            return ms_expression_fail(&value, page->fault, r->why,
-                                      "\"%s\" must be at least 1", value.name);
-        if (known && value.kind == MS_KIND_NULL)
-            return ms_expression_fail(&value, page->fault, r->why,
-                                      "\"%s\" must be an integer, not null",
-                                      value.name);
-    }
-    return MS_OK;
-}
-
-/* The two keys of a rule; the fault stands at one that the user gave. */
-static ms_err two_keys(ms_page *page, const rule *r, ms_known values[2],
-                       const ms_known **at)
-{
-    uint32_t row = ms_json_first(r->json, r->keys);
-    bool known;
-    for (uint32_t k = 0; k < 2; k++, row = r->json->nodes[row].next)
-        MS_TRY(
-            ms_page_key(page, r->json->nodes[row].value.s, &values[k], &known));
-    bool second = values[0].json == NULL && values[1].json != NULL;
-    *at = &values[second ? 1 : 0];
-    return MS_OK;
-}
-
-static ms_err check_divides(ms_page *page, const rule *r)
-{
-    ms_known v[2];
-    const ms_known *at;
-    MS_TRY(two_keys(page, r, v, &at));
-    if (v[0].kind != MS_KIND_INT || v[1].kind != MS_KIND_INT)
-        return MS_OK;
-    if (v[0].is.i > 0 && v[1].is.i % v[0].is.i == 0)
-        return MS_OK;
-    return ms_expression_fail(at, page->fault, r->why,
-                              "\"%s\" (%" PRId64 ") is no multiple of \"%s\" "
-                              "(%" PRId64 ")",
-                              v[1].name, v[1].is.i, v[0].name, v[0].is.i);
-}
-
-static ms_err check_that(ms_page *page, const rule *r, const char *that)
-{
-    const ms_names names = ms_page_names(page);
-    char first[80], second[80];
-    const ms_known *at;
-    ms_known v[2];
-    bool holds;
-    MS_TRY(ms_expression_truth(that, &names, &holds));
-    if (holds)
-        return MS_OK;
-    MS_TRY(two_keys(page, r, v, &at));
-    show(&v[0], first, sizeof first);
-    show(&v[1], second, sizeof second);
-    return ms_expression_fail(at, page->fault, r->why,
-                              "\"%s\" (%s) contradicts \"%s\" (%s)", v[0].name,
-                              first, v[1].name, second);
-}
-
-/* A value that the page has no layers for ("if" said so). */
-static ms_err fail_unsupported(ms_page *page, const rule *r)
-{
-    char text[80];
-    ms_known value;
-    bool known;
-    uint32_t row = ms_json_first(r->json, r->keys);
-    MS_TRY(ms_page_key(page, r->json->nodes[row].value.s, &value, &known));
-    show(&value, text, sizeof text);
-    return ms_expression_fail(&value, page->fault, r->why,
-                              "\"%s\" %s is not supported for model_type "
-                              "\"%s\"",
-                              value.name, text, page->type);
-}
-
-/* A list has an element for each layer, or is null. */
-static ms_err check_list(ms_page *page, const rule *r)
-{
-    const ms_known *at;
-    ms_known v[2];
-    MS_TRY(two_keys(page, r, v, &at));
-    if (v[0].kind != MS_KIND_LIST || v[1].kind != MS_KIND_INT)
-        return MS_OK;
-    uint32_t n = v[0].json->nodes[v[0].row].value.n;
-    if (n == v[1].is.i)
-        return MS_OK;
-    return ms_expression_fail(&v[0], page->fault,
-                              "it needs an element for each layer",
-                              "\"%s\" (%u elements) contradicts \"%s\" "
-                              "(%" PRId64 ")",
-                              v[0].name, n, v[1].name, v[1].is.i);
-}
-
-static const char *text_at(const rule *r, const char *key)
-{
-    uint32_t row = ms_json_find(r->json, r->row, key);
-    return row == MS_NONE ? NULL : r->json->nodes[row].value.s;
-}
-
-static ms_err check_rule(ms_page *page, rule r)
-{
-    const ms_names names = ms_page_names(page);
-    const char *condition = text_at(&r, "if"), *that = text_at(&r, "that");
-    bool holds = true;
-    r.why = text_at(&r, "why");
-    if (condition != NULL)
-        MS_TRY(ms_expression_truth(condition, &names, &holds));
-    if (!holds)
-        return MS_OK;
-    if ((r.keys = ms_json_find(r.json, r.row, "positive")) != MS_NONE)
-        return check_positive(page, &r);
-    if ((r.keys = ms_json_find(r.json, r.row, "divides")) != MS_NONE)
-        return check_divides(page, &r);
-    if ((r.keys = ms_json_find(r.json, r.row, "unsupported")) != MS_NONE)
-        return fail_unsupported(page, &r);
-    if ((r.keys = ms_json_find(r.json, r.row, "list")) != MS_NONE)
-        return check_list(page, &r);
-    r.keys = ms_json_find(r.json, r.row, "keys");
-    return check_that(page, &r, that);
-}
-
-ms_err ms_page_check(ms_page *page)
-{
-    for (uint32_t p = page->n_pages; p-- > 0;) {
-        const ms_json *json = &page->pages[p];
-        uint32_t list = ms_json_find(json, 0, "check");
-        uint32_t row = list == MS_NONE ? MS_NONE : ms_json_first(json, list);
-        for (; row != MS_NONE; row = json->nodes[row].next)
-            MS_TRY(check_rule(page, (rule){.json = json, .row = row}));
-    }
-    return MS_OK;
 }

@@ -19,7 +19,9 @@ typedef enum form {
     OBJECT,
     SHAPES, /* an object of lists of strings */
     RULES,
-    LIST, /* of layers */
+    LIST,     /* of layers */
+    TEMPLATE, /* an object with expressions */
+    TRUTH,
     ANY
 } form;
 
@@ -39,14 +41,22 @@ static const page_key page_keys[] = {
 };
 #define N_PAGE_KEYS (sizeof page_keys / sizeof *page_keys)
 
-/* Of a rule of "check": the first five say which rule it is. */
+static const page_key family_keys[] = {
+    {"family", TEXT, 0}, {"like", TEXT, 0},         {"summary", TEXT, 0},
+    {"source", TEXT, 0}, {"flat", TRUTH, 0},        {"keys", OBJECT, 0},
+    {"let", ENTRIES, 0}, {"check", RULES, 0},       {"input", TEMPLATE, 0},
+    {"layers", LIST, 0}, {"max_sequence", TEXT, 0},
+};
+#define N_FAMILY_KEYS (sizeof family_keys / sizeof *family_keys)
+
+/* Of a rule of "check": the first six say which rule it is. */
 static const page_key rule_keys[] = {
     {"positive", TEXTS, 1}, {"divides", TEXTS, 2}, {"unsupported", TEXTS, 1},
-    {"list", TEXTS, 2},     {"keys", TEXTS, 2},    {"that", TEXT, 0},
-    {"if", TEXT, 0},        {"why", TEXT, 0},
+    {"list", TEXTS, 2},     {"keys", TEXTS, 2},    {"else", TEXT, 0},
+    {"that", TEXT, 0},      {"if", TEXT, 0},       {"why", TEXT, 0},
 };
 #define N_RULE_KEYS (sizeof rule_keys / sizeof *rule_keys)
-#define N_RULES 5u
+#define N_RULES 6u
 
 static ms_err fail_kind(const ms_json *json, uint32_t row, const char *what,
                         ms_fault *fault)
@@ -90,11 +100,14 @@ static ms_err check_rule(const ms_json *json, uint32_t row, ms_fault *fault)
     for (uint32_t k = 0; k < N_RULES; k++)
         n += ms_json_find(json, row, rule_keys[k].name) != MS_NONE;
     bool that = ms_json_find(json, row, "that") != MS_NONE;
-    if (n == 1 && that == (ms_json_find(json, row, "keys") != MS_NONE))
+    bool says = ms_json_find(json, row, "keys") != MS_NONE ||
+                ms_json_find(json, row, "else") != MS_NONE;
+    if (n == 1 && that == says)
         return MS_OK;
     return ms_json_fail(json, row, fault, NULL,
                         "a rule has one of \"positive\", \"divides\", "
-                        "\"unsupported\", \"list\", or \"that\" with \"keys\"");
+                        "\"unsupported\", \"list\", or \"that\" with \"keys\" "
+                        "or \"else\"");
 }
 
 /* A group of layers: how many times, and which. */
@@ -143,11 +156,13 @@ static ms_err check_form(const ms_json *json, uint32_t row, const page_key *key,
         return check_kind(json, row, MS_JSON_STRING, "a string", fault);
     if (key->form == TEXTS)
         return check_texts(json, row, key->least, fault);
+    if (key->form == TRUTH)
+        return check_kind(json, row, MS_JSON_BOOL, "true or false", fault);
     if (key->form == LIST || key->form == RULES)
         MS_TRY(check_kind(json, row, MS_JSON_ARRAY, "a list", fault));
     else if (key->form != ANY)
         MS_TRY(check_kind(json, row, MS_JSON_OBJECT, "an object", fault));
-    if (key->form == LIST)
+    if (key->form == LIST || key->form == TEMPLATE)
         return check_layers(json, row, fault);
     if (key->form == OBJECT || key->form == ANY)
         return MS_OK;
@@ -192,53 +207,107 @@ static ms_err check_keys(const ms_json *json, uint32_t object,
 
 /* ---- where pages come from ----------------------------------------------- */
 
-static ms_err read_file(const ms_page *page, const char *path, ms_json *json)
+/* A file of the user's, read once however often a chain of pages asks. */
+typedef struct ms_page_file {
+    const char *path;
+    ms_json json;
+    struct ms_page_file *next;
+} page_file;
+
+static const char *const names_of[] = {
+    [MS_PAGE_MODEL_TYPE] = "model_type", [MS_PAGE_FAMILY] = "family"};
+
+/* Its name is told in summaries. */
+static ms_err check_name(const ms_json *json, uint32_t row, ms_fault *fault)
+{
+    const char *name = json->nodes[row].value.s;
+    bool fine = *name != '\0' && strlen(name) <= MS_MAX_NAME;
+    for (; *name != '\0'; name++)
+        fine &= (unsigned char)*name >= 0x20 && *name != 0x7f;
+    return fine ? MS_OK
+                : ms_json_fail(json, row, fault, NULL,
+                               "the name of a page has 1 to %u bytes, and no "
+                               "control character",
+                               MS_MAX_NAME);
+}
+
+static ms_err check_page(const ms_json *json, ms_fault *fault)
+{
+    MS_TRY(check_kind(json, 0, MS_JSON_OBJECT, "an object", fault));
+    uint32_t family = ms_json_find(json, 0, "family");
+    if (family != MS_NONE) {
+        MS_TRY(check_keys(json, 0, family_keys, N_FAMILY_KEYS, fault));
+        return check_name(json, family, fault);
+    }
+    MS_TRY(check_keys(json, 0, page_keys, N_PAGE_KEYS, fault));
+    uint32_t type = ms_json_find(json, 0, "model_type");
+    if (type != MS_NONE)
+        return check_name(json, type, fault);
+    return ms_json_fail(json, 0, fault, "see memsim help huggingface",
+                        "a page needs \"model_type\" or \"family\"");
+}
+
+static ms_err read_file(ms_page *page, const char *path, const ms_json **json)
 {
     char *bytes;
     size_t length;
+    for (const page_file *f = page->files; f != NULL; f = f->next)
+        if (strcmp(f->path, path) == 0) {
+            *json = &f->json;
+            return MS_OK;
+        }
+    page_file *file = ms_arena_take(page->arena, 1, sizeof *file);
+    if (file == NULL)
+        return ms_fail_nomem(page->fault);
     MS_TRY(ms_files_read(path, MAX_FILE_BYTES, page->arena, &bytes, &length,
                          page->fault));
-    MS_TRY(ms_json_read(path, bytes, length, page->arena, json, page->fault));
-    MS_TRY(check_kind(json, 0, MS_JSON_OBJECT, "an object", page->fault));
-    MS_TRY(check_keys(json, 0, page_keys, N_PAGE_KEYS, page->fault));
-    if (ms_json_find(json, 0, "model_type") != MS_NONE)
-        return MS_OK;
-    return ms_json_fail(json, 0, page->fault, "see memsim help huggingface",
-                        "a page needs \"model_type\"");
+    MS_TRY(ms_json_read(path, bytes, length, page->arena, &file->json,
+                        page->fault));
+    MS_TRY(check_page(&file->json, page->fault));
+    file->path = path;
+    file->next = page->files;
+    page->files = file;
+    *json = &file->json;
+    return MS_OK;
 }
 
-static bool is_of(const ms_json *json, const char *type)
+/* The name that a page has, or NULL: it is of the other kind. */
+static const char *name_of(const ms_page *page, const ms_json *json)
 {
-    uint32_t row = ms_json_find(json, 0, "model_type");
-    return strcmp(json->nodes[row].value.s, type) == 0;
+    uint32_t row = ms_json_find(json, 0, names_of[page->kind]);
+    return row == MS_NONE ? NULL : json->nodes[row].value.s;
 }
 
-/* Does one of the pages under way stand in for the type already? */
-static bool is_open(const ms_page *page, const ms_json *json)
+/* Is it the page of that name, and none that is under way already? */
+static bool serves(const ms_page *page, const ms_json *json, const char *type)
 {
+    const char *name = name_of(page, json);
     for (uint32_t p = 0; p < page->n_pages; p++)
         if (strcmp(page->pages[p].source.name, json->source.name) == 0)
-            return true;
-    return false;
+            return false;
+    return name != NULL && strcmp(name, type) == 0;
 }
 
-static ms_err find_given(const ms_page *page, const char *type, ms_json *json,
+static ms_err find_given(ms_page *page, const char *type, ms_json *json,
                          bool *found)
 {
+    const ms_json *read;
     for (uint32_t i = page->n_overrides; i-- > 0 && !*found;) {
         if (strcmp(page->overrides[i].key, "page") != 0)
             continue;
-        MS_TRY(read_file(page, page->overrides[i].value, json));
-        *found = is_of(json, type) && !is_open(page, json);
+        MS_TRY(read_file(page, page->overrides[i].value, &read));
+        *found = serves(page, read, type);
+        *json = *read;
     }
     return MS_OK;
 }
 
 /* A type is a word: no path leads out of the folder. */
-static ms_err find_in_folder(const ms_page *page, const char *type,
-                             ms_json *json, bool *found)
+static ms_err find_in_folder(ms_page *page, const char *type, ms_json *json,
+                             bool *found)
 {
     const char *folder = getenv("MEMSIM_PAGES");
+    const ms_json *read;
     if (*found || folder == NULL || *folder == '\0' || *type == '.' ||
         strchr(type, '/') != NULL)
         return MS_OK;
@@ -249,24 +318,39 @@ static ms_err find_in_folder(const ms_page *page, const char *type,
     MS_TRY(ms_folder_file(path, &there, page->fault));
     if (!there)
         return MS_OK;
-    MS_TRY(read_file(page, path, json));
-    *found = is_of(json, type) && !is_open(page, json);
+    MS_TRY(read_file(page, path, &read));
+    *found = serves(page, read, type);
+    *json = *read;
     return MS_OK;
 }
 
-ms_err ms_pagefile_find(const ms_page *page, const char *type, ms_json *json,
+ms_err ms_pagefile_find(ms_page *page, const char *type, ms_json *json,
                         bool *found)
 {
+    bool is_family = page->kind == MS_PAGE_FAMILY;
+    const ms_page_text *texts = is_family ? ms_pages_families : ms_pages_all;
+    uint32_t n = is_family ? ms_pages_n_families : ms_pages_n;
     *found = false;
     MS_TRY(find_given(page, type, json, found));
     MS_TRY(find_in_folder(page, type, json, found));
-    for (uint32_t i = 0; i < ms_pages_n && !*found; i++) {
-        const ms_page_text *built_in = &ms_pages_all[i];
-        *found = strcmp(built_in->name, type) == 0;
+    for (uint32_t i = 0; i < n && !*found; i++) {
+        *found = strcmp(texts[i].name, type) == 0;
         if (*found)
-            return ms_json_read(built_in->name, built_in->text,
-                                strlen(built_in->text), page->arena, json,
+            return ms_json_read(texts[i].name, texts[i].text,
+                                strlen(texts[i].text), page->arena, json,
                                 page->fault);
     }
     return MS_OK;
+}
+
+uint32_t ms_pagefile_families(const ms_page *page, const char **names,
+                              uint32_t room)
+{
+    uint32_t n = 0;
+    for (; n < ms_pages_n_families && n < room; n++)
+        names[n] = ms_pages_families[n].name;
+    for (const page_file *f = page->files; f != NULL && n < room; f = f->next)
+        if (name_of(page, &f->json) != NULL)
+            names[n++] = name_of(page, &f->json);
+    return n;
 }

@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define MOST_BLOCKS 100000 /* of one repeat */
+#define MOST_BLOCKS 100000   /* of one repeat */
+#define MOST_BODIES 1000000u /* of all, where blocks differ */
 
 /* What is being written. */
 typedef struct writer {
@@ -19,30 +20,35 @@ static ms_err put_node(writer *w, uint32_t row, const char *key, bool *first);
 
 /* ---- values -------------------------------------------------------------- */
 
+static void put(const writer *w, const char *words)
+{
+    ms_text_put(w->text, words, strlen(words));
+}
+
 /* Each layer has a line. */
 static void put_separator(const writer *w, const char *key, bool layer,
                           bool *first)
 {
     if (!*first)
-        ms_text_add(w->text, layer ? ",\n  " : ", ");
+        put(w, layer ? ",\n  " : ", ");
     *first = false;
     if (key == NULL)
         return;
     ms_text_json(w->text, key);
-    ms_text_add(w->text, ": ");
+    put(w, ": ");
 }
 
 static ms_err put_known(const writer *w, const ms_known *value)
 {
     switch (value->kind) {
     case MS_KIND_BOOL:
-        ms_text_add(w->text, value->is.b ? "true" : "false");
+        put(w, value->is.b ? "true" : "false");
         break;
     case MS_KIND_INT:
         ms_text_i64(w->text, value->is.i);
         break;
     case MS_KIND_FLOAT:
-        ms_text_double(w->text, value->is.f);
+        ms_text_exact(w->text, value->is.f);
         break;
     case MS_KIND_TEXT:
         ms_text_json(w->text, value->is.s);
@@ -80,12 +86,12 @@ static ms_err put_object(writer *w, uint32_t row, const char *key, bool *first)
     if (!there)
         return MS_OK;
     put_separator(w, key, key == NULL, first);
-    ms_text_add(w->text, "{");
+    put(w, "{");
     for (uint32_t i = ms_json_first(json, row); i != MS_NONE;
          i = json->nodes[i].next)
         if (i != condition)
             MS_TRY(put_node(w, i, json->nodes[i].key, &none));
-    ms_text_add(w->text, "}");
+    put(w, "}");
     return MS_OK;
 }
 
@@ -99,17 +105,22 @@ static void put_repeat(const writer *w, uint32_t row, int64_t from, int64_t n,
     ms_text_add(w->text, "{\"repeat\": %" PRId64, n);
     if (from > 0)
         ms_text_add(w->text, ", \"first\": %" PRId64, from);
-    if (name != MS_NONE)
-        ms_text_add(w->text, ", \"name\": \"%s\"",
-                    w->json->nodes[name].value.s);
-    ms_text_add(w->text, ",\n   \"layers\": [");
+    if (name != MS_NONE) {
+        put(w, ", \"name\": ");
+        ms_text_json(w->text, w->json->nodes[name].value.s);
+    }
+    put(w, ",\n   \"layers\": [");
     ms_text_put(w->text, body->bytes, body->length);
-    ms_text_add(w->text, "]}");
+    put(w, "]}");
 }
 
 static ms_err write_body(const writer *w, uint32_t layers, ms_text *body)
 {
     writer inner = *w;
+    if (++w->page->n_bodies > MOST_BODIES)
+        return ms_json_fail(w->json, layers, w->page->fault, NULL,
+                            "more than %u blocks, those in blocks included",
+                            MOST_BODIES);
     inner.text = body;
     body->length = 0;
     return put_list(&inner, layers);
@@ -172,9 +183,9 @@ static ms_err put_node(writer *w, uint32_t row, const char *key, bool *first)
         return put_object(w, row, key, first);
     case MS_JSON_ARRAY:
         put_separator(w, key, false, first);
-        ms_text_add(w->text, "[");
+        put(w, "[");
         MS_TRY(put_list(w, row));
-        ms_text_add(w->text, "]");
+        put(w, "]");
         return MS_OK;
     case MS_JSON_NULL:
         return MS_OK;
@@ -202,12 +213,11 @@ static ms_err put_list(writer *w, uint32_t row)
     return MS_OK;
 }
 
-ms_err ms_template_layers(ms_page *page, ms_text *text)
+ms_err ms_template_entry(ms_page *page, const char *entry, ms_text *text)
 {
     writer w = {.page = page, .names = ms_page_names(page), .text = text};
-    uint32_t row = ms_page_entry(page, "layers", &w.json);
-    ms_text_add(text, "[");
-    MS_TRY(put_list(&w, row));
-    ms_text_add(text, "]");
+    bool first = true;
+    uint32_t row = ms_page_entry(page, entry, &w.json);
+    MS_TRY(put_node(&w, row, NULL, &first));
     return text->failed ? ms_fail_nomem(page->fault) : MS_OK;
 }

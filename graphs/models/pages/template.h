@@ -13,7 +13,7 @@
 
 #include "graphs/models/pages/page.h"
 
-/* The page's "layers" as JSON. */
-ms_err ms_template_layers(ms_page *page, ms_text *text);
+/* A list or an object that a page has ("layers", "input") as JSON. */
+ms_err ms_template_entry(ms_page *page, const char *entry, ms_text *text);
 
 #endif

@@ -183,26 +183,29 @@ static void offer_short(const typing *t, const ms_field *field)
 }
 
 /* Two families share most of their keys: each once. */
-static bool is_repeated(uint32_t family, const char *name)
+static bool is_repeated(const ms_family *families, uint32_t family,
+                        const char *name)
 {
     for (uint32_t i = 0; i < family; i++)
-        for (uint32_t k = 0; k < ms_families[i].n_fields; k++)
-            if (strcmp(ms_families[i].fields[k].name, name) == 0)
+        for (uint32_t k = 0; k < families[i].n_fields; k++)
+            if (strcmp(families[i].fields[k].name, name) == 0)
                 return true;
     return false;
 }
 
 static void offer_fields(const typing *t, const char *end)
 {
+    uint32_t n;
+    const ms_family *families = ms_familypage_all(t->text->arena, &n);
     for (uint32_t row = 0; row < ms_training_n_fields; row++) {
         if (ms_training_fields[row].group == NULL)
             offer_short(t, &ms_training_fields[row]);
         offer_field(t, ms_training_group(row), &ms_training_fields[row], end);
     }
-    for (uint32_t i = 0; i < ms_families_n; i++)
-        for (uint32_t k = 0; k < ms_families[i].n_fields; k++)
-            if (!is_repeated(i, ms_families[i].fields[k].name))
-                offer_field(t, "model", &ms_families[i].fields[k], end);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < families[i].n_fields; k++)
+            if (!is_repeated(families, i, families[i].fields[k].name))
+                offer_field(t, "model", &families[i].fields[k], end);
 }
 
 static void offer_setting(const typing *t, const char *setting)

@@ -240,11 +240,14 @@ static void put_family(const ms_family *family, ms_text *text)
 
 void ms_help_tables_families(ms_text *text)
 {
+    uint32_t n;
+    const ms_family *families = ms_familypage_all(text->arena, &n);
+    text->failed |= families == NULL;
     ms_text_add(text, "Families of a model file.  --set model.KEY=VALUE "
                       "changes a key for one run.\n");
-    for (uint32_t i = 0; i < ms_families_n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         ms_text_add(text, "\n");
-        put_family(&ms_families[i], text);
+        put_family(&families[i], text);
     }
 }
 
@@ -436,9 +439,12 @@ bool ms_help_tables_one(const char *name, ms_text *text)
             put_policy(ms_registry_row(i), text);
             return true;
         }
-    for (uint32_t i = 0; i < ms_families_n; i++)
-        if (strcmp(ms_families[i].name, name) == 0) {
-            put_family(&ms_families[i], text);
+    uint32_t n;
+    const ms_family *families = ms_familypage_all(text->arena, &n);
+    text->failed |= families == NULL;
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(families[i].name, name) == 0) {
+            put_family(&families[i], text);
             return true;
         }
     uint32_t kind = ms_layer_find(name);
@@ -452,8 +458,8 @@ uint32_t ms_help_tables_names(const char **names, uint32_t room)
     uint32_t n = 0;
     for (uint32_t i = 0; i < ms_registry_n() && n < room; i++)
         names[n++] = ms_registry_row(i)->name;
-    for (uint32_t i = 0; i < ms_families_n && n < room; i++)
-        names[n++] = ms_families[i].name;
+    for (uint32_t i = 0; ms_familypage_name(i) != NULL && n < room; i++)
+        names[n++] = ms_familypage_name(i);
     for (uint32_t i = 0; i < ms_layer_n_kinds && n < room; i++)
         names[n++] = ms_layer_kinds[i].type;
     return n;

@@ -101,22 +101,25 @@ static void put_case(ms_indent *json, const char *key, const char *value,
 
 static void put_families(ms_indent *json)
 {
+    uint32_t n;
+    const ms_family *families = ms_familypage_all(json->text->arena, &n);
+    json->text->failed |= families == NULL;
     ms_indent_open(json, "family", '{');
     ms_indent_open(json, "properties", '{');
     ms_indent_open(json, "family", '{');
     ms_indent_open(json, "enum", '[');
-    for (uint32_t i = 0; i < ms_families_n; i++)
-        ms_indent_string(json, NULL, ms_families[i].name);
+    for (uint32_t i = 0; i < n; i++)
+        ms_indent_string(json, NULL, families[i].name);
     ms_indent_close(json, ']');
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
     ms_indent_open(json, "allOf", '[');
-    for (uint32_t i = 0; i < ms_families_n; i++)
-        put_case(json, "family", ms_families[i].name, "");
+    for (uint32_t i = 0; i < n; i++)
+        put_case(json, "family", families[i].name, "");
     ms_indent_close(json, ']');
     ms_indent_close(json, '}');
-    for (uint32_t i = 0; i < ms_families_n; i++)
-        put_family(json, &ms_families[i]);
+    for (uint32_t i = 0; i < n; i++)
+        put_family(json, &families[i]);
 }
 
 /* ---- layers -------------------------------------------------------------- */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/models/pages/familypage.h"
+
+#include "graphs/models/pages/pagefile.h"
+#include "graphs/models/pages/rules.h"
+#include "graphs/models/pages/template.h"
+
+ms_err ms_familypage_open(ms_page *page, const ms_known *name,
+                          ms_family *family)
+{
+    const ms_json *json;
+    MS_TRY(ms_page_open_family(page, name));
+    uint32_t summary = ms_page_entry(page, "summary", &json);
+    *family = (ms_family){
+        .name = page->type,
+        .summary = summary == MS_NONE ? "" : json->nodes[summary].value.s,
+        .n_fields = page->n_keys,
+        .fields = page->keys};
+    uint32_t flat = ms_page_entry(page, "flat", &json);
+    family->flat = flat != MS_NONE && json->nodes[flat].value.b;
+    return MS_OK;
+}
+
+ms_err ms_familypage_write(ms_page *page, ms_text *text, uint64_t *longest)
+{
+    const ms_names names = ms_page_names(page);
+    const ms_json *json;
+    ms_known value = {.kind = MS_KIND_NULL};
+    MS_TRY(ms_rules_check(page));
+    ms_text_put(text, "{", 1);
+    if (ms_page_entry(page, "input", &json) != MS_NONE) {
+        ms_text_add(text, "\"input\": ");
+        MS_TRY(ms_template_entry(page, "input", text));
+        ms_text_add(text, ",\n ");
+    }
+    ms_text_add(text, "\"layers\": ");
+    MS_TRY(ms_template_entry(page, "layers", text));
+    ms_text_add(text, "}\n");
+    uint32_t row = ms_page_entry(page, "max_sequence", &json);
+    if (row != MS_NONE)
+        MS_TRY(ms_expression_value(json->nodes[row].value.s, &names, &value));
+    *longest = 0;
+    if (value.kind == MS_KIND_INT && value.is.i > 0)
+        *longest = (uint64_t)value.is.i;
+    else if (value.kind != MS_KIND_NULL)
+        return ms_json_fail(json, row, page->fault, NULL,
+                            "max_sequence must be an integer from 1 on, or "
+                            "null");
+    return text->failed ? ms_fail_nomem(page->fault) : MS_OK;
+}
+
+const char *ms_familypage_name(uint32_t i)
+{
+    return i < ms_pages_n_families ? ms_pages_families[i].name : NULL;
+}
+
+const ms_family *ms_familypage_all(ms_arena *arena, uint32_t *n)
+{
+    ms_family *families =
+        ms_arena_take(arena, ms_pages_n_families, sizeof *families);
+    bool read = families != NULL;
+    for (uint32_t i = 0; read && i < ms_pages_n_families; i++) {
+        ms_fault fault = {0};
+        ms_page page = {.arena = arena, .fault = &fault};
+        const ms_known name = {.kind = MS_KIND_TEXT,
+                               .is.s = ms_pages_families[i].name};
+        read = ms_familypage_open(&page, &name, &families[i]) == MS_OK;
+    }
+    *n = read ? ms_pages_n_families : 0;
+    return read ? families : NULL;
+}
