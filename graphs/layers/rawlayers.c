@@ -9,7 +9,7 @@ const ms_field ms_rawlayers_parameters_fields[MS_RAWLAYERS_PARAMETERS] = {
      .type = MS_INT,
      .required = true,
      .low = 1,
-     .high = INT64_C(1) << 50,
+     .high = INT64_C(1) << 58,
      .help = "elements"},
 };
 
