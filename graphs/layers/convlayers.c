@@ -146,7 +146,7 @@ const ms_field ms_convlayers_conv_fields[MS_CONVLAYERS_CONV] = {
      .low = 1,
      .high = INT64_C(1) << 24,
      .help = "groups of channels that do not mix"},
-    {.name = "bias", .type = MS_BOOL, .fallback.b = true, .help = "add a bias"},
+    MS_LAYERS_BIAS_FIELD,
     {.name = "kernel_width",
      .type = MS_INT,
      .low = 0,

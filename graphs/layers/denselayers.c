@@ -44,7 +44,7 @@ const ms_field ms_denselayers_linear_fields[MS_DENSELAYERS_LINEAR] = {
      .low = 1,
      .high = INT64_C(1) << 31,
      .help = "output features"},
-    {.name = "bias", .type = MS_BOOL, .fallback.b = true, .help = "add a bias"},
+    MS_LAYERS_BIAS_FIELD,
     {.name = "tied",
      .type = MS_NAME,
      .help = "embedding whose weight this layer shares"},

@@ -125,11 +125,44 @@ uint32_t ms_layers_made(ms_trace *trace, const char *op, uint8_t dtype,
 /* A parameter with one dimension. */
 uint32_t ms_layers_vector(ms_trace *trace, const char *role, int64_t n);
 
-/* A field of types that work along a dimension. */
+/* ---- fields that several types have -------------------------------------- */
+
+/* Of types that work along a dimension. */
 #define MS_LAYERS_DIM_FIELD                                                    \
     {                                                                          \
         .name = "dim", .type = MS_INT, .low = 0, .high = MS_MAX_DIMS - 2,      \
         .help = "dimension, from 0 without the batch"                          \
+    }
+#define MS_LAYERS_SHAPE_FIELD                                                  \
+    {                                                                          \
+        .name = "shape", .type = MS_INTS, .required = true, .low = 1,          \
+        .high = INT64_C(1) << 50, .help = "sizes of one sample"                \
+    }
+#define MS_LAYERS_BIAS_FIELD                                                   \
+    {                                                                          \
+        .name = "bias", .type = MS_BOOL, .fallback.b = true,                   \
+        .help = "add a bias"                                                   \
+    }
+/* Of attention. */
+#define MS_LAYERS_HEADS_FIELD(text)                                            \
+    {                                                                          \
+        .name = "heads", .type = MS_INT, .required = true, .low = 1,           \
+        .high = INT64_C(1) << 24, .help = text                                 \
+    }
+#define MS_LAYERS_CAUSAL_FIELD                                                 \
+    {                                                                          \
+        .name = "causal", .type = MS_BOOL, .fallback.b = true,                 \
+        .help = "mask what comes later"                                        \
+    }
+#define MS_LAYERS_WEIGHTS_DROPOUT_FIELD                                        \
+    {                                                                          \
+        .name = "dropout", .type = MS_FLOAT, .low = 0, .high = 1,              \
+        .help = "dropout of the attention weights"                             \
+    }
+#define MS_LAYERS_BIASES_FIELD                                                 \
+    {                                                                          \
+        .name = "bias", .type = MS_BOOL, .fallback.b = true,                   \
+        .help = "biases of the projections"                                    \
     }
 
 /* ---- the forwards -------------------------------------------------------- */

@@ -6,11 +6,14 @@
 
 /* ---- the last dimension -------------------------------------------------- */
 
+#define AFFINE_FIELD                                                           \
+    {                                                                          \
+        .name = "affine", .type = MS_BOOL, .fallback.b = true,                 \
+        .help = "learned scale and shift"                                      \
+    }
+
 const ms_field ms_normlayers_affine_fields[MS_NORMLAYERS_AFFINE] = {
-    {.name = "affine",
-     .type = MS_BOOL,
-     .fallback.b = true,
-     .help = "learned scale and shift"},
+    AFFINE_FIELD,
     {.name = "bias",
      .type = MS_BOOL,
      .fallback.b = true,
@@ -160,10 +163,7 @@ static int64_t channels_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
 
 enum { BATCH_AFFINE, BATCH_RUNNING };
 const ms_field ms_normlayers_batch_fields[MS_NORMLAYERS_BATCH] = {
-    {.name = "affine",
-     .type = MS_BOOL,
-     .fallback.b = true,
-     .help = "learned scale and shift"},
+    AFFINE_FIELD,
     {.name = "running",
      .type = MS_BOOL,
      .fallback.b = true,
@@ -214,10 +214,7 @@ const ms_field ms_normlayers_group_fields[MS_NORMLAYERS_GROUP] = {
      .low = 1,
      .high = INT64_C(1) << 24,
      .help = "groups of channels; must divide them"},
-    {.name = "affine",
-     .type = MS_BOOL,
-     .fallback.b = true,
-     .help = "learned scale and shift"},
+    AFFINE_FIELD,
 };
 
 ms_err ms_normlayers_group(ms_trace *trace, const ms_layer *layer,

@@ -26,12 +26,7 @@ ms_err ms_rawlayers_parameters(ms_trace *trace, const ms_layer *layer,
 }
 
 const ms_field ms_rawlayers_shape_fields[MS_RAWLAYERS_SHAPE] = {
-    {.name = "shape",
-     .type = MS_INTS,
-     .required = true,
-     .low = 1,
-     .high = INT64_C(1) << 50,
-     .help = "sizes of one sample"},
+    MS_LAYERS_SHAPE_FIELD,
 };
 
 /* [first, shape...] */

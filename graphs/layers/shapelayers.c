@@ -257,12 +257,7 @@ ms_err ms_shapelayers_flatten(ms_trace *trace, const ms_layer *layer,
 }
 
 const ms_field ms_shapelayers_reshape_fields[MS_SHAPELAYERS_RESHAPE] = {
-    {.name = "shape",
-     .type = MS_INTS,
-     .required = true,
-     .low = 1,
-     .high = INT64_C(1) << 50,
-     .help = "sizes of one sample"},
+    MS_LAYERS_SHAPE_FIELD,
 };
 
 ms_err ms_shapelayers_reshape(ms_trace *trace, const ms_layer *layer,

@@ -10,11 +10,7 @@
 enum { CAUSAL, DROPOUT };
 const ms_field ms_givenattention_fields[MS_GIVENATTENTION_FIELDS] = {
     {.name = "causal", .type = MS_BOOL, .help = "mask what comes later"},
-    {.name = "dropout",
-     .type = MS_FLOAT,
-     .low = 0,
-     .high = 1,
-     .help = "dropout of the attention weights"},
+    MS_LAYERS_WEIGHTS_DROPOUT_FIELD,
 };
 
 /* Is x fit for q: but for the heads, and the sequence where nothing is masked,

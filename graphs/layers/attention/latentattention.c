@@ -11,12 +11,7 @@
 
 enum { HEADS, Q_RANK, KV_RANK, PLAIN, TURNING, VALUE, BIAS, CAUSAL, CODE };
 const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {
-    {.name = "heads",
-     .type = MS_INT,
-     .required = true,
-     .low = 1,
-     .high = INT64_C(1) << 24,
-     .help = "attention heads"},
+    MS_LAYERS_HEADS_FIELD("attention heads"),
     {.name = "q_rank",
      .type = MS_INT,
      .low = 0,
@@ -49,10 +44,7 @@ const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {
     {.name = "bias",
      .type = MS_BOOL,
      .help = "biases of the products down and of the output"},
-    {.name = "causal",
-     .type = MS_BOOL,
-     .fallback.b = true,
-     .help = "mask what comes later"},
+    MS_LAYERS_CAUSAL_FIELD,
     MS_LAYERS_CODE_FIELD,
 };
 

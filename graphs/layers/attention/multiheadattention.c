@@ -9,21 +9,9 @@
 
 enum { HEADS, DROPOUT, BIAS };
 const ms_field ms_multiheadattention_fields[MS_MULTIHEADATTENTION_FIELDS] = {
-    {.name = "heads",
-     .type = MS_INT,
-     .required = true,
-     .low = 1,
-     .high = INT64_C(1) << 24,
-     .help = "attention heads; must divide the width"},
-    {.name = "dropout",
-     .type = MS_FLOAT,
-     .low = 0,
-     .high = 1,
-     .help = "dropout of the attention weights"},
-    {.name = "bias",
-     .type = MS_BOOL,
-     .fallback.b = true,
-     .help = "biases of the projections"},
+    MS_LAYERS_HEADS_FIELD("attention heads; must divide the width"),
+    MS_LAYERS_WEIGHTS_DROPOUT_FIELD,
+    MS_LAYERS_BIASES_FIELD,
 };
 
 /* Sizes: of x [batch, sequence, width]. */

@@ -19,12 +19,7 @@ static const ms_tensor *at(ms_trace *trace, uint32_t tensor)
 
 enum { BIAS_HEADS, BIAS_BUCKETS };
 const ms_field ms_relativeattention_bias_fields[MS_RELATIVEATTENTION_BIAS] = {
-    {.name = "heads",
-     .type = MS_INT,
-     .required = true,
-     .low = 1,
-     .high = INT64_C(1) << 24,
-     .help = "attention heads"},
+    MS_LAYERS_HEADS_FIELD("attention heads"),
     {.name = "buckets",
      .type = MS_INT,
      .low = 0,
@@ -81,23 +76,14 @@ ms_err ms_relativeattention_bias(ms_trace *trace, const ms_layer *layer,
 
 enum { HEADS, HEAD_DIM, DROPOUT };
 const ms_field ms_relativeattention_fields[MS_RELATIVEATTENTION_FIELDS] = {
-    {.name = "heads",
-     .type = MS_INT,
-     .required = true,
-     .low = 1,
-     .high = INT64_C(1) << 24,
-     .help = "attention heads"},
+    MS_LAYERS_HEADS_FIELD("attention heads"),
     {.name = "head_dim",
      .type = MS_INT,
      .required = true,
      .low = 1,
      .high = INT64_C(1) << 24,
      .help = "channels of a head"},
-    {.name = "dropout",
-     .type = MS_FLOAT,
-     .low = 0,
-     .high = 1,
-     .help = "dropout of the attention weights"},
+    MS_LAYERS_WEIGHTS_DROPOUT_FIELD,
 };
 
 /* linear(x).view(batch, -1, heads, dim).transpose(1, 2) */
