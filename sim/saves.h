@@ -44,6 +44,12 @@ typedef struct ms_hooks {
     uint64_t min_bytes; /* smaller tensors are passed over */
 } ms_hooks;
 
+/* Tensors leave one after another, numbered from 1: those up to this one are
+ * waited for and let go before tensor id leaves. */
+static inline uint32_t ms_hooks_oldest(const ms_hooks *hooks, uint32_t id)
+{
+    return id > hooks->stash ? id - hooks->stash : 0;
+}
 /* hooks.c: do they pack this save? */
 bool ms_hooks_packs(const ms_hooks *hooks, const ms_save *save);
 

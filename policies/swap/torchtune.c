@@ -83,15 +83,15 @@ ms_err ms_torchtune_open(ms_swap *w)
     uint32_t units = w->saved.graph->n_units, n = 0;
     MS_TRY(ms_swapgroups_open(w, units, 1));
     MS_TRY(ms_swapgroups_open_leaving(w, w->saved.graph->n_storages));
-    w->in_flight = inflight->given ? (uint32_t)inflight->number : STASH;
     /* stream s1 */
     w->leaving_how = (ms_move_call){.to = MS_HOST, .later = true, .side = true};
     w->coming_how.side = true;
-    w->program->hooks = (ms_hooks){.used = true,
-                                   .skips_parameters = true,
-                                   .stash = w->in_flight,
-                                   .ops = output_of(w->context->graph),
-                                   .min_bytes = w->min_bytes};
+    w->program->hooks = (ms_hooks){
+        .used = true,
+        .skips_parameters = true,
+        .stash = inflight->given ? (uint32_t)inflight->number : STASH,
+        .ops = output_of(w->context->graph),
+        .min_bytes = w->min_bytes};
     for (uint32_t u = 0; u < units; u++) {
         MS_TRY(list_unit(w, u, &n));
         if (w->saved.unit_set[u] != MS_NOTHING)
@@ -116,7 +116,8 @@ ms_err ms_torchtune_open_trl(ms_swap *w)
 static ms_err wait_before(ms_swap *w, const ms_call *call, uint32_t id,
                           uint32_t n)
 {
-    while (w->waited < n && w->leaving_id[w->waited] + w->in_flight <= id)
+    uint32_t oldest = ms_hooks_oldest(&w->program->hooks, id);
+    while (w->waited < n && w->leaving_id[w->waited] <= oldest)
         MS_TRY(ms_swapcalls_wait(w, call, w->leaving[w->waited++]));
     return MS_OK;
 }

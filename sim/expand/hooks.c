@@ -29,8 +29,23 @@ typedef struct by_op {
     uint32_t *at, *save;
 } by_op;
 
+/* How tensors leave and come back: in_line and by_stash below. */
+typedef struct way {
+    ms_move_call out, in; /* pageable aside */
+    /* Before a save leaves, and behind its copy, where the step made it. */
+    ms_err (*leave)(ms_books *books, const ms_books_at *at);
+    ms_err (*hold)(ms_books *books, const ms_books_at *at, uint32_t slot,
+                   uint32_t cell);
+    /* A node has asked for its tensors; it has run. */
+    ms_err (*await)(ms_books *books, const ms_books_at *at);
+    ms_err (*close)(ms_books *books, const ms_books_at *at);
+    bool beside; /* copies run beside nodes: what comes is waited for, and its
+                    copy on the host goes when it is issued */
+} way;
+
 struct ms_hooked {
     const ms_hooks *how;
+    const way *way;
     const ms_save *saves;
     uint32_t n_saves;
     by_op made, asked, gone;
@@ -197,6 +212,8 @@ static void find_replayed(struct ms_hooked *h, const ms_program *program)
     }
 }
 
+static const way *way_of(const ms_hooks *how);
+
 ms_err ms_hooks_open(ms_books *books, const ms_program *program)
 {
     const ms_graph *graph = books->graph;
@@ -207,6 +224,7 @@ ms_err ms_hooks_open(ms_books *books, const ms_program *program)
     if (!h)
         return ms_fail_nomem(books->fault);
     h->how = &program->hooks;
+    h->way = way_of(h->how);
     MS_TRY(find_saves(books, h));
     MS_TRY(sort_by(books, h, op_made, &h->made));
     MS_TRY(sort_by(books, h, op_first, &h->asked));
@@ -274,6 +292,14 @@ static ms_err let_out(ms_books *books, const ms_books_at *at, uint32_t id)
     return MS_OK;
 }
 
+/* For the save that comes now. */
+static ms_err make_room(ms_books *books, const ms_books_at *at)
+{
+    const struct ms_hooked *h = books->hooked;
+
+    return let_out(books, at, ms_hooks_oldest(h->how, h->ranks[at->rank].id));
+}
+
 static bool is_stashed(const rank_hooks *r, uint32_t slot)
 {
     for (uint32_t i = r->first; i < r->end; i++)
@@ -284,13 +310,14 @@ static bool is_stashed(const rank_hooks *r, uint32_t slot)
 
 /* ---- out ----------------------------------------------------------------- */
 
-static ms_move_call move_of(const ms_hooks *how, bool in)
+static ms_err copy(ms_books *books, const ms_books_at *at, uint8_t transfer,
+                   uint64_t bytes)
 {
-    bool side = how->stash > 0;
-    return (ms_move_call){.in_line = !side,
-                          .side = side,
-                          .ahead = side && in,
-                          .pageable = how->pageable};
+    const struct ms_hooked *h = books->hooked;
+    ms_move_call move = transfer == MS_TRANSFER_D2H ? h->way->out : h->way->in;
+
+    move.pageable = h->how->pageable;
+    return ms_move_copy(books, at, transfer, move, bytes);
 }
 
 /* Is the storage one that the step makes, and that no replay makes again? */
@@ -325,20 +352,19 @@ static ms_err pack(ms_books *books, const ms_books_at *at, uint32_t i)
         return MS_OK;
     bool lasts = s < books->graph->n_persistent;
     uint32_t holds = books->state[c] & MS_REF_HOLDS;
-    if (h->how->stash > 0 && r->id > h->how->stash)
-        MS_TRY(let_out(books, at, r->id - h->how->stash));
+    if (h->way->leave)
+        MS_TRY(h->way->leave(books, at));
     if (!lasts && holds == MS_REF_HOLDS) /* no more can be counted */
         MS_TRY(let_out(books, at, r->id));
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, move_of(h->how, false),
-                        save->bytes));
+    MS_TRY(copy(books, at, MS_TRANSFER_D2H, save->bytes));
     ms_books_read(books, from);
     h->host_row[slot] =
         ms_books_take(books, s, MS_ACTIVATIONS, MS_HOST_POOL, true);
     books->plan->row[h->host_row[slot]].bytes = save->bytes;
     if (h->how->pageable || h->how->waits)
         MS_TRY(ms_books_sync(books, at, books->plan->n_ops - 1));
-    if (h->how->stash > 0 && !lasts)
-        MS_TRY(hold(books, at, slot, c));
+    if (h->way->hold && !lasts)
+        MS_TRY(h->way->hold(books, at, slot, c));
     if (h->last[s] == i)
         ms_books_end(books, c, MS_REF_SAVED);
     return MS_OK;
@@ -411,16 +437,15 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t i,
     const ms_save *save = &h->saves[i];
     rank_hooks *r = &h->ranks[at->rank];
     uint32_t s = save->storage, c = ms_books_cell(books, at, s);
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_H2D, move_of(h->how, true),
-                        save->bytes));
+    MS_TRY(copy(books, at, MS_TRANSFER_H2D, save->bytes));
     uint32_t op = books->plan->n_ops - 1;
     ms_books_read(books, h->host_row[slot]);
-    if (h->how->stash > 0 && r->end_before != MS_NONE)
+    if (r->end_before != MS_NONE)
         books->plan->wait[books->n_wait++] = r->end_before;
     uint32_t row = ms_books_take(books, s, category_of(books, at, s),
                                  MS_DEVICE_POOL, true);
     books->plan->row[row].bytes = save->bytes;
-    books->plan->row[row].waited = h->how->stash > 0;
+    books->plan->row[row].waited = h->way->beside;
     h->owns[slot] = s >= books->graph->n_persistent && books->row[c] == MS_NONE;
     bool handed_on = h->owns[slot] && save->is_handed_on;
     h->here_row[slot] = handed_on ? MS_NONE : row;
@@ -432,7 +457,7 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t i,
         books->state[c] += MS_REF_HOLD;
     if (h->how->pageable)
         MS_TRY(ms_books_sync(books, at, op));
-    if (h->how->stash > 0)
+    if (h->way->beside)
         give_host(books, slot);
     return note(books, &r->now, slot);
 }
@@ -442,7 +467,7 @@ static ms_err await(ms_books *books, const ms_books_at *at)
 {
     struct ms_hooked *h = books->hooked;
     rank_hooks *r = &h->ranks[at->rank];
-    if (h->how->stash == 0 || r->now.n == 0)
+    if (r->now.n == 0)
         return MS_OK;
     MS_TRY(ms_books_reserve(books, 1, 0, r->now.n));
     ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
@@ -467,7 +492,8 @@ ms_err ms_hooks_unpack(ms_books *books, const ms_books_at *at, uint32_t op)
         if (!is_stashed(r, slot))
             MS_TRY(bring(books, at, by->save[k], slot));
     }
-    return await(books, at);
+    return books->hooked->way->await ? books->hooked->way->await(books, at)
+                                     : MS_OK;
 }
 
 /* ---- after the node ------------------------------------------------------ */
@@ -497,6 +523,31 @@ static ms_err close_node(ms_books *books, const ms_books_at *at)
     return MS_OK;
 }
 
+static ms_err close_now(ms_books *books, const ms_books_at *at)
+{
+    give_all(books, at, &books->hooked->ranks[at->rank].now);
+    return MS_OK;
+}
+
+/* torch's save_on_cpu: copies are ops of the compute stream. */
+static const way in_line = {
+    .out = {.in_line = true}, .in = {.in_line = true}, .close = close_now};
+/* torchtune's: on a stream of their own. */
+static const way by_stash = {
+    .out = {.side = true},
+    .in = {.side = true, .ahead = true},
+    .leave = make_room,
+    .hold = hold,
+    .await = await,
+    .close = close_node,
+    .beside = true,
+};
+
+static const way *way_of(const ms_hooks *how)
+{
+    return how->stash > 0 ? &by_stash : &in_line;
+}
+
 ms_err ms_hooks_let_go(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     struct ms_hooked *h = books->hooked;
@@ -505,10 +556,7 @@ ms_err ms_hooks_let_go(ms_books *books, const ms_books_at *at, uint32_t op)
     if (by->at[op] == by->at[op + 1] || !r->unpacks)
         return MS_OK;
     r->unpacks = false;
-    if (h->how->stash > 0)
-        MS_TRY(close_node(books, at));
-    else
-        give_all(books, at, &r->now);
+    MS_TRY(h->way->close(books, at));
     for (uint32_t k = by->at[op]; k < by->at[op + 1]; k++)
         give_host(books, slot_of(books, at, by->save[k]));
     return MS_OK;
