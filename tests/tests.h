@@ -23,6 +23,8 @@
  * reads licence-bound files calls tests_truth first and returns where it says
  * false; CTest then shows the suite as skipped, with the missing files. */
 
+#include "tests/differ.h"
+
 #include <check.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +32,14 @@
 #define SUITE(name) Suite *suite_##name(void);
 #include "suites.inc"
 #undef SUITE
+
+/* Check's own prints both texts whole; this one where they part. */
+#undef ck_assert_str_eq
+#define ck_assert_str_eq(got, expected)                                        \
+    do {                                                                       \
+        const char *why_ = differ_texts(#got, got, expected);                  \
+        ck_assert_msg(why_ == NULL, "%s", why_);                               \
+    } while (0)
 
 #define TESTS_PATH 4096
 

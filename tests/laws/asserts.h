@@ -5,6 +5,7 @@
 /* What a law says when it fails: the seed of the trial (laws_seed), the
  * condition and, with HOLDS, where it was looked at, as printf has it. */
 
+#include "tests/differ.h"
 #include "tests/laws/laws.h"
 
 #include <check.h>
@@ -22,6 +23,14 @@
             ck_abort_msg("seed %llu: %s: %s", (unsigned long long)laws_seed,   \
                          #condition, what_);                                   \
         }                                                                      \
+    } while (0)
+
+/* Two texts that are the same. */
+#define SAME_TEXT(got, expected)                                               \
+    do {                                                                       \
+        const char *why_ = differ_texts(#got, got, expected);                  \
+        ck_assert_msg(why_ == NULL, "seed %llu: %s",                           \
+                      (unsigned long long)laws_seed, why_);                    \
     } while (0)
 
 /* A call that may fail, and tells the file's record "fault" why. */

@@ -25,7 +25,8 @@
 static ms_arena tables, keep, trial; /* tables: until truth_end */
 static ms_result result;
 static truth_table differences;
-static ms_text broken;
+static differ_table compared;
+static char run_words[1024]; /* of the last run, as a user would type it */
 static FILE *rows; /* every comparison as a line; NULL: nobody asked */
 
 static void check(ms_err err, const ms_fault *fault, const char *what)
@@ -37,23 +38,21 @@ void truth_begin(void)
 {
     const char *path = getenv("MEMSIM_TRUTH_TABLE");
     truth_read_here("differences.tsv", &differences);
-    broken = (ms_text){.arena = &tables};
+    compared = (differ_table){.name = "numbers from outside"};
+    run_words[0] = '\0';
     if (path != NULL)
         rows = fopen(path, "a");
 }
 
 void truth_end(void)
 {
-    char text[2000] = "";
-    if (broken.length > 0)
-        snprintf(text, sizeof text, "%s", broken.bytes);
     if (rows != NULL)
         fclose(rows);
     rows = NULL;
     ms_arena_free(&trial);
     ms_arena_free(&keep);
     ms_arena_free(&tables);
-    ck_assert_msg(text[0] == '\0', "\n%s", text);
+    ck_assert_msg(compared.different == 0, "%s", differ_told(&compared));
 }
 
 /* ---- runs ---------------------------------------------------------------- */
@@ -91,6 +90,7 @@ static const ms_result *run(const char *json, const char *format, va_list list)
     ms_arena_reset(&keep);
     ms_arena_reset(&trial);
     vsnprintf(words, sizeof words, format, list);
+    snprintf(run_words, sizeof run_words, "%s", words);
     char *line = ms_arena_text(&keep, words, strlen(words));
     read_words(line, &job, &fault);
     result = (ms_result){0};
@@ -127,6 +127,11 @@ const ms_rank_report *truth_rank(const ms_result *made)
     return &made->report->ranks[0];
 }
 
+uint64_t truth_larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* ---- comparisons --------------------------------------------------------- */
 
 static bool matches(const char *pattern, const char *text)
@@ -150,31 +155,55 @@ static int64_t expected(const char *group, const char *name,
     return 0;
 }
 
-void truth_compare(const char *group, const char *name, const char *quantity,
-                   uint64_t truth, uint64_t memsim)
+static void note(const char *group, const char *name, const char *quantity,
+                 uint64_t truth, uint64_t memsim, int64_t want,
+                 const char *mechanism)
 {
-    const char *mechanism;
     int64_t is = (int64_t)(memsim - truth);
-    int64_t want = expected(group, name, quantity, &mechanism);
     if (rows != NULL)
         fprintf(rows, "%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRId64 "\t%s\n",
                 group, name, quantity, truth, memsim, is,
                 is == want ? mechanism : "NOT EXPECTED");
-    if (is != want)
-        ms_text_add(&broken,
-                    "%s %s: truth %" PRIu64 ", memsim %" PRIu64
-                    ", difference %" PRId64 ", expected %" PRId64 "\n",
-                    name, quantity, truth, memsim, is, want);
+}
+
+/* Who sees a difference looks at the run, then at the list of those that are
+ * understood. */
+static void look_at(int64_t want, char *at, size_t size)
+{
+    int n = 0;
+    if (run_words[0] != '\0')
+        n = snprintf(at, size, "memsim run %s; ", run_words);
+    n += snprintf(at + n, size - (size_t)n, "tests/truth/differences.tsv");
+    if (want != 0)
+        snprintf(at + n, size - (size_t)n, ", which says %+" PRId64, want);
+}
+
+void truth_compare(const char *group, const char *name, const char *quantity,
+                   uint64_t truth, uint64_t memsim)
+{
+    const char *mechanism;
+    int64_t want = expected(group, name, quantity, &mechanism);
+    note(group, name, quantity, truth, memsim, want, mechanism);
+    char row[256], at[1400];
+    snprintf(row, sizeof row, "%s, %s", group, name);
+    look_at(want, at, sizeof at);
+    differ_number(&compared, row, quantity, truth + (uint64_t)want, memsim, at);
 }
 
 void truth_compare_words(const char *group, const char *name,
                          const char *quantity, const char *truth,
                          const char *memsim)
 {
+    char row[256], at[1400];
+    const char *mechanism;
     bool same = strcmp(truth, memsim) == 0;
-    truth_compare(group, name, quantity, 1, same);
-    if (!same)
-        ms_text_add(&broken, "    truth  %s\n    memsim %s\n", truth, memsim);
+    int64_t want = expected(group, name, quantity, &mechanism);
+    note(group, name, quantity, 1, same, want, mechanism);
+    if ((int64_t)same - 1 == want)
+        return;
+    snprintf(row, sizeof row, "%s, %s", group, name);
+    look_at(want, at, sizeof at);
+    differ_words(&compared, row, quantity, truth, memsim, at);
 }
 
 /* ---- tables -------------------------------------------------------------- */

@@ -35,6 +35,7 @@ const ms_result *truth_run_json(const char *json, const char *format, ...)
 /* The one rank's part of the report. */
 const ms_rank_report *truth_rank(const ms_result *result);
 
+uint64_t truth_larger(uint64_t a, uint64_t b);
 /* Compares memsim's number with the truth; quantity names it with its unit. */
 void truth_compare(const char *group, const char *name, const char *quantity,
                    uint64_t truth, uint64_t memsim);
