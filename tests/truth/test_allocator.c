@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The torch pool against PyTorch's own: every row, statistic, snapshot and
  * trace entry of the reference cases; every address, segment event and final
- * block of the recorded histories.  (truth/allocator) */
+ * block of the recorded histories (truth/allocator); and static plans of these.
+ */
 #include "graphs/json/json.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/commands.h"
 
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOST_FILES 256
 
@@ -119,9 +122,9 @@ static void check_row(reference *r, uint32_t expected,
         ms_text_add(&truth, "%s", next(at) == MS_NONE ? "\n" : ",");
     }
     r->n_rows++;
-    if (strcmp(ours.bytes, truth.bytes) != 0 && r->wrong_rows++ == 0)
-        fprintf(stderr, "%s\n  truth %s  ours  %s", r->name, truth.bytes,
-                ours.bytes);
+    const char *why = differ_texts(r->name, ours.bytes, truth.bytes);
+    if (why != NULL && r->wrong_rows++ == 0)
+        fprintf(stderr, "row %d of %s\n", (int)r->n_rows - 1, why);
     ms_arena_reset(&trial);
 }
 
@@ -430,9 +433,9 @@ static void check_copied(const char *path)
         ck_assert_msg(err == MS_OK, "%s: %s", fault.where, fault.what);
         ms_allocplay_csv(&r.play, &row, &ours);
         ours.bytes[ours.length - 1] = '\0';
-        if (strcmp(ours.bytes, truth) != 0 && r.wrong_rows++ == 0)
-            fprintf(stderr, "%s\n  truth %s\n  ours  %s\n", r.name, truth,
-                    ours.bytes);
+        const char *why = differ_texts(r.name, ours.bytes, truth);
+        if (why != NULL && r.wrong_rows++ == 0)
+            fprintf(stderr, "row %d of %s\n", (int)r.n_rows, why);
         ms_arena_reset(&trial);
     }
     truth_compare("allocator", r.name, "rows, copied", r.n_rows,
@@ -483,6 +486,93 @@ START_TEST(recorded_histories)
 }
 END_TEST
 
+/* ---- recorded steps, planned --------------------------------------------- */
+
+static uint64_t reserved_by_torch(const ms_recording *recording)
+{
+    ms_fault fault = {0};
+    ms_pool_setup setup = {0};
+    ms_torch_setup *torch = &setup.torch;
+    ms_allocfollow follow;
+    ms_allocplay_row row;
+    ms_torch_setup_init(torch, UINT64_C(80) << 30);
+    torch->policy = MS_TORCH_GIVEN;
+    ck_assert_int_eq(ms_torchconf_parse(recording->conf, "conf", MS_EINPUT,
+                                        torch->version, &torch->options,
+                                        &fault),
+                     MS_OK);
+    ck_assert_int_eq(
+        ms_allocfollow_start(&follow, recording, &setup, false, &keep, &fault),
+        MS_OK);
+    for (bool more = true; more;)
+        ck_assert_int_eq(ms_allocfollow_do(&follow, &row, &more, &fault),
+                         MS_OK);
+    return ms_torchview_peak(follow.play.pool, MS_TORCH_RESERVED_BYTES);
+}
+
+static uint64_t height_by(const ms_placement_list *list, ms_placement_rule rule)
+{
+    uint64_t height;
+    ms_fault fault = {0};
+    uint64_t *offsets = ms_arena_take(&keep, list->n, sizeof *offsets);
+    ck_assert_ptr_nonnull(offsets);
+    ck_assert_int_eq(ms_placement_greedy(list->buffers, list->n, rule, &keep,
+                                         offsets, &height, &fault),
+                     MS_OK);
+    return height;
+}
+
+static void check_plans(const truth_table *table, uint32_t row,
+                        const char *path)
+{
+    ms_fault fault = {0};
+    ms_placement_list list;
+    ms_alloc_source source;
+    const char *trace, *name = truth_cell(table, row, "case");
+    uint64_t bound;
+    ck_assert_int_eq(ms_alloc_lives_read(path, &keep, &trace, &list, &fault),
+                     MS_OK);
+    ck_assert_int_eq(
+        ms_placement_bound(list.buffers, list.n, &keep, &bound, &fault), MS_OK);
+    truth_compare("plans", name, "buffers", truth_number(table, row, "n"),
+                  list.n);
+    truth_compare("plans", name, "peak live bytes",
+                  truth_number(table, row, "peak_live_rounded"), bound);
+    truth_compare("plans", name, "greedy by size, bytes",
+                  truth_number(table, row, "size_firstfit"),
+                  height_by(&list, MS_PLACEMENT_SIZE));
+    truth_compare("plans", name, "online best fit, bytes",
+                  truth_number(table, row, "start_bestfit"),
+                  height_by(&list, MS_PLACEMENT_START_BEST));
+    ck_assert_int_eq(ms_alloc_read_open(&source, path, &keep, &fault), MS_OK);
+    truth_compare("plans", name, "torch's peak reserved bytes",
+                  truth_number(table, row, "torch_peak_reserved"),
+                  reserved_by_torch(&source.recording));
+    ms_alloc_read_close(&source);
+}
+
+START_TEST(recorded_steps_planned)
+{
+    char path[TESTS_PATH], plain[] = "/tmp/memsim-plan-XXXXXX";
+    char command[TESTS_PATH + 160];
+    truth_table table;
+    truth_begin();
+    truth_read_here("placement/recorded.tsv", &table);
+    if (tests_truth("allocator/recorded", path)) {
+        int file = mkstemp(plain);
+        ck_assert_int_ge(file, 0);
+        close(file);
+        snprintf(command, sizeof command, "gzip -dc '%s/%s.json.gz' > '%s'",
+                 path, truth_cell(&table, (uint32_t)_i, "case"), plain);
+        ck_assert_int_eq(system(command), 0);
+        check_plans(&table, (uint32_t)_i, plain);
+        unlink(plain);
+    }
+    truth_end();
+    ms_arena_free(&keep);
+}
+END_TEST
+
 Suite *suite_allocator(void)
 {
     Suite *suite = suite_create("allocator");
@@ -490,6 +580,7 @@ Suite *suite_allocator(void)
     tcase_add_test(tcase, copied_cases);
     tcase_add_test(tcase, reference_cases_row_by_row);
     tcase_add_test(tcase, recorded_histories);
+    tcase_add_loop_test(tcase, recorded_steps_planned, 0, 4);
     suite_add_tcase(suite, tcase);
     return suite;
 }

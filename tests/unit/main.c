@@ -26,7 +26,6 @@ static const char *licence_of(const char *relative)
     } licences[] = {
         {"allocator/", "recordings of others' runs, without a licence"},
         {"huggingface/", "published files, each under its model's licence"},
-        {"placement/", "benchmarks of minimalloc and TensorFlow, Apache-2.0"},
         {"published/", "result sets of others, without a licence"},
         {"published3/", "result sets of others, without a licence"},
     };
