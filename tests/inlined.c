@@ -5,10 +5,20 @@
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
 
 #include <string.h>
 
 #define NAME "inlined"
+
+void inlined_begin(ms_job *job, ms_arena *keep, ms_arena *trial,
+                   ms_fault *fault)
+{
+    *fault = (ms_fault){0};
+    ms_arena_reset(keep);
+    ms_arena_reset(trial);
+    ms_settings_init(job);
+}
 
 ms_err inlined_lower(const char *text, const char *policy, ms_job *job,
                      ms_arena *keep, ms_result *result, ms_fault *fault)

@@ -4,7 +4,7 @@
 
 /* The step of a model whose text stands in the test.
  *
- *     ms_settings_init(&job);
+ *     inlined_begin(&job, &keep, &trial, &fault);
  *     job.training.batch = 4;
  *     err = inlined_step(MODEL, "swap:te=2", &job, &keep, &trial, &result,
  *                        &fault);
@@ -17,6 +17,10 @@
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 
+/* Of a suite that runs one step after the other: the step before is gone, and
+ * the job says nothing yet. */
+void inlined_begin(ms_job *job, ms_arena *keep, ms_arena *trial,
+                   ms_fault *fault);
 /* To the graph. */
 ms_err inlined_lower(const char *text, const char *policy, ms_job *job,
                      ms_arena *keep, ms_result *result, ms_fault *fault);

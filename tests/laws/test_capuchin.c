@@ -1,69 +1,46 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Capuchin (Peng et al. 2020) by hand, on a chain of N equal units
- * (tests/laws/laws.h): unit i reads and saves a_i and makes a_(i + 1), forward
- * takes 10 ns, backward 20, so that a_i is idle from 10 * (i + 1) to
+/* Capuchin (Peng et al. 2020) by hand, on a chain of equal units
+ * (tests/laws/chain.h): a_i is idle from 10 * (i + 1) to
  * 80 + 20 * (7 - i); and against plans that move alone, on real models and
  * links. */
 #include "sim/graph.h"
 #include "sim/program.h"
-#include "tests/laws/laws.h"
+#include "tests/laws/chain.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#define N 8u
-#define UNIT ((uint64_t)1000000)
-#define BASE_NS (N * 30)
-#define PEAK ((N + 3) * UNIT + 1)
-
-static ms_arena arena;
-static ms_fault fault;
-static ms_graph graph;
-
-static void setup(void)
-{
-    arena = (ms_arena){0};
-    fault = (ms_fault){0};
-    laws_chain(N, UNIT, &arena, &graph);
-}
-
-static void teardown(void)
-{
-    ms_arena_free(&arena);
-}
-
 static laws_outcome run(uint64_t budget_bytes, uint64_t copy_ns)
 {
     char policy[80];
     snprintf(policy, sizeof policy, "swap:capuchin,min=2,budget=%" PRIu64,
              budget_bytes);
-    laws_outcome out =
-        laws_run_policy(&graph, policy, copy_ns, 1, &arena, &fault);
-    ck_assert_msg(out.err == MS_OK, "%s", fault.what);
+    laws_outcome out = chain_run(policy, copy_ns, 1);
+    ck_assert_msg(out.err == MS_OK, "%s", chain_fault.what);
     ck_assert_uint_le(out.report.ranks[0].peak.allocated_bytes, budget_bytes);
     return out;
 }
 
-/* Bit i: a_i leaves, or (again) is made a second time. */
-static uint32_t storages(const laws_outcome *out, bool again)
+/* Bit i: a_i leaves. */
+static uint32_t leaving(const laws_outcome *out)
+{
+    uint32_t list[2 * CHAIN_UNITS], bits = 0;
+    uint32_t n = chain_moved(out, list);
+    for (uint32_t i = 0; i < n; i++)
+        bits |= 1u << list[i];
+    return bits;
+}
+
+/* Bit i: a_i is made a second time. */
+static uint32_t remade(const laws_outcome *out)
 {
     const ms_plan *plan = &out->plan;
     uint32_t bits = 0;
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
-        uint32_t of = plan->op[op].of;
-        if (again && plan->op[op].pass == MS_RECOMPUTE)
-            bits |= 1u << graph.out[graph.out_at[of]];
-    }
-    for (uint32_t c = 0; c < out->program.n_calls && !again; c++) {
-        const ms_call *call = &out->program.calls[c];
-        uint32_t set = call->set;
-        if (call->verb == MS_MOVE && call->move.to == MS_HOST)
-            for (uint32_t i = out->program.set_at[set];
-                 i < out->program.set_at[set + 1]; i++)
-                bits |= 1u << out->program.set_item[i];
-    }
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        if (plan->op[op].pass == MS_RECOMPUTE)
+            bits |= 1u << chain_graph.out[chain_graph.out_at[plan->op[op].of]];
     return bits;
 }
 
@@ -73,14 +50,15 @@ static uint32_t storages(const laws_outcome *out, bool again)
 START_TEST(a_queue_takes_free_time)
 {
     for (uint32_t tensors = 1; tensors <= 2; tensors++) {
-        laws_outcome out = run(PEAK - (tensors - 1) * UNIT - 1, 25);
-        ck_assert_uint_eq(storages(&out, false), (2u << tensors) - 2);
-        ck_assert_uint_eq(out.report.ranks[0].time.step_ns, BASE_NS);
+        laws_outcome out =
+            run(CHAIN_PEAK - (tensors - 1) * CHAIN_BYTES - 1, 25);
+        ck_assert_uint_eq(leaving(&out), (2u << tensors) - 2);
+        ck_assert_uint_eq(out.report.ranks[0].time.step_ns, CHAIN_NS);
     }
-    laws_outcome out = run(PEAK - 2 * UNIT - 1, 25);
-    ck_assert_uint_eq(storages(&out, false), 1u << 1 | 1u << 2);
-    ck_assert_uint_eq(storages(&out, true), 1u << 6);
-    ck_assert_uint_eq(out.report.ranks[0].time.step_ns, BASE_NS + 10);
+    laws_outcome out = run(CHAIN_PEAK - 2 * CHAIN_BYTES - 1, 25);
+    ck_assert_uint_eq(leaving(&out), 1u << 1 | 1u << 2);
+    ck_assert_uint_eq(remade(&out), 1u << 6);
+    ck_assert_uint_eq(out.report.ranks[0].time.step_ns, CHAIN_NS + 10);
 }
 END_TEST
 
@@ -93,11 +71,11 @@ START_TEST(rates_are_updated)
     static const uint32_t made[] = {1u << 6, 1u << 6 | 1u << 4,
                                     1u << 6 | 1u << 4 | 1u << 2};
     for (uint32_t n = 1; n <= 3; n++) {
-        laws_outcome out = run(PEAK - (n - 1) * UNIT - 1, 1000);
-        ck_assert_uint_eq(storages(&out, false), 0);
-        ck_assert_uint_eq(storages(&out, true), made[n - 1]);
+        laws_outcome out = run(CHAIN_PEAK - (n - 1) * CHAIN_BYTES - 1, 1000);
+        ck_assert_uint_eq(leaving(&out), 0);
+        ck_assert_uint_eq(remade(&out), made[n - 1]);
         ck_assert_uint_eq(out.report.ranks[0].time.recompute_ns, 10 * n);
-        ck_assert_uint_eq(out.report.ranks[0].time.step_ns, BASE_NS + 10 * n);
+        ck_assert_uint_eq(out.report.ranks[0].time.step_ns, CHAIN_NS + 10 * n);
     }
 }
 END_TEST
@@ -107,10 +85,11 @@ START_TEST(recomputation_is_collective)
 {
     static const uint64_t copies[] = {0, 3, 15, 25, 40, 90, 1000};
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
-        for (uint64_t less = 0; less <= 6 * UNIT; less += UNIT / 2) {
-            laws_outcome out = run(PEAK - less, copies[i]);
-            uint32_t made = storages(&out, true), n = 0;
-            for (uint32_t bit = 0; bit < N; bit++)
+        for (uint64_t less = 0; less <= 6 * CHAIN_BYTES;
+             less += CHAIN_BYTES / 2) {
+            laws_outcome out = run(CHAIN_PEAK - less, copies[i]);
+            uint32_t made = remade(&out), n = 0;
+            for (uint32_t bit = 0; bit < CHAIN_UNITS; bit++)
                 n += made >> bit & 1u;
             ck_assert_uint_eq(out.report.ranks[0].time.recompute_ns, 10 * n);
         }
@@ -165,7 +144,7 @@ Suite *suite_capuchin(void)
 {
     Suite *suite = suite_create("capuchin");
     TCase *tcase = tcase_create("capuchin");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_checked_fixture(tcase, chain_setup, chain_teardown);
     tcase_add_test(tcase, a_queue_takes_free_time);
     tcase_add_test(tcase, rates_are_updated);
     tcase_add_test(tcase, recomputation_is_collective);

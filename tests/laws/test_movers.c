@@ -29,10 +29,7 @@ static ms_result result;
 static ms_err run(const char *policy)
 {
     ms_job job;
-    fault = (ms_fault){0};
-    ms_arena_reset(&keep);
-    ms_arena_reset(&trial);
-    ms_settings_init(&job);
+    inlined_begin(&job, &keep, &trial, &fault);
     job.uses = true;
     job.training.batch = 4;
     return inlined_step(DECODER, policy, &job, &keep, &trial, &result, &fault);

@@ -32,10 +32,7 @@ static ms_err run(const char *device, const char *policy, const char *optimizer,
                   uint64_t memory_bytes)
 {
     ms_job job;
-    fault = (ms_fault){0};
-    ms_arena_reset(&keep);
-    ms_arena_reset(&trial);
-    ms_settings_init(&job);
+    inlined_begin(&job, &keep, &trial, &fault);
     job.training.batch = 4;
     job.memory_bytes = memory_bytes;
     MS_TRY(ms_training_set(&job.training, "training.optimizer", optimizer,

@@ -40,11 +40,6 @@ static uint64_t hash_backward(const ms_result *result, uint64_t *n)
     return hash;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 void truth_step(const char *group, const truth_table *table, uint32_t row,
                 const ms_result *result)
 {
@@ -63,7 +58,7 @@ void truth_step(const char *group, const truth_table *table, uint32_t row,
         {"live_after_bwd_rel", level[MS_MARK_AFTER_BACKWARD] - start},
         {"bwd_peak_rel_no_ws", peak[MS_PHASE_BACKWARD] - start},
         {"fwd_peak_rel_no_ws",
-         larger(peak[MS_PHASE_FORWARD], peak[MS_PHASE_LOSS]) - start},
+         truth_larger(peak[MS_PHASE_FORWARD], peak[MS_PHASE_LOSS]) - start},
         {"allocations", n},
         {"hash", hash},
     };

@@ -36,11 +36,6 @@ static uint64_t activations(const char *policy)
     return truth_rank(result)->category_peaks[MS_ACTIVATIONS];
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* n segments, the first n_longer of one layer more than size.  Segment i is
  * replayed while the inputs of segments 0 to i are held; its first layer saves
  * the input itself.  The last one may be open: it is never replayed. */
@@ -53,7 +48,7 @@ static uint64_t segmented(uint64_t n, uint64_t size, uint64_t n_longer,
         peak += size * LAYER;
     for (uint64_t i = 0; i < closed; i++) {
         uint64_t layers = size + (i < n_longer);
-        peak = larger(peak, EMBEDDING + i * INPUT + layers * LAYER);
+        peak = truth_larger(peak, EMBEDDING + i * INPUT + layers * LAYER);
     }
     return peak;
 }

@@ -31,10 +31,7 @@ static ms_result result;
 static ms_err try_policy(const char *policy)
 {
     ms_job job;
-    fault = (ms_fault){0};
-    ms_arena_reset(&keep);
-    ms_arena_reset(&trial);
-    ms_settings_init(&job);
+    inlined_begin(&job, &keep, &trial, &fault);
     job.training.batch = 8;
     return inlined_step(model, policy, &job, &keep, &trial, &result, &fault);
 }

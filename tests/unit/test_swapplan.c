@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Swapping to a budget, on a chain of N equal units (tests/laws/laws.h): unit
- * i reads and saves a_i (a_0 is an input) and makes a_(i + 1); forward takes
- * 10 ns, backward 20.  Storage i is a_i. */
+/* Swapping to a budget, on a chain of equal units (tests/laws/chain.h). */
 #include "policies/common/profile.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/program.h"
-#include "tests/laws/laws.h"
+#include "tests/laws/chain.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 
@@ -14,40 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define N 8u
-#define UNIT ((uint64_t)1000000)
-#define BASE_NS (N * 30)
-
-static ms_arena arena;
-static ms_fault fault;
-static ms_graph graph;
-
-static void setup(void)
-{
-    arena = (ms_arena){0};
-    fault = (ms_fault){0};
-    laws_chain(N, UNIT, &arena, &graph);
-}
-
-static void teardown(void)
-{
-    ms_arena_free(&arena);
-}
-
-static laws_outcome run(const char *policy, uint64_t copy_ns,
-                        uint32_t micro_batches)
-{
-    return laws_run_policy(&graph, policy, copy_ns, micro_batches, &arena,
-                           &fault);
-}
-
 static laws_outcome run_budget(const char *way, uint64_t budget_bytes,
                                uint64_t copy_ns, uint32_t micro_batches)
 {
     char policy[128];
     snprintf(policy, sizeof policy, "%s,min=2,budget=%" PRIu64, way,
              budget_bytes);
-    return run(policy, copy_ns, micro_batches);
+    return chain_run(policy, copy_ns, micro_batches);
 }
 
 static uint64_t peak_of(const laws_outcome *out)
@@ -64,7 +35,7 @@ static uint64_t step_of(const laws_outcome *out)
 static uint64_t least_budget(const char *way, uint32_t micro_batches)
 {
     laws_outcome out = run_budget(way, 1, 25, micro_batches);
-    return laws_least_budget(&out, &fault);
+    return laws_least_budget(&out, &chain_fault);
 }
 
 static const char *const ways[] = {"swap:belady",
@@ -77,11 +48,11 @@ static const char *const ways[] = {"swap:belady",
 static void check_budgets(const char *way, uint32_t micro_batches)
 {
     uint64_t least = least_budget(way, micro_batches);
-    laws_outcome none = run_budget(way, UNIT * 100, 25, micro_batches);
+    laws_outcome none = run_budget(way, CHAIN_BYTES * 100, 25, micro_batches);
     for (uint64_t budget = least; budget <= peak_of(&none);
-         budget += UNIT / 2) {
+         budget += CHAIN_BYTES / 2) {
         laws_outcome out = run_budget(way, budget, 25, micro_batches);
-        ck_assert_msg(out.err == MS_OK, "%s: %s", way, fault.what);
+        ck_assert_msg(out.err == MS_OK, "%s: %s", way, chain_fault.what);
         ck_assert_uint_le(peak_of(&out), budget);
         ck_assert_uint_ge(step_of(&out), step_of(&none));
     }
@@ -99,10 +70,10 @@ END_TEST
 START_TEST(room_enough_is_none)
 {
     for (size_t i = 0; i < 4; i++) {
-        laws_outcome none = run("none", 25, 1);
+        laws_outcome none = chain_run("none", 25, 1);
         laws_outcome out = run_budget(ways[i], peak_of(&none), 25, 1);
         ck_assert_uint_eq(out.program.n_calls, none.program.n_calls);
-        ck_assert_uint_eq(step_of(&out), BASE_NS);
+        ck_assert_uint_eq(step_of(&out), CHAIN_NS);
         ck_assert_uint_eq(peak_of(&out), peak_of(&none));
     }
 }
@@ -117,9 +88,9 @@ START_TEST(infinite_bandwidth_leaves_the_live_window)
         uint64_t least = least_budget(ways[i], 1);
         laws_outcome out = run_budget(ways[i], least, 0, 1);
         ck_assert_int_eq(out.err, MS_OK);
-        ck_assert_uint_eq(step_of(&out), BASE_NS);
+        ck_assert_uint_eq(step_of(&out), CHAIN_NS);
         ck_assert_uint_eq(out.report.ranks[0].time.stall_ns, 0);
-        ck_assert_uint_eq(least, 5 * UNIT + 1);
+        ck_assert_uint_eq(least, 5 * CHAIN_BYTES + 1);
     }
 }
 END_TEST
@@ -134,64 +105,54 @@ START_TEST(profile_by_hand)
     ms_profile profile;
     ms_machine machine = {.capacity_bytes = 1};
     ms_expand_opts opts = {.copy_ns = 25};
-    ms_policy_context context = {
-        .graph = &graph, .arena = &arena, .opts = &opts, .machine = &machine};
+    ms_policy_context context = {.graph = &chain_graph,
+                                 .arena = &chain_arena,
+                                 .opts = &opts,
+                                 .machine = &machine};
     uint64_t highest = 0;
-    ck_assert_int_eq(ms_program_keep_all(&graph, &arena, &keep, &fault), MS_OK);
     ck_assert_int_eq(
-        ms_defaultprogram(&graph, &keep, 1, &arena, &program, &fault), MS_OK);
-    ck_assert_int_eq(ms_profile_run(&context, &program, 2, &profile, &fault),
+        ms_program_keep_all(&chain_graph, &chain_arena, &keep, &chain_fault),
+        MS_OK);
+    ck_assert_int_eq(ms_defaultprogram(&chain_graph, &keep, 1, &chain_arena,
+                                       &program, &chain_fault),
                      MS_OK);
-    ck_assert_uint_eq(profile.n_tensors, N - 1);
+    ck_assert_int_eq(
+        ms_profile_run(&context, &program, 2, &profile, &chain_fault), MS_OK);
+    ck_assert_uint_eq(profile.n_tensors, CHAIN_UNITS - 1);
     for (uint32_t i = 0; i < profile.n_tensors; i++) {
         const ms_profile_tensor *t = &profile.tensors[i];
         ck_assert_uint_eq(t->out_call, 1 + t->storage);
         ck_assert_uint_eq(t->back_call, 20 - t->storage);
         ck_assert_uint_eq(t->out_ns, 10 * (t->storage + 1));
-        ck_assert_uint_eq(t->back_ns, 80 + 20 * (N - 1 - t->storage));
+        ck_assert_uint_eq(t->back_ns, 80 + 20 * (CHAIN_UNITS - 1 - t->storage));
     }
     for (uint32_t c = 0; c < profile.n_calls; c++)
         if (profile.level_bytes[c] > highest)
             highest = profile.level_bytes[c];
     ck_assert_uint_eq(highest, profile.peak_bytes);
-    ck_assert_uint_eq(highest, (N + 3) * UNIT + 1);
-    ck_assert_uint_eq(profile.step_ns, BASE_NS);
+    ck_assert_uint_eq(highest, (CHAIN_UNITS + 3) * CHAIN_BYTES + 1);
+    ck_assert_uint_eq(profile.step_ns, CHAIN_NS);
     ck_assert_uint_eq(profile.start_ns[2], 10);
     ck_assert_uint_eq(profile.start_ns[19], 200);
-    ck_assert_uint_eq(ms_profile_copy_ns(&opts, UNIT, true), 25);
+    ck_assert_uint_eq(ms_profile_copy_ns(&opts, CHAIN_BYTES, true), 25);
 }
 END_TEST
-
-/* The storages that a program moves to host memory. */
-static uint32_t moved(const laws_outcome *out, uint32_t *storages)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < out->program.n_calls; i++) {
-        const ms_call *call = &out->program.calls[i];
-        if (call->verb != MS_MOVE || call->move.to != MS_HOST)
-            continue;
-        for (uint32_t k = out->program.set_at[call->set];
-             k < out->program.set_at[call->set + 1]; k++)
-            storages[n++] = out->program.set_item[k];
-    }
-    return n;
-}
 
 /* One and two tensors too many: a_1 has the furthest next use (and the longest
  * time between its copies), then a_2. */
 START_TEST(the_furthest_leave_first)
 {
-    laws_outcome none = run("none", 25, 1);
+    laws_outcome none = chain_run("none", 25, 1);
     for (size_t i = 0; i < 2; i++) {
-        uint32_t list[2 * N];
+        uint32_t list[2 * CHAIN_UNITS];
         laws_outcome out = run_budget(ways[i], peak_of(&none) - 1, 25, 1);
-        ck_assert_uint_eq(moved(&out, list), 1);
+        ck_assert_uint_eq(chain_moved(&out, list), 1);
         ck_assert_uint_eq(list[0], 1);
-        out = run_budget(ways[i], peak_of(&none) - UNIT - 1, 25, 1);
-        ck_assert_uint_eq(moved(&out, list), 2);
+        out = run_budget(ways[i], peak_of(&none) - CHAIN_BYTES - 1, 25, 1);
+        ck_assert_uint_eq(chain_moved(&out, list), 2);
         ck_assert_uint_eq(list[0], 1);
         ck_assert_uint_eq(list[1], 2);
-        ck_assert_uint_eq(step_of(&out), BASE_NS);
+        ck_assert_uint_eq(step_of(&out), CHAIN_NS);
     }
 }
 END_TEST
@@ -202,17 +163,17 @@ START_TEST(slow_copies_are_recomputed)
 {
     static const char *const both[] = {"swap:capuchin",
                                        "checkpoint:auto+swap:auto"};
-    laws_outcome none = run("none", 1000, 1);
+    laws_outcome none = chain_run("none", 1000, 1);
     for (size_t i = 0; i < 2; i++) {
         laws_outcome out = run_budget(both[i], peak_of(&none) - 1, 1000, 1);
         ck_assert_int_eq(out.err, MS_OK);
         ck_assert_uint_eq(out.report.ranks[0].d2h_bytes, 0);
         ck_assert_uint_eq(out.report.ranks[0].time.recompute_ns, 10);
-        ck_assert_uint_eq(step_of(&out), BASE_NS + 10);
+        ck_assert_uint_eq(step_of(&out), CHAIN_NS + 10);
     }
     laws_outcome moves = run_budget("swap:auto", peak_of(&none) - 1, 1000, 1);
     ck_assert_uint_eq(moves.report.ranks[0].time.recompute_ns, 0);
-    ck_assert_uint_eq(moves.report.ranks[0].d2h_bytes, UNIT);
+    ck_assert_uint_eq(moves.report.ranks[0].d2h_bytes, CHAIN_BYTES);
 }
 END_TEST
 
@@ -223,7 +184,8 @@ START_TEST(auto_is_the_fastest)
     static const uint64_t copies[] = {1, 12, 25, 60, 300};
     uint64_t least = least_budget("swap:auto", 1);
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
-        for (uint64_t budget = least; budget < 11 * UNIT; budget += UNIT) {
+        for (uint64_t budget = least; budget < 11 * CHAIN_BYTES;
+             budget += CHAIN_BYTES) {
             laws_outcome both =
                 run_budget("checkpoint:auto+swap:auto", budget, copies[i], 1);
             laws_outcome swap = run_budget("swap:auto", budget, copies[i], 1);
@@ -241,10 +203,10 @@ END_TEST
 static void check_refused(const char *policy, ms_err err, const char *what,
                           const char *hint)
 {
-    laws_outcome out = run(policy, 25, 1);
+    laws_outcome out = chain_run(policy, 25, 1);
     ck_assert_int_eq(out.err, err);
-    ck_assert_str_eq(fault.what, what);
-    ck_assert_str_eq(fault.hint, hint);
+    ck_assert_str_eq(chain_fault.what, what);
+    ck_assert_str_eq(chain_fault.hint, hint);
 }
 
 START_TEST(refused)
@@ -272,7 +234,7 @@ Suite *suite_swapplan(void)
 {
     Suite *suite = suite_create("swapplan");
     TCase *tcase = tcase_create("swapplan");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_checked_fixture(tcase, chain_setup, chain_teardown);
     tcase_add_loop_test(tcase, every_budget_is_kept_or_refused, 0,
                         (int)(sizeof ways / sizeof *ways));
     tcase_add_test(tcase, profile_by_hand);
