@@ -33,12 +33,12 @@ bool differ_number(differ_table *table, const char *row, const char *column,
     table->compared++;
     if (expected == got)
         return true;
-    double percent = 100 * ((double)got - (double)expected) / (double)expected;
     snprintf(is, sizeof is, "%" PRIu64, expected);
     int n = snprintf(was, sizeof was, "%" PRIu64 " (%+" PRId64, got,
                      (int64_t)(got - expected));
     if (expected > 0)
-        n += snprintf(was + n, sizeof was - (size_t)n, ", %+.3g %%", percent);
+        n += snprintf(was + n, sizeof was - (size_t)n, ", %+.3g %%",
+                      100 * ((double)got / (double)expected - 1));
     snprintf(was + n, sizeof was - (size_t)n, ")");
     tell(table, row, column, is, was, at);
     return false;
