@@ -5,9 +5,12 @@
 
 #include "plots/axes/frame.h"
 
-#define MOST 40u      /* names in a figure */
-#define NAME_PX 235.0 /* the most that a line takes */
-#define BROKEN 0.62   /* of the name's width: the lines of one in two */
+#define MOST 40u      /* the most names in a figure */
+#define NAME_PX 235.0 /* the widest line of a name */
+/* The limit of a line, as a share of the whole name, where the name is broken
+ * into two lines: a little over one half, since words have different lengths.
+ */
+#define BROKEN 0.62
 #define LINE_PX 22.0
 #define TRIES 4u /* ways to place the names */
 #define LEADER "#8A8A8A"
@@ -74,8 +77,10 @@ static void find_between(struct search *s, uint32_t first, uint32_t last)
     find_between(s, middle, last);
 }
 
-/* The best first, from their ends; the others in either direction; a try also
- * says how gladly names stand above and below their signs. */
+/* Names of the best points are placed first: those at the ends of the curve,
+ * then those between; after them come the others, forward or backward.  The
+ * number of the try sets that direction and how much it costs to stand above or
+ * below the sign. */
 static void search(struct search *s, uint32_t try)
 {
     uint32_t others = s->n - s->n_best;
@@ -92,7 +97,9 @@ static void search(struct search *s, uint32_t try)
         find(s, s->n_best + (try % 2 == 0 ? i : others - 1 - i));
 }
 
-/* The first try that leaves the fewest without a place. */
+/* Keeps the first of the tries that leave the fewest names without a place.
+ * Each try overwrites the places of the one before, so the best one is repeated
+ * at the end. */
 uint32_t ms_callouts_find(ms_places *places, ms_callout *callouts,
                           uint32_t n_best, uint32_t n)
 {

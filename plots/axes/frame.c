@@ -35,8 +35,8 @@ static double width_of(const char *bytes, double size_px, bool is_bold)
     return ms_escape_width(bytes, size_px, is_bold) * MS_FRAME_SLACK;
 }
 
-/* The first line; if all then has two, it ends with a semicolon where it can.
- */
+/* The length of the first line.  It ends after a semicolon if the rest then
+ * fits on one more line: a line break there separates two statements. */
 static size_t first_line(const char *words, double limit_px)
 {
     size_t fits = ms_wrap_first(words, MS_TEXT_PX, false, limit_px);
@@ -47,7 +47,8 @@ static size_t first_line(const char *words, double limit_px)
     return fits;
 }
 
-/* Rather a little smaller than in two lines. */
+/* A title slightly too long for one line is set in smaller type before it is
+ * broken into two. */
 static void put_title(ms_frame *frame, const char *title)
 {
     ms_type type = {
@@ -155,7 +156,8 @@ static void put_range(const ms_frame *frame, char axis, double from, double to)
     ms_text_add(frame->script, "]\n");
 }
 
-/* What is out of sight comes first, so that the plot is never empty. */
+/* gnuplot refuses a plot command with nothing to plot, so the first item is a
+ * constant far outside the range. */
 void ms_frame_open_plot(ms_frame *frame)
 {
     put_range(frame, 'x', frame->area.x0, frame->area.x1);

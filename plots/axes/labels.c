@@ -11,7 +11,8 @@
 #define EDGE_PX 2.0
 #define MARGIN_PX 7.0
 
-/* Lines that a label should cross only if there is no other place. */
+/* The lines that a label must not cross in one attempt; later attempts allow
+ * more of them. */
 struct spare {
     bool grid, walls, level; /* of the step without some policies */
 };

@@ -22,7 +22,7 @@ double ms_legend_height(uint32_t n)
     return MS_LEGEND_ROW_PX * (1 + count_rows(n)) + RULE_PX;
 }
 
-/* Strokes as in the data, on what stands for it. */
+/* Strokes as in the data, on a grey box that stands for any colour. */
 static void put_hatched(ms_text *script, const char *color, double x, double y)
 {
     const double ends[] = {BOX_PX * 0.4, BOX_PX, BOX_PX * 1.6};

@@ -76,7 +76,8 @@ static const struct {
       {-0.32, -0.44}}},
 };
 
-/* Of a hue: the family's first, its next two, and what stands back. */
+/* The shades of a hue: for the first policy of a family, for its next two, and
+ * a pale one for marks in the background. */
 static const struct {
     const char *shades[MS_MARKS_SHADES], *pale;
 } colors[MS_MARKS_HUES] = {

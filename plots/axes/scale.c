@@ -3,8 +3,8 @@
 
 #include "plots/axes/frame.h"
 
-#define LOG_RATIO 8.0 /* of the ends: from here on logarithmic */
-#define CLOSE 1e-9    /* of the span: what rounding moves */
+#define LOG_RATIO 8.0 /* of the ends, from which on a scale is logarithmic */
+#define CLOSE 1e-9    /* share of the span that rounding may move a tick */
 
 static double part_of(const ms_scale *scale, double value)
 {
@@ -42,8 +42,8 @@ static uint32_t linear_ticks(const ms_scale *scale, double unit, uint32_t most,
     return n;
 }
 
-/* Every power of ten's first numbers of a list, as long as they are not too
- * many; else fewer powers. */
+/* Ticks at the steps of the first list below that gives few enough: 1, 2 and 5
+ * in each power of ten, then fewer steps, then fewer powers. */
 static uint32_t log_ticks(const ms_scale *scale, double unit, uint32_t most,
                           double ticks[MS_SCALE_TICKS])
 {
@@ -80,6 +80,9 @@ uint32_t ms_scale_ticks(const ms_scale *scale, double unit, uint32_t most,
     return (scale->is_log ? log_ticks : linear_ticks)(scale, unit, most, ticks);
 }
 
+/* A linear scale spans at least 2 % of its highest value: otherwise differences
+ * by rounding would fill the figure.  It starts at zero where its start would
+ * be near zero. */
 ms_scale ms_scale_around(double low, double high, double px_from, double px_to,
                          double before, double behind)
 {

@@ -20,7 +20,8 @@ static uint32_t column_of(const ms_timeline *line, uint32_t i, uint32_t width)
     return column < width ? (uint32_t)column : width - 1;
 }
 
-/* highest[c] is the highest level that column c sees. */
+/* highest[c] is the highest level in column c.  A level lasts until the next
+ * event, so that a column without events has the level before it. */
 static void fold(const ms_timeline *line, uint8_t rank, uint32_t width,
                  uint64_t *highest)
 {
@@ -83,8 +84,8 @@ static const ms_band *band_at(const ms_band *bands, uint32_t n, uint64_t end_ns,
     return &bands[i];
 }
 
-/* A bar where the phase begins and the longest of its names that fits; of one
- * column only the initial. */
+/* A bar where the phase begins, then the longest of its names that fits.  A
+ * phase of one column has only its initial. */
 static void put_run(uint8_t phase, uint32_t columns, ms_text *text)
 {
     const char *const *words = ms_phases_words[phase], *word = "";

@@ -65,7 +65,8 @@ static bool end_of(const ms_lineup *c, uint32_t s, double *x, double *y)
     return false;
 }
 
-/* By insertion: there are few. */
+/* Insertion sort by height: there are few names, and names of equal height keep
+ * their order. */
 static void order_names(ms_lineup *c)
 {
     for (uint32_t s = c->first; s < c->end; s++) {
@@ -87,7 +88,8 @@ static double apart(const ms_lineup *c, uint32_t i)
            2;
 }
 
-/* Pushed down until they are apart, then up as far as they are too low. */
+/* Two passes: names are pushed down until none overlaps the one above it, then
+ * those below the area are pushed up again, with the ones above them. */
 static void spread_names(ms_lineup *c)
 {
     double top = c->frame.area.y0, low = c->frame.area.y1;

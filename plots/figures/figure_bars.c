@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The peak of several runs by category, a bar each, with the step's time
- * beside it. */
+/* One bar for each run: its peak by category, with the time of its step
+ * beside the bar. */
 
 #include <math.h>
 #include <string.h>
@@ -8,27 +8,29 @@
 #include "plots/figures/strips.h"
 
 #define MOST_ROWS 40u
-#define NAMES_PX (0.4 * MS_FIGURE_WIDTH) /* the most that names take */
+#define NAMES_PX (0.4 * MS_FIGURE_WIDTH) /* the widest column of names */
 #define ROW_PX 36.0 /* from a bar to the next, where there are few */
 #define CLOSE_ROW_PX 29.0
 #define FEW_ROWS 12u
-#define LINE_PX 22.0     /* of a name that takes several, */
-#define BETWEEN_PX 10.0  /* and to the next row's */
+#define LINE_PX 22.0     /* from one line of a name to its next, */
+#define BETWEEN_PX 10.0  /* and from its last line to the next row */
 #define NAME_GAP_PX 10.0 /* between a name and its bar */
-#define WORD_GAP_PX 7.0  /* before what stands where the bar would be */
+#define WORD_GAP_PX 7.0  /* before the words that replace a bar */
 #define COLUMN_GAP_PX 18.0
-#define NEAR 2.5 /* times the longest bar: a capacity of several is shown */
+/* In lengths of the longest bar.  A capacity farther away than this would
+ * squeeze all bars against the left, so a nearer one sets the axis. */
+#define NEAR 2.5
 
 struct scene {
     ms_frame frame;
     ms_strips strips;
     ms_look looks[MS_STRIPS_MEMORY];
     const ms_bar *bars;
-    uint32_t n, more; /* that are drawn, and that are not */
+    uint32_t n, more; /* bars that are drawn, and bars that are not */
     uint64_t (*parts)[MS_STRIPS_MOST];
-    uint64_t longest_ns; /* step; 0: none is told */
+    uint64_t longest_ns; /* the longest step; 0: no step takes time */
     const ms_unit *time_unit;
-    double names_px, times_px; /* columns */
+    double names_px, times_px; /* widths of the columns */
     double pitch;
     uint32_t most_lines; /* of a name */
 };
@@ -78,8 +80,8 @@ static uint32_t first_with(const struct scene *scene, const ms_limit *limit)
     return i;
 }
 
-/* Where they differ, the axis reaches to the highest that is not far beyond
- * all bars, or to the lowest. */
+/* Where the capacities differ, the axis reaches to the highest one that is not
+ * far beyond all bars, or else to the lowest one. */
 static bool is_better(const ms_limit *a, const ms_limit *b, double far)
 {
     bool near_a = (double)a->usable_bytes <= far;

@@ -9,20 +9,20 @@
 #include "plots/record/record.h"
 #include "sim/report.h"
 
-#define AREA_PX 230.0    /* the memory */
-#define FAR_PX 76.0      /* the host's memory, */
-#define FAR_TEXT_PX 30.0 /* of that its name, above the highest level */
-#define LANE_PX 36.0     /* a stream, */
-#define LANE_FILL 0.76   /* of that the slices */
-#define GAP_PX 10.0      /* above and below the streams */
+#define AREA_PX 230.0     /* height of the device memory, */
+#define HOST_PX 76.0      /* of the host memory, */
+#define HOST_TEXT_PX 30.0 /* of its name, above the highest level, */
+#define LANE_PX 36.0      /* and of a stream */
+#define LANE_FILL 0.76    /* share of it that the slices fill */
+#define GAP_PX 10.0       /* above and below the streams */
 #define ALLOCATED "#2F62A8"
 #define RESERVED "#8A8A8A"
 #define TABLE_GAP_PX 8.0 /* between the legend's tables */
 
 static const struct {
     ms_stream_kind stream;
-    const char *name, *words; /* beside the lane, in the legend */
-    uint8_t work;             /* of a stream that does only one */
+    const char *name, *words; /* beside the lane; in the legend */
+    uint8_t work;             /* the only kind of work of the stream */
 } streams[] = {
     {MS_STREAM_COMPUTE, "compute", NULL, MS_WORK_IDLE},
     {MS_STREAM_COMM, "comm", "collectives", MS_WORK_COMM},
@@ -45,15 +45,15 @@ struct lane {
 struct scene {
     ms_panel panel;
     struct lane lanes[N_STREAMS];
-    uint32_t n_lanes;   /* the first is the compute stream's */
-    uint64_t far_bytes; /* the highest level of the host's memory; 0: none */
-    double far_y;       /* where they lie on */
+    uint32_t n_lanes;    /* the first is the compute stream's */
+    uint64_t host_bytes; /* the highest level of the host's memory; 0: none */
+    double host_y;       /* where the area of the host memory has its base */
 };
 
 /* ---- lanes --------------------------------------------------------------- */
 
-/* Of a step that takes no time. */
-static const ms_record_lane still = {.stream = MS_STREAM_COMPUTE};
+/* The compute stream of a step that takes no time. */
+static const ms_record_lane no_slices = {.stream = MS_STREAM_COMPUTE};
 
 static void load_lane(struct scene *scene, size_t row)
 {
@@ -61,7 +61,7 @@ static void load_lane(struct scene *scene, size_t row)
     struct lane lane = {.name = streams[row].name,
                         .words = streams[row].words,
                         .work = streams[row].work,
-                        .saw = row == 0 ? &still : NULL};
+                        .saw = row == 0 ? &no_slices : NULL};
     for (uint32_t i = 0; i < saw->n_lanes; i++)
         if (saw->lanes[i].stream == streams[row].stream)
             lane.saw = &saw->lanes[i];
@@ -69,14 +69,14 @@ static void load_lane(struct scene *scene, size_t row)
         scene->lanes[scene->n_lanes++] = lane;
 }
 
-/* From the memory down. */
+/* Places the areas and the lanes, from the device memory down. */
 static void place(struct scene *scene)
 {
     ms_panel *panel = &scene->panel;
     double y = panel->area.y1 = panel->area.y0 + AREA_PX;
-    if (scene->far_bytes > 0)
-        y += FAR_PX;
-    scene->far_y = y;
+    if (scene->host_bytes > 0)
+        y += HOST_PX;
+    scene->host_y = y;
     y += GAP_PX;
     for (uint32_t i = 0; i < scene->n_lanes; i++, y += LANE_PX) {
         scene->lanes[i].y0 = y + LANE_PX * (1.0 - LANE_FILL) / 2;
@@ -98,29 +98,29 @@ static void put_lane_names(struct scene *scene)
 
 /* ---- the host's memory --------------------------------------------------- */
 
-static void load_far(struct scene *scene)
+static void load_host(struct scene *scene)
 {
     const ms_record_rank *saw = scene->panel.saw;
     for (uint32_t i = 0; i < saw->n_far; i++)
-        if (saw->far[i] > scene->far_bytes)
-            scene->far_bytes = saw->far[i];
+        if (saw->far[i] > scene->host_bytes)
+            scene->host_bytes = saw->far[i];
 }
 
-static void put_far_name(struct scene *scene)
+static void put_host_name(struct scene *scene)
 {
     ms_panel *panel = &scene->panel;
     ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK, .align = MS_LEFT};
     ms_text words = {.arena = panel->arena};
-    if (scene->far_bytes == 0)
+    if (scene->host_bytes == 0)
         return;
     ms_text_add(&words, "host memory, at most ");
-    ms_units_put_bytes(&words, scene->far_bytes,
-                       ms_units_bytes(scene->far_bytes));
+    ms_units_put_bytes(&words, scene->host_bytes,
+                       ms_units_bytes(scene->host_bytes));
     ms_canvas_text(panel->script, ms_axes_words(panel, &words),
-                   panel->area.x0 + 6.0, scene->far_y - FAR_PX + 15.0, &type,
+                   panel->area.x0 + 6.0, scene->host_y - HOST_PX + 15.0, &type,
                    panel->area.x1 - panel->area.x0);
-    ms_axes_line(panel, panel->area.x0, scene->far_y, panel->area.x1,
-                 scene->far_y, "#8A8A8A", true);
+    ms_axes_line(panel, panel->area.x0, scene->host_y, panel->area.x1,
+                 scene->host_y, "#8A8A8A", true);
 }
 
 static void put_corner(const ms_panel *panel, double x, double y)
@@ -132,22 +132,22 @@ static void put_corner(const ms_panel *panel, double x, double y)
 }
 
 /* A polygon on the lanes' axis, a step per px. */
-static void put_far(const struct scene *scene)
+static void put_host(const struct scene *scene)
 {
     const ms_panel *panel = &scene->panel;
     const ms_record_rank *saw = panel->saw;
     double end = (double)saw->end_ns / (double)panel->stack.time_unit->size;
-    if (scene->far_bytes == 0)
+    if (scene->host_bytes == 0)
         return;
     ms_text_add(panel->script, "$far << EOD\n");
-    put_corner(panel, 0.0, -scene->far_y);
+    put_corner(panel, 0.0, -scene->host_y);
     for (uint32_t i = 0; i < saw->n_far; i++) {
-        double part = (double)saw->far[i] / (double)scene->far_bytes;
-        double y = -scene->far_y + part * (FAR_PX - FAR_TEXT_PX);
+        double part = (double)saw->far[i] / (double)scene->host_bytes;
+        double y = -scene->host_y + part * (HOST_PX - HOST_TEXT_PX);
         put_corner(panel, end * i / saw->n_far, y);
         put_corner(panel, end * (i + 1) / saw->n_far, y);
     }
-    put_corner(panel, end, -scene->far_y);
+    put_corner(panel, end, -scene->host_y);
     ms_text_add(panel->script, "EOD\n");
 }
 
@@ -218,7 +218,7 @@ static void put_plot(const struct scene *scene)
     const ms_panel *panel = &scene->panel;
     ms_text *script = panel->script;
     put_blocks(scene);
-    put_far(scene);
+    put_host(scene);
     ms_text_add(script, "set y2range [");
     ms_text_double(script, -panel->bottom_y);
     ms_text_add(script, ":");
@@ -238,7 +238,7 @@ static void put_plot(const struct scene *scene)
                         ", \\\n  $%s using 1:3:1:2:3:4 axes x1y2 with "
                         "boxxyerror linecolor rgb '%s' notitle",
                         ms_record_works[work], ms_works_look[work].color);
-    if (scene->far_bytes > 0)
+    if (scene->host_bytes > 0)
         ms_text_add(script, ", \\\n  $far using 1:2 axes x1y2 with "
                             "filledcurves closed linecolor rgb '#B9CDEB' "
                             "notitle");
@@ -247,7 +247,8 @@ static void put_plot(const struct scene *scene)
 
 /* ---- legend -------------------------------------------------------------- */
 
-/* The compute stream's times are the step's; then how long the others work. */
+/* The works of the compute stream add up to the step.  The other streams run
+ * beside it, so that their times stand in a second table. */
 struct tables {
     ms_legend_entry works[MS_N_WORKS], beside[N_STREAMS + 1];
     uint32_t n_works, n_beside;
@@ -271,14 +272,14 @@ static void list(const struct scene *scene, struct tables *tables)
                               .color = ms_works_look[lane->work].color};
         updates_ns += lane->saw->work_ns[MS_WORK_OPTIMIZER];
     }
-    if (updates_ns > 0) /* behind reductions */
+    if (updates_ns > 0) /* updates that follow reductions on their stream */
         tables->beside[tables->n_beside++] =
             (ms_legend_entry){.name = ms_works_look[MS_WORK_OPTIMIZER].words,
                               .value = updates_ns,
                               .color = ms_works_look[MS_WORK_OPTIMIZER].color};
 }
 
-/* What the lines over the lanes are. */
+/* The legend of the lines above the lanes. */
 static void put_memory(const struct scene *scene, double y)
 {
     const ms_panel *panel = &scene->panel;
@@ -337,7 +338,7 @@ ms_err ms_figure_gantt(const ms_record *record, uint32_t rank,
     MS_TRY(ms_record_check(record, fault));
     for (size_t row = 0; row < N_STREAMS; row++)
         load_lane(&scene, row);
-    load_far(&scene);
+    load_host(&scene);
     place(&scene);
     ms_panel_open(panel);
     list(&scene, &tables);
@@ -347,7 +348,7 @@ ms_err ms_figure_gantt(const ms_record *record, uint32_t rank,
     ms_frame_begin(&frame, format, ceil(y + height_of(&scene, &tables) + 8.0));
     ms_panel_draw(panel);
     put_lane_names(&scene);
-    put_far_name(&scene);
+    put_host_name(&scene);
     put_tables(&scene, &tables, y);
     put_plot(&scene);
     return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,

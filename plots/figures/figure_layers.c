@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Of each layer, in the order of the forward pass, what it saves for backward
- * and, below on the same axis, how long it is computed again. */
+/* What each layer saves for backward and, in a second panel below with the same
+ * axis, how long its recomputation takes.  Layers stand in the order of the
+ * forward pass. */
 
 #include <math.h>
 
@@ -10,21 +11,22 @@
 
 #define MOST_BARS 300u
 #define X0 96.0         /* of both panels */
-#define HEIGHT_PX 230.0 /* of what layers save, */
-#define LOWER_PX 160.0  /* of the time to compute them again, */
-#define NOTHING_PX 40.0 /* of words in their place */
+#define HEIGHT_PX 230.0 /* of the panel of saved bytes, */
+#define LOWER_PX 160.0  /* of the panel of recomputation, */
+#define NOTHING_PX 40.0 /* of the words in place of an empty panel */
 #define PANEL_GAP_PX 30.0
 #define LABEL_PX 32.0    /* above the highest bar */
 #define NAMES_PX 66.0    /* below the axis: names of layers, of the axis */
 #define NAME_PX 200.0    /* the widest name */
 #define NAME_GAP_PX 14.0 /* between names */
-#define BAR_FILL 0.8     /* of bars that are at least */
-#define GAPS_FROM_PX 4.0 /* apart */
+#define BAR_FILL 0.8     /* share of its slot that a bar fills, */
+#define GAPS_FROM_PX 4.0 /* where a slot is at least as wide as this */
 #define WIDEST_PX 120.0
-#define OVERLAP_PX 0.3 /* of narrower ones, so that there are no seams */
+#define OVERLAP_PX 0.3 /* of bars in narrower slots: no seams between them */
 
-/* The forward's: what is recomputed is a part of it.  Recompute's own colour,
- * the activations', would stand for both panels. */
+/* The colour of the forward pass, of which recomputation repeats a part.
+ * Recomputation has the same colour as activations elsewhere: then both panels
+ * would have one colour. */
 #define AGAIN_COLOR ms_works_look[MS_WORK_FORWARD].color
 
 enum { SAVED, AGAIN, N_PANELS };
@@ -36,7 +38,7 @@ static const struct {
     [AGAIN] = {"again", "recompute", "nothing is recomputed"},
 };
 
-/* Neighbouring layers that share a bar; their names' first stands for all. */
+/* Neighbouring layers that share a bar; it has the name of the first. */
 struct bar {
     const char *name;
     uint64_t value[N_PANELS];
@@ -55,10 +57,10 @@ struct scene {
     struct panel panels[N_PANELS];
     struct bar *bars;
     uint32_t n, each;      /* bars; layers in one */
-    const char *most_name; /* of the layer that saves most */
-    uint32_t others;       /* that save as much */
+    const char *most_name; /* of the first layer that saves most */
+    uint32_t others;       /* later layers that save as much */
     uint64_t forward_ns;
-    double names_y; /* the axis that has the names */
+    double names_y; /* the axis with the names of the layers */
 };
 
 static const char *text_of(const struct scene *scene, const ms_text *text)

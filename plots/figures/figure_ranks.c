@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Of each rank its peak by category and, beside it, the parts of its step's
- * time.  One rank has the numbers below its bars, as a table. */
+/* One row for each rank: its peak by category and, beside it, the time of its
+ * step by kind of work.  A single rank has a table of the numbers below. */
 
 #include <math.h>
 
@@ -11,12 +11,12 @@
 #define ROW_PX 36.0 /* from a bar to the next, where there are few */
 #define CLOSE_ROW_PX 28.0
 #define FEW_ROWS 12u
-#define ALONE_PX 62.0 /* of the only row */
+#define ALONE_PX 62.0 /* height of the row where there is only one */
 #define NAME_GAP_PX 10.0
 #define GAP_PX 42.0   /* between memory and time */
 #define TABLE_Y 88.0  /* below the area: the first row */
 #define SHARE_PX 64.0 /* the column of shares */
-#define RULE_PX 7.0   /* more before the last row */
+#define RULE_PX 7.0   /* extra distance before the row of sums */
 #define SWATCH_PX 18.0
 
 enum { MEMORY, TIME, N_SIDES };
@@ -55,7 +55,8 @@ static uint64_t peak_of(const ms_report *report, uint32_t rank)
     return report->ranks[rank].peak.allocated_bytes;
 }
 
-/* Neighbours share a row: the rank of the highest peak. */
+/* A report with too many ranks shows one of each few neighbours: the one with
+ * the highest peak, since that rank decides whether they fit. */
 static void choose(struct scene *scene)
 {
     const ms_report *report = scene->report;

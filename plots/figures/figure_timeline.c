@@ -12,7 +12,8 @@
 
 #define AREA_PX 340.0 /* height of the data */
 
-/* From the bottom: what stays put, then what a policy changes. */
+/* From the bottom: first what stays constant over the step, so that the areas
+ * above it have a level base, then what policies change. */
 static const ms_category order[MS_N_CATEGORIES] = {
     MS_PARAMETERS, MS_OPTIMIZER_STATE, MS_WORKSPACE,     MS_INPUTS,
     MS_GRADIENTS,  MS_ACTIVATIONS,     MS_COMMUNICATION, MS_TEMPORARIES,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Device memory of several runs over time, a line each, every one over its own
- * step; its highest point is marked. */
+/* Device memory of several runs over time: one line for each run over its own
+ * step, with a mark at its peak. */
 
 #include <math.h>
 #include <string.h>
@@ -24,7 +24,7 @@ struct totals {
     uint32_t n;
     ms_sign marks[MS_TOTALS_MOST];
     uint64_t highest_bytes, end_ns;
-    uint64_t capacity_bytes, usable_bytes; /* of all; 0: they differ */
+    uint64_t capacity_bytes, usable_bytes; /* 0 where the runs differ */
     bool differ, shows_capacity;
     ms_frame frame;
     ms_scale x, y;
@@ -139,7 +139,7 @@ static void put_axes(const struct totals *t)
                     ms_frame_bytes_of(&t->frame, &y));
 }
 
-/* Of devices that differ each has its line, in the colour of its run. */
+/* Where devices differ, each limit is a line in the colour of its run. */
 static void put_limits(const struct totals *t)
 {
     const ms_box *area = &t->frame.area;

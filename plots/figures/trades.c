@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A trade is optimal when no other has a peak and a cost that are both as low
- * and one of them lower; equal ones are so together.  The cost is the step's
- * time, or where steps differ in what they do the time per token or sample. */
+/* A trade is optimal (on the Pareto front) when no other has a peak and a cost
+ * that are both as low and one of them lower; of equal trades all are optimal
+ * or none is.  The cost is the time of the step or, where steps do different
+ * amounts of work, the time per token or sample. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 
 /* ---- what is optimal ----------------------------------------------------- */
 
-/* Equal ones stay in the order given. */
+/* Equal trades keep the order given, by their place in the array: qsort alone
+ * does not promise that. */
 static int by_peak(const void *a, const void *b)
 {
     const ms_trade *p = ((const ms_spot *)a)->trade,
@@ -31,6 +33,8 @@ static bool are_equal(const ms_spot *a, const ms_spot *b)
            !(a->cost < b->cost) && !(a->cost > b->cost);
 }
 
+/* In ascending order of the peak a trade is optimal if it costs less than all
+ * before it.  Equal trades are drawn once, with the count of those hidden. */
 static void judge(ms_pareto *p)
 {
     double best = INFINITY;
@@ -54,8 +58,8 @@ static void judge(ms_pareto *p)
     }
 }
 
-/* In the order in which they first appear, so that the first is the first;
- * what has no sign left is "other". */
+/* Families have signs in the order in which they first appear.  When all signs
+ * are used, the last one becomes "other". */
 static uint32_t sign_of(ms_pareto *p, const char *family)
 {
     for (uint32_t i = 0; i < p->n_families; i++)
@@ -80,7 +84,8 @@ static void find_marks(ms_pareto *p)
         p->families[i].mark = marks[i];
 }
 
-/* Do all steps do the same, as far as is known? */
+/* Do all steps do the same work?  They count as such where the work of one is
+ * not known: then times per token cannot be compared either. */
 static bool do_the_same(const ms_trade *trades, uint32_t n)
 {
     bool same = true;

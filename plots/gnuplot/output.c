@@ -36,7 +36,8 @@ struct source {
     void *of;
 };
 
-/* Writes all bytes; false with errno set. */
+/* Writes all bytes, or returns false with errno set.  A pipe that is set not to
+ * block says EAGAIN: poll waits until it takes more. */
 static bool write_piece(int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
@@ -57,8 +58,8 @@ static bool write_piece(int fd, const char *bytes, size_t length)
 static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
 #define N_INTERRUPTS (sizeof interrupts / sizeof interrupts[0])
 
-/* Does one wait that replace_undisturbed holds back and nohup does not ignore?
- */
+/* Is a signal pending that replace_undisturbed blocks?  One that is ignored, as
+ * under nohup, does not count. */
 static bool is_interrupted(void)
 {
     sigset_t pending;
@@ -73,7 +74,8 @@ static bool is_interrupted(void)
     return false;
 }
 
-/* The function that returns false has set errno. */
+/* Whichever function returns false has set errno; EINTR stands for an
+ * interrupt. */
 static bool write_all(int fd, const struct source *source)
 {
     const char *bytes;

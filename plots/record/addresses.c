@@ -9,6 +9,7 @@
 #include "sim/plan.h"
 #include "sim/pools/steps/pooled.h"
 
+/* The kind of a box that is freed while another stream still uses it. */
 #define WAITING MS_N_CATEGORIES
 
 static uint32_t kind_of(const void *of, const ms_address_box *box)

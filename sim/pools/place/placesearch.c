@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define N_VAIN (1u << 18)
+#define N_VAIN (1u << 18)  /* slots of the table of states that failed */
 #define ROUND UINT64_C(16) /* steps between two questions whether to stop */
 
 enum { LOW, LEAST, PLACED };
@@ -172,6 +172,9 @@ static uint32_t lower_of(const search *s, uint32_t a, uint32_t b)
     return s->lows[b] == s->lows[a] && s->keys[b] > s->keys[a] ? b : a;
 }
 
+/* A section that failed often and has little room to spare comes first, so that
+ * the search fails high in the tree.  Room is counted in 1/1024 of the
+ * capacity, so that a few bytes more of it change no order. */
 static uint64_t urgency(const search *s, uint32_t t)
 {
     if (s->rule == MS_PLACESEARCH_FAILED)
@@ -248,7 +251,11 @@ static uint64_t lowest_rest(const search *s, uint32_t i)
 
 /* ---- the search ---------------------------------------------------------- */
 
-/* What is to come and how low it may lie: all that a failure depends on. */
+/* What is to come and how low it may lie: all that a failure depends on.  The
+ * mixer is that of splitmix64; its results are added, so that the order of the
+ * items does not matter.  A collision would skip a branch as failed that was
+ * not tried: with 64 bits the search takes that risk.  0 marks an empty slot.
+ */
 static uint64_t hash(const search *s, uint32_t begin, uint32_t end)
 {
     uint64_t sum = 1;
