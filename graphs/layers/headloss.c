@@ -33,7 +33,7 @@ static uint32_t make_chunks(ms_trace *trace, uint32_t x, uint32_t weight)
         return MS_NONE;
     }
     uint32_t n = sizes_of(ms_trace_at(trace, x)->size[1], rows);
-    ms_pieces_split(trace, x, 1, n, rows, part);
+    ms_split_sizes(trace, x, 1, n, rows, part);
     for (uint32_t i = 0; i < n && !trace->err; i++)
         head->chunk[head->n_chunks++] =
             ms_matmul_linear(trace, part[i], weight, MS_NONE);

@@ -222,10 +222,10 @@ ms_err ms_losslayers_span(ms_trace *trace, const ms_layer *layer,
                              "token, which \"%s\" does not give",
                              layer->name,
                              ms_layers_source(trace->settings, layer, 0));
-    ms_pieces_split(trace, in[0], 2, 2, sizes, pieces);
+    ms_split_sizes(trace, in[0], 2, 2, sizes, pieces);
     for (int i = 0; i < 2; i++)
         columns[i] = column_of(trace, pieces[i]);
-    ms_pieces_drop(trace, 2, pieces);
+    ms_split_drop(trace, 2, pieces);
     for (int i = 0; i < 2 && !trace->err; i++) {
         uint32_t place = place_of(trace, roles[i], batch);
         losses[i] = ms_loss_cross_entropy(trace, columns[i], place);

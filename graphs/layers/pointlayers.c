@@ -365,10 +365,10 @@ static ms_err gate_halves(ms_trace *trace, const ms_layer *layer,
             "\"%s\" halves the last dimension, but \"%s\" gives %s",
             layer->name, ms_layers_source(trace->settings, layer, 0),
             ms_layers_shape(ms_trace_at(trace, x), shape));
-    ms_pieces_split(trace, x, ms_trace_at(trace, x)->n_dims - 1u, 2, sizes,
-                    halves);
+    ms_split_sizes(trace, x, ms_trace_at(trace, x)->n_dims - 1u, 2, sizes,
+                   halves);
     *out = gate_up(trace, layer, activation, fused, halves[1], halves[0]);
-    ms_pieces_drop(trace, 2, halves);
+    ms_split_drop(trace, 2, halves);
     return trace->err;
 }
 

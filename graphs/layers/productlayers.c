@@ -85,7 +85,7 @@ ms_err ms_productlayers_matmul(ms_trace *trace, const ms_layer *layer,
     for (uint32_t i = 0; i < 2; i++)
         folded[i] = fold(trace, in[i]);
     uint32_t y = multiply(trace, "aten::bmm", folded, 2);
-    ms_pieces_drop(trace, 2, folded);
+    ms_split_drop(trace, 2, folded);
     *out = trace->err ? MS_NONE : ms_view_reshape(trace, y, a.n_dims, a.size);
     ms_trace_drop(trace, y);
     return trace->err;
@@ -298,7 +298,7 @@ ms_err ms_productlayers_einsum(ms_trace *trace, const ms_layer *layer,
     for (uint32_t i = 0; i < 2; i++)
         matrix[i] = as_matrix(trace, in[i], groups, sides[i], i == 0);
     uint32_t y = multiply(trace, "aten::bmm", matrix, 2);
-    ms_pieces_drop(trace, 2, matrix);
+    ms_split_drop(trace, 2, matrix);
     *out = trace->err ? MS_NONE : unfold(trace, y, groups, &e, &a, &b);
     ms_trace_drop(trace, y);
     return trace->err;

@@ -112,7 +112,7 @@ static uint32_t run_layer(const stack *s, uint32_t x, uint32_t l)
         return one[0];
     one[1] = run_direction(s, x, l, 1);
     uint32_t y = trace->err ? MS_NONE : ms_view_cat(trace, one, 2, 2);
-    ms_pieces_drop(trace, 2, one);
+    ms_split_drop(trace, 2, one);
     return y;
 }
 

@@ -152,10 +152,10 @@ ms_err ms_shapelayers_split(ms_trace *trace, const ms_layer *layer,
                              layer->name, (long long)piece, n, (long long)sum,
                              ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(x, shape));
-    ms_pieces_split(trace, in[0], (uint32_t)dim + 1, n, sizes, pieces);
+    ms_split_sizes(trace, in[0], (uint32_t)dim + 1, n, sizes, pieces);
     *out = trace->err ? MS_NONE : pieces[piece];
     ms_trace_ref(trace, *out);
-    ms_pieces_drop(trace, n, pieces);
+    ms_split_drop(trace, n, pieces);
     return trace->err;
 }
 
@@ -238,7 +238,7 @@ ms_err ms_shapelayers_stack(ms_trace *trace, const ms_layer *layer,
         rows[i] = unsqueeze(trace, in[i], (uint32_t)dim + 1);
     }
     *out = ms_view_cat(trace, rows, layer->n_in, (uint32_t)dim + 1);
-    ms_pieces_drop(trace, layer->n_in, rows);
+    ms_split_drop(trace, layer->n_in, rows);
     return trace->err;
 }
 

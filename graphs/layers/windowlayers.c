@@ -209,7 +209,7 @@ static uint32_t attend_all(ms_trace *trace, const sizes *n, uint32_t x,
     y = ms_trace_rebind(trace, y, ms_view_reshape(trace, y, 3, flat));
     y = ms_trace_rebind(
         trace, y, project(trace, y, "proj.weight", "proj.bias", n->channels));
-    ms_pieces_drop(trace, 3, qkv);
+    ms_split_drop(trace, 3, qkv);
     ms_trace_drop(trace, mask);
     ms_trace_drop(trace, all);
     return y;
@@ -332,7 +332,7 @@ ms_err ms_windowlayers_merge(ms_trace *trace, const ms_layer *layer,
     for (int i = 0; i < 4; i++)
         parts[i] = every_second(trace, x);
     *out = trace->err ? MS_NONE : ms_view_cat(trace, parts, 4, 3);
-    ms_pieces_drop(trace, 4, parts);
+    ms_split_drop(trace, 4, parts);
     ms_trace_drop(trace, x);
     return trace->err;
 }

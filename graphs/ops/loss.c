@@ -133,7 +133,7 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
                             ? hooks->loss_temporaries(trace, dims, others)
                             : 0;
     ms_trace_end(trace, 5 * count(trace, rows), false);
-    ms_pieces_drop(trace, n_others, others);
+    ms_split_drop(trace, n_others, others);
     uint32_t n = ms_trace_node(trace, &fused_rule, &rows, 1, &loss, 1);
     for (uint32_t i = 0; i < n_saved && !trace->err; i++) {
         ms_trace_save(trace, n, saved[i]);

@@ -92,17 +92,17 @@ void ms_view_drop_dim(ms_tensor *view, uint32_t dim);
 bool ms_view_is_contiguous(const ms_tensor *tensor);
 bool ms_view_is_dense(const ms_tensor *tensor);
 
-/* ---- pieces.c ------------------------------------------------------------ */
+/* ---- split.c ------------------------------------------------------------- */
 
 /* n pieces of these sizes of a dimension (one SplitBackward0). */
-void ms_pieces_split(ms_trace *trace, uint32_t x, uint32_t dim, uint32_t n,
-                     const int64_t *sizes, uint32_t *pieces);
+void ms_split_sizes(ms_trace *trace, uint32_t x, uint32_t dim, uint32_t n,
+                    const int64_t *sizes, uint32_t *pieces);
 /* The rows of the first dimension, as many as it has. */
-void ms_pieces_unbind(ms_trace *trace, uint32_t x, uint32_t *rows);
+void ms_split_unbind(ms_trace *trace, uint32_t x, uint32_t *rows);
 /* n tensors of one shape along a new first dimension: a copy. */
-uint32_t ms_pieces_stack(ms_trace *trace, uint32_t n, const uint32_t *rows);
+uint32_t ms_split_stack(ms_trace *trace, uint32_t n, const uint32_t *rows);
 /* Nobody reads the pieces any more. */
-void ms_pieces_drop(ms_trace *trace, uint32_t n, const uint32_t *pieces);
+void ms_split_drop(ms_trace *trace, uint32_t n, const uint32_t *pieces);
 
 /* ---- pointwise.c --------------------------------------------------------- */
 

@@ -21,7 +21,7 @@ static void chunk(ms_trace *trace, uint32_t gates, uint32_t n, uint32_t *pieces)
         return;
     for (uint32_t i = 0; i < n; i++)
         sizes[i] = ms_trace_at(trace, gates)->size[1] / n;
-    ms_pieces_split(trace, gates, 1, n, sizes, pieces);
+    ms_split_sizes(trace, gates, 1, n, sizes, pieces);
 }
 
 /* x.sigmoid_(), with x rebound to the result. */
@@ -85,7 +85,7 @@ static void lstm_step(ms_trace *trace, uint32_t inputs,
     uint32_t out = ms_pointwise_mul(trace, gate[3], shown);
     ms_trace_drop(trace, shown);
     ms_trace_drop(trace, gates);
-    ms_pieces_drop(trace, LSTM_GATES, gate);
+    ms_split_drop(trace, LSTM_GATES, gate);
     *h = ms_trace_rebind(trace, *h, out);
     *c = ms_trace_rebind(trace, *c, state);
 }
@@ -125,8 +125,8 @@ static void gru_step(ms_trace *trace, uint32_t inputs,
     ms_trace_drop(trace, scaled);
     ms_trace_drop(trace, update);
     ms_trace_drop(trace, fresh);
-    ms_pieces_drop(trace, GRU_GATES, in);
-    ms_pieces_drop(trace, GRU_GATES, hidden);
+    ms_split_drop(trace, GRU_GATES, in);
+    ms_split_drop(trace, GRU_GATES, hidden);
     *h = ms_trace_rebind(trace, *h, out);
 }
 
@@ -148,7 +148,7 @@ uint32_t ms_recurrent_steps(ms_trace *trace, uint32_t x,
         trace->err = ms_fail_nomem(trace->fault);
         return MS_NONE;
     }
-    ms_pieces_unbind(trace, inputs, step);
+    ms_split_unbind(trace, inputs, step);
     for (uint32_t i = 0; i < n && !trace->err; i++) {
         uint32_t t = backwards ? n - 1 - i : i;
         if (c)
@@ -158,9 +158,9 @@ uint32_t ms_recurrent_steps(ms_trace *trace, uint32_t x,
         out[t] = *h;
         ms_trace_ref(trace, *h);
     }
-    uint32_t y = ms_pieces_stack(trace, n, out);
-    ms_pieces_drop(trace, n, out);
-    ms_pieces_drop(trace, n, step);
+    uint32_t y = ms_split_stack(trace, n, out);
+    ms_split_drop(trace, n, out);
+    ms_split_drop(trace, n, step);
     ms_trace_drop(trace, inputs);
     return y;
 }

@@ -62,14 +62,14 @@ uint32_t ms_rotary_halves(ms_trace *trace, uint32_t x, uint32_t cos,
         return MS_NONE;
     const int64_t half = ms_trace_at(trace, x)->size[3] / 2;
     const int64_t sizes[2] = {half, half};
-    ms_pieces_split(trace, x, 3, 2, sizes, halves);
+    ms_split_sizes(trace, x, 3, 2, sizes, halves);
     swapped[0] = halves[1];
     swapped[1] = halves[0];
     parts[0] = turned(trace, halves, cos, sin, true);
     parts[1] = turned(trace, swapped, cos, sin, false);
     uint32_t y = ms_view_cat(trace, parts, 2, 3);
-    ms_pieces_drop(trace, 2, parts);
-    ms_pieces_drop(trace, 2, halves);
+    ms_split_drop(trace, 2, parts);
+    ms_split_drop(trace, 2, halves);
     return y;
 }
 

@@ -93,7 +93,7 @@ static void project(ms_trace *trace, const ms_layer *layer,
     int64_t heads[4] = {dims[0], dims[1], n->heads, n->dim};
     mixed =
         ms_trace_rebind(trace, mixed, ms_view_reshape(trace, mixed, 4, dims));
-    ms_pieces_split(trace, mixed, 3, 3, parts, qkv);
+    ms_split_sizes(trace, mixed, 3, 3, parts, qkv);
     ms_trace_drop(trace, mixed);
     if (!trace->err)
         qkv[0] = ms_trace_rebind(trace, qkv[0],
@@ -299,7 +299,7 @@ static uint32_t by_kernel(ms_trace *trace, const ms_layer *layer,
     for (uint32_t i = 0; i < 3; i++)
         view[i] = ms_view_transpose(trace, qkv[i], 1, 2);
     uint32_t y = ms_attention_flash(trace, view[0], view[1], view[2], attended);
-    ms_pieces_drop(trace, 3, view);
+    ms_split_drop(trace, 3, view);
     if (!flash || trace->err)
         return y;
     y = ms_trace_rebind(trace, y, ms_view_transpose(trace, y, 1, 2));
@@ -333,7 +333,7 @@ ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
     else
         y = by_kernel(trace, layer, qkv, backend == MS_MCORE_FLASH);
     MS_TRY(trace->err);
-    ms_pieces_drop(trace, 3, qkv);
+    ms_split_drop(trace, 3, qkv);
     y = ms_projections_join(trace, y, n->heads * n->dim);
     *out = ms_lora_product(trace, layer, roles, has_bias(layer), y, n->width);
     ms_trace_drop(trace, y);

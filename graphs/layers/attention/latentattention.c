@@ -94,7 +94,7 @@ static void make_queries(ms_trace *trace, const ms_layer *layer, uint32_t x,
         ms_trace_drop(trace, down);
     }
     q = heads_of(trace, q, field[HEADS].i);
-    ms_pieces_split(trace, q, 3, 2, sizes, parts);
+    ms_split_sizes(trace, q, 3, 2, sizes, parts);
     ms_trace_drop(trace, q);
 }
 
@@ -111,7 +111,7 @@ static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
 
     uint32_t both = ms_lora_product(trace, layer, roles[0], field[BIAS].b, x,
                                     narrow[0] + narrow[1]);
-    ms_pieces_split(trace, both, 2, 2, narrow, down);
+    ms_split_sizes(trace, both, 2, 2, narrow, down);
     ms_trace_drop(trace, both);
     parts[1] = heads_of(trace, down[1], 1);
     uint32_t latent = normed(trace, layer, down[0], "kv_norm.weight");
@@ -119,7 +119,7 @@ static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
                                   field[HEADS].i * (wide[0] + wide[1]));
     ms_trace_drop(trace, latent);
     kv = heads_of(trace, kv, field[HEADS].i);
-    ms_pieces_split(trace, kv, 3, 2, wide, up);
+    ms_split_sizes(trace, kv, 3, 2, wide, up);
     ms_trace_drop(trace, kv);
     parts[0] = up[0];
     parts[2] = up[1];

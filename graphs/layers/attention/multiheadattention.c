@@ -77,7 +77,7 @@ static uint32_t by_ops(ms_trace *trace, const ms_layer *layer, uint32_t x,
     uint32_t packed = project(trace, layer, x, "in_proj.weight", "in_proj.bias",
                               3 * n->width);
 
-    ms_pieces_split(trace, packed, 2, 3, parts, qkv);
+    ms_split_sizes(trace, packed, 2, 3, parts, qkv);
     ms_trace_drop(trace, packed);
     for (int i = 0; i < 3 && !trace->err; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i], as_heads(trace, qkv[i], n));
@@ -171,6 +171,6 @@ ms_err ms_multiheadattention_forward(ms_trace *trace, const ms_layer *layer,
     *out = ms_view_transpose(trace, y, 0, 1);
     ms_trace_drop(trace, y);
     ms_trace_drop(trace, x);
-    ms_pieces_drop(trace, 3, qkv);
+    ms_split_drop(trace, 3, qkv);
     return trace->err;
 }

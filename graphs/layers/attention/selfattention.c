@@ -140,7 +140,7 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
     uint32_t fused =
         ms_lora_product(trace, layer, roles, layer->field[ATTENTION_BIAS].b, x,
                         parts[0] + parts[1] + parts[2]);
-    ms_pieces_split(trace, fused, 2, 3, parts, qkv);
+    ms_split_sizes(trace, fused, 2, 3, parts, qkv);
     ms_trace_drop(trace, fused);
     for (int i = 0; i < 3 && !trace->err; i++) {
         uint32_t *part = &qkv[order[i]];

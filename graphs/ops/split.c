@@ -7,8 +7,8 @@
 
 /* ---- split --------------------------------------------------------------- */
 
-void ms_pieces_split(ms_trace *trace, uint32_t x, uint32_t dim, uint32_t n,
-                     const int64_t *sizes, uint32_t *pieces)
+void ms_split_sizes(ms_trace *trace, uint32_t x, uint32_t dim, uint32_t n,
+                    const int64_t *sizes, uint32_t *pieces)
 {
     for (uint32_t i = 0; i < n; i++) {
         pieces[i] = ms_trace_alias(trace, x);
@@ -19,7 +19,7 @@ void ms_pieces_split(ms_trace *trace, uint32_t x, uint32_t dim, uint32_t n,
     ms_trace_node(trace, &ms_view_split_rule, &x, 1, pieces, n);
 }
 
-void ms_pieces_drop(ms_trace *trace, uint32_t n, const uint32_t *pieces)
+void ms_split_drop(ms_trace *trace, uint32_t n, const uint32_t *pieces)
 {
     for (uint32_t i = 0; i < n && !trace->err; i++)
         ms_trace_drop(trace, pieces[i]);
@@ -37,7 +37,7 @@ static uint32_t row_of(ms_trace *trace, uint32_t x)
     return y;
 }
 
-void ms_pieces_unbind(ms_trace *trace, uint32_t x, uint32_t *rows)
+void ms_split_unbind(ms_trace *trace, uint32_t x, uint32_t *rows)
 {
     if (trace->err)
         return;
@@ -50,7 +50,7 @@ void ms_pieces_unbind(ms_trace *trace, uint32_t x, uint32_t *rows)
     ms_trace_node(trace, &ms_view_unbind_rule, &x, 1, rows, n);
 }
 
-uint32_t ms_pieces_stack(ms_trace *trace, uint32_t n, const uint32_t *rows)
+uint32_t ms_split_stack(ms_trace *trace, uint32_t n, const uint32_t *rows)
 {
     if (trace->err)
         return MS_NONE;
