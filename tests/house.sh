@@ -51,6 +51,12 @@ shape() { # SPDX line, length of files and lines, no tabs; names are unique
         uniq -d | sed 's/$/: two files of this name/'
 }
 
+blanks() { # no blank line within a function: tools/format.sh takes them out
+    awk '$0 == "{" { body = last !~ /\\$/ } /^}/ { body = 0 }
+        body && $0 == "" { print FILENAME ":" FNR ": blank line in a function" }
+        { last = $0 }' $sources
+}
+
 symbols() { # one per line: room file type name
     for room in sim graphs policies plots tools; do
         nm -A "$build/lib$room.a" | sed "s|^.*:\(.*\.o:\)|$room/\1|"
@@ -156,6 +162,7 @@ cited() { # what a text refers to is in the tree: documents, sections, links
 rules() {
     includes | sed 's/^/include: /'
     shape | sed 's/^/shape: /'
+    blanks | sed 's/^/blanks: /'
     folders | sed 's/^/folder: /'
     symbols=$(symbols |
         sed -nE 's/^(.*)\/(.*)\.c\.o:[0-9a-f]* +(.) /\1 \2 \3 /p')

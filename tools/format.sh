@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Formats every source file in place: section lines, then .clang-format.
+# Formats every source file in place: section lines, no blank line within a
+# function, then .clang-format.
 set -eu
 cd "$(dirname "$0")/.."
 scratch=$(mktemp)
@@ -13,7 +14,10 @@ find sim graphs policies plots tools tests -name '*.[ch]' |
                 sub(/ -+ \*\/$/, "")
                 $0 = $0 " " substr(rule, 1, 76 - length($0)) " */"
             }
-            { print }' "$file" >"$scratch"
+            $0 == "{" { body = last !~ /\\$/ }
+            /^}/ { body = 0 }
+            { last = $0 }
+            !body || $0 != ""' "$file" >"$scratch"
         cmp -s "$file" "$scratch" || cat "$scratch" >"$file"
         clang-format -i "$file"
     done

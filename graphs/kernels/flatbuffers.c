@@ -15,7 +15,6 @@ typedef struct buffers {
 static bool is_distributed(const ms_step_settings *settings)
 {
     const ms_shape *shape = settings->shape;
-
     return shape->engine == MS_ENGINE_MEGATRON && shape->fp32_gradients &&
            shape->offload.optimizer == MS_DEVICE_POOL &&
            shape->offload.parameters == MS_DEVICE_POOL;
@@ -31,7 +30,6 @@ static void join(buffers *b, bool weights)
 {
     const ms_graph *g = b->trace->graph;
     uint64_t *head = NULL;
-
     for (uint32_t p = 0; p < b->trace->n_parameters; p++) {
         const ms_parameter *it = &b->trace->parameters[p];
         if (!has_gradient(it))
@@ -72,7 +70,6 @@ static void cut_states(buffers *b)
 static uint64_t stretch(const ms_trace *trace)
 {
     uint64_t elements = 0;
-
     for (uint32_t p = 0; p < trace->n_parameters; p++)
         if (has_gradient(&trace->parameters[p]))
             elements += trace->parameters[p].part;
@@ -84,7 +81,6 @@ ms_err ms_flatbuffers_column(ms_trace *trace, const uint32_t *new_id)
     ms_graph *g = trace->graph;
     bool distributed = is_distributed(trace->settings);
     buffers b = {.trace = trace, .new_id = new_id};
-
     const ms_kernel_hooks *hooks = trace->kernels.hooks;
     bool holds =
         hooks->holds_gradients && hooks->holds_gradients(trace->settings);

@@ -25,7 +25,6 @@ static void choose(ms_kernel *kernel, int64_t word,
 {
     const ms_kernel_maker *makers[] = {&ms_torchkernels_apart, fused,
                                        &ms_ligerkernels};
-
     if (word > 0)
         *kernel = (ms_kernel){.maker = makers[word - 1], .firm = true};
     else if (kernel->maker == NULL)
@@ -37,7 +36,6 @@ static void choose(ms_kernel *kernel, int64_t word,
 ms_kernel_set ms_kernels_of(const ms_training *training)
 {
     ms_kernel_set set = *sets[training->kernels];
-
     set.hooks = hooks_of(training->kernels);
     if (training->attention_kernel > 0)
         set.attention = attentions[training->attention_kernel - 1];
@@ -52,7 +50,6 @@ ms_kernel_set ms_kernels_of(const ms_training *training)
 ms_kernel_set ms_kernels_on(const ms_step_settings *settings)
 {
     ms_kernel_set set = ms_kernels_of(settings->training);
-
     if (set.hooks->choose)
         set.hooks->choose(settings, &set);
     return set;

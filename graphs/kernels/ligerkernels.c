@@ -22,7 +22,6 @@ static uint32_t gate_up(ms_trace *trace, const char *op, uint32_t gate,
     uint32_t own[2] = {ms_view_contiguous(trace, gate),
                        ms_view_contiguous(trace, up)};
     uint32_t y = ms_gated_product(trace, op, true, own[0], own[1]);
-
     ms_trace_drop(trace, own[0]);
     ms_trace_drop(trace, own[1]);
     return y;

@@ -18,7 +18,6 @@ typedef struct shape {
 static uint32_t spatial_of(const ms_layer *layer)
 {
     const char *type = layer->kind->type;
-
     return (uint32_t)(type[strlen(type) - 2] - '0');
 }
 
@@ -30,7 +29,6 @@ static ms_err open_shape(ms_trace *trace, const ms_layer *layer, uint32_t x,
                                          "[channels, height, width]",
                                          "[channels, depth, height, width]"};
     char text[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_float(trace, layer, x));
     const ms_tensor *tensor = ms_trace_at(trace, x);
     if (tensor->n_dims != spatial + 2)
@@ -49,7 +47,6 @@ static ms_err fail_small(ms_trace *trace, const ms_layer *layer, uint32_t x,
                          int64_t kernel)
 {
     char text[MS_LAYERS_SHAPE];
-
     return ms_trace_fail(
         trace, layer, "pad it, or take a smaller kernel",
         "\"%s\": the output %s of \"%s\" is smaller than its "
@@ -68,7 +65,6 @@ static int64_t windows_of(int64_t size, const window *w)
 {
     int64_t span = w->dilation * (w->kernel - 1) + 1;
     int64_t padded = size + 2 * w->padding;
-
     return padded < span ? 0 : (padded - span) / w->stride + 1;
 }
 
@@ -77,7 +73,6 @@ static int64_t windows_up(int64_t size, const window *w)
 {
     int64_t floored = windows_of(size, w);
     int64_t rest = size + 2 * w->padding - w->kernel;
-
     return floored > 0 && rest % w->stride != 0 &&
                    floored * w->stride < size + w->padding
                ? floored + 1
@@ -89,7 +84,6 @@ static int64_t windows_up(int64_t size, const window *w)
 static int64_t size_before(int64_t size, const window *w)
 {
     int64_t spread;
-
     if (__builtin_mul_overflow(size - 1, w->stride, &spread) ||
         spread > INT64_MAX / 4)
         return INT64_MAX / 4;
@@ -166,7 +160,6 @@ static window conv_window(const ms_layer *layer, uint32_t d, uint32_t n)
     const ms_value *field = layer->field;
     window w = {field[CONV_KERNEL].i, field[CONV_STRIDE].i,
                 field[CONV_PADDING].i, field[CONV_DILATION].i};
-
     if (d + 1 == n && field[CONV_KERNEL_WIDTH].i > 0)
         w.kernel = field[CONV_KERNEL_WIDTH].i;
     if (d + 1 == n && field[CONV_PADDING_WIDTH].i >= 0)
@@ -179,7 +172,6 @@ static ms_err check_groups(ms_trace *trace, const ms_layer *layer,
 {
     int64_t groups = layer->field[CONV_GROUPS].i;
     int64_t out = layer->field[CONV_OUT].i;
-
     if (channels % groups == 0 && out % groups == 0)
         return MS_OK;
     return ms_trace_fail(
@@ -198,7 +190,6 @@ static uint32_t conv_weight(ms_trace *trace, const ms_layer *layer,
     int64_t groups = layer->field[CONV_GROUPS].i;
     int64_t out = layer->field[CONV_OUT].i;
     int64_t dims[MS_MAX_DIMS];
-
     dims[0] = transposed ? in->size[1] : out;
     dims[1] = (transposed ? out : in->size[1]) / groups;
     for (uint32_t d = 2; d < in->n_dims; d++)
@@ -210,7 +201,6 @@ static uint32_t conv_weight(ms_trace *trace, const ms_layer *layer,
 static double conv_flops(ms_trace *trace, const shape *moved, uint32_t weight)
 {
     double positions = (double)moved->size[0];
-
     for (uint32_t d = 2; d < moved->n_dims; d++)
         positions *= (double)moved->size[d];
     return trace->err
@@ -225,7 +215,6 @@ static ms_err convolve(ms_trace *trace, const ms_layer *layer, bool transposed,
     const ms_value *field = layer->field;
     uint32_t bias = MS_NONE;
     shape in;
-
     MS_TRY(open_shape(trace, layer, x, spatial_of(layer), &in));
     MS_TRY(check_groups(trace, layer, in.size[1]));
     shape to = in;
@@ -289,7 +278,6 @@ static ms_err pooled(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t stride = layer->field[POOL_STRIDE].i;
     window w = {layer->field[POOL_KERNEL].i, stride,
                 layer->field[POOL_PADDING].i, 1};
-
     if (stride == 0)
         w.stride = w.kernel;
     MS_TRY(open_shape(trace, layer, x, spatial_of(layer), to));
@@ -314,7 +302,6 @@ static ms_err resize(ms_trace *trace, const ms_layer *layer, uint32_t x,
                      const char *op, const shape *to, uint32_t *out)
 {
     ms_opcall call = {.op = op, .flops = layer->kind->flops};
-
     for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++) {
         call.made[k].dtype = k ? MS_INT64 : ms_trace_at(trace, x)->dtype;
         call.made[k].n_dims = (uint8_t)to->n_dims;
@@ -328,7 +315,6 @@ ms_err ms_convlayers_pool(ms_trace *trace, const ms_layer *layer,
                           const uint32_t *in, uint32_t *out)
 {
     shape to;
-
     MS_TRY(pooled(trace, layer, in[0], &to));
     return resize(trace, layer, in[0], layer->kind->op, &to, out);
 }
@@ -347,7 +333,6 @@ static bool is_channels_last(const ms_tensor *x)
 {
     static const uint32_t order[4] = {1, 3, 2, 0};
     int64_t least = 0;
-
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t d = order[i];
         bool unclear = d == 0 && least == x->stride[1];
@@ -363,7 +348,6 @@ static bool is_channels_last(const ms_tensor *x)
 static uint32_t restride(ms_trace *trace, uint32_t x)
 {
     uint32_t y = ms_trace_alias(trace, x);
-
     if (y != MS_NONE)
         ms_trace_node(trace, ms_opcall_rule(trace, "aten::as_strided"), &x, 1,
                       &y, 1);
@@ -378,7 +362,6 @@ ms_err ms_convlayers_adaptive(ms_trace *trace, const ms_layer *layer,
     const ms_layer_kind *kind = layer->kind;
     bool average = strstr(kind->type, "avg") != NULL;
     shape to;
-
     MS_TRY(open_shape(trace, layer, in[0], spatial_of(layer), &to));
     for (uint32_t d = 2; d < to.n_dims; d++)
         to.size[d] = layer->field[0].i;
@@ -424,7 +407,6 @@ ms_err ms_convlayers_upsample(ms_trace *trace, const ms_layer *layer,
     char text[MS_LAYERS_SHAPE];
     const char *op = NULL;
     shape to;
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     const ms_tensor *x = ms_trace_at(trace, in[0]);
     if (x->n_dims >= 3 && x->n_dims <= 5)
@@ -464,7 +446,6 @@ ms_err ms_convlayers_shuffle(ms_trace *trace, const ms_layer *layer,
     bool back = strcmp(kind->type, "pixel_unshuffle") == 0;
     char text[MS_LAYERS_SHAPE];
     shape to;
-
     MS_TRY(open_shape(trace, layer, in[0], 2, &to));
     bool divides = back ? to.size[2] % f == 0 && to.size[3] % f == 0
                         : to.size[1] % (f * f) == 0;

@@ -14,7 +14,6 @@ static ms_err open_call(ms_trace *trace, const ms_layer *layer, uint32_t x,
                         int64_t dim, ms_opcall *call)
 {
     const ms_layer_kind *kind = layer->kind;
-
     MS_TRY(ms_layers_need_dim(trace, layer, x, dim));
     *call = (ms_opcall){.op = kind->op, .flops = kind->flops};
     for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++)
@@ -43,7 +42,6 @@ ms_err ms_copylayers_along(ms_trace *trace, const ms_layer *layer,
     const ms_oparg args[] = {{.kind = MS_ARG_TENSOR},
                              {.kind = MS_ARG_INTS, .n = 1, .value.ints = dims}};
     ms_opcall call;
-
     MS_TRY(open_call(trace, layer, in[0], dim, &call));
     call.args = args;
     call.n_args = 2;
@@ -56,7 +54,6 @@ ms_err ms_copylayers_glu(ms_trace *trace, const ms_layer *layer,
     int64_t dim = layer->field[0].i;
     char shape[MS_LAYERS_SHAPE];
     ms_opcall call;
-
     MS_TRY(open_call(trace, layer, in[0], dim, &call));
     if (call.made[0].size[dim + 1] % 2 != 0)
         return ms_trace_fail(
@@ -82,7 +79,6 @@ ms_err ms_copylayers_topk(ms_trace *trace, const ms_layer *layer,
 {
     char shape[MS_LAYERS_SHAPE];
     ms_opcall call;
-
     MS_TRY(open_call(trace, layer, in[0], 0, &call));
     uint32_t last = call.made[0].n_dims - 1u;
     if (layer->field[0].i > call.made[0].size[last])
@@ -117,7 +113,6 @@ ms_err ms_copylayers_repeat(ms_trace *trace, const ms_layer *layer,
     int64_t dim = layer->field[REPEAT_DIM].i;
     uint32_t inputs[2] = {in[0], MS_NONE};
     ms_opcall call;
-
     MS_TRY(open_call(trace, layer, in[0], dim, &call));
     int64_t *size = &call.made[0].size[dim + 1];
     if (__builtin_mul_overflow(*size, layer->field[REPEAT_TIMES].i, size))
@@ -145,7 +140,6 @@ ms_err ms_copylayers_pad(ms_trace *trace, const ms_layer *layer,
 {
     char shape[MS_LAYERS_SHAPE];
     ms_opcall call;
-
     MS_TRY(open_call(trace, layer, in[0], 0, &call));
     uint32_t n_dims = call.made[0].n_dims;
     if (layer->n_ints % 2 != 0 || layer->n_ints / 2 >= n_dims)
@@ -180,7 +174,6 @@ ms_err ms_copylayers_index(ms_trace *trace, const ms_layer *layer,
     int64_t dim = layer->field[INDEX_DIM].i;
     int64_t count = layer->field[INDEX_COUNT].i;
     ms_opcall call;
-
     MS_TRY(open_call(trace, layer, in[0], dim, &call));
     bool gathers = strcmp(call.op, "aten::gather") == 0;
     bool slices = strcmp(call.op, "aten::index") == 0;

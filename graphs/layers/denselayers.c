@@ -55,7 +55,6 @@ static ms_err layer_row(ms_trace *trace, const char *name, uint32_t *row)
 {
     const ms_model *model = trace->settings->model;
     ms_index *rows = &trace->layer_rows;
-
     if (rows->capacity == 0) {
         MS_TRY(
             ms_index_make(rows, model->n_layers, trace->scratch, trace->fault));
@@ -71,7 +70,6 @@ static ms_err tied_weight(ms_trace *trace, const ms_layer *layer,
                           uint32_t *weight)
 {
     uint32_t row;
-
     MS_TRY(layer_row(trace, name, &row));
     if (row == MS_NONE || trace->layer_weight[row] == MS_NONE)
         return ms_trace_fail(
@@ -106,7 +104,6 @@ ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
     int64_t dims[2] = {layer->field[EMBEDDING_VOCAB].i,
                        layer->field[EMBEDDING_DIM].i};
     const ms_tensor *ids = at(trace, in[0]);
-
     if (ids->dtype != MS_INT64 || ids->n_dims != 2)
         return ms_trace_fail(
             trace, layer, "feed it the model's input of token ids",
@@ -149,7 +146,6 @@ ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
 {
     const char *tied = layer->field[LINEAR_TIED].s;
     uint32_t weight, bias = MS_NONE;
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     int64_t dims[2] = {layer->field[LINEAR_OUT].i,
                        ms_layers_last_dim(trace, in[0])};

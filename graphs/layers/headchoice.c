@@ -7,7 +7,6 @@
 static uint32_t n_readers(const ms_model *model, uint32_t row)
 {
     uint32_t n = 0;
-
     for (uint32_t i = 0; i < model->n_edges; i++)
         n += model->edges[i] == row;
     return n;
@@ -17,7 +16,6 @@ static uint32_t n_readers(const ms_model *model, uint32_t row)
 static const char *refusal(const ms_model *model, const ms_layer *loss)
 {
     uint32_t row = model->edges[loss->in_at];
-
     if (row == MS_NONE ||
         model->layers[row].kind->forward != ms_denselayers_linear)
         return "no linear layer";
@@ -45,7 +43,6 @@ ms_err ms_headchoice_open(ms_trace *trace)
 {
     const ms_model *model = trace->settings->model;
     const ms_layer *loss = find_loss(model);
-
     trace->head = (ms_fused_head){.layer = MS_NONE, .loss = loss};
     if (loss == NULL && trace->settings->training->loss_kernel > 0)
         return ms_fail(trace->fault, MS_EUSAGE, "training.loss_kernel",

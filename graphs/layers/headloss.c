@@ -10,7 +10,6 @@ static uint32_t sizes_of(int64_t sequence, int64_t *rows)
 {
     int64_t each = (sequence + MS_HEAD_CHUNKS - 1) / MS_HEAD_CHUNKS;
     uint32_t n = 0;
-
     for (; sequence > 0; sequence -= each)
         rows[n++] = sequence < each ? sequence : each;
     return n;
@@ -23,7 +22,6 @@ static uint32_t make_chunks(ms_trace *trace, uint32_t x, uint32_t weight)
     ms_fused_head *head = &trace->head;
     int64_t rows[MS_HEAD_CHUNKS] = {0};
     uint32_t part[MS_HEAD_CHUNKS];
-
     if (ms_trace_at(trace, x)->n_dims != 3) {
         ms_trace_fail(trace, &trace->settings->model->layers[head->layer],
                       "choose another kernel of cross entropy",
@@ -60,7 +58,6 @@ static uint32_t chunk_loss(ms_trace *trace, uint32_t logits, uint32_t labels)
 {
     uint32_t wide = ms_cast_to(trace, logits, MS_FLOAT32);
     uint32_t loss = ms_loss_cross_entropy(trace, wide, labels);
-
     ms_trace_drop(trace, wide);
     return loss;
 }
@@ -70,7 +67,6 @@ static uint32_t chunk_loss(ms_trace *trace, uint32_t logits, uint32_t labels)
 static uint32_t chunked_output(ms_trace *trace, uint32_t target)
 {
     uint32_t labels[MS_HEAD_CHUNKS], n = trace->head.n_chunks, sum = MS_NONE;
-
     split_target(trace, target, labels);
     for (uint32_t i = 0; i < n && !trace->err; i++) {
         uint32_t loss =
@@ -115,7 +111,6 @@ static uint32_t linear_loss(ms_trace *trace, const ms_cross_entropy *how,
                             uint32_t x)
 {
     uint32_t target = targets(trace, x);
-
     (void)how;
     uint32_t loss = ms_chunkedloss_linear(trace, x, trace->head.weight, target);
     ms_trace_drop(trace, x);
@@ -126,7 +121,6 @@ static uint32_t chunks_loss(ms_trace *trace, const ms_cross_entropy *how,
                             uint32_t x)
 {
     uint32_t target = targets(trace, x);
-
     (void)how;
     uint32_t loss = chunked_output(trace, target);
     ms_trace_drop(trace, x);
@@ -165,14 +159,12 @@ const ms_loss_kernel *ms_headloss_named(int64_t word)
                                                     &ms_headloss_liger_linear,
                                                     &ms_headloss_chunked,
                                                     &ms_headloss_compiled};
-
     return kernels[word];
 }
 
 bool ms_headloss_takes_head(int64_t word)
 {
     const ms_loss_kernel *kernel = ms_headloss_named(word);
-
     return kernel && kernel->head;
 }
 
@@ -182,7 +174,6 @@ const ms_loss_kernel *ms_headloss_kernel(const ms_trace *trace,
     /* The set has what training.loss_kernel says. */
     const ms_loss_kernel *kernel =
         own > 0 ? ms_headloss_named(own) : trace->kernels.loss;
-
     return kernel->head && layer != trace->head.loss ? kernel->headless
                                                      : kernel;
 }

@@ -9,7 +9,6 @@
 static ms_err take(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
-
     g->layer_type =
         ms_arena_take(trace->arena, g->n_layers, sizeof *g->layer_type);
     g->layer_role = ms_arena_take(trace->arena, g->n_layers, 1);
@@ -23,7 +22,6 @@ static ms_err take(ms_trace *trace)
 static ms_layer_role by_reader(const ms_layer *reader, uint32_t i, uint8_t role)
 {
     bool gate = role == MS_ROLE_GATE;
-
     if (ms_walk_is_loss(reader))
         return MS_ROLE_HEAD;
     switch ((ms_layer_role)reader->kind->role) {
@@ -44,7 +42,6 @@ static uint8_t role_of(const ms_layer *layer, uint8_t by_readers)
 {
     bool inside = layer->block != MS_NONE;
     uint8_t own = layer->kind->role;
-
     if (ms_walk_is_loss(layer))
         return MS_ROLE_LOSS;
     if (own != MS_ROLE_PROJECTION)
@@ -60,7 +57,6 @@ ms_err ms_layerroles_fill(ms_trace *trace)
 {
     const ms_model *model = trace->settings->model;
     ms_graph *g = trace->graph;
-
     MS_TRY(take(trace));
     /* Readers before what they read: role holds what these make of it. */
     for (uint32_t i = model->n_layers; i-- > 0;) {

@@ -37,14 +37,12 @@ const char *ms_layers_source(const ms_step_settings *settings,
                              const ms_layer *layer, uint32_t i)
 {
     uint32_t from = settings->model->edges[layer->in_at + i];
-
     return from == MS_NONE ? "input" : settings->model->layers[from].name;
 }
 
 const char *ms_layers_shape(const ms_tensor *tensor, char text[MS_LAYERS_SHAPE])
 {
     size_t n = 0;
-
     text[n++] = '[';
     for (uint32_t d = 1; d < tensor->n_dims; d++)
         n += (size_t)snprintf(text + n, MS_LAYERS_SHAPE - n, "%s%lld",
@@ -58,7 +56,6 @@ ms_err ms_layers_need_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
                           int64_t dim)
 {
     char shape[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_float(trace, layer, x));
     const ms_tensor *tensor = ms_trace_at(trace, x);
     if (dim + 1 < tensor->n_dims)
@@ -73,7 +70,6 @@ ms_err ms_layers_need_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
 int64_t ms_layers_last_dim(ms_trace *trace, uint32_t x)
 {
     const ms_tensor *tensor = ms_trace_at(trace, x);
-
     return tensor->size[tensor->n_dims - 1];
 }
 

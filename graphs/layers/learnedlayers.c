@@ -30,7 +30,6 @@ ms_err ms_learnedlayers_tokens(ms_trace *trace, const ms_layer *layer,
 {
     int64_t tokens = layer->field[0].i;
     char shape[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     if (ms_trace_at(trace, in[0])->n_dims != 3)
         return ms_trace_fail(trace, layer, "turn it into [sequence, width]",

@@ -24,7 +24,6 @@ static bool is_target(const ms_trace *trace, const ms_layer *layer,
     for (size_t i = 0; i < sizeof makes_qv / sizeof *makes_qv; i++)
         qv = qv || strcmp(role, makes_qv[i]) == 0;
     bool plain = strcmp(role, "weight") == 0;
-
     switch (trace->settings->training->lora_targets) {
     case TARGETS_QV:
         return qv;
@@ -50,7 +49,6 @@ static uint32_t adapter_weight(ms_trace *trace, const char *role, int64_t rows,
 {
     int64_t dims[2] = {rows, columns};
     uint8_t dtype = trace->weight_dtype;
-
     trace->frozen = trace->settings->training->lora_trains == frozen;
     trace->weight_dtype = trace->trained_dtype;
     uint32_t weight = ms_trace_parameter(trace, role, 2, dims);
@@ -66,7 +64,6 @@ static const char *role_of(ms_trace *trace, const char *role, const char *which)
     int stem = (int)(strlen(role) - strlen("weight"));
     const char *name =
         ms_arena_format(trace->arena, "%.*slora_%s.weight", stem, role, which);
-
     if (!name && !trace->err)
         trace->err = ms_fail_nomem(trace->fault);
     return name;
@@ -91,7 +88,6 @@ static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
                                 w->size[1], TRAINS_B);
     uint32_t b =
         adapter_weight(trace, role_of(trace, role, "B"), out, rank, TRAINS_A);
-
     if (trace->err)
         return MS_NONE;
     uint32_t in = input_of(trace, x);
@@ -112,7 +108,6 @@ uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
                         uint32_t bias)
 {
     const ms_training *training = trace->settings->training;
-
     if (trace->err)
         return MS_NONE;
     if (training->lora_rank == 0 && ms_fp8_takes(trace, layer))
@@ -144,7 +139,6 @@ ms_err ms_lora_open(ms_trace *trace)
 {
     const ms_training *training = trace->settings->training;
     const ms_shape *shape = trace->settings->shape;
-
     trace->trained_dtype = trace->weight_dtype;
     if (training->lora_rank == 0)
         return MS_OK;
@@ -182,6 +176,5 @@ uint32_t ms_lora_product(ms_trace *trace, const ms_layer *layer,
     int64_t dims[2] = {width, ms_layers_last_dim(trace, x)};
     uint32_t weight = ms_trace_parameter(trace, roles[0], 2, dims);
     uint32_t bias = biased ? ms_layers_vector(trace, roles[1], width) : MS_NONE;
-
     return ms_lora_linear(trace, layer, roles[0], x, weight, bias);
 }

@@ -9,7 +9,6 @@ uint32_t ms_losskernels_targets(ms_trace *trace, uint32_t logits)
     const ms_tensor *x = ms_trace_at(trace, logits);
     int64_t dims[MS_MAX_DIMS] = {x->size[0]};
     uint32_t n = x->n_dims - 1u, first = ms_loss_is_image(x) ? 2 : 1;
-
     for (uint32_t d = 1; d < n; d++)
         dims[d] = x->size[d + first - 1];
     return ms_trace_input(trace, "target", MS_INT64, n, dims);
@@ -22,7 +21,6 @@ uint32_t ms_losskernels_targets(ms_trace *trace, uint32_t logits)
 static uint32_t moved(ms_trace *trace, uint32_t target, bool padded)
 {
     uint32_t whole = target;
-
     if (trace->err)
         return MS_NONE;
     ms_tensor like = *ms_trace_at(trace, target);
@@ -59,7 +57,6 @@ static uint32_t by_ops(ms_trace *trace, const ms_cross_entropy *how,
                        uint32_t logits)
 {
     uint32_t x = logits, target = ms_losskernels_targets(trace, logits);
-
     if (how->upcasts)
         x = ms_cast_to(trace, x, MS_FLOAT32);
     else

@@ -40,7 +40,6 @@ static ms_err check_shift(ms_trace *trace, const ms_layer *layer,
                           uint32_t logits)
 {
     const ms_tensor *x = ms_trace_at(trace, logits);
-
     if (layer->field[SHIFT].i == MS_SHIFT_NONE ||
         (x->n_dims == 3 && x->size[1] > 1))
         return MS_OK;
@@ -85,7 +84,6 @@ static uint32_t scratch_of(const ms_step_settings *settings, const char *op)
 static uint32_t target_like(ms_trace *trace, uint32_t x)
 {
     ms_tensor like = *ms_trace_at(trace, x);
-
     return ms_trace_input(trace, "target", like.dtype, like.n_dims, like.size);
 }
 
@@ -96,7 +94,6 @@ static bool keeps_terms(const char *op)
 {
     static const char *const ops[] = {"aten::mse_loss", "aten::smooth_l1_loss",
                                       "aten::binary_cross_entropy"};
-
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (strcmp(op, ops[i]) == 0)
             return true;
@@ -107,7 +104,6 @@ ms_err ms_losslayers_like(ms_trace *trace, const ms_layer *layer,
                           const uint32_t *in, uint32_t *out)
 {
     const ms_layer_kind *kind = layer->kind;
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     uint32_t inputs[2] = {in[0], target_like(trace, in[0])};
     ms_opcall call = {.op = kind->op,
@@ -139,7 +135,6 @@ ms_err ms_losslayers_l1(ms_trace *trace, const ms_layer *layer,
 static uint32_t sum_of_all(ms_trace *trace, uint32_t x)
 {
     ms_opcall call = {.op = "aten::sum", .flops = 1};
-
     if (trace->err)
         return MS_NONE;
     call.made[0].dtype = ms_trace_at(trace, x)->dtype;
@@ -172,7 +167,6 @@ ms_err ms_losslayers_nll(ms_trace *trace, const ms_layer *layer,
                          const uint32_t *in, uint32_t *out)
 {
     ms_opcall call = {.op = "aten::nll_loss_forward", .flops = 1};
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     uint32_t inputs[2] = {in[0], ms_losskernels_targets(trace, in[0])};
     for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++)
@@ -250,7 +244,6 @@ ms_err ms_losslayers_total(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, uint32_t *out)
 {
     uint32_t sum = in[0];
-
     for (uint32_t i = 0; i < layer->n_in; i++)
         if (!trace->err && ms_trace_at(trace, in[i])->n_dims > 0)
             return ms_trace_fail(trace, layer, "give it losses",

@@ -24,7 +24,6 @@ ms_err ms_normlayers_layer(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, uint32_t *out)
 {
     uint32_t weight = MS_NONE, bias = MS_NONE;
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     if (layer->field[0].b) {
         int64_t width = ms_layers_last_dim(trace, in[0]);
@@ -63,7 +62,6 @@ static uint32_t normed(ms_trace *trace, const ms_rms_code *code, uint32_t x)
     uint32_t wide = ms_cast_to(
         trace, x, code->upcasts ? MS_FLOAT32 : ms_trace_at(trace, x)->dtype);
     uint32_t rstd = rstd_of(trace, wide);
-
     if (code->scales_input) {
         ms_trace_drop(trace, wide);
         ms_trace_ref(trace, wide = x);
@@ -148,7 +146,6 @@ ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
 static int64_t channels_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
 {
     char shape[MS_LAYERS_SHAPE];
-
     if (ms_layers_need_float(trace, layer, x) != MS_OK)
         return 0;
     const ms_tensor *tensor = ms_trace_at(trace, x);
@@ -194,7 +191,6 @@ ms_err ms_normlayers_batch(ms_trace *trace, const ms_layer *layer,
     bool tracks = layer->field[BATCH_RUNNING].b;
     uint32_t weight = MS_NONE, bias = MS_NONE, running[2];
     int64_t channels = channels_of(trace, layer, in[0]);
-
     MS_TRY(trace->err);
     if (layer->field[BATCH_AFFINE].b) {
         weight = ms_layers_vector(trace, "weight", channels);
@@ -223,7 +219,6 @@ ms_err ms_normlayers_group(ms_trace *trace, const ms_layer *layer,
     int64_t groups = layer->field[GROUP_GROUPS].i;
     uint32_t weight = MS_NONE, bias = MS_NONE;
     int64_t channels = channels_of(trace, layer, in[0]);
-
     MS_TRY(trace->err);
     if (channels % groups != 0)
         return ms_trace_fail(
@@ -264,7 +259,6 @@ ms_err ms_normlayers_instance(ms_trace *trace, const ms_layer *layer,
                               const uint32_t *in, uint32_t *out)
 {
     int64_t channels = channels_of(trace, layer, in[0]);
-
     MS_TRY(trace->err);
     ms_tensor x = *ms_trace_at(trace, in[0]);
     int64_t dims[MS_MAX_DIMS];

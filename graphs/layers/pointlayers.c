@@ -22,7 +22,6 @@ static ms_err map(ms_trace *trace, const ms_layer *layer, const uint32_t *in,
     const ms_layer_kind *kind = layer->kind;
     ms_opcall call = {
         .op = kind->op, .args = args, .n_args = 3, .flops = kind->flops};
-
     for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++)
         ms_opcall_like(trace, &call.made[k], widest);
     if (!trace->settings->cpu) /* log_sigmoid's buffer is for the CPU */
@@ -36,7 +35,6 @@ static ms_err map_in_place(ms_trace *trace, const ms_layer *layer,
 {
     const ms_layer_kind *kind = layer->kind;
     ms_opcall call = {.op = kind->op, .flops = kind->flops};
-
     MS_TRY(ms_layers_need_unsaved(trace, layer, in[0]));
     *out = ms_opcall_in_place(trace, &call, in, layer->n_in);
     return trace->err;
@@ -46,7 +44,6 @@ ms_err ms_pointlayers_unary(ms_trace *trace, const ms_layer *layer,
                             const uint32_t *in, uint32_t *out)
 {
     bool in_place = layer->kind->n_fields > 0 && layer->field[0].b;
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     return in_place ? map_in_place(trace, layer, in, out)
                     : map(trace, layer, in, in[0], out);
@@ -60,7 +57,6 @@ ms_err ms_pointlayers_softsign(ms_trace *trace, const ms_layer *layer,
     uint32_t size = ms_opcall_like_run(trace, "aten::abs", in, 1);
     uint32_t both[2] = {in[0],
                         ms_opcall_like_run(trace, "aten::add", &size, 1)};
-
     ms_trace_drop(trace, size);
     *out = ms_opcall_like_run(trace, "aten::div", both, 2);
     ms_trace_drop(trace, both[1]);
@@ -94,7 +90,6 @@ ms_err ms_pointlayers_prelu(ms_trace *trace, const ms_layer *layer,
 {
     int64_t n = layer->field[0].i;
     char shape[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     const ms_tensor *x = ms_trace_at(trace, in[0]);
     if (n != 1 && (x->n_dims < 2 || n != x->size[1]))
@@ -147,7 +142,6 @@ static ms_err dropout_in_place(ms_trace *trace, const ms_layer *layer,
                                uint32_t x, uint32_t *out)
 {
     ms_opcall call = {.op = "aten::mul", .flops = 1};
-
     MS_TRY(ms_layers_need_unsaved(trace, layer, x));
     ms_trace_begin(trace, "aten::bernoulli_");
     uint32_t both[2] = {x, ms_trace_make_like(trace, "mask", x)};
@@ -161,7 +155,6 @@ ms_err ms_pointlayers_dropout(ms_trace *trace, const ms_layer *layer,
                               const uint32_t *in, uint32_t *out)
 {
     double p = layer->field[0].f;
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     if (layer->field[1].b && p > 0 && trace->settings->train)
         return dropout_in_place(trace, layer, in[0], out);
@@ -242,7 +235,6 @@ static ms_err fail_shapes(ms_trace *trace, const ms_layer *layer,
                           const uint32_t *in, uint32_t i, const char *hint)
 {
     char first[MS_LAYERS_SHAPE], second[MS_LAYERS_SHAPE];
-
     return ms_trace_fail(
         trace, layer, hint,
         "\"%s\" joins \"%s\" and \"%s\", whose shapes do not agree: %s and %s",
@@ -257,7 +249,6 @@ static ms_err find_widest(ms_trace *trace, const ms_layer *layer,
                           const uint32_t *in, bool in_place, uint32_t *widest)
 {
     uint32_t wide = 0;
-
     for (uint32_t i = 0; i < layer->n_in; i++) {
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
         if (!in_place && !broadcasts(ms_trace_at(trace, in[wide]),
@@ -291,7 +282,6 @@ ms_err ms_pointlayers_join(ms_trace *trace, const ms_layer *layer,
 {
     bool in_place = layer->kind->n_fields > 0 && layer->field[0].b;
     uint32_t widest;
-
     MS_TRY(find_widest(trace, layer, in, in_place, &widest));
     const ms_kernel_hooks *hooks = trace->kernels.hooks;
     for (uint32_t i = 0; hooks->is_deferred && i < 2 && i < layer->n_in; i++)
@@ -307,7 +297,6 @@ ms_err ms_pointlayers_join(ms_trace *trace, const ms_layer *layer,
 static uint32_t mask_like(ms_trace *trace, uint32_t x)
 {
     ms_tensor like = *ms_trace_at(trace, x);
-
     return ms_trace_input(trace, "mask", MS_BYTE, like.n_dims, like.size);
 }
 
@@ -315,7 +304,6 @@ ms_err ms_pointlayers_where(ms_trace *trace, const ms_layer *layer,
                             const uint32_t *in, uint32_t *out)
 {
     uint32_t widest;
-
     MS_TRY(find_widest(trace, layer, in, false, &widest));
     uint32_t inputs[3] = {mask_like(trace, widest), in[0], in[1]};
     ms_opcall call = {.op = "aten::where", .flops = 1};
@@ -340,7 +328,6 @@ static uint32_t gate_up(ms_trace *trace, const ms_layer *layer,
                         uint32_t gate, uint32_t up)
 {
     ms_kernel kernel = trace->kernels.activation;
-
     if (!ms_layers_is_apart(kernel, layer->field[0].i))
         return kernel.maker->gate(trace, fused, gate, up);
     uint32_t open = ms_pointwise_unary(trace, activation, gate);
@@ -358,7 +345,6 @@ static ms_err gate_halves(ms_trace *trace, const ms_layer *layer,
     uint32_t halves[2];
     int64_t width = ms_layers_last_dim(trace, x);
     int64_t sizes[2] = {width / 2, width / 2};
-
     if (width % 2 != 0)
         return ms_trace_fail(
             trace, layer, "give it an even size, or gate and up apart",

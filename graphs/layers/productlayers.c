@@ -12,7 +12,6 @@ static uint32_t multiply(ms_trace *trace, const char *op, const uint32_t *in,
                          uint32_t n_in)
 {
     ms_opcall call = {.op = op};
-
     if (trace->err)
         return MS_NONE;
     const ms_tensor *a = ms_trace_at(trace, in[n_in - 2]);
@@ -26,7 +25,6 @@ static uint32_t multiply(ms_trace *trace, const char *op, const uint32_t *in,
 uint32_t ms_productlayers_bmm(ms_trace *trace, uint32_t a, uint32_t b)
 {
     uint32_t in[2] = {a, b};
-
     return multiply(trace, "aten::bmm", in, 2);
 }
 
@@ -34,7 +32,6 @@ static ms_err fail_product(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, const char *hint)
 {
     char first[MS_LAYERS_SHAPE], second[MS_LAYERS_SHAPE];
-
     return ms_trace_fail(
         trace, layer, hint,
         "\"%s\" multiplies \"%s\" and \"%s\", whose shapes do not agree: %s "
@@ -49,7 +46,6 @@ static ms_err fail_product(ms_trace *trace, const ms_layer *layer,
 static bool can_multiply(const ms_tensor *a, const ms_tensor *b)
 {
     uint32_t n = a->n_dims;
-
     return n >= 3 && b->n_dims == n &&
            memcmp(a->size, b->size, sizeof *a->size * (n - 2)) == 0 &&
            a->size[n - 1] == b->size[n - 2];
@@ -72,7 +68,6 @@ ms_err ms_productlayers_matmul(ms_trace *trace, const ms_layer *layer,
                                const uint32_t *in, uint32_t *out)
 {
     uint32_t folded[2];
-
     for (uint32_t i = 0; i < 2; i++)
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
     ms_tensor a = *ms_trace_at(trace, in[0]);
@@ -95,7 +90,6 @@ ms_err ms_productlayers_baddbmm(ms_trace *trace, const ms_layer *layer,
                                 const uint32_t *in, uint32_t *out)
 {
     char shape[MS_LAYERS_SHAPE];
-
     for (uint32_t i = 0; i < 3; i++)
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
     const ms_tensor *c = ms_trace_at(trace, in[0]);
@@ -134,7 +128,6 @@ typedef struct equation {
 static uint32_t letters(const char *text)
 {
     uint32_t n = 0;
-
     while (islower((unsigned char)text[n]) && n <= MS_MAX_DIMS)
         n++;
     return n;
@@ -173,7 +166,6 @@ enum { BATCH, ROWS, INNER, COLUMNS, N_GROUPS };
 static uint32_t place(const char *part, uint32_t n, char letter)
 {
     const char *at = memchr(part, letter, n);
-
     return at ? (uint32_t)(at - part) : MS_NONE;
 }
 
@@ -223,7 +215,6 @@ static uint32_t as_matrix(ms_trace *trace, uint32_t x, const group *groups,
 {
     uint32_t order[MS_MAX_DIMS], n = 0;
     int64_t dims[3];
-
     for (uint32_t k = 0; k < 3; k++) {
         const group *g = &groups[wanted[k]];
         for (uint32_t i = 0; i < g->n; i++)
@@ -245,7 +236,6 @@ static uint32_t unfold(ms_trace *trace, uint32_t y, const group *groups,
     int64_t dims[MS_MAX_DIMS];
     char letter[MS_MAX_DIMS];
     uint32_t order[MS_MAX_DIMS], n = 0;
-
     for (uint32_t k = 0; k < 3; k++)
         for (uint32_t i = 0; i < groups[made[k]].n; i++) {
             const group *g = &groups[made[k]];
@@ -265,7 +255,6 @@ static ms_err fail_equation(ms_trace *trace, const ms_layer *layer,
                             const uint32_t *in)
 {
     char left[MS_LAYERS_SHAPE], right[MS_LAYERS_SHAPE];
-
     return ms_trace_fail(
         trace, layer,
         "it has a letter per dimension, the batch included, such as "
@@ -286,7 +275,6 @@ ms_err ms_productlayers_einsum(ms_trace *trace, const ms_layer *layer,
     group groups[N_GROUPS];
     uint32_t matrix[2];
     equation e;
-
     for (uint32_t i = 0; i < 2; i++)
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
     ms_tensor a = *ms_trace_at(trace, in[0]);

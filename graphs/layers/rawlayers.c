@@ -49,7 +49,6 @@ ms_err ms_rawlayers_parameter(ms_trace *trace, const ms_layer *layer,
                               const uint32_t *in, uint32_t *out)
 {
     int64_t dims[MS_MAX_DIMS];
-
     (void)in;
     MS_TRY(read_shape(trace, layer, 1, dims));
     *out = ms_trace_parameter(trace, "weight", layer->n_ints + 1, dims);
@@ -61,7 +60,6 @@ ms_err ms_rawlayers_input(ms_trace *trace, const ms_layer *layer,
                           const uint32_t *in, uint32_t *out)
 {
     int64_t dims[MS_MAX_DIMS];
-
     (void)in;
     MS_TRY(read_shape(trace, layer, (int64_t)trace->settings->batch, dims));
     *out = ms_trace_input(trace, "input", trace->weight_dtype,
@@ -100,7 +98,6 @@ ms_err ms_rawlayers_op(ms_trace *trace, const ms_layer *layer,
 {
     int64_t dims[MS_MAX_DIMS];
     int64_t saves = layer->field[OP_SAVES].i;
-
     MS_TRY(read_shape(trace, layer, (int64_t)trace->settings->batch, dims));
     ms_raw raw = {.dims = dims,
                   .n_dims = layer->n_ints + 1,

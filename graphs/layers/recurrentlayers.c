@@ -46,7 +46,6 @@ static uint32_t parameter(const stack *s, const char *role, uint32_t l,
 {
     const char *name = ms_arena_format(s->trace->arena, "%s_l%u%s", role, l,
                                        direction ? "_reverse" : "");
-
     if (!name && !s->trace->err)
         s->trace->err = ms_fail_nomem(s->trace->fault);
     return s->trace->err ? MS_NONE
@@ -59,7 +58,6 @@ static ms_recurrent_cell make_cell(const stack *s, int64_t features, uint32_t l,
     int64_t hidden = s->layer->field[HIDDEN].i;
     int64_t ih[2] = {hidden * s->gates, features}, hh[2] = {ih[0], hidden};
     ms_recurrent_cell cell = {.bias_ih = MS_NONE, .bias_hh = MS_NONE};
-
     cell.weight_ih = parameter(s, "weight_ih", l, direction, 2, ih);
     cell.weight_hh = parameter(s, "weight_hh", l, direction, 2, hh);
     if (!s->layer->field[BIAS].b)
@@ -75,7 +73,6 @@ static uint32_t zeros(const stack *s, int64_t batch)
     ms_trace *trace = s->trace;
     const ms_value *field = s->layer->field;
     int64_t dims[3] = {field[LAYERS].i * s->directions, batch, field[HIDDEN].i};
-
     ms_trace_begin(trace, "aten::zeros");
     uint32_t y = ms_trace_make(trace, "state", trace->weight_dtype, 3, dims);
     ms_trace_end(trace, 0, false);
@@ -88,7 +85,6 @@ static uint32_t run_direction(const stack *s, uint32_t x, uint32_t l,
                               uint32_t direction)
 {
     ms_trace *trace = s->trace;
-
     if (trace->err)
         return MS_NONE;
     ms_recurrent_cell cell =
@@ -107,7 +103,6 @@ static uint32_t run_layer(const stack *s, uint32_t x, uint32_t l)
 {
     ms_trace *trace = s->trace;
     uint32_t one[2] = {run_direction(s, x, l, 0), MS_NONE};
-
     if (s->directions == 1)
         return one[0];
     one[1] = run_direction(s, x, l, 1);
@@ -122,7 +117,6 @@ static uint32_t run_steps(stack *s, uint32_t x)
     const ms_value *field = s->layer->field;
     bool lstm = s->gates == 4;
     int64_t batch = ms_trace_at(trace, x)->size[1];
-
     s->h = zeros(s, batch);
     s->c = lstm ? zeros(s, batch) : MS_NONE;
     ms_trace_ref(trace, x);
@@ -154,7 +148,6 @@ static uint32_t run_cudnn(const stack *s, uint32_t x)
         ms_arena_take_raw(trace->scratch, 1 + 4 * cells, sizeof *inputs);
     uint32_t *read =
         ms_arena_take_raw(trace->scratch, 1 + 4 * cells, sizeof *read);
-
     if (!inputs || !read) {
         trace->err = ms_fail_nomem(trace->fault);
         return MS_NONE;
@@ -187,7 +180,6 @@ static ms_err recurrent(ms_trace *trace, const ms_layer *layer, uint32_t gates,
                .gates = gates,
                .directions = layer->field[BIDIRECTIONAL].b ? 2 : 1};
     char shape[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_float(trace, layer, x));
     const ms_tensor *tensor = ms_trace_at(trace, x);
     if (tensor->n_dims != 3)

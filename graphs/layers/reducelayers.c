@@ -21,7 +21,6 @@ const ms_field ms_reducelayers_dims_fields[MS_REDUCELAYERS_DIMS] = {
 bool ms_reducelayers_is_loss(const ms_layer *layer)
 {
     const char *op = layer->kind->op;
-
     return layer->n_ints == 0 && op != NULL &&
            (strcmp(op, "aten::mean") == 0 || strcmp(op, "aten::sum") == 0);
 }
@@ -32,7 +31,6 @@ static ms_err reduce_all(ms_trace *trace, const ms_layer *layer, uint32_t x,
 {
     const ms_layer_kind *kind = layer->kind;
     ms_opcall call = {.op = kind->op, .flops = kind->flops};
-
     if (!ms_reducelayers_is_loss(layer))
         return ms_trace_fail(trace, layer, "name them: \"dims\": [0]",
                              "\"%s\" (%s) needs the dimensions to reduce",
@@ -48,7 +46,6 @@ static ms_err read_dims(ms_trace *trace, const ms_layer *layer, uint32_t x,
 {
     const ms_tensor *tensor = ms_trace_at(trace, x);
     char shape[MS_LAYERS_SHAPE];
-
     *bits = 0;
     for (uint32_t i = 0; i < layer->n_ints; i++) {
         uint64_t d = layer->ints[i] + 1;
@@ -84,7 +81,6 @@ ms_err ms_reducelayers_reduce(ms_trace *trace, const ms_layer *layer,
     int64_t dims[MS_MAX_DIMS];
     bool keep = layer->field[KEEP].b;
     uint32_t bits;
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     if (layer->n_ints == 0)
         return reduce_all(trace, layer, in[0], out);

@@ -33,7 +33,6 @@ ms_err ms_shapelayers_select(ms_trace *trace, const ms_layer *layer,
 {
     int64_t dim = layer->field[SELECT_DIM].i;
     char shape[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_dim(trace, layer, in[0], dim));
     const ms_tensor *x = ms_trace_at(trace, in[0]);
     if (x->n_dims < 3 || layer->field[SELECT_INDEX].i >= x->size[dim + 1])
@@ -66,7 +65,6 @@ static ms_err first_elements(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t dim = layer->field[SLICE_DIM].i;
     int64_t length = layer->field[SLICE_LENGTH].i;
     char shape[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_dim(trace, layer, x, dim));
     const ms_tensor *whole = ms_trace_at(trace, x);
     if (length > whole->size[dim + 1])
@@ -92,7 +90,6 @@ ms_err ms_shapelayers_assign(ms_trace *trace, const ms_layer *layer,
 {
     char want[MS_LAYERS_SHAPE], have[MS_LAYERS_SHAPE];
     uint32_t slice = MS_NONE;
-
     MS_TRY(ms_layers_need_float(trace, layer, in[1]));
     MS_TRY(ms_layers_need_unsaved(trace, layer, in[0]));
     MS_TRY(first_elements(trace, layer, in[0], &slice));
@@ -134,7 +131,6 @@ ms_err ms_shapelayers_split(ms_trace *trace, const ms_layer *layer,
     int64_t piece = layer->field[SPLIT_PIECE].i;
     char shape[MS_LAYERS_SHAPE];
     uint32_t n = layer->n_ints;
-
     MS_TRY(ms_layers_need_dim(trace, layer, in[0], dim));
     int64_t *sizes = ms_arena_take_raw(trace->scratch, n, sizeof *sizes);
     uint32_t *pieces = ms_arena_take_raw(trace->scratch, n, sizeof *pieces);
@@ -181,7 +177,6 @@ ms_err ms_shapelayers_cat(ms_trace *trace, const ms_layer *layer,
 {
     int64_t dim = layer->field[0].i;
     char first[MS_LAYERS_SHAPE], other[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_dim(trace, layer, in[0], dim));
     for (uint32_t i = 1; i < layer->n_in; i++) {
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
@@ -217,7 +212,6 @@ ms_err ms_shapelayers_stack(ms_trace *trace, const ms_layer *layer,
 {
     int64_t dim = layer->field[0].i;
     char first[MS_LAYERS_SHAPE], other[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_dim(trace, layer, in[0], dim - 1));
     MS_TRY(need_room(trace, layer, in[0]));
     uint32_t *rows = ms_arena_take_raw(trace->scratch, layer->n_in, sizeof *in);
@@ -266,7 +260,6 @@ ms_err ms_shapelayers_reshape(ms_trace *trace, const ms_layer *layer,
     int64_t dims[MS_MAX_DIMS], n;
     bool agrees = layer->n_ints < MS_MAX_DIMS;
     char shape[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     const ms_tensor *x = ms_trace_at(trace, in[0]);
     n = dims[0] = x->size[0];
@@ -298,7 +291,6 @@ ms_err ms_shapelayers_permute(ms_trace *trace, const ms_layer *layer,
 {
     uint32_t order[MS_MAX_DIMS] = {0}, seen = 0;
     char shape[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     const ms_tensor *x = ms_trace_at(trace, in[0]);
     for (uint32_t d = 0; d < layer->n_ints && d + 1 < MS_MAX_DIMS; d++) {

@@ -39,7 +39,6 @@ static ms_err model_input(ms_trace *trace)
     const ms_model *model = trace->settings->model;
     int64_t dims[MS_MAX_DIMS] = {(int64_t)trace->settings->batch};
     uint32_t n = 1;
-
     if (!reads_input(model))
         return MS_OK;
     if (model->tokens || model->sequence_input)
@@ -65,7 +64,6 @@ static void find_last_uses(walk *w)
 {
     const ms_model *model = w->trace->settings->model;
     uint32_t block_end = 0;
-
     for (uint32_t i = model->n_layers; i-- > 0;) {
         const ms_layer *layer = &model->layers[model->order[i]];
         bool last_of_block =
@@ -93,7 +91,6 @@ static ms_err hold_inputs(walk *w)
     ms_arena *scratch = w->trace->scratch;
     uint32_t n = model->n_layers;
     uint32_t *place;
-
     if (!model->held)
         return MS_OK;
     place = ms_arena_take_raw(scratch, n, sizeof *place);
@@ -121,7 +118,6 @@ static ms_err open_walk(walk *w)
     ms_arena *arena = w->trace->arena, *scratch = w->trace->scratch;
     uint32_t n = w->trace->settings->model->n_layers;
     uint32_t most = 1;
-
     for (uint32_t i = 0; i < n; i++)
         if (w->trace->settings->model->layers[i].n_in > most)
             most = w->trace->settings->model->layers[i].n_in;
@@ -154,7 +150,6 @@ bool ms_walk_is_loss(const ms_layer *layer)
 static ms_err find_heads(ms_trace *trace)
 {
     const ms_model *model = trace->settings->model;
-
     trace->is_head =
         ms_arena_take(trace->scratch, model->n_layers, sizeof *trace->is_head);
     if (!trace->is_head)
@@ -176,7 +171,6 @@ static ms_err run_layer(walk *w, uint32_t l)
     ms_trace *trace = w->trace;
     const ms_model *model = trace->settings->model;
     const ms_layer *layer = &model->layers[l];
-
     for (uint32_t k = 0; k < layer->n_in; k++) {
         uint32_t from = model->edges[layer->in_at + k];
         w->in[k] = from == MS_NONE ? trace->input : w->value[from];
@@ -197,7 +191,6 @@ static void drop_dead(walk *w, uint32_t l, uint32_t i)
     const ms_layer *layer = &model->layers[l];
     bool block_ends = i + 1 == model->n_layers ||
                       model->layers[model->order[i + 1]].block != layer->block;
-
     for (uint32_t k = 0; k < layer->n_in; k++) {
         uint32_t from = model->edges[layer->in_at + k];
         if (from == MS_NONE || w->last_use[from] != i)
@@ -235,7 +228,6 @@ static void open_unit(walk *w, uint32_t l)
 {
     const ms_model *model = w->trace->settings->model;
     uint32_t u = w->forward->n_units++;
-
     w->forward->unit_block[u] = model->layers[l].block;
     w->forward->unit_name[u] = model->layers[l].name;
     w->trace->unit = u;
@@ -246,7 +238,6 @@ static void find_frozen(walk *w)
 {
     const ms_model *model = w->trace->settings->model;
     int64_t blocks = w->trace->settings->training->frozen_blocks;
-
     for (uint32_t i = 0; i < model->n_layers; i++) {
         uint32_t block = model->layers[model->order[i]].block;
         if (block != MS_NONE && block < blocks)
@@ -258,7 +249,6 @@ static ms_err run_layers(walk *w)
 {
     const ms_model *model = w->trace->settings->model;
     bool open = false, all = w->trace->frozen;
-
     find_frozen(w);
     for (uint32_t i = 0; i < model->n_layers; i++) {
         uint32_t l = model->order[i];
@@ -285,7 +275,6 @@ static ms_err run_layers(walk *w)
 static ms_err find_outputs(walk *w, const ms_layer *layer)
 {
     const ms_model *model = w->trace->settings->model;
-
     w->forward->outputs = ms_arena_take_raw(w->trace->scratch, layer->n_in,
                                             sizeof *w->forward->outputs);
     if (!w->forward->outputs)
@@ -307,7 +296,6 @@ static ms_err find_loss(walk *w)
 {
     const ms_model *model = w->trace->settings->model;
     uint32_t last = MS_NONE;
-
     for (uint32_t i = 0; i < model->n_layers; i++)
         if (w->value[model->order[i]] != MS_NONE)
             last = model->order[i];
@@ -333,7 +321,6 @@ static ms_err find_loss(walk *w)
 ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
 {
     walk w = {.trace = trace, .forward = forward};
-
     if (trace->settings->model->n_layers == 0)
         return ms_fail(trace->fault, MS_EINPUT, trace->settings->model->name,
                        "add a layer", "the model has no layers");

@@ -49,7 +49,6 @@ static uint32_t run(ms_trace *trace, const char *op, uint32_t x,
                     uint32_t n_dims, const int64_t *dims, uint8_t dtype)
 {
     ms_opcall call = {.op = op};
-
     if (trace->err)
         return MS_NONE;
     for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++) {
@@ -77,7 +76,6 @@ static uint32_t turn(ms_trace *trace, uint32_t x, const int64_t *apart,
 {
     static const uint32_t order[6] = {0, 1, 3, 2, 4, 5};
     uint32_t view = ms_view_reshape(trace, x, 6, apart);
-
     view = ms_trace_rebind(trace, view, ms_view_permute(trace, view, order));
     return ms_trace_rebind(trace, view,
                            ms_view_reshape(trace, view, n_dims, dims));
@@ -98,7 +96,6 @@ static uint32_t position_bias(ms_trace *trace, const sizes *n)
         ms_trace_parameter(trace, "position_bias", 2, table_dims),
         ms_trace_buffer(trace, "position_index", MS_INT64, 1, &count)};
     ms_opcall call = {.op = "aten::index"};
-
     if (trace->err)
         return MS_NONE;
     ms_opcall_like(trace, &call.made[0], in[0]);
@@ -120,7 +117,6 @@ static uint32_t window_mask(ms_trace *trace, const sizes *n, uint8_t dtype)
     int64_t flat[2] = {windows, tokens};
     int64_t pairs[3] = {windows, tokens, tokens};
     int64_t whole[5] = {1, windows, 1, tokens, tokens};
-
     ms_trace_begin(trace, "aten::new_zeros");
     uint32_t x = ms_trace_make(trace, "mask", dtype, 2, image);
     ms_trace_end(trace, 0, false);
@@ -147,7 +143,6 @@ static uint32_t add_mask(ms_trace *trace, uint32_t a, const sizes *n,
     int64_t windows = n->rows * n->columns, tokens = tokens_of(n);
     int64_t apart[5] = {n->batch, windows, n->heads, tokens, tokens};
     int64_t joined[4] = {n->batch * windows, n->heads, tokens, tokens};
-
     a = ms_trace_rebind(trace, a, ms_view_reshape(trace, a, 5, apart));
     a = ms_trace_rebind(trace, a, ms_pointwise_add(trace, a, mask));
     return ms_trace_rebind(trace, a, ms_view_reshape(trace, a, 4, joined));
@@ -162,7 +157,6 @@ static uint32_t project(ms_trace *trace, uint32_t x, const char *weight_role,
         return MS_NONE;
     int64_t dims[2] = {out, ms_layers_last_dim(trace, x)};
     uint32_t weight = ms_trace_parameter(trace, weight_role, 2, dims);
-
     return ms_matmul_linear(trace, x, weight,
                             ms_layers_vector(trace, bias_role, out));
 }
@@ -172,7 +166,6 @@ static uint32_t attend(ms_trace *trace, const sizes *n, const uint32_t *qkv,
                        uint32_t bias, uint32_t *mask)
 {
     uint32_t keys = ms_view_transpose(trace, qkv[1], 2, 3);
-
     trace->op_flags |= MS_OP_CORE;
     uint32_t a = ms_matmul_batched(trace, qkv[0], keys);
     ms_trace_drop(trace, keys);
@@ -198,7 +191,6 @@ static uint32_t attend_all(ms_trace *trace, const sizes *n, uint32_t x,
     int64_t flat[3] = {windows, tokens, n->channels};
     uint32_t qkv[3], mask = MS_NONE;
     uint32_t all = project(trace, x, "qkv.weight", "qkv.bias", 3 * n->channels);
-
     all = ms_trace_rebind(trace, all, ms_view_reshape(trace, all, 5, apart));
     all = ms_trace_rebind(trace, all, ms_view_permute(trace, all, order));
     for (int i = 0; i < 3; i++)
@@ -220,7 +212,6 @@ static uint32_t attend_all(ms_trace *trace, const sizes *n, uint32_t x,
 static uint32_t cut(ms_trace *trace, uint32_t x, const sizes *n)
 {
     int64_t want[4] = {n->batch, n->height, n->width, n->channels};
-
     for (uint32_t d = 0; d < 4 && !trace->err; d++)
         if (d == 0 || d == 3 || ms_trace_at(trace, x)->size[d] != want[d])
             x = ms_trace_rebind(trace, x, ms_view_slice(trace, x, d, want[d]));
@@ -233,7 +224,6 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
     const ms_value *field = layer->field;
     int64_t w = field[WINDOW].i;
     char shape[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_float(trace, layer, input));
     const ms_tensor *x = ms_trace_at(trace, input);
     if (x->n_dims != 4 || x->size[3] % field[HEADS].i != 0)
@@ -275,7 +265,6 @@ ms_err ms_windowlayers_attention(ms_trace *trace, const ms_layer *layer,
                                  const uint32_t *in, uint32_t *out)
 {
     sizes n = {0};
-
     MS_TRY(find_sizes(trace, layer, in[0], &n));
     int64_t w = n.window, height = n.rows * w, width = n.columns * w;
     int64_t apart[6] = {n.batch, n.rows, w, n.columns, w, n.channels};
@@ -285,7 +274,6 @@ ms_err ms_windowlayers_attention(ms_trace *trace, const ms_layer *layer,
     int64_t image[4] = {n.batch, height, width, n.channels};
     uint32_t bias = position_bias(trace, &n);
     uint32_t x = pad(trace, in[0], height, width);
-
     x = roll(trace, x, &n);
     x = ms_trace_rebind(trace, x, turn(trace, x, apart, 3, windows));
     x = ms_trace_rebind(trace, x, attend_all(trace, &n, x, bias));
@@ -317,7 +305,6 @@ ms_err ms_windowlayers_merge(ms_trace *trace, const ms_layer *layer,
 {
     char shape[MS_LAYERS_SHAPE];
     uint32_t parts[4];
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     const ms_tensor *from = ms_trace_at(trace, in[0]);
     if (from->n_dims != 4)

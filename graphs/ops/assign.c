@@ -52,7 +52,6 @@ static void slices_backward(ms_trace *trace, const ms_node *node,
     uint32_t grad = copy_of(trace, "aten::clone", whole, part);
     ms_node inner = *node;
     uint32_t before = node->input[0];
-
     inner.rule = node->inner;
     inner.n_inputs = n;
     inner.input[0] = part;
@@ -78,7 +77,6 @@ static const ms_formula strided = {
 uint32_t ms_assign_before(ms_trace *trace, uint32_t whole)
 {
     uint32_t before = ms_trace_alias(trace, whole);
-
     if (before == MS_NONE)
         return before;
     ms_tensor *alias = ms_trace_at(trace, before);

@@ -33,7 +33,6 @@ static void flash_backward(ms_trace *trace, const ms_node *node,
     int64_t rows = (q->size[2] + 127) / 128 * 128;
     int64_t sums[3] = {q->size[0], q->size[1], rows};
     int64_t accumulated[4] = {q->size[0], rows, q->size[1], q->size[3]};
-
     ms_trace_begin_backward(trace, node, grads[0]);
     for (uint32_t i = 0; i < 3; i++)
         out[i] = like_heads(trace, node->input[i], node->input[i], "grad");
@@ -67,7 +66,6 @@ static double flops_of(const ms_trace *trace, const uint32_t *inputs,
     double channels =
         (double)q->size[3] + (double)ms_trace_at(trace, inputs[2])->size[3];
     double pairs = queries * keys * (attended.causal ? 0.5 : 1);
-
     if (attended.window > 0 && window < keys)
         pairs = queries * window - window * window / 2;
     return 2 * (double)q->size[0] * (double)q->size[1] * pairs * channels;
@@ -108,7 +106,6 @@ uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
 {
     const uint32_t inputs[3] = {q, k, v};
     uint32_t in[3];
-
     ms_autocast_enter(trace, "scaled_dot_product_attention", 3, inputs, in);
     uint32_t y = flash(trace, in, attended);
     ms_autocast_exit(trace, 3, in);
@@ -126,7 +123,6 @@ static void efficient_backward(ms_trace *trace, const ms_node *node,
 {
     const ms_tensor *q = ms_trace_at(trace, node->input[0]);
     int64_t rows[3] = {q->size[0], q->size[1], q->size[2]};
-
     ms_trace_begin_backward(trace, node, grads[0]);
     for (uint32_t i = 0; i < 3; i++)
         out[i] = like_heads(trace, node->input[i], node->input[i], "grad");
@@ -144,7 +140,6 @@ static uint32_t efficient(ms_trace *trace, const uint32_t *inputs,
                           ms_attended attended)
 {
     uint32_t own[4];
-
     if (trace->err)
         return MS_NONE;
     ms_tensor x = *ms_trace_at(trace, inputs[0]);
@@ -175,7 +170,6 @@ uint32_t ms_attention_efficient(ms_trace *trace, uint32_t q, uint32_t k,
 {
     const uint32_t inputs[3] = {q, k, v};
     uint32_t in[3];
-
     ms_autocast_enter(trace, "scaled_dot_product_attention", 3, inputs, in);
     uint32_t y = efficient(trace, in, attended);
     ms_autocast_exit(trace, 3, in);

@@ -93,7 +93,6 @@ ms_autocast_kind ms_autocast_of(const char *op)
 const char *ms_autocast_word(const char *op)
 {
     static const char *const words[] = {"", "lower", "fp32", "fp32 out"};
-
     return words[ms_autocast_of(op)];
 }
 
@@ -151,7 +150,6 @@ static uint32_t view_of_cast(ms_trace *trace, uint32_t x, uint32_t parameter)
     memcpy(i, trace->nodes[view.node].i, sizeof i);
     uint32_t cast = ms_autocast_lower(trace, parameter);
     uint32_t y = ms_trace_alias(trace, cast);
-
     if (y == MS_NONE)
         return y;
     ms_tensor *made = ms_trace_at(trace, y);

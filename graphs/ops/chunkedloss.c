@@ -35,7 +35,6 @@ static void keep(ms_trace *trace, const ms_rule *rule, const uint32_t *inputs,
                  const uint32_t *made, uint32_t n, const uint32_t *loss)
 {
     uint32_t node = ms_trace_node(trace, rule, inputs, n, loss, 1);
-
     for (uint32_t i = 0; i < n && !trace->err; i++)
         ms_trace_save(trace, node, made[i]);
     ms_savedends_hold(trace, node);
@@ -49,7 +48,6 @@ static uint32_t sum_of_losses(ms_trace *trace, int64_t rows, uint8_t dtype)
     uint32_t each = ms_trace_make(trace, "losses", MS_FLOAT32, 1, &rows);
     uint32_t loss =
         ms_trace_make(trace, "loss", dtype, 0, (const int64_t[]){0});
-
     ms_trace_drop(trace, each);
     return loss;
 }
@@ -58,7 +56,6 @@ uint32_t ms_chunkedloss_in_place(ms_trace *trace, uint32_t logits,
                                  uint32_t target)
 {
     uint32_t rows = ms_view_rows(trace, logits);
-
     if (trace->err)
         return MS_NONE;
     ms_tensor x = *ms_trace_at(trace, rows);
@@ -79,7 +76,6 @@ static int64_t rows_per_chunk(int64_t rows, int64_t width, int64_t vocab)
 {
     int64_t parts = (vocab + width - 1) / width;
     int64_t want = (rows + parts - 1) / parts, chunk = 1;
-
     while (chunk < want)
         chunk *= 2;
     return chunk;
@@ -95,7 +91,6 @@ static uint32_t run_chunk(ms_trace *trace, uint32_t x, uint32_t weight,
     int64_t dims[2] = {rows, w->size[0]};
     uint8_t dtype = w->dtype;
     double flops = 2 * (double)rows * (double)ms_trace_elements(w);
-
     ms_trace_begin(trace, "aten::mm");
     ms_trace_read(trace, x);
     ms_trace_read(trace, weight);
@@ -120,7 +115,6 @@ uint32_t ms_chunkedloss_linear(ms_trace *trace, uint32_t x, uint32_t weight,
                                uint32_t target)
 {
     uint32_t rows = ms_view_rows(trace, x), logits = MS_NONE;
-
     if (trace->err)
         return MS_NONE;
     ms_tensor all = *ms_trace_at(trace, rows);

@@ -27,7 +27,6 @@ uint32_t ms_compiledloss_cross_entropy(ms_trace *trace, uint32_t logits,
                                        uint32_t target)
 {
     uint32_t rows = ms_view_rows(trace, logits);
-
     if (trace->err)
         return MS_NONE;
     int64_t n_rows = ms_trace_at(trace, rows)->size[0];

@@ -18,7 +18,6 @@ static bool is_channels_last(const ms_tensor *tensor)
 {
     uint32_t n = tensor->n_dims;
     int64_t least = 0;
-
     if (n != 4 && n != 5)
         return false;
     if (tensor->stride[1] == 0)
@@ -38,7 +37,6 @@ static bool is_channels_last(const ms_tensor *tensor)
 static void lay_channels_last(ms_tensor *tensor)
 {
     int64_t stride = 1;
-
     for (uint32_t k = 0; k < tensor->n_dims; k++) {
         uint32_t d = channels_last_order(tensor->n_dims, k);
         tensor->stride[d] = stride;
@@ -67,7 +65,6 @@ static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,
                 double flops, const uint32_t *grads, uint32_t *out)
 {
     uint8_t was = trace->pass;
-
     if (!node->needs[i])
         return;
     trace->pass = pass;
@@ -92,7 +89,6 @@ static void conv_backward(ms_trace *trace, const ms_node *node,
                           const uint32_t *grads, uint32_t *out)
 {
     bool transposed = node->i[0];
-
     one(trace, node, 0, MS_GRAD_INPUT, node->flops, grads, out);
     if (transposed)
         one(trace, node, 1, MS_GRAD_WEIGHT, node->flops, grads, out);
@@ -123,7 +119,6 @@ static uint32_t convolution(ms_trace *trace, const uint32_t *inputs,
                             const ms_conv *conv)
 {
     uint32_t n_inputs = inputs[2] == MS_NONE ? 2 : 3, x = inputs[0];
-
     ms_trace_begin(trace, "aten::convolution");
     ms_cudnn_search(trace, x, inputs[1], conv->dims);
     for (uint32_t i = 0; i < n_inputs; i++)
@@ -145,7 +140,6 @@ uint32_t ms_conv_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
 {
     const uint32_t inputs[3] = {x, weight, bias};
     uint32_t in[3];
-
     ms_autocast_enter(trace, "convolution", 3, inputs, in);
     uint32_t y = convolution(trace, in, conv);
     ms_autocast_exit(trace, 3, in);

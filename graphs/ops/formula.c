@@ -26,7 +26,6 @@ static bool is_digit(char c)
 static word read_word(const char *at)
 {
     word w = {.kernel = at};
-
     while (*at == '_' || is_digit(*at) || (*at >= 'a' && *at <= 'z'))
         at++;
     w.length = (size_t)(at - w.kernel);
@@ -54,7 +53,6 @@ static uint32_t tensor_of(const ms_node *node, const uint32_t *grads,
     const uint32_t *list = w->from == 'g'   ? grads
                            : w->from == 's' ? node->saved
                                             : node->input;
-
     return w->i < n ? list[w->i] : grads[0];
 }
 
@@ -67,7 +65,6 @@ static uint32_t make(ms_trace *trace, const word *w, uint32_t like,
                                       : shape.dtype;
     uint32_t y = ms_trace_make(trace, w->mark == '!' ? "grad" : "derivative",
                                dtype, shape.n_dims, shape.size);
-
     if (y == MS_NONE)
         return y;
     ms_view_lay_out(trace, y, like);
@@ -89,7 +86,6 @@ static uint32_t run_word(ms_trace *trace, const ms_node *node,
     uint32_t like = tensor_of(node, grads, w), y = MS_NONE;
     const char *name =
         ms_arena_format(trace->arena, "aten::%.*s", (int)w->length, w->kernel);
-
     if (!name) {
         trace->err = ms_fail_nomem(trace->fault);
         return MS_NONE;
@@ -118,7 +114,6 @@ static void run_section(ms_trace *trace, const ms_node *node,
                         const uint32_t *grads, const char *at, uint32_t *out)
 {
     uint32_t temporary[MOST_TEMPORARIES], n = 0;
-
     while (*at != '\0' && *at != ';' && !trace->err) {
         word w = read_word(at);
         uint32_t y = grads[0];
@@ -140,7 +135,6 @@ void ms_formula_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {
     const ms_formula *formula = (const ms_formula *)node->rule;
-
     for (const char *at = formula->makes; *at != '\0' && !trace->err;) {
         uint32_t i = (uint32_t)(*at - '0');
         if (i < node->n_inputs && node->needs[i])
@@ -154,7 +148,6 @@ void ms_formula_backward(ms_trace *trace, const ms_node *node,
 static bool is_section(const char *at)
 {
     uint32_t results = 0, temporaries = 0;
-
     if (!is_digit(at[0]) || strncmp(at + 1, ": ", 2) != 0)
         return false;
     for (at += 3; *at != '\0' && *at != ';';) {
@@ -173,7 +166,6 @@ static bool is_section(const char *at)
 bool ms_formula_is_sound(const char *makes)
 {
     const char *at = makes;
-
     while (*at != '\0') {
         if (!is_section(at))
             return false;

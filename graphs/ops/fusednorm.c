@@ -68,7 +68,6 @@ static void rms_backward(ms_trace *trace, const ms_node *node,
 {
     uint32_t partial = MS_NONE;
     uint32_t dy = ms_view_contiguous(trace, grads[0]);
-
     ms_trace_begin_backward(trace, node, dy);
     if (trace->err)
         return;
@@ -92,7 +91,6 @@ static const ms_rule rms_rule = {"LigerRMSNormFunctionBackward",
 uint32_t ms_fusednorm_rms(ms_trace *trace, uint32_t x, uint32_t weight)
 {
     uint32_t inputs[2] = {x, weight};
-
     ms_trace_begin(trace, "liger_rms_norm");
     ms_trace_read(trace, x);
     ms_trace_read(trace, weight);
@@ -115,7 +113,6 @@ static void layer_backward(ms_trace *trace, const ms_node *node,
 {
     uint32_t partial[3] = {MS_NONE, MS_NONE, MS_NONE};
     uint32_t dy = ms_view_contiguous(trace, grads[0]);
-
     ms_trace_begin_backward(trace, node, dy);
     out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
     for (uint32_t i = 1; i < 3 && !trace->err; i++)
@@ -139,7 +136,6 @@ uint32_t ms_fusednorm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
                             uint32_t bias)
 {
     uint32_t inputs[3] = {x, weight, bias}, own[3];
-
     if (trace->err)
         return MS_NONE;
     uint8_t dtype = ms_trace_at(trace, x)->dtype;

@@ -47,7 +47,6 @@ uint32_t ms_gated_product(ms_trace *trace, const char *op, bool in_place,
 {
     const ms_rule *rule = in_place ? &in_place_rule : &gated_rule;
     uint32_t inputs[2] = {gate, up};
-
     ms_trace_begin(trace, op);
     ms_trace_read(trace, gate);
     ms_trace_read(trace, up);

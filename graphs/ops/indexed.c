@@ -64,7 +64,6 @@ static void put_sorted(ms_trace *trace, uint32_t whole, uint32_t index,
     int64_t n = (int64_t)ms_trace_elements(ms_trace_at(trace, index));
     uint32_t rest = indices_like(trace, "aten::remainder", index, n);
     uint32_t linear = indices_like(trace, "aten::mul", rest, n);
-
     ms_trace_drop(trace, rest);
     ms_trace_begin(trace, "aten::index_put_");
     ms_trace_read(trace, whole);
@@ -87,7 +86,6 @@ static void index_backward(ms_trace *trace, const ms_node *node,
 {
     uint8_t was = trace->pass;
     bool sorts = !trace->settings->cpu && node->n_saved;
-
     if (trace->err)
         return;
     const ms_tensor *input = ms_trace_at(trace, node->input[0]);

@@ -12,7 +12,6 @@ static void embedding_backward(ms_trace *trace, const ms_node *node,
                                const uint32_t *grads, uint32_t *out)
 {
     uint8_t was = trace->pass;
-
     trace->pass = MS_GRAD_WEIGHT;
     ms_trace_begin(trace, "aten::embedding_dense_backward");
     ms_trace_read(trace, grads[0]);
@@ -28,7 +27,6 @@ const ms_rule ms_lookup_embedding_rule = {
 uint32_t ms_lookup_embedding(ms_trace *trace, uint32_t weight, uint32_t indices)
 {
     int64_t dims[MS_MAX_DIMS];
-
     if (trace->err)
         return MS_NONE;
     const ms_tensor *ids = ms_trace_at(trace, indices);

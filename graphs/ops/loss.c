@@ -65,7 +65,6 @@ bool ms_loss_is_image(const ms_tensor *logits)
 static uint32_t log_softmax(ms_trace *trace, uint32_t rows)
 {
     uint32_t in = ms_autocast_input(trace, "_log_softmax", rows);
-
     if (in == MS_NONE)
         return in;
     const ms_tensor *tensor = ms_trace_at(trace, in);
@@ -90,7 +89,6 @@ uint32_t ms_loss_cross_entropy(ms_trace *trace, uint32_t logits,
         return MS_NONE;
     bool image = ms_loss_is_image(ms_trace_at(trace, logits));
     uint32_t rows = image ? logits : ms_view_rows(trace, logits);
-
     if (image)
         ms_trace_ref(trace, rows);
     uint32_t log_probs = log_softmax(trace, rows);
@@ -112,7 +110,6 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
                                      uint32_t target)
 {
     uint32_t rows = ms_view_rows(trace, logits);
-
     if (trace->err)
         return MS_NONE;
     int64_t dims[2];
@@ -226,7 +223,6 @@ uint32_t ms_loss_smoothed_cross_entropy(ms_trace *trace, uint32_t logits,
 {
     uint32_t rows = ms_view_rows(trace, logits), both[2], scaled[2];
     uint32_t log_probs = log_softmax(trace, rows);
-
     both[0] = nll_loss(trace, log_probs, target);
     both[1] = smooth_loss(trace, log_probs);
     ms_trace_drop(trace, rows);

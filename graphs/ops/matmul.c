@@ -16,7 +16,6 @@ static bool is_matrix(const ms_tensor *x)
         x->stride[column] == 1 && x->stride[row] >= (columns > 1 ? columns : 1);
     bool by_columns =
         x->stride[row] == 1 && x->stride[column] >= (rows > 1 ? rows : 1);
-
     return by_rows || by_columns || rows == 1 || columns == 1;
 }
 
@@ -45,7 +44,6 @@ static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
 {
     uint8_t was = trace->pass;
     bool batched = !trace->err && ms_trace_at(trace, like)->n_dims > 2;
-
     trace->pass = pass;
     ms_trace_begin(trace, op);
     ms_trace_read(trace, a);
@@ -71,7 +69,6 @@ static uint32_t weight_grad(ms_trace *trace, const ms_node *node, uint32_t grad,
 {
     uint32_t y = product(trace, "aten::mm", grad, x, weight, "grad",
                          node->flops, MS_GRAD_WEIGHT);
-
     if (!trace->err && node->i[0] != 0)
         ms_trace_at(trace, y)->view = true;
     return y;
@@ -83,7 +80,6 @@ static void addmm_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
     uint32_t weight = node->input[2], x = node->input[1];
-
     if (node->needs[1])
         out[1] = product(trace, "aten::mm", grads[0], weight, x, "grad",
                          node->flops, MS_GRAD_INPUT);
@@ -100,7 +96,6 @@ static void mm_backward(ms_trace *trace, const ms_node *node,
                         const uint32_t *grads, uint32_t *out)
 {
     uint32_t x = node->input[0], weight = node->input[1];
-
     if (node->needs[1])
         out[1] = weight_grad(trace, node, grads[0], x, weight);
     if (node->needs[0])
@@ -127,7 +122,6 @@ static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
     uint32_t n = ms_trace_node(
         trace, biased ? &ms_matmul_addmm_rule : &ms_matmul_mm_rule,
         biased ? with_bias : plain, biased ? 3 : 2, &y, 1);
-
     if (n == MS_NONE)
         return;
     trace->nodes[n].flops = flops;
@@ -159,7 +153,6 @@ static uint32_t multiply_rows(ms_trace *trace, uint32_t rows, uint32_t weight,
     int64_t dims[2] = {x->size[0], w->size[0]};
     double flops =
         2.0 * (double)dims[0] * (double)w->size[0] * (double)w->size[1];
-
     ms_trace_begin(trace, bias == MS_NONE ? "aten::mm" : "aten::addmm");
     ms_trace_read(trace, bias);
     ms_trace_read(trace, rows);
@@ -203,7 +196,6 @@ uint32_t ms_matmul_linear(ms_trace *trace, uint32_t x, uint32_t weight,
 {
     const uint32_t inputs[3] = {x, weight, bias};
     uint32_t in[3];
-
     ms_autocast_enter(trace, "linear", 3, inputs, in);
     uint32_t y = linear(trace, in[0], in[1], in[2]);
     ms_autocast_exit(trace, 3, in);
@@ -217,7 +209,6 @@ static void bmm_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {
     uint32_t a = node->input[0], b = node->input[1];
-
     if (node->needs[1])
         out[1] = product(trace, "aten::bmm", a, grads[0], b, "grad",
                          node->flops, MS_GRAD_INPUT);
@@ -233,7 +224,6 @@ static void baddbmm_backward(ms_trace *trace, const ms_node *node,
                              const uint32_t *grads, uint32_t *out)
 {
     uint32_t b = node->input[2], a = node->input[1];
-
     if (node->needs[1])
         out[1] = product(trace, "aten::bmm", grads[0], b, a, "grad",
                          node->flops, MS_GRAD_INPUT);
@@ -252,7 +242,6 @@ const ms_rule ms_matmul_baddbmm_rule = {"BaddbmmBackward0", "aten::bmm",
 static uint32_t fold_batch(ms_trace *trace, uint32_t x)
 {
     uint8_t flags = trace->op_flags;
-
     if (trace->err)
         return MS_NONE;
     const ms_tensor *tensor = ms_trace_at(trace, x);
@@ -274,7 +263,6 @@ static void batched_node(ms_trace *trace, uint32_t bias, uint32_t left,
     uint32_t n = ms_trace_node(
         trace, onto ? &ms_matmul_baddbmm_rule : &ms_matmul_bmm_rule,
         onto ? inputs : inputs + 1, onto ? 3 : 2, &y, 1);
-
     if (n != MS_NONE)
         trace->nodes[n].flops = flops;
     ms_trace_save(trace, n, left);
@@ -284,7 +272,6 @@ static void batched_node(ms_trace *trace, uint32_t bias, uint32_t left,
 static uint32_t batched(ms_trace *trace, uint32_t bias, uint32_t a, uint32_t b)
 {
     uint32_t left = fold_batch(trace, a), right = fold_batch(trace, b);
-
     if (trace->err)
         return MS_NONE;
     const ms_tensor *x = ms_trace_at(trace, a), *y = ms_trace_at(trace, b);
@@ -313,7 +300,6 @@ uint32_t ms_matmul_batched(ms_trace *trace, uint32_t a, uint32_t b)
 {
     const uint32_t inputs[2] = {a, b};
     uint32_t in[2];
-
     ms_autocast_enter(trace, "matmul", 2, inputs, in);
     uint32_t y = batched(trace, MS_NONE, in[0], in[1]);
     ms_autocast_exit(trace, 2, in);
@@ -325,7 +311,6 @@ uint32_t ms_matmul_batched_onto(ms_trace *trace, uint32_t bias, uint32_t a,
 {
     const uint32_t inputs[3] = {bias, a, b};
     uint32_t in[3];
-
     ms_autocast_enter(trace, "baddbmm", 3, inputs, in);
     uint32_t y = batched(trace, in[0], in[1], in[2]);
     ms_autocast_exit(trace, 3, in);

@@ -44,7 +44,6 @@ const ms_rule ms_norm_layer_norm_rule = {"NativeLayerNormBackward0",
 static uint32_t row_statistic(ms_trace *trace, uint32_t x, const char *role)
 {
     int64_t dims[MS_MAX_DIMS];
-
     if (trace->err)
         return MS_NONE;
     const ms_tensor *tensor = ms_trace_at(trace, x);
@@ -61,7 +60,6 @@ static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,
     bool statistics = !trace->kernels.keeps_no_statistics;
     uint32_t inputs[3] = {x, weight, bias};
     uint32_t mean = MS_NONE, rstd = MS_NONE;
-
     ms_trace_begin(trace, "aten::native_layer_norm");
     for (uint32_t i = 0; i < 3; i++)
         ms_trace_read(trace, inputs[i]);
@@ -91,7 +89,6 @@ uint32_t ms_norm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
 {
     uint32_t in = ms_autocast_input(trace, "native_layer_norm", x);
     uint32_t y = layer_norm(trace, in, weight, bias);
-
     ms_trace_drop(trace, in);
     return y;
 }
@@ -116,7 +113,6 @@ uint32_t ms_norm_rms(ms_trace *trace, uint32_t x, uint32_t weight)
     bool statistics = !trace->kernels.keeps_no_statistics;
     uint32_t inputs[2] = {x, weight};
     uint32_t rstd = MS_NONE;
-
     ms_trace_begin(trace, "aten::_fused_rms_norm");
     ms_trace_read(trace, x);
     ms_trace_read(trace, weight);
@@ -154,7 +150,6 @@ static void batch_norm_backward(ms_trace *trace, const ms_node *node,
     bool first =
         !trace->settings->cpu ||
         !same_strides(ms_trace_at(trace, grads[0]), ms_trace_at(trace, x));
-
     ms_trace_begin_backward(trace, node, grads[0]);
     if (!first)
         ms_trace_workspace(trace, ms_trace_bytes(ms_trace_at(trace, x)));
@@ -192,7 +187,6 @@ uint32_t ms_norm_batch(ms_trace *trace, uint32_t x, uint32_t weight,
 {
     uint32_t inputs[3] = {x, weight, bias}, statistics[4];
     uint32_t n_inputs = weight == MS_NONE ? 1 : 3, n_running = 0;
-
     if (trace->err)
         return MS_NONE;
     int64_t channels = ms_trace_at(trace, x)->size[1];
@@ -236,7 +230,6 @@ static uint32_t group_norm(ms_trace *trace, uint32_t x, uint32_t weight,
 {
     uint32_t inputs[3] = {x, weight, bias}, statistics[2];
     uint32_t n_inputs = weight == MS_NONE ? 1 : 3;
-
     if (trace->err)
         return MS_NONE;
     int64_t dims[2] = {ms_trace_at(trace, x)->size[0], groups};
@@ -258,7 +251,6 @@ uint32_t ms_norm_group(ms_trace *trace, uint32_t x, uint32_t weight,
 {
     uint32_t in = ms_autocast_input(trace, "native_group_norm", x);
     uint32_t y = group_norm(trace, in, weight, bias, groups);
-
     ms_trace_drop(trace, in);
     return y;
 }
@@ -281,7 +273,6 @@ const ms_rule ms_norm_softmax_rule = {
 uint32_t ms_norm_softmax(ms_trace *trace, uint32_t x)
 {
     uint32_t in = ms_autocast_input(trace, "_softmax", x);
-
     if (in == MS_NONE)
         return in;
     const ms_tensor *tensor = ms_trace_at(trace, in);

@@ -58,7 +58,6 @@ void ms_pointwise_one_kernel(ms_trace *trace, const ms_node *node,
                              const uint32_t *grads, uint32_t *out)
 {
     uint32_t saved = node->n_saved ? node->saved[0] : MS_NONE;
-
     out[0] = kernel(trace, node->rule->op, grads[0], saved, node->input[0],
                     "grad", 2);
 }
@@ -69,7 +68,6 @@ static void like_saved(ms_trace *trace, const ms_node *node,
                        const uint32_t *grads, uint32_t *out)
 {
     uint32_t saved = node->n_saved ? node->saved[0] : MS_NONE;
-
     out[0] = kernel(trace, node->rule->op, saved, grads[0], node->input[0],
                     "grad", 2);
 }
@@ -140,7 +138,6 @@ static uint32_t laid_out(ms_trace *trace, const char *op, uint32_t a,
                          uint32_t b, uint32_t like, double flops)
 {
     uint32_t y = kernel(trace, op, a, b, like, "out", flops);
-
     if (y != MS_NONE)
         ms_view_lay_out(trace, y, like);
     return y;
@@ -152,7 +149,6 @@ uint32_t ms_pointwise_unary(ms_trace *trace, const ms_unary *unary, uint32_t x)
     uint32_t in = ms_autocast_input(trace, name, x);
     uint32_t y = laid_out(trace, unary->op, in, MS_NONE, in, unary->flops);
     uint32_t n = ms_trace_node(trace, &unary->rule, &in, 1, &y, 1);
-
     ms_trace_save(trace, n, unary->saves_output ? y : in);
     ms_trace_drop(trace, in);
     return y;
@@ -180,7 +176,6 @@ uint32_t ms_pointwise_unary_in_place(ms_trace *trace, const ms_unary *unary,
 {
     uint32_t y = kernel_in_place(trace, unary->op, x, MS_NONE, unary->flops);
     uint32_t n = ms_trace_node(trace, &unary->rule, &x, 1, &y, 1);
-
     ms_trace_save(trace, n, y);
     return y;
 }
@@ -209,7 +204,6 @@ static uint32_t scalar_op(ms_trace *trace, const char *op, const ms_rule *rule,
                           uint32_t x)
 {
     uint32_t y = kernel(trace, op, x, MS_NONE, x, "out", 1);
-
     ms_pointwise_save_scalar(trace, ms_trace_node(trace, rule, &x, 1, &y, 1));
     return y;
 }
@@ -227,7 +221,6 @@ uint32_t ms_pointwise_div_scalar(ms_trace *trace, uint32_t x)
 uint32_t ms_pointwise_add_scalar(ms_trace *trace, uint32_t x)
 {
     uint32_t y = kernel(trace, "aten::add", x, MS_NONE, x, "out", 1);
-
     ms_trace_node(trace, &ms_pointwise_add_scalar_rule, &x, 1, &y, 1);
     return y;
 }
@@ -240,7 +233,6 @@ static void pow_backward(ms_trace *trace, const ms_node *node,
     uint32_t power = kernel(trace, "aten::pow", x, MS_NONE, x, "power", 1);
     uint32_t scaled =
         kernel(trace, "aten::mul", power, MS_NONE, x, "scaled", 1);
-
     out[0] = kernel(trace, "aten::mul", grads[0], scaled, x, "grad", 1);
     ms_trace_drop(trace, power);
     ms_trace_drop(trace, scaled);
@@ -254,7 +246,6 @@ static void rsqrt_backward(ms_trace *trace, const ms_node *node,
     uint32_t cube = kernel(trace, "aten::pow", y, MS_NONE, y, "power", 1);
     uint32_t scaled =
         kernel(trace, "aten::mul", grads[0], MS_NONE, y, "scaled", 1);
-
     out[0] = kernel(trace, "aten::mul", scaled, cube, y, "grad", 1);
     ms_trace_drop(trace, cube);
     ms_trace_drop(trace, scaled);
@@ -265,7 +256,6 @@ static void sqrt_backward(ms_trace *trace, const ms_node *node,
 {
     uint32_t y = node->saved[0];
     uint32_t twice = kernel(trace, "aten::mul", y, MS_NONE, y, "scaled", 1);
-
     out[0] = kernel(trace, "aten::div", grads[0], twice, y, "grad", 1);
     ms_trace_drop(trace, twice);
 }
@@ -281,7 +271,6 @@ uint32_t ms_pointwise_rsqrt(ms_trace *trace, uint32_t x)
     uint32_t in = ms_autocast_raise(trace, x);
     uint32_t y = laid_out(trace, "aten::rsqrt", in, MS_NONE, in, 2);
     uint32_t n = ms_trace_node(trace, &ms_pointwise_rsqrt_rule, &in, 1, &y, 1);
-
     ms_trace_save(trace, n, y);
     ms_trace_drop(trace, in);
     return y;
@@ -292,7 +281,6 @@ uint32_t ms_pointwise_pow(ms_trace *trace, uint32_t x)
     uint32_t in = ms_autocast_raise(trace, x);
     uint32_t y = kernel(trace, "aten::pow", in, MS_NONE, in, "out", 1);
     uint32_t n = ms_trace_node(trace, &ms_pointwise_pow_rule, &in, 1, &y, 1);
-
     ms_trace_save(trace, n, in);
     ms_trace_drop(trace, in);
     return y;
@@ -318,7 +306,6 @@ uint32_t ms_pointwise_add(ms_trace *trace, uint32_t a, uint32_t b)
 {
     uint32_t y = laid_out(trace, "aten::add", a, b, wider(trace, a, b), 1);
     uint32_t inputs[2] = {a, b};
-
     ms_trace_node(trace, &ms_pointwise_add_rule, inputs, 2, &y, 1);
     return y;
 }
@@ -327,7 +314,6 @@ uint32_t ms_pointwise_add(ms_trace *trace, uint32_t a, uint32_t b)
 uint32_t ms_pointwise_negative(ms_trace *trace, uint32_t x)
 {
     uint32_t y = laid_out(trace, "aten::neg", x, MS_NONE, x, 1);
-
     ms_trace_node(trace, &ms_pointwise_neg.rule, &x, 1, &y, 1);
     return y;
 }
@@ -336,7 +322,6 @@ uint32_t ms_pointwise_add_in_place(ms_trace *trace, uint32_t a, uint32_t b)
 {
     uint32_t y = kernel_in_place(trace, "aten::add_", a, b, 1);
     uint32_t inputs[2] = {a, b};
-
     ms_trace_node(trace, &ms_pointwise_add_rule, inputs, 2, &y, 1);
     return y;
 }
@@ -361,7 +346,6 @@ uint32_t ms_pointwise_sub(ms_trace *trace, uint32_t a, uint32_t b)
 {
     uint32_t y = laid_out(trace, "aten::sub", a, b, wider(trace, a, b), 1);
     uint32_t inputs[2] = {a, b};
-
     ms_trace_node(trace, &ms_pointwise_sub_rule, inputs, 2, &y, 1);
     return y;
 }
@@ -386,7 +370,6 @@ uint32_t ms_pointwise_mul(ms_trace *trace, uint32_t a, uint32_t b)
     uint32_t y = laid_out(trace, "aten::mul", a, b, wider(trace, a, b), 1);
     uint32_t inputs[2] = {a, b};
     uint32_t n = ms_trace_node(trace, &ms_pointwise_mul_rule, inputs, 2, &y, 1);
-
     if (ms_trace_needs(trace, b))
         ms_trace_save(trace, n, a);
     if (ms_trace_needs(trace, a))
@@ -400,7 +383,6 @@ static void div_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {
     uint32_t other = node->saved[node->n_saved - 1u];
-
     if (node->needs[1]) {
         uint32_t self = node->saved[0], g = grads[0];
         uint32_t a = kernel(trace, "aten::div", self, other, g, "ratio", 1);
@@ -429,7 +411,6 @@ uint32_t ms_pointwise_masked_fill(ms_trace *trace, uint32_t x, uint32_t mask)
     uint32_t y = kernel(trace, "aten::masked_fill", x, mask, x, "out", 0);
     uint32_t n =
         ms_trace_node(trace, &ms_pointwise_masked_fill_rule, &x, 1, &y, 1);
-
     ms_trace_save(trace, n, mask);
     return y;
 }

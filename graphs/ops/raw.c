@@ -47,7 +47,6 @@ static void states_backward(ms_trace *trace, const ms_node *node,
                             const uint32_t *grads, uint32_t *out)
 {
     uint8_t was = trace->pass;
-
     (void)grads;
     trace->pass = MS_GRAD_WEIGHT;
     ms_trace_begin(trace, "gradient");

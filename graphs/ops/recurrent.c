@@ -16,7 +16,6 @@
 static void chunk(ms_trace *trace, uint32_t gates, uint32_t n, uint32_t *pieces)
 {
     int64_t sizes[LSTM_GATES];
-
     if (trace->err)
         return;
     for (uint32_t i = 0; i < n; i++)
@@ -36,7 +35,6 @@ static void overwrite(ms_trace *trace, const ms_unary *unary, uint32_t *x)
 static uint32_t multiply_in_place(ms_trace *trace, uint32_t a, uint32_t b)
 {
     uint32_t inputs[2] = {a, b}, before;
-
     ms_trace_begin(trace, "aten::clone");
     ms_trace_read(trace, a);
     before = trace->err ? MS_NONE : ms_view_make(trace, "clone", a, a);
@@ -68,7 +66,6 @@ static void lstm_step(ms_trace *trace, uint32_t inputs,
     uint32_t product =
         ms_matmul_linear(trace, *h, cell->weight_hh, cell->bias_hh);
     uint32_t gates = ms_pointwise_add_in_place(trace, product, inputs);
-
     ms_trace_drop(trace, product);
     chunk(trace, gates, LSTM_GATES, gate);
     if (trace->err)
@@ -94,7 +91,6 @@ static void lstm_step(ms_trace *trace, uint32_t inputs,
 static uint32_t gru_gate(ms_trace *trace, uint32_t hidden, uint32_t input)
 {
     uint32_t sum = ms_pointwise_add_in_place(trace, hidden, input);
-
     overwrite(trace, &ms_pointwise_sigmoid, &sum);
     return sum;
 }
@@ -103,7 +99,6 @@ static void gru_step(ms_trace *trace, uint32_t inputs,
                      const ms_recurrent_cell *cell, uint32_t *h)
 {
     uint32_t in[GRU_GATES], hidden[GRU_GATES];
-
     chunk(trace, inputs, GRU_GATES, in);
     uint32_t product =
         ms_matmul_linear(trace, *h, cell->weight_hh, cell->bias_hh);
@@ -138,7 +133,6 @@ uint32_t ms_recurrent_steps(ms_trace *trace, uint32_t x,
 {
     uint32_t inputs =
         ms_matmul_linear(trace, x, cell->weight_ih, cell->bias_ih);
-
     if (trace->err)
         return MS_NONE;
     uint32_t n = (uint32_t)ms_trace_at(trace, inputs)->size[0];
@@ -180,7 +174,6 @@ static void cudnn_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
     uint8_t was = trace->pass;
-
     ms_trace_begin_backward(trace, node, grads[0]);
     lay_flat(trace, node->input[0]);
     lay_flat(trace, grads[0]);
@@ -205,7 +198,6 @@ static double weight_flops(ms_trace *trace, const uint32_t *weights, uint32_t n,
                            int64_t rows)
 {
     double elements = 0;
-
     for (uint32_t i = 0; i < n; i++)
         elements += (double)ms_trace_elements(ms_trace_at(trace, weights[i]));
     return 2 * (double)rows * elements;

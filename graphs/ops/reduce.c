@@ -8,7 +8,6 @@
 uint32_t ms_reduce_mean(ms_trace *trace, uint32_t x, uint32_t n)
 {
     int64_t dims[MS_MAX_DIMS];
-
     if (trace->err)
         return MS_NONE;
     const ms_tensor *tensor = ms_trace_at(trace, x);

@@ -31,7 +31,6 @@ uint32_t ms_rotary_eager(ms_trace *trace, uint32_t x, uint32_t cos,
     uint32_t kept = ms_pointwise_mul(trace, x, cos);
     uint32_t half = rotate_half(trace, x);
     uint32_t turned = ms_pointwise_mul(trace, half, sin);
-
     ms_trace_drop(trace, half);
     uint32_t y = ms_pointwise_add(trace, kept, turned);
     ms_trace_drop(trace, kept);
@@ -47,7 +46,6 @@ static uint32_t turned(ms_trace *trace, const uint32_t halves[2], uint32_t cos,
     uint32_t b = ms_pointwise_mul(trace, halves[1], sin);
     uint32_t y =
         minus ? ms_pointwise_sub(trace, a, b) : ms_pointwise_add(trace, a, b);
-
     ms_trace_drop(trace, a);
     ms_trace_drop(trace, b);
     return y;
@@ -57,7 +55,6 @@ uint32_t ms_rotary_halves(ms_trace *trace, uint32_t x, uint32_t cos,
                           uint32_t sin)
 {
     uint32_t halves[2], swapped[2], parts[2];
-
     if (trace->err)
         return MS_NONE;
     const int64_t half = ms_trace_at(trace, x)->size[3] / 2;

@@ -35,7 +35,6 @@ static uint64_t larger(uint64_t a, uint64_t b)
 static uint64_t power_of_two(uint64_t n)
 {
     uint64_t power = 1;
-
     while (power * 2 <= n)
         power *= 2;
     return power;
@@ -51,7 +50,6 @@ static block block_of(uint64_t fast, uint64_t slow, uint64_t threads)
     uint64_t width = fast < threads ? power_of_two(fast) : threads;
     uint64_t height = slow < threads ? power_of_two(slow) : threads;
     uint64_t whole = width;
-
     width = smaller(width, WARP);
     height = smaller(height, threads / width);
     return (block){.width = smaller(whole, threads / height), .height = height};
@@ -63,7 +61,6 @@ static uint64_t blocks_per_output(const ms_device *device, uint64_t threads,
 {
     uint64_t resident = device->multiprocessors *
                         (device->threads_per_multiprocessor / threads);
-
     if (values < MOST_PER_THREAD || grid > resident)
         return 1;
     return larger(smaller(divide_up(resident, grid),
@@ -77,7 +74,6 @@ ms_scratch ms_scratch_of(const ms_device *device, const ms_reduction *shape)
     uint64_t fast = shape->contiguous ? shape->values : shape->outputs;
     uint64_t slow = shape->contiguous ? shape->outputs : shape->values;
     uint64_t values = shape->values, along = 1, share;
-
     fast /= vector;
     if (shape->contiguous && shape->one_dim && fast > 128)
         fast /= VECTOR;
@@ -112,7 +108,6 @@ typedef struct axis {
 static uint32_t order_axes(const ms_tensor *x, uint32_t reduced, axis *axes)
 {
     uint32_t n = 0, n_reduced;
-
     for (uint32_t d = 0; d < x->n_dims; d++) {
         if (!(reduced >> d & 1) || x->size[d] == 1)
             continue;
@@ -143,7 +138,6 @@ static uint32_t order_axes(const ms_tensor *x, uint32_t reduced, axis *axes)
 static uint32_t vector_of(const axis *axes, uint32_t n, uint32_t first)
 {
     uint32_t vector = VECTOR;
-
     while (axes[first].size % vector != 0)
         vector /= 2;
     for (uint32_t i = 0; i < n; i++)
@@ -159,7 +153,6 @@ static ms_reduction reduction_of(const ms_tensor *x, uint32_t reduced,
     uint32_t n = order_axes(x, reduced, axes), first = 0;
     ms_reduction shape = {
         .outputs = 1, .values = 1, .accumulator = accumulator, .vector = 1};
-
     while (first < n && axes[first].reduced)
         shape.values *= (uint64_t)axes[first++].size;
     for (uint32_t i = first; i < n; i++)
@@ -175,7 +168,6 @@ static ms_reduction reduction_of(const ms_tensor *x, uint32_t reduced,
 static void take(ms_trace *trace, const char *role, uint64_t bytes)
 {
     uint32_t s = ms_trace_storage(trace, role, bytes, MS_WORKSPACE, false);
-
     if (s != MS_NONE)
         ms_trace_out(trace, s);
 }
@@ -198,7 +190,6 @@ void ms_scratch_reduce(ms_trace *trace, uint32_t x, uint32_t reduced,
 uint32_t ms_scratch_changed(const ms_tensor *x, const ms_tensor *y)
 {
     uint32_t reduced = 0, ahead = x->n_dims - y->n_dims;
-
     for (uint32_t d = 0; d < x->n_dims; d++)
         if (d < ahead || x->size[d] != y->size[d - ahead])
             reduced |= 1u << d;

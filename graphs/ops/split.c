@@ -31,7 +31,6 @@ void ms_split_drop(ms_trace *trace, uint32_t n, const uint32_t *pieces)
 static uint32_t row_of(ms_trace *trace, uint32_t x)
 {
     uint32_t y = ms_trace_alias(trace, x);
-
     if (y != MS_NONE)
         ms_view_drop_dim(ms_trace_at(trace, y), 0);
     return y;

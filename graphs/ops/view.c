@@ -12,7 +12,6 @@
 bool ms_view_is_contiguous(const ms_tensor *tensor)
 {
     int64_t expected = 1;
-
     for (uint32_t d = tensor->n_dims; d-- > 0;) {
         if (tensor->size[d] == 1)
             continue;
@@ -28,7 +27,6 @@ bool ms_view_is_dense(const ms_tensor *tensor)
 {
     bool used[MS_MAX_DIMS] = {false};
     int64_t expected = 1;
-
     for (uint32_t n = 0; n < tensor->n_dims; n++) {
         uint32_t next = MS_NONE;
         for (uint32_t d = 0; d < tensor->n_dims; d++)
@@ -59,7 +57,6 @@ static bool compute_strides(const ms_tensor *tensor, uint32_t n_dims,
 {
     int64_t view = (int64_t)n_dims - 1;
     int64_t chunk = 1, have = 1, base;
-
     if (tensor->n_dims == 0 || is_empty(tensor)) {
         for (uint32_t d = 0; d < n_dims; d++)
             strides[d] = 1;
@@ -91,7 +88,6 @@ void ms_view_lay_out(ms_trace *trace, uint32_t tensor, uint32_t layout)
 {
     ms_tensor *made = ms_trace_at(trace, tensor);
     const ms_tensor *like = ms_trace_at(trace, layout);
-
     if (like->n_dims == made->n_dims && ms_view_is_dense(like) &&
         memcmp(like->size, made->size, sizeof made->size[0] * made->n_dims) ==
             0)
@@ -102,7 +98,6 @@ uint32_t ms_view_make(ms_trace *trace, const char *role, uint32_t tensor,
                       uint32_t layout)
 {
     uint32_t y = ms_trace_make_like(trace, role, tensor);
-
     if (y != MS_NONE)
         ms_view_lay_out(trace, y, layout);
     return y;
@@ -114,7 +109,6 @@ static uint32_t as_input(ms_trace *trace, const ms_node *node, uint32_t grad)
 {
     const ms_tensor *input = ms_trace_at(trace, node->input[0]);
     int64_t dims[MS_MAX_DIMS];
-
     memcpy(dims, input->size, sizeof dims);
     return ms_view_reshape(trace, grad, input->n_dims, dims);
 }
@@ -178,7 +172,6 @@ uint32_t ms_view_reshape(ms_trace *trace, uint32_t x, uint32_t n_dims,
                          const int64_t *dims)
 {
     int64_t strides[MS_MAX_DIMS];
-
     if (trace->err)
         return MS_NONE;
     const ms_tensor *tensor = ms_trace_at(trace, x);
@@ -217,7 +210,6 @@ uint32_t ms_view_rows(ms_trace *trace, uint32_t x)
 uint32_t ms_view_transpose(ms_trace *trace, uint32_t x, uint32_t a, uint32_t b)
 {
     uint32_t y = ms_trace_alias(trace, x);
-
     if (y == MS_NONE)
         return y;
     ms_tensor *view = ms_trace_at(trace, y);
@@ -280,7 +272,6 @@ uint32_t ms_view_slice(ms_trace *trace, uint32_t x, uint32_t dim,
                        int64_t length)
 {
     uint32_t y = ms_trace_alias(trace, x);
-
     if (y == MS_NONE)
         return y;
     ms_trace_at(trace, y)->size[dim] = length;
@@ -316,7 +307,6 @@ static void permute_backward(ms_trace *trace, const ms_node *node,
                              const uint32_t *grads, uint32_t *out)
 {
     uint32_t y = ms_trace_alias(trace, grads[0]);
-
     if (y == MS_NONE)
         return;
     ms_tensor *view = ms_trace_at(trace, y);
@@ -336,7 +326,6 @@ uint32_t ms_view_permute(ms_trace *trace, uint32_t x, const uint32_t *order)
 {
     uint32_t y = ms_trace_alias(trace, x);
     int64_t packed = 0;
-
     if (y == MS_NONE)
         return y;
     ms_tensor from = *ms_trace_at(trace, x);
@@ -431,7 +420,6 @@ static const ms_rule expand_rule = {"ExpandBackward0", NULL, clone_backward};
 uint32_t ms_view_expand(ms_trace *trace, uint32_t x, uint32_t dim, int64_t n)
 {
     uint32_t y = ms_trace_alias(trace, x);
-
     if (y == MS_NONE)
         return y;
     ms_trace_at(trace, y)->size[dim] = n;
@@ -446,7 +434,6 @@ static void expand_backward(ms_trace *trace, const ms_node *node,
                             const uint32_t *grads, uint32_t *out)
 {
     uint32_t y = ms_trace_alias(trace, grads[0]);
-
     if (y == MS_NONE)
         return;
     ms_tensor *view = ms_trace_at(trace, y);

@@ -27,7 +27,6 @@ static bool has_grad(const clip *c, uint32_t p)
 {
     const ms_graph *g = c->trace->graph;
     uint32_t grad = c->trace->parameters[p].grad_storage;
-
     return grad != MS_NONE &&
            (g->storage_at_start[grad] || g->storage_maker[grad] != MS_NONE);
 }
@@ -36,7 +35,6 @@ static void read_grad(clip *c, uint32_t p, bool writes)
 {
     const ms_parameter *it = &c->trace->parameters[p];
     uint64_t bytes = it->part * c->item_bytes;
-
     ms_trace_read_storage(c->trace, it->grad_storage, bytes);
     if (writes && !c->trace->err)
         c->trace->graph->op_write_bytes[c->trace->graph->n_ops - 1] += bytes;
@@ -58,7 +56,6 @@ static uint32_t scalar(clip *c, const char *role)
 static void norm_of_each(clip *c)
 {
     ms_trace *trace = c->trace;
-
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         if (!has_grad(c, p))
             continue;
@@ -78,7 +75,6 @@ static void norm_of_all(clip *c)
     ms_trace *trace = c->trace;
     uint64_t most = 0, tensors = 0;
     double elements = 0;
-
     begin(c, "aten::_foreach_norm");
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         uint64_t part = trace->parameters[p].part;
@@ -114,7 +110,6 @@ static uint32_t total_norm(clip *c)
 {
     ms_trace *trace = c->trace;
     uint64_t bytes = 0;
-
     begin(c, "aten::stack");
     for (uint32_t i = 0; i < c->n && !trace->err; i++) {
         uint64_t norm = trace->graph->storage_bytes[c->norms[i]];
@@ -154,7 +149,6 @@ static void scale(clip *c, uint32_t factor)
 {
     ms_trace *trace = c->trace;
     double elements = 0;
-
     if (c->foreach)
         begin(c, "aten::_foreach_mul_");
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
@@ -182,7 +176,6 @@ static bool open_clip(clip *c)
     ms_trace *trace = c->trace;
     uint8_t dtype =
         ms_parts_are_masters(trace) ? (uint8_t)MS_FLOAT32 : trace->grad_dtype;
-
     c->item_bytes = ms_dtypes_bytes[dtype];
     c->foreach =
         trace->settings->framework > MS_TORCH_1_13 && !trace->settings->cpu;
@@ -198,7 +191,6 @@ static bool open_clip(clip *c)
 void ms_clip_run(ms_trace *trace)
 {
     clip c = {.trace = trace};
-
     if (!(trace->settings->training->clip_norm > 0) || trace->err ||
         !open_clip(&c))
         return;

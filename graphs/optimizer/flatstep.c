@@ -48,7 +48,6 @@ static bool is_updated(const flat_step *s, uint32_t p)
     const ms_parameter *it = &s->trace->parameters[p];
     const ms_graph *g = s->trace->graph;
     bool found_before = it->update == s->trace->optimizer->updates;
-
     if (s->group != ALL && found_before != (s->group == MATRICES))
         return false;
     return it->grad_storage != MS_NONE && !it->far &&
@@ -81,7 +80,6 @@ static void look_at_all(flat_step *s, const char *name, uint64_t item_bytes)
 {
     ms_trace *trace = s->trace;
     uint64_t largest = 0;
-
     for (uint32_t p = 0; p < trace->n_parameters; p++)
         if (is_updated(s, p) && trace->parameters[p].owned > largest)
             largest = trace->parameters[p].owned;
@@ -124,7 +122,6 @@ static void flatten_and_cast(flat_step *s)
     uint64_t bytes = grad_bytes(s, s->elements);
     uint64_t fp32_bytes = s->elements * FP32_BYTES;
     bool casts = s->trace->grad_dtype != MS_FLOAT32;
-
     s->grad = MS_NONE;
     if (s->tensors > 1 || !casts)
         s->grad =
@@ -143,7 +140,6 @@ static void cast_and_flatten(flat_step *s)
     uint64_t bytes = s->elements * FP32_BYTES;
     uint32_t casts = make_copy(s, "aten::_to_copy (all)", "fp32_gradients",
                                MS_NONE, 0, bytes);
-
     s->grad = make_copy(s, "aten::cat", "flat_gradients", casts, bytes, bytes);
     ms_trace_drop_storage(s->trace, casts);
     end_grads(s);
@@ -153,7 +149,6 @@ static void cast_and_flatten(flat_step *s)
 static void write_state(flat_step *s, uint32_t storage)
 {
     ms_graph *g = s->trace->graph;
-
     if (s->trace->err || storage == MS_NONE)
         return;
     if (g->storage_at_start[storage] || g->storage_maker[storage] != MS_NONE)
@@ -175,7 +170,6 @@ static void update(flat_step *s)
 {
     ms_trace *trace = s->trace;
     uint64_t bytes = s->elements * FP32_BYTES;
-
     begin(s, "aten::mul_"); /* unscale, clip */
     ms_trace_read_storage(trace, s->grad, bytes);
     if (!trace->err)
@@ -199,7 +193,6 @@ static void copy_masters(flat_step *s)
 {
     ms_trace *trace = s->trace;
     uint64_t item_bytes = ms_dtypes_bytes[trace->weight_dtype];
-
     begin(s, "aten::copy_");
     for (uint32_t p = s->first; p < s->end && !trace->err; p++) {
         const ms_parameter *it = &trace->parameters[p];
@@ -257,7 +250,6 @@ void ms_flatstep_clear(ms_trace *trace)
 static void touch_sums(flat_step *s, bool reads, bool writes)
 {
     ms_graph *g = s->trace->graph;
-
     for (uint32_t p = 0; p < s->trace->n_parameters && !s->trace->err; p++) {
         uint32_t sum = s->trace->parameters[p].sum;
         if (!is_updated(s, p))
@@ -272,7 +264,6 @@ static void touch_sums(flat_step *s, bool reads, bool writes)
 static void forget_unmade(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
-
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         uint32_t grad = trace->parameters[p].grad_storage;
         if (grad != MS_NONE && g->storage_maker[grad] == MS_NONE)
@@ -284,7 +275,6 @@ void ms_flatstep_add(ms_trace *trace)
 {
     flat_step s = {.trace = trace, .how = &trace->settings->shape->flat_step};
     uint64_t largest = 0, elements = 0;
-
     if (!ms_precisions_has_sum(trace->settings) || trace->err)
         return;
     forget_unmade(trace);
@@ -315,7 +305,6 @@ static void step_from_sum(ms_trace *trace)
     flat_step s = {.trace = trace,
                    .how = &trace->settings->shape->flat_step,
                    .end = trace->n_parameters};
-
     begin(&s, "aten::linalg_vector_norm");
     touch_sums(&s, true, false);
     ms_trace_end(trace, 0, false);
@@ -349,7 +338,6 @@ ms_err ms_flatstep_check(ms_trace *trace)
     bool fp16 = training->precision == MS_FP16_MIXED;
     const ms_offload *offload = &trace->settings->shape->offload;
     bool sums = ms_precisions_has_sum(trace->settings);
-
     if (!how->used)
         return MS_OK;
     bool fp32 = ms_precisions_is_flat_fp32(trace->settings);
@@ -392,7 +380,6 @@ static bool is_full(const flat_step *s)
 static void run_group(flat_step *s)
 {
     ms_trace *trace = s->trace;
-
     s->first = 0;
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         s->end = p + 1;
@@ -422,7 +409,6 @@ void ms_flatstep_run(ms_trace *trace, uint32_t *held)
     flat_step s = {.trace = trace,
                    .how = &trace->settings->shape->flat_step,
                    .held = held};
-
     if (ms_precisions_has_sum(trace->settings)) {
         step_from_sum(trace);
         return;

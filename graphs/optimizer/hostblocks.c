@@ -46,7 +46,6 @@ static const rule rules[][MS_N_HOST_ROLES] = {
 static code code_of(const ms_step_settings *settings)
 {
     const ms_shape *shape = settings->shape;
-
     if (shape->offload.pageable)
         return UNPINNED;
     if (shape->offload.engine == MS_ENGINE_MEGATRON)
@@ -62,7 +61,6 @@ static void add_block(ms_trace *trace, uint64_t bytes)
     uint64_t *grown = ms_arena_grow(trace->arena, hosted->block_bytes,
                                     &trace->optimizer->host_blocks_capacity,
                                     hosted->n_blocks + 1, sizeof *grown);
-
     if (!grown) {
         if (!trace->err)
             trace->err = ms_fail_nomem(trace->fault);
@@ -111,7 +109,6 @@ static void take_block(ms_trace *trace, const rule *how, uint32_t role,
 {
     uint64_t fp32 = STATE_BYTES * elements;
     bool beside = role == MS_HOST_GRADIENT && bytes > fp32;
-
     if (how->spread == EACH)
         add_block(trace, bytes);
     else
@@ -140,7 +137,6 @@ void ms_hostblocks_home(ms_trace *trace, ms_host_role role, const ms_home *home,
                         uint64_t elements, uint64_t bytes)
 {
     const rule *how = &rules[code_of(trace->settings)][role];
-
     ms_parts_home(trace, home->storage, home->pool, home->far_bytes);
     if (trace->err || home->storage == MS_NONE)
         return;
@@ -158,7 +154,6 @@ void ms_hostblocks_slot(ms_trace *trace, uint32_t storage, uint64_t bytes,
                         uint32_t states)
 {
     const ms_offload *offload = &trace->settings->shape->offload;
-
     ms_parts_home(trace, storage, MS_HOST_POOL, 0);
     if (trace->err || storage == MS_NONE)
         return;

@@ -49,7 +49,6 @@ void ms_hoststep_choose(ms_trace *trace)
 {
     const ms_offload *offload = &trace->settings->shape->offload;
     uint64_t total = 0, before = 0;
-
     if (offload->optimizer == MS_DEVICE_POOL)
         return;
     for (uint32_t p = 0; p < trace->n_parameters; p++)
@@ -84,7 +83,6 @@ static uint64_t largest_tile(const ms_trace *trace)
 {
     const ms_offload *offload = &trace->settings->shape->offload;
     uint64_t most = 0, elements = 0;
-
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         if (!trace->parameters[p].far)
             continue;
@@ -100,7 +98,6 @@ void ms_hoststep_buffers(ms_trace *trace)
 {
     const ms_offload *offload = &trace->settings->shape->offload;
     bool pipelined = offload->reads_ahead || offload->writes_behind;
-
     trace->optimizer->n_slots = 0;
     trace->optimizer->step_order = MS_NONE;
     if (offload->optimizer == MS_DEVICE_POOL)
@@ -138,7 +135,6 @@ static void end(host_step *h, uint64_t read, uint64_t written, double rate,
                 uint64_t latency_ns)
 {
     ms_graph *g = h->trace->graph;
-
     if (h->trace->err)
         return;
     uint32_t op = g->n_ops - 1;
@@ -146,7 +142,6 @@ static void end(host_step *h, uint64_t read, uint64_t written, double rate,
     bool memory = g->op_stream[op] == MS_STREAM_HOST;
     bool link =
         g->op_stream[op] == MS_STREAM_H2D || g->op_stream[op] == MS_STREAM_D2H;
-
     if (link && h->offload->pageable)
         rate *= h->trace->settings->device->pageable_share;
     uint64_t bytes = memory ? read + written : slower;
@@ -172,7 +167,6 @@ static void touch_states(host_step *h, const ms_parameter *parameter)
 static uint32_t states_of(const ms_parameter *parameter)
 {
     uint32_t n = parameter->master != MS_NONE ? 1 : 0;
-
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
         n += parameter->state[i] != MS_NONE ? 1 : 0;
     return n;
@@ -182,7 +176,6 @@ static uint32_t states_of(const ms_parameter *parameter)
 static uint64_t state_bytes(const host_step *h)
 {
     uint64_t bytes = 0;
-
     for (uint32_t p = h->first; p < h->end; p++)
         if (h->trace->parameters[p].far)
             bytes += STATE_BYTES * states_of(&h->trace->parameters[p]) *
@@ -200,14 +193,12 @@ static uint64_t weight_bytes(const host_step *h)
 static bool has_gradient(const host_step *h, uint32_t p)
 {
     const ms_parameter *it = &h->trace->parameters[p];
-
     return it->far && it->grad_storage != MS_NONE;
 }
 
 static uint64_t gradient_bytes(const host_step *h)
 {
     uint32_t bytes = h->offload->gradient_bytes;
-
     if (bytes == 0)
         bytes = ms_parts_are_masters(h->trace)
                     ? STATE_BYTES
@@ -221,7 +212,6 @@ static uint64_t gradient_bytes(const host_step *h)
 static uint32_t slot_of(const host_step *h)
 {
     const ms_trace *trace = h->trace;
-
     return trace->optimizer->n_slots > 0
                ? trace->optimizer->slots[h->n_tiles % trace->optimizer->n_slots]
                : MS_NONE;
@@ -233,7 +223,6 @@ static void move_states(host_step *h, bool back)
     const ms_device *device = h->trace->settings->device;
     uint64_t bytes = state_bytes(h);
     bool gradients = !back && h->offload->gradients == MS_NVME_POOL;
-
     bytes += gradients ? gradient_bytes(h) : 0;
     begin(h, back ? "write_states" : "read_states",
           back ? MS_STREAM_NVME_WRITE : MS_STREAM_NVME_READ);
@@ -271,7 +260,6 @@ static void update(host_step *h)
     uint64_t read = states + gradient_bytes(h);
     if (at_home && ms_parts_are_masters(trace))
         read += weight_bytes(h);
-
     begin(h, "cpu_adam", MS_STREAM_HOST);
     touch(h, slot_of(h));
     touch(h, h->order);
@@ -306,7 +294,6 @@ static bool is_deepspeed(const ms_offload *offload)
 static bool clips_far(const ms_step_settings *settings)
 {
     const ms_offload *offload = &settings->shape->offload;
-
     return offload->gradients != MS_DEVICE_POOL && !is_deepspeed(offload) &&
            settings->training->clip_norm > 0;
 }
@@ -326,7 +313,6 @@ static void touch_gradients(host_step *h)
 static void pass_over(host_step *h, const char *name, bool scales)
 {
     uint64_t bytes = gradient_bytes(h);
-
     begin(h, name, MS_STREAM_HOST);
     touch(h, slot_of(h));
     if (h->offload->gradients != MS_NVME_POOL)
@@ -343,7 +329,6 @@ static void norm_of_tile(host_step *h)
 {
     bool disk = h->offload->gradients == MS_NVME_POOL;
     uint64_t bytes = gradient_bytes(h);
-
     if (h->elements == 0)
         return;
     if (disk) {
@@ -368,7 +353,6 @@ static uint32_t norm_of_part(ms_trace *trace, ms_parameter *it)
     bool parts = trace->settings->shape->shared == MS_SHARED_PARAMETERS;
     uint64_t item_bytes = ms_dtypes_bytes[trace->grad_dtype];
     uint64_t n = parts && it->owned > NORM_ELEMENTS ? NORM_ELEMENTS : it->owned;
-
     trace->layer = it->layer;
     it->due_first = trace->graph->n_ops;
     ms_trace_begin(trace, "aten::linalg_vector_norm");
@@ -406,7 +390,6 @@ static void send_weights(host_step *h)
     const ms_device *device = h->trace->settings->device;
     uint64_t bytes = weight_bytes(h);
     uint8_t home = h->offload->parameters;
-
     if (home == MS_HOST_POOL)
         return;
     bool disk = home == MS_NVME_POOL;
@@ -427,7 +410,6 @@ static void send_masters(host_step *h)
 {
     ms_trace *trace = h->trace;
     uint64_t bytes = h->elements * STATE_BYTES;
-
     begin(h, "copy_master", MS_STREAM_H2D);
     touch_masters(h);
     uint32_t copy = ms_trace_make_storage(trace, "fp32_partition", bytes);
@@ -448,7 +430,6 @@ static void fetch_gradients(host_step *h)
 {
     const ms_device *device = h->trace->settings->device;
     uint64_t bytes = gradient_bytes(h);
-
     begin(h, "copy_gradients", MS_STREAM_D2H);
     for (uint32_t p = h->first; p < h->end; p++)
         if (has_gradient(h, p)) {
@@ -461,7 +442,6 @@ static void fetch_gradients(host_step *h)
 static void run_tile(host_step *h)
 {
     bool disk = h->trace->optimizer->n_slots > 0;
-
     if (h->elements == 0)
         return;
     if (h->offload->step == MS_HOST_PARAMETERS ||
@@ -488,7 +468,6 @@ static void run_tile(host_step *h)
 static void open_step(host_step *h)
 {
     const ms_trace *trace = h->trace;
-
     h->offload = &trace->settings->shape->offload;
     h->share = ms_device_share(trace->settings->device,
                                trace->settings->shape->data_ranks);
@@ -498,7 +477,6 @@ static void open_step(host_step *h)
 void ms_hoststep_send(ms_trace *trace, const uint32_t *grads)
 {
     host_step h = {.trace = trace};
-
     open_step(&h);
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         const ms_parameter *it = &trace->parameters[p];
@@ -522,7 +500,6 @@ void ms_hoststep_norms(ms_trace *trace)
 {
     const ms_offload *offload = &trace->settings->shape->offload;
     uint32_t n = trace->n_parameters;
-
     if (offload->gradients == MS_DEVICE_POOL || !is_deepspeed(offload))
         return;
     uint32_t *norms = ms_arena_take_raw(trace->scratch, n + 1, sizeof *norms);
@@ -548,7 +525,6 @@ void ms_hoststep_norms(ms_trace *trace)
 void ms_hoststep_clip(ms_trace *trace)
 {
     host_step h = {.trace = trace};
-
     if (!clips_far(trace->settings))
         return;
     open_step(&h);
@@ -568,7 +544,6 @@ void ms_hoststep_clip(ms_trace *trace)
 void ms_hoststep_run(ms_trace *trace)
 {
     host_step h = {.trace = trace};
-
     if (trace->settings->shape->offload.optimizer == MS_DEVICE_POOL)
         return;
     open_step(&h);

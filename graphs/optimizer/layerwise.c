@@ -24,7 +24,6 @@ typedef struct load {
 static int by_size(const void *a, const void *b)
 {
     const matrix *x = a, *y = b;
-
     if (x->elements != y->elements)
         return x->elements < y->elements ? 1 : -1;
     return (x->parameter > y->parameter) - (x->parameter < y->parameter);
@@ -55,7 +54,6 @@ static void sink(load *heap, uint32_t n)
 static uint32_t deal(matrix *matrices, uint32_t n, load *heap, uint32_t ranks)
 {
     const load *most = heap;
-
     for (uint32_t r = 0; r < ranks; r++)
         heap[r] = (load){0, r};
     for (uint32_t i = 0; i < n; i++) {
@@ -74,7 +72,6 @@ static uint32_t list_matrices(const ms_trace *trace, matrix *matrices)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
     uint32_t n = 0;
-
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         const ms_parameter *it = &trace->parameters[p];
         if (it->uses > 0 && ms_updates_is_chosen(trace, row, it))
@@ -87,7 +84,6 @@ static uint32_t list_matrices(const ms_trace *trace, matrix *matrices)
 bool ms_layerwise_is(const ms_step_settings *settings)
 {
     const ms_optimizer_row *row = ms_updates_of(settings->training);
-
     return row != NULL && row->update->gathers &&
            settings->shape->engine == MS_ENGINE_MEGATRON &&
            settings->shape->shared == MS_SHARED_OPTIMIZER;
@@ -101,7 +97,6 @@ void ms_layerwise_split(ms_trace *trace)
     uint32_t n = matrices == NULL ? 0 : list_matrices(trace, matrices);
     uint32_t some = n < ranks ? n : ranks;
     load *heap = ms_arena_take_raw(trace->scratch, some + 1u, sizeof *heap);
-
     if (matrices == NULL || heap == NULL) {
         trace->err = ms_fail_nomem(trace->fault);
         return;

@@ -8,7 +8,6 @@
 static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
 {
     const char *name = ms_updates_of(trace->settings->training)->name;
-
     return ms_fail(trace->fault, MS_EUSAGE, "training.optimizer", hint,
                    "training.optimizer=%s %s", name, what);
 }
@@ -29,7 +28,6 @@ static ms_err check_settings(const ms_trace *trace)
     bool far = shape->offload.optimizer != MS_DEVICE_POOL ||
                shape->offload.gradients != MS_DEVICE_POOL ||
                shape->offload.parameters != MS_DEVICE_POOL;
-
     if (training->optimizer_in_backward == 0)
         return MS_OK;
     if (far)
@@ -56,7 +54,6 @@ static ms_err check_settings(const ms_trace *trace)
 static ms_err check_deepspeed(const ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
-
     if (shape->flat_step.whole)
         return refuse(trace, "has no matrices in stage 0's flat optimizer",
                       "type zero:2,impl=deepspeed,reduce_scatter=0");
@@ -85,7 +82,6 @@ ms_err ms_optimcheck_settings(const ms_trace *trace)
     const ms_shape *shape = trace->settings->shape;
     bool shared =
         shape->shared >= MS_SHARED_OPTIMIZER && ms_parts_ranks(shape) > 1;
-
     if (row == NULL || !trace->settings->train)
         return MS_OK;
     MS_TRY(check_settings(trace));

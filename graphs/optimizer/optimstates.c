@@ -17,7 +17,6 @@ bool ms_optimstates_is_mixed(const ms_trace *trace)
     const ms_precision_row *row = ms_precisions_of(trace->settings->training);
     bool some =
         row->other.master != MS_NO_DTYPE || row->linear.master != MS_NO_DTYPE;
-
     return some && trace->trained_dtype == trace->weight_dtype;
 }
 
@@ -27,7 +26,6 @@ static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
 {
     uint64_t bytes = elements * ms_dtypes_bytes[dtype];
     uint32_t s = ms_trace_storage(trace, role, bytes, category, true);
-
     if (s != MS_NONE)
         trace->graph->storage_at_start[s] = at_start;
     return s;
@@ -38,7 +36,6 @@ static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
 static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
 {
     bool has_one = ms_parts_are_masters(trace);
-
     if (parameter->far)
         return !has_one ||
                trace->settings->shape->offload.parameters == MS_DEVICE_POOL;
@@ -49,7 +46,6 @@ static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
 static void make_master(ms_trace *trace, ms_parameter *parameter)
 {
     uint8_t dtype = ms_precisions_master(trace, parameter);
-
     if (!needs_master(trace, parameter))
         return;
     if (parameter->far)
@@ -66,7 +62,6 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     bool precise = ms_optimstates_is_mixed(trace) || parameter->far;
     uint8_t like = precise ? MS_FLOAT32 : trace->trained_dtype;
     const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
-
     parameter->update =
         &trace->optimizer
              ->updates[!ms_updates_is_chosen(trace, row, parameter)];
@@ -94,7 +89,6 @@ static void read_updates(ms_trace *trace)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
     ms_read_update *updates = ms_arena_take(trace->arena, 2, sizeof *updates);
-
     trace->optimizer->updates = updates;
     for (uint32_t i = 0; updates && row && i < 2; i++) {
         const ms_update *update = i == 0 ? row->update : row->others;
@@ -120,7 +114,6 @@ static void home_weight(ms_trace *trace, const ms_parameter *parameter)
                           ms_parts_master_bytes(trace, parameter), 0};
     uint64_t whole = trace->graph->storage_bytes[parameter->storage];
     double share = (double)parameter->part / (double)parameter->elements;
-
     if (pool != MS_DEVICE_POOL)
         ms_hostblocks_home(trace, MS_HOST_WEIGHT, &home, parameter->part,
                            home.far_bytes > 0
@@ -141,7 +134,6 @@ static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
 {
     const ms_offload *offload = &trace->settings->shape->offload;
     uint64_t bytes = offload->gradient_bytes;
-
     /* Stage 3 of DeepSpeed has them in fp32 besides. */
     uint64_t own = ms_dtypes_bytes[gradient_dtype(trace, parameter)];
     if (bytes == 0)
@@ -160,7 +152,6 @@ static void home_state(ms_trace *trace, const ms_parameter *parameter,
                        uint32_t storage, uint8_t pool, ms_host_role role)
 {
     const ms_home home = {storage, pool, 0, 0};
-
     ms_hostblocks_home(trace, role, &home, parameter->part,
                        4 * parameter->part);
 }
@@ -172,7 +163,6 @@ static void delay_update(ms_trace *trace, ms_parameter *parameter)
     uint8_t home = trace->settings->shape->offload.parameters;
     uint8_t dtype =
         ms_parts_are_masters(trace) ? MS_FLOAT32 : trace->trained_dtype;
-
     parameter->host_grad =
         state(trace, "stale_grad", gradient_dtype(trace, parameter),
               MS_GRADIENTS, parameter->part, true);
@@ -189,7 +179,6 @@ static void delay_update(ms_trace *trace, ms_parameter *parameter)
 static void home_states(ms_trace *trace, ms_parameter *parameter)
 {
     const ms_offload *offload = &trace->settings->shape->offload;
-
     if (!parameter->far)
         return;
     home_state(trace, parameter, parameter->master, offload->optimizer,
@@ -213,7 +202,6 @@ static void buckets(ms_trace *trace, uint64_t bytes)
 {
     uint32_t s = ms_trace_storage(trace, "gradient_buckets", bytes,
                                   MS_COMMUNICATION, true);
-
     if (s != MS_NONE)
         trace->graph->storage_layer[s] = MS_NONE;
 }
@@ -222,7 +210,6 @@ static void buckets(ms_trace *trace, uint64_t bytes)
 static void code_maps(ms_trace *trace)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
-
     uint32_t was = trace->layer;
     trace->layer = MS_NONE;
     for (uint32_t i = 0; row != NULL && i < row->maps; i++)
@@ -235,7 +222,6 @@ static void code_maps(ms_trace *trace)
 static void note_untrained(ms_trace *trace, const ms_parameter *parameter)
 {
     ms_graph *g = trace->graph;
-
     if (!trace->settings->train || ms_parts_is_frozen(trace, parameter) ||
         !ms_columns_grow(trace, trace->arena, &g->untrained,
                          &trace->untrained_capacity, g->n_untrained + 1,
@@ -257,7 +243,6 @@ void ms_optimstates_make(ms_trace *trace)
         trace->settings->shape->offload.gradients != MS_DEVICE_POOL ||
         (ms_precisions_has_sum(trace->settings) &&
          trace->settings->training->step == 0);
-
     ms_parts_split(trace);
     ms_hoststep_choose(trace);
     read_updates(trace);

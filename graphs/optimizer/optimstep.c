@@ -39,7 +39,6 @@ static void over_all(step *s, const ms_step_op *op,
 {
     ms_trace *trace = s->trace;
     double flops = 0;
-
     trace->layer = MS_NONE;
     ms_trace_begin(trace, op->op);
     uint32_t scalar = open_scalar(s, op);
@@ -59,7 +58,6 @@ static void over_one(step *s, const ms_step_op *op, uint32_t p,
                      ms_step_kernel run)
 {
     ms_trace *trace = s->trace;
-
     trace->layer = trace->parameters[p].layer;
     ms_trace_begin(trace, op->op);
     uint32_t scalar = open_scalar(s, op);
@@ -86,7 +84,6 @@ static void each(step *s, const ms_step_op *op, ms_step_kernel run)
 static bool decays(const step *s)
 {
     int64_t decay = s->trace->settings->training->weight_decay;
-
     return decay == MS_DECAY_AUTO ? s->row->decays : decay == MS_DECAY_YES;
 }
 
@@ -119,7 +116,6 @@ static void rename_one(step *s, uint32_t t, uint32_t at, uint32_t now)
 static void rename_all(step *s, uint32_t t, const uint32_t *now)
 {
     uint32_t end = s->foreach ? s->end : 1;
-
     for (uint32_t at = s->foreach ? s->first : 0; at < end; at++)
         rename_one(s, t, at, now ? now[at] : MS_NONE);
 }
@@ -127,7 +123,6 @@ static void rename_all(step *s, uint32_t t, const uint32_t *now)
 static void forget_made(step *s)
 {
     uint32_t end = s->foreach ? s->end : 1;
-
     for (uint32_t at = s->foreach ? s->first : 0; at < end; at++)
         s->made[at] = MS_NONE;
 }
@@ -136,7 +131,6 @@ static void forget_made(step *s)
 static void hand_over(step *s, const ms_step_op *op)
 {
     uint32_t *from = s->names[ms_stepkernels_variable(op->was)];
-
     rename_all(s, ms_stepkernels_variable(op->becomes), from);
     for (uint32_t at = 0; at < (s->foreach ? s->end : 1); at++)
         from[at] = MS_NONE;
@@ -174,7 +168,6 @@ static void foreach_update(step *s, const ms_read_update *update)
 static void loop_update(step *s, uint32_t p)
 {
     const ms_read_update *update = s->trace->parameters[p].update;
-
     for (uint32_t i = 0; i < update->n_ops && !s->trace->err; i++)
         if (runs(s, &update->ops[i], p)) {
             over_one(s, &update->ops[i], p, ms_stepkernels_run);
@@ -206,7 +199,6 @@ static bool find_grads(step *s)
 {
     const ms_graph *g = s->trace->graph;
     bool some = false;
-
     for (uint32_t p = s->first; p < s->end; p++) {
         const ms_parameter *parameter = &s->trace->parameters[p];
         uint32_t grad = parameter->grad_storage;
@@ -228,7 +220,6 @@ static bool take_names(step *s, uint32_t n)
 {
     uint32_t **columns[MS_STEP_N_VARIABLES + 3] = {&s->grads, &s->weights,
                                                    &s->made};
-
     for (uint32_t t = 0; t < MS_STEP_N_VARIABLES; t++)
         columns[3 + t] = &s->names[t];
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
@@ -246,7 +237,6 @@ static bool open_step(step *s)
 {
     ms_trace *trace = s->trace;
     int64_t impl = ms_updates_impl(s->row, trace);
-
     s->foreach = impl == MS_IMPL_FOREACH;
     s->fused = impl == MS_IMPL_FUSED;
     s->mixed = ms_optimstates_is_mixed(trace) && !ms_parts_are_masters(trace);
@@ -291,7 +281,6 @@ static void device_step(step *s)
     static const ms_step_op copy_all = {.op = "aten::_foreach_copy_"};
     ms_trace *trace = s->trace;
     bool at_home = trace->settings->shape->offload.parameters == MS_DEVICE_POOL;
-
     bool casts = s->mixed && trace->grad_dtype != MS_FLOAT32 &&
                  (!s->fused || ms_stepkernels_has_main_grads(trace));
     if (casts)
@@ -315,7 +304,6 @@ static void device_step(step *s)
 static void clip(ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
-
     if (shape->offload.gradients != MS_DEVICE_POOL)
         ms_hoststep_clip(trace);
     else if (!shape->flat_step.used)
@@ -327,7 +315,6 @@ static void clip(ms_trace *trace)
 static bool check_weights(const step *s)
 {
     ms_trace *trace = s->trace;
-
     if (s->mixed ||
         trace->settings->shape->offload.parameters == MS_DEVICE_POOL)
         return true;
@@ -343,7 +330,6 @@ static bool check_weights(const step *s)
 static step *open_stepper(ms_trace *trace)
 {
     step *s = ms_arena_take(trace->scratch, 1, sizeof *s);
-
     if (!s) {
         trace->err = ms_fail_nomem(trace->fault);
         return NULL;
@@ -358,7 +344,6 @@ void ms_optimstep_in_backward(ms_trace *trace, uint32_t parameter)
 {
     uint8_t pass = trace->pass, flags = trace->op_flags;
     uint32_t layer = trace->layer;
-
     if (trace->err || trace->settings->training->optimizer_in_backward == 0 ||
         ms_parts_are_reduced(trace->settings->shape))
         return;
@@ -389,7 +374,6 @@ void ms_optimstep_in_backward(ms_trace *trace, uint32_t parameter)
 static void step_as_reduced(step *s)
 {
     ms_trace *trace = s->trace;
-
     if (!open_step(s))
         return;
     for (uint32_t p = trace->n_parameters; p-- > 0 && !trace->err;) {
@@ -416,7 +400,6 @@ static uint32_t find_update(step *s, uint32_t p)
     const ms_read_update *update = s->trace->parameters[p].update;
     const uint32_t weight = 1u << MS_ON_WEIGHT;
     uint32_t last = MS_NONE, found;
-
     for (uint32_t i = 0; i < update->n_ops && !s->trace->err; i++) {
         const ms_step_op *op = &update->ops[i];
         if (op->when == MS_WHEN_SHARED || op->writes == MS_ON_WEIGHT ||
@@ -441,7 +424,6 @@ static void find_updates(ms_trace *trace, uint32_t *held)
 {
     step s = {.trace = trace, .row = ms_updates_of(trace->settings->training)};
     uint64_t mine = 0, found = 0;
-
     memset(held, 0xff, trace->n_parameters * sizeof *held);
     if (!open_step(&s))
         return;
@@ -463,7 +445,6 @@ static void find_updates(ms_trace *trace, uint32_t *held)
 static void flat_step(ms_trace *trace)
 {
     uint32_t *held = NULL;
-
     if (ms_updates_is_flat(trace->settings) &&
         !ms_precisions_has_sum(trace->settings)) {
         held = ms_columns_take(trace, trace->n_parameters, sizeof *held);
@@ -480,7 +461,6 @@ static void flat_step(ms_trace *trace)
 void ms_optimstep_step(ms_trace *trace)
 {
     step s = {.trace = trace, .row = ms_updates_of(trace->settings->training)};
-
     if (trace->err || s.row == NULL || trace->n_parameters == 0)
         return;
     trace->pass = MS_STEP;

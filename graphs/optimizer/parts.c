@@ -10,7 +10,6 @@ bool ms_parts_hold_gradients(const ms_step_settings *settings)
     const ms_shape *shape = settings->shape;
     bool ends = settings->training->optimizer_in_backward == 1 &&
                 shape->shared > MS_SHARED_NOTHING;
-
     return shape->holds_gradients && !ends;
 }
 
@@ -38,14 +37,12 @@ static uint64_t part_of_rows(const ms_trace *trace,
 {
     const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
     uint64_t rows = tensor->n_dims > 0 ? (uint64_t)tensor->size[0] : 1;
-
     return rows > 0 ? over(rows, ranks) * (parameter->elements / rows) : 0;
 }
 
 static uint32_t block_of(const ms_trace *trace, const ms_parameter *parameter)
 {
     const ms_model *model = trace->settings->model;
-
     return parameter->layer < model->n_layers
                ? model->layers[parameter->layer].block
                : MS_NONE;
@@ -77,7 +74,6 @@ static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
                                : 1);
     uint64_t before = 0, taken = 0;
     ms_parameter *last = NULL;
-
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         ms_parameter *it = &trace->parameters[p];
         if (block != EVERY && block_of(trace, it) != block)
@@ -107,7 +103,6 @@ void ms_parts_split(ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
     uint32_t ranks = ms_parts_ranks(shape);
-
     if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_FLAT) {
         split_flat(trace, ranks, EVERY);
         return;
@@ -140,7 +135,6 @@ void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
         ms_arena_grow(trace->scratch, trace->optimizer->homes,
                       &trace->optimizer->homes_capacity,
                       trace->optimizer->n_homes + 1, sizeof *homes);
-
     if (!homes) {
         if (!trace->err)
             trace->err = ms_fail_nomem(trace->fault);
@@ -155,7 +149,6 @@ void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
 static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
 {
     ms_graph *g = trace->graph;
-
     if (trace->optimizer->n_homes == 0)
         return MS_OK;
     g->storage_pool = ms_arena_take(trace->arena, g->n_storages, 1);
@@ -181,7 +174,6 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
 static ms_err element_column(ms_trace *trace, const uint32_t *new_id)
 {
     ms_graph *g = trace->graph;
-
     if (trace->n_adapters == 0 && trace->n_formatted == 0)
         return MS_OK;
     g->weight_elements =
@@ -206,7 +198,6 @@ static bool is_packed(const ms_trace *trace, const ms_parameter *parameter,
                       uint64_t whole)
 {
     uint8_t dtype = ms_trace_at(trace, parameter->tensor)->dtype;
-
     return whole != parameter->elements * ms_dtypes_bytes[dtype];
 }
 
@@ -214,7 +205,6 @@ uint64_t ms_parts_master_bytes(const ms_trace *trace,
                                const ms_parameter *parameter)
 {
     uint64_t whole = trace->graph->storage_bytes[parameter->storage];
-
     if (!ms_parts_are_masters(trace) || is_packed(trace, parameter, whole))
         return 0;
     return 4 * parameter->part;
@@ -226,7 +216,6 @@ static uint64_t weight_part_bytes(const ms_trace *trace,
                                   const ms_parameter *parameter, uint64_t whole)
 {
     uint8_t dtype = ms_trace_at(trace, parameter->tensor)->dtype;
-
     if (is_packed(trace, parameter, whole))
         return over(whole, ms_parts_ranks(trace->settings->shape));
     return parameter->part * ms_dtypes_bytes[part_dtype(trace, dtype)];
@@ -258,7 +247,6 @@ static bool stays_whole(const ms_shape *shape, const ms_parameter *parameter,
 static bool shares_gradients(const ms_step_settings *settings)
 {
     const ms_shape *shape = settings->shape;
-
     if (ms_precisions_has_sum(settings))
         return false; /* all-reduced, all of the sum is there */
     if (shape->flat_step.used)
@@ -270,7 +258,6 @@ static bool shares_gradients(const ms_step_settings *settings)
 static uint32_t width_of(const ms_trace *trace, const ms_parameter *parameter)
 {
     const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
-
     if (tensor->n_dims < 2)
         return 0;
     return (uint32_t)(tensor->size[0] > tensor->size[1] ? tensor->size[0]
@@ -284,7 +271,6 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
     uint64_t whole = 0;
     bool parameters = shape->shared == MS_SHARED_PARAMETERS &&
                       (shape->data_ranks > 1 || shape->copies_parts);
-
     MS_TRY(home_columns(trace, new_id));
     MS_TRY(element_column(trace, new_id));
     if (!shares_gradients(trace->settings))

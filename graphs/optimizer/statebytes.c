@@ -21,7 +21,6 @@ static bool moments_of(const ms_precision_row *row, bool linear,
     bool own = linear || adam->others == NULL;
     const ms_format *format = linear ? &row->linear : &row->other;
     ms_read_update read;
-
     if (!ms_updates_read(own ? adam->update : adam->others,
                          its ? adam->impl : MS_IMPL_FUSED, MS_TORCH_2, arena,
                          &read))
@@ -41,7 +40,6 @@ static void put_bytes(const ms_precision_row *row, bool linear, ms_text *text)
     uint32_t gradient =
         format->gradient != MS_NO_DTYPE ? bytes_of(format->gradient) : weight;
     uint32_t master = bytes_of(format->master);
-
     if (format->gradient == MS_NO_DTYPE && linear) /* as the others are */
         gradient = bytes_of(row->other.weight);
     if (!moments_of(row, linear, text->arena, moments)) {

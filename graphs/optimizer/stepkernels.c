@@ -13,7 +13,6 @@ static uint64_t touched_bytes(const ms_step *s, uint32_t p, uint32_t storage)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
     uint64_t bytes = s->trace->graph->storage_bytes[storage];
-
     if (parameter->elements == 0 ||
         (storage != parameter->storage && storage != parameter->grad_storage))
         return bytes;
@@ -33,7 +32,6 @@ static void write_state(ms_step *s, uint32_t p, uint32_t storage)
 {
     ms_trace *trace = s->trace;
     ms_graph *g = trace->graph;
-
     if (trace->err || storage == MS_NONE)
         return;
     if (g->storage_at_start[storage] || g->storage_maker[storage] != MS_NONE)
@@ -61,7 +59,6 @@ uint32_t ms_stepkernels_variable(uint32_t which)
 static uint32_t operand(const ms_step *s, uint32_t p, uint32_t which)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
-
     if (which >= MS_ON_STATE && which < MS_ON_TEMPORARY)
         return parameter->state[which - MS_ON_STATE];
     if (which == MS_ON_PARAMETER)
@@ -86,7 +83,6 @@ static uint64_t made_bytes(const ms_step *s, const ms_step_op *op, uint32_t p)
     const ms_trace *trace = s->trace;
     const ms_parameter *parameter = &trace->parameters[p];
     uint8_t dtype = op->made.dtype;
-
     if (dtype == MS_AS_STATE)
         dtype = s->mixed || ms_parts_are_masters(trace) ? MS_FLOAT32
                                                         : trace->trained_dtype;
@@ -101,7 +97,6 @@ static uint64_t made_bytes(const ms_step *s, const ms_step_op *op, uint32_t p)
 static void gather(ms_step *s, uint32_t p)
 {
     ms_graph *g = s->trace->graph;
-
     if (s->trace->err)
         return;
     g->op_stream[g->n_ops - 1] = MS_STREAM_COMM;
@@ -126,7 +121,6 @@ void ms_stepkernels_run(ms_step *s, const ms_step_op *op, uint32_t p)
 bool ms_stepkernels_has_main_grads(const ms_trace *trace)
 {
     const ms_kernel_hooks *hooks = trace->kernels.hooks;
-
     return trace->settings->training->gradients == MS_GRADIENTS_MAIN ||
            (hooks->casts_gradients && hooks->casts_gradients(trace));
 }
@@ -134,7 +128,6 @@ bool ms_stepkernels_has_main_grads(const ms_trace *trace)
 void ms_stepkernels_cast(ms_step *s, const ms_step_op *op, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
-
     (void)op;
     read_state(s, p, parameter->grad_storage);
     s->grads[p] =
@@ -146,7 +139,6 @@ void ms_stepkernels_cast(ms_step *s, const ms_step_op *op, uint32_t p)
 void ms_stepkernels_fuse(ms_step *s, const ms_step_op *op, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
-
     (void)op;
     read_state(s, p, s->grads[p]);
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
@@ -169,7 +161,6 @@ void ms_stepkernels_copy(ms_step *s, const ms_step_op *op, uint32_t p)
 double ms_stepkernels_flops(const ms_step *s, const ms_step_op *op, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
-
     if (op->inner == MS_INNER_NONE || s->trace->err)
         return op->flops * (double)parameter->elements;
     const ms_training *training = s->trace->settings->training;

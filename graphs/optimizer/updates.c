@@ -19,7 +19,6 @@ typedef struct word {
 static word take(const char **text, const char *stops)
 {
     word w = {.at = *text, .n = strcspn(*text, stops)};
-
     *text += w.n;
     return w;
 }
@@ -44,7 +43,6 @@ static bool extent_of(word w, uint8_t *extent)
         "whole",    "rows",      "columns",    "blocks",      "scalar",
         "square",   "projector", "low",        "left",        "right",
         "all_left", "all_right", "left_block", "right_block", "full"};
-
     for (uint32_t i = 0; i < MS_N_EXTENTS; i++)
         if (is(w, names[i])) {
             *extent = (uint8_t)i;
@@ -73,7 +71,6 @@ static bool read_state(word w, ms_state *state)
 {
     const char *text = w.at;
     const char *end = w.at + w.n;
-
     *state = (ms_state){.dtype = MS_AS_STATE};
     bool sound = copy(take(&text, ".! ;"), state->role, sizeof state->role);
     if (text < end && *text == '.') {
@@ -94,7 +91,6 @@ static bool read_state(word w, ms_state *state)
 static bool read_states(const char *list, ms_read_update *read)
 {
     bool sound = true;
-
     for (list += strspn(list, " "); *list != '\0'; list += strspn(list, " ")) {
         if (read->n_states == MS_MOST_STATES)
             return false;
@@ -112,7 +108,6 @@ static const char temporaries[] = "ABCDEFHIJK";
 static uint8_t operand(word w)
 {
     char first = w.n > 0 ? *w.at : '\0';
-
     if (w.n == 2 && first == 'S' && w.at[1] >= '0' &&
         w.at[1] < '0' + (char)MS_MOST_STATES)
         return (uint8_t)(MS_ON_STATE + (w.at[1] - '0'));
@@ -132,7 +127,6 @@ static bool read_made(word w, ms_step_op *op)
 {
     const char *text = w.at;
     word name = take(&text, ":");
-
     if (name.n >= w.n)
         return false;
     op->makes = operand(name);
@@ -146,7 +140,6 @@ static bool read_made(word w, ms_step_op *op)
 static bool read_renaming(word w, ms_step_op *op)
 {
     word to = {.at = w.at, .n = 1}, from = {.at = w.at + 2, .n = w.n - 2};
-
     op->becomes = operand(to);
     op->was = operand(from);
     return op->becomes >= MS_ON_TEMPORARY && op->was >= MS_ON_TEMPORARY;
@@ -155,7 +148,6 @@ static bool read_renaming(word w, ms_step_op *op)
 static bool read_operand(word w, ms_step_op *op)
 {
     word rest = {.at = w.at + 1, .n = w.n - 1};
-
     if (w.n == 3 && w.at[1] == '=')
         return read_renaming(w, op);
     switch (*w.at) {
@@ -184,7 +176,6 @@ static double flops_of(word w)
         {"addc", 3},     {"all_gather", 0}, {"lerp_", 3},
         {"add", 2},      {"norm", 2},       {"matmul", 2},
     };
-
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strncmp(w.at, known[i].begins, strlen(known[i].begins)) == 0)
             return known[i].flops;
@@ -197,7 +188,6 @@ static word without_inner(word w, ms_step_op *op)
     static const char *const names[MS_N_INNERS] = {"",      "rows",  "columns",
                                                    "small", "large", "rank"};
     const char *at = memchr(w.at, '@', w.n);
-
     if (!at)
         return w;
     word inner = {.at = at + 1, .n = w.n - (size_t)(at - w.at) - 1};
@@ -219,7 +209,6 @@ static word read_conditions(const char **list, ms_step_op *op)
     static const char *const conditions[] = {"",       "decay", "undecayed",
                                              "narrow", "cpu",   "shared"};
     word w = take(list, " ;");
-
     if (is(w, "refresh")) {
         op->refreshes = true;
         w = next(list);
@@ -234,12 +223,10 @@ static word read_conditions(const char **list, ms_step_op *op)
 static bool read_name(const char **list, const char *prefix, ms_step_op *op)
 {
     word w = read_conditions(list, op);
-
     op->gathers = is(w, "all_gather");
     if (op->gathers)
         prefix = "c10d::";
     size_t n = strlen(prefix);
-
     if (w.n > 0 && w.at[w.n - 1] == '#') {
         op->scalar = true;
         w.n--;
@@ -278,7 +265,6 @@ static const char *ops_of(const ms_update *update, int64_t impl,
 static uint32_t count_ops(const char *list)
 {
     uint32_t n = *list != '\0';
-
     for (; *list != '\0'; list++)
         n += *list == ';';
     return n;
@@ -290,7 +276,6 @@ bool ms_updates_read(const ms_update *update, int64_t impl, uint8_t framework,
     const char *list = ops_of(update, impl, framework);
     const char *prefix = impl == MS_IMPL_FOREACH ? "aten::_foreach_" : "aten::";
     uint32_t n = count_ops(list);
-
     *read = (ms_read_update){.n_ops = n};
     bool sound = read_states(update->states, read);
     ms_step_op *ops = ms_arena_take(arena, n + 1, sizeof *ops);
@@ -313,7 +298,6 @@ static uint64_t over(uint64_t n, uint64_t by)
 static uint64_t without(const ms_tensor *tensor, uint32_t from_end)
 {
     uint64_t n = 1;
-
     for (uint32_t d = 0; d < tensor->n_dims; d++)
         n *= d + from_end == tensor->n_dims ? 1 : (uint64_t)tensor->size[d];
     return n;
@@ -336,7 +320,6 @@ static matrices matrices_of(const ms_training *training,
     const int64_t *size = tensor->size;
     uint64_t elements = ms_trace_elements(tensor);
     matrices it = {.lead = 1, .n = elements, .m = 1};
-
     if (tensor->n_dims == 3)
         it = (matrices){.lead = (uint64_t)size[0],
                         .n = (uint64_t)size[1],
@@ -356,7 +339,6 @@ static matrices matrices_of(const ms_training *training,
 static uint64_t squares(const matrices *it, uint64_t n, uint64_t across)
 {
     uint64_t side = at_most(n, it->block), rest = n % side;
-
     return it->lead * over(across, it->block) *
            (n / side * side * side + rest * rest);
 }
@@ -365,7 +347,6 @@ static uint64_t squares(const matrices *it, uint64_t n, uint64_t across)
 static uint64_t square_in(const matrices *it, uint64_t n)
 {
     uint64_t side = at_most(n, it->block);
-
     return side * side;
 }
 
@@ -379,7 +360,6 @@ static uint64_t matrix_extent(const matrices *it, ms_extent extent,
 {
     uint64_t small = at_most(it->n, it->m);
     uint64_t large = it->n > it->m ? it->n : it->m;
-
     switch (extent) {
     case MS_EXTENT_SQUARE:
         return it->lead * small * small;
@@ -434,7 +414,6 @@ uint64_t ms_updates_inner(const ms_training *training, uint8_t inner,
 {
     matrices it = matrices_of(training, tensor);
     uint64_t most = it.block > 0 ? it.block : UINT64_MAX;
-
     switch ((ms_inner)inner) {
     case MS_INNER_ROWS:
         return at_most(it.n, most);
@@ -458,7 +437,6 @@ uint64_t ms_updates_inner(const ms_training *training, uint8_t inner,
 static bool is_embedding(const ms_trace *trace, uint32_t storage)
 {
     const ms_graph *g = trace->graph;
-
     for (uint32_t op = 0; op < g->n_ops; op++) {
         uint32_t end = op + 1 < g->n_ops ? g->in_at[op + 1] : trace->n_in;
         if (strcmp(g->op_name[op], "aten::embedding") != 0)
@@ -474,7 +452,6 @@ static bool is_embedding(const ms_trace *trace, uint32_t storage)
 static bool is_head(const ms_trace *trace, const ms_parameter *parameter)
 {
     const ms_model *model = trace->settings->model;
-
     if (!model->ops)
         return ms_trace_is_head(trace, &model->layers[parameter->layer]);
     for (const ms_parameter *p = parameter + 1;
@@ -488,7 +465,6 @@ bool ms_updates_is_chosen(const ms_trace *trace, const ms_optimizer_row *row,
                           const ms_parameter *parameter)
 {
     bool matrix = ms_trace_at(trace, parameter->tensor)->n_dims >= 2;
-
     switch ((ms_chosen)row->chosen) {
     case MS_CHOSEN_MATRICES:
         return matrix;
@@ -518,7 +494,6 @@ const ms_optimizer_row *ms_updates_of(const ms_training *training)
 {
     const ms_optimizer_row *own =
         ms_optimtable_own[ms_precisions_of(training)->optimizers];
-
     if (training->optimizer == MS_NO_OPTIMIZER)
         return NULL;
     if (own && training->optimizer == MS_ADAM)
@@ -544,7 +519,6 @@ static bool trainers_fuse(const ms_optimizer_row *row,
 int64_t ms_updates_impl(const ms_optimizer_row *row, const ms_trace *trace)
 {
     const ms_training *training = trace->settings->training;
-
     if (training->optimizer_impl != MS_IMPL_AUTO)
         return training->optimizer_impl;
     if (row->impl != MS_IMPL_AUTO)
@@ -577,7 +551,6 @@ bool ms_updates_is_shared(const ms_optimizer_row *row)
 bool ms_updates_is_flat(const ms_step_settings *settings)
 {
     const ms_optimizer_row *row = ms_updates_of(settings->training);
-
     return row != NULL && row->update->gathers &&
            settings->shape->flat_step.used;
 }

@@ -296,7 +296,6 @@ static ms_err let_out(ms_books *books, const ms_books_at *at, uint32_t id)
 static ms_err make_room(ms_books *books, const ms_books_at *at)
 {
     const struct ms_hooked *h = books->hooked;
-
     return let_out(books, at, ms_hooks_oldest(h->how, h->ranks[at->rank].id));
 }
 
@@ -315,7 +314,6 @@ static ms_err copy(ms_books *books, const ms_books_at *at, uint8_t transfer,
 {
     const struct ms_hooked *h = books->hooked;
     ms_move_call move = transfer == MS_TRANSFER_D2H ? h->way->out : h->way->in;
-
     move.pageable = h->how->pageable;
     return ms_move_copy(books, at, transfer, move, bytes);
 }

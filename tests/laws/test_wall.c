@@ -33,7 +33,6 @@ typedef struct hand_plan {
 static uint32_t add_op(hand_plan *p, uint8_t stream, uint64_t ns)
 {
     uint32_t op = p->plan.n_ops++;
-
     p->op[op].stream = stream;
     p->op[op].pass =
         stream == MS_STREAM_COMPUTE ? (uint8_t)MS_FORWARD : (uint8_t)MS_COPY;
@@ -76,7 +75,6 @@ static void add_use(hand_plan *p, uint32_t row)
 static uint32_t add_row(hand_plan *p, uint64_t bytes, uint8_t pool)
 {
     uint32_t row = p->plan.n_rows++;
-
     p->row[row] = (ms_row){
         .bytes = bytes, .pool = pool, .op = p->plan.n_ops - 1, .storage = 0};
     p->op[p->plan.n_ops].alloc_at = p->plan.n_rows;
@@ -102,7 +100,6 @@ static ms_timeline run(hand_plan *p, uint64_t capacity_bytes)
         .capacity_bytes = capacity_bytes, .book_device = true, .wall = true};
     ms_fault fault = {0};
     ms_timeline line;
-
     MUST(ms_replay(&p->plan, &machine, &arena, &line, &fault));
     return line;
 }
@@ -268,7 +265,6 @@ static one_run replay(const ms_plan *plan, const ms_machine *machine)
 {
     one_run it;
     ms_fault fault = {0};
-
     MUST(ms_replay(plan, machine, &arena, &it.line, &fault));
     MUST(ms_measure(&it.line, machine, &arena, &it.report, &fault));
     return it;
@@ -291,7 +287,6 @@ static ms_plan random_plan(laws_random *random)
                                     .ranks_per_node = 2,
                                     .node_bytes_per_s = 1e11,
                                     .network_bytes_per_s = 1e10}};
-
     laws_graph(random, &arena, graph);
     laws_keep(random, graph, &arena, &keep);
     bool shares = laws_chance(random, 30);
@@ -313,7 +308,6 @@ static ms_machine random_machine(laws_random *random, bool slows)
     ms_machine machine = {.launch_ns = laws_below(random, 40),
                           .capacity_bytes = UINT64_MAX / 2,
                           .book_device = true};
-
     for (uint32_t s = 0; slows && s < MS_N_STREAMS; s++)
         machine.demand[s][MS_HOST_DRAM].shared =
             (uint16_t)laws_below(random, 1001);
@@ -329,7 +323,6 @@ static void check_far(laws_random *random)
     machine.wall = true;
     one_run b = replay(&plan, &machine);
     size_t n = plan.n_ops;
-
     LAW(a.line.step_ns == b.line.step_ns);
     LAW(a.line.n_events == b.line.n_events);
     ck_assert_mem_eq(a.line.start_ns, b.line.start_ns, n * sizeof(uint64_t));
@@ -352,7 +345,6 @@ static void check_later(const ms_plan *plan, const one_run *a, const one_run *b)
 static void check_order(const ms_plan *plan, const one_run *b)
 {
     uint64_t free_ns[MS_N_STREAMS] = {0};
-
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         uint8_t stream = plan->op[op].stream;
         LAW(b->line.start_ns[op] >= free_ns[stream]);
@@ -364,7 +356,6 @@ static void check_order(const ms_plan *plan, const one_run *b)
 static bool is_there(const ms_timeline *line, uint32_t row, uint32_t op)
 {
     bool there = false, starts = false, gap = false;
-
     for (uint32_t e = 0; e < line->n_events; e++) {
         const ms_event *event = &line->events[e];
         if (event->row != row)
@@ -396,7 +387,6 @@ static void check_traffic(const one_run *a, const one_run *b)
     const ms_rank_report *x = a->report.ranks, *y = b->report.ranks;
     const ms_plan *plan = b->line.plan;
     uint64_t more = 0;
-
     for (uint32_t k = 0; k < b->line.n_revoked; k++) {
         const struct ms_revoked *it = &b->line.revoked[k];
         LAW(!it->came || it->start_ns >= b->line.end_ns[it->op]);
@@ -431,7 +421,6 @@ static void check_near(laws_random *random, ways *tally)
     uint64_t peak = a.report.ranks[0].peak.allocated_bytes;
     uint32_t most = laws_chance(random, 70) ? 80 : 500; /* thousandths */
     uint64_t limit = peak - peak * laws_below(random, most) / 1000;
-
     machine.wall = true;
     machine.capacity_bytes = limit;
     one_run b = replay(&plan, &machine);

@@ -23,7 +23,6 @@ static const char *const sections[] = {
 static const ms_result *run(const char *graph, const char *options)
 {
     char path[TESTS_PATH], relative[64];
-
     snprintf(relative, sizeof relative, "tests/truth/graphs/%s.graph.json",
              graph);
     tests_source(relative, path);
@@ -36,7 +35,6 @@ static const ms_result *run(const char *graph, const char *options)
 static bool is_left_out(const ms_plan *plan, const ms_row *row)
 {
     const char *name = plan->graph->storage_name[row->storage];
-
     return plan->op[row->op].of == MS_NONE ||
            strncmp(name, "reduction_", strlen("reduction_")) == 0;
 }
@@ -60,7 +58,6 @@ static void compare_section(const truth_table *orders, const order_case *of,
 {
     uint64_t all = 0, equal = 0;
     char quantity[64];
-
     for (uint32_t r = 0; r < orders->n_rows; r++) {
         if (strcmp(truth_cell(orders, r, "model"), of->model) != 0 ||
             strcmp(truth_cell(orders, r, "section"), sections[section]) != 0)
@@ -82,7 +79,6 @@ static void compare_order(const order_case *of, bool whole, const ms_plan *plan)
     truth_table orders;
     uint32_t row = 0, rest = 0;
     uint32_t n = whole ? sizeof sections / sizeof *sections : FORWARD_SECTIONS;
-
     truth_read_here("gpu_orders.tsv", &orders);
     for (uint32_t s = 0; s < n; s++)
         compare_section(&orders, of, s, plan, &row);
@@ -142,7 +138,6 @@ END_TEST
 START_TEST(dropout_saves_a_mask)
 {
     const uint64_t measured_on_cpu = 6294020; /* truth/torch/summary.csv */
-
     truth_begin();
     truth_compare("gpu", "mlp8x1024_b64_drop", "saved_bytes",
                   measured_on_cpu - UINT64_C(8) * 64 * 1024 * 3,

@@ -10,7 +10,6 @@
 static double peak_of(const truth_table *table, uint32_t row)
 {
     char path[TESTS_PATH];
-
     tests_source("tests/truth/llama-3.2-3b.json", path);
     const ms_result *result = truth_run(
         "%s --precision bf16 --batch 2 --sequence 4096 --device a100 --set "

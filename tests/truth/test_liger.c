@@ -136,7 +136,6 @@ static void make(const truth_table *table, uint32_t row, bench *b)
     bool liger = strcmp(truth_cell(table, row, "code"), "liger") == 0;
     bool forward = strcmp(truth_cell(table, row, "mode"), "forward") == 0;
     uint64_t x = truth_number(table, row, "x");
-
     *b = (bench){.batch = 0};
     if (strcmp(op, "cross_entropy") == 0)
         cross_entropy(b, liger, x);
@@ -171,7 +170,6 @@ static uint64_t peak_of(const ms_result *result, bool forward)
 {
     const ms_plan *plan = result->plan;
     uint64_t now = 0, peak = 0;
-
     for (uint32_t e = 0; e < result->line->n_events; e++) {
         const ms_row *row = &plan->row[result->line->events[e].row];
         uint32_t act = result->line->events[e].op_act;
@@ -197,7 +195,6 @@ static void compare(const truth_table *table, uint32_t row)
     double truth = (double)truth_number(table, row, "peak_bytes");
     char json[2 * MODEL_BYTES];
     bench b;
-
     make(table, row, &b);
     snprintf(json, sizeof json,
              "{\"memsim\": 1, \"name\": \"y\", \"input\": {\"shape\": [1]}, "

@@ -21,7 +21,6 @@ static const ms_result *run(const truth_table *table, uint32_t row)
     const char *quantity = truth_cell(table, row, "quantity");
     bool first = strcmp(quantity, "first") == 0;
     bool pool = strncmp(quantity, "pool_", 5) == 0;
-
     snprintf(file, sizeof file, "tests/truth/%s",
              truth_cell(table, row, "model"));
     tests_source(file, path);
@@ -43,7 +42,6 @@ static uint64_t number(const ms_result *result, const char *quantity)
 {
     const ms_rank_report *rank = truth_rank(result);
     const ms_pooled *pooled = result->line->pooled;
-
     if (strcmp(quantity, "pool_end") == 0)
         return pooled->steps[pooled->setup.steps - 1].allocated_bytes -
                rank->category_peaks[MS_INPUTS];
@@ -70,7 +68,6 @@ static void compare(const truth_table *table, uint32_t row)
     uint64_t truth = truth_number(table, row, "bytes");
     uint64_t memsim = number(run(table, row), quantity);
     char words[96];
-
     if (strcmp(within, "exact") == 0) {
         snprintf(words, sizeof words, "%s, bytes", quantity);
         truth_compare("megatron", name, words, truth, memsim);
@@ -229,7 +226,6 @@ static uint64_t add_up(const ms_graph *graph, uint8_t category, uint64_t *asked,
                        uint32_t *n)
 {
     uint64_t bytes = 0;
-
     *asked = *n = 0;
     for (uint32_t s = 0; s < graph->n_persistent; s++) {
         uint64_t own = graph->storage_bytes[s];
@@ -256,7 +252,6 @@ static void check_blocks(const char *model, int dp, const char *more)
     const ms_graph *graph = result->graph;
     uint64_t asked, bytes;
     uint32_t n;
-
     bytes = add_up(graph, MS_PARAMETERS, &asked, &n);
     ck_assert_msg(asked == bytes && n == 1, "%s, dp=%d: weights", model, dp);
     bytes = add_up(graph, MS_GRADIENTS, &asked, &n);
@@ -273,7 +268,6 @@ START_TEST(blocks_of_states)
 {
     static const int ranks[] = {1, 2, 3, 4, 5, 8, 12, 64, 252};
     char path[TESTS_PATH];
-
     tests_source("tests/truth/mcore_gpt.json", path);
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
         check_blocks(path, ranks[i], "");

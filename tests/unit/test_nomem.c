@@ -163,7 +163,6 @@ static ms_err whole_way(int which, uint64_t *peak_bytes, ms_fault *fault)
     ms_arguments arguments = {0};
     ms_text text = {.arena = &trial}, program = {.arena = &trial};
     ms_text comparison = {.arena = &trial};
-
     tests_source("tests/golden/files/", folder);
     ck_assert_uint_lt(strlen(folder) + 32, sizeof path);
     strcat(strcpy(path, folder), jobs[which][0]);
@@ -212,7 +211,6 @@ static bool attempt(int which, ms_err expected, uint64_t expected_bytes)
     ms_fault fault = {0};
     uint64_t peak_bytes = 0;
     ms_err err = whole_way(which, &peak_bytes, &fault);
-
     ck_assert_int_eq(err, fault.err);
     if (err != MS_ENOMEM) {
         ck_assert_msg(err == expected, "%s: %s", fault.where, fault.what);
@@ -241,7 +239,6 @@ START_TEST(each_malloc_fails)
     uint64_t peak_bytes, used[2];
     ms_err expected = undisturbed(_i, &peak_bytes, used);
     long n = 1;
-
     for (; n < MOST_MALLOCS; n++) {
         ms_arena_fail_after(n);
         if (attempt(_i, expected, peak_bytes))
@@ -259,7 +256,6 @@ START_TEST(each_taking_fails)
     uint64_t peak_bytes, used[2];
     ms_err expected = undisturbed(_i, &peak_bytes, used);
     uint64_t step = (used[0] + used[1]) / 150 + 1;
-
     for (uint64_t limit = 1; limit < used[0]; limit += step) {
         keep.limit_bytes = limit;
         ck_assert(!attempt(_i, expected, peak_bytes));

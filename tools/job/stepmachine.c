@@ -116,7 +116,6 @@ static void set_memory_demands(const ms_expand_opts *opts, ms_machine *machine)
         [MS_STREAM_HOST] = whole,
         [MS_STREAM_NVME_READ] = opts->nvme_read_bytes_per_s,
         [MS_STREAM_NVME_WRITE] = opts->nvme_write_bytes_per_s};
-
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
         machine->demand[s][MS_HOST_DRAM].shared = part_of(rates[s], whole);
 }
@@ -130,7 +129,6 @@ static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
     ms_demand *comm = machine->demand[MS_STREAM_COMM];
     bool in_node = ring->ranks <= ring->ranks_per_node;
     bool links = ring->nvlink || ring->peer_bytes_per_s > 0;
-
     machine->demand[MS_STREAM_COMPUTE][MS_MULTIPROCESSORS].shared = WHOLE;
     machine->demand[MS_STREAM_H2D][MS_LINK_IN].shared = WHOLE;
     machine->demand[MS_STREAM_D2H][MS_LINK_OUT].shared = WHOLE;
@@ -146,7 +144,6 @@ static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
 static void set_paging(const ms_expand_opts *opts, ms_result *result)
 {
     ms_machine *machine = result->machine;
-
     machine->paging = result->shape.paging;
     machine->h2d_bytes_per_s = opts->h2d_bytes_per_s;
     machine->d2h_bytes_per_s = opts->d2h_bytes_per_s;

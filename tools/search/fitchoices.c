@@ -204,7 +204,6 @@ static ms_err add_choice(ms_fit *fit, const ms_fit_choice *choice,
 {
     const ms_result *model = &fit->model;
     uint64_t batch = model->model.fixed_batch != 0 ? 1 : model->shape.batch;
-
     switch (choice->values) {
     case MS_FIT_ONE:
         add_option(axis, choice, 0);

@@ -25,7 +25,6 @@ static ms_value field_of(const ms_layer *layer, const char *name)
 {
     const ms_layer_kind *kind = layer->kind;
     uint32_t i = 0;
-
     while (i < kind->n_fields && strcmp(kind->fields[i].name, name) != 0)
         i++;
     assert(i < kind->n_fields);
@@ -36,7 +35,6 @@ static ms_value field_of(const ms_layer *layer, const char *name)
 static bool is_word(const ms_layer *layer, const char *name, const char *word)
 {
     const ms_layer_kind *kind = layer->kind;
-
     for (uint32_t i = 0; i < kind->n_fields; i++) {
         const char *words = kind->fields[i].words;
         size_t length = strlen(word);
@@ -85,7 +83,6 @@ static void project(ms_trace *trace, const ms_layer *layer,
     uint32_t mixed =
         ms_lora_product(trace, layer, roles, field_of(layer, "bias").b, x,
                         (n->heads + 2 * n->kv_heads) * n->dim);
-
     if (trace->err)
         return;
     int64_t dims[4] = {at(trace, mixed)->size[0], at(trace, mixed)->size[1],
@@ -107,7 +104,6 @@ static uint32_t norm_heads(ms_trace *trace, uint32_t x, const char *role,
     uint32_t weight = ms_trace_parameter(trace, role, 1, &dim);
     uint32_t whole = ms_view_contiguous(trace, x);
     uint32_t y = ms_norm_rms(trace, whole, weight);
-
     ms_trace_drop(trace, whole);
     return y;
 }
@@ -158,7 +154,6 @@ static void prepare(ms_trace *trace, const ms_layer *layer,
     bool normed = is_word(layer, "qk_norm", "head");
     bool rotary = field_of(layer, "rotary").b;
     bool apart = normed || rotary || n->kv_heads != n->heads;
-
     for (uint32_t i = 0; i < 2 && normed; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  norm_heads(trace, qkv[i], norms[i], n->dim));
@@ -198,7 +193,6 @@ static uint32_t multiply(ms_trace *trace, const char *op, uint32_t a,
     uint32_t inputs[2] = {a, b};
     double flops = 2 * (double)dims[0] * (double)dims[1] * (double)dims[2] *
                    (double)dims[3] * inner;
-
     ms_trace_begin(trace, op);
     ms_trace_read(trace, a);
     ms_trace_read(trace, b);
@@ -221,7 +215,6 @@ static uint32_t scores_into(ms_trace *trace, uint32_t q, const int64_t *dims)
 {
     uint8_t dtype = at(trace, q)->dtype;
     int64_t flat[2] = {dims[0] * dims[1], dims[2] * dims[3]};
-
     if (trace->settings->training->mcore_spec == MS_MCORE_LOCAL) {
         uint32_t buffer = ms_sharedtables_buffer(trace, "mpu", dtype, flat);
         if (buffer != MS_NONE) {
@@ -267,7 +260,6 @@ static uint32_t by_ops(ms_trace *trace, const ms_layer *layer,
     int64_t sequence = at(trace, qkv[0])->size[1];
     int64_t square[4] = {batch, n->heads, sequence, sequence};
     int64_t heads[4] = {batch, n->heads, sequence, n->dim};
-
     trace->op_flags |= MS_OP_CORE;
     uint32_t into = scores_into(trace, qkv[0], square);
     uint32_t scores = multiply(trace, "aten::baddbmm", qkv[0], qkv[1], into,
@@ -295,7 +287,6 @@ static uint32_t by_kernel(ms_trace *trace, const ms_layer *layer,
     ms_attended attended = {.causal = field_of(layer, "causal").b,
                             .window = field_of(layer, "window").i};
     uint32_t view[3];
-
     for (uint32_t i = 0; i < 3; i++)
         view[i] = ms_view_transpose(trace, qkv[i], 1, 2);
     uint32_t y = ms_attention_flash(trace, view[0], view[1], view[2], attended);
@@ -321,7 +312,6 @@ ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
     static const char *const roles[2] = {"proj.weight", "proj.bias"};
     int64_t backend = ms_mcoresettings_backend(trace->settings);
     uint32_t qkv[3], y;
-
     MS_TRY(check(trace, layer));
     project(trace, layer, n, x, qkv);
     MS_TRY(trace->err);

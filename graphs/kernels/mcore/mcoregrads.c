@@ -8,7 +8,6 @@
 bool ms_mcoregrads_hold(const ms_step_settings *settings)
 {
     const ms_shape *shape = settings->shape;
-
     return settings->train && !shape->part_is_master &&
            !shape->flat_step.used && shape->shared <= MS_SHARED_OPTIMIZER &&
            shape->offload.gradients == MS_DEVICE_POOL;

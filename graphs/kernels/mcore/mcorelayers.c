@@ -17,7 +17,6 @@ static uint32_t input(ms_trace *trace, const char *role, uint8_t dtype,
                       uint32_t n_dims, const int64_t *dims)
 {
     uint32_t t = ms_trace_input(trace, role, dtype, n_dims, dims);
-
     if (t != MS_NONE)
         trace->graph->storage_layer[ms_trace_at(trace, t)->storage] = MS_NONE;
     return t;
@@ -30,7 +29,6 @@ void ms_mcorelayers_batch(ms_trace *trace)
             sequence = (int64_t)trace->settings->sequence;
     int64_t dims[4] = {batch, 1, sequence, sequence};
     int64_t tokens[2] = {batch, sequence};
-
     if (!trace->settings->model->tokens)
         return;
     trace->positions = input(trace, "position_ids", MS_INT64, 2, tokens);
@@ -46,7 +44,6 @@ void ms_mcorelayers_batch(ms_trace *trace)
 uint64_t ms_mcorelayers_cublas_bytes(const ms_step_settings *settings)
 {
     const ms_training *training = settings->training;
-
     if (training->mcore_deterministic == 1 && training->cublas_workspace < 0)
         return DETERMINISTIC_BYTES;
     return ms_overheads_workspace(settings->device, training);
@@ -56,7 +53,6 @@ bool ms_mcorelayers_is_te_product(const ms_trace *trace, uint32_t op)
 {
     const ms_model *model = trace->settings->model;
     uint32_t layer = trace->graph->op_layer[op];
-
     return trace->settings->training->mcore_spec != MS_MCORE_LOCAL &&
            !model->ops && layer < model->n_layers &&
            model->layers[layer].block != MS_NONE;
@@ -79,7 +75,6 @@ static bool drops(const ms_trace *trace, const ms_layer *layer)
 static const ms_layer *reader_of(const ms_model *model, uint32_t row)
 {
     const ms_layer *reader = NULL;
-
     for (uint32_t l = 0; l < model->n_layers; l++)
         for (uint32_t k = 0; k < model->layers[l].n_in; k++) {
             if (model->edges[model->layers[l].in_at + k] != row)
@@ -95,7 +90,6 @@ static const ms_layer *reader_of(const ms_model *model, uint32_t row)
 static const ms_layer *addition_of(const ms_trace *trace, uint32_t row)
 {
     const ms_model *model = trace->settings->model;
-
     if (row == MS_NONE || !drops(trace, &model->layers[row]))
         return NULL;
     const ms_layer *reader = reader_of(model, row);
@@ -108,7 +102,6 @@ bool ms_mcorelayers_is_deferred(const ms_trace *trace, const ms_layer *add,
                                 uint32_t i)
 {
     const uint32_t *from = &trace->settings->model->edges[add->in_at];
-
     return is_type(add, "add") && add->n_in == 2 &&
            addition_of(trace, from[i]) == add &&
            (i == 1 || addition_of(trace, from[1]) != add);
@@ -117,7 +110,6 @@ bool ms_mcorelayers_is_deferred(const ms_trace *trace, const ms_layer *add,
 bool ms_mcorelayers_defers_dropout(const ms_trace *trace, const ms_layer *layer)
 {
     uint32_t row = (uint32_t)(layer - trace->settings->model->layers);
-
     const ms_layer *add = addition_of(trace, row);
     if (!add)
         return false;
@@ -130,7 +122,6 @@ static void dropout_add_backward(ms_trace *trace, const ms_node *node,
                                  const uint32_t *grads, uint32_t *out)
 {
     double elements = (double)ms_trace_elements(ms_trace_at(trace, grads[0]));
-
     if (node->needs[0]) {
         ms_trace_begin_backward(trace, node, grads[0]);
         out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
@@ -150,7 +141,6 @@ uint32_t ms_mcorelayers_dropout_add(ms_trace *trace, uint32_t x,
                                     uint32_t residual)
 {
     uint32_t inputs[2] = {x, residual};
-
     if (trace->err)
         return MS_NONE;
     ms_tensor tensor = *ms_trace_at(trace, x);

@@ -10,7 +10,6 @@ uint32_t ms_mcoreloss_temporaries(ms_trace *trace, const int64_t *dims,
                                   uint32_t *made)
 {
     uint32_t n = 0;
-
     if (trace->settings->training->mcore_loss == MS_MCORE_LOSS_NATIVE)
         made[n++] = ms_trace_make(trace, "logits", MS_FLOAT32, 2, dims);
     if (trace->settings->batch > 1)

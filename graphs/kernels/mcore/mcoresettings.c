@@ -24,7 +24,6 @@ static ms_err refuse(const char *key, const char *what, const char *hint,
 ms_err ms_mcoresettings_check_idle(const ms_training *training, ms_fault *fault)
 {
     char key[64];
-
     for (uint32_t row = ROW(mcore_spec); row <= ROW(mcore_deterministic);
          row++) {
         if (!was_set(training, row))
@@ -41,7 +40,6 @@ ms_err ms_mcoresettings_check_idle(const ms_training *training, ms_fault *fault)
 static ms_err check_pairs(const ms_training *training, ms_fault *fault)
 {
     bool local = training->mcore_spec == MS_MCORE_LOCAL;
-
     if (local && was_set(training, ROW(mcore_attention)))
         return refuse("megatron.attention",
                       "it chooses a backend of Transformer Engine, which "
@@ -59,7 +57,6 @@ ms_err ms_mcoresettings_check(const ms_training *training, ms_fault *fault)
 {
     bool autocast = training->precision == MS_AUTOCAST_FP16 ||
                     training->precision == MS_AUTOCAST_BF16;
-
     if (training->device == 1)
         return refuse("training.kernels", "Megatron's kernels run on CUDA only",
                       "--set training.device=cuda", fault);
@@ -96,7 +93,6 @@ int64_t ms_mcoresettings_backend(const ms_step_settings *settings)
     const ms_training *training = settings->training;
     uint32_t capability = settings->device->compute_capability;
     bool late = capability >= MS_BLACKWELL;
-
     if (training->mcore_spec == MS_MCORE_LOCAL)
         return MS_MCORE_UNFUSED;
     if (training->mcore_attention != MS_MCORE_AUTO)
@@ -110,7 +106,6 @@ void ms_mcoresettings_choose(const ms_step_settings *settings,
                              ms_kernel_set *set)
 {
     const ms_training *training = settings->training;
-
     if (ms_mcoresettings_backend(settings) == MS_MCORE_UNFUSED)
         set->attention = &ms_sdpa_eager;
     if (training->loss_kernel == 0 && training->mcore_loss == MS_MCORE_LOSS_TE)

@@ -34,7 +34,6 @@ static uint32_t repeat_heads(ms_trace *trace, uint32_t x, int64_t heads)
 static void add_slopes(ms_trace *trace, const ms_scores *how, int64_t heads)
 {
     const int64_t dims[2] = {heads, 1};
-
     if (how->alibi)
         ms_sharedtables_buffer(trace, "alibi_slopes", MS_FLOAT32, dims);
 }
@@ -45,7 +44,6 @@ static void add_window(ms_trace *trace, const ms_scores *how, uint32_t q)
 {
     int64_t sequence = at(trace, q)->size[2];
     const int64_t dims[2] = {sequence, sequence};
-
     if (how->code != MS_CODE_AUTO && how->window > 0 && how->window < sequence)
         ms_sharedtables_buffer(trace, "sliding_bytes", MS_BYTE, dims);
 }
@@ -54,7 +52,6 @@ static void add_window(ms_trace *trace, const ms_scores *how, uint32_t q)
 static uint32_t padded(ms_trace *trace, uint32_t v, int64_t channels)
 {
     ms_opcall call = {.op = "aten::constant_pad_nd"};
-
     if (trace->err)
         return MS_NONE;
     ms_opcall_like(trace, &call.made[0], v);
@@ -72,7 +69,6 @@ static uint32_t flash_padded(ms_trace *trace, uint32_t q, uint32_t k,
     int64_t narrow = ms_trace_at(trace, v)->size[3];
     uint32_t wide = padded(trace, v, ms_trace_at(trace, q)->size[3]);
     uint32_t y = ms_attention_flash(trace, q, k, wide, attended);
-
     ms_trace_drop(trace, wide);
     return ms_trace_rebind(trace, y, ms_view_slice(trace, y, 3, narrow));
 }
@@ -83,7 +79,6 @@ static const ms_attention_kernel *kernel_of(const ms_trace *trace,
                                             const ms_scores *how)
 {
     bool fuses = how->always_fuses || ms_scores_has_kernel(trace, how);
-
     return fuses && how->bias == MS_NONE ? trace->kernels.attention
                                          : &ms_sdpa_eager;
 }
@@ -101,7 +96,6 @@ static void repeat(ms_trace *trace, const ms_scores *how,
     bool same = at(trace, qkv[1])->size[1] == heads;
     bool shares = ms_sdpa_choice(trace, kernel, qkv, attended)->shares_heads &&
                   trace->settings->framework >= kernel->shares_since;
-
     for (uint32_t i = 1; i < 3 && (!shares || how->repeats) && !same; i++)
         qkv[i] =
             ms_trace_rebind(trace, qkv[i], repeat_heads(trace, qkv[i], heads));
@@ -112,7 +106,6 @@ uint32_t ms_attentioncore_run(ms_trace *trace, const ms_scores *how,
 {
     ms_attended attended = {how->causal, how->window, how->dropout};
     const ms_attention_kernel *kernel = kernel_of(trace, how);
-
     if (trace->err)
         return MS_NONE;
     repeat(trace, how, kernel, attended, qkv);

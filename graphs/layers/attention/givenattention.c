@@ -19,7 +19,6 @@ static bool fits_query(const ms_tensor *q, const ms_tensor *x, bool causal,
                        bool shares)
 {
     int64_t heads = x->n_dims == 4 ? x->size[1] : 0;
-
     return heads > 0 && q->n_dims == 4 && q->size[0] == x->size[0] &&
            q->size[3] == x->size[3] && (!causal || q->size[2] == x->size[2]) &&
            (shares ? q->size[1] % heads == 0 : q->size[1] == heads);
@@ -31,7 +30,6 @@ static ms_err need_heads(ms_trace *trace, const ms_layer *layer,
 {
     bool shares = trace->kernels.attention->shares_heads;
     char want[MS_LAYERS_SHAPE], have[MS_LAYERS_SHAPE];
-
     for (uint32_t i = 0; i < 3; i++) {
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
         const ms_tensor *q = ms_trace_at(trace, in[0]);
@@ -59,7 +57,6 @@ ms_err ms_givenattention_forward(ms_trace *trace, const ms_layer *layer,
 {
     ms_attended attended = {.causal = layer->field[CAUSAL].b,
                             .dropout = layer->field[DROPOUT].f};
-
     MS_TRY(need_heads(trace, layer, in));
     *out = ms_sdpa_run(trace, trace->kernels.attention, in, attended);
     return trace->err;

@@ -83,7 +83,6 @@ static void make_queries(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t sizes[2] = {field[PLAIN].i, field[TURNING].i};
     int64_t width = field[HEADS].i * (sizes[0] + sizes[1]);
     uint32_t q;
-
     if (field[Q_RANK].i == 0) {
         q = ms_lora_product(trace, layer, roles[0], false, x, width);
     } else {
@@ -108,7 +107,6 @@ static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t narrow[2] = {field[KV_RANK].i, field[TURNING].i};
     int64_t wide[2] = {field[PLAIN].i, field[VALUE].i};
     uint32_t down[2], up[2];
-
     uint32_t both = ms_lora_product(trace, layer, roles[0], field[BIAS].b, x,
                                     narrow[0] + narrow[1]);
     ms_split_sizes(trace, both, 2, 2, narrow, down);
@@ -144,7 +142,6 @@ static uint32_t joined(ms_trace *trace, uint32_t plain, uint32_t turned)
 {
     uint32_t parts[2] = {plain, turned};
     uint32_t y = ms_view_cat(trace, parts, 2, 3);
-
     ms_trace_drop(trace, plain);
     ms_trace_drop(trace, turned);
     return y;
@@ -156,7 +153,6 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
     static const char *const roles[2] = {"proj.weight", "proj.bias"};
     const ms_value *field = layer->field;
     uint32_t queries[2], keys[3], turned[2];
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     ms_tensor x = *ms_trace_at(trace, in[0]);
     if (x.n_dims != 3)

@@ -30,7 +30,6 @@ static uint32_t project(ms_trace *trace, const ms_layer *layer, uint32_t x,
     uint32_t bias = layer->field[BIAS].b
                         ? ms_layers_vector(trace, bias_role, out)
                         : MS_NONE;
-
     return ms_matmul_linear(trace, x, weight, bias);
 }
 
@@ -41,7 +40,6 @@ static uint32_t as_heads(ms_trace *trace, uint32_t x, const sizes *n)
     uint32_t whole = ms_view_contiguous(trace, x);
     uint32_t view = ms_view_reshape(trace, whole, 3, dims);
     uint32_t y = ms_view_transpose(trace, view, 0, 1);
-
     ms_trace_drop(trace, whole);
     ms_trace_drop(trace, view);
     return y;
@@ -54,7 +52,6 @@ static uint32_t attend(ms_trace *trace, const ms_layer *layer,
 {
     uint32_t q = ms_pointwise_div_scalar(trace, qkv[0]);
     uint32_t keys = ms_view_transpose(trace, qkv[1], 1, 2);
-
     trace->op_flags |= MS_OP_CORE;
     uint32_t a = ms_productlayers_bmm(trace, q, keys);
     ms_trace_drop(trace, keys);
@@ -76,7 +73,6 @@ static uint32_t by_ops(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t flat[2] = {n->sequence * n->batch, n->width};
     uint32_t packed = project(trace, layer, x, "in_proj.weight", "in_proj.bias",
                               3 * n->width);
-
     ms_split_sizes(trace, packed, 2, 3, parts, qkv);
     ms_trace_drop(trace, packed);
     for (int i = 0; i < 3 && !trace->err; i++)
@@ -98,7 +94,6 @@ static void unpack(ms_trace *trace, uint32_t packed, const sizes *n,
     int64_t apart[4] = {n->sequence, n->batch, 3, n->width};
     int64_t heads[4] = {n->sequence, n->batch, n->heads, n->dim};
     uint32_t whole = ms_view_reshape(trace, packed, 4, apart);
-
     whole = ms_trace_rebind(trace, whole, ms_view_permute(trace, whole, turn));
     whole = ms_trace_rebind(trace, whole, ms_view_contiguous(trace, whole));
     for (int i = 0; i < 3; i++) {
@@ -119,7 +114,6 @@ static uint32_t by_kernel(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t flat[2] = {n->sequence * n->batch, n->width};
     uint32_t packed = project(trace, layer, x, "in_proj.weight", "in_proj.bias",
                               3 * n->width);
-
     unpack(trace, packed, n, qkv);
     ms_trace_drop(trace, packed);
     if (trace->err)
@@ -136,7 +130,6 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
 {
     char shape[MS_LAYERS_SHAPE];
     int64_t heads = layer->field[HEADS].i;
-
     MS_TRY(ms_layers_need_float(trace, layer, input));
     const ms_tensor *x = ms_trace_at(trace, input);
     if (x->n_dims != 3 || x->size[2] % heads != 0)
@@ -158,7 +151,6 @@ ms_err ms_multiheadattention_forward(ms_trace *trace, const ms_layer *layer,
     bool eager = kernel->apart || trace->settings->framework < kernel->since;
     uint32_t qkv[3] = {MS_NONE, MS_NONE, MS_NONE};
     sizes n = {0};
-
     MS_TRY(find_sizes(trace, layer, in[0], &n));
     int64_t whole[3] = {n.sequence, n.batch, n.width};
     uint32_t x = ms_view_transpose(trace, in[0], 0, 1);

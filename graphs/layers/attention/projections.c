@@ -22,7 +22,6 @@ uint32_t ms_projections_join(ms_trace *trace, uint32_t y, int64_t width)
         return MS_NONE;
     uint32_t turned = ms_view_transpose(trace, y, 1, 2);
     uint32_t whole = ms_view_contiguous(trace, turned);
-
     ms_trace_drop(trace, y);
     ms_trace_drop(trace, turned);
     if (trace->err)

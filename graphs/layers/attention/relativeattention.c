@@ -36,7 +36,6 @@ static uint32_t learned(ms_trace *trace, int64_t heads, int64_t buckets,
     const int64_t table[2] = {buckets, heads};
     const int64_t pairs[2] = {sequence, sequence};
     const int64_t dims[4] = {1, heads, sequence, sequence};
-
     uint32_t weight = ms_trace_parameter(trace, "weight", 2, table);
     uint32_t bucket =
         ms_layers_made(trace, "relative_bucket", MS_INT64, 2, pairs);
@@ -54,7 +53,6 @@ ms_err ms_relativeattention_bias(ms_trace *trace, const ms_layer *layer,
     int64_t heads = layer->field[BIAS_HEADS].i;
     int64_t buckets = layer->field[BIAS_BUCKETS].i;
     const ms_tensor *ids = at(trace, in[0]);
-
     if (ids->dtype != MS_INT64 || ids->n_dims != 2)
         return ms_trace_fail(
             trace, layer, "feed it the model's input of token ids",
@@ -93,7 +91,6 @@ static uint32_t heads_of(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t heads = layer->field[HEADS].i, dim = layer->field[HEAD_DIM].i;
     const char *const roles[2] = {role, NULL};
     uint32_t flat = ms_lora_product(trace, layer, roles, false, x, heads * dim);
-
     return ms_trace_rebind(trace, flat,
                            ms_projections_heads(trace, flat, heads));
 }
@@ -102,7 +99,6 @@ static uint32_t heads_of(ms_trace *trace, const ms_layer *layer, uint32_t x,
 static ms_err check(ms_trace *trace, const ms_layer *layer, const uint32_t *in)
 {
     char shape[MS_LAYERS_SHAPE];
-
     for (uint32_t i = 0; i < layer->n_in; i++)
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
     for (uint32_t i = 0; i < layer->n_in; i += 2)
@@ -130,7 +126,6 @@ ms_err ms_relativeattention_forward(ms_trace *trace, const ms_layer *layer,
                                     const uint32_t *in, uint32_t *out)
 {
     static const char *const roles[2] = {"proj.weight", NULL};
-
     MS_TRY(check(trace, layer, in));
     uint32_t memory = layer->n_in == 3 ? in[2] : in[0];
     int64_t width = layer->field[HEADS].i * layer->field[HEAD_DIM].i;

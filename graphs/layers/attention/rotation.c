@@ -33,7 +33,6 @@ void ms_rotation_run(ms_trace *trace, int64_t code, int64_t dim, uint32_t *x,
 {
     bool apart = ms_layers_is_apart(trace->kernels.rotary, code);
     bool halves = apart && ms_modelcodes[code].rotates_halves;
-
     if (trace->err)
         return;
     if (halves)
@@ -56,7 +55,6 @@ ms_err ms_rotation_forward(ms_trace *trace, const ms_layer *layer,
 {
     bool eager = ms_kernels_apart(trace->kernels.rotary, false);
     char shape[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     const ms_tensor *x = ms_trace_at(trace, in[0]);
     if (x->n_dims != 4 || x->size[3] % 2 != 0)
@@ -93,7 +91,6 @@ static uint32_t find_shared(const ms_trace *trace, const char *role,
 static void remember(ms_trace *trace, const char *role, uint32_t tensor)
 {
     ms_shared_buffer *item = ms_arena_take(trace->scratch, 1, sizeof *item);
-
     if (!item && !trace->err)
         trace->err = ms_fail_nomem(trace->fault);
     if (trace->err)
@@ -107,7 +104,6 @@ static uint32_t table_of(ms_trace *trace, int64_t sequence, int64_t dim)
 {
     uint32_t table = find_shared(trace, "freqs_cis", dim);
     int64_t dims[2] = {ms_sharedtables_longest(trace->settings, sequence), dim};
-
     if (table == MS_NONE) {
         table = ms_trace_buffer(trace, "freqs_cis", MS_FLOAT32, 2, dims);
         remember(trace, "freqs_cis", table);
@@ -120,7 +116,6 @@ static uint32_t positions_of(ms_trace *trace, int64_t batch, int64_t sequence)
 {
     uint32_t positions = find_shared(trace, "input_pos", sequence);
     int64_t dims[2] = {batch, sequence};
-
     if (positions == MS_NONE) {
         positions = ms_trace_input(trace, "input_pos", MS_INT64, 2, dims);
         remember(trace, "input_pos", positions);
@@ -136,7 +131,6 @@ static uint32_t positions_of(ms_trace *trace, int64_t batch, int64_t sequence)
 static void rotate_both(ms_trace *trace, uint32_t whole, uint32_t qk[2])
 {
     uint32_t wide[2], turned[2];
-
     if (trace->err)
         return;
     ms_tensor q = *ms_trace_at(trace, qk[0]);

@@ -133,7 +133,6 @@ static uint32_t where(ms_trace *trace, uint32_t a)
 {
     uint32_t mask = byte_mask(trace, a, false);
     ms_opcall call = {.op = "aten::where", .flops = 1};
-
     if (trace->err)
         return MS_NONE;
     ms_trace_begin(trace, "aten::full");
@@ -151,7 +150,6 @@ static uint32_t where(ms_trace *trace, uint32_t a)
 static uint32_t in_place(ms_trace *trace, const char *op, uint32_t a)
 {
     ms_opcall call = {.op = op, .overload = "Scalar", .flops = 1};
-
     return step(trace, a, ms_opcall_in_place(trace, &call, &a, 1));
 }
 
@@ -204,7 +202,6 @@ static uint32_t softmax_or_sinks(ms_trace *trace, const ms_scores *how,
 static uint32_t fill_by_bytes(ms_trace *trace, uint32_t a)
 {
     uint32_t mask = byte_mask(trace, a, true);
-
     return step(trace, a, ms_pointwise_masked_fill(trace, a, mask));
 }
 
@@ -263,7 +260,6 @@ static const uint8_t *steps_of(const ms_trace *trace, const ms_scores *how)
     static const uint8_t fused[] = {MS_SCORE_SOFTMAX, MS_SCORE_END};
     const ms_modelcode *code = &ms_modelcodes[how->code];
     bool plain = !how->rotates && !how->alibi && !how->softcap;
-
     if (how->bias != MS_NONE)
         return biased;
     if (trace->kernels.fuses_softmax)
@@ -278,7 +274,6 @@ bool ms_scores_has_kernel(const ms_trace *trace, const ms_scores *how)
     bool odd = how->softcap || how->sinks != MS_NONE;
     uint32_t wants = MS_LACKS_ALL | (how->alibi ? MS_LACKS_SLOPES : 0u) |
                      (odd ? MS_LACKS_CAPS : 0u);
-
     return (ms_modelcodes[how->code].lacks[path] & wants) == 0;
 }
 
@@ -301,7 +296,6 @@ uint32_t ms_scores_attend(ms_trace *trace, const ms_scores *how,
                           const uint32_t *qkv)
 {
     uint32_t alibi = MS_NONE;
-
     trace->op_flags |= MS_OP_CORE;
     if (how->alibi)
         alibi = alibi_of(trace, qkv[0], qkv[1]);

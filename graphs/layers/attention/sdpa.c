@@ -16,14 +16,12 @@
 static uint8_t dtype_of(const ms_trace *trace, uint32_t q)
 {
     uint8_t dtype = ms_trace_at(trace, q)->dtype;
-
     return trace->autocast != MS_FLOAT32 ? trace->autocast : dtype;
 }
 
 static bool is_older(const ms_step_settings *settings)
 {
     uint32_t has = settings->device->compute_capability;
-
     return has > 0 && has < AMPERE;
 }
 
@@ -40,7 +38,6 @@ static bool flash_can(const ms_trace *trace, const uint32_t *qkv,
 {
     int64_t channels = ms_trace_at(trace, qkv[0])->size[3];
     uint8_t dtype = dtype_of(trace, qkv[0]);
-
     return !is_older(trace->settings) &&
            (dtype == MS_FLOAT16 || dtype == MS_BFLOAT16) &&
            !has_mask(trace, qkv, attended) && channels <= FLASH_MOST_CHANNELS &&
@@ -51,7 +48,6 @@ static bool flash_can(const ms_trace *trace, const uint32_t *qkv,
 static bool efficient_can(const ms_trace *trace, const uint32_t *qkv)
 {
     uint8_t dtype = dtype_of(trace, qkv[0]);
-
     if (dtype == MS_FLOAT64 ||
         (dtype == MS_BFLOAT16 && is_older(trace->settings)))
         return false;
@@ -75,7 +71,6 @@ static uint32_t math(ms_trace *trace, const uint32_t qkv[3],
     uint32_t turned = ms_view_transpose(trace, qkv[1], 2, 3);
     uint32_t k =
         ms_trace_rebind(trace, turned, ms_pointwise_mul_scalar(trace, turned));
-
     trace->op_flags |= MS_OP_CORE;
     uint32_t a = ms_matmul_batched(trace, q, k);
     ms_trace_drop(trace, k); /* it has no name */
@@ -100,7 +95,6 @@ static uint32_t math_of(ms_trace *trace, const uint32_t *qkv,
 {
     uint8_t dtype = dtype_of(trace, qkv[0]);
     uint32_t wide[3];
-
     if (dtype == MS_FLOAT32 || trace->settings->framework < MS_TORCH_2)
         return math(trace, qkv, attended);
     for (uint32_t i = 0; i < 3; i++)

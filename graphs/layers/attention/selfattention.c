@@ -110,7 +110,6 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
 static ms_scores scores_of(const ms_layer *layer, uint32_t sinks)
 {
     const ms_value *field = layer->field;
-
     return (ms_scores){.code = field[ATTENTION_CODE].i,
                        .causal = field[ATTENTION_CAUSAL].b,
                        .rotates = field[ATTENTION_ROTARY].b,
@@ -134,7 +133,6 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
     static const char *const roles[2] = {"qkv.weight", "qkv.bias"};
     static const int order[3] = {1, 0, 2};
     int64_t heads[3] = {n->heads, n->kv_heads, n->kv_heads}, parts[3];
-
     for (int i = 0; i < 3; i++)
         parts[i] = heads[i] * n->dim;
     uint32_t fused =
@@ -156,7 +154,6 @@ static uint32_t norm_heads(ms_trace *trace, const ms_layer *layer,
 {
     bool by_heads = layer->field[ATTENTION_QK_NORM].i == QK_NORM_HEAD;
     int64_t code = layer->field[ATTENTION_CODE].i;
-
     if (trace->err)
         return MS_NONE;
     const ms_tensor *flat = at(trace, x);
@@ -183,7 +180,6 @@ static void project_apart(ms_trace *trace, const ms_layer *layer,
         {"q.weight", "q.bias"}, {"k.weight", "k.bias"}, {"v.weight", "v.bias"}};
     static const char *const norms[2] = {"q_norm.weight", "k_norm.weight"};
     bool normed = layer->field[ATTENTION_QK_NORM].i != QK_NORM_NONE;
-
     for (int i = 0; i < 3; i++) {
         int64_t heads = i == 0 ? n->heads : n->kv_heads;
         uint32_t y =
@@ -203,7 +199,6 @@ static void project_apart(ms_trace *trace, const ms_layer *layer,
 static ms_err check_fields(ms_trace *trace, const ms_layer *layer)
 {
     const ms_value *field = layer->field;
-
     if (field[ATTENTION_QK_NORM].i != QK_NORM_NONE &&
         field[ATTENTION_FUSED_QKV].b)
         return ms_trace_fail(trace, layer, "set \"fused_qkv\" to false",
@@ -230,7 +225,6 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
                          ms_attention_sizes *n)
 {
     const ms_value *field = layer->field;
-
     MS_TRY(check_fields(trace, layer));
     MS_TRY(ms_layers_need_float(trace, layer, input));
     const ms_tensor *x = at(trace, input);
@@ -282,7 +276,6 @@ static uint32_t add_sinks(ms_trace *trace, const ms_layer *layer, int64_t heads)
     bool operand =
         trace->kernels.fuses_softmax ||
         (!trace->kernels.is_plain && ms_scores_has_kernel(trace, &how));
-
     if (!trace->err && trace->settings->train && operand)
         ms_raw_states(trace, sinks);
     return sinks;
@@ -291,7 +284,6 @@ static uint32_t add_sinks(ms_trace *trace, const ms_layer *layer, int64_t heads)
 static bool is_biased(const ms_layer *layer)
 {
     int64_t own = layer->field[ATTENTION_OUT_BIAS].i;
-
     return own == OUT_BIAS_SAME ? layer->field[ATTENTION_BIAS].b
                                 : own == OUT_BIAS_YES;
 }
@@ -302,7 +294,6 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
     static const char *const roles[2] = {"proj.weight", "proj.bias"};
     uint32_t qkv[3];
     ms_attention_sizes n;
-
     MS_TRY(find_sizes(trace, layer, in[0], &n));
     if (trace->kernels.hooks->attention)
         return trace->kernels.hooks->attention(trace, layer, &n, in[0], out);

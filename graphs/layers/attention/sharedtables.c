@@ -10,7 +10,6 @@ int64_t ms_sharedtables_longest(const ms_step_settings *settings,
                                 int64_t sequence)
 {
     int64_t longest = (int64_t)settings->model->max_sequence;
-
     bool at_hand = settings->model->fresh_tables || longest < sequence;
     return at_hand ? sequence : longest;
 }
@@ -45,7 +44,6 @@ uint32_t ms_sharedtables_rows(ms_trace *trace, const char *role,
     uint32_t whole =
         ms_sharedtables_buffer(trace, role, trace->weight_dtype, dims);
     uint32_t rows = ms_view_slice(trace, whole, 0, sequence);
-
     if (!square)
         return rows;
     uint32_t y = ms_view_slice(trace, rows, 1, sequence);

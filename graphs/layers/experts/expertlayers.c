@@ -109,7 +109,6 @@ static int64_t rows_of(const ms_layer *layer, int64_t tokens)
     const ms_value *field = layer->field;
     double routed = (double)tokens * (double)field[CHOSEN].i;
     double experts = (double)field[EXPERTS].i;
-
     if (field[CAPACITY].f > 0)
         return (int64_t)(ceil(routed / experts * field[CAPACITY].f) * experts);
     return (int64_t)ceil(routed * field[IMBALANCE].f);
@@ -124,7 +123,6 @@ static uint32_t normalized(ms_trace *trace, uint32_t best)
                              {.kind = MS_ARG_BOOL, .value.i = 1}};
     ms_opcall call = {
         .op = "aten::sum", .overload = "dim", .args = args, .n_args = 3};
-
     ms_opcall_like(trace, &call.made[0], best);
     call.made[0].size[1] = 1;
     uint32_t both[2] = {best, ms_opcall_run(trace, &call, &best, 1)};
@@ -138,7 +136,6 @@ static uint32_t operand(ms_trace *trace, const char *role, uint32_t n_dims,
                         const int64_t *dims)
 {
     uint32_t parameter = ms_trace_parameter(trace, role, n_dims, dims);
-
     if (!trace->err && trace->settings->train)
         ms_raw_states(trace, parameter);
     return parameter;
@@ -150,7 +147,6 @@ static void frozen(ms_trace *trace, const char *role, uint32_t n_dims,
                    const int64_t *dims)
 {
     bool was = trace->frozen;
-
     trace->frozen = true;
     ms_trace_parameter(trace, role, n_dims, dims);
     trace->frozen = was;
@@ -163,7 +159,6 @@ static uint32_t logits_fp32(ms_trace *trace, uint32_t x, uint32_t weight,
     uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
     uint32_t by = ms_cast_to(trace, weight, MS_FLOAT32);
     uint32_t y = ms_matmul_linear(trace, wide, by, bias);
-
     ms_trace_drop(trace, wide);
     ms_trace_drop(trace, by);
     return y;
@@ -176,7 +171,6 @@ static uint32_t logits_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
     int64_t dims[2] = {layer->field[EXPERTS].i, ms_layers_last_dim(trace, x)};
     uint32_t weight = ms_trace_parameter(trace, "router.weight", 2, dims);
     uint32_t added = MS_NONE;
-
     if (bias == ROUTER_TRAINED)
         added = ms_layers_vector(trace, "router.bias", dims[0]);
     else if (bias == ROUTER_BALANCING)
@@ -193,7 +187,6 @@ static uint32_t logits_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
 static bool loops(const ms_trace *trace, const ms_layer *layer)
 {
     int64_t run = layer->field[RUN].i;
-
     return run == RUN_LOOP ||
            (run == RUN_AUTO && layer->field[CODE].i != MS_CODE_AUTO &&
             trace->kernels.is_plain);
@@ -205,7 +198,6 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
 {
     const ms_value *field = layer->field;
     int64_t score = field[SCORE].i;
-
     if (trace->err)
         return MS_NONE;
     uint8_t dtype = ms_trace_at(trace, x)->dtype;
@@ -248,13 +240,11 @@ static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t second[3] = {field[EXPERTS].i, width, hidden};
     uint32_t w1 = ms_trace_parameter(trace, "experts.weight1", 3, first);
     uint32_t w2 = ms_trace_parameter(trace, "experts.weight2", 3, second);
-
     if (field[BIAS].b) { /* the products add them as they write */
         operand(trace, "experts.bias1", 2, first);
         operand(trace, "experts.bias2", 2, second);
     }
     uint32_t y = product(trace, layer, x, w1);
-
     if (field[GATED].b)
         y = ms_trace_rebind(trace, y, ms_experts_gate(trace, y, probabilities));
     else
@@ -268,7 +258,6 @@ static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
 uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters)
 {
     const ms_value *field = layer->field;
-
     if (layer->kind->forward != ms_expertlayers_moe)
         return parameters;
     uint64_t experts = (uint64_t)field[EXPERTS].i, each = parameters / experts;
@@ -286,7 +275,6 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, uint32_t x)
 {
     const ms_value *field = layer->field;
     char shape[MS_LAYERS_SHAPE];
-
     MS_TRY(ms_layers_need_float(trace, layer, x));
     if (ms_trace_at(trace, x)->n_dims < 2)
         return ms_trace_fail(
@@ -316,7 +304,6 @@ static uint32_t run_grouped(ms_trace *trace, const ms_layer *layer, uint32_t x,
                             uint32_t map, uint32_t p)
 {
     bool last = layer->field[WEIGHTED].i == WEIGHTED_LAST;
-
     if (trace->err)
         return MS_NONE;
     int64_t tokens = ms_trace_at(trace, x)->size[0];
@@ -337,7 +324,6 @@ static uint32_t run_loop(ms_trace *trace, const ms_layer *layer, uint32_t x,
                          uint32_t map, uint32_t p)
 {
     const ms_value *field = layer->field;
-
     if (trace->err)
         return MS_NONE;
     const ms_expertloop how = {
@@ -354,7 +340,6 @@ ms_err ms_expertlayers_moe(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, uint32_t *out)
 {
     uint32_t map = MS_NONE;
-
     MS_TRY(check(trace, layer, in[0]));
     ms_tensor whole = *ms_trace_at(trace, in[0]);
     uint32_t x = ms_view_rows(trace, in[0]);

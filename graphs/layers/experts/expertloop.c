@@ -11,7 +11,6 @@ static uint32_t call(ms_trace *trace, const char *op, const char *overload,
                      const int64_t *dims)
 {
     ms_opcall it = {.op = op, .overload = overload};
-
     if (trace->err)
         return MS_NONE;
     it.made[0].dtype = ms_trace_at(trace, in[0])->dtype;
@@ -28,7 +27,6 @@ static uint32_t weight_of(ms_trace *trace, int64_t e, const char *role,
     const char *name = e < 0 ? role
                              : ms_arena_format(trace->arena, "experts.%lld.%s",
                                                (long long)e, role);
-
     if (!name && !trace->err)
         trace->err = ms_fail_nomem(trace->fault);
     return trace->err ? MS_NONE : ms_trace_parameter(trace, name, n_dims, dims);
@@ -41,7 +39,6 @@ static uint32_t product(ms_trace *trace, int64_t e, const char *role,
 {
     const int64_t dims[2] = {out, in};
     uint32_t weight = weight_of(trace, e, role, 2, dims);
-
     return ms_matmul_linear(trace, x, weight, MS_NONE);
 }
 
@@ -51,7 +48,6 @@ static uint32_t run_expert(ms_trace *trace, const ms_expertloop *how, int64_t e,
 {
     const ms_unary *act = how->gated ? &ms_pointwise_silu : &ms_pointwise_gelu;
     uint32_t y = product(trace, e, "w1.weight", x, width, how->hidden);
-
     y = ms_trace_rebind(trace, y, ms_pointwise_unary(trace, act, y));
     if (how->gated) {
         uint32_t up = product(trace, e, "w3.weight", x, width, how->hidden);
@@ -84,7 +80,6 @@ static uint32_t product_of_all(ms_trace *trace, const uint32_t all[2],
 static uint32_t half_of(ms_trace *trace, uint32_t both, int64_t hidden)
 {
     uint32_t y = ms_view_slice(trace, both, 1, hidden);
-
     if (!trace->err)
         ms_trace_at(trace, y)->stride[1] = 2;
     return y;
@@ -95,7 +90,6 @@ static uint32_t clamped_gate(ms_trace *trace, uint32_t both, int64_t hidden)
 {
     uint32_t gate = half_of(trace, both, hidden);
     uint32_t up = half_of(trace, both, hidden);
-
     gate = ms_trace_rebind(
         trace, gate, ms_opcall_like_run(trace, "aten::clamp_max", &gate, 1));
     up = ms_trace_rebind(trace, up,
@@ -135,7 +129,6 @@ static void make_all(ms_trace *trace, const ms_expertloop *how, int64_t width,
                                 {how->experts, 2 * how->hidden, 0},
                                 {how->experts, how->hidden, width},
                                 {how->experts, width, 0}};
-
     for (uint32_t i = 0; i < 4; i++)
         all[i] = weight_of(trace, -1, roles[i], i % 2 == 0 ? 3 : 2, dims[i]);
 }
@@ -153,7 +146,6 @@ static uint32_t share_of(ms_trace *trace, uint32_t p, uint32_t at, int64_t n)
 {
     const uint32_t in[2] = {ms_view_select(trace, p, 1), at};
     uint32_t y = call(trace, "aten::index", "Tensor", in, 2, 1, &n);
-
     ms_trace_drop(trace, in[0]);
     return y;
 }
@@ -163,7 +155,6 @@ static uint32_t scatter(ms_trace *trace, const ms_expertloop *how, uint32_t p,
                         uint32_t map)
 {
     ms_opcall it = {.op = "aten::scatter", .overload = "src"};
-
     if (trace->err)
         return MS_NONE;
     const int64_t dims[2] = {ms_trace_at(trace, p)->size[0], how->experts};
@@ -179,7 +170,6 @@ static uint32_t weighted(ms_trace *trace, const ms_expertloop *how,
                          uint32_t x, uint32_t p)
 {
     const int64_t n = rows_of(how, e);
-
     if (trace->err)
         return MS_NONE;
     const int64_t width = ms_layers_last_dim(trace, x);
@@ -204,7 +194,6 @@ static uint32_t add_rows(ms_trace *trace, uint32_t final, uint32_t at,
 {
     const uint32_t in[3] = {final, at, y};
     ms_opcall it = {.op = "aten::index_add"};
-
     return ms_trace_rebind(trace, final, ms_opcall_in_place(trace, &it, in, 3));
 }
 
@@ -212,7 +201,6 @@ uint32_t ms_expertloop_run(ms_trace *trace, const ms_expertloop *how,
                            uint32_t x, uint32_t which, uint32_t p)
 {
     uint32_t all[4] = {MS_NONE}, out = MS_NONE;
-
     if (trace->err)
         return MS_NONE;
     ms_tensor token = *ms_trace_at(trace, x);

@@ -91,7 +91,6 @@ uint32_t ms_experts_unpermute(ms_trace *trace, uint32_t y, uint32_t map,
 {
     bool weighted = probabilities != MS_NONE;
     uint32_t inputs[2] = {y, probabilities};
-
     if (trace->err)
         return MS_NONE;
     ms_tensor row = *ms_trace_at(trace, y);
@@ -119,7 +118,6 @@ static void one_grad(ms_trace *trace, const ms_node *node, uint32_t i,
                      uint32_t *out)
 {
     uint8_t was = trace->pass;
-
     if (!node->needs[i])
         return;
     trace->pass = pass;
@@ -144,7 +142,6 @@ static const ms_rule product_rule = {"GroupedGemmBackward", "grouped_gemm",
 uint32_t ms_experts_product(ms_trace *trace, uint32_t x, uint32_t weight)
 {
     uint32_t inputs[2] = {x, weight};
-
     if (trace->err)
         return MS_NONE;
     ms_tensor rows = *ms_trace_at(trace, x);
@@ -172,7 +169,6 @@ uint32_t ms_experts_gate(ms_trace *trace, uint32_t x, uint32_t probabilities)
 {
     bool weighted = probabilities != MS_NONE;
     uint32_t inputs[2] = {x, probabilities};
-
     if (trace->err)
         return MS_NONE;
     ms_tensor both = *ms_trace_at(trace, x);

@@ -126,7 +126,6 @@ static bool asks_for_more(const ms_summary *summary, const ms_advice *advice)
 {
     uint64_t as_it_is_ns = summary->result->line->step_ns;
     const ms_advice_way *way = &advice->ways[0];
-
     return is_over(summary->result) && advice->n > 0 &&
            (way->costs > MS_COSTS_TIME ||
             (way->costs == MS_COSTS_TIME &&
