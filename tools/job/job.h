@@ -46,7 +46,9 @@ typedef struct ms_job {
     ms_spec spec;
     const char **plugins; /* files of --plugin, loaded; n_plugins */
     uint32_t n_plugins;
-    const char *program; /* a program in text form instead of the policies' */
+    const char *program; /* a program in text form instead of the policies': */
+    const char *program_text; /* what the file, or standard input, holds */
+    size_t program_length;
     bool book_device;
     bool wall; /* with book_device: the capacity is a wall */
     bool uses; /* fill plan.use: the ops that read a row */

@@ -13,8 +13,6 @@
 #include "tools/job/result.h"
 #include "tools/terminal/quantity.h"
 
-/* A program in text form; a step of GPT-3 has some 30 kB. */
-#define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)
 /* Of a step that does not repeat: some 6 GB. */
 #define MOST_OPS (UINT64_C(1) << 24)
 #define OP_BYTES                                                               \
@@ -23,12 +21,9 @@
 static ms_err read_program(const ms_job *job, ms_arena *trial,
                            ms_result *result, ms_fault *fault)
 {
-    char *bytes;
-    size_t length;
-    MS_TRY(ms_files_read(job->program, PROGRAM_MAX_BYTES, trial, &bytes,
-                         &length, fault));
-    MS_TRY(ms_dumpread_program(result->graph, job->program, bytes, length,
-                               trial, result->program, fault));
+    MS_TRY(ms_dumpread_program(result->graph, job->program, job->program_text,
+                               job->program_length, trial, result->program,
+                               fault));
     if (result->program->n_micro_batches != result->shape.micro_batches)
         return ms_fail(fault, MS_EINPUT, job->program,
                        "give the microbatch policy that it was made with, "

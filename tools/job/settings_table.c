@@ -17,6 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A program in text form; a step of GPT-3 has some 30 kB. */
+#define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)
+
 /* ---- by type ------------------------------------------------------------- */
 
 static uint64_t number_of(const ms_setting *row, const ms_job *job)
@@ -210,11 +213,16 @@ static const char *write_lengths(const ms_setting *row, const ms_job *job,
     return job->lengths == NULL ? NULL : job->lengths->words;
 }
 
+/* It is read here, once: a job takes several steps, standard input ends. */
 static ms_err read_program(const ms_setting *row, const char *value,
                            ms_arena *arena, ms_job *job, ms_fault *fault)
 {
-    (void)row, (void)arena, (void)fault;
+    char *text;
+    (void)row;
+    MS_TRY(ms_files_read(value, PROGRAM_MAX_BYTES, arena, &text,
+                         &job->program_length, fault));
     job->program = value;
+    job->program_text = text;
     return MS_OK;
 }
 
