@@ -13,9 +13,6 @@
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
-#include "tools/terminal/quantity.h"
-#include "tools/terminal/screen.h"
-#include "tools/words/words.h"
 
 #include <string.h>
 
@@ -24,7 +21,6 @@
 #define DOUBLINGS                                                              \
     5u /* of the least number of GPUs that can hold the states                 \
         */
-#define INDENT 10u
 
 /* How the job's policies are replaced. */
 typedef struct way {
@@ -244,74 +240,5 @@ ms_err ms_setup_alone(const ms_job *job, const ms_result *result,
         return MS_OK;
     for (size_t i = 0; i < N_ALONE && setup->policy == NULL; i++)
         MS_TRY(consider(&s, &alone[i], 1));
-    return MS_OK;
-}
-
-/* ---- in words ------------------------------------------------------------ */
-
-static void put_need(const ms_setup *setup, ms_pool_kind pool, ms_text *words)
-{
-    if (setup->far[pool].node_reserved_bytes > 0)
-        ms_text_add(words, "%s%s of %s",
-                    pool == MS_HOST_POOL ? "; on the node " : ", ",
-                    ms_quantity_size(setup->far[pool].node_reserved_bytes).s,
-                    ms_room_names[pool]);
-}
-
-static void put_setup(const ms_summary *summary, const char *label,
-                      const ms_setup *setup, ms_text *text)
-{
-    ms_text words = {.arena = summary->arena};
-    ms_text_add(text, "%-10s", label);
-    ms_settings_setup(summary->arguments, setup->policy, setup->gpus, text);
-    ms_text_add(text, "\n");
-    if (setup->gpus > 1)
-        ms_text_add(&words, "%u GPUs, each ", setup->gpus);
-    else
-        ms_text_add(&words, "one GPU, ");
-    ms_text_add(&words, "%s of %s",
-                ms_quantity_size_as(setup->used_bytes, setup->capacity_bytes).s,
-                ms_quantity_size(setup->capacity_bytes).s);
-    put_need(setup, MS_HOST_POOL, &words);
-    put_need(setup, MS_NVME_POOL, &words);
-    ms_text_add(&words, "; %s a step", ms_quantity_time(setup->step_ns).s);
-    if (setup->tokens_per_second >= 1)
-        ms_text_add(&words, ", %s tokens/s",
-                    ms_quantity_count((uint64_t)setup->tokens_per_second).s);
-    text->failed |= words.failed;
-    if (!words.failed)
-        ms_screen_fill(text, INDENT, "", words.bytes);
-}
-
-ms_err ms_setup_put(const ms_summary *summary, bool *found, ms_text *text,
-                    ms_fault *fault)
-{
-    const ms_result *result = summary->result;
-    ms_setup more, one;
-    MS_TRY(ms_setup_shared(summary->job, result, summary->arena, &more, fault));
-    MS_TRY(ms_setup_alone(summary->job, result, summary->arena, &one, fault));
-    *found = more.policy != NULL || one.policy != NULL;
-    if (more.policy != NULL)
-        put_setup(summary, "fits:", &more, text);
-    if (one.policy != NULL)
-        put_setup(summary, more.policy != NULL ? "or:" : "fits:", &one, text);
-    if (!*found)
-        return MS_OK;
-    ms_text_add(text, "or:       ");
-    ms_settings_fit(summary->arguments,
-                    more.policy != NULL ? more.gpus : result->shape.data_ranks,
-                    text);
-    ms_text_add(text, "\n");
-    return MS_OK;
-}
-
-ms_err ms_setup_put_more(const ms_summary *summary, ms_text *text,
-                         ms_fault *fault)
-{
-    ms_setup more;
-    MS_TRY(ms_setup_shared(summary->job, summary->result, summary->arena, &more,
-                           fault));
-    if (more.policy != NULL)
-        put_setup(summary, "or:", &more, text);
     return MS_OK;
 }

@@ -16,7 +16,6 @@
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/words/words.h"
 
 typedef struct ms_setup {
     const char *policy; /* in place of those given; NULL: none is known */
@@ -35,12 +34,4 @@ ms_err ms_setup_shared(const ms_job *job, const ms_result *result,
 /* The same for one GPU with host memory and disk; for jobs on one GPU. */
 ms_err ms_setup_alone(const ms_job *job, const ms_result *result,
                       ms_arena *arena, ms_setup *setup, ms_fault *fault);
-/* Puts both as lines of a summary, and a command that searches further. *found:
- * one of them was found. */
-ms_err ms_setup_put(const ms_summary *summary, bool *found, ms_text *text,
-                    ms_fault *fault);
-/* Puts the first of the two, beside advice that fits on one GPU. */
-ms_err ms_setup_put_more(const ms_summary *summary, ms_text *text,
-                         ms_fault *fault);
-
 #endif

@@ -9,15 +9,6 @@
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 
-typedef struct ms_summary {
-    const ms_job *job;
-    const ms_arguments *arguments;
-    const ms_result *result;
-    const char *policy; /* in its canonical spelling */
-    const ms_style *style;
-    ms_arena *arena;
-} ms_summary;
-
 /* "batch 8 x 1024 tokens in 4 micro-batches on each of 2 GPUs = 16 sequences,
  * 16,384 tokens a step, bf16-mixed, adamw"; times is the sign of multiplication
  * ("x" in text, "\u00d7" in figures). */
@@ -28,9 +19,9 @@ void ms_poolwords_put(const ms_report *report, ms_text *words);
 /* Only what stops or slows the run (out of memory, retries); adds nothing where
  * all is well. For runs with the default allocator. */
 void ms_poolwords_brief(const ms_report *report, ms_text *words);
-/* A table of the steps and a sentence about fragmentation, for runs whose steps
- * have lengths of their own; else nothing. */
-void ms_poolwords_steps(const ms_summary *summary, ms_text *text);
+/* Percent of the reserved bytes that are not allocated; 0 where nothing is
+ * reserved. */
+double ms_poolwords_unused(uint64_t reserved_bytes, uint64_t allocated_bytes);
 /* Percent of the most bytes that steps 1 to n of a rank reserve that is beyond
  * the most that any of these steps allocates. The maxima are over all the steps
  * so far, so that a short step after a long one does not look fragmented. */

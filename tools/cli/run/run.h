@@ -7,8 +7,21 @@
 #include "plots/plots.h"
 #include "tools/words/words.h"
 
+/* What the summary is written of. */
+typedef struct ms_summary {
+    const ms_job *job;
+    const ms_arguments *arguments;
+    const ms_result *result;
+    const char *policy; /* in its canonical spelling */
+    const ms_style *style;
+    ms_arena *arena;
+} ms_summary;
+
 ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
                         ms_fault *fault);
+/* poolsteps.c: a table of the steps and a sentence about fragmentation, for
+ * runs whose steps have lengths of their own; else nothing. */
+void ms_poolsteps_put(const ms_summary *summary, ms_text *text);
 /* traffic.c: a line per link that is used, under a heading; what lies in host
  * memory and on the disk. */
 void ms_traffic_links(const ms_result *result, const ms_style *style,

@@ -312,7 +312,7 @@ static void pool_line(const ms_summary *summary, ms_text *text)
     (summary->job->usual ? ms_poolwords_brief
                          : ms_poolwords_put)(summary->result->report, &words);
     put_line(text, "pool:", &words);
-    ms_poolwords_steps(summary, text);
+    ms_poolsteps_put(summary, text);
 }
 
 static void verdict_line(const ms_summary *summary, ms_text *text)

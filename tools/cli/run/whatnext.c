@@ -11,9 +11,11 @@
 #include "tools/advice/hostadvice.h"
 #include "tools/advice/setup.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/run/run.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
+#include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 #include "tools/words/words.h"
 
@@ -99,6 +101,77 @@ ms_err ms_whatnext_advice(const ms_summary *summary, bool stays,
                               fault);
 }
 
+/* ---- set-ups that hold the step ------------------------------------------ */
+
+static void put_need(const ms_setup *setup, ms_pool_kind pool, ms_text *words)
+{
+    if (setup->far[pool].node_reserved_bytes > 0)
+        ms_text_add(words, "%s%s of %s",
+                    pool == MS_HOST_POOL ? "; on the node " : ", ",
+                    ms_quantity_size(setup->far[pool].node_reserved_bytes).s,
+                    ms_room_names[pool]);
+}
+
+static void put_setup(const ms_summary *summary, const char *label,
+                      const ms_setup *setup, ms_text *text)
+{
+    ms_text words = {.arena = summary->arena};
+    ms_text_add(text, "%-10s", label);
+    ms_settings_setup(summary->arguments, setup->policy, setup->gpus, text);
+    ms_text_add(text, "\n");
+    if (setup->gpus > 1)
+        ms_text_add(&words, "%u GPUs, each ", setup->gpus);
+    else
+        ms_text_add(&words, "one GPU, ");
+    ms_text_add(&words, "%s of %s",
+                ms_quantity_size_as(setup->used_bytes, setup->capacity_bytes).s,
+                ms_quantity_size(setup->capacity_bytes).s);
+    put_need(setup, MS_HOST_POOL, &words);
+    put_need(setup, MS_NVME_POOL, &words);
+    ms_text_add(&words, "; %s a step", ms_quantity_time(setup->step_ns).s);
+    if (setup->tokens_per_second >= 1)
+        ms_text_add(&words, ", %s tokens/s",
+                    ms_quantity_count((uint64_t)setup->tokens_per_second).s);
+    text->failed |= words.failed;
+    if (!words.failed)
+        ms_screen_fill(text, INDENT, "", words.bytes);
+}
+
+/* Both that are found, and a command that searches further. */
+static ms_err put_set_ups(const ms_summary *summary, bool *found, ms_text *text,
+                          ms_fault *fault)
+{
+    const ms_result *result = summary->result;
+    ms_setup more, one;
+    MS_TRY(ms_setup_shared(summary->job, result, summary->arena, &more, fault));
+    MS_TRY(ms_setup_alone(summary->job, result, summary->arena, &one, fault));
+    *found = more.policy != NULL || one.policy != NULL;
+    if (more.policy != NULL)
+        put_setup(summary, "fits:", &more, text);
+    if (one.policy != NULL)
+        put_setup(summary, more.policy != NULL ? "or:" : "fits:", &one, text);
+    if (!*found)
+        return MS_OK;
+    ms_text_add(text, "or:       ");
+    ms_settings_fit(summary->arguments,
+                    more.policy != NULL ? more.gpus : result->shape.data_ranks,
+                    text);
+    ms_text_add(text, "\n");
+    return MS_OK;
+}
+
+/* The first of the two, beside advice that fits on one GPU. */
+static ms_err put_more_gpus(const ms_summary *summary, ms_text *text,
+                            ms_fault *fault)
+{
+    ms_setup more;
+    MS_TRY(ms_setup_shared(summary->job, summary->result, summary->arena, &more,
+                           fault));
+    if (more.policy != NULL)
+        put_setup(summary, "or:", &more, text);
+    return MS_OK;
+}
+
 /* ---- commands ------------------------------------------------------------ */
 
 /* The output to look at after those that were asked for. */
@@ -149,7 +222,7 @@ static ms_err next_lines(const ms_summary *summary, const ms_whatnext *next,
     if (summary->result->report->fits || summary->job->program != NULL)
         return MS_OK;
     if (asks_for_more(summary, advice))
-        MS_TRY(ms_setup_put_more(summary, text, fault));
+        MS_TRY(put_more_gpus(summary, text, fault));
     ms_text_add(text, "or:       ");
     ms_settings_fit(summary->arguments, summary->result->shape.data_ranks,
                     text);
@@ -162,6 +235,6 @@ ms_err ms_whatnext_commands(const ms_summary *summary, const ms_whatnext *next,
 {
     bool set_up = false;
     if (is_over(summary->result) && is_lost(&next->device))
-        MS_TRY(ms_setup_put(summary, &set_up, text, fault));
+        MS_TRY(put_set_ups(summary, &set_up, text, fault));
     return set_up ? MS_OK : next_lines(summary, next, text, fault);
 }

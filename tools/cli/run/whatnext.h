@@ -15,7 +15,7 @@
 #include "tools/advice/advice.h"
 #include "tools/advice/hostadvice.h"
 #include "tools/cli/commands.h"
-#include "tools/words/words.h"
+#include "tools/cli/run/run.h"
 
 /* What would help: the device, or else the node. */
 typedef struct ms_whatnext {
