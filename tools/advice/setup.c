@@ -18,9 +18,8 @@
 
 #define MAX_OPS 1000000u /* above this the tries take longer than the run */
 #define MOST_GPUS 16384u
-#define DOUBLINGS                                                              \
-    5u /* of the least number of GPUs that can hold the states                 \
-        */
+/* Of the least number of GPUs that can hold the states. */
+#define DOUBLINGS 5u
 
 /* How the job's policies are replaced. */
 typedef struct way {

@@ -2,7 +2,7 @@
 #ifndef MS_TOOLS_COMMANDS_H
 #define MS_TOOLS_COMMANDS_H
 
-/* The commands: a row each. */
+/* The table of commands, one row each. */
 
 #include "tools/options/options.h"
 
@@ -17,16 +17,17 @@ typedef struct ms_command {
     const char *name, *operands, *summary;
     uint16_t bit; /* MS_FOR_... */
     uint8_t min_operands, max_operands;
-    /* status: the exit status when all went well. */
+    /* *status is the exit status when nothing failed. */
     ms_err (*call)(const ms_hall *hall, int *status, ms_fault *fault);
-    const char *examples[4]; /* ended by NULL */
+    const char *examples[4]; /* the last one is NULL */
 } ms_command;
 
 typedef struct ms_commands {
     const ms_command *rows;
     uint32_t n;
 } ms_commands;
-/* commands.c: nothing that a row calls looks at it; main hands it on. */
+/* commands.c. Only main names the table: what a row calls gets it from main, so
+ * that calls between the files make no circle. */
 extern const ms_commands ms_commands_all;
 
 ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The parser of the command line.  getopt_long is no help: it takes
- * abbreviations, which a later option would break in somebody's script. */
+/* The parser of the command line. It is not getopt_long, which accepts
+ * abbreviations: an option that is added later would make such a script
+ * ambiguous. */
 
 #include "tools/options/options.h"
 #include "graphs/graphs.h"
@@ -17,7 +18,7 @@ typedef struct cursor {
     uint16_t command;
     const char *const *words;
     uint32_t at, n;
-    const char *word; /* the option's, being read; NULL: a letter */
+    const char *word; /* the word of the option that is read; NULL: a letter */
     ms_arena *arena;
     ms_arguments *arguments;
     ms_fault *fault;
@@ -25,7 +26,7 @@ typedef struct cursor {
 
 /* ---- words of the form "a|b|c" ------------------------------------------- */
 
-/* The next word of a list, or NULL; *length gets its length. */
+/* The next word of "a|b|c", or NULL; *length gets its length. */
 static const char *next_word(const char **words, size_t *length)
 {
     const char *word = *words;
@@ -165,8 +166,8 @@ static ms_err fail_word(const cursor *c, const ms_option *option,
                    value, all);
 }
 
-/* The one of "a|b|c" that names the same option as the value does, or NULL:
- * "--max seq-len" is --max seq. */
+/* The one of "a|b|c" that means the same option as the value does, or NULL:
+ * "--max seq-len" means --max seq. */
 static const char *own_word(const cursor *c, const char *words,
                             const char *value)
 {
@@ -199,7 +200,8 @@ static ms_err give(cursor *c, const ms_option *option, const char *value)
     return MS_OK;
 }
 
-/* "--check" after "--memory" is a forgotten value; "-" and "-1" are values. */
+/* In "--memory --check" a value was forgotten; but "-" (standard input) and
+ * "-1" are values. */
 static bool looks_like_option(const char *word)
 {
     return word[0] == '-' && word[1] != '\0' &&
@@ -245,8 +247,8 @@ static ms_err parse_long(cursor *c, const char *word)
     return give(c, option, word + length + 1);
 }
 
-/* "-batch 4": an option's name behind one dash; or a letter of other
- * programs. */
+/* Reports "-batch 4" (an option's name behind one dash), or a letter that only
+ * other programs have. */
 static ms_err fail_letters(const cursor *c, const char *letters, bool first)
 {
     const ms_word *answered;

@@ -13,7 +13,8 @@ typedef enum ms_option_id {
     MS_OPTION_PAGE,
     MS_OPTION_DEVICE,
     MS_OPTION_SET,
-    MS_OPTION_SETTING, /* a shorthand of --set; the row says of which */
+    /* a short form of --set; the row says of which setting */
+    MS_OPTION_SETTING,
     MS_OPTION_MEMORY,
     MS_OPTION_HOST_MEMORY,
     MS_OPTION_NVME,
@@ -36,8 +37,8 @@ typedef enum ms_option_id {
     MS_OPTION_MAX,
     MS_OPTION_GOAL,
     MS_OPTION_VARY,
-    MS_OPTION_AXIS,   /* of a curve: its x */
-    MS_OPTION_VALUE,  /* its y */
+    MS_OPTION_AXIS,   /* --x of a curve */
+    MS_OPTION_VALUE,  /* --y of a curve */
     MS_OPTION_SERIES, /* a line for each of its values */
     MS_OPTION_TITLE,
     MS_OPTION_LABEL,
@@ -66,7 +67,7 @@ typedef enum ms_option_id {
     MS_OPTION_VERSION
 } ms_option_id;
 
-enum { /* ms_option.commands, ms_command.bit */
+enum { /* bits of ms_option.commands; ms_command.bit */
        MS_FOR_TOP = 1u,
        MS_FOR_RUN = 2u,
        MS_FOR_INSPECT = 4u,
@@ -84,29 +85,31 @@ enum { /* ms_option.commands, ms_command.bit */
 typedef enum ms_takes {
     MS_TAKES_NOTHING,
     MS_TAKES_VALUE,
-    MS_TAKES_OPTIONAL /* the next word only if it ends in one of words */
+    /* takes the next word only if that ends in one of `words` */
+    MS_TAKES_OPTIONAL
 } ms_takes;
 
-/* What an option is to some of the commands. */
+/* What an option means to some of the commands. */
 typedef struct ms_option_use {
-    uint16_t commands; /* 0: no more */
+    uint16_t commands; /* 0: no more uses */
     const char *help;
-    const char *words;  /* "a|b": the only values; OPTIONAL: the endings */
-    const char *behind; /* the option that it follows in the help of these
-                           commands; NULL: as in the table */
+    const char *words; /* "a|b": the only values; of OPTIONAL: the endings */
+    /* the option that it follows in the help of these commands; NULL: the one
+     * before it in the table */
+    const char *behind;
 } ms_option_use;
 #define MS_OPTION_USES 6u
 
-/* One option as data, a row each: parser, help, man page, completions and tests
- * walk them. */
+/* One option, as a row: the parser, the help, the man page, completions and
+ * tests walk the table. */
 typedef struct ms_option {
     ms_option_id id;
     const char *name; /* without dashes */
     char letter;      /* 0: none */
     ms_takes takes;
-    const char *value;    /* what help calls the value */
-    const char *fallback; /* OPTIONAL: the value when none is given */
-    const char *setting;  /* MS_OPTION_SETTING: the training field */
+    const char *value;    /* what the help calls the value */
+    const char *fallback; /* of OPTIONAL: the value when none is given */
+    const char *setting;  /* of MS_OPTION_SETTING: the training field */
     ms_option_use uses[MS_OPTION_USES];
 } ms_option;
 extern const ms_option ms_options_table[];
@@ -114,31 +117,33 @@ extern const uint32_t ms_options_table_n;
 
 typedef struct ms_given {
     const ms_option *option;
-    const char *value; /* "" for an option that takes nothing */
+    const char *value; /* "" for an option that takes none */
 } ms_given;
 
-/* Options in the order given, then what is left. */
+/* The options in the order given, then the operands. */
 typedef struct ms_arguments {
     uint32_t n_given, n_operands;
     ms_given *given;
     const char **operands;
-    const char **words; /* of given: what the user calls it, up to '=' (NULL: a
-                           letter); or NULL */
+    /* by given option: the word that the user typed, up to '=' (NULL: a
+     * letter); or NULL */
+    const char **words;
 } ms_arguments;
 
-/* What the option is to a command; NULL: the command has it not. */
+/* What the option means to a command; NULL: the command does not have it. */
 const ms_option_use *ms_options_table_use(const ms_option *option,
                                           uint16_t command);
-/* The options of a command in the order of its help; n of them. */
+/* The options of a command in the order of its help; returns how many. */
 #define MS_OPTIONS_MOST 96u
 uint32_t ms_options_table_list(uint16_t command,
                                const ms_option *list[MS_OPTIONS_MOST]);
-/* Options and operands in any order, "--opt=value", "--opt value", "-o value",
- * "-ovalue", "--"; no abbreviations.  Faults: MS_EUSAGE with did-you-mean. */
+/* Reads options and operands in any order: "--opt=value", "--opt value", "-o
+ * value", "-ovalue", "--"; no abbreviations. Faults: MS_EUSAGE, with the option
+ * that was probably meant. */
 ms_err ms_options_parse(uint16_t command, const char *const *words,
                         uint32_t n_words, ms_arena *arena,
                         ms_arguments *arguments, ms_fault *fault);
-/* The last value given, or NULL. */
+/* The value that was given last, or NULL. */
 const char *ms_options_value(const ms_arguments *arguments, ms_option_id id);
 /* Is word one of "a|b|c"? */
 bool ms_options_one_of(const char *words, const char *word);

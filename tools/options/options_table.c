@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table of options: parser, help, man page and completions follow it. */
+/* The table of options. The parser, the help, the man page and the completions
+ * walk it. */
 
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
@@ -9,7 +10,8 @@
 
 #define RUN MS_FOR_RUN
 #define COMPARE MS_FOR_COMPARE
-#define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN) /* what simulates one step */
+/* Commands that simulate one step. */
+#define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN)
 #define SWEEP MS_FOR_SWEEP
 #define STEPS (STEP | COMPARE | SWEEP)
 #define FIT MS_FOR_FIT
@@ -546,7 +548,8 @@ const ms_option_use *ms_options_table_use(const ms_option *option,
     return NULL;
 }
 
-/* The options of the command that stand behind one; NULL: as in the table. */
+/* Lists the options that the command's help has behind one; NULL: those in the
+ * order of the table. */
 static void list_behind(uint16_t command, const char *behind,
                         const ms_option **list, uint32_t *n)
 {

@@ -172,7 +172,7 @@ static const ms_word options[] = {
 const ms_words ms_optionwords_options = {
     .title = "Options", .rows = options, .n = sizeof options / sizeof *options};
 
-/* Of other programs; an option's letter is never one. */
+/* Letters of other programs. None of them is a letter of ours. */
 static const ms_word letters[] = {
     MS_WORD_INSTEAD(NULL, "b", "--batch 4", "samples per step"),
     MS_WORD_INSTEAD(NULL, "s|l", "--sequence 1024", "tokens per sample"),
@@ -251,7 +251,7 @@ const char *ms_optionwords_key(const char *key)
     return row != NULL && row->means != NULL ? row->means : key;
 }
 
-/* "KEY=VALUE" without its option. */
+/* A hint for "KEY=VALUE" without an option before it. */
 static void hint_setting(uint16_t command, const char *word, size_t length,
                          char *hint, size_t size)
 {
@@ -295,7 +295,8 @@ void ms_optionwords_operand(uint16_t command, const char *word, char *hint,
         snprintf(hint, size, "write --device %s", word);
 }
 
-/* ---- in our words -------------------------------------------------------- */
+/* ---- memsim's own words ----------------------------------------------------
+ */
 
 static const char *own_value(uint32_t row, const char *value, ms_arena *arena)
 {
@@ -307,7 +308,7 @@ static const char *own_value(uint32_t row, const char *value, ms_arena *arena)
     return as_it_is ? value : ms_arena_text(arena, own, strlen(own));
 }
 
-/* KEY=VALUE */
+/* KEY=VALUE with memsim's names for both. */
 static const char *own_setting(const char *given, ms_arena *arena)
 {
     char key[64];
@@ -332,7 +333,7 @@ static const char *own_device(const char *value)
 {
     char unused[384];
     if (strpbrk(value, "/.") != NULL)
-        return value; /* a file */
+        return value; /* it is a file */
     uint32_t row = ms_namewords_device(value, unused, sizeof unused);
     bool as_it_is = row == MS_NONE || strcmp(ms_devices[row].alias, value) == 0;
     return as_it_is ? value : ms_devices[row].name;
@@ -356,9 +357,9 @@ const char *ms_optionwords_own(const ms_option *option, const char *value,
 
 /* ---- two names for one setting ------------------------------------------- */
 
-/* What an option sets, and the word that the user has for it. */
+/* What an option sets, and the user's word for it. */
 typedef struct naming {
-    const char *setting; /* NULL: what may be given again */
+    const char *setting; /* NULL: an option that may be given again */
     const char *word;
     size_t length;
     bool is_ours;
@@ -430,7 +431,7 @@ const ms_words *const ms_optionwords_tables[MS_OPTIONWORDS_TABLES] = {
 #define WORDS 2u
 #define ANSWER_INDENT 6u
 
-/* "a, b": the words of a row, which may be patterns. */
+/* "a, b": the words of a row, which may have patterns. */
 static void put_words(const ms_word *row, ms_text *words)
 {
     const char *word = row->words;
@@ -442,7 +443,7 @@ static void put_words(const ms_word *row, ms_text *words)
     }
 }
 
-/* "precision=bf16", but a policy without the sign of what is left out. */
+/* "precision=bf16"; of a policy only what its pattern fixes. */
 static void put_means(const ms_word *row, bool values, ms_text *label)
 {
     const char *unless = strchr(row->means, '?');

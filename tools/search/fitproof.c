@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PROOFS                                                            \
-    32u                /* of a front; evenly spread where it has more points   \
-                        */
+/* Of a front; evenly spread where it has more points. */
+#define MOST_PROOFS 32u
 #define LAST_TRIES 64u /* by memory, where none of the front fits */
 
 /* ---- rows ---------------------------------------------------------------- */

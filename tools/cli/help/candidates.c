@@ -14,8 +14,8 @@
 #define MOST_TOPICS 256u
 #define MOST_NAME 64u
 
-/* The word being typed.  head is what of it stands before the part that is
- * looked for: "--precision=" of "--precision=fp", "-p" of "-pcheck". */
+/* The word that is being typed. head is the part of it before what is
+ * completed: "--precision=" of "--precision=fp", "-p" of "-pcheck". */
 typedef struct typing {
     const char *word;
     size_t head;
@@ -25,7 +25,7 @@ typedef struct typing {
 
 /* ---- candidates ---------------------------------------------------------- */
 
-/* Offers a and b together in the place behind the head. */
+/* Offers a followed by b, behind the head. */
 static void offer(const typing *t, const char *a, const char *b,
                   const char *what)
 {
@@ -53,7 +53,7 @@ static void offer_words(const typing *t, const char *words)
     }
 }
 
-/* endings: ".svg|.png", "" for any. */
+/* Offers files with one of the endings ".svg|.png"; "": with any. */
 static void offer_files(const typing *t, const char *endings)
 {
     ms_text_add(t->text, ":files\t%.*s\t", (int)t->head, t->word);
@@ -63,7 +63,7 @@ static void offer_files(const typing *t, const char *endings)
     ms_text_add(t->text, "\n");
 }
 
-/* The same word with a longer head. */
+/* The same word with a head that is longer by length. */
 static typing behind(const typing *t, size_t length)
 {
     typing deeper = *t;
@@ -73,7 +73,7 @@ static typing behind(const typing *t, size_t length)
 
 /* ---- policies ------------------------------------------------------------ */
 
-/* many: behind the last slash of "a/b/". */
+/* many: the last word of a list "a/b/" is completed. */
 static void offer_words_of(const typing *t, const char *words, bool many)
 {
     const char *typed = t->word + t->head, *slash = strrchr(typed, '/');
@@ -82,12 +82,12 @@ static void offer_words_of(const typing *t, const char *words, bool many)
     offer_words(&last, words);
 }
 
-/* The values that a parameter can have, as far as they are words. */
+/* Offers the words that a parameter can have as its value. */
 static void offer_param(const typing *t, const ms_param *param)
 {
     bool flag =
         param->type == MS_PARAM_INT && param->low == 0 && param->high == 1;
-    bool many = param->type == MS_PARAM_WORDS; /* a/b */
+    bool many = param->type == MS_PARAM_WORDS; /* the value is a list a/b */
     bool words = param->type == MS_PARAM_WORD || many;
     size_t length = strlen(param->name);
     const char *typed = t->word + t->head;
@@ -113,7 +113,8 @@ static bool needs_arguments(const ms_policy *policy)
     return false;
 }
 
-/* The last policy of "a:x+b:y,z": its name, or an argument of it. */
+/* Completes the last policy of "a:x+b:y,z": its name, or one of its arguments.
+ */
 static void offer_spec(const typing *t)
 {
     const char *typed = t->word + t->head, *plus = strrchr(typed, '+');
@@ -150,7 +151,7 @@ static void offer_value(const typing *t, const ms_field *field)
         offer_words(t, "true|false");
 }
 
-/* "training.batch=", or behind it what it can be. */
+/* Offers "training.batch=", or its values once that is typed. */
 static void offer_field(const typing *t, const char *group,
                         const ms_field *field, const char *end)
 {
@@ -171,7 +172,7 @@ static void offer_field(const typing *t, const char *group,
     offer(t, key, end, field->help);
 }
 
-/* "training." may be left out: "precision=" has the same values. */
+/* The same for the key without "training.". */
 static void offer_short(const typing *t, const ms_field *field)
 {
     size_t length = strlen(field->name);
@@ -182,7 +183,7 @@ static void offer_short(const typing *t, const ms_field *field)
     offer_value(&value, field);
 }
 
-/* Two families share most of their keys: each once. */
+/* Do two families share the key? Each key is offered once. */
 static bool is_repeated(const ms_family *families, uint32_t family,
                         const char *name)
 {
@@ -246,7 +247,7 @@ static void offer_allocators(const typing *t)
         offer(t, ms_pool_types[i], "", words[i]);
 }
 
-/* The last of "a,b" or "a;b". */
+/* The last item of "a,b" or "a;b". */
 static typing behind_list(const typing *t)
 {
     const char *typed = t->word + t->head;
@@ -256,7 +257,7 @@ static typing behind_list(const typing *t)
     return behind(t, last);
 }
 
-/* The last of "a;b". */
+/* The last item of "a;b". */
 static void offer_pools(const typing *t)
 {
     const char *last = strrchr(t->word + t->head, ';');
@@ -330,7 +331,7 @@ static void offer_shells(const typing *t)
         offer(t, ms_shellscripts[i].shell, "", "");
 }
 
-/* What is offered for the name that stands for a value in the help. */
+/* What is offered for a value, by the name that stands for it in the help. */
 static const struct {
     const char *name;
     void (*offer)(const typing *t);
@@ -351,7 +352,7 @@ static const struct {
     {"ALLOCATORS", offer_pools},
 };
 
-/* One of "NAME|FILE", "[TOPIC]", "RESULT...". */
+/* Offers for one of "NAME|FILE", "[TOPIC]", "RESULT...". */
 static void offer_named(const typing *t, const char *names)
 {
     while (*names != '\0') {
@@ -396,8 +397,8 @@ static void offer_options(const typing *t, uint16_t command)
     }
 }
 
-/* The option that a word names, and where its value stands in the word: 0 for
- * a value that would be the next word. */
+/* The option that a word names. *at is where its value begins in the word; 0:
+ * the value would be the next word. */
 static const ms_option *find_option(uint16_t command, const char *word,
                                     size_t *value)
 {
@@ -421,7 +422,7 @@ static const ms_option *find_option(uint16_t command, const char *word,
 
 /* What the parser would expect at the last word. */
 typedef struct place {
-    const ms_option *waits; /* for a value, NULL: none does */
+    const ms_option *waits; /* the option that waits for a value, or NULL */
     uint32_t n_operands;
     bool closed; /* by "--" */
 } place;

@@ -2,24 +2,23 @@
 #ifndef MS_TOOLS_CANDIDATES_H
 #define MS_TOOLS_CANDIDATES_H
 
-/* What could stand where the user types: read off the tables of commands,
- * options, settings, policies and models, so that a new row completes by
- * itself.  The scripts of shellscripts.c ask for it through
- * "memsim completion words -- WORD...".
+/* What could be typed next, read off the tables of commands, options, settings,
+ * policies and models: a new row is completed without further work. The scripts
+ * of shellscripts.c ask for it by "memsim completion words -- WORD...".
  *
- * One candidate for the whole last word per line, a tab, what it is:
+ * Each candidate is a line: the whole last word, a tab, and what it is:
  *
  *     --precision=fp32
  *     checkpoint:sqrt<tab>split N blocks into round(sqrt N) segments
  *
- * A candidate that ends in one of = : + goes on: no blank behind it.  A line
- * ":files", tab, what of the word stands before the file's name, tab, endings
- * without dot and with blanks between them (none: any): files are wanted. */
+ * A candidate that ends in one of = : + goes on, so no blank follows it. A line
+ * ":files", tab, the part of the word before the file's name, tab, endings
+ * without dots asks the shell for files; no endings: any file. */
 
 #include "tools/cli/commands.h"
 
-/* commands: the table.  words: the command line without the program's name; the
- * last one is being typed and may be empty. */
+/* commands: the table. words: the command line without the program's name; its
+ * last word is being typed and may be empty. */
 void ms_candidates_write(const ms_commands *commands, const char *const *words,
                          uint32_t n, ms_text *text);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim help: the table of topics; commands print from the table of options,
- * everything else from the tables of the rooms. */
+/* memsim help: the table of topics. Help on commands walks the table of
+ * options, all other help walks the tables of the rooms. */
 
 #include "tools/cli/help/help.h"
 #include "graphs/graphs.h"
@@ -99,7 +99,7 @@ static void put_examples(const ms_command *command, ms_text *text)
         ms_text_add(text, "  %s\n", command->examples[i]);
 }
 
-/* What the operands of a command can be. */
+/* The values that the operands of a command can have. */
 static void put_operands(const ms_command *command, ms_text *text)
 {
     if (strstr(command->operands, "MODEL") != NULL)
@@ -141,7 +141,7 @@ static void put_command(const ms_command *command, ms_text *text)
     put_operands(command, text);
 }
 
-/* As wide as the widest: tables grow. */
+/* The width of the widest row, since tables grow. */
 static int width_of(const ms_commands *commands, bool operands)
 {
     size_t width = 8;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Help that walks the tables of policies, layers, families, settings, models
- * and devices.  Whatever is not in a table is not in the help. */
+/* Help that is made from the tables of policies, layers, families, settings,
+ * models and devices. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -15,7 +15,7 @@
 #define VALUES_INDENT 6u
 #define SCREEN 79u
 
-/* "  name=VALUES", then words. */
+/* Adds "  name=VALUES", then the words beside it. */
 static void put_row(const char *name, const char *values, const ms_text *words,
                     uint32_t indent, ms_text *text)
 {
@@ -29,8 +29,8 @@ static void put_row(const char *name, const char *values, const ms_text *words,
 
 /* ---- policies ------------------------------------------------------------ */
 
-/* What a parameter is where it is not given, if it is then anything and its
- * help does not say so. */
+/* Adds the default of a parameter, where it has one and its help does not say
+ * it. */
 static void put_default(const ms_param *param, ms_text *words)
 {
     bool flag = param->low == 0 && param->high == 1;
@@ -166,7 +166,7 @@ static void put_fallback(const ms_field *field, ms_text *text)
     }
 }
 
-/* "a|b|c" in lines where it is long. */
+/* "a|b|c", broken into lines where it is long. */
 static const char *in_lines(const char *values, size_t column, ms_arena *arena)
 {
     ms_text text = {.arena = arena};
@@ -369,7 +369,7 @@ static void put_device(const ms_device *device, ms_text *text)
 
 #define NODE_INDENT 32u
 
-/* "-" where it is not known. */
+/* A size in GiB, or "-" where it is not known. */
 static void put_gib(uint64_t bytes, char *cell, size_t size)
 {
     snprintf(cell, size, "-");

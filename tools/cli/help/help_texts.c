@@ -224,7 +224,7 @@ void ms_help_texts_huggingface(ms_text *text)
     ms_huggingface_describe(text);
 }
 
-/* What a grid can vary. */
+/* Lists the keys that a grid can vary. */
 static void put_keys(ms_text *text)
 {
     ms_text keys = {.arena = text->arena};

@@ -19,7 +19,8 @@ typedef struct manual {
     const ms_commands *commands;
     const char *name; /* of the template */
     uint32_t line;
-    bool told_options[MS_OPTIONS_MOST]; /* by row of the table */
+    /* by row of the table: the option is on the page already */
+    bool told_options[MS_OPTIONS_MOST];
     bool told_commands[MOST_COMMANDS];
     ms_text *page;
     ms_fault *fault;
@@ -27,8 +28,9 @@ typedef struct manual {
 
 /* ---- text ---------------------------------------------------------------- */
 
-/* One word: a minus sign stays one, so that it can be copied and searched; a
- * list that is longer than a line may break; "e.g." ends no sentence. */
+/* Adds a word. A minus sign stays a plain one (not a hyphen), so that options
+ * can be copied and searched for; a list that is longer than a line may break;
+ * and "e.g." ends no sentence. */
 static void put_word(const char *word, size_t length, ms_text *page)
 {
     bool begins = true, is_long = length > COLUMNS / 2;
@@ -47,7 +49,8 @@ static void put_word(const char *word, size_t length, ms_text *page)
         ms_text_add(page, "\\&");
 }
 
-/* Lines of text, which no word begins as a request. */
+/* Adds text in which no word at the start of a line is taken for a request of
+ * mdoc. */
 static void put_words(const char *words, ms_text *page)
 {
     size_t column = 0;
@@ -66,7 +69,7 @@ static void put_words(const char *words, ms_text *page)
     ms_text_add(page, "\n");
 }
 
-/* The same as a sentence. */
+/* Adds the words as a sentence. */
 static void put_sentence(const char *words, ms_text *page)
 {
     size_t length = strlen(words);
@@ -86,7 +89,7 @@ static void put_item(const char *name, const char *words, ms_text *page)
 
 /* ---- commands ------------------------------------------------------------ */
 
-/* ".Ar RESULT ..." of "RESULT...", ".Op Ar TOPIC" of "[TOPIC]". */
+/* ".Ar RESULT ..." for "RESULT...", ".Op Ar TOPIC" for "[TOPIC]". */
 static void put_operands(const char *operands, ms_text *page)
 {
     bool optional = *operands == '[';
@@ -180,7 +183,7 @@ static bool put_option_of(manual *m, const char *name)
 
 /* ---- policies, topics, documents, statuses ------------------------------- */
 
-/* "every=N", of a flag "all". */
+/* "every=N", or "all" for a flag. */
 static void put_param(const ms_param *param, ms_text *page)
 {
     ms_text words = {.arena = page->arena};
@@ -241,7 +244,7 @@ static void put_rest(manual *m)
             put_option(m, i);
 }
 
-/* False: there is no such line, or no such name. */
+/* Carries out an @ line; false: there is no such directive or no such name. */
 static bool put_directive(manual *m, const char *what, const char *name)
 {
     if (strcmp(what, "command") == 0)

@@ -2,8 +2,8 @@
 #ifndef MS_TOOLS_MANUAL_H
 #define MS_TOOLS_MANUAL_H
 
-/* The man page: a template in mdoc(7), memsim.1.in, whose prose is kept, and in
- * which lines that begin with @ are replaced by what the tables know:
+/* The man page, from a template in mdoc(7), memsim.1.in. The template's prose
+ * is kept; its lines that begin with @ are replaced by what the tables have:
  *
  *     @synopsis       a line per command
  *     @command NAME   an item: the command and its summary
@@ -14,15 +14,15 @@
  *     @policies       items: the policies with their parameters
  *     @exits          items: the exit statuses
  *
- * What follows an item in the template goes on in it.  A new row of a table is
- * on the page without a line of the template. */
+ * Text behind such a line continues the item. A new row of a table is on the
+ * page without a line in the template. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 
-/* template: the text, by the name that faults call it.  MS_EINPUT: a line names
- * what is in no table, or something of a table is nowhere. */
+/* template is the text, name what faults call it. MS_EINPUT where a line names
+ * what no table has, or where a row of a table is nowhere on the page. */
 ms_err ms_manual_write(const ms_commands *commands, const char *name,
                        const char *template, ms_text *page, ms_fault *fault);
 

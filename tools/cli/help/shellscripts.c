@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The scripts that make shells complete memsim's words.  They know nothing of
+/* The scripts with which shells complete memsim's words. They know nothing of
  * memsim: they hand the words of the command line to "memsim completion words"
  * (candidates.c) and show what it prints. */
 
 #include "tools/cli/help/candidates.h"
 
-/* Bash cuts words at = and : (COMP_WORDBREAKS) and replaces what stands behind
- * the last of them: the words are joined again, and the candidates cut. */
+/* Bash cuts words at = and : (COMP_WORDBREAKS) and replaces only what is behind
+ * the last of them. So the script joins the words again, and cuts the
+ * candidates. */
 static const char bash_script[] =
     "# bash completion of memsim, made by \"memsim completion bash\"\n"
     "_memsim() {\n"

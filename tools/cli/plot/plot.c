@@ -33,8 +33,8 @@ static ms_err read_file(ms_plot *plot, const char *path, ms_fault *fault)
     return ms_variants_read_text(&text, plot->arena, &plot->runs, fault);
 }
 
-/* Beside rows, which say nothing of model and device, a run goes by its file.
- */
+/* In a figure with rows of a sweep, which name no model, a run is named by its
+ * file. */
 static ms_err name_runs(ms_plot *plot, ms_fault *fault)
 {
     ms_comparison *runs = &plot->runs;
@@ -70,9 +70,10 @@ static ms_err read_files(ms_plot *plot, ms_fault *fault)
                    "there are no results, only a header");
 }
 
-/* ---- what is drawn ------------------------------------------------------- */
+/* ---- the figure
+ * -------------------------------------------------------------- */
 
-/* An option that only curves have asks for one. */
+/* An option that only curves take asks for a curve. */
 static const char *default_kind(const ms_plot *plot)
 {
     if (ms_options_value(plot->arguments, MS_OPTION_AXIS) != NULL ||
@@ -90,7 +91,7 @@ static bool is(const char *kind, const char *name)
     return strcmp(kind, name) == 0;
 }
 
-/* How many there are. */
+/* The number of runs. */
 static uint32_t count_runs(const ms_plot *plot)
 {
     uint32_t n = 0;
@@ -99,8 +100,8 @@ static uint32_t count_runs(const ms_plot *plot)
     return n;
 }
 
-/* A kind that rows of a sweep cannot give, or only they can, says what would.
- */
+/* Says what is missing for a kind that rows of a sweep cannot give, or that
+ * only they can. */
 static ms_err check_kind(const ms_plot *plot, const char *kind, ms_fault *fault)
 {
     if (is(kind, "curve") && (plot->rows.n == 0 || plot->runs.n > 0))
@@ -124,7 +125,7 @@ static ms_err check_kind(const ms_plot *plot, const char *kind, ms_fault *fault)
                    "figure %s shows more than rows of a sweep tell", kind);
 }
 
-/* Options that only some kinds of figures take. */
+/* Refuses options that the kind of figure does not take. */
 static ms_err check_options(const ms_plot *plot, const char *kind,
                             ms_fault *fault)
 {
@@ -154,7 +155,7 @@ static ms_err check_options(const ms_plot *plot, const char *kind,
     return MS_OK;
 }
 
-/* The one that is there, or all of them. */
+/* Draws the one run, or all of them. */
 static ms_err draw_runs(const ms_plot *plot, const char *kind, ms_fault *fault)
 {
     const ms_comparison *runs = &plot->runs;

@@ -4,12 +4,11 @@
 
 /* The parts of memsim plot:
  *
- *     plot.c          files, what kind of figure they give, where it goes;
- *                     runs alone are drawn as memsim compare draws them
- *     plot_trades.c   trades of rows, and of runs beside them
+ *     plot.c          files, the kind of figure that they give, the output;
+ *                     runs without rows are drawn as memsim compare draws them
+ *     plot_trades.c   rows as trades, with runs beside them
  *     plot_sweep.c    curves from the rows of a sweep
- *     plot_rows.c     what rows say of themselves: headings and capacities
- */
+ *     plot_rows.c     headings and capacities that rows give */
 
 #include "graphs/graphs.h"
 #include "plots/plots.h"
@@ -23,10 +22,11 @@
 typedef struct ms_plot {
     const ms_arguments *arguments;
     ms_arena *arena;
-    ms_comparison runs; /* with names where there are several, or rows */
+    /* they have names where there are several, or rows beside them */
+    ms_comparison runs;
     ms_rows rows;
     uint64_t capacity_bytes, usable_bytes; /* of rows; 0: not given */
-    ms_drawing drawing;                    /* title: --title, or NULL */
+    ms_drawing drawing; /* its title is that of --title, or NULL */
 } ms_plot;
 
 /* ---- plot_trades.c ------------------------------------------------------- */
@@ -35,25 +35,25 @@ ms_err ms_plot_trades_draw(const ms_plot *plot, ms_fault *fault);
 
 /* ---- plot_rows.c --------------------------------------------------------- */
 
-/* Files of memsim 0.1.0 say nothing of all this.  "What, per GPU: gpt2 on 8
- * GPUs"; NULL: no memory. */
+/* The title "What, per GPU: gpt2 on 8 GPUs"; NULL: out of memory. Files of
+ * memsim 0.1.0 have no columns for it, so parts may be missing. */
 const char *ms_plot_rows_title(const ms_plot *plot, const char *what);
-/* What all rows have in common. */
+/* Adds what all rows have in common. */
 ms_err ms_plot_rows_setup(const ms_plot *plot, ms_text *text, ms_fault *fault);
-/* Has any row more than one GPU? */
+/* Does any row have more than one GPU? */
 bool ms_plot_rows_have_gpus(const ms_plot *plot);
-/* As the command line says it, else as the row does. */
+/* The capacity: that of the command line, or else that of the row. */
 ms_limit ms_plot_rows_limit(const ms_plot *plot, const ms_sweep_row *row);
-/* The capacities as lines of a curve; x: of each row. */
+/* The capacities as lines of a curve; x has a value for each row. */
 ms_err ms_plot_rows_limits(const ms_plot *plot, const double *x,
                            ms_series **series, uint32_t *n, ms_fault *fault);
 
 /* ---- plot_sweep.c -------------------------------------------------------- */
 
 ms_err ms_plot_sweep_curve(const ms_plot *plot, ms_fault *fault);
-/* Does a numeric key vary, with few enough lines for one figure? */
+/* Does a key with numbers vary, with few enough lines for one figure? */
 bool ms_plot_sweep_has_curve(const ms_plot *plot);
-/* What tells a row from the others: "checkpoint:sqrt, batch=8"; NULL: no
+/* What tells a row from the others: "checkpoint:sqrt, batch=8"; NULL: out of
  * memory. */
 const char *ms_plot_sweep_name(const ms_plot *plot, const ms_sweep_row *row);
 

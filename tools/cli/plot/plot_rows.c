@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What rows of a sweep say of themselves: whose they are, and what they may
- * take. */
+/* Headings and capacities that the rows of a sweep give for their figures. */
 
 #include "graphs/graphs.h"
 #include "plots/plots.h"
@@ -11,7 +10,7 @@
 
 #include <string.h>
 
-/* What all rows with numbers say, or NULL. */
+/* The model that all rows with numbers have, or NULL. */
 static const char *common_model(const ms_rows *rows)
 {
     const char *model = NULL;
@@ -26,7 +25,7 @@ static const char *common_model(const ms_rows *rows)
     return model;
 }
 
-/* 0: they differ, or it is not said. */
+/* The number of GPUs that all rows have; 0: they differ, or do not have it. */
 static uint64_t common_gpus(const ms_rows *rows)
 {
     uint64_t gpus = 0;
@@ -80,7 +79,7 @@ ms_err ms_plot_rows_setup(const ms_plot *plot, ms_text *text, ms_fault *fault)
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
-/* As the command line says it, else as the row does. */
+/* The capacity: that of the command line, or else that of the row. */
 ms_limit ms_plot_rows_limit(const ms_plot *plot, const ms_sweep_row *row)
 {
     uint64_t capacity = row->capacity_bytes, context = row->context_bytes;
@@ -126,14 +125,14 @@ static bool are_equal(const ms_limit *a, const ms_limit *b)
 
 typedef struct limits {
     const ms_plot *plot;
-    const double *x; /* of each row */
-    double *at;      /* where there is a limit, ascending */
+    const double *x; /* by row */
+    double *at;      /* x values that have a limit, ascending */
     ms_limit *limits;
     uint32_t n;
-    bool is_line; /* each x has one */
+    bool is_line; /* every x has a limit */
 } limits;
 
-/* Adds the limit of an x; by insertion. */
+/* Adds the limit of an x, in order of x. */
 static void add_limit(limits *l, double x, const ms_limit *limit)
 {
     uint32_t at = l->n;
@@ -185,8 +184,8 @@ static ms_err put_series(const ms_plot *plot, const ms_limit *of,
     return y != NULL && series->name != NULL ? MS_OK : ms_fail_nomem(fault);
 }
 
-/* Where lines have other limits at the same x: one of each capacity all along,
- * less the most that a context takes. */
+/* Where lines have different limits at the same x there is no single curve:
+ * each capacity becomes a straight line, less the largest context. */
 static ms_err put_apart(const ms_plot *plot, const double *x,
                         ms_series **series, uint32_t *n, ms_fault *fault)
 {

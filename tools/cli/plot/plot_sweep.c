@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A curve from the rows of a sweep: one of its keys becomes x, others lines. */
+/* A curve from the rows of a sweep: one of its keys becomes x, the others
+ * lines. */
 
 #include "graphs/graphs.h"
 #include "plots/plots.h"
@@ -14,15 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POLICY MS_NONE  /* as a key: it has a column of its own */
-#define MOST_KEYS 16u   /* that tell lines apart */
+/* stands for the policy among the keys; it has a column of its own */
+#define POLICY MS_NONE
+#define MOST_KEYS 16u   /* keys that tell lines apart */
 #define MOST_WORDS 100u /* on an x axis */
 
-/* What --y may be. */
+/* The values of --y. */
 static const struct {
     const char *word, *name;
     size_t offset;
-    bool is_time, is_capped; /* capped: the capacity is a line */
+    bool is_time, is_capped; /* capped: the capacity is drawn as a line */
 } values[] = {
     {"peak", "peak device memory", offsetof(ms_sweep_row, peak_allocated_bytes),
      false, true},
@@ -46,7 +48,7 @@ static const char *value_of(const ms_sweep_row *row, uint32_t key)
     return key == POLICY ? row->policy : row->values[key];
 }
 
-/* "batch" of "training.batch". */
+/* "batch" for "training.batch". */
 static const char *short_key(const char *key)
 {
     static const char group[] = "training.";
@@ -68,7 +70,7 @@ static bool varies(const ms_rows *rows, uint32_t key)
     return false;
 }
 
-/* A plain number, or a size with its unit, in bytes; false: neither. */
+/* Reads a number, or a size with its unit as bytes; false: it is neither. */
 static bool number_of(const char *text, double *number, bool *is_size)
 {
     ms_decimal decimal;
@@ -86,7 +88,7 @@ static bool number_of(const char *text, double *number, bool *is_size)
     return *is_size;
 }
 
-/* Is every value a number; are they sizes? */
+/* Is every value a number; and are they sizes? */
 static bool is_numeric(const ms_rows *rows, uint32_t key, bool *sizes)
 {
     double number;
@@ -122,17 +124,18 @@ static ms_err find_key(const ms_rows *rows, const char *word, size_t length,
                    (int)length, word);
 }
 
-/* ---- what becomes of each key -------------------------------------------- */
+/* ---- the part that each key plays
+ * -------------------------------------------- */
 
 struct layout {
     uint32_t x;
     bool is_number, is_size; /* of x */
     uint32_t lines[MOST_KEYS], n_lines;
-    size_t value; /* row of values */
+    size_t value; /* its row in the table of --y */
 };
 
-/* The first that varies and is a number, else the first that varies; POLICY
- * where there is none. */
+/* The first key that varies and is a number, else the first one that varies;
+ * POLICY where none does. */
 static uint32_t default_x(const ms_rows *rows)
 {
     uint32_t any = POLICY;
@@ -195,7 +198,7 @@ static ms_err read_layout(const ms_plot *plot, struct layout *layout,
 
 /* ---- names of lines ------------------------------------------------------ */
 
-/* "checkpoint:sqrt, batch=8"; gpus=8 needs its key, a policy says itself. */
+/* "checkpoint:sqrt, batch=8": a number needs its key, a policy does not. */
 static void put_value(const ms_rows *rows, const ms_sweep_row *row,
                       uint32_t key, ms_text *text)
 {
@@ -227,8 +230,8 @@ static bool are_one_line(const struct layout *layout, const ms_sweep_row *a,
     return true;
 }
 
-/* A row of each line, in the order in which they appear; more than the most:
- * one beyond it. */
+/* Finds a row of each line, in the order in which the lines appear; returns at
+ * most one more than there may be. */
 static uint32_t find_lines(const ms_rows *rows, const struct layout *layout,
                            const ms_sweep_row *first[MS_CURVES_MOST])
 {
@@ -266,13 +269,13 @@ typedef struct spot {
 typedef struct curve {
     const ms_plot *plot;
     struct layout layout;
-    double unit; /* of x where it is a size */
+    double unit; /* what an x that is a size is divided by */
     const char *words[MOST_WORDS];
     uint32_t n_words;
     ms_series series[MS_CURVES_MOST];
     const ms_sweep_row *first[MS_CURVES_MOST];
     uint32_t n;
-    double *x; /* of each row */
+    double *x; /* by row */
 } curve;
 
 static int by_x(const void *a, const void *b)
@@ -283,7 +286,7 @@ static int by_x(const void *a, const void *b)
     return p->row < q->row ? -1 : p->row > q->row;
 }
 
-/* The number of the word, as the rows bring them. */
+/* Words on an x axis are numbered in the order in which the rows have them. */
 static ms_err word_of(curve *c, const char *word, double *x, ms_fault *fault)
 {
     uint32_t i = 0;
@@ -311,7 +314,8 @@ static ms_err x_of(curve *c, const ms_sweep_row *row, double *x,
     return MS_OK;
 }
 
-/* Two rows of a line at the same x: a key that tells them apart, if any. */
+/* Two rows of a line have the same x: names a key that tells them apart, if
+ * there is one. */
 static ms_err fail_double(const curve *c, const spot *a, const spot *b,
                           ms_fault *fault)
 {
@@ -398,7 +402,7 @@ static ms_err fill(curve *c, ms_fault *fault)
     return MS_OK;
 }
 
-/* --label, in the order in which lines first appear. */
+/* Gives the lines the names of --label, in the order in which they appear. */
 static ms_err label_lines(curve *c, ms_fault *fault)
 {
     const ms_arguments *arguments = c->plot->arguments;
@@ -451,7 +455,7 @@ static const char *x_name(curve *c)
                            giga ? "GiB" : "MiB");
 }
 
-/* What the rows have in common. */
+/* What all rows have in common. */
 static ms_err put_subtitle(const curve *c, ms_text *text, ms_fault *fault)
 {
     const ms_rows *rows = &c->plot->rows;

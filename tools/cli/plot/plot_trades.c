@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Rows of a sweep, and runs beside them, as trades of memory for time. */
+/* Rows of a sweep, with runs beside them, as trades of memory for time. */
 
 #include "graphs/graphs.h"
 #include "plots/plots.h"
@@ -13,7 +13,8 @@ static ms_err trade_of_row(const ms_plot *plot, const ms_sweep_row *row,
                            ms_trade *trade, ms_fault *fault)
 {
     double tokens =
-        row->tokens_per_second * (double)row->step_ns / 1e9; /* 6 digits */
+        /* rows have 6 digits */
+        row->tokens_per_second * (double)row->step_ns / 1e9;
     *trade = (ms_trade){.name = ms_plot_sweep_name(plot, row),
                         .family = ms_figures_family(row->policy, plot->arena),
                         .peak_bytes = row->peak_allocated_bytes,
@@ -28,7 +29,7 @@ static ms_err trade_of_row(const ms_plot *plot, const ms_sweep_row *row,
                                                         : ms_fail_nomem(fault);
 }
 
-/* What all rows have in common, then how many have no result. */
+/* The headings: what all rows have in common, and how many have no result. */
 static ms_err put_headings(const ms_plot *plot, uint32_t without,
                            ms_drawing *drawing, ms_fault *fault)
 {

@@ -2,8 +2,8 @@
 #ifndef MS_TOOLS_FIGURES_H
 #define MS_TOOLS_FIGURES_H
 
-/* The figures of one run by the name of their kind: what --figure of run and
- * plot means.  Those of several are compare.h's. */
+/* The figures of one run, by the name of their kind: the values of --figure for
+ * run and plot. compare.h has the figures of several runs. */
 
 #include "graphs/graphs.h"
 #include "plots/plots.h"
@@ -14,38 +14,42 @@
 
 typedef struct ms_figures_kind {
     const char *name;
-    bool alone; /* of several runs there is none */
+    bool alone; /* there is none of several runs */
     ms_err (*draw)(const ms_record *run, const ms_drawing *drawing,
                    ms_fault *fault);
 } ms_figures_kind;
 extern const ms_figures_kind ms_figures_kinds[];
 extern const uint32_t ms_figures_n_kinds;
 
-/* Is it memory over the step?  NULL, the kind of a run that says none: yes. */
+/* Does the kind show memory over the step? True for NULL, which is the kind of
+ * a run without --figure. */
 bool ms_figures_is_timeline(const char *kind);
-/* Does the kind show where the blocks of a pool lie?  NULL: no. */
+/* Does the kind show the addresses of a pool's blocks? False for NULL. */
 bool ms_figures_is_address(const char *kind);
-/* MS_EUSAGE for a kind (NULL: none) that the job has nothing for. */
+/* MS_EUSAGE for a kind that needs what the job does not make. NULL: no figure.
+ */
 ms_err ms_figures_check(const char *kind, const ms_job *job, ms_fault *fault);
-/* Of the name; NULL: the first. */
+/* The kind of that name; NULL: the first kind. */
 const ms_figures_kind *ms_figures_find(const char *name);
-/* MS_EINPUT for a result that was saved without what the kind shows. */
+/* Draws a figure. MS_EINPUT for a result that was saved without what the kind
+ * shows. */
 ms_err ms_figures_draw(const char *kind, const ms_record *run,
                        const ms_drawing *drawing, ms_fault *fault);
 
-/* A run among others by that name: its peak, and as a trade between memory and
- * time. */
+/* A run among others, under that name: as a bar, and as a trade between memory
+ * and time. */
 ms_bar ms_figures_bar(const ms_record *run, const char *name);
 ms_err ms_figures_trade(const ms_record *run, const char *name, ms_arena *arena,
                         ms_trade *trade, ms_fault *fault);
-/* " on 64 GPUs, per GPU"; of one, or where it is not known (0), nothing. */
+/* " on 64 GPUs, per GPU"; nothing for one GPU or where the number is not known
+ * (0). */
 void ms_figures_gpus(uint32_t gpus, ms_text *title);
-/* "zero + checkpoint" of "zero:3,dp=8+checkpoint:full", each name once; NULL:
- * no memory. */
+/* "zero + checkpoint" for "zero:3,dp=8+checkpoint:full": the names of the
+ * policies, each once; NULL: out of memory. */
 const char *ms_figures_family(const char *policy, ms_arena *arena);
 
-/* headings.c: the parts that all of these have, as ms_setupwords_put writes
- * them with "x" for times. */
+/* headings.c: the parts that all of the set-ups have, as ms_setupwords_put
+ * writes them with "x" for times. */
 void ms_headings_common(const char *const *setups, uint32_t n, ms_text *text);
 
 #endif

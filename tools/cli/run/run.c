@@ -30,7 +30,7 @@
 typedef ms_err write_export(const ms_export *of, const char *path,
                             ms_arena *arena, ms_fault *fault);
 
-/* Exports of allocations: each is a file. */
+/* Exports of the allocations: each is written to a file. */
 static const struct {
     ms_option_id option;
     write_export *write;
@@ -55,7 +55,7 @@ typedef struct run {
     ms_job job;
     ms_result result;
     outputs outputs;
-    const char *policy; /* canonical spelling */
+    const char *policy; /* in its canonical spelling */
 } run;
 
 /* ---- where the results go ------------------------------------------------ */
@@ -70,7 +70,7 @@ static void list_files(const outputs *out, const char *files[N_FILES])
         files[EXPORTS + i] = out->exports[i];
 }
 
-/* Does one of them go to standard output in place of the summary? */
+/* Does one of the outputs go to standard output, in place of the summary? */
 static bool streams(const outputs *out)
 {
     const char *files[N_FILES];
@@ -118,7 +118,8 @@ static ms_report_names names_of(const ms_job *job, const ms_result *result,
                              .policy = policy};
 }
 
-/* What distinguishes this figure from its neighbours comes first. */
+/* A figure's subtitle begins with what tells it from other figures of the
+ * model: its policy and set-up. */
 static void put_headings(const ms_job *job, const ms_result *result,
                          const char *policy, ms_text *title, ms_text *subtitle)
 {
@@ -239,8 +240,8 @@ static ms_err write_trace(const run *r, ms_fault *fault)
     return MS_OK;
 }
 
-/* The line of each layer in the model's file; NULL: no memory, or layers that
- * are of no file. */
+/* By layer its line in the model's file; NULL: out of memory, or a model
+ * without a file. */
 static const uint32_t *layer_lines(const ms_result *result, ms_arena *arena)
 {
     const ms_model *model = &result->model;
@@ -302,7 +303,8 @@ static ms_err write_figure(const run *r, ms_fault *fault)
     return MS_OK;
 }
 
-/* The figure comes last: data outputs are written even without gnuplot. */
+/* The figure comes last, so that data outputs are written even where gnuplot is
+ * missing. */
 ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
 {
     run r = {.hall = hall};

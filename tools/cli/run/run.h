@@ -22,13 +22,13 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
 /* poolsteps.c: a table of the steps and a sentence about fragmentation, for
  * runs whose steps have lengths of their own; else nothing. */
 void ms_poolsteps_put(const ms_summary *summary, ms_text *text);
-/* traffic.c: a line per link that is used, under a heading; what lies in host
- * memory and on the disk. */
+/* traffic.c: a line for each link that is used, under a heading; then what is
+ * in host memory and on the disk. */
 void ms_traffic_links(const ms_result *result, const ms_style *style,
                       ms_text *text);
 void ms_traffic_memories(const ms_result *result, ms_text *text);
 
-/* What of a run is kept, with the headings of its figures. */
+/* The parts of a run that are saved, with the headings of its figures. */
 ms_err ms_run_record(const ms_job *job, const ms_result *result,
                      const char *policy, ms_arena *arena, ms_record *record,
                      ms_fault *fault);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The text summary: about a dozen lines, the most important last. */
+/* The text summary: about a dozen lines, the most important one last. */
 
 #include "graphs/graphs.h"
 #include "plots/plots.h"
@@ -27,12 +27,16 @@
 #include <string.h>
 
 #define CHART_COLUMNS 50u
-#define INDENT 10u       /* of the texts that follow a label */
-#define LEAST_PART 5000u /* of the whole: less is left out */
-#define LEAST_TIME 400u  /* of the step: less would print as 0.00 s of 2 s */
-#define LEAST_MFU 0.0005 /* what would not read 0.0 % */
+#define INDENT 10u /* column of the texts beside a label */
+/* A category below 1/5000 of the whole is left out. */
+#define LEAST_PART 5000u
+/* and a time below 1/400 of the step, which would be printed as 0.00 s of 2 s
+ */
+#define LEAST_TIME 400u
+#define LEAST_MFU 0.0005 /* a lower MFU would be printed as 0.0 % */
 #define ALIVE_GROUPS 4u
-#define MANY_TIMES 5u /* from here on a step is no percentage longer */
+/* from here on "5 times as long" reads better than a percentage */
+#define MANY_TIMES 5u
 
 /* ---- pieces of sentences ------------------------------------------------- */
 
@@ -41,7 +45,7 @@ static const ms_rank_report *worst(const ms_result *result)
     return &result->report->ranks[result->report->worst];
 }
 
-/* part / whole in tenths of a percent, as text. */
+/* part / whole as a percentage with one decimal. */
 static void put_percent(ms_text *text, uint64_t part, uint64_t whole)
 {
     double percent = 100.0 * (double)part / (double)whole;
@@ -57,7 +61,7 @@ static void put_phase(ms_text *text, const ms_peak *peak)
                 peak->pass == MS_RECOMPUTE ? " (recompute)" : "");
 }
 
-/* Is it the device that is too small? */
+/* Is the device's memory too small (and not the host's or the disk)? */
 static bool is_over(const ms_result *result)
 {
     return ms_capacity_short(result->report, MS_DEVICE_POOL) > 0;
@@ -65,7 +69,7 @@ static bool is_over(const ms_result *result)
 
 /* ---- one line each ------------------------------------------------------- */
 
-/* Closes words and adds them as a labelled line. */
+/* Adds the words as a line with a label. */
 static void put_line(ms_text *text, const char *label, const ms_text *words)
 {
     if (words->failed)
@@ -210,7 +214,8 @@ static uint64_t model_states(const ms_result *result)
            rank->optimizer_state_bytes;
 }
 
-/* "parameters 0.23 GiB + gradients 0.23 GiB + ...", without what is not. */
+/* "parameters 0.23 GiB + gradients 0.23 GiB + ...", without terms that are 0.
+ */
 static void put_states(const ms_rank_report *rank, uint64_t total,
                        ms_text *words)
 {
@@ -340,7 +345,8 @@ static void device_line(const ms_summary *summary, ms_text *text)
 
 /* ---- what the policy did, what else would help --------------------------- */
 
-/* Why a policy was no help. */
+/* Says what else makes the peak when a policy lowered activations but not the
+ * peak. */
 static void put_peak_stays(const ms_result *with, ms_text *words)
 {
     const ms_rank_report *rank = worst(with);
@@ -371,7 +377,8 @@ static void put_gain(const ms_summary *summary, const ms_result *without,
                 with->report->fits && !report->fits ? " (does not fit)" : "");
 }
 
-/* What the policy costs: recomputation, smaller kernels, more launches. */
+/* What the policy costs: time of recomputation, and of smaller or more kernels.
+ */
 static void put_cost(const ms_result *with, const ms_result *without,
                      ms_text *words)
 {
@@ -413,8 +420,8 @@ static void put_no_gain(const ms_summary *summary, const ms_result *without,
                 ms_quantity_size(all).s, ms_quantity_size(kept).s);
 }
 
-/* Compares with the same step without policies.  That one may be impossible
- * (the whole batch at once): then there is nothing to say. */
+/* Compares with the same step without policies. Such a step may be impossible
+ * (the whole batch at once); then there is no note. */
 static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
                         ms_fault *fault)
 {
@@ -443,8 +450,8 @@ static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
     return err;
 }
 
-/* Do all policies change nothing?  Then there is nothing more to say about
- * their effect. */
+/* Notes policies that change nothing. If all of them do (*all), there is
+ * nothing to compare. */
 static ms_err needless_line(const ms_summary *summary, bool *all, ms_text *text,
                             ms_fault *fault)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the summary says of links and of the memories outside the device. */
+/* What the summary says about links and about host memory and the disk. */
 
 #include "sim/names.h"
 #include "sim/report.h"
@@ -14,7 +14,8 @@
 #define INDENT 10u
 #define NAME_COLUMNS 14u
 #define CELL_COLUMNS 11u
-#define LEAST_PART 5000u /* of the peak or the step: less is left out */
+/* less than 1/5000 of the peak or the step is left out */
+#define LEAST_PART 5000u
 
 static const char *const link_names[MS_N_LINKS] = {
     [MS_LINK_COMM] = "collectives",     [MS_LINK_OUTER] = "between groups",
@@ -30,7 +31,7 @@ static const ms_rank_report *worst(const ms_result *result)
 
 /* ---- links --------------------------------------------------------------- */
 
-/* Links in GB/s: bandwidth is decimal wherever it is printed. */
+/* A rate in GB/s: bandwidths of links are decimal wherever they are printed. */
 static ms_label rate_label(const ms_link_use *use)
 {
     ms_label label = {""};
@@ -55,7 +56,8 @@ static void put_times(const ms_overlap *time, uint64_t step_ns, ms_text *text)
                         ms_quantity_time_as(parts_ns[i], step_ns).s);
 }
 
-/* Pages move without an op whose time it is. */
+/* Unified memory moves pages without an op, so such a link has bytes and no
+ * ops' time. */
 static void put_link(const ms_link_use *use, const char *label,
                      const char *name, uint64_t step_ns, ms_text *text)
 {
@@ -118,7 +120,8 @@ static void put_categories(const struct ms_far_memory *far, ms_text *words)
     }
 }
 
-/* Of the ranks of a node together, and what it has; option: that says so. */
+/* What the ranks of a node need together, and what the node has; option names
+ * the option that sets it. */
 static void put_node(const struct ms_far_memory *far, const char *option,
                      ms_text *words)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What would help, and what to type next. */
+/* The end of the summary: what would help, and what to type next. */
 
 #include "tools/cli/run/whatnext.h"
 #include "graphs/graphs.h"
@@ -19,7 +19,7 @@
 #include "tools/terminal/screen.h"
 #include "tools/words/words.h"
 
-#define INDENT 10u /* of the texts that follow a label */
+#define INDENT 10u /* column of the texts beside a label */
 
 static ms_err put_line(ms_text *text, const char *label, const ms_text *words,
                        ms_fault *fault)
@@ -31,7 +31,7 @@ static ms_err put_line(ms_text *text, const char *label, const ms_text *words,
     return MS_OK;
 }
 
-/* Is it the device that is too small? */
+/* Is the device's memory too small (and not the host's or the disk)? */
 static bool is_over(const ms_result *result)
 {
     return ms_capacity_short(result->report, MS_DEVICE_POOL) > 0;
@@ -39,8 +39,9 @@ static bool is_over(const ms_result *result)
 
 /* ---- advice -------------------------------------------------------------- */
 
-/* Parameters, gradients and optimizer state are all there when the optimizer
- * step begins, whatever the policies do with activations. */
+/* Whatever the policies do with activations, the step cannot fit: parameters,
+ * gradients and optimizer state are all there when the optimizer step begins.
+ */
 static void put_states_too_large(const ms_result *result, ms_text *words)
 {
     const ms_rank_report *rank = &result->report->ranks[result->report->worst];
@@ -51,7 +52,7 @@ static void put_states_too_large(const ms_result *result, ms_text *words)
                            "activations makes them fit");
 }
 
-/* The device has enough memory, the node has not. */
+/* Advice where the device has enough memory and the node does not. */
 static ms_err node_advice(const ms_summary *summary, ms_whatnext *next,
                           ms_text *text, ms_fault *fault)
 {
@@ -62,7 +63,7 @@ static ms_err node_advice(const ms_summary *summary, ms_whatnext *next,
     return put_line(text, "advice:", &words, fault);
 }
 
-/* Does no way fit that trains the same model? */
+/* Is there no way that fits and trains the same model? */
 static bool is_lost(const ms_advice *advice)
 {
     return advice->n_fitting == 0 || advice->ways[0].costs == MS_COSTS_TRAINING;
@@ -174,7 +175,8 @@ static ms_err put_more_gpus(const ms_summary *summary, ms_text *text,
 
 /* ---- commands ------------------------------------------------------------ */
 
-/* The output to look at after those that were asked for. */
+/* The option for the output to look at next, after those that were asked for.
+ */
 static const char *next_output(const ms_summary *summary)
 {
     const ms_arguments *given = summary->arguments;
@@ -186,15 +188,16 @@ static const char *next_output(const ms_summary *summary)
     return "--csv timeline.csv";
 }
 
-/* Where this does not fit, says which command finds what does. */
+/* The label of the next command; where the step does not fit, it says that the
+ * command finds what does. */
 static const char *label_of(const ms_summary *summary, const ms_whatnext *next)
 {
     bool fits = next->node.policy != NULL || !is_lost(&next->device);
     return fits && !summary->result->report->fits ? "fits:" : "next:";
 }
 
-/* More GPUs are worth a word where the step on these becomes another one, or
- * longer by more than a tenth. */
+/* More GPUs are worth a line where the advice for these changes the training,
+ * or makes the step longer by more than a tenth. */
 static bool asks_for_more(const ms_summary *summary, const ms_advice *advice)
 {
     uint64_t as_it_is_ns = summary->result->line->step_ns;

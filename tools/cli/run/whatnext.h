@@ -17,17 +17,18 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/run/run.h"
 
-/* What would help: the device, or else the node. */
+/* What would help: on the device, or where that is large enough, on the node.
+ */
 typedef struct ms_whatnext {
     ms_advice device;
     ms_hostadvice node;
 } ms_whatnext;
 
-/* A line per way, where the step does not fit or (stays) the policies are of no
- * use for the peak. */
+/* A line for each way, where the step does not fit, or (stays) where the
+ * policies do not lower the peak. */
 ms_err ms_whatnext_advice(const ms_summary *summary, bool stays,
                           ms_whatnext *next, ms_text *text, ms_fault *fault);
-/* The lines fits, next and or, as far as there are such commands. */
+/* The lines "fits:", "next:" and "or:", as far as there are such commands. */
 ms_err ms_whatnext_commands(const ms_summary *summary, const ms_whatnext *next,
                             ms_text *text, ms_fault *fault);
 

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A thread's part: the job of a point in words, its simulation in seat. */
+/* What a thread works with: memory for the job of a point, and a seat. */
 typedef struct desk {
     ms_points_seat seat;
     ms_arena words;
@@ -40,26 +40,29 @@ typedef struct run {
     const char *out; /* -o, or NULL */
     bool resume, quiet;
     uint32_t threads;
-    uint64_t shard, shards; /* from 1 */
+    uint64_t shard, shards; /* counted from 1 */
     desk *desks;
-    ms_outcome *ring; /* MS_WORKERS_AHEAD */
-    uint32_t begin;   /* the first item of this run */
+    /* MS_WORKERS_AHEAD outcomes, item i in slot i modulo that */
+    ms_outcome *ring;
+    uint32_t begin; /* the first item that is not yet in the file */
     uint32_t n_done, n_fit, n_refused;
-    uint32_t n_bare; /* of which only bare lifetimes are known */
+    /* rows whose fits is of the live bytes alone, without a pool */
+    uint32_t n_bare;
     ms_fault *fault;
     ms_err err;
 } run;
 
 /* ---- interrupts ---------------------------------------------------------- */
 
-static volatile sig_atomic_t interrupt; /* the signal's number */
+static volatile sig_atomic_t interrupt; /* the signal's number; 0: none came */
 
 static void note_interrupt(int number)
 {
     interrupt = number;
 }
 
-/* Rows that are done are written first; the same signal again ends at once. */
+/* The first signal lets the rows that are done be written; the same signal
+ * again ends the process at once. */
 static void catch_interrupts(void)
 {
     static const int signals[] = {SIGINT, SIGTERM};
@@ -109,8 +112,8 @@ static ms_err read_options(run *r, ms_fault *fault)
 
 /* ---- which points -------------------------------------------------------- */
 
-/* A key that the model does not have is an error of the whole sweep, not of
- * single points. */
+/* A key that the model does not have is a fault of the whole sweep, not of each
+ * single point. */
 static ms_err check_model_keys(run *r, ms_fault *fault)
 {
     ms_model other;
@@ -129,8 +132,8 @@ static ms_err check_model_keys(run *r, ms_fault *fault)
     return MS_OK;
 }
 
-/* A setting that is left to the model has the model's value, unless the grid
- * varies it. */
+/* A filter may ask for a setting that only the model decides: it has the
+ * model's value, unless the grid varies it. */
 static ms_err read_filters(run *r, const ms_model *model, ms_fault *fault)
 {
     ms_fault inner = {.caret = -1};
@@ -144,7 +147,7 @@ static ms_err read_filters(run *r, const ms_model *model, ms_fault *fault)
                           &r->filters, fault);
 }
 
-/* *n: how many points pass the filters. */
+/* Finds the points that pass the filters; *n is their number. */
 static ms_err keep_points(run *r, uint64_t *n, ms_fault *fault)
 {
     uint32_t *kept = NULL, capacity = 0, passed = 0;
@@ -168,7 +171,8 @@ static ms_err keep_points(run *r, uint64_t *n, ms_fault *fault)
                    "none of the %" PRIu64 " points passes", r->grid.n_points);
 }
 
-/* At most 10^8 points and as many shards. */
+/* Shards are cut by multiplication, not by a rounded size, so that they differ
+ * by one point at most. No overflow: at most 10^8 points and shards. */
 static void cut_shard(run *r, uint64_t n)
 {
     uint64_t end = n * r->shard / r->shards;
@@ -176,7 +180,8 @@ static void cut_shard(run *r, uint64_t n)
     r->sweep.n = (uint32_t)(end - r->sweep.first);
 }
 
-/* Policies of the grid join those of all points. */
+/* By value of the grid's policy axis the canonical spelling, with the policies
+ * that all points have joined. */
 static ms_err spell_policies(run *r, ms_fault *fault)
 {
     ms_sweep *sweep = &r->sweep;
@@ -225,7 +230,7 @@ static ms_err choose_points(run *r, ms_fault *fault)
 
 /* ---- a point ------------------------------------------------------------- */
 
-/* What a node has too little of. */
+/* Names the memories of a node that are too small, in fault->what. */
 static void say_short(const ms_report *report, ms_fault *fault)
 {
     for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
@@ -269,7 +274,8 @@ static void read_report(const ms_job *job, const ms_report *report,
                  ms_quantity_time(lack->t_ns).s);
 }
 
-/* What a figure of the rows says of them. */
+/* What a figure of the rows needs for its headings: the model, the set-up, the
+ * sizes. */
 static ms_err name_setup(const ms_job *job, const ms_result *result,
                          ms_arena *arena, ms_outcome *outcome)
 {
@@ -289,7 +295,7 @@ static ms_err name_setup(const ms_job *job, const ms_result *result,
     return MS_OK;
 }
 
-/* Is a fault the system's, not the point's? */
+/* Is the fault the system's, not the point's? */
 static bool ends_sweep(ms_err err)
 {
     return err == MS_ESYSTEM || err == MS_ENOMEM || err == MS_EPROGRAM;
@@ -353,8 +359,8 @@ static bool done(void *of, uint32_t i)
 
 /* ---- the run ------------------------------------------------------------- */
 
-/* A file of another model or of other settings has other numbers: its last
- * row is simulated again. */
+/* Simulates the last row of a file again before it is continued: a file of
+ * another model or of other settings has other numbers. */
 static ms_err check_last(run *r, const ms_text *last, ms_fault *fault)
 {
     ms_text row = {.arena = r->hall->trial};
@@ -407,7 +413,8 @@ static ms_err open_file(run *r, ms_fault *fault)
     return MS_OK;
 }
 
-/* One line, where rows went into a file or were cut short. */
+/* One line at the end where rows went into a file, or where a signal ended the
+ * run. */
 static void tell(const run *r)
 {
     char what[256];

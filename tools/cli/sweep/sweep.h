@@ -17,45 +17,48 @@
 #include "tools/job/points.h"
 #include "tools/results/rows.h"
 
-/* What a row tells of a point.  fault.err other than MS_OK: it could not be
- * simulated, only the fault is set.  Out of memory on the device, fault.what
- * says where; where a node has too little, of what. */
+/* The result of a point. With fault.err the point could not be simulated, and
+ * only the fault is set. Without it, fault.what says what is missing where: the
+ * op that is out of memory on the device, or the memory of a node that is too
+ * small. */
 typedef struct ms_outcome {
     ms_fault fault;
     ms_status status;
-    ms_sweep_row row;            /* its numbers */
-    char model[128], setup[256]; /* of the row; what is longer is cut */
+    ms_sweep_row row;            /* the row's numbers */
+    char model[128], setup[256]; /* of the row; longer ones are cut */
 } ms_outcome;
 
-/* The points of a run: items [0, n) are rows [first, first + n) of those that
- * pass the filters (kept; NULL: all points do). */
+/* The points of a run: items [0, n) are rows [first, first + n) of the points
+ * that pass the filters (kept; NULL: all points pass). */
 typedef struct ms_sweep {
     const ms_grid *grid;
     const ms_job *base;
     const uint32_t *kept;
     uint64_t first;
     uint32_t n;
-    uint32_t policy_axis;  /* or MS_NONE */
-    const char **policies; /* canonical spelling, by value of that axis; one
-                              where there is none */
+    uint32_t policy_axis; /* or MS_NONE */
+    /* canonical spellings by value of that axis; one where there is no such
+     * axis */
+    const char **policies;
     bool json;
 } ms_sweep;
 
-/* Simulates an item: MS_ESYSTEM and the like end the sweep, whatever is wrong
- * with the point alone is a fault of the outcome. */
+/* Simulates an item. MS_ESYSTEM and the like are returned and end the sweep; a
+ * fault that concerns the point alone is in the outcome. */
 ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
                      ms_points_seat *seat, ms_arena *trial,
                      ms_outcome *outcome);
 
 /* ---- sweep_rows.c -------------------------------------------------------- */
 
-/* The point of an item, from 0. */
+/* The point of an item, counted from 0. */
 uint64_t ms_sweep_rows_point(const ms_sweep *sweep, uint32_t item);
-/* The line of names; JSON has none. */
+/* The header line of CSV; nothing for JSON. */
 void ms_sweep_rows_header(const ms_sweep *sweep, ms_text *text);
-/* Point, varied keys and policy: what is known beforehand. */
+/* The part of a row that is known before the simulation: point, varied keys,
+ * policy. */
 void ms_sweep_rows_begin(const ms_sweep *sweep, uint32_t item, ms_text *text);
-/* The rest, with the line's end. */
+/* The rest of the row, with the end of the line. */
 void ms_sweep_rows_end(const ms_sweep *sweep, const ms_outcome *outcome,
                        ms_text *text);
 
@@ -65,22 +68,22 @@ typedef struct ms_sweep_file {
     const char *path; /* NULL: standard output */
     int fd;
     bool regular;
-    uint64_t end_bytes; /* of the rows that are written */
-    ms_text rows;       /* that wait to be */
-    uint64_t wrote_ns;  /* when it was last */
+    uint64_t end_bytes; /* end of the rows that are written */
+    ms_text rows;       /* rows that wait to be written */
+    uint64_t wrote_ns;  /* time of the last write */
     uint32_t found;     /* rows that --resume found */
 } ms_sweep_file;
 
-/* path NULL or "-": standard output.  Faults: MS_EUSAGE, it has rows and resume
- * is not said; MS_ESYSTEM, it cannot be written. */
+/* path NULL or "-" is standard output. Faults: MS_EUSAGE where the file has
+ * rows and `resume` is false; MS_ESYSTEM where it cannot be written. */
 ms_err ms_sweep_file_open(ms_sweep_file *file, const char *path, bool resume,
                           ms_arena *arena, ms_fault *fault);
-/* Cuts a torn last line; the others must be the sweep's first rows: MS_EINPUT
- * with file:line:column.  last: gets the last one. */
+/* Cuts off an incomplete last line. The other lines must be the sweep's first
+ * rows, else MS_EINPUT at file:line:column. last gets the last row. */
 ms_err ms_sweep_file_resume(ms_sweep_file *file, const ms_sweep *sweep,
                             ms_arena *trial, ms_text *last, ms_fault *fault);
-/* Writes rows that wait; with all false only if the last time was a while
- * ago.  On a full disk whole rows stay. */
+/* Writes the rows that wait; unless `all`, only if many wait or the last write
+ * was a while ago. On a full disk whole rows stay in the file. */
 ms_err ms_sweep_file_flush(ms_sweep_file *file, bool all, ms_fault *fault);
 ms_err ms_sweep_file_close(ms_sweep_file *file, ms_fault *fault);
 

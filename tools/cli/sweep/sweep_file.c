@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where the rows of a sweep go.  A sweep may take hours: unlike other outputs
- * its file is not written beside and renamed but grows by whole rows, and what
- * it has is never thrown away. */
+/* The file of a sweep. A sweep may take hours: unlike other outputs, which are
+ * written to a temporary file and renamed, its file grows by whole rows, and
+ * rows in it are never thrown away. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BETWEEN_NS 100000000u /* writes: ten times a second */
-#define MOST_WAITING 65536u   /* bytes */
+#define BETWEEN_NS 100000000u /* between two writes: ten writes a second */
+#define MOST_WAITING 65536u   /* bytes that wait at most */
 
 static ms_err fail_system(const ms_sweep_file *file, const char *hint,
                           ms_fault *fault)
@@ -60,8 +60,8 @@ static ms_err check_old(ms_sweep_file *file, const struct stat *now,
     return MS_OK;
 }
 
-/* Two sweeps into one file would mix their rows.  Some file systems have no
- * locks: there the user has to take care. */
+/* Two sweeps into one file would mix their rows. Some file systems have no
+ * locks; there nothing prevents it. */
 static ms_err lock_file(const ms_sweep_file *file, ms_fault *fault)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -99,12 +99,12 @@ ms_err ms_sweep_file_open(ms_sweep_file *file, const char *path, bool resume,
 
 /* ---- resuming ------------------------------------------------------------ */
 
-/* The lines of a file; at: where in it the next one begins. */
+/* The lines of a file; `at` is the offset of the next one. */
 typedef struct lines {
     const ms_sweep_file *file;
     const char *bytes;
     size_t length, at;
-    uint32_t number; /* of the next one, from 1 */
+    uint32_t number; /* of the next line, counted from 1 */
 } lines;
 
 static size_t line_length(const lines *l)
@@ -127,8 +127,8 @@ static ms_err fail_line(const lines *l, size_t column, const char *hint,
     return ms_fail(fault, MS_EINPUT, where, hint, "%s", what);
 }
 
-/* The next line must begin with what expected has; a torn one, at the end of
- * the file, with as much of it as there is. */
+/* The next line must begin with the expected text. An incomplete one, at the
+ * end of the file, must agree as far as it goes. */
 static ms_err check_line(const lines *l, const ms_text *expected,
                          const char *what, ms_fault *fault)
 {
@@ -157,13 +157,14 @@ static ms_err check_header(lines *l, const ms_sweep *sweep, ms_arena *trial,
     MS_TRY(
         check_line(l, &header, "is not the first line of this sweep", fault));
     if (l->length < header.length)
-        return MS_OK; /* torn */
+        return MS_OK; /* an incomplete line */
     l->at = header.length;
     l->number++;
     return MS_OK;
 }
 
-/* Rows as far as they are whole; *last gets where the last one begins. */
+/* Checks the rows as far as they are whole; *last gets the offset of the last
+ * one. */
 static ms_err check_rows(lines *l, const ms_sweep *sweep, ms_arena *trial,
                          uint32_t *n, size_t *last, ms_fault *fault)
 {
@@ -224,7 +225,8 @@ ms_err ms_sweep_file_resume(ms_sweep_file *file, const ms_sweep *sweep,
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* Of rows whose first `written` bytes are there, what is half is cut. */
+/* After a write that failed: `written` bytes of the rows are in the file, and
+ * what is beyond the last whole row is cut off. */
 static void cut_half(ms_sweep_file *file, size_t written)
 {
     int first = errno;
@@ -232,7 +234,7 @@ static void cut_half(ms_sweep_file *file, size_t written)
         written--;
     file->end_bytes += written;
     if (file->regular && ftruncate(file->fd, (off_t)file->end_bytes) != 0)
-        written = 0; /* --resume will */
+        written = 0; /* the cut failed; --resume will make it */
     errno = first;
 }
 
@@ -272,7 +274,7 @@ ms_err ms_sweep_file_flush(ms_sweep_file *file, bool all, ms_fault *fault)
     return err;
 }
 
-/* Some file systems cannot sync and say EINVAL. */
+/* Some file systems cannot sync and return EINVAL. */
 ms_err ms_sweep_file_close(ms_sweep_file *file, ms_fault *fault)
 {
     int fd = file->fd;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A point of a sweep as a row.  Rows of CSV, too, are one line each. */
+/* A point of a sweep as a row. A row of CSV is one line, too: texts have no
+ * line breaks. */
 
 #include "plots/plots.h"
 #include "sim/names.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LAST "fits_exact" /* of the columns */
+#define LAST "fits_exact" /* the last of the columns */
 
 uint64_t ms_sweep_rows_point(const ms_sweep *sweep, uint32_t item)
 {
@@ -18,7 +19,8 @@ uint64_t ms_sweep_rows_point(const ms_sweep *sweep, uint32_t item)
     return sweep->kept == NULL ? row : sweep->kept[row];
 }
 
-/* ---- what is known beforehand -------------------------------------------- */
+/* ---- what is known before the simulation ------------------------------------
+ */
 
 void ms_sweep_rows_header(const ms_sweep *sweep, ms_text *text)
 {
@@ -35,7 +37,7 @@ void ms_sweep_rows_header(const ms_sweep *sweep, ms_text *text)
     ms_text_put(text, "\n", 1);
 }
 
-/* A whole number as JSON has it, which 007 is not. */
+/* Is the value a whole number as JSON spells it? "007" is not. */
 static bool is_whole(const char *value)
 {
     size_t digits = strspn(value, "0123456789");
@@ -78,7 +80,8 @@ void ms_sweep_rows_begin(const ms_sweep *sweep, uint32_t item, ms_text *text)
     put_value(sweep, "policy", sweep->policies[policy], text);
 }
 
-/* ---- what came out ------------------------------------------------------- */
+/* ---- the result
+ * -------------------------------------------------------------- */
 
 /* "where: what; hint", or nothing. */
 static void make_message(const ms_outcome *outcome, char *message, size_t size)
@@ -92,7 +95,7 @@ static void make_message(const ms_outcome *outcome, char *message, size_t size)
             *c = ' ';
 }
 
-/* Where something does not apply: null, or nothing. */
+/* A value that does not apply is null in JSON and empty in CSV. */
 void ms_sweep_rows_end(const ms_sweep *sweep, const ms_outcome *outcome,
                        ms_text *text)
 {
