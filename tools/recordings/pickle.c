@@ -34,7 +34,9 @@ static ms_err fail_at(const char *name, size_t at, ms_fault *fault,
 
 static ms_err fail(const machine *m, const char *what)
 {
-    return fail_at(m->out->name, m->opcode_at, m->fault, NULL, what);
+    return fail_at(m->out->name, m->opcode_at, m->fault,
+                   "is it a whole file of torch.cuda.memory._dump_snapshot?",
+                   what);
 }
 
 ms_err ms_pickle_fail(const ms_pickle *pickle, uint32_t row, ms_fault *fault,
@@ -114,7 +116,7 @@ static ms_err push_text(machine *m, uint32_t size_bytes)
     uint64_t n;
     MS_TRY(read_le(m, size_bytes, &n));
     if (n > m->out->length - m->at)
-        return fail(m, "a text reaches over the end of the file");
+        return fail(m, "a string goes beyond the end of the file");
     ms_pickle_node node = {.kind = MS_PICKLE_TEXT,
                            .length = (uint32_t)n,
                            .value = {.i = (int64_t)m->at}};
@@ -141,7 +143,7 @@ static ms_err push_long(machine *m, uint32_t size_bytes)
     int64_t value = 0;
     MS_TRY(read_le(m, size_bytes, &n));
     if (n > 8)
-        return fail(m, "an integer of more than 64 bits");
+        return fail(m, "an integer has more than 64 bits");
     if (n > 0)
         MS_TRY(read_signed(m, (uint32_t)n, &value));
     return push_int(m, MS_PICKLE_INT, value);
@@ -150,11 +152,11 @@ static ms_err push_long(machine *m, uint32_t size_bytes)
 static ms_err put_memo(machine *m, uint64_t slot)
 {
     if (m->n == 0 || m->stack[m->n - 1] == MARK)
-        return fail(m, "there is nothing to remember");
+        return fail(m, "a memo slot is set while the stack is empty");
     /* Pickles number their memo's slots 0, 1, 2, ...; a slot far beyond the
      * last would only make us allocate what a file of a few bytes asks for. */
     if (slot > m->n_memo)
-        return fail(m, "a memo slot out of order");
+        return fail(m, "a memo slot is set out of order");
     if (slot == m->n_memo) {
         m->memo = ms_arena_grow(m->arena, m->memo, &m->memo_room, m->n_memo + 1,
                                 sizeof *m->memo);
@@ -171,7 +173,7 @@ static ms_err get_memo(machine *m, uint32_t size_bytes)
     uint64_t slot;
     MS_TRY(read_le(m, size_bytes, &slot));
     if (slot >= m->n_memo)
-        return fail(m, "an unknown memo slot");
+        return fail(m, "a memo slot is read that was never set");
     return push_row(m, m->memo[slot]);
 }
 
@@ -181,7 +183,7 @@ static ms_err add(machine *m, uint32_t row, uint32_t key, uint32_t value)
 {
     ms_pickle *out = m->out;
     if (key == MARK || value == MARK)
-        return fail(m, "a mark where a value should be");
+        return fail(m, "a mark stands where a value belongs");
     out->cells = ms_arena_grow(m->arena, out->cells, &m->cells_room,
                                out->n_cells + 1, sizeof *out->cells);
     if (out->cells == NULL)
@@ -204,7 +206,7 @@ static ms_err count_above(const machine *m, uint32_t *n)
     for (*n = 0; *n < m->n; ++*n)
         if (m->stack[m->n - 1 - *n] == MARK)
             return MS_OK;
-    return fail(m, "no mark on the stack");
+    return fail(m, "an opcode needs a mark, and the stack has none");
 }
 
 /* Moves the last n values of the stack into the container below them. With
@@ -214,10 +216,12 @@ static ms_err add_last(machine *m, uint32_t n, bool marked, uint8_t kind)
     uint32_t below = n + (marked ? 1 : 0),
              step = kind == MS_PICKLE_DICT ? 2 : 1;
     if (m->n < below + 1 || n % step != 0)
-        return fail(m, "too few values on the stack");
+        return fail(m, "an opcode needs more values than the stack has");
     uint32_t row = m->stack[m->n - below - 1];
     if (row == MARK || m->out->nodes[row].kind != kind)
-        return fail(m, kind == MS_PICKLE_DICT ? "not a dict" : "not a list");
+        return fail(m, kind == MS_PICKLE_DICT
+                           ? "keys are set in a value that is no dict"
+                           : "values are appended to one that is no list");
     const uint32_t *values = m->stack + m->n - n;
     for (uint32_t i = 0; i < n; i += step)
         MS_TRY(
@@ -232,7 +236,7 @@ static ms_err gather(machine *m, uint32_t n, bool marked, uint8_t kind)
 {
     uint32_t step = kind == MS_PICKLE_DICT ? 2 : 1;
     if (m->n < n || n % step != 0)
-        return fail(m, "too few values on the stack");
+        return fail(m, "an opcode needs more values than the stack has");
     MS_TRY(push_container(m, kind));
     uint32_t row = m->stack[--m->n];
     const uint32_t *values = m->stack + m->n - n;
@@ -260,8 +264,10 @@ static ms_err fail_opcode(const machine *m, unsigned char opcode)
         return fail_at(m->out->name, m->opcode_at, m->fault,
                        "a snapshot of torch.cuda.memory._dump_snapshot has "
                        "plain data only",
-                       "this pickle would import or call something: refused");
-    snprintf(what, sizeof what, "opcode 0x%02x is not of a snapshot", opcode);
+                       "this pickle would import or call Python code, "
+                       "which memsim never does");
+    snprintf(what, sizeof what,
+             "opcode 0x%02x occurs in no snapshot of PyTorch", opcode);
     return fail(m, what);
 }
 
@@ -330,7 +336,8 @@ static ms_err do_opcode(machine *m, unsigned char opcode)
     switch (opcode) {
     case 0x80: /* PROTO: the version changes no opcode's meaning */
         MS_TRY(read_le(m, 1, &raw));
-        return raw <= 5 ? MS_OK : fail(m, "a protocol that is not known");
+        return raw <= 5 ? MS_OK
+                        : fail(m, "the pickle's protocol is newer than 5");
     case 0x95:
         return read_le(m, 8, &raw);
     case 'X':

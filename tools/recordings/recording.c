@@ -17,7 +17,10 @@
 #include "graphs/json/json.h"
 #include "tools/cli/commands.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#define FORMAT_HINT "\"memsim help traces\" describes the file"
 
 typedef struct reader {
     ms_json json;
@@ -33,9 +36,9 @@ static ms_err read_number(const reader *r, uint32_t node, uint64_t *n)
 {
     if (node == MS_NONE || r->json.nodes[node].kind != MS_JSON_INT ||
         r->json.nodes[node].value.i < 0)
-        return ms_json_fail(&r->json, node, r->fault, NULL,
-                            "expected a number of bytes or an address, not %s",
-                            ms_json_kind_name(&r->json, node));
+        return ms_json_fail(&r->json, node, r->fault, FORMAT_HINT,
+                            "expected bytes, an address or a stream, which is "
+                            "an integer of 0 or more");
     *n = (uint64_t)r->json.nodes[node].value.i;
     return MS_OK;
 }
@@ -52,8 +55,8 @@ static ms_err open_list(const reader *r, uint32_t node, uint32_t low,
                             ms_json_kind_name(&r->json, node));
     if (at->value.n < low || at->value.n > high)
         return ms_json_fail(&r->json, node, r->fault, NULL,
-                            "expected a list of %u elements, this has %u", low,
-                            at->value.n);
+                            "expected a list of %u elements, this has %u",
+                            at->value.n < low ? low : high, at->value.n);
     *first = ms_json_first(&r->json, node);
     return MS_OK;
 }
@@ -62,13 +65,16 @@ static ms_err read_word(const reader *r, uint32_t node,
                         const char *const *words, uint32_t n, uint32_t *which)
 {
     const ms_json_node *at = &r->json.nodes[node];
+    char all[96] = "";
     if (at->kind == MS_JSON_STRING)
         for (*which = 0; *which < n; ++*which)
             if (strcmp(words[*which], at->value.s) == 0)
                 return MS_OK;
-    return ms_json_fail(&r->json, node, r->fault, NULL,
-                        "not a word that is known here (\"%s\", ...)",
-                        words[0]);
+    for (uint32_t i = 0, length = 0; i < n && length < sizeof all; i++)
+        length += (uint32_t)snprintf(all + length, sizeof all - length,
+                                     "%s\"%s\"", i > 0 ? ", " : "", words[i]);
+    return ms_json_fail(&r->json, node, r->fault, FORMAT_HINT,
+                        "expected one of %s", all);
 }
 
 static uint32_t next_of(const reader *r, uint32_t node)
@@ -99,8 +105,9 @@ static ms_err read_start_block(reader *r, uint32_t node, uint64_t *offset)
     MS_TRY(open_list(r, node, 3, 3, &at));
     MS_TRY(read_number(r, at, &stands));
     if (stands != *offset)
-        return ms_json_fail(&r->json, at, r->fault, NULL,
-                            "blocks do not lie end to end");
+        return ms_json_fail(
+            &r->json, at, r->fault, NULL,
+            "the block does not begin where the one before ends");
     at = next_of(r, at);
     MS_TRY(read_number(r, at, &block.bytes));
     at = next_of(r, at);
@@ -111,7 +118,7 @@ static ms_err read_start_block(reader *r, uint32_t node, uint64_t *offset)
     *offset += block.bytes;
     return block.bytes > 0 ? add_block(r, &block)
                            : ms_json_fail(&r->json, node, r->fault, NULL,
-                                          "a block without bytes");
+                                          "a block has no bytes");
 }
 
 /* Reads [bytes, state, requested]. */
@@ -144,7 +151,7 @@ static ms_err read_segment(reader *r, uint32_t node, bool start,
     MS_TRY(read_number(r, at, &segment->bytes));
     if (segment->bytes > MS_TORCH_MOST_BYTES)
         return ms_json_fail(&r->json, at, r->fault, NULL,
-                            "a segment of more than 2^50 bytes");
+                            "a segment has more than 2^50 bytes");
     at = next_of(r, at);
     MS_TRY(read_number(r, at, &segment->stream));
     at = next_of(r, at);
@@ -158,12 +165,13 @@ static ms_err read_segment(reader *r, uint32_t node, bool start,
                      : read_final_block(r, block, &offset));
         if (offset > segment->bytes)
             return ms_json_fail(&r->json, block, r->fault, NULL,
-                                "blocks reach over the end of the segment");
+                                "the blocks go beyond the end of the segment");
     }
     segment->n_blocks = r->out->n_blocks - segment->blocks_at;
     if (offset != segment->bytes)
-        return ms_json_fail(&r->json, list, r->fault, NULL,
-                            "blocks do not fill the segment");
+        return ms_json_fail(
+            &r->json, list, r->fault, NULL,
+            "the sizes of the blocks do not sum to the segment's");
     return MS_OK;
 }
 
@@ -230,8 +238,8 @@ static ms_err read_event(reader *r, uint32_t node, ms_recording_event *event)
     event->site = MS_NONE;
     uint32_t n = r->json.nodes[node].value.n - 1;
     if (n != n_numbers[which] && n != n_numbers[which] + 1u)
-        return ms_json_fail(&r->json, node, r->fault, NULL,
-                            "\"%s\" has %u numbers behind it", words[which],
+        return ms_json_fail(&r->json, node, r->fault, FORMAT_HINT,
+                            "event \"%s\" takes %u numbers", words[which],
                             n_numbers[which]);
     for (uint32_t i = 0; i < n_numbers[which]; i++) {
         at = next_of(r, at);

@@ -50,7 +50,7 @@ static ms_err read_number(const reader *r, uint32_t dict, const char *key,
     uint32_t row = ms_pickle_find(&r->pickle, dict, key);
     if (row == MS_NONE || r->pickle.nodes[row].kind != MS_PICKLE_INT)
         return ms_pickle_fail(&r->pickle, row == MS_NONE ? dict : row, r->fault,
-                              NULL, "\"%s\" is no integer here", key);
+                              NULL, "\"%s\" must be an integer", key);
     *n = (uint64_t)r->pickle.nodes[row].value.i;
     return MS_OK;
 }
@@ -79,7 +79,8 @@ static ms_err read_action(const reader *r, uint32_t dict,
             return MS_OK;
         }
     return ms_pickle_fail(&r->pickle, row == MS_NONE ? dict : row, r->fault,
-                          NULL, "an entry with an unknown action");
+                          "memsim reads snapshots of PyTorch 1.13 to 2.11",
+                          "a trace entry has an unknown action");
 }
 
 /* ---- the end ------------------------------------------------------------- */
@@ -107,7 +108,8 @@ static ms_err read_state(const reader *r, uint32_t dict, uint8_t *state)
     if (row != MS_NONE && ms_pickle_is(&r->pickle, row, "active_awaiting_free"))
         return MS_OK;
     return ms_pickle_fail(&r->pickle, row == MS_NONE ? dict : row, r->fault,
-                          NULL, "a block with an unknown state");
+                          "memsim reads snapshots of PyTorch 1.13 to 2.11",
+                          "a block has an unknown state");
 }
 
 static ms_err read_block(reader *r, uint32_t dict, uint64_t stream,
@@ -117,7 +119,7 @@ static ms_err read_block(reader *r, uint32_t dict, uint64_t stream,
     MS_TRY(read_number(r, dict, "size", &block.bytes));
     if (block.bytes == 0 || block.bytes > MS_TORCH_MOST_BYTES)
         return ms_pickle_fail(&r->pickle, dict, r->fault, NULL,
-                              "a block with an impossible size");
+                              "a block has an impossible size");
     MS_TRY(read_state(r, dict, &block.state));
     block.requested_bytes = block.bytes;
     if (ms_pickle_find(&r->pickle, dict, "requested_size") != MS_NONE)
@@ -144,7 +146,8 @@ static ms_err read_segment(reader *r, uint32_t dict,
     if (type == MS_NONE || length_of(r, blocks) == 0 ||
         segment->address > INT64_MAX || segment->bytes > MS_TORCH_MOST_BYTES)
         return ms_pickle_fail(&r->pickle, dict, r->fault, NULL,
-                              "a segment without type or blocks");
+                              "a segment has no type, no blocks or an "
+                              "impossible size");
     segment->small = ms_pickle_is(&r->pickle, type, "small");
     segment->blocks_at = r->out->n_blocks;
     segment->n_blocks = length_of(r, blocks);
@@ -154,8 +157,9 @@ static ms_err read_segment(reader *r, uint32_t dict,
         MS_TRY(
             read_block(r, r->pickle.cells[c].value, segment->stream, &address));
     if (address != segment->address + segment->bytes)
-        return ms_pickle_fail(&r->pickle, dict, r->fault, NULL,
-                              "blocks do not fill the segment");
+        return ms_pickle_fail(
+            &r->pickle, dict, r->fault, NULL,
+            "the sizes of the blocks do not sum to the segment's");
     if (is_true(r, dict, "is_expandable")) {
         r->out->expandable = true;
         r->mapped_bytes += segment->bytes;
@@ -499,8 +503,9 @@ static ms_err read_entry(reader *r, uint32_t dict, entry *e)
     MS_TRY(read_number(r, dict, "stream", &e->stream));
     bool none = e->bytes == 0 && e->action != MS_TORCH_SNAPSHOT;
     if (e->address > INT64_MAX || e->bytes > MS_TORCH_MOST_BYTES || none)
-        return ms_pickle_fail(&r->pickle, dict, r->fault, NULL,
-                              "an entry with an impossible address or size");
+        return ms_pickle_fail(
+            &r->pickle, dict, r->fault, NULL,
+            "a trace entry has an impossible address or size");
     return MS_OK;
 }
 

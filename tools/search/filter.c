@@ -155,8 +155,8 @@ static ms_err read_key(const reader *r, size_t at, const char *word,
         }
     factor->word = find_common(r, factor->key);
     if (factor->word == NULL)
-        return FAIL(r, at, "give it in a --grid, or once for all points",
-                    "no value of \"%s\" is given", factor->key);
+        return FAIL(r, at, "give it a value by --grid, or by its option",
+                    "\"%s\" has no value to compare", factor->key);
     factor->is_number = to_number(factor->word, &factor->number);
     return MS_OK;
 }
@@ -172,7 +172,7 @@ static ms_err read_factor(const reader *r, size_t at, const char *word,
         return read_key(r, at, word, factor);
     factor->is_number = to_number(word, &factor->number);
     if (!factor->is_number)
-        return FAIL(r, at, "e.g. 64, 0.5 or 80GiB", "\"%.*s\" is no number",
+        return FAIL(r, at, "e.g. 64, 0.5 or 80GiB", "\"%.*s\" is not a number",
                     SHOWN, word);
     return MS_OK;
 }
@@ -212,7 +212,7 @@ static ms_err check_numeric(const reader *r, size_t at, const half *side)
             return FAIL(r, at,
                         "words are compared with =, != or ~ (contains), one "
                         "key with one word",
-                        "the values of \"%s\" are no numbers",
+                        "the values of \"%s\" are not numbers",
                         side->factors[i].key);
     return MS_OK;
 }

@@ -274,9 +274,10 @@ static ms_err read_number(const reader *r, size_t at, const char *word,
     bool fits = ms_quantity_whole(text, number, &end);
     if (end == text || *end != '\0')
         return FAIL(r, at, "write A..B, A..B+STEP or A..B*FACTOR",
-                    "\"%.*s\" is no whole number in a range", SHOWN, text);
+                    "\"%.*s\" is not a whole number in a range", SHOWN, text);
     if (!fits || *number > INT64_MAX)
-        return FAIL(r, at, NULL, "\"%.*s\" is beyond 2^63", SHOWN, text);
+        return FAIL(r, at, "end the range below it", "\"%.*s\" is beyond 2^63",
+                    SHOWN, text);
     return MS_OK;
 }
 

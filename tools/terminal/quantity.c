@@ -42,10 +42,10 @@ ms_err ms_quantity_unit(const char *text, const char *where, ms_fault *fault)
         bytes == 0 || bytes >= LEAST_BYTES)
         return MS_OK;
     /* No device has 4096 GiB: "80" means GiB, but "24564" means MiB. */
-    snprintf(hint, sizeof hint, "did you mean %s%s? (%sB: so many bytes)", text,
-             bytes < 4096 ? "GiB" : "MiB", text);
+    snprintf(hint, sizeof hint, "did you mean %s%s? (%sB is so many bytes)",
+             text, bytes < 4096 ? "GiB" : "MiB", text);
     return ms_fail(fault, MS_EUSAGE, where, hint,
-                   "\"%s\" is a size without unit", text);
+                   "\"%s\" is a size without a unit", text);
 }
 
 ms_err ms_quantity_ns(const char *text, const char *where, uint64_t *t_ns,

@@ -122,7 +122,7 @@ static ms_err check_kind(const ms_plot *plot, const char *kind, ms_fault *fault)
     return ms_fail(fault, MS_EUSAGE, NULL,
                    "draw --figure curve or pareto, or save a run: memsim run "
                    "MODEL --json >run.json",
-                   "figure %s shows more than rows of a sweep tell", kind);
+                   "figure %s cannot be drawn from rows of a sweep", kind);
 }
 
 /* Refuses options that the kind of figure does not take. */

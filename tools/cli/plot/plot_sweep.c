@@ -330,7 +330,7 @@ static ms_err fail_double(const curve *c, const spot *a, const spot *b,
             apart = i;
     if (a->row->point == b->row->point && apart == MS_NONE - 1)
         return ms_fail(fault, MS_EUSAGE, NULL, "leave one of the files out",
-                       "point %llu of the sweep is there twice",
+                       "point %llu of the sweep is in the files twice",
                        (unsigned long long)a->row->point);
     if (apart != MS_NONE - 1)
         snprintf(hint, sizeof hint, "they differ in %.60s: add it to --series",

@@ -91,7 +91,7 @@ static ms_err read_shard(run *r, ms_fault *fault)
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, "--shard",
                    "write i/n with i from 1 to n, e.g. --shard 1/4",
-                   "\"%s\" is no part of a whole", text);
+                   "\"%s\" is not a shard", text);
 }
 
 static ms_err read_options(run *r, ms_fault *fault)
@@ -105,8 +105,9 @@ static ms_err read_options(run *r, ms_fault *fault)
                            &r->threads, fault));
     MS_TRY(read_shard(r, fault));
     if (r->resume && (r->out == NULL || ms_outputs_is_stdout(r->out)))
-        return ms_fail(fault, MS_EUSAGE, "--resume", "e.g. -o sweep.csv",
-                       "goes on with a file: name it with -o");
+        return ms_fail(fault, MS_EUSAGE, "--resume",
+                       "name it with -o, e.g. -o sweep.csv",
+                       "the file to continue is not named");
     return ms_outputs_check(&r->base, &r->out, 1, fault);
 }
 
@@ -387,7 +388,7 @@ static ms_err check_last(run *r, const ms_text *last, ms_fault *fault)
     return ms_fail(fault, MS_EINPUT, where,
                    "resume with the same model and settings, or write to "
                    "another file",
-                   "this point comes out differently now");
+                   "this point has another result now");
 }
 
 static ms_err take_rooms(run *r, ms_fault *fault)

@@ -51,12 +51,13 @@ static ms_err check_old(ms_sweep_file *file, const struct stat *now,
                        "is a directory");
     file->regular = S_ISREG(now->st_mode);
     if (resume && !file->regular)
-        return ms_fail(fault, MS_EUSAGE, file->path, "leave --resume out",
-                       "is no file that could be gone on with");
+        return ms_fail(
+            fault, MS_EUSAGE, file->path, "leave --resume out",
+            "is not a regular file: a sweep in it cannot be resumed");
     if (!resume && file->regular && now->st_size > 0)
         return ms_fail(fault, MS_EUSAGE, file->path,
-                       "add --resume to go on with it, or remove it",
-                       "is there already and not empty");
+                       "add --resume to continue it, or remove it",
+                       "exists already and is not empty");
     return MS_OK;
 }
 
@@ -175,7 +176,8 @@ static ms_err check_rows(lines *l, const ms_sweep *sweep, ms_arena *trial,
                              "the sweep has no more rows", fault);
         ms_arena_reset(trial);
         ms_sweep_rows_begin(sweep, *n, &row);
-        MS_TRY(check_line(l, &row, "is not this row of the sweep", fault));
+        MS_TRY(
+            check_line(l, &row, "differs from this row of the sweep", fault));
         size_t length = line_length(l);
         if (length == MS_NONE)
             return MS_OK;
