@@ -3,6 +3,7 @@
  * a brace or as pickles do: what can be read goes through a pool of each kind,
  * whose structure holds. */
 #include "tests/fuzz/fuzz.h"
+#include "tools/cli/alloc/alloc_keys.h"
 #include "tools/cli/commands.h"
 
 #include "graphs/graphs.h"
@@ -19,6 +20,7 @@ static ms_err do_line(ms_allocplay *play, ms_alloctext_head *head,
 {
     ms_alloctext_op op;
     ms_allocplay_row row;
+    ms_allocplay_line told;
     ms_torch_setup setup;
     ms_text text = {.arena = play->arena};
     MS_TRY(ms_alloctext_line(spot, line, length, &op, fault));
@@ -40,7 +42,8 @@ static ms_err do_line(ms_allocplay *play, ms_alloctext_head *head,
                                   play->arena, fault));
     }
     MS_TRY(ms_allocplay_do(play, spot, &op, &row, fault));
-    ms_allocplay_csv(play, &row, &text);
+    ms_allocplay_tell(play, &row, &told);
+    ms_keys_write_line(&ms_alloc_keys_line, &told, &text);
     return MS_OK;
 }
 

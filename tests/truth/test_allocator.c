@@ -7,6 +7,7 @@
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/cli/alloc/alloc_arena.h"
+#include "tools/cli/alloc/alloc_keys.h"
 #include "tools/cli/commands.h"
 
 #include <glob.h>
@@ -108,11 +109,20 @@ static void check_entry(void *of, const ms_torch_entry *entry)
     r->entry = next(r->entry);
 }
 
+/* As memsim alloc --csv has it. */
+static void put_line(const ms_allocplay *play, const ms_allocplay_row *row,
+                     ms_text *text)
+{
+    ms_allocplay_line line;
+    ms_allocplay_tell(play, row, &line);
+    ms_keys_write_line(&ms_alloc_keys_line, &line, text);
+}
+
 static void check_row(reference *r, uint32_t expected,
                       const ms_allocplay_row *row)
 {
     ms_text ours = {.arena = &trial}, truth = {.arena = &trial};
-    ms_allocplay_csv(&r->play, row, &ours);
+    put_line(&r->play, row, &ours);
     for (uint32_t at = ms_json_first(&json, expected); at != MS_NONE;
          at = next(at)) {
         if (json.nodes[at].kind == MS_JSON_STRING)
@@ -431,7 +441,7 @@ static void check_copied(const char *path)
         if (err == MS_OK)
             err = ms_allocplay_do(&r.play, &spot, &op, &row, &fault);
         ck_assert_msg(err == MS_OK, "%s: %s", fault.where, fault.what);
-        ms_allocplay_csv(&r.play, &row, &ours);
+        put_line(&r.play, &row, &ours);
         ours.bytes[ours.length - 1] = '\0';
         const char *why = differ_texts(r.name, ours.bytes, truth);
         if (why != NULL && r.wrong_rows++ == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Operations of a trace through a pool: ids to blocks, rows of the table
- * that the reference cases have. */
+/* Operations of a trace through a pool: ids to blocks, and after each
+ * operation what the table of the reference cases has. */
 #include "sim/pools/history/alloctrace.h"
 
 #include <assert.h>
@@ -10,26 +10,6 @@
 
 #define FREED (MS_NONE)
 #define FAILED (MS_NONE - 1) /* its malloc ran out of memory */
-
-const char *const ms_allocplay_columns[] = {"i",
-                                            "op",
-                                            "id",
-                                            "ok",
-                                            "addr",
-                                            "allocated",
-                                            "active",
-                                            "reserved",
-                                            "requested",
-                                            "inactive_split",
-                                            "n_allocation",
-                                            "n_active",
-                                            "n_inactive_split",
-                                            "n_segment",
-                                            "retries",
-                                            "ooms",
-                                            "dev_used"};
-const uint32_t ms_allocplay_n_columns =
-    sizeof ms_allocplay_columns / sizeof ms_allocplay_columns[0];
 
 #define WHERE_BYTES sizeof((ms_fault *)NULL)->where
 
@@ -292,39 +272,31 @@ ms_err ms_allocplay_do(ms_allocplay *play, const ms_alloctrace_spot *spot,
     return at_spot(do_other(play, spot, op, fault), spot, fault);
 }
 
-/* ---- rows ---------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------- */
 
-static void put(ms_text *text, uint64_t value)
+void ms_allocplay_tell(const ms_allocplay *play, const ms_allocplay_row *row,
+                       ms_allocplay_line *line)
 {
-    ms_text_put(text, ",", 1);
-    ms_text_u64(text, value);
-}
-
-void ms_allocplay_csv(const ms_allocplay *play, const ms_allocplay_row *row,
-                      ms_text *text)
-{
-    static const ms_torch_measure measures[] = {MS_TORCH_ALLOCATED_BYTES,
-                                                MS_TORCH_ACTIVE_BYTES,
-                                                MS_TORCH_RESERVED_BYTES,
-                                                MS_TORCH_REQUESTED_BYTES,
-                                                MS_TORCH_INACTIVE_SPLIT_BYTES,
-                                                MS_TORCH_ALLOCATION,
-                                                MS_TORCH_ACTIVE,
-                                                MS_TORCH_INACTIVE_SPLIT,
-                                                MS_TORCH_SEGMENT};
-    ms_text_u64(text, play->n_ops - 1);
-    ms_text_put(text, ",", 1);
-    ms_text_put(text, &row->kind, 1);
+    const ms_pool *pool = play->pool;
+    *line = (ms_allocplay_line){
+        .i = play->n_ops - 1,
+        .op = {row->kind},
+        .id = "-1",
+        .ok = row->ok,
+        .address = row->address,
+        .allocated_bytes = ms_torchview_current(pool, MS_TORCH_ALLOCATED_BYTES),
+        .active_bytes = ms_torchview_current(pool, MS_TORCH_ACTIVE_BYTES),
+        .reserved_bytes = ms_torchview_current(pool, MS_TORCH_RESERVED_BYTES),
+        .requested_bytes = ms_torchview_current(pool, MS_TORCH_REQUESTED_BYTES),
+        .inactive_split_bytes =
+            ms_torchview_current(pool, MS_TORCH_INACTIVE_SPLIT_BYTES),
+        .allocations = ms_torchview_current(pool, MS_TORCH_ALLOCATION),
+        .active = ms_torchview_current(pool, MS_TORCH_ACTIVE),
+        .inactive_splits = ms_torchview_current(pool, MS_TORCH_INACTIVE_SPLIT),
+        .segments = ms_torchview_current(pool, MS_TORCH_SEGMENT),
+        .retries = ms_torchview_retries(pool),
+        .ooms = ms_torchview_ooms(pool),
+        .device_used_bytes = ms_torchview_device_used(pool)};
     if (row->has_id)
-        put(text, row->id);
-    else
-        ms_text_put(text, ",-1", 3);
-    put(text, row->ok);
-    put(text, row->address);
-    for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++)
-        put(text, ms_torchview_current(play->pool, measures[i]));
-    put(text, ms_torchview_retries(play->pool));
-    put(text, ms_torchview_ooms(play->pool));
-    put(text, ms_torchview_device_used(play->pool));
-    ms_text_put(text, "\n", 1);
+        snprintf(line->id, sizeof line->id, "%" PRIu64, row->id);
 }

@@ -75,14 +75,24 @@ ms_err ms_alloctext_header(const ms_alloctrace_spot *spot,
 
 /* ---- allocplay.c: ops through a pool ------------------------------------- */
 
-/* The state after an op, in the order of the columns. */
+/* An op that was done, and where its block lies. */
 typedef struct ms_allocplay_row {
     char kind;
     bool has_id, ok;
     uint64_t id, address;
 } ms_allocplay_row;
-extern const char *const ms_allocplay_columns[];
-extern const uint32_t ms_allocplay_n_columns;
+
+/* What the pool holds after it. */
+typedef struct ms_allocplay_line {
+    uint64_t i;                             /* of the op, from 0 */
+    char op[2];                             /* its letter */
+    char id[sizeof "18446744073709551615"]; /* "-1": it has none */
+    uint64_t ok, address;
+    uint64_t allocated_bytes, active_bytes, reserved_bytes, requested_bytes,
+        inactive_split_bytes, device_used_bytes;
+    uint64_t allocations, active, inactive_splits, segments; /* how many */
+    uint64_t retries, ooms;
+} ms_allocplay_line;
 
 typedef struct ms_allocplay_name { /* one slot of the table of ids */
     uint64_t id;
@@ -122,9 +132,8 @@ ms_err ms_allocplay_block(const ms_allocplay *play,
                           const ms_alloctrace_spot *spot, uint64_t id,
                           ms_allocplay_name **found, ms_fault *fault);
 void ms_allocplay_forget(const ms_allocplay *play, ms_allocplay_name *name);
-/* A line of the table: "0,a,0,1,139637976727552,...\n". */
-void ms_allocplay_csv(const ms_allocplay *play, const ms_allocplay_row *row,
-                      ms_text *text);
+void ms_allocplay_tell(const ms_allocplay *play, const ms_allocplay_row *row,
+                       ms_allocplay_line *line);
 
 /* ---- allocfollow.c: recorded histories ----------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "policies/common/policy.h"
 #include "sim/base/size.h"
 #include "tools/cli/alloc/alloc_arena.h"
+#include "tools/cli/alloc/alloc_keys.h"
 #include "tools/cli/commands.h"
 #include "tools/job/allocator.h"
 #include "tools/job/outputs.h"
@@ -222,26 +223,21 @@ typedef struct table {
     ms_fault *fault;
 } table;
 
-static void put_heading(ms_text *text)
-{
-    for (uint32_t i = 0; i < ms_allocplay_n_columns; i++)
-        ms_text_add(text, "%s%s", i > 0 ? "," : "", ms_allocplay_columns[i]);
-    ms_text_put(text, "\n", 1);
-}
-
 static bool next_piece(void *of, const char **bytes, size_t *length)
 {
     table *t = of;
+    ms_allocplay_line line;
     if (t->text.bytes == NULL)
-        put_heading(&t->text);
+        ms_keys_write_header(&ms_alloc_keys_line, NULL, &t->text);
     else
         t->text.length = 0;
     while (t->err == MS_OK && t->more && t->text.length < CSV_PIECE_BYTES &&
            !t->text.failed) {
         t->err = step(t->run, &t->more, t->fault);
-        if (t->err == MS_OK && t->more)
-            ms_allocplay_csv(&t->run->pools[0].follow.play, &t->run->row,
-                             &t->text);
+        if (t->err != MS_OK || !t->more)
+            break;
+        ms_allocplay_tell(&t->run->pools[0].follow.play, &t->run->row, &line);
+        ms_keys_write_line(&ms_alloc_keys_line, &line, &t->text);
     }
     if (t->err == MS_OK && t->text.failed)
         t->err = ms_fail_nomem(t->fault);

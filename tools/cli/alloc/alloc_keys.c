@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The keys of memsim alloc --json: pools that a trace went through. */
+/* The keys of memsim alloc --json, pools that a trace went through, and the
+ * columns of its CSV. */
 
 #include "tools/cli/alloc/alloc_keys.h"
 
@@ -416,3 +417,29 @@ static const ms_key alloc_rows[] = {
      .help = "with --leaks"},
 };
 const ms_keys ms_alloc_keys = MS_KEYS_OBJECT("alloc", alloc_rows);
+
+/* ---- CSV ----------------------------------------------------------------- */
+
+#define LINE(called, member)                                                   \
+    MS_KEYS_COUNT(called, MS_KEYS_AT(U64, ms_allocplay_line, member))
+static const ms_key line_rows[] = {
+    LINE("i", i),
+    MS_KEYS_TEXT("op", MS_KEYS_AT(CHARS, ms_allocplay_line, op)),
+    {.name = "id",
+     .type = MS_KEY_INTEGER,
+     MS_KEYS_AT(CHARS, ms_allocplay_line, id)},
+    LINE("ok", ok),
+    LINE("addr", address),
+    LINE("allocated", allocated_bytes),
+    LINE("active", active_bytes),
+    LINE("reserved", reserved_bytes),
+    LINE("requested", requested_bytes),
+    LINE("inactive_split", inactive_split_bytes),
+    LINE("n_allocation", allocations),
+    LINE("n_active", active),
+    LINE("n_inactive_split", inactive_splits),
+    LINE("n_segment", segments),
+    LINE("retries", retries),
+    LINE("ooms", ooms),
+    LINE("dev_used", device_used_bytes)};
+const ms_keys ms_alloc_keys_line = MS_KEYS_OBJECT("line", line_rows);

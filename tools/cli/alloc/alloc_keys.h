@@ -2,8 +2,8 @@
 #ifndef MS_ALLOC_KEYS_H
 #define MS_ALLOC_KEYS_H
 
-/* What memsim alloc --json prints: structs that alloc_data.c fills, and the
- * rows of their keys. */
+/* What memsim alloc prints for scripts: structs that alloc_data.c fills, and
+ * the rows of their keys. */
 
 #include "tools/cli/alloc/alloc.h"
 #include "tools/results/keys/keys.h"
@@ -44,6 +44,7 @@ typedef struct ms_alloc_sheet {
     ms_alloc_leak_shown *grown;  /* leaks->n_found */
 } ms_alloc_sheet;
 
-extern const ms_keys ms_alloc_keys; /* of ms_alloc_sheet */
+extern const ms_keys ms_alloc_keys;      /* of ms_alloc_sheet */
+extern const ms_keys ms_alloc_keys_line; /* CSV: of ms_allocplay_line */
 
 #endif

@@ -80,6 +80,7 @@ typedef enum ms_key_held {
     MS_HELD_FLOPS, /* double, printed as a whole number */
     MS_HELD_RATE,  /* double; null: negative */
     MS_HELD_TEXT,  /* const char *; null: NULL */
+    MS_HELD_CHARS, /* char[]: a text, in the struct itself */
     MS_HELD_JSON   /* const char *: JSON, spliced in as it is; null: NULL */
 } ms_key_held;
 

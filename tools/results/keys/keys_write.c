@@ -111,6 +111,9 @@ static void put_held(ms_text *text, const ms_key *key, const void *at)
     case MS_HELD_JSON:
         put_words(text, key->held, at);
         return;
+    case MS_HELD_CHARS:
+        ms_text_json(text, at);
+        return;
     }
 }
 
@@ -342,6 +345,8 @@ void ms_keys_write_names(const ms_keys *keys, const char *first,
 static const char *cell_words(const ms_key *key, const void *of)
 {
     const char *at = place_of(key, of), *words;
+    if (key->held == MS_HELD_CHARS)
+        return at;
     if (key->held != MS_HELD_TEXT)
         return name_at(key, at);
     memcpy(&words, at, sizeof words);
@@ -355,7 +360,8 @@ static void put_cell(ms_text *text, const ms_key *key, const void *of)
     uint32_t before = text->length;
     if (key->there != NULL && !key->there(of))
         return;
-    if (key->held == MS_HELD_TEXT || key->type == MS_KEY_WORD) {
+    if (key->held == MS_HELD_TEXT || key->held == MS_HELD_CHARS ||
+        key->type == MS_KEY_WORD) {
         const char *words = cell_words(key, of);
         if (words != NULL)
             ms_table_field(text, words);
