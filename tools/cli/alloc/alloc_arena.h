@@ -71,6 +71,7 @@ void ms_alloc_plans_text(const ms_alloc_arena *run, const ms_style *style,
                          ms_text *text);
 extern const ms_keys ms_alloc_plans_keys; /* what the next prints */
 void ms_alloc_plans_json(const ms_alloc_arena *run, ms_text *text);
+extern const ms_keys ms_alloc_plans_line; /* the columns of the next */
 void ms_alloc_plans_csv(const ms_alloc_arena *run, ms_text *text);
 
 #endif

@@ -420,26 +420,30 @@ const ms_keys ms_alloc_keys = MS_KEYS_OBJECT("alloc", alloc_rows);
 
 /* ---- CSV ----------------------------------------------------------------- */
 
-#define LINE(called, member)                                                   \
-    MS_KEYS_COUNT(called, MS_KEYS_AT(U64, ms_allocplay_line, member))
+#define LINE(called, member, ...)                                              \
+    MS_KEYS_COUNT(called, MS_KEYS_AT(U64, ms_allocplay_line, member),          \
+                  .help = __VA_ARGS__)
 static const ms_key line_rows[] = {
-    LINE("i", i),
-    MS_KEYS_TEXT("op", MS_KEYS_AT(CHARS, ms_allocplay_line, op)),
+    LINE("i", i, ""),
+    MS_KEYS_TEXT("op", MS_KEYS_AT(CHARS, ms_allocplay_line, op),
+                 .help = "of the operation, from 0; its letter"),
     {.name = "id",
      .type = MS_KEY_INTEGER,
-     MS_KEYS_AT(CHARS, ms_allocplay_line, id)},
-    LINE("ok", ok),
-    LINE("addr", address),
-    LINE("allocated", allocated_bytes),
-    LINE("active", active_bytes),
-    LINE("reserved", reserved_bytes),
-    LINE("requested", requested_bytes),
-    LINE("inactive_split", inactive_split_bytes),
-    LINE("n_allocation", allocations),
-    LINE("n_active", active),
-    LINE("n_inactive_split", inactive_splits),
-    LINE("n_segment", segments),
-    LINE("retries", retries),
-    LINE("ooms", ooms),
-    LINE("dev_used", device_used_bytes)};
+     MS_KEYS_AT(CHARS, ms_allocplay_line, id),
+     .help = "of the block; of w and c the stream; -1: neither"},
+    LINE("ok", ok, "0: the pool could not serve it"),
+    LINE("addr", address, "of the block that was handed out; else 0"),
+    LINE("allocated", allocated_bytes, ""),
+    LINE("active", active_bytes, ""),
+    LINE("reserved", reserved_bytes, ""),
+    LINE("requested", requested_bytes, ""),
+    LINE("inactive_split", inactive_split_bytes,
+         "bytes after it, as torch.cuda.memory_stats() has them"),
+    LINE("n_allocation", allocations, ""),
+    LINE("n_active", active, ""),
+    LINE("n_inactive_split", inactive_splits, ""),
+    LINE("n_segment", segments, "how many of these there are"),
+    LINE("retries", retries, ""),
+    LINE("ooms", ooms, "how many so far"),
+    LINE("dev_used", device_used_bytes, "bytes of the device in use")};
 const ms_keys ms_alloc_keys_line = MS_KEYS_OBJECT("line", line_rows);

@@ -202,13 +202,16 @@ static bool has_no_align(const void *of)
     MS_KEYS_VIA(line, buffer), MS_KEYS_AT(U64, ms_placement_buffer, member)
 /* As minimalloc writes them; where there are alignments, with them. */
 static const ms_key line_rows[] = {
-    MS_KEYS_TEXT("id", MS_KEYS_AT(JSON, line, id)),
-    MS_KEYS_COUNT("lower", BUFFER(lower)),
-    MS_KEYS_COUNT("upper", BUFFER(upper)),
-    MS_KEYS_COUNT("size", BUFFER(bytes)),
-    MS_KEYS_COUNT("alignment", BUFFER(align), .left_out = has_no_align),
-    MS_KEYS_COUNT("offset", MS_KEYS_AT(U64, line, offset))};
-static const ms_keys line_keys = MS_KEYS_OBJECT("buffer", line_rows);
+    MS_KEYS_TEXT("id", MS_KEYS_AT(JSON, line, id), .help = "of the buffer"),
+    MS_KEYS_COUNT("lower", BUFFER(lower), .help = ""),
+    MS_KEYS_COUNT("upper", BUFFER(upper),
+                  .help = "it is alive from lower on, up to before upper"),
+    MS_KEYS_COUNT("size", BUFFER(bytes), .help = "bytes"),
+    MS_KEYS_COUNT("alignment", BUFFER(align), .left_out = has_no_align,
+                  .help = "of the offset, where a buffer asks for one"),
+    MS_KEYS_COUNT("offset", MS_KEYS_AT(U64, line, offset),
+                  .help = "where the plan puts it, in bytes")};
+const ms_keys ms_alloc_plans_line = MS_KEYS_OBJECT("buffer", line_rows);
 
 void ms_alloc_plans_csv(const ms_alloc_arena *run, ms_text *text)
 {
@@ -216,11 +219,11 @@ void ms_alloc_plans_csv(const ms_alloc_arena *run, ms_text *text)
     line row = {.is_aligned = false};
     for (uint32_t i = 0; i < run->list.n; i++)
         row.is_aligned |= buffers[i].align > 1;
-    ms_keys_write_header(&line_keys, &row, text);
+    ms_keys_write_header(&ms_alloc_plans_line, &row, text);
     for (uint32_t i = 0; i < run->list.n; i++) {
         row.id = run->list.ids[i];
         row.buffer = &buffers[i];
         row.offset = run->plans[0].offsets[i];
-        ms_keys_write_line(&line_keys, &row, text);
+        ms_keys_write_line(&ms_alloc_plans_line, &row, text);
     }
 }

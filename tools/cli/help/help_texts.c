@@ -370,6 +370,7 @@ void ms_help_texts_json(ms_text *text)
          &ms_explain_keys},
         {"memsim compare --json, beside schema_version, memsim and model:",
          &ms_compare_keys},
+        {"memsim compare --csv, a row per variant:", &ms_compare_keys_line},
         {"memsim sweep MODEL --json, an object per line (CSV: the columns):",
          &ms_keys_row},
         {"memsim fit MODEL --json, beside schema_version, memsim, model, "
@@ -381,6 +382,8 @@ void ms_help_texts_json(ms_text *text)
         {"memsim alloc TRACE --allocator A --json prints one object:",
          &ms_alloc_keys},
         {"With --allocator arena it has:", &ms_alloc_plans_keys},
+        {"memsim alloc TRACE --csv, a row per operation:", &ms_alloc_keys_line},
+        {"With --allocator arena, a row per buffer:", &ms_alloc_plans_line},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         ms_text_add(text, "%s%s\n\n", i > 0 ? "\n" : "", parts[i].heading);
