@@ -12,8 +12,8 @@ static uint32_t zeros_like(ms_trace *trace, uint32_t like)
     return y;
 }
 
-/* What was overwritten gets zeros, the source (not there where it is a number)
- * the gradient itself. */
+/* What was overwritten has no part in the result: its gradient is zeros.  That
+ * of the source, if it is a tensor, is the gradient itself. */
 static void copy_backward(ms_trace *trace, const ms_node *node,
                           const uint32_t *grads, uint32_t *out)
 {
@@ -39,10 +39,11 @@ static uint32_t copy_of(ms_trace *trace, const char *op, uint32_t from,
     return y;
 }
 
-/* torch/csrc/autograd/functions/tensor.cpp, CopySlices.  Inputs: the whole as
- * it was, the other inputs of the op, last the part (for its shape).  The
- * whole gradient is copied, the part of it once more, and the op's own rule
- * goes backward from that; what it gives is copied into the whole one. */
+/* torch/csrc/autograd/functions/tensor.cpp, CopySlices.  The inputs are the
+ * whole tensor as it was, the other inputs of the op and, last, the part (for
+ * its shape).  Backward copies the whole gradient, copies the part of it once
+ * more, and runs the rule of the op on that; the result is copied into the
+ * whole. */
 static void slices_backward(ms_trace *trace, const ms_node *node,
                             const uint32_t *grads, uint32_t *out)
 {
@@ -74,6 +75,8 @@ static const ms_formula strided = {
     {"AsStridedBackward0", NULL, ms_formula_backward},
     "0: as_strided_backward.i0!"};
 
+/* An alias with the history that the tensor has now: the write gives the tensor
+ * itself a new one. */
 uint32_t ms_assign_before(ms_trace *trace, uint32_t whole)
 {
     uint32_t before = ms_trace_alias(trace, whole);

@@ -127,7 +127,8 @@ static uint32_t cast_parameter(ms_trace *trace, uint32_t p, uint32_t x)
     return same(trace, trace->parameters[p].cast);
 }
 
-/* The parameter that x shows whole, transposed say, or MS_NONE. */
+/* The parameter of which x is a view of all elements, such as its transpose, or
+ * MS_NONE. */
 static uint32_t shown_parameter(const ms_trace *trace, const ms_tensor *x)
 {
     if (!x->view || x->node == MS_NONE)
@@ -141,7 +142,8 @@ static uint32_t shown_parameter(const ms_trace *trace, const ms_tensor *x)
     return whole && from->parameter != MS_NONE ? node->input[0] : MS_NONE;
 }
 
-/* linear and the like cast the parameter itself and transpose the cast. */
+/* Autocast keeps one cast of each parameter, so that linear and its like, which
+ * transpose the weight, cast the parameter and transpose the cast. */
 static uint32_t view_of_cast(ms_trace *trace, uint32_t x, uint32_t parameter)
 {
     ms_tensor view = *ms_trace_at(trace, x);

@@ -12,8 +12,8 @@ static double count(ms_trace *trace, uint32_t x)
     return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
 }
 
-/* The gradients are there already, one per input in the order saved; they are
- * only scaled, in place. */
+/* The gradients exist since forward, one for each input in the order saved;
+ * backward only scales them in place. */
 static void give_away(ms_trace *trace, const ms_node *node,
                       const uint32_t *grads, uint32_t *out)
 {
@@ -30,7 +30,8 @@ static const ms_rule in_place_rule = {"LigerCrossEntropyBackward",
 static const ms_rule linear_rule = {"LigerFusedLinearCrossEntropyBackward",
                                     "element_mul", give_away};
 
-/* made is used up; where no gradient will be asked for it is dropped. */
+/* Takes over what forward made: the node saves it, or it is dropped where no
+ * gradient is needed. */
 static void keep(ms_trace *trace, const ms_rule *rule, const uint32_t *inputs,
                  const uint32_t *made, uint32_t n, const uint32_t *loss)
 {
@@ -71,7 +72,9 @@ uint32_t ms_chunkedloss_in_place(ms_trace *trace, uint32_t logits,
 
 /* ---- head and loss ------------------------------------------------------- */
 
-/* Rows of a chunk: a chunk's logits are about as large as x. */
+/* Rows of a chunk, a power of two: Liger makes as many chunks as the vocabulary
+ * is wider than x, so that the logits of one are about as large as x
+ * (fused_linear_cross_entropy.py). */
 static int64_t rows_per_chunk(int64_t rows, int64_t width, int64_t vocab)
 {
     int64_t parts = (vocab + width - 1) / width;

@@ -5,8 +5,8 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 
-/* The dimension that is k-th from the inside: channels, the others from the
- * last, the batch. */
+/* The dimension that is k-th from the innermost in channels_last: the channels,
+ * then the spatial dimensions from the last to the first, then the batch. */
 static uint32_t channels_last_order(uint32_t n_dims, uint32_t k)
 {
     return k == 0 ? 1u : k == n_dims - 1 ? 0u : n_dims - k;
@@ -44,8 +44,8 @@ static void lay_channels_last(ms_tensor *tensor)
     }
 }
 
-/* An input or a weight of channels_last makes all of it that; the CPU's
- * transposed convolution knows contiguous tensors only. */
+/* One input or weight of channels_last makes all of the convolution run so; the
+ * transposed convolution of the CPU knows contiguous tensors only. */
 static bool runs_channels_last(const ms_trace *trace, const ms_node *node)
 {
     if (trace->settings->cpu && node->i[0])
@@ -83,8 +83,9 @@ static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,
     trace->pass = was;
 }
 
-/* Inputs: x, weight, bias.  dx, dbias, dweight; transposed (i[0]): dx,
- * dweight, dbias. */
+/* Inputs: x, weight, bias.  The gradients are made in the order dx, dbias,
+ * dweight; those of a transposed convolution (i[0]) as dx, dweight, dbias.  The
+ * order decides which gradients exist while the next one is computed. */
 static void conv_backward(ms_trace *trace, const ms_node *node,
                           const uint32_t *grads, uint32_t *out)
 {

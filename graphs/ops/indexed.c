@@ -51,11 +51,11 @@ static uint32_t indices_like(ms_trace *trace, const char *op, uint32_t from,
     return y;
 }
 
-/* index_put_ with accumulate on CUDA sorts the n indices: of them (their
- * remainder, times the strides) it makes keys, sorted keys and positions, and
- * clones strided values before.  The sort's own space is 1 byte up to 2048
- * indices, at 4096 and 8192 as measured, which is a line
- * (graphs/autograd.md 17). */
+/* index_put_ with accumulate sorts the n indices on CUDA.  From their
+ * remainder, times the strides, it makes keys, sorted keys and positions;
+ * values that are not contiguous are cloned first.  The sort itself takes 1
+ * byte up to 2048 indices; beyond, it is the line through the bytes measured at
+ * 4096 and 8192 (graphs/autograd.md 17). */
 static void put_sorted(ms_trace *trace, uint32_t whole, uint32_t index,
                        uint32_t values)
 {
@@ -80,7 +80,7 @@ static void put_sorted(ms_trace *trace, uint32_t whole, uint32_t index,
     ms_trace_drop(trace, linear);
 }
 
-/* Zeros of the whole input, into which the rows are added. */
+/* The gradient is zeros as large as the input, to which the rows are added. */
 static void index_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Look-ups. */
+/* Embeddings: rows of a table by index. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savelist.h"
 #include "graphs/trace/trace.h"
@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* embedding_dense_backward: zeros of the whole table, rows added. */
+/* embedding_dense_backward makes a gradient as large as the whole table: zeros,
+ * to which the rows are added. */
 static void embedding_backward(ms_trace *trace, const ms_node *node,
                                const uint32_t *grads, uint32_t *out)
 {
@@ -48,8 +49,8 @@ uint32_t ms_lookup_embedding(ms_trace *trace, uint32_t weight, uint32_t indices)
     ms_trace_end(trace, 0, false);
     uint32_t n =
         ms_trace_node(trace, &ms_lookup_embedding_rule, &weight, 1, &y, 1);
-    if (trace->settings->framework ==
-        MS_TORCH_1_13) /* for its size; later not */
+    /* torch 1.13 saves the table for its size, later versions the number. */
+    if (trace->settings->framework == MS_TORCH_1_13)
         ms_savelist_add(trace, n, weight);
     ms_trace_save(trace, n, indices);
     return y;

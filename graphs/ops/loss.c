@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Losses: a scalar each. */
+/* Losses: each gives a scalar. */
 #include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
@@ -142,7 +142,8 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
 
 /* ---- label smoothing ----------------------------------------------------- */
 
-/* One kernel that makes a tensor per row from x, and its node. */
+/* One kernel that makes a tensor with one value for each row of x, and its
+ * node. */
 static uint32_t per_row(ms_trace *trace, const char *op, const ms_rule *rule,
                         uint32_t x, int64_t rows)
 {
@@ -172,7 +173,7 @@ static const ms_rule choose_rule = {"MaskedSelectBackward0",
                                     "aten::masked_scatter", one_kernel};
 static const ms_rule part_rule = {"MulBackward0", "aten::mul", one_kernel};
 
-/* A C++ number times a loss: saves nothing. */
+/* A loss times a number, which is no tensor: nothing is saved. */
 static uint32_t part(ms_trace *trace, uint32_t loss)
 {
     ms_trace_begin(trace, "aten::mul");

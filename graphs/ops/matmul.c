@@ -6,8 +6,8 @@
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
-/* Can a product read it as it lies, by rows or by columns
- * (prepare_batch_matrix_for_cublas)? */
+/* Can cuBLAS read the matrix without a copy, by rows or by columns
+ * (ATen/native/cuda/Blas.cpp, prepare_batch_matrix_for_cublas)? */
 static bool is_matrix(const ms_tensor *x)
 {
     uint32_t row = x->n_dims - 2u, column = x->n_dims - 1u;
@@ -19,7 +19,8 @@ static bool is_matrix(const ms_tensor *x)
     return by_rows || by_columns || rows == 1 || columns == 1;
 }
 
-/* A dense copy, where x is an expanded gradient, say. */
+/* cuBLAS gets a dense copy of any other operand, such as an expanded gradient;
+ * the copy lives only while the kernel runs. */
 static void copy_operand(ms_trace *trace, uint32_t x)
 {
     if (trace->err || trace->settings->cpu)
@@ -61,9 +62,9 @@ static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
 
 /* ---- linear -------------------------------------------------------------- */
 
-/* linear multiplies by weight.t(), whose backward turns the product's gradient:
- * a view, which the engine does not add to in place (graphs/autograd.md 5).
- * Op graphs have that node of their own. */
+/* linear multiplies by weight.t(), whose backward transposes the gradient of
+ * the product: the result is a view, to which the engine does not add in place
+ * (graphs/autograd.md 5).  Op graphs have a node of their own for that. */
 static uint32_t weight_grad(ms_trace *trace, const ms_node *node, uint32_t grad,
                             uint32_t x, uint32_t weight)
 {
@@ -74,8 +75,8 @@ static uint32_t weight_grad(ms_trace *trace, const ms_node *node, uint32_t grad,
     return y;
 }
 
-/* Inputs: bias, x, weight.  addmm: mat1, mat2, then self (the bias, which the
- * engine sums to its shape). */
+/* Inputs: bias, x, weight.  The gradients of addmm are made in the order mat1,
+ * mat2, self; the last is the bias, and the engine sums it to its shape. */
 static void addmm_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
@@ -91,7 +92,8 @@ static void addmm_backward(ms_trace *trace, const ms_node *node,
     }
 }
 
-/* Inputs: x, weight.  mm: mat2 (the weight), then self. */
+/* Inputs: x, weight.  mm makes the gradient of mat2 (the weight) first, then
+ * that of self. */
 static void mm_backward(ms_trace *trace, const ms_node *node,
                         const uint32_t *grads, uint32_t *out)
 {
@@ -113,6 +115,8 @@ static void save_turned(ms_trace *trace, uint32_t node, uint32_t weight)
     ms_savelist_turned(trace);
 }
 
+/* Each operand is saved only if the other one needs a gradient, which is
+ * computed from it. */
 static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
                         uint32_t bias, uint32_t y, double flops)
 {
@@ -125,7 +129,7 @@ static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
     if (n == MS_NONE)
         return;
     trace->nodes[n].flops = flops;
-    trace->nodes[n].i[0] = 1; /* the weight was turned */
+    trace->nodes[n].i[0] = 1; /* the weight was transposed */
     bool needs_rows = ms_trace_needs(trace, weight);
     if (biased && ms_trace_needs(trace, rows))
         save_turned(trace, n, weight);
@@ -204,7 +208,7 @@ uint32_t ms_matmul_linear(ms_trace *trace, uint32_t x, uint32_t weight,
 
 /* ---- batched ------------------------------------------------------------- */
 
-/* bmm: mat2's gradient first, then self's. */
+/* bmm makes the gradient of mat2 first, then that of self. */
 static void bmm_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {

@@ -140,9 +140,10 @@ static bool same_strides(const ms_tensor *a, const ms_tensor *b)
     return true;
 }
 
-/* Inputs: x, weight, bias.  On the CPU a scratch like x, dweight, dbias, dx; dx
- * comes first, without scratch, where the gradient is laid out otherwise than
- * x.  cuDNN makes dx, dweight, dbias, those of frozen weights too. */
+/* Inputs: x, weight, bias.  The CPU takes a scratch like x and makes dweight,
+ * dbias, dx; where the gradient has another layout than x it needs no scratch
+ * and makes dx first.  cuDNN makes dx, dweight, dbias, also for frozen weights.
+ */
 static void batch_norm_backward(ms_trace *trace, const ms_node *node,
                                 const uint32_t *grads, uint32_t *out)
 {
@@ -197,7 +198,7 @@ uint32_t ms_norm_batch(ms_trace *trace, uint32_t x, uint32_t weight,
         ms_trace_read(trace, running[n_running]);
         statistics[n_running] = running[n_running];
     }
-    bool late = trace->settings->cpu; /* the result behind the statistics */
+    bool late = trace->settings->cpu; /* allocates y after the statistics */
     uint32_t y = late ? MS_NONE : ms_trace_make_like(trace, "out", x);
     uint32_t *own = statistics + n_running;
     own[0] = ms_trace_make(trace, "mean", MS_FLOAT32, 1, &channels);

@@ -101,7 +101,7 @@ void ms_split_sizes(ms_trace *trace, uint32_t x, uint32_t dim, uint32_t n,
 void ms_split_unbind(ms_trace *trace, uint32_t x, uint32_t *rows);
 /* n tensors of one shape along a new first dimension: a copy. */
 uint32_t ms_split_stack(ms_trace *trace, uint32_t n, const uint32_t *rows);
-/* Nobody reads the pieces any more. */
+/* Drops the references to the pieces. */
 void ms_split_drop(ms_trace *trace, uint32_t n, const uint32_t *pieces);
 
 /* ---- pointwise.c --------------------------------------------------------- */

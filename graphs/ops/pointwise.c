@@ -62,8 +62,9 @@ void ms_pointwise_one_kernel(ms_trace *trace, const ms_node *node,
                     "grad", 2);
 }
 
-/* threshold_backward and leaky_relu_backward take what was saved first, which
- * so gives its layout. */
+/* threshold_backward and leaky_relu_backward have the saved tensor as their
+ * first operand, and TensorIterator gives the result the layout of the first.
+ */
 static void like_saved(ms_trace *trace, const ms_node *node,
                        const uint32_t *grads, uint32_t *out)
 {

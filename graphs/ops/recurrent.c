@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* LSTM and GRU.  On the CPU a step at a time, as ATen/native/RNN.cpp composes
- * it: the products with the input are made for all steps at once, the gates
- * are overwritten in place.  On CUDA one op of cuDNN, which keeps a reserve of
- * its own: its size is not published; counted here as what its backward needs,
- * the gates, the state and its activation of every step. */
+/* LSTM and GRU.  The CPU runs one step at a time, as ATen/native/RNN.cpp
+ * composes it: the products with the input are made for all steps at once, and
+ * the gates are overwritten in place.  CUDA runs one op of cuDNN, which keeps a
+ * reserve. Its size is not published; here it is what backward needs: the
+ * gates, the state and its activation of every step. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 
@@ -12,7 +12,7 @@
 #define LSTM_RESERVE 6 /* four gates, c, tanh(c) */
 #define GRU_RESERVE 5  /* three gates, the hidden part of one, h */
 
-/* The gates of a step as pieces of one tensor. */
+/* Splits the tensor of a step into its gates. */
 static void chunk(ms_trace *trace, uint32_t gates, uint32_t n, uint32_t *pieces)
 {
     int64_t sizes[LSTM_GATES];
@@ -23,7 +23,7 @@ static void chunk(ms_trace *trace, uint32_t gates, uint32_t n, uint32_t *pieces)
     ms_split_sizes(trace, gates, 1, n, sizes, pieces);
 }
 
-/* x.sigmoid_(), with x rebound to the result. */
+/* An op in place, such as x.sigmoid_(), with x rebound to the result. */
 static void overwrite(ms_trace *trace, const ms_unary *unary, uint32_t *x)
 {
     *x = ms_trace_rebind(trace, *x,
@@ -161,15 +161,15 @@ uint32_t ms_recurrent_steps(ms_trace *trace, uint32_t x,
 
 /* ---- cuDNN --------------------------------------------------------------- */
 
-/* What cuDNN reads contiguous, for as long as the open op runs. */
+/* cuDNN needs contiguous tensors: a copy of x that lives while the op runs. */
 static void lay_flat(ms_trace *trace, uint32_t x)
 {
     if (!trace->err && !ms_view_is_contiguous(ms_trace_at(trace, x)))
         ms_trace_drop(trace, ms_trace_make_like(trace, "contiguous", x));
 }
 
-/* Inputs: x, then the weights.  dx, then the weights' gradients; those of the
- * first states that are not asked for. */
+/* Inputs: x, then the weights.  The gradients are made in the same order; none
+ * is made of the initial states. */
 static void cudnn_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
@@ -193,7 +193,7 @@ static void cudnn_backward(ms_trace *trace, const ms_node *node,
 static const ms_rule cudnn_rule = {"CudnnRnnBackward0",
                                    "aten::_cudnn_rnn_backward", cudnn_backward};
 
-/* 2 per weight and row of each step. */
+/* 2 FLOPs for each weight and row of every step. */
 static double weight_flops(ms_trace *trace, const uint32_t *weights, uint32_t n,
                            int64_t rows)
 {

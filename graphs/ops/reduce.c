@@ -23,8 +23,8 @@ uint32_t ms_reduce_mean(ms_trace *trace, uint32_t x, uint32_t n)
     ms_scratch_reduce(trace, x, ((1u << n) - 1) << (n_dims - n), sizeof(float));
     ms_trace_end(trace, elements, false);
     uint32_t node = ms_trace_node(trace, &ms_loss_mean_rule, &x, 1, &y, 1);
-    if (trace->settings->framework <
-        MS_TORCH_2) /* its sizes were asked of the tensor */
+    /* Before torch 2 backward asked the saved tensor for its sizes. */
+    if (trace->settings->framework < MS_TORCH_2)
         ms_trace_save(trace, node, x);
     return y;
 }

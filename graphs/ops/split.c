@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One tensor as several views of it, and several as one. */
+/* One tensor as several views of it (split, unbind), and several tensors as one
+ * (stack). */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 

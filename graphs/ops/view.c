@@ -50,8 +50,10 @@ static bool is_empty(const ms_tensor *tensor)
     return false;
 }
 
-/* The strides of tensor seen with other sizes, or false where only a copy
- * can do it (ATen/TensorUtils.cpp, computeStride). */
+/* The strides of a view of the tensor with other sizes, or false where only a
+ * copy can have them (ATen/TensorUtils.cpp, computeStride).  From the innermost
+ * dimension on, each run of dimensions that is contiguous has to be filled
+ * exactly by new dimensions: a new one cannot reach across a gap. */
 static bool compute_strides(const ms_tensor *tensor, uint32_t n_dims,
                             const int64_t *dims, int64_t *strides)
 {
@@ -253,7 +255,8 @@ void ms_view_drop_dim(ms_tensor *view, uint32_t dim)
     }
 }
 
-/* Slice and select backward write into zeros of the whole input. */
+/* The gradient of a slice or a selected row is zeros as large as the input,
+ * into which the incoming gradient is written. */
 static void select_backward(ms_trace *trace, const ms_node *node,
                             const uint32_t *grads, uint32_t *out)
 {
@@ -341,7 +344,8 @@ uint32_t ms_view_permute(ms_trace *trace, uint32_t x, const uint32_t *order)
     return y;
 }
 
-/* Each input's gradient is a narrow view of the incoming one. */
+/* The gradient of each input is a narrow view of the incoming one: nothing is
+ * allocated. */
 static void cat_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {
@@ -359,7 +363,8 @@ static void cat_backward(ms_trace *trace, const ms_node *node,
 
 const ms_rule ms_view_cat_rule = {"CatBackward0", NULL, cat_backward};
 
-/* stack: a slice of the gradient for each input; i[0]: the new dimension. */
+/* stack gives each input a view of one row of the gradient; i[0] is the new
+ * dimension. */
 static void stack_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
@@ -375,7 +380,8 @@ static void stack_backward(ms_trace *trace, const ms_node *node,
 
 const ms_rule ms_view_stack_rule = {"StackBackward0", NULL, stack_backward};
 
-/* diag_embed: the diagonal of the last two dimensions. */
+/* The gradient of diag_embed is a view of the diagonal of the last two
+ * dimensions: one step along both is one step along the diagonal. */
 static void diag_backward(ms_trace *trace, const ms_node *node,
                           const uint32_t *grads, uint32_t *out)
 {
@@ -428,8 +434,8 @@ uint32_t ms_view_expand(ms_trace *trace, uint32_t x, uint32_t dim, int64_t n)
     return y;
 }
 
-/* sum: the gradient expanded to the input's shape, a stride of 0 where it was
- * reduced; nothing is allocated. */
+/* The gradient of a sum is the incoming one expanded to the shape of the input,
+ * with a stride of 0 where it was reduced: nothing is allocated. */
 static void expand_backward(ms_trace *trace, const ms_node *node,
                             const uint32_t *grads, uint32_t *out)
 {
@@ -452,5 +458,5 @@ static void expand_backward(ms_trace *trace, const ms_node *node,
     out[0] = y;
 }
 
-/* i[0]: a bit for each reduced dimension. */
+/* i[0] has a bit for each reduced dimension. */
 const ms_rule ms_view_sum_rule = {"SumBackward1", NULL, expand_backward};
