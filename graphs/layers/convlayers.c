@@ -21,7 +21,8 @@ static uint32_t spatial_of(const ms_layer *layer)
     return (uint32_t)(type[strlen(type) - 2] - '0');
 }
 
-/* Faults unless x is [channels, ...] with so many dimensions after them. */
+/* Fails unless x is [channels, ...] with so many dimensions after the
+ * channels. */
 static ms_err open_shape(ms_trace *trace, const ms_layer *layer, uint32_t x,
                          uint32_t spatial, shape *in)
 {
@@ -68,7 +69,9 @@ static int64_t windows_of(int64_t size, const window *w)
     return padded < span ? 0 : (padded - span) / w->stride + 1;
 }
 
-/* The same rounded up, but no window begins behind the end. */
+/* As windows_of, rounded up (ceil_mode), but without a window that would begin
+ * after the end of the input and its left padding
+ * (ATen/native/Pool.h, pooling_output_shape_pad_lr). */
 static int64_t windows_up(int64_t size, const window *w)
 {
     int64_t floored = windows_of(size, w);
@@ -197,7 +200,8 @@ static uint32_t conv_weight(ms_trace *trace, const ms_layer *layer,
     return ms_trace_parameter(trace, "weight", in->n_dims, dims);
 }
 
-/* 2 per element of the narrow side and weight that it meets. */
+/* 2 FLOPs for each weight at each position; `moved` is the side over whose
+ * positions the kernel moves: the output, transposed the input. */
 static double conv_flops(ms_trace *trace, const shape *moved, uint32_t weight)
 {
     double positions = (double)moved->size[0];
@@ -296,8 +300,8 @@ static ms_err pooled(ms_trace *trace, const ms_layer *layer, uint32_t x,
     return MS_OK;
 }
 
-/* The op of the layer's type, whose outputs have these sizes; a second one
- * holds indices. */
+/* Runs the op of the layer's type with an output of these sizes; a second
+ * output, where the op has one, holds indices. */
 static ms_err resize(ms_trace *trace, const ms_layer *layer, uint32_t x,
                      const char *op, const shape *to, uint32_t *out)
 {
@@ -343,8 +347,8 @@ static bool is_channels_last(const ms_tensor *x)
     return true;
 }
 
-/* The mean, laid out with the channels last in turn by as_strided_
- * (ATen/native/AdaptiveAveragePooling.cpp). */
+/* A mean of a tensor of channels_last is laid out so by as_strided_
+ * (ATen/native/AdaptiveAveragePooling.cpp): a view with a node of its own. */
 static uint32_t restride(ms_trace *trace, uint32_t x)
 {
     uint32_t y = ms_trace_alias(trace, x);

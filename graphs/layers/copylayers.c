@@ -8,8 +8,9 @@
 #include <string.h>
 
 #define MAX_TIMES (INT64_C(1) << 20)
-/* Opens a call of the layer's op over x, whose dimension dim must exist: the
- * output is like x, a second one holds indices. */
+
+/* Opens a call of the layer's op over x, whose dimension dim must exist.  The
+ * output is like x; a second one holds indices. */
 static ms_err open_call(ms_trace *trace, const ms_layer *layer, uint32_t x,
                         int64_t dim, ms_opcall *call)
 {
@@ -34,7 +35,7 @@ static ms_err run(ms_trace *trace, const ms_opcall *call, const uint32_t *in,
 const ms_field ms_copylayers_dim_fields[MS_COPYLAYERS_DIM] = {
     MS_LAYERS_DIM_FIELD};
 
-/* The output has the input's sizes. */
+/* The ops whose output has the sizes of the input. */
 ms_err ms_copylayers_along(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, uint32_t *out)
 {
@@ -166,8 +167,9 @@ const ms_field ms_copylayers_index_fields[MS_COPYLAYERS_INDEX] = {
     MS_LAYERS_DIM_FIELD,
 };
 
-/* gather has an index for each element, the others for each row; x[:, index]
- * takes a full slice of each dimension before. */
+/* gather has an index for each element, the others have one for each row.
+ * x[:, index] first makes a full slice of each dimension before the index: a
+ * view with a node of its own. */
 ms_err ms_copylayers_index(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, uint32_t *out)
 {

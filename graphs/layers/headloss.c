@@ -5,7 +5,7 @@
 
 /* ---- torchtune's pieces -------------------------------------------------- */
 
-/* Rows of a piece: tensors' chunk(8) gives all but the last as many. */
+/* Rows of each piece: chunk(8) makes all pieces equal but the last. */
 static uint32_t sizes_of(int64_t sequence, int64_t *rows)
 {
     int64_t each = (sequence + MS_HEAD_CHUNKS - 1) / MS_HEAD_CHUNKS;
@@ -62,8 +62,9 @@ static uint32_t chunk_loss(ms_trace *trace, uint32_t logits, uint32_t labels)
     return loss;
 }
 
-/* modules/loss/ce_chunked_output_loss.py: each chunk is cast to fp32 when its
- * turn comes, its log-probabilities stay; "del logits" follows the loss. */
+/* modules/loss/ce_chunked_output_loss.py: each chunk is cast to fp32 only when
+ * its loss is computed, and its log-probabilities stay for backward; the logits
+ * are deleted after the loss. */
 static uint32_t chunked_output(ms_trace *trace, uint32_t target)
 {
     uint32_t labels[MS_HEAD_CHUNKS], n = trace->head.n_chunks, sum = MS_NONE;
@@ -88,14 +89,14 @@ static uint32_t chunked_output(ms_trace *trace, uint32_t target)
 
 /* ---- the kernels --------------------------------------------------------- */
 
-/* The loss multiplies. */
+/* The head hands its input on: the loss multiplies by the weight itself. */
 static uint32_t hand_on(ms_trace *trace, uint32_t x, uint32_t weight)
 {
     (void)trace, (void)weight;
     return x;
 }
 
-/* Of the logits' rows; x stands for all of them. */
+/* One target for each row of the logits; x is the first chunk of them. */
 static uint32_t targets(ms_trace *trace, uint32_t x)
 {
     if (trace->err)

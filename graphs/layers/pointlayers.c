@@ -10,12 +10,13 @@ const ms_field ms_pointlayers_in_place_fields[MS_POINTLAYERS_IN_PLACE] = {
     {.name = "inplace", .type = MS_BOOL, .help = "overwrite the (first) input"},
 };
 
-/* The op of the layer's type over inputs of one shape, or that broadcast to
- * the widest of them; other than its input it saves what its row says. */
+/* Runs the op of the layer's type over inputs of one shape, or that broadcast
+ * to the widest of them.  What it saves is in its row of the aten table. */
 static ms_err map(ms_trace *trace, const ms_layer *layer, const uint32_t *in,
                   uint32_t widest, uint32_t *out)
 {
-    /* Of these ops only clamp looks at its numbers: both its bounds. */
+    /* Only clamp reads these numbers: its two bounds, of which the values do
+     * not matter here. */
     static const ms_oparg args[] = {{.kind = MS_ARG_TENSOR},
                                     {.kind = MS_ARG_FLOAT, .value.f = 0},
                                     {.kind = MS_ARG_FLOAT, .value.f = 1}};
@@ -67,7 +68,7 @@ const ms_field ms_pointlayers_pow_fields[MS_POINTLAYERS_POW] = {
     {.name = "exponent", .type = MS_FLOAT, .fallback.f = 2, .help = "a number"},
 };
 
-/* The exponent changes no sizes. */
+/* The exponent has no effect on sizes. */
 ms_err ms_pointlayers_pow(ms_trace *trace, const ms_layer *layer,
                           const uint32_t *in, uint32_t *out)
 {
@@ -106,7 +107,8 @@ ms_err ms_pointlayers_prelu(ms_trace *trace, const ms_layer *layer,
 const ms_field ms_pointlayers_code_fields[MS_POINTLAYERS_CODE] = {
     MS_LAYERS_CODE_FIELD};
 
-/* GPT-2's tanh approximation: seven ops where they stay apart, else one. */
+/* The tanh approximation of GPT-2: seven ops, or one kernel where the
+ * activation is fused. */
 ms_err ms_pointlayers_gelu_new(ms_trace *trace, const ms_layer *layer,
                                const uint32_t *in, uint32_t *out)
 {
@@ -137,7 +139,7 @@ const ms_field ms_pointlayers_dropout_fields[MS_POINTLAYERS_DROPOUT] = {
 };
 const ms_field ms_pointlayers_parts_fields[MS_POINTLAYERS_PARTS] = {P_FIELD};
 
-/* x.mul_(noise), on any device. */
+/* x.mul_(noise): dropout in place is composed of these ops on every device. */
 static ms_err dropout_in_place(ms_trace *trace, const ms_layer *layer,
                                uint32_t x, uint32_t *out)
 {
@@ -166,7 +168,8 @@ ms_err ms_pointlayers_dropout(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-/* x times noise of its first n sizes, the others 1. */
+/* x times noise that has the sizes of its first n dimensions and 1 in the
+ * others: whole parts of x are dropped. */
 static ms_err drop_parts(ms_trace *trace, const ms_layer *layer, uint32_t x,
                          uint32_t n, uint32_t *out)
 {
@@ -193,7 +196,7 @@ ms_err ms_pointlayers_dropout2d(ms_trace *trace, const ms_layer *layer,
     return drop_parts(trace, layer, in[0], 2, out);
 }
 
-/* torchvision's, by rows. */
+/* StochasticDepth of torchvision in mode "row": whole samples are dropped. */
 ms_err ms_pointlayers_depth(ms_trace *trace, const ms_layer *layer,
                             const uint32_t *in, uint32_t *out)
 {
@@ -218,7 +221,7 @@ ms_err ms_pointlayers_cast(ms_trace *trace, const ms_layer *layer,
 
 /* ---- joins --------------------------------------------------------------- */
 
-/* b's sizes, aligned at the end, are a's or 1. */
+/* Are the sizes of b, aligned at the end, those of a or 1? */
 static bool broadcasts(const ms_tensor *a, const ms_tensor *b)
 {
     if (b->n_dims > a->n_dims)
@@ -244,7 +247,8 @@ static ms_err fail_shapes(ms_trace *trace, const ms_layer *layer,
         ms_layers_shape(ms_trace_at(trace, in[i]), second));
 }
 
-/* The input that all others broadcast to; in place it is the first. */
+/* The input to which all others broadcast.  An op in place writes to the first,
+ * which therefore has to be it. */
 static ms_err find_widest(ms_trace *trace, const ms_layer *layer,
                           const uint32_t *in, bool in_place, uint32_t *widest)
 {
@@ -265,7 +269,7 @@ static ms_err find_widest(ms_trace *trace, const ms_layer *layer,
     return MS_OK;
 }
 
-/* One kernel where the two have one shape. */
+/* The fused kernel exists only for two tensors of one shape. */
 static uint32_t drop_and_add(ms_trace *trace, uint32_t x, uint32_t residual)
 {
     if (broadcasts(ms_trace_at(trace, x), ms_trace_at(trace, residual)) &&
@@ -322,7 +326,8 @@ ms_err ms_pointlayers_masked_fill(ms_trace *trace, const ms_layer *layer,
 
 /* ---- gates --------------------------------------------------------------- */
 
-/* activation(gate) * up: two ops where they stay apart, else one. */
+/* activation(gate) * up: two ops, or one kernel where the activation is fused.
+ */
 static uint32_t gate_up(ms_trace *trace, const ms_layer *layer,
                         const ms_unary *activation, const char *fused,
                         uint32_t gate, uint32_t up)

@@ -7,7 +7,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* a [b, m, k] times b [b, k, n], plus what in begins with for baddbmm. */
+/* a [b, m, k] times b [b, k, n]; baddbmm has a first input to which the product
+ * is added.  The FLOPs of a call count per element of its first input. */
 static uint32_t multiply(ms_trace *trace, const char *op, const uint32_t *in,
                          uint32_t n_in)
 {
@@ -42,7 +43,7 @@ static ms_err fail_product(ms_trace *trace, const ms_layer *layer,
         ms_layers_shape(ms_trace_at(trace, in[layer->n_in - 1]), second));
 }
 
-/* All dimensions but the last two agree, and so do the inner ones. */
+/* Do all dimensions but the last two agree, and the two that are multiplied? */
 static bool can_multiply(const ms_tensor *a, const ms_tensor *b)
 {
     uint32_t n = a->n_dims;
@@ -51,7 +52,7 @@ static bool can_multiply(const ms_tensor *a, const ms_tensor *b)
            a->size[n - 1] == b->size[n - 2];
 }
 
-/* The leading dimensions as one. */
+/* A view with the leading dimensions as one, since bmm knows three only. */
 static uint32_t fold(ms_trace *trace, uint32_t x)
 {
     if (trace->err)
@@ -133,7 +134,7 @@ static uint32_t letters(const char *text)
     return n;
 }
 
-/* Letters are unique in each of the three, and those of the result known. */
+/* "bhid,bhjd->bhij"; sort_letters checks which letters there are. */
 static bool read_equation(const char *text, equation *e)
 {
     e->left = text;
@@ -227,7 +228,8 @@ static uint32_t as_matrix(ms_trace *trace, uint32_t x, const group *groups,
     return y;
 }
 
-/* The product's three dimensions apart again, in the order of the result. */
+/* Views the three dimensions of the product as those that were folded, in the
+ * order of the result. */
 static uint32_t unfold(ms_trace *trace, uint32_t y, const group *groups,
                        const equation *e, const ms_tensor *a,
                        const ms_tensor *b)

@@ -36,7 +36,7 @@ typedef struct stack {
     ms_trace *trace;
     const ms_layer *layer;
     uint32_t gates, directions;
-    uint32_t h, c; /* all first states; c MS_NONE: a GRU */
+    uint32_t h, c; /* all initial states; c is MS_NONE for a GRU */
 } stack;
 
 /* "weight_ih_l0", "weight_ih_l0_reverse" */
@@ -171,7 +171,8 @@ static uint32_t run_cudnn(const stack *s, uint32_t x)
 
 /* ---- the layers ---------------------------------------------------------- */
 
-/* batch_first: the ops work on [sequence, batch, features]. */
+/* The layer is batch_first, while the ops work on [sequence, batch, features].
+ */
 static ms_err recurrent(ms_trace *trace, const ms_layer *layer, uint32_t gates,
                         uint32_t x, uint32_t *out)
 {

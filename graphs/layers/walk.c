@@ -21,11 +21,12 @@ typedef struct walk {
     uint32_t *ended;    /* per layer: the first held layer that ends with it */
     uint32_t *next;     /* per held layer: another that ends with it */
     uint32_t *in;       /* of the layer under way */
-    uint32_t n_frozen;  /* so many layers, in order (frozen.blocks) */
+    uint32_t n_frozen;  /* the first layers that are frozen (frozen.blocks) */
     ms_forward *forward;
 } walk;
 
-/* A model of states alone reads nothing. */
+/* A model that only lists parameters and states has no layer that reads the
+ * input. */
 static bool reads_input(const ms_model *model)
 {
     for (uint32_t i = 0; i < model->n_edges; i++)
@@ -84,7 +85,9 @@ static void find_last_uses(walk *w)
     }
 }
 
-/* What a group reads lives until the group returns: like a block's input. */
+/* What a group of layers reads lives until the function of the group returns,
+ * like the input of a block.  Layers that end with the same position are a
+ * linked list, so that drop_dead finds them at once. */
 static ms_err hold_inputs(walk *w)
 {
     const ms_model *model = w->trace->settings->model;
@@ -140,13 +143,14 @@ static ms_err open_walk(walk *w)
     return hold_inputs(w);
 }
 
-/* A mean or a sum ends a model, too, where it is of everything. */
+/* A mean or a sum over all dimensions also ends a model. */
 bool ms_walk_is_loss(const ms_layer *layer)
 {
     return layer->kind->role == MS_ROLE_LOSS || ms_reducelayers_is_loss(layer);
 }
 
-/* What a loss reads is a head; so is a loss that has the head in it. */
+/* A head is a layer whose output a loss reads, and a loss that includes the
+ * head. */
 static ms_err find_heads(ms_trace *trace)
 {
     const ms_model *model = trace->settings->model;
@@ -184,7 +188,8 @@ static ms_err run_layer(walk *w, uint32_t l)
     return MS_OK;
 }
 
-/* Variables whose last reader was position i. */
+/* Drops the variables whose last reader is at position i, each once: last_use
+ * becomes MS_NONE with the first drop. */
 static void drop_dead(walk *w, uint32_t l, uint32_t i)
 {
     const ms_model *model = w->trace->settings->model;
@@ -207,7 +212,7 @@ static void drop_dead(walk *w, uint32_t l, uint32_t i)
     }
     if (!block_ends || layer->block == MS_NONE)
         return;
-    /* The block's inputs, held until here. */
+    /* The inputs of the block, which were held until its end. */
     for (uint32_t j = i + 1; j-- > 0;) {
         const ms_layer *inner = &model->layers[model->order[j]];
         if (inner->block != layer->block)
@@ -222,8 +227,9 @@ static void drop_dead(walk *w, uint32_t l, uint32_t i)
     }
 }
 
-/* A unit ends at a cut point, where all that follows sees what came before only
- * through this layer's output, and with a block, over which skips may leap. */
+/* A unit ends at a cut point, after which only the output of this layer is
+ * read. It also ends with a block, even where a skip connection passes over the
+ * end. */
 static void open_unit(walk *w, uint32_t l)
 {
     const ms_model *model = w->trace->settings->model;
@@ -233,7 +239,7 @@ static void open_unit(walk *w, uint32_t l)
     w->trace->unit = u;
 }
 
-/* Up to the last layer of the blocks that are. */
+/* All layers up to the last one of a frozen block are frozen. */
 static void find_frozen(walk *w)
 {
     const ms_model *model = w->trace->settings->model;
@@ -271,7 +277,8 @@ static ms_err run_layers(walk *w)
     return MS_OK;
 }
 
-/* A layer that adds losses: the outputs are what these read. */
+/* Where a layer adds several losses, the outputs of the model are what those
+ * losses read. */
 static ms_err find_outputs(walk *w, const ms_layer *layer)
 {
     const ms_model *model = w->trace->settings->model;
@@ -290,8 +297,8 @@ static ms_err find_outputs(walk *w, const ms_layer *layer)
     return MS_OK;
 }
 
-/* The last value is the loss, what it reads the model's output; a head that
- * the loss has taken with it has none. */
+/* The last value is the loss, and what it reads is the output of the model.  A
+ * head that is part of the loss has no output. */
 static ms_err find_loss(walk *w)
 {
     const ms_model *model = w->trace->settings->model;

@@ -31,11 +31,12 @@ const ms_field ms_windowlayers_fields[MS_WINDOWLAYERS_FIELDS] = {
      .help = "by which the windows are moved round; less than window"},
 };
 
-/* Of x [batch, height, width, channels]; rows and columns of windows. */
+/* The sizes of x [batch, height, width, channels]; rows and columns count
+ * windows. */
 typedef struct sizes {
     int64_t batch, height, width, channels;
     int64_t heads, window, rows, columns;
-    bool moves; /* is the window shifted: is there more than one? */
+    bool moves; /* the windows are shifted: there is more than one */
 } sizes;
 
 static int64_t tokens_of(const sizes *n)
@@ -59,7 +60,7 @@ static uint32_t run(ms_trace *trace, const char *op, uint32_t x,
     return ms_opcall_run(trace, &call, &x, 1);
 }
 
-/* F.pad below and to the right: a copy, even of nothing more. */
+/* F.pad below and to the right.  It copies x even where it adds nothing. */
 static uint32_t pad(ms_trace *trace, uint32_t x, int64_t height, int64_t width)
 {
     if (trace->err)
@@ -70,7 +71,8 @@ static uint32_t pad(ms_trace *trace, uint32_t x, int64_t height, int64_t width)
     return run(trace, "aten::constant_pad_nd", x, 4, to.size, to.dtype);
 }
 
-/* [batch, rows, columns, ...] and [batch * windows, tokens, channels]. */
+/* From an image to windows, [batch * windows, tokens, channels], or back: the
+ * two differ only in their sizes. */
 static uint32_t turn(ms_trace *trace, uint32_t x, const int64_t *apart,
                      uint32_t n_dims, const int64_t *dims)
 {
@@ -107,7 +109,8 @@ static uint32_t position_bias(ms_trace *trace, const sizes *n)
     return ms_trace_rebind(trace, y, ms_view_reshape(trace, y, 4, whole));
 }
 
-/* Windows that the shift joined of several parts: [windows, 1, t, t]. */
+/* The mask [windows, 1, t, t] of windows that the shift joined from several
+ * parts of the image: tokens of different parts do not attend to each other. */
 static uint32_t window_mask(ms_trace *trace, const sizes *n, uint8_t dtype)
 {
     static const uint32_t order[4] = {0, 2, 1, 3};
@@ -161,7 +164,8 @@ static uint32_t project(ms_trace *trace, uint32_t x, const char *weight_role,
                             ms_layers_vector(trace, bias_role, out));
 }
 
-/* softmax(q k^T + bias + mask) v; what the function names lives to its end. */
+/* softmax(q k^T + bias + mask) v.  The mask is a variable of the caller, where
+ * it lives to the end. */
 static uint32_t attend(ms_trace *trace, const sizes *n, const uint32_t *qkv,
                        uint32_t bias, uint32_t *mask)
 {
@@ -207,8 +211,8 @@ static uint32_t attend_all(ms_trace *trace, const sizes *n, uint32_t x,
     return y;
 }
 
-/* x[:, :height, :width, :].contiguous(): python leaves out what takes all, but
- * not ":". */
+/* x[:, :height, :width, :].contiguous().  torch makes no slice of ":height"
+ * that takes all, but it makes one of each ":". */
 static uint32_t cut(ms_trace *trace, uint32_t x, const sizes *n)
 {
     int64_t want[4] = {n->batch, n->height, n->width, n->channels};

@@ -27,8 +27,8 @@ const ms_field ms_relativeattention_bias_fields[MS_RELATIVEATTENTION_BIAS] = {
      .help = "of distances; 0: zeros, nothing is learned"},
 };
 
-/* values = embedding(bucket).permute(2, 0, 1).unsqueeze(0).  The integers on
- * the way to the buckets are gone before the first score is there. */
+/* values = embedding(bucket).permute(2, 0, 1).unsqueeze(0).  The integers from
+ * which the buckets are computed are freed before the first score is made. */
 static uint32_t learned(ms_trace *trace, int64_t heads, int64_t buckets,
                         int64_t sequence)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Rotary embedding, as kernels have it and as model code. */
+/* Rotary embedding, by a kernel or as the code of models computes it. */
 #include "graphs/layers/attention/rotation.h"
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
@@ -9,7 +9,7 @@
 
 /* ---- cosines and sines -------------------------------------------------- */
 
-/* The first channels of each head rotate, the others pass. */
+/* Only the first channels of each head are rotated. */
 static uint32_t rotate_part(ms_trace *trace, uint32_t x, int64_t turning,
                             uint32_t cos, uint32_t sin)
 {
@@ -36,7 +36,7 @@ void ms_rotation_run(ms_trace *trace, int64_t code, int64_t dim, uint32_t *x,
     if (trace->err)
         return;
     if (halves)
-        dim /= 2; /* of the tables */
+        dim /= 2; /* the tables have a column for each pair of channels */
     int64_t sequence = ms_trace_at(trace, x[0])->size[2];
     uint32_t cos = ms_sharedtables_rows(trace, "rotary_cos", sequence, dim);
     uint32_t sin = ms_sharedtables_rows(trace, "rotary_sin", sequence, dim);
@@ -111,7 +111,8 @@ static uint32_t table_of(ms_trace *trace, int64_t sequence, int64_t dim)
     return table;
 }
 
-/* The batch's, as the loader of packed samples makes them. */
+/* The positions of the tokens in their samples, which the loader of packed
+ * samples makes for the batch. */
 static uint32_t positions_of(ms_trace *trace, int64_t batch, int64_t sequence)
 {
     uint32_t positions = find_shared(trace, "input_pos", sequence);
@@ -151,11 +152,12 @@ static void rotate_both(ms_trace *trace, uint32_t whole, uint32_t qk[2])
 
 /* ---- samples packed into one sequence ------------------------------------ */
 
-/* A token's place in its sample is no place in the sequence: the rows of the
- * table that the tokens need are copied, for q and again for k, and saved, 8
- * bytes per token and pair of channels (pytorch/torchtune,
- * modules/position_embeddings.py, RotaryPositionalEmbeddings.forward with
- * input_pos, which multiplies by parts what is one product here). */
+/* In packed samples the position of a token in its sample is not its position
+ * in the sequence.  The rows of the table that the tokens need are copied, for
+ * q and again for k, and saved: 8 bytes per token and pair of channels
+ * (pytorch/torchtune, modules/position_embeddings.py,
+ * RotaryPositionalEmbeddings.forward with input_pos, which multiplies in parts
+ * what is one product here). */
 static uint32_t rotate_packed(ms_trace *trace, uint32_t x, uint32_t table,
                               uint32_t positions)
 {

@@ -32,8 +32,8 @@ static uint32_t fill_by_ones(ms_trace *trace, uint32_t scores)
     return y;
 }
 
-/* A mask of zeros and -inf is added, one for all layers, or all that see a
- * window. */
+/* Adds a mask of zeros and -inf, which all layers share, or all layers with a
+ * sliding window. */
 static uint32_t add_mask(ms_trace *trace, const ms_scores *how, uint32_t scores)
 {
     if (trace->err)
@@ -46,7 +46,7 @@ static uint32_t add_mask(ms_trace *trace, const ms_scores *how, uint32_t scores)
     return y;
 }
 
-/* Which keys are there: [batch, 1, 1, keys]. */
+/* Adds the mask of the padding: which keys exist, [batch, 1, 1, keys]. */
 static uint32_t add_padding_mask(ms_trace *trace, uint32_t scores)
 {
     if (trace->err)
@@ -62,7 +62,8 @@ static uint32_t add_padding_mask(ms_trace *trace, uint32_t scores)
     return y;
 }
 
-/* A byte for each pair of tokens; each layer's own, or one for all. */
+/* A mask with a byte for each pair of tokens, of this layer or shared by all.
+ */
 static uint32_t byte_mask(ms_trace *trace, uint32_t scores, bool shared)
 {
     if (trace->err)
@@ -75,7 +76,7 @@ static uint32_t byte_mask(ms_trace *trace, uint32_t scores, bool shared)
     return ms_trace_buffer(trace, "causal_bytes", MS_BYTE, 2, dims);
 }
 
-/* ALiBi's bias of the model, [1, heads, 1, keys]. */
+/* The bias of ALiBi, [1, heads, 1, keys], which all layers share. */
 static uint32_t alibi_of(ms_trace *trace, uint32_t q, uint32_t k)
 {
     if (trace->err)
@@ -155,8 +156,9 @@ static uint32_t in_place(ms_trace *trace, const char *op, uint32_t a)
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* Scores end with the sink's, which is dropped from the weights: its maximum
- * is subtracted first, in the scores' own precision (GptOssAttention). */
+/* The sink is one more score in each row, which is dropped from the weights
+ * after softmax.  The maximum is subtracted first, in the precision of the
+ * scores (transformers modeling_gpt_oss.py, eager_attention_forward). */
 static uint32_t weights_with_sinks(ms_trace *trace, uint32_t a, uint32_t sinks)
 {
     if (trace->err)
@@ -205,7 +207,7 @@ static uint32_t fill_by_bytes(ms_trace *trace, uint32_t a)
     return step(trace, a, ms_pointwise_masked_fill(trace, a, mask));
 }
 
-/* One ms_score_step; a is used up. */
+/* Takes one ms_score_step and drops a. */
 static uint32_t take_step(ms_trace *trace, const ms_scores *how, uint8_t which,
                           uint32_t a, uint32_t alibi)
 {

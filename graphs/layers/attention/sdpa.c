@@ -25,7 +25,8 @@ static bool is_older(const ms_step_settings *settings)
     return has > 0 && has < AMPERE;
 }
 
-/* A window is a mask that the caller makes. */
+/* scaled_dot_product_attention knows no window: the caller passes it as a mask.
+ */
 static bool has_mask(const ms_trace *trace, const uint32_t *qkv,
                      ms_attended attended)
 {
@@ -61,8 +62,8 @@ static bool efficient_can(const ms_trace *trace, const uint32_t *qkv)
 
 /* ---- the math path ------------------------------------------------------- */
 
-/* ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math:
- * q and k are scaled apart, a mask is added. */
+/* ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math: q
+ * and k are each scaled by the root of the scale, and a mask is added. */
 static uint32_t math(ms_trace *trace, const uint32_t qkv[3],
                      ms_attended attended)
 {
@@ -73,7 +74,7 @@ static uint32_t math(ms_trace *trace, const uint32_t qkv[3],
         ms_trace_rebind(trace, turned, ms_pointwise_mul_scalar(trace, turned));
     trace->op_flags |= MS_OP_CORE;
     uint32_t a = ms_matmul_batched(trace, q, k);
-    ms_trace_drop(trace, k); /* it has no name */
+    ms_trace_drop(trace, k); /* a temporary, unlike q */
     if (attended.causal || has_mask(trace, qkv, attended)) {
         uint32_t mask = ms_sharedtables_rows(trace, "causal_mask", sequence, 0);
         a = ms_trace_rebind(trace, a, ms_pointwise_add(trace, a, mask));
@@ -89,7 +90,7 @@ static uint32_t math(ms_trace *trace, const uint32_t qkv[3],
     return y;
 }
 
-/* From 2.5 on, 16-bit inputs are computed with in fp32. */
+/* From torch 2.5 on the math path computes 16-bit inputs in fp32. */
 static uint32_t math_of(ms_trace *trace, const uint32_t *qkv,
                         ms_attended attended)
 {
@@ -138,8 +139,9 @@ const ms_attention_kernel ms_sdpa_efficient = {
     .masks_windows = true,
 };
 
-static const ms_attention_kernel *
-first(const ms_trace *trace, const uint32_t qkv[3], ms_attended attended)
+static const ms_attention_kernel *choose_kernel(const ms_trace *trace,
+                                                const uint32_t qkv[3],
+                                                ms_attended attended)
 {
     if (trace->settings->framework < ms_sdpa_first.since)
         return &ms_sdpa_eager;
@@ -160,7 +162,7 @@ static uint32_t run_first(ms_trace *trace, const uint32_t qkv[3],
     }
     if (trace->err)
         return MS_NONE;
-    const ms_attention_kernel *kernel = first(trace, qkv, attended);
+    const ms_attention_kernel *kernel = choose_kernel(trace, qkv, attended);
     return kernel->apart ? math_of(trace, qkv, attended)
                          : kernel->run(trace, qkv, attended);
 }
@@ -168,7 +170,7 @@ static uint32_t run_first(ms_trace *trace, const uint32_t qkv[3],
 const ms_attention_kernel ms_sdpa_first = {
     .name = "sdpa",
     .path = MS_PATH_SDPA,
-    .choose = first,
+    .choose = choose_kernel,
     .run = run_first,
     .since = MS_TORCH_2_0,
     .shares_since = MS_TORCH_2,
