@@ -21,7 +21,7 @@ static ms_err check_set(const ms_program *program, uint32_t set,
                    program->n_sets);
 }
 
-/* A buffer is there where a verb needs one, and in range. */
+/* A verb that needs a buffer has one, and its id is in range. */
 static ms_err check_buffer(const ms_program *program, const ms_call *call,
                            ms_fault *fault)
 {
@@ -155,7 +155,7 @@ static ms_err check_run(const ms_graph *graph, const ms_call *call, bool ran,
     return MS_OK;
 }
 
-/* Places that a verb knows. */
+/* The places to which each verb may move or put its operands. */
 static ms_err check_place(const ms_call *call, ms_fault *fault)
 {
     uint8_t move = call->move.to, part = call->step.part;
@@ -208,7 +208,8 @@ static bool same_rerun(const ms_rerun_call *a, const ms_rerun_call *b)
            a->state == b->state && a->part == b->part;
 }
 
-/* The parts of a replay follow one another, whatever comes between. */
+/* The parts of a replay come in order, from its first unit to its last; other
+ * calls may stand between them. */
 static ms_err check_part(const ms_graph *graph, const ms_call *call,
                          ms_call *open, ms_fault *fault)
 {
@@ -230,8 +231,8 @@ static ms_err check_part(const ms_graph *graph, const ms_call *call,
     return MS_OK;
 }
 
-/* No replay may be left unfinished at the end: it would hold what it has made.
- */
+/* A replay that is not finished at the end of the program would hold what it
+ * has made for ever. */
 static ms_err check_closed(const ms_graph *graph, const ms_call *open,
                            uint32_t n, ms_fault *fault)
 {

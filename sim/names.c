@@ -138,7 +138,7 @@ const char *ms_names_nearest(const char *word, const char *const *words,
     size_t length = strnlen(word, LONGEST + 1);
     if (length > LONGEST)
         return NULL;
-    uint32_t best = length < 5 ? 2 : 3; /* one more than is still near */
+    uint32_t best = length < 5 ? 2 : 3; /* the first distance that is too far */
     const char *nearest = NULL;
     for (size_t i = 0; i < n; i++) {
         size_t other = strnlen(words[i], LONGEST + 1);

@@ -25,7 +25,8 @@ static bool is_of(const ms_timeline *line, uint32_t event, uint8_t rank)
     return line->plan->op[line->events[event].op_act >> 1].rank == rank;
 }
 
-/* Of several ranks, whose events are merged: up to the last of the rank. */
+/* The events up to the mark in host order.  Those of several ranks are merged,
+ * so that the last one of this rank counts. */
 static uint32_t until_in_host_order(const ms_timeline *line,
                                     const struct ms_plan_mark *mark)
 {
@@ -58,7 +59,8 @@ static uint32_t first_at(const ms_timeline *line, uint64_t t_ns)
     return low;
 }
 
-/* Up to the end of the mark's op, where no later one has allocated yet. */
+/* The events up to the end of the op of the mark, before any later op that
+ * begins at the same time allocates. */
 static uint32_t until_by_device(const ms_timeline *line,
                                 const struct ms_plan_mark *mark)
 {
@@ -185,8 +187,8 @@ static void see(column *in, uint32_t event, uint64_t total_bytes)
     in->event[LAST] = event;
 }
 
-/* The end of the points' axis: the rank's last event's time, or where all is at
- * one instant the number of events. */
+/* The end of the axis: the time of the last event of the rank or, in a step
+ * that takes no time, the number of events. */
 static uint64_t end_of(const ms_timeline *line, uint8_t rank)
 {
     uint32_t e = line->n_events;
