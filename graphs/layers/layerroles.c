@@ -17,8 +17,8 @@ static ms_err take(ms_trace *trace)
     return MS_OK;
 }
 
-/* What reader makes of its input i, if that is linear; role: what the layers
- * that read this one make of it. */
+/* The role of a linear layer that is input i of this reader; `role` is what the
+ * readers of the reader make of it. */
 static ms_layer_role by_reader(const ms_layer *reader, uint32_t i, uint8_t role)
 {
     bool gate = role == MS_ROLE_GATE;
@@ -58,7 +58,8 @@ ms_err ms_layerroles_fill(ms_trace *trace)
     const ms_model *model = trace->settings->model;
     ms_graph *g = trace->graph;
     MS_TRY(take(trace));
-    /* Readers before what they read: role holds what these make of it. */
+    /* In reverse order, so that a layer comes after all its readers: until then
+     * layer_role holds what these make of it. */
     for (uint32_t i = model->n_layers; i-- > 0;) {
         uint32_t l = model->order[i];
         const ms_layer *layer = &model->layers[l];

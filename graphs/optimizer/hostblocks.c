@@ -6,14 +6,16 @@
 #include "sim/graph.h"
 
 #define STATE_BYTES 4u /* fp32 */
+/* DeepSpeed's defaults of offload_param: buffer_count and buffer_size
+ * (runtime/zero/offload_config.py). */
 #define SWAP_BUFFERS 5u
 #define SWAP_BUFFER_ELEMENTS 100000000u
 
-/* How the storages of a role lie in blocks that are asked for once. */
+/* How the storages of a role share blocks that are allocated once. */
 typedef enum spread {
-    NONE, /* in none: each has memory when it comes */
+    NONE, /* no block: each is allocated when it is needed */
     EACH,
-    TILE, /* those that are updated together in one: a sub-group */
+    TILE, /* one for those that are updated together: a sub-group */
     ALL
 } spread;
 
@@ -102,8 +104,8 @@ void ms_hostblocks_close(ms_trace *trace)
 
 /* ---- homes --------------------------------------------------------------- */
 
-/* Where fp32 gradients have a 16-bit copy beside them, that lies in one buffer
- * of all. */
+/* A 16-bit copy beside fp32 gradients lies in one buffer for all parameters,
+ * which is the last role. */
 static void take_block(ms_trace *trace, const rule *how, uint32_t role,
                        uint64_t elements, uint64_t bytes)
 {

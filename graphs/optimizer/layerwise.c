@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Whole matrices on ranks, for updates that need them whole: Megatron's layer-
  * wise distributed optimizer (megatron/core/optimizer/layer_wise_optimizer.py).
- * The largest first, each goes to the rank that has the least by then; this
- * rank is the one that ends up with the most.  What is no matrix of the update
- * is divided by its elements, as its distributed optimizer does. */
+ * In descending order of size each matrix goes to the rank with the fewest
+ * elements so far; the rank that is simulated is the one that gets the most.
+ * Other parameters are divided by elements, as in the distributed optimizer. */
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/optimizer/optimtable.h"
 #include "graphs/trace/trace.h"
@@ -35,7 +35,7 @@ static bool is_less(const load *a, const load *b)
                                       : a->rank < b->rank;
 }
 
-/* The first of the heap has got more: it sinks to its new place. */
+/* Restores the heap after its first entry has grown. */
 static void sink(load *heap, uint32_t n)
 {
     for (uint32_t at = 0, child; (child = 2 * at + 1) < n; at = child) {

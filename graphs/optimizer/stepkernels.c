@@ -7,8 +7,9 @@
 
 /* ---- operands ------------------------------------------------------------ */
 
-/* What this rank touches of parameter p's states: its part of the weight and of
- * .grad; the others are that part. */
+/* The bytes of a state of parameter p that this rank reads or writes: its part
+ * of the weight and of .grad, which are whole, and all of the other states,
+ * which are as large as the part. */
 static uint64_t touched_bytes(const ms_step *s, uint32_t p, uint32_t storage)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
@@ -42,13 +43,15 @@ static void write_state(ms_step *s, uint32_t p, uint32_t storage)
         g->op_write_bytes[g->n_ops - 1] += touched_bytes(s, p, storage);
 }
 
-/* Where the temporaries of parameter p are named. */
+/* Lists (foreach) have the temporaries of all parameters at once, a loop has
+ * those of one. */
 static uint32_t slot(const ms_step *s, uint32_t p)
 {
     return s->foreach ? p : 0;
 }
 
-/* The variable that an operand is, or that stands for it. */
+/* The variable of an operand; .grad and the weight have one for the copy that
+ * may replace them. */
 uint32_t ms_stepkernels_variable(uint32_t which)
 {
     return which == MS_ON_GRAD     ? (uint32_t)MS_STEP_OF_GRAD
@@ -92,8 +95,8 @@ static uint64_t made_bytes(const ms_step *s, const ms_step_op *op, uint32_t p)
                              parameter->part);
 }
 
-/* The op under way makes the whole from the ranks' parts: on their queue;
- * expand knows how long it takes. */
+/* The open op gathers the parts of all ranks, on the stream of collectives;
+ * expand computes its time. */
 static void gather(ms_step *s, uint32_t p)
 {
     ms_graph *g = s->trace->graph;
@@ -157,7 +160,8 @@ void ms_stepkernels_copy(ms_step *s, const ms_step_op *op, uint32_t p)
     write_state(s, p, s->trace->parameters[p].storage);
 }
 
-/* FLOPs of an op on one parameter; a product says its sizes. */
+/* FLOPs of an op on one parameter: per element, or 2 for each element and inner
+ * size of a product. */
 double ms_stepkernels_flops(const ms_step *s, const ms_step_op *op, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];

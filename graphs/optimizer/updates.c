@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What optimtable.h writes as words, read; and sizes of states. */
+/* Reads the words of optimtable.h, and computes the sizes of states. */
 #include "graphs/formats/precisions.h"
 #include "graphs/optimizer/optimtable.h"
 #include "graphs/trace/trace.h"
@@ -104,7 +104,7 @@ static bool read_states(const char *list, ms_read_update *read)
 
 static const char temporaries[] = "ABCDEFHIJK";
 
-/* "S1", "A", "G": MS_ON_NOTHING for none. */
+/* "S1", "A", "G"; MS_ON_NOTHING where the word is no operand. */
 static uint8_t operand(word w)
 {
     char first = w.n > 0 ? *w.at : '\0';
@@ -165,7 +165,7 @@ static bool read_operand(word w, ms_step_op *op)
     }
 }
 
-/* Per element; what is not named here has one. */
+/* FLOPs per element; an op that is not named here has one. */
 static double flops_of(word w)
 {
     static const struct {
@@ -182,7 +182,8 @@ static double flops_of(word w)
     return 1;
 }
 
-/* "matmul@small": the name that is left, or of no characters. */
+/* "matmul@small": returns the name before the @, or an empty word where the
+ * inner size is unknown, which read_name refuses. */
 static word without_inner(word w, ms_step_op *op)
 {
     static const char *const names[MS_N_INNERS] = {"",      "rows",  "columns",
@@ -294,7 +295,7 @@ static uint64_t over(uint64_t n, uint64_t by)
     return n / by + (n % by != 0);
 }
 
-/* Elements without the dimension so far from the end. */
+/* The elements of the tensor without one dimension, counted from the end. */
 static uint64_t without(const ms_tensor *tensor, uint32_t from_end)
 {
     uint64_t n = 1;
@@ -303,7 +304,7 @@ static uint64_t without(const ms_tensor *tensor, uint32_t from_end)
     return n;
 }
 
-/* lead matrices n x m */
+/* A parameter as `lead` matrices n x m. */
 typedef struct matrices {
     uint64_t lead, n, m, rank, block;
 } matrices;
@@ -335,7 +336,8 @@ static matrices matrices_of(const ms_training *training,
     return it;
 }
 
-/* The squares of the sides that n is cut into, for as many cuts across. */
+/* Block-wise preconditioners cut a matrix into blocks: the squares of all sides
+ * into which n is cut, once for each block across. */
 static uint64_t squares(const matrices *it, uint64_t n, uint64_t across)
 {
     uint64_t side = at_most(n, it->block), rest = n % side;
@@ -448,7 +450,8 @@ static bool is_embedding(const ms_trace *trace, uint32_t storage)
     return false;
 }
 
-/* Of a layer list, what the loss reads; of an op graph, the last matrix. */
+/* The head of a layer list is what the loss reads; that of an op graph, which
+ * has no layers, counts as its last matrix. */
 static bool is_head(const ms_trace *trace, const ms_parameter *parameter)
 {
     const ms_model *model = trace->settings->model;

@@ -10,8 +10,8 @@
 
 /* ---- products ------------------------------------------------------------ */
 
-/* What the node saved: of its input, then of its weight, in pairs of data and
- * scale.  i[0]: pairs of the input, i[1]: of the weight. */
+/* A node saves pairs of data and scale, first of its input, then of its weight;
+ * i[0] counts the pairs of the input, i[1] those of the weight. */
 static ms_quantized saved_pair(const ms_node *node, int64_t pair, uint32_t side)
 {
     ms_quantized q = ms_quantize_nothing;
@@ -153,7 +153,7 @@ static void product_backward(ms_trace *trace, const ms_node *node,
                                   biased ? node->input[2] : MS_NONE,
                                   biased ? &out[2] : NULL);
     input_gradient(trace, node, &grad, &made, out);
-    /* Elsewhere it is a variable of the function. */
+    /* In the other recipes it is a variable that lives to the end. */
     if (!wide && !ms_quantize_is_late(trace->settings))
         drop_both(trace, &made);
     weight_gradient(trace, node, wide ? rows : MS_NONE, &grad, &turned, out);

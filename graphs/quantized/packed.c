@@ -7,13 +7,14 @@
 
 /* ---- formats ------------------------------------------------------------- */
 
-/* So many bits an element; for each group of elements (of a row, 0: all of it)
- * a scale and, in some formats, a zero point; and what the whole has. */
+/* A format has so many bits for each element, a scale and in some formats a
+ * zero point for each group of elements (0: a whole row), and bytes for the
+ * whole tensor. */
 typedef struct format {
     uint8_t bits, scale_bytes, zero_bits;
     uint16_t group;
-    uint16_t nested;     /* scales are quantized, too, with one of fp32 for so
-                            many, and made anew before the weight is */
+    uint16_t nested;     /* so many scales share one of fp32, by which they are
+                            quantized; 0: they are not */
     uint16_t also_bytes; /* codes, a mean of scales */
 } format;
 

@@ -17,7 +17,7 @@ typedef struct recipe {
     scaling tensor, weight;
     bool apart; /* rows and columns differ in more than their order */
     bool looks; /* a kernel finds the maximum first */
-    /* Tokens must be a multiple of this, widths of that. */
+    /* Tokens must be a multiple of rows_by, widths of width_by. */
     uint8_t rows_by, width_by;
     /* Scales and maxima that a product has, for forward and backward. */
     uint16_t state_bytes[2];
@@ -275,7 +275,7 @@ void ms_quantize_turn(ms_trace *trace, ms_quantized *q, const ms_tensor *x)
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* Copies that a weight has at all times. */
+/* The quantized copies of a weight that exist all the time. */
 ms_quantized ms_quantize_lasting(const ms_step_settings *settings,
                                  const ms_parameter *of)
 {
@@ -362,7 +362,8 @@ void ms_quantize_parameter(ms_trace *trace, uint32_t weight)
         keep_copies(trace, it, ms_trace_at(trace, weight));
 }
 
-/* Scales, maxima of the steps before: of so many products. */
+/* The scales of so many products, with the maxima of earlier steps from which
+ * they are computed. */
 void ms_quantize_state(ms_trace *trace, uint64_t products)
 {
     static const char *const names[] = {"fp8_forward_state",

@@ -102,8 +102,8 @@ const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
      .help = "the probabilities are multiplied by a number (DeepSeek)"},
 };
 
-/* Of so many tokens: capacity ceil(tokens top_k / experts factor) for each
- * expert, or what an even routing gives times the imbalance. */
+/* The rows of all experts: with a capacity ceil(tokens top_k / experts factor)
+ * for each expert, else those of an even routing times the imbalance. */
 static int64_t rows_of(const ms_layer *layer, int64_t tokens)
 {
     const ms_value *field = layer->field;
@@ -131,7 +131,8 @@ static uint32_t normalized(ms_trace *trace, uint32_t best)
     return ms_trace_rebind(trace, best, y);
 }
 
-/* A parameter that a kernel reads: its gradient is made with others. */
+/* A parameter that a kernel reads: the backward of that kernel makes its
+ * gradient with others. */
 static uint32_t operand(ms_trace *trace, const char *role, uint32_t n_dims,
                         const int64_t *dims)
 {
@@ -141,8 +142,8 @@ static uint32_t operand(ms_trace *trace, const char *role, uint32_t n_dims,
     return parameter;
 }
 
-/* A number that training does not learn by a gradient: it is counted, but has
- * neither .grad nor a state. */
+/* A parameter that training does not learn by a gradient: it is counted, but
+ * has neither .grad nor optimizer state. */
 static void frozen(ms_trace *trace, const char *role, uint32_t n_dims,
                    const int64_t *dims)
 {

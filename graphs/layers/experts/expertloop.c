@@ -42,7 +42,7 @@ static uint32_t product(ms_trace *trace, int64_t e, const char *role,
     return ms_matmul_linear(trace, x, weight, MS_NONE);
 }
 
-/* w2(act(w1(x)) * w3(x)), x is used up. */
+/* w2(act(w1(x)) * w3(x)); drops x. */
 static uint32_t run_expert(ms_trace *trace, const ms_expertloop *how, int64_t e,
                            uint32_t x, int64_t width)
 {
@@ -60,8 +60,9 @@ static uint32_t run_expert(ms_trace *trace, const ms_expertloop *how, int64_t e,
         trace, y, product(trace, e, "w2.weight", y, how->hidden, width));
 }
 
-/* x @ weight[e] + bias[e]: of what all experts share; the gradient of a row is
- * one of the whole. */
+/* x @ weight[e] + bias[e].  All experts share one tensor of weights, so that
+ * the gradient of weight[e] is as large as the whole tensor (SelectBackward0).
+ */
 static uint32_t product_of_all(ms_trace *trace, const uint32_t all[2],
                                uint32_t x)
 {
@@ -76,7 +77,7 @@ static uint32_t product_of_all(ms_trace *trace, const uint32_t all[2],
     return ms_trace_rebind(trace, y, sum);
 }
 
-/* Every second channel of both: two views. */
+/* A view of every second channel: gate and up are interleaved. */
 static uint32_t half_of(ms_trace *trace, uint32_t both, int64_t hidden)
 {
     uint32_t y = ms_view_slice(trace, both, 1, hidden);
@@ -109,7 +110,7 @@ static uint32_t clamped_gate(ms_trace *trace, uint32_t both, int64_t hidden)
     return y;
 }
 
-/* GptOssExperts: [experts, in, out] each, with biases. */
+/* GptOssExperts: weights [experts, in, out] with biases [experts, out]. */
 static uint32_t run_clamped(ms_trace *trace, const ms_expertloop *how,
                             const uint32_t all[4], uint32_t x)
 {
@@ -135,7 +136,8 @@ static void make_all(ms_trace *trace, const ms_expertloop *how, int64_t width,
 
 /* ---- the loop ------------------------------------------------------------ */
 
-/* Expert e's share of the rows. */
+/* The rows of expert e where routing is even; the first experts have one more.
+ */
 static int64_t rows_of(const ms_expertloop *how, int64_t e)
 {
     return how->rows / how->experts + (e < how->rows % how->experts ? 1 : 0);
@@ -164,7 +166,7 @@ static uint32_t scatter(ms_trace *trace, const ms_expertloop *how, uint32_t p,
     return ms_trace_rebind(trace, all, ms_opcall_in_place(trace, &it, in, 3));
 }
 
-/* The expert's output weighted: x[rows] through it, times p[rows, which]. */
+/* The weighted output of an expert: expert(x[rows]) * p[rows, which]. */
 static uint32_t weighted(ms_trace *trace, const ms_expertloop *how,
                          const uint32_t all[4], int64_t e, uint32_t at,
                          uint32_t x, uint32_t p)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Mixture of experts with grouped products (Megatron-LM's token dispatcher
- * and grouped GEMM; graphs/autograd.md 21).  Saved per row: the permuted
- * input, what the gate reads, the gated value, and, where the probabilities
- * are multiplied at the end, the experts' output; besides an int32 per row
- * that says where it came from. */
+/* Mixture of experts with grouped products (the token dispatcher and the
+ * grouped GEMM of Megatron-LM; graphs/autograd.md 21).  Saved for each row are
+ * the permuted input, the input and the output of the gate, an int32 with the
+ * origin of the row and, where the probabilities are multiplied at the end, the
+ * output of the expert. */
 #include "graphs/layers/experts/experts.h"
 #include "graphs/aten/opcall.h"
 #include "graphs/ops/ops.h"
@@ -62,7 +62,7 @@ uint32_t ms_experts_route(ms_trace *trace, uint32_t scores, int64_t chosen,
     return best;
 }
 
-/* ---- there and back ------------------------------------------------------ */
+/* ---- permute and unpermute ----------------------------------------------- */
 
 static const ms_rule permute_rule = {"PermuteTokensBackward",
                                      "moe_permute_backward", all_grads};
