@@ -75,7 +75,7 @@ static token next_word(reader *r)
     return word;
 }
 
-/* Goes to the next line that says something; false at the end. */
+/* Goes to the next line that is not empty; false at the end. */
 static bool next_line(reader *r)
 {
     for (;;) {
@@ -411,7 +411,7 @@ static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
     return MS_OK;
 }
 
-/* Keys in any order, each once, until the line ends. */
+/* Reads keys until the line ends, in any order, each at most once. */
 static ms_err read_keys(reader *r, ms_call *call)
 {
     const ms_dump_verb *verb = &ms_dump_verbs[call->verb];

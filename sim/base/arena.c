@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The only malloc of the house.  An arena is a list of blocks, each twice the
+/* The only malloc of the program.  An arena is a list of blocks, each twice the
  * size of the one before; take moves a mark forward in the current block.
  * reset moves the mark back to the first block and frees nothing, so that a
  * sweep of a thousand runs asks the system for memory as often as one run.

@@ -73,7 +73,7 @@ static char upper(char c)
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-/* "80G", "80g", "80gib": what was meant, both ways. */
+/* The hint for "80G", "80g" or "80gib", with both units that may be meant. */
 static ms_err fail_unit(const char *text, const char *where,
                         const ms_decimal *number, ms_fault *fault)
 {

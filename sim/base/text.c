@@ -70,8 +70,8 @@ void ms_text_i64(ms_text *text, int64_t value)
     ms_text_u64(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
-/* Overlong forms and surrogates are none (Unicode 15, table 3-7).  Stops at the
- * NUL, which is no continuation byte. */
+/* Overlong forms and surrogates are not valid (Unicode 15, table 3-7).  Stops
+ * at the NUL, which is no continuation byte. */
 size_t ms_text_character(const char *string)
 {
     const unsigned char *bytes = (const unsigned char *)string;
@@ -109,7 +109,7 @@ static void put_escaped(ms_text *text, unsigned char c)
         ms_text_add(text, "\\u%04x", (unsigned)c);
 }
 
-/* The length of what needs no care: printable ASCII. */
+/* The length of the printable ASCII at the start, which needs no escape. */
 static size_t plain_length(const char *at)
 {
     const char *from = at;

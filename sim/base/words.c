@@ -29,7 +29,7 @@ bool ms_words_same(const char *a, size_t n, const char *b, size_t m)
     }
 }
 
-/* Is it the pattern's word, or does it begin as "pattern*" does? */
+/* Is the word the pattern, or does it begin with what stands before its "*"? */
 static bool matches(const char *pattern, size_t n, const char *word, size_t m)
 {
     if (n == 0 || pattern[n - 1] != '*')

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Static planning, exactly: many searches, each a little different and slowly
- * longer ones, so that the last is a whole one.  A search that succeeds mostly
- * does so early, and which one does is a matter of luck: of what it takes first
- * (tastes, measured on minimalloc's files by memsim-bench, exact_*). */
+/* Static planning, exactly: many searches with limits of steps that slowly
+ * grow, so that one is complete in the end.  A search that succeeds mostly does
+ * so early, and which one does depends on what it places first; so each search
+ * has another taste (measured on the files of minimalloc by memsim-bench,
+ * exact_*). */
 
 #include "sim/pools/place/placesearch.h"
 
@@ -24,14 +25,15 @@ static const taste tastes[] = {{MS_PLACESEARCH_LOWEST, 'T'},
                                {MS_PLACESEARCH_TIGHT, 'T'}};
 #define N_TASTES (sizeof tastes / sizeof *tastes)
 
-/* How far the keys are randomized, in thousandths: in the first cycle not at
- * all. */
+/* How far keys are randomized, in thousandths; not at all in the first cycle.
+ */
 static const uint64_t stirs[] = {0, 50, 300};
 
 /* ---- sections ------------------------------------------------------------ */
 
-/* A time at which none begins after one ended adds nothing: all that live then
- * live at the next such time, too.  of[rank]: the section at or after it. */
+/* Times become sections.  A time matters only where a buffer begins after
+ * another one ended: all buffers of any other time also live at the next such
+ * time. of[rank] is the section at or after the time. */
 static uint32_t number_sections(const ms_placement_life *lives, uint32_t n,
                                 uint32_t *of, uint32_t n_times)
 {
@@ -107,7 +109,7 @@ ms_err ms_placeexact_items(ms_placesearch *s,
 
 /* ---- tastes -------------------------------------------------------------- */
 
-/* The same numbers every time. */
+/* xorshift64 with a fixed seed: results are the same on every run. */
 static uint64_t draw(uint64_t *random)
 {
     *random ^= *random << 13;

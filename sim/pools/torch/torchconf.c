@@ -93,7 +93,7 @@ typedef struct reader {
     ms_torch_version version;
     ms_torch_options *options;
     ms_fault *fault;
-    ms_err err;    /* of what is refused */
+    ms_err err;    /* why the text is refused */
     char word[64]; /* the current one; "" at the end */
 } reader;
 
@@ -102,7 +102,7 @@ static bool is_mark(char c)
     return c == ',' || c == ':' || c == '[' || c == ']';
 }
 
-/* A word that is too long is none that PyTorch knows either. */
+/* A word that does not fit here is longer than any that PyTorch knows. */
 static void step(reader *r)
 {
     size_t n = 0;
@@ -332,7 +332,7 @@ static ms_err read_value(reader *r, uint8_t kind)
 
 /* ---- options ------------------------------------------------------------- */
 
-/* Of the middle of 2026, behind the newest rules that there are. */
+/* Options of PyTorch of mid-2026, newer than the newest rules modelled here. */
 static const char *const newer[] = {"throw_on_cudamalloc_oom",
                                     "expandable_segments_reserve"};
 
