@@ -9,7 +9,7 @@
 #define MOST_NAME 128u
 #define MOST_DEPTH 64u /* of what is in parentheses, of choices, of ! */
 
-/* Reads left to right; skip: what is read is not computed. */
+/* Reads from left to right; with skip nothing is computed. */
 typedef struct parser {
     const char *at, *whole;
     const ms_names *names;
@@ -127,7 +127,7 @@ static void blanks(parser *p)
         p->at++;
 }
 
-/* Does the text go on so?  Then it is passed. */
+/* Passes over the token if the text continues with it. */
 static bool accept(parser *p, const char *sign)
 {
     size_t length = strlen(sign);

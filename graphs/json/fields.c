@@ -109,7 +109,7 @@ static bool float_fits(const ms_field *field, double value)
            (value >= (double)field->low && value <= (double)field->high);
 }
 
-/* "an integer from 1 to 64": what the field wants. */
+/* The values that a field takes: "an integer from 1 to 64". */
 static void describe(const ms_field *field, char *buffer, size_t size)
 {
     static const char *const kinds[] = {
@@ -133,7 +133,7 @@ static void describe(const ms_field *field, char *buffer, size_t size)
 
 /* ---- from JSON ----------------------------------------------------------- */
 
-/* Fails at a node that is not what the field wants. */
+/* Fails at a node whose value the field does not take. */
 static ms_err fail_type(const ms_json *json, uint32_t row,
                         const ms_field *field, ms_fault *fault)
 {

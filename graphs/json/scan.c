@@ -49,7 +49,7 @@ static bool looks_at(const scan *s, const char *word)
     return (size_t)(s->end - s->at) >= n && memcmp(s->at, word, n) == 0;
 }
 
-/* What the writer probably meant by something that is no JSON. */
+/* A hint for text that is not JSON: what the writer probably meant. */
 static const char *hint_for(const scan *s)
 {
     static const struct {

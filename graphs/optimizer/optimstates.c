@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Gradients and optimizer state: what there is, and where (graphs/states.md
- * 2).  With 16-bit weights the state holds an fp32 master copy. */
+/* Makes the gradients and the optimizer state, each in its memory
+ * (graphs/states.md 2).  With 16-bit weights the state holds an fp32 master
+ * copy. */
 #include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/hostblocks.h"
@@ -31,8 +32,8 @@ static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
     return s;
 }
 
-/* A part that is its own master copy needs another where the host updates and
- * the parts are on the device. */
+/* A part that is its own master copy needs a second one where the host updates
+ * while the part stays on the device. */
 static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
 {
     bool has_one = ms_parts_are_masters(trace);
@@ -42,7 +43,8 @@ static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
     return ms_precisions_master(trace, parameter) != MS_NO_DTYPE && !has_one;
 }
 
-/* Made at construction, not by the first step; the host's is fp32. */
+/* The master copy is made at construction, not by the first step; on the host
+ * it is fp32. */
 static void make_master(ms_trace *trace, ms_parameter *parameter)
 {
     uint8_t dtype = ms_precisions_master(trace, parameter);
@@ -54,7 +56,7 @@ static void make_master(ms_trace *trace, ms_parameter *parameter)
                               dtype, MS_OPTIMIZER_STATE, parameter->part, true);
 }
 
-/* What the update keeps, and a counter of steps. */
+/* The states that the update keeps, and on the CPU a counter of steps. */
 static void parameter_states(ms_trace *trace, ms_parameter *parameter)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
@@ -66,7 +68,7 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
         &trace->optimizer
              ->updates[!ms_updates_is_chosen(trace, row, parameter)];
     if (ms_layerwise_is(trace->settings) && parameter->part == 0)
-        return; /* another rank's */
+        return; /* it belongs to another rank */
     make_master(trace, parameter);
     for (uint32_t i = 0; i < parameter->update->n_states; i++) {
         const ms_state *kept = &parameter->update->states[i];
@@ -121,7 +123,7 @@ static void home_weight(ms_trace *trace, const ms_parameter *parameter)
                                : (uint64_t)(share * (double)whole));
 }
 
-/* Of the part's gradient. */
+/* The dtype of the gradient of a part. */
 static uint8_t gradient_dtype(const ms_trace *trace,
                               const ms_parameter *parameter)
 {
@@ -134,7 +136,7 @@ static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
 {
     const ms_offload *offload = &trace->settings->shape->offload;
     uint64_t bytes = offload->gradient_bytes;
-    /* Stage 3 of DeepSpeed has them in fp32 besides. */
+    /* Stage 3 of DeepSpeed also keeps a copy in fp32. */
     uint64_t own = ms_dtypes_bytes[gradient_dtype(trace, parameter)];
     if (bytes == 0)
         bytes = own;
@@ -206,7 +208,7 @@ static void buckets(ms_trace *trace, uint64_t bytes)
         trace->graph->storage_layer[s] = MS_NONE;
 }
 
-/* bitsandbytes has one of each kind for all parameters. */
+/* bitsandbytes shares one code map of each kind among all parameters. */
 static void code_maps(ms_trace *trace)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
@@ -218,7 +220,7 @@ static void code_maps(ms_trace *trace)
     trace->layer = was;
 }
 
-/* To be told of: it stays as it is. */
+/* Lists a parameter that needs a gradient but gets none, for the report. */
 static void note_untrained(ms_trace *trace, const ms_parameter *parameter)
 {
     ms_graph *g = trace->graph;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What of the model's states a rank holds, and where. */
+/* Which part of the model's states a rank holds, and in which memory. */
 #include "graphs/formats/precisions.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/trace.h"
@@ -30,8 +30,8 @@ bool ms_parts_is_frozen(const ms_trace *trace, const ms_parameter *parameter)
     return !ms_trace_at(trace, parameter->tensor)->requires_grad;
 }
 
-/* Rows of dimension 0, each rank the same number of them (torch's Shard(0)
- * pads the last ranks, _fsdp_param.py). */
+/* A part is rows of dimension 0.  All ranks hold the same number of rows,
+ * because Shard(0) of torch pads the last ranks (_fsdp_param.py). */
 static uint64_t part_of_rows(const ms_trace *trace,
                              const ms_parameter *parameter, uint32_t ranks)
 {
@@ -48,9 +48,9 @@ static uint32_t block_of(const ms_trace *trace, const ms_parameter *parameter)
                : MS_NONE;
 }
 
-/* FSDP1's optimizer (use_orig_params) sees of each parameter what lies in the
- * rank's stretch of its block: this rank is the first, whose stretch begins
- * with whole parameters. */
+/* The optimizer of FSDP1 (use_orig_params) sees the part of each parameter that
+ * lies in the stretch of its rank.  The rank that is simulated is the first,
+ * whose stretch begins with whole parameters. */
 static void cut_stretch(ms_trace *trace, uint32_t block, uint64_t stretch)
 {
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
@@ -62,9 +62,10 @@ static void cut_stretch(ms_trace *trace, uint32_t block, uint64_t stretch)
     }
 }
 
-/* In a flat buffer a rank's part is a stretch: the parts of the parameters are
- * what of that stretch is theirs on average, and sum to it; the padding is the
- * last parameter's.  block: whose parameters, or EVERY. */
+/* The part of a rank is a stretch of a flat buffer.  Each parameter gets its
+ * average share of the stretch; by rounding running sums instead of shares, the
+ * parts add up to the stretch exactly.  The padding counts as the last
+ * parameter's.  block: whose parameters are split, or EVERY. */
 #define EVERY (MS_NONE - 1u)
 static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
 {
@@ -169,8 +170,8 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
 }
 
 /* Where weights have several formats (adapters beside a frozen base, linear
- * layers beside others) bytes do not say elements: there is a column of them.
- */
+ * layers beside others), elements do not follow from bytes: they are a column
+ * of the graph. */
 static ms_err element_column(ms_trace *trace, const uint32_t *new_id)
 {
     ms_graph *g = trace->graph;
@@ -186,14 +187,14 @@ static ms_err element_column(ms_trace *trace, const uint32_t *new_id)
     return MS_OK;
 }
 
-/* Of the part of a weight or gradient on the device: its own master copy, or as
- * the whole. */
+/* The dtype of the part of a weight or gradient: fp32 where the part is its own
+ * master copy, else that of the whole. */
 static uint8_t part_dtype(const ms_trace *trace, uint8_t whole)
 {
     return ms_parts_are_masters(trace) ? MS_FLOAT32 : whole;
 }
 
-/* Is a weight of so many bytes frozen in few bits? */
+/* Is the weight quantized?  Then its bytes are not those of its elements. */
 static bool is_packed(const ms_trace *trace, const ms_parameter *parameter,
                       uint64_t whole)
 {
@@ -210,8 +211,8 @@ uint64_t ms_parts_master_bytes(const ms_trace *trace,
     return 4 * parameter->part;
 }
 
-/* Of frozen weights in few bits the ranks share the packed bytes, scales and
- * all (torchao's NF4Tensor gathers them as they are). */
+/* The ranks share the packed bytes of quantized frozen weights, with their
+ * scales: NF4Tensor of torchao gathers them as they are. */
 static uint64_t weight_part_bytes(const ms_trace *trace,
                                   const ms_parameter *parameter, uint64_t whole)
 {
@@ -229,8 +230,8 @@ static uint64_t grad_part_bytes(const ms_trace *trace,
                trace, ms_precisions_gradient(trace, parameter))];
 }
 
-/* Small parameters stay whole, in their order as long as there is room
- * (DeepSpeed, parameter_offload.py, mark_persistent_parameters). */
+/* Small parameters stay whole on every rank, in their order, until a budget is
+ * used up (DeepSpeed, parameter_offload.py, mark_persistent_parameters). */
 static bool stays_whole(const ms_shape *shape, const ms_parameter *parameter,
                         uint64_t *whole)
 {
@@ -242,8 +243,8 @@ static bool stays_whole(const ms_shape *shape, const ms_parameter *parameter,
     return true;
 }
 
-/* A flat step reads the part of the gradients whatever is shared, and if one
- * rank alone has all of it. */
+/* A flat step reads its part of the gradients even where gradients are not
+ * shared, and even on a single rank. */
 static bool shares_gradients(const ms_step_settings *settings)
 {
     const ms_shape *shape = settings->shape;

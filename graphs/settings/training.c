@@ -337,7 +337,8 @@ static_assert(offsetof(ms_training, was_set) == sizeof ms_training_fields /
                                                     sizeof(int64_t),
               "a row of the table for each member of ms_training");
 
-/* A member is the part of a value that its row's type uses. */
+/* A member of ms_training holds the member of the union that the type of its
+ * row uses; all are as long as int64_t. */
 static ms_value value_at(const ms_training *training, uint32_t row)
 {
     ms_value value = {.i = 0};
