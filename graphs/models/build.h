@@ -2,7 +2,7 @@
 #ifndef MS_BUILD_H
 #define MS_BUILD_H
 
-/* Appends layers to a model: what families and the layer-list reader share. */
+/* Appends layers to a model: what the reader of layer lists does. */
 
 #include "graphs/graphs.h"
 

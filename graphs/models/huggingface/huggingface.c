@@ -311,15 +311,14 @@ static ms_err put_name(const ms_page *page, const char *name, ms_text *text)
     return MS_OK;
 }
 
-/* What is given to the model: token ids, or an image. */
-static ms_err put_input(ms_page *page, ms_text *text)
+/* Pages say it by "image" and "sequence" where it is no more than that. */
+static ms_err put_short_input(ms_page *page, ms_text *text)
 {
     const ms_names names = ms_page_names(page);
     const ms_json *json;
     int64_t size;
     uint32_t image = ms_page_entry(page, "image", &json);
-    ms_text_add(text, ",\n \"input\": {");
-    ms_text_add(text, image == MS_NONE ? "\"tokens\": true" : "\"shape\": [");
+    ms_text_add(text, image == MS_NONE ? "{\"tokens\": true" : "{\"shape\": [");
     for (uint32_t i = image == MS_NONE ? MS_NONE : ms_json_first(json, image);
          i != MS_NONE; i = json->nodes[i].next) {
         MS_TRY(ms_expression_integer(json->nodes[i].value.s, &names, 1, &size));
@@ -333,7 +332,19 @@ static ms_err put_input(ms_page *page, ms_text *text)
         ms_text_add(text, ", \"longest\": ");
         ms_text_i64(text, size);
     }
-    ms_text_add(text, "},\n \"layers\": ");
+    ms_text_add(text, "}");
+    return MS_OK;
+}
+
+/* What is given to the model: token ids, or an image. */
+static ms_err put_input(ms_page *page, ms_text *text)
+{
+    const ms_json *json;
+    ms_text_add(text, ",\n \"input\": ");
+    MS_TRY(ms_page_entry(page, "input", &json) != MS_NONE
+               ? ms_template_entry(page, "input", text)
+               : put_short_input(page, text));
+    ms_text_add(text, ",\n \"layers\": ");
     return MS_OK;
 }
 

@@ -38,6 +38,7 @@ static const page_key page_keys[] = {
     {"settings", OBJECT, 0}, {"also", ENTRIES, 0},   {"heads", ENTRIES, 0},
     {"let", ENTRIES, 0},     {"check", RULES, 0},    {"layers", LIST, 0},
     {"image", TEXTS, 1},     {"tensors", SHAPES, 0}, {"mtp", ANY, 0},
+    {"input", TEMPLATE, 0},
 };
 #define N_PAGE_KEYS (sizeof page_keys / sizeof *page_keys)
 

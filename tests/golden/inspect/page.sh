@@ -55,3 +55,13 @@ printf '{"model_type": "llama", "like": "llama",\n' >llama.json
 printf ' "defaults": {"num_hidden_layers": 2}}\n' >>llama.json
 echo '{"model_type": "llama", "vocab_size": 100}' >config.json
 "$MEMSIM" inspect config.json --page llama.json 2>&1 | show
+echo "# of an image, by \"input\""
+cat >image.json <<'EOF'
+{"model_type": "image", "class": "Image", "source": "written for this test",
+ "defaults": {"size": 32, "hidden_size": 8}, "heads": {"absent": "none"},
+ "input": {"shape": [3, "=size", "=size"]},
+ "layers": [{"type": "conv2d", "out": "=hidden_size", "kernel": 3},
+            {"type": "mean", "name": "loss"}]}
+EOF
+echo '{"model_type": "image", "hidden_size": 4}' >config.json
+"$MEMSIM" inspect config.json --page image.json 2>&1 | show
