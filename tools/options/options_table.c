@@ -114,7 +114,7 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
      .uses = {{.commands = MODEL,
-               .help = "page of a model_type that memsim has none of (memsim "
+               .help = "page of a model_type or a family of yours (memsim "
                        "help huggingface); may be repeated"}}},
     {.id = MS_OPTION_DEVICE,
      .name = "device",
