@@ -2,14 +2,15 @@
 #ifndef MS_TESTS_INLINED_H
 #define MS_TESTS_INLINED_H
 
-/* The step of a model whose text stands in the test.
+/* The step of a model whose text is in the test.
  *
- *     inlined_begin(&job, &keep, &trial, &fault);
+ *     ms_settings_init(&job);
  *     job.training.batch = 4;
  *     err = inlined_step(MODEL, "swap:te=2", &job, &keep, &trial, &result,
  *                        &fault);
  *
- * The job says all but its model and its policies; result is made anew. */
+ * The job has everything but the model and the policies; result is made anew.
+ */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -21,10 +22,10 @@
  * the job says nothing yet. */
 void inlined_begin(ms_job *job, ms_arena *keep, ms_arena *trial,
                    ms_fault *fault);
-/* To the graph. */
+/* As far as the graph. */
 ms_err inlined_lower(const char *text, const char *policy, ms_job *job,
                      ms_arena *keep, ms_result *result, ms_fault *fault);
-/* To the report. */
+/* As far as the report. */
 ms_err inlined_step(const char *text, const char *policy, ms_job *job,
                     ms_arena *keep, ms_arena *trial, ms_result *result,
                     ms_fault *fault);

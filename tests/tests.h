@@ -45,10 +45,11 @@
 
 /* The path of a file of the source tree. */
 void tests_source(const char *relative, char path[TESTS_PATH]);
-/* The path of a file below MEMSIM_TRUTH; false (and counted as skipped) where
+/* The path of a file below MEMSIM_TRUTH; false, and counted as skipped, where
  * it cannot be read. */
 bool tests_truth(const char *relative, char path[TESTS_PATH]);
-/* The superuser may read and write everywhere: nobody in between. */
+/* Becomes the user nobody, because the superuser may read and write every file.
+ */
 void tests_become_nobody(void);
 void tests_become_self(void);
 /* The path of the memsim binary under test. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The oracle of active bytes: at each allocation every row, looked at. */
+/* The oracle of active bytes: at every allocation it looks at every row. */
 #include "sim/machine.h"
 #include "sim/timeline.h"
 #include "tests/laws/asserts.h"
@@ -12,12 +12,14 @@ typedef struct active_walk {
     const ms_plan *plan;
     const ms_timeline *line;
     uint8_t *state;
-    uint64_t *until_ns; /* of a freed row: when other streams have passed it */
+    /* of a freed row: the time at which all other streams that read it have
+     * passed */
+    uint64_t *until_ns;
     uint64_t host_ns, peak_bytes, allocated_bytes;
-    uint8_t rank; /* whose ops these are: rows of others are not born */
+    uint8_t rank; /* its ops are walked; rows of other ranks stay UNBORN */
 } active_walk;
 
-/* What the rank has on the device in states from LIVES to last. */
+/* The rank's bytes on the device in states from LIVES to last. */
 static uint64_t bytes_in(const active_walk *walk, uint8_t last)
 {
     uint64_t bytes = 0;
@@ -52,7 +54,8 @@ static void allocate(active_walk *walk, uint32_t op)
     see(walk);
 }
 
-/* After op: the ends of the streams that a row waits for, as issued so far. */
+/* Frees a row after op: other streams may still read it, so it stays active
+ * until the last op on them that is issued by now has ended. */
 static void drop(active_walk *walk, uint32_t op, uint32_t r)
 {
     const ms_plan *plan = walk->plan;
@@ -115,8 +118,8 @@ void laws_check_active(const ms_plan *plan, const ms_timeline *line,
     ms_arena_free(&arena);
 }
 
-/* Each use on another stream than the one a row was made on is noted, and only
- * uses are. */
+/* A row notes exactly the streams that use it, but for the one that it was made
+ * on. */
 void laws_check_streams(const ms_plan *plan)
 {
     ms_arena arena = {0};

@@ -2,8 +2,8 @@
 #ifndef MS_TESTS_LAWS_ASSERTS_H
 #define MS_TESTS_LAWS_ASSERTS_H
 
-/* What a law says when it fails: the seed of the trial (laws_seed), the
- * condition and, with HOLDS, where it was looked at, as printf has it. */
+/* The message of a law that fails: the seed of the trial (laws_seed), the
+ * condition and, with HOLDS, the place, in printf's format. */
 
 #include "tests/differ.h"
 #include "tests/laws/laws.h"
@@ -33,7 +33,7 @@
                       (unsigned long long)laws_seed, why_);                    \
     } while (0)
 
-/* A call that may fail, and tells the file's record "fault" why. */
+/* A call that must succeed; its fault is in the file's variable "fault". */
 #define MUST(call)                                                             \
     do {                                                                       \
         if ((call) != MS_OK)                                                   \

@@ -25,12 +25,12 @@ typedef struct hall {
 
 extern ms_fault hall_fault; /* of the last call that failed */
 
-/* The call succeeds; the label says of which case it is. */
+/* The call must succeed; the label names the case in the message. */
 #define HALL_MUST(label, call)                                                 \
     ck_assert_msg((call) == MS_OK, "%s: %s: %s", label, hall_fault.where,      \
                   hall_fault.what)
 
-/* The words after the command's name, NULL the last one. */
+/* The words after the command's name; the last one is NULL. */
 void hall_open(uint16_t command, const char *const *words, const char *label,
                hall *h);
 void hall_close(hall *h);

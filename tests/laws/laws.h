@@ -24,7 +24,7 @@ typedef struct laws_random {
     uint64_t state;
 } laws_random;
 
-extern uint64_t laws_seed; /* of the trial that runs, for messages */
+extern uint64_t laws_seed; /* the seed of the trial that runs, for messages */
 
 uint32_t laws_below(laws_random *random, uint32_t n); /* 0 .. n - 1 */
 bool laws_chance(laws_random *random, uint32_t percent);
@@ -35,30 +35,30 @@ void laws_graph(laws_random *random, ms_arena *arena, ms_graph *graph);
 /* Random places of saved storages, random segments. */
 void laws_keep(laws_random *random, const ms_graph *graph, ms_arena *arena,
                ms_keep *keep);
-/* Inserts moves of random kept storages to host memory. */
+/* Inserts moves of random kept storages to host memory, and waits for them. */
 void laws_moves(laws_random *random, const ms_graph *graph, ms_arena *arena,
                 ms_program *program);
 
-/* Ranks share some of the states: random parts of them. */
+/* Makes ranks share random states, of which each has a random part. */
 void laws_share(laws_random *random, ms_graph *graph, ms_arena *arena);
 /* Inserts gathers, reductions and releases of random states. */
 void laws_collectives(laws_random *random, const ms_graph *graph,
                       ms_arena *arena, ms_program *program);
 
-/* Inserts work of the program's own: tasks of every unit, on every stream, of
- * random storages, there or not. */
+/* Inserts random WORK calls: for every unit, on every stream, with sets of
+ * storages that may or may not be there. */
 void laws_work(laws_random *random, const ms_graph *graph, ms_arena *arena,
                ms_program *program);
 
-/* ranks.c: one program in which rank i does what of[i], a program of one rank,
- * does, its calls between those of the others: rank after rank, in turn or at
- * random. */
+/* ranks.c: one program in which rank i runs the program of[i] (of one rank).
+ * The calls of the ranks follow each other rank by rank, in turn, or at random.
+ */
 ms_program laws_ranks(laws_random *random, const ms_program *const *of,
                       uint32_t n, ms_arena *arena);
 
-/* n equal units of one op, in n blocks: op i reads and saves a_(i - 1) and
- * makes a_i; a_0 is an input.  Each is unit_bytes; then a loss of one byte.
- * Gradients of activations only. */
+/* n equal units of one op each, in n blocks: op i reads and saves a_(i - 1) and
+ * makes a_i; a_0 is an input. Each tensor has unit_bytes; the loss has one
+ * byte. Only activations have gradients. */
 void laws_chain(uint32_t n, uint64_t unit_bytes, ms_arena *arena,
                 ms_graph *graph);
 
@@ -77,57 +77,58 @@ uint32_t laws_build_storage(laws_builder *builder, uint64_t bytes,
 uint32_t laws_build_op(laws_builder *builder, uint8_t pass, uint32_t unit,
                        uint64_t ns, const uint32_t *in, uint32_t n_in,
                        const uint32_t *out, uint32_t n_out);
-/* Local references end at the last forward reader (backward storages: last
- * reader); local_end and saved_end may be set by hand before.  Then drop
- * lists and unit inputs. */
+/* Ends local references at the last forward reader (for storages that backward
+ * makes: at the last reader), unless local_end and saved_end are set already;
+ * then makes the drop lists and the inputs of units. */
 void laws_build_close(laws_builder *builder);
 
 /* ---- oracle.c ------------------------------------------------------------ */
 
-/* rows.c: once allocated, at most once released, live at each use; what each op
- * reads is live at it. */
+/* rows.c: a row is allocated once, freed at most once, and alive at each use;
+ * an op's inputs are alive when it runs. */
 void laws_check_rows(const ms_plan *plan);
-/* Every host, stream and wait, by one pass in plan order for each rank. */
+/* Checks every start, end and wait, by one pass over the plan for each rank. */
 void laws_check_clock(const ms_plan *plan, const ms_timeline *line,
                       const ms_machine *machine);
-/* levels.c: events, level, categories and peak of each rank in host order. */
+/* levels.c: events, levels, categories and the peak of each rank, in host
+ * order. */
 void laws_check_levels(const ms_plan *plan, const ms_timeline *line);
-/* active.c: active and reserved bytes of each rank, booked in host order. */
+/* active.c: active and reserved bytes of each rank, in host order. */
 void laws_check_active(const ms_plan *plan, const ms_timeline *line,
                        const ms_machine *machine);
-/* work.c: what the WORK calls of a program of one rank became: each takes its
- * time, on its stream, reads what is there of its set and is waited for by
- * whoever reads that next.  without: the plan of the same program without them,
- * else equal. */
+/* work.c: each WORK call of a program of one rank takes its time on its stream,
+ * reads those rows of its set that are there, and later readers of these rows
+ * wait for it. without is the plan of the same program without the calls, and
+ * is otherwise equal. */
 void laws_check_work(const ms_program *program, const ms_expand_opts *opts,
                      const ms_timeline *line, const ms_plan *without);
-/* The part of the step that they are: in stalls the time of `pack` on the
- * compute stream, and of the host's cores on theirs. */
+/* The calls' part in the report: packing counts as stalls of the compute
+ * stream, and work on the host's cores as theirs. */
 void laws_check_work_times(const ms_timeline *line, const ms_rank_report *rank);
-/* layers.c: what layers keep, run and run again adds up to the report, with
- * what closures of checkpoints hold. */
+/* layers.c: what layers keep, run and run again sums to the report, together
+ * with what the closures of checkpoints hold. */
 void laws_check_layers(const ms_timeline *line, const ms_report *report,
                        ms_arena *arena);
-/* The streams of each row, from plan.use. */
+/* The streams that each row notes are those of plan.use. */
 void laws_check_streams(const ms_plan *plan);
-/* Levels by device time: rows cover their uses. */
+/* Levels in the order of device time: a row covers its uses. */
 void laws_check_device_levels(const ms_plan *plan, const ms_timeline *line);
-/* steady.c: what the step leaves is what it started with, on the device, the
- * host and the disk; clears_grads: but for .grad, which the training loop's
- * zero_grad lets go before the next forward. */
+/* steady.c: a step leaves what it started with, on the device, on the host and
+ * on the disk. clears_grads: except .grad, which zero_grad of the training loop
+ * frees before the next forward. */
 void laws_check_steady(const ms_plan *plan, bool clears_grads);
-/* Peaks, breakdown, times; marks only in host order. */
+/* Peaks, parts and times of the report; marks only in host order. */
 void laws_check_report(const ms_timeline *line, const ms_report *report,
                        bool in_host_order);
-/* With everything kept the level follows from the graph alone. */
+/* With everything kept, the level follows from the graph alone. */
 void laws_check_template(const ms_graph *graph, const ms_plan *plan,
                          uint32_t micro_batches);
 
-/* Memory of a check, which lives as long as its arena. */
+/* Memory for a check; it is freed with its arena. */
 void *laws_take(ms_arena *arena, size_t n, size_t size);
 uint64_t laws_larger(uint64_t a, uint64_t b);
 
-/* A policy's run of a graph: where err says so, what it came to. */
+/* The result of a policy's run of a graph, if err is MS_OK. */
 typedef struct laws_outcome {
     ms_err err;
     ms_program program;
@@ -135,12 +136,12 @@ typedef struct laws_outcome {
     ms_report report;
 } laws_outcome;
 
-/* Runs it on a device with room for all, each copy taking copy_ns; it points
- * into arena and graph.  What runs obeys the laws. */
+/* Runs a policy on a device with room for everything, with copies of copy_ns
+ * each, and checks the laws. The outcome points into arena and graph. */
 laws_outcome laws_run_policy(const ms_graph *graph, const char *policy,
                              uint64_t copy_ns, uint32_t micro_batches,
                              ms_arena *arena, ms_fault *fault);
-/* The least budget that a refusal names. */
+/* The least budget, which the refusal names. */
 uint64_t laws_least_budget(const laws_outcome *out, const ms_fault *fault);
 
 #endif

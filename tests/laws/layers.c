@@ -6,8 +6,8 @@
 
 #include <check.h>
 
-/* Activations alive before event `until`: what autograd holds of them, and
- * what only closures do. */
+/* Bytes of activations before event `until`: those that autograd holds, and
+ * those that only closures hold. */
 static void sum_alive(const ms_timeline *line, uint8_t rank, uint32_t until,
                       uint64_t *saved_bytes, uint64_t *held_bytes)
 {

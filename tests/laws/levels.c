@@ -10,14 +10,14 @@
 
 /* ---- levels -------------------------------------------------------------- */
 
-enum { UNBORN, ALIVE, DEAD }; /* a row */
+enum { UNBORN, ALIVE, DEAD }; /* states of a row */
 
 typedef struct running_level {
     const ms_timeline *line;
     uint64_t bytes[MS_N_CATEGORIES], host_bytes, total_bytes, peak_bytes;
     uint32_t peak_event;
     uint64_t t_ns;
-    uint32_t n; /* events so far, and those of other ranks among them */
+    uint32_t n; /* events so far, including those of other ranks */
     uint8_t rank;
 } running_level;
 
@@ -26,7 +26,7 @@ static uint8_t rank_of(const ms_plan *plan, uint32_t row)
     return plan->op[plan->row[row].op].rank;
 }
 
-/* The next event is the rank's, or there is none. */
+/* Goes to the rank's next event, or to the end. */
 static void skip_others(running_level *now)
 {
     const ms_timeline *line = now->line;
@@ -67,8 +67,9 @@ static void check_peak(running_level *now)
           "host memory at the end");
 }
 
-/* When a host's event lies on the device's time: where the op starts or ends,
- * or where its compute stream goes on with what is issued behind it. */
+/* The device time at which an event of the host is booked: when its op starts
+ * or ends, but no later than the next op of the compute stream that is issued
+ * behind it. */
 static uint64_t booked_ns(const ms_timeline *line, uint32_t op, uint64_t t_ns)
 {
     const ms_plan *plan = line->plan;
@@ -116,7 +117,7 @@ void laws_check_levels(const ms_plan *plan, const ms_timeline *line)
     }
 }
 
-/* The end of the last op that uses or drops each row. */
+/* By row the end of the last op that uses or frees it. */
 static uint64_t *last_ends(const ms_plan *plan, const ms_timeline *line,
                            ms_arena *arena)
 {
@@ -178,7 +179,8 @@ static void check_times(const ms_timeline *line, const ms_times *time)
     HOLDS(sum == time->step_ns, "parts sum to %llu", (unsigned long long)sum);
 }
 
-/* What is waited for was under way: no more can be exposed than was busy. */
+/* A time that is exposed was waited for while something was under way: it is no
+ * longer than that was busy. */
 static void check_overlap(const ms_rank_report *rank)
 {
     uint64_t exposed_ns = rank->stalls_ns[MS_CAUSE_PACK], bytes = 0;
@@ -215,7 +217,7 @@ static bool counts_at(const ms_plan *plan, const struct ms_plan_mark *mark,
            rank_of(plan, row) == mark->rank;
 }
 
-/* Where a mark lies, told by hand: ops and releases before it. */
+/* The level at a mark, summed naively over the ops and releases before it. */
 static uint64_t level_at(const ms_plan *plan, const struct ms_plan_mark *mark)
 {
     uint64_t bytes = 0;

@@ -21,15 +21,16 @@ enum { UNBORN, ALIVE, DEAD };
 typedef struct row_walk {
     const ms_plan *plan;
     const ms_graph *graph;
-    uint8_t *state; /* of rows */
+    uint8_t *state; /* by row */
     uint32_t
         *alive;    /* device rows of a storage; of .grad: and what became it */
-    uint32_t *far; /* rows in host memory and on the disk */
+    uint32_t *far; /* by storage: rows in host memory or on the disk */
     uint64_t level_bytes;
-    uint8_t rank; /* whose ops and rows these are */
+    uint8_t rank; /* the rank whose ops and rows are checked */
 } row_walk;
 
-/* The storages whose presence a live row proves. */
+/* Counts a row for its storage; a gradient's buffer that has become .grad is
+ * counted for .grad, too. */
 static void count_row(row_walk *walk, uint32_t row, uint32_t change)
 {
     const ms_plan *plan = walk->plan;
@@ -41,7 +42,7 @@ static void count_row(row_walk *walk, uint32_t row, uint32_t change)
     }
     uint64_t bytes = plan->row[row].bytes;
     walk->level_bytes += change == 1 ? bytes : 0 - bytes;
-    if (s == MS_NONE) /* a buffer of the program */
+    if (s == MS_NONE) /* a buffer that the program made */
         return;
     walk->alive[s] += change;
     uint8_t category = plan->row[row].category;
@@ -50,8 +51,8 @@ static void count_row(row_walk *walk, uint32_t row, uint32_t change)
         walk->alive[walk->graph->storage_grad[s]] += change;
 }
 
-/* Is there what an op reads where it reads it?  The host's cores read the
- * host's memory, copies whatever there is. */
+/* Is a storage that an op reads in the memory that the op reads? Ops on the
+ * host's cores read host memory; copies read any memory. */
 static bool is_there(const row_walk *walk, uint8_t stream, uint32_t s)
 {
     if (stream == MS_STREAM_HOST)
@@ -60,7 +61,8 @@ static bool is_there(const row_walk *walk, uint8_t stream, uint32_t s)
            (stream != MS_STREAM_COMPUTE && walk->far[s] > 0);
 }
 
-/* In another memory's format. */
+/* Is the row in the format that the storage has in the other memory (for
+ * example fp32 on the host)? */
 static bool is_far_copy(const row_walk *walk, const ms_row *row)
 {
     const uint64_t *far = walk->graph->storage_far_bytes;
@@ -69,7 +71,8 @@ static bool is_far_copy(const row_walk *walk, const ms_row *row)
            row->bytes == far[row->storage];
 }
 
-/* What a hook has packed, or unpacked: the tensor that was saved. */
+/* Does the row have the bytes of a saved tensor, as a hook packs and unpacks
+ * it? It may be a view of less than the storage. */
 static bool is_save(const row_walk *walk, const ms_row *row)
 {
     for (uint32_t i = 0; i < walk->graph->n_saves; i++)
@@ -79,7 +82,8 @@ static bool is_save(const row_walk *walk, const ms_row *row)
     return false;
 }
 
-/* What a rank holds of a storage. */
+/* The least bytes of a storage that a rank holds: its shard where it is shared.
+ */
 static uint64_t least_bytes(const ms_graph *graph, uint32_t s)
 {
     bool shared = graph->storage_shard_bytes != NULL &&
@@ -147,7 +151,7 @@ static void check_op(row_walk *walk, uint32_t op)
     }
 }
 
-/* A copy elsewhere than at home. */
+/* Is the row in another memory than its storage's home? */
 static bool leaves(const ms_plan *plan, uint32_t r)
 {
     const ms_graph *graph = plan->graph;
@@ -159,8 +163,9 @@ static bool leaves(const ms_plan *plan, uint32_t r)
                                      : MS_DEVICE_POOL);
 }
 
-/* What ends the .grad *s, or what became it: an op of the step, or of the
- * backward that makes it anew or updates with it, or nothing. */
+/* The op after which a .grad ends, or MS_NONE: an op of the step, or in the
+ * backward the op that makes it anew or updates with it. *s becomes the .grad
+ * where it was the buffer that became it. */
 static uint32_t end_of(const ms_graph *graph, uint32_t *s)
 {
     if (graph->storage_category[*s] == MS_BECOMES_GRAD)
@@ -168,14 +173,16 @@ static uint32_t end_of(const ms_graph *graph, uint32_t *s)
     return *s < graph->n_persistent ? graph->storage_local_end[*s] : MS_NONE;
 }
 
-/* A gradient that forward makes may be saved elsewhere until backward. */
+/* Does forward make the gradient? Then it may be saved elsewhere until
+ * backward. */
 static bool is_made_early(const ms_graph *graph, uint32_t s)
 {
     return graph->storage_category[s] == MS_BECOMES_GRAD &&
            graph->storage_maker[s] < graph->backward_at[graph->n_units];
 }
 
-/* Besides the part, and made anew from the parts when they are updated. */
+/* A gathered copy that stays beside the shard: the update makes it anew from
+ * the shards, so it need not be the same row at the end. */
 static bool is_whole_copy(const ms_plan *plan, uint32_t r)
 {
     const ms_graph *graph = plan->graph;
@@ -185,14 +192,14 @@ static bool is_whole_copy(const ms_plan *plan, uint32_t r)
            plan->row[r].bytes == graph->storage_bytes[s];
 }
 
-/* Does the row stay to the end? */
+/* Checks that the row is alive at the end if and only if it must be. */
 static void check_end(const row_walk *walk, uint32_t r)
 {
     const ms_plan *plan = walk->plan;
     uint8_t category = plan->row[r].category;
     uint32_t s = plan->row[r].storage;
-    if (category == MS_COMMUNICATION || /* gathered, or not reduced */
-        s == MS_NONE || is_whole_copy(plan, r))
+    /* a gathered state, or a gradient that is not yet reduced */
+    if (category == MS_COMMUNICATION || s == MS_NONE || is_whole_copy(plan, r))
         return;
     uint32_t grad = s, end = end_of(plan->graph, &grad);
     bool updated = end != MS_NONE && plan->graph->op_pass[end] == MS_STEP;
@@ -203,7 +210,7 @@ static void check_end(const row_walk *walk, uint32_t r)
     }
     bool stays = plan->graph->storage_at_start[s] || category == MS_GRADIENTS;
     stays = stays && !leaves(plan, r) && end == MS_NONE;
-    if (category == MS_ACTIVATIONS) /* a copy of what a node has saved */
+    if (category == MS_ACTIVATIONS) /* a copy of what a node saved */
         stays = false;
     HOLDS(walk->state[r] == (stays ? ALIVE : DEAD),
           "row %u of storage %u, category %u, at the end", r, s, category);
@@ -233,7 +240,7 @@ void laws_check_rows(const ms_plan *plan)
 
 /* ---- the clock ----------------------------------------------------------- */
 
-/* A rank's own. */
+/* The clock of one rank. */
 typedef struct clock_walk {
     const ms_plan *plan;
     const ms_timeline *line;
@@ -241,7 +248,8 @@ typedef struct clock_walk {
     uint8_t rank;
 } clock_walk;
 
-/* The host waits before op, or before a later one of its own. */
+/* Passes the rank's syncs that stand before op. Op may be another rank's; then
+ * the host waits before its own next op. */
 static void wait_for_syncs(clock_walk *walk, uint32_t op)
 {
     const ms_plan *plan = walk->plan;
@@ -271,8 +279,8 @@ static void check_start(const clock_walk *walk, uint32_t op, uint64_t start_ns)
           "op %u", op);
 }
 
-/* What takes no time is no kernel: the host goes on at once.  How much longer
- * an op takes beside others is checked in test_clock.c. */
+/* An op of no length launches no kernel, so the host goes on at once. How much
+ * longer an op takes while others run is checked in test_clock.c. */
 static uint64_t check_rank_clock(clock_walk *walk, uint64_t launch_ns,
                                  bool varies)
 {
@@ -313,14 +321,17 @@ void laws_check_clock(const ms_plan *plan, const ms_timeline *line,
 
 /* ---- everything kept ----------------------------------------------------- */
 
-/* References of each storage, as a template: made, then dropped by the drop
- * lists, the training loop's variables and nobody else. */
+/* The number of references of each storage when everything is kept: it follows
+ * from the drop lists and the training loop's variables alone, without the code
+ * under test. */
 typedef struct template_walk {
     const ms_graph *graph;
     uint32_t *references;
     uint64_t level_bytes;
-    uint64_t rebound_bytes; /* old values of variables that the op rebinds */
-    uint64_t *after_alloc, *after_drops; /* per issued op, 0 the start */
+    /* of variables that the op assigns anew, while the old value is still there
+     */
+    uint64_t rebound_bytes;
+    uint64_t *after_alloc, *after_drops; /* by issued op; 0 is the start */
     uint32_t n;
     uint8_t *lives; /* .grad exists */
 } template_walk;
@@ -359,7 +370,8 @@ static void make(template_walk *walk, uint32_t s)
         walk->references[s]++;
 }
 
-/* A gradient becomes .grad in place: then no kernel runs. */
+/* Autograd may take a gradient's buffer as .grad instead of copying it: then no
+ * kernel runs. False: it copies or adds. */
 static bool steal(template_walk *walk, uint32_t op)
 {
     const ms_graph *graph = walk->graph;

@@ -37,8 +37,8 @@ typedef struct step_sketch {
     laws_random *random;
     bool streams; /* some ops run on a second stream */
     uint32_t n_forward[MOST_UNITS];
-    uint32_t param[MOST_UNITS * MOST_OPS]; /* per forward op, or MS_NONE */
-    uint32_t grad_of[MOST_STORAGES];       /* gradient of a storage, or NONE */
+    uint32_t param[MOST_UNITS * MOST_OPS]; /* by forward op, or MS_NONE */
+    uint32_t grad_of[MOST_STORAGES]; /* the gradient of a storage, or MS_NONE */
     uint32_t input;
 } step_sketch;
 
@@ -99,7 +99,7 @@ static void add_persistent(step_sketch *sketch)
     graph->n_persistent = graph->n_storages;
 }
 
-/* What the op reads: its predecessor's result, sometimes older ones. */
+/* An op reads its predecessor's result, and sometimes older results. */
 static uint32_t choose_inputs(step_sketch *sketch, uint32_t op, uint32_t *in)
 {
     ms_graph *graph = sketch->builder.graph;
@@ -144,7 +144,7 @@ static void add_forward(step_sketch *sketch)
     graph->forward_at[graph->n_units] = graph->n_ops;
 }
 
-/* Some variables live on for a while in the forward. */
+/* Lets some variables live longer in the forward, as Python variables do. */
 static void stretch_locals(step_sketch *sketch)
 {
     ms_graph *graph = sketch->builder.graph;
@@ -157,7 +157,7 @@ static void stretch_locals(step_sketch *sketch)
     }
 }
 
-/* Reads the gradients of op's results; returns how many there are. */
+/* Adds the gradients of op's results to the inputs; returns their number. */
 static uint32_t read_gradients(const step_sketch *sketch, uint32_t op,
                                uint32_t *in)
 {
@@ -169,8 +169,8 @@ static uint32_t read_gradients(const step_sketch *sketch, uint32_t op,
     return n;
 }
 
-/* Forward op saves a random part of what it reads and makes; the backward op
- * that comes next reads it. */
+/* A forward op saves a random part of what it reads and makes, and the backward
+ * op that is made next reads it. */
 static uint32_t read_saved(step_sketch *sketch, uint32_t op, uint32_t *in,
                            uint32_t n)
 {
@@ -192,7 +192,7 @@ static uint32_t read_saved(step_sketch *sketch, uint32_t op, uint32_t *in,
     return n;
 }
 
-/* Gradients of what the op read: made, or made anew from the one there. */
+/* Makes the gradients of what the op read, or adds to those that exist. */
 static uint32_t make_gradients(step_sketch *sketch, uint32_t op, uint32_t *in,
                                uint32_t *n_in, uint32_t *out)
 {
@@ -325,7 +325,7 @@ static bool is_made_by(const ms_graph *graph, uint32_t storage, uint32_t unit)
     return graph->op_unit[graph->storage_maker[storage]] == unit;
 }
 
-/* After a unit's forward, some of what it saved goes to host memory. */
+/* Behind a unit's forward, moves some of what it saved to host memory. */
 static void add_move(laws_random *random, const ms_graph *graph,
                      const ms_call *after, ms_arena *arena, ms_program *program)
 {
@@ -353,7 +353,8 @@ static void add_move(laws_random *random, const ms_graph *graph,
     ck_assert_int_eq(ms_program_add(program, sync, arena, &fault), MS_OK);
 }
 
-/* What moved, or did not, is waited for or brought back. */
+/* Waits for some storages or brings them back, whether they were moved or not.
+ */
 static void add_wait(laws_random *random, const ms_call *after, ms_arena *arena,
                      ms_program *program)
 {
@@ -453,7 +454,7 @@ void laws_collectives(laws_random *random, const ms_graph *graph,
 
 #define N_TASKS 12u
 
-/* One of each unit and stream in turn; sometimes nothing is to be done. */
+/* Makes a task for each unit and stream in turn; some have nothing to do. */
 static void add_tasks(laws_random *random, ms_arena *arena, ms_program *program)
 {
     static const uint32_t most[MS_N_TASK_UNITS] = {
@@ -471,7 +472,8 @@ static void add_tasks(laws_random *random, ms_arena *arena, ms_program *program)
     }
 }
 
-/* Of what is there, of what is not, or of nothing. */
+/* Adds a WORK call whose set is of storages that are there, of others, or
+ * empty. */
 static void add_work(laws_random *random, const ms_graph *graph,
                      const ms_call *after, ms_arena *arena, ms_program *program)
 {

@@ -6,7 +6,8 @@
 
 #define DO(call) ck_assert_int_eq((call), MS_OK)
 
-/* Where the sets, buffers and tasks of a rank begin, and its next call. */
+/* The offsets of a rank's sets, buffers and tasks in the joint program, and its
+ * next call. */
 typedef struct rank_part {
     const ms_program *of;
     uint32_t first_set, first_buffer, first_task, next;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Steady steps are alike: what there is when the next one's forward begins is
- * what there was when this one's did, in each memory. */
+/* A step in its steady state leaves what it found: the next forward begins with
+ * the same bytes in each memory. */
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "tests/laws/laws.h"
@@ -8,13 +8,13 @@
 #include <check.h>
 #include <string.h>
 
-/* Bytes that a rank has when its forward begins, less those that its step
+/* The bytes that a rank has when its forward begins, less those that its step
  * leaves. */
 typedef struct difference {
     const ms_plan *plan;
     uint8_t rank;
-    int64_t *of;   /* per persistent storage, then per buffer; of each pool */
-    bool *is_grad; /* per persistent storage */
+    int64_t *of;   /* by persistent storage and then by buffer, for each pool */
+    bool *is_grad; /* by persistent storage */
     uint32_t n, n_persistent;
 } difference;
 
@@ -27,7 +27,8 @@ static uint32_t buffers_of(const ms_plan *plan)
     return n;
 }
 
-/* As what a row lasts: a gradient's buffer that has become .grad is that. */
+/* The storage that a row counts for: a gradient's buffer that has become .grad
+ * counts for .grad. */
 static uint32_t lasts_as(const difference *d, const ms_row *row)
 {
     const ms_graph *graph = d->plan->graph;
@@ -39,7 +40,7 @@ static uint32_t lasts_as(const difference *d, const ms_row *row)
                : s;
 }
 
-/* Adds sign times the rows of ops [0, ops) that none of the first releases
+/* Adds `sign` times the rows of ops [0, ops) that none of the first `releases`
  * frees. */
 static void count(difference *d, uint32_t ops, uint32_t releases, int sign)
 {

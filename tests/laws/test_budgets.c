@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A budget is a promise about the final program: whatever stands beside the
- * policy that works to it, the peak is within it, or the run is infeasible and
+/* A policy with a budget promises it for the final program: whatever policies
+ * stand beside it, the peak is within the budget, or the run is infeasible and
  * says what it would need. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A decoder whose activations weigh more than its states, a network of
- * convolutions. */
+/* A decoder whose activations outweigh its states, and a convolutional network.
+ */
 static const char *const models[] = {
     "{\"memsim\": 1, \"family\": \"decoder\", \"config\": {\"layers\": 4, "
     "\"hidden\": 64, \"heads\": 2, \"ffn\": 172, \"vocab\": 16, "
@@ -36,7 +36,7 @@ static const char *const models[] = {
     "{\"type\": \"cross_entropy\"}]}",
 };
 
-/* %: the budget; min: these tensors are small. */
+/* % stands for the budget; min= because these tensors are small. */
 static const char *const ways[] = {
     "swap:belady,min=16B,budget=%" PRIu64,
     "swap:capuchin,min=16B,budget=%" PRIu64,
@@ -87,7 +87,8 @@ static outcome run(const char *json, const char *policy)
     return out;
 }
 
-/* Kept, infeasible with what it would need, or refused with a reason. */
+/* The budget is kept, or the run is infeasible and says what it needs, or the
+ * policies are refused with a reason. */
 static void check_outcome(const char *policy, const outcome *out,
                           uint64_t budget_bytes, size_t *n_kept)
 {
@@ -147,7 +148,7 @@ START_TEST(budgets_are_kept)
 }
 END_TEST
 
-/* What measures is named last, and runs last. */
+/* A policy that measures the step is spelled last and runs last. */
 START_TEST(what_measures_runs_last)
 {
     static const char *const spelled[][2] = {
@@ -168,7 +169,7 @@ START_TEST(what_measures_runs_last)
 }
 END_TEST
 
-/* Promises what it does nothing for. */
+/* A policy that promises a budget and does nothing for it. */
 static ms_err stand_by(const ms_policy_context *context, ms_program *program,
                        ms_fault *fault)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Three memories, one verdict: with capacities of just what a step needs it
- * fits, and a byte less of any of them is said to be too small by a byte, by
- * run, compare, sweep and fit alike. */
+/* Three memories, one verdict: a step fits when each memory has exactly what it
+ * needs, and when one has a byte less, run, compare, sweep and fit all say that
+ * this memory is too small by a byte. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
@@ -39,7 +39,7 @@ static const char *const offloads[] = {
     "+offload:optimizer/params/gradients,gradients_to=nvme"};
 #define MANY(list) (sizeof(list) / sizeof *(list))
 #define N_POLICIES ((int)(MANY(shares) * MANY(swaps) * MANY(offloads)))
-#define PART 14 /* of these, in a test */
+#define PART 14 /* of the policies, in one test */
 
 static char policy[256], model[TESTS_PATH];
 
@@ -60,7 +60,7 @@ static void name_policy(int i)
 
 /* ---- run ----------------------------------------------------------------- */
 
-/* false: the policies contradict each other. */
+/* False: the policies contradict each other. */
 static bool find_needs(needs *need)
 {
     const char *const words[] = {model, "-p", policy, NULL};
@@ -88,7 +88,7 @@ static bool find_needs(needs *need)
     return err == MS_OK;
 }
 
-/* A memory that is not used has a byte, which is enough. */
+/* A memory that the step does not use gets one byte, which is enough. */
 static bool can_lack(const needs *need, int pool)
 {
     return need->bytes[pool] > 1;
@@ -108,7 +108,8 @@ static void check_report(const ms_report *report, const needs *need,
     ck_assert(report->headroom_bytes == (lacks[MS_DEVICE_POOL] ? -1 : 0));
 }
 
-/* Which memories lack a byte at a point of the grid, the last one's fastest. */
+/* Which memories lack a byte at a point of the grid; the last one varies
+ * fastest. */
 static void lacks_of(uint32_t point, bool *lacks)
 {
     for (int pool = MS_N_POOLS - 1; pool >= 0; pool--, point /= 2)
@@ -192,7 +193,7 @@ static void check_sweep(const needs *need)
     hall_close(&h);
 }
 
-/* The set-up of these policies and nothing else is fit's first. */
+/* The first set-up of fit is that with these policies and nothing else. */
 static void check_fit(const needs *need, uint32_t point)
 {
     static const char *const options[] = {"memory", "host-memory", "nvme"};

@@ -27,11 +27,11 @@
 
 static ms_arena keep, trial;
 
-/* One run, and marks per storage, block or layer of it. */
+/* One run, with marks by storage, block or layer. */
 typedef struct run {
     ms_result result;
     char what[160];
-    uint8_t *alive; /* per row of the plan: after forward */
+    uint8_t *alive; /* by row of the plan: alive after forward */
 } run;
 
 static void *marks(size_t n, size_t size)
@@ -41,7 +41,8 @@ static void *marks(size_t n, size_t size)
     return list;
 }
 
-/* Reads and runs; false: these settings are refused, and it is said why. */
+/* Reads and runs the model; false: these settings are refused, with a reason.
+ */
 static bool open_run(run *r, const char *model, const ms_training *training,
                      const char *policy)
 {
@@ -54,7 +55,7 @@ static bool open_run(run *r, const char *model, const ms_training *training,
     ms_settings_init(&job);
     job.model = model;
     job.training = *training;
-    job.training.batch = 8; /* as many rows as fp8 asks for */
+    job.training.batch = 8; /* fp8 needs a multiple of 8 rows */
     ck_assert_int_eq(ms_spec_parse(policy, &keep, &job.spec, &fault), MS_OK);
     for (uint32_t i = 0; i < ms_training_n_fields; i++) {
         if (strcmp(ms_training_fields[i].name, "kernels") == 0)
@@ -71,7 +72,7 @@ static bool open_run(run *r, const char *model, const ms_training *training,
     return err == MS_OK;
 }
 
-/* Which rows are there at the mark. */
+/* Notes the rows that are there at the mark. */
 static void look(run *r, ms_mark mark)
 {
     const ms_timeline *line = r->result.line;
@@ -83,7 +84,7 @@ static void look(run *r, ms_mark mark)
 
 /* ---- checkpoint:full, block by block ------------------------------------- */
 
-/* The block whose forward makes it, or MS_NONE. */
+/* The block whose forward makes the storage, or MS_NONE. */
 static uint32_t block_of(const ms_graph *graph, uint32_t storage)
 {
     uint32_t maker = graph->storage_maker[storage];
@@ -93,8 +94,9 @@ static uint32_t block_of(const ms_graph *graph, uint32_t storage)
     return graph->unit_block[graph->op_unit[maker]];
 }
 
-/* By the model's edges: what other blocks read of each.  open: what is in no
- * block reads of it too, and keeps what it will. */
+/* By block the bytes of its outputs that other blocks read, by the model's
+ * edges. open: units outside of all blocks read them, too, and keep what they
+ * need. */
 static void count_wanted(const run *r, uint64_t *bytes, bool *open)
 {
     const ms_model *model = &r->result.model;
@@ -114,7 +116,7 @@ static void count_wanted(const run *r, uint64_t *bytes, bool *open)
     }
 }
 
-/* A cast of a weight that forward made. */
+/* Is it a weight's cast that forward made? */
 static bool is_cast(const run *r, uint32_t storage)
 {
     const ms_graph *graph = r->result.graph;
@@ -161,8 +163,8 @@ static bool check_model(const char *model, ms_training *training,
     return true;
 }
 
-/* Every built-in model that has blocks, by the sets of kernels in turn: those
- * of a family stand together. */
+/* Every built-in model that has blocks, with the sets of kernels in turn
+ * (models of one family are adjacent, so each family meets several sets). */
 START_TEST(every_model)
 {
     ms_training training;
@@ -179,8 +181,8 @@ START_TEST(every_model)
 }
 END_TEST
 
-/* Of each family one, by every set of kernels and precision; the variants of
- * the checkpoint and the frameworks by turns. */
+/* One model of each family, with every set of kernels and every precision;
+ * variants of the checkpoint and frameworks take turns. */
 static const char *const some[] = {
     "gpt2",    "bert-base",    "t5-small",         "llama-3.2-1b",
     "phi-4",   "mixtral-8x7b", "deepseek-v2-lite", "gemma-2-2b",
@@ -223,7 +225,8 @@ static void add_set(const ms_program *program, uint32_t set, bool *may)
         may[program->set_item[i]] = true;
 }
 
-/* What the calls of forward keep and hold, and what the training loop does. */
+/* The storages that the calls of forward keep and hold, and those that the
+ * training loop keeps. */
 static bool *find_allowed(const run *r)
 {
     const ms_graph *graph = r->result.graph;
@@ -284,7 +287,8 @@ END_TEST
 
 /* ---- random state -------------------------------------------------------- */
 
-/* On a CPU, one state per block: all that persists and forward makes. */
+/* On a CPU there is one random state per block, and it is all that forward
+ * makes and that persists. */
 START_TEST(state_is_named)
 {
     ms_training training;

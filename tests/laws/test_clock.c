@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of the clock and of active bytes, on plans made by hand and at random:
- * no graph, no policy, so that every stream is busy. */
+ * without a graph and a policy, so that every stream can be busy. */
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"
@@ -13,7 +13,8 @@
 
 #define MOST 64u
 #define N_TRIALS 2000u
-#define WHOLE 10000u /* the unit of work, per ns */
+/* the unit of work: what an op does in a ns when it is alone */
+#define WHOLE 10000u
 
 /* A plan whose columns lie in here. */
 typedef struct hand_plan {
@@ -53,7 +54,7 @@ static uint32_t add_op(hand_plan *p, uint8_t stream, uint64_t ns)
     return op;
 }
 
-/* The last op waits, allocates, releases. */
+/* What the last op waits for, allocates and frees. */
 static void add_wait(hand_plan *p, uint32_t other)
 {
     p->wait[p->n_wait++] = other;
@@ -74,7 +75,7 @@ static void add_release(hand_plan *p, uint32_t row)
     p->op[p->plan.n_ops].release_at = p->n_release;
 }
 
-/* Before the next op. */
+/* A sync of the host before the next op. */
 static void add_sync(hand_plan *p, uint32_t until)
 {
     p->sync[p->plan.n_sync++] = (struct ms_plan_sync){p->plan.n_ops, until, 0};
@@ -208,7 +209,7 @@ START_TEST(a_link_is_shared)
 }
 END_TEST
 
-/* Ranks have multiprocessors of their own. */
+/* Each rank has multiprocessors of its own, so ranks do not slow each other. */
 START_TEST(ranks_do_not_slow_each_other)
 {
     hand_plan p;
@@ -320,7 +321,7 @@ START_TEST(what_another_stream_uses_stays_active)
     ck_assert_uint_eq(active_of(&line), 160);
     ck_assert_uint_eq(line.ranks[0].reserved_peak_bytes, 160);
     ck_assert_uint_eq(line.ranks[0].requested_peak_bytes, 160);
-    p.row[x].waited = true; /* the freeing side has waited */
+    p.row[x].waited = true; /* the side that frees has waited */
     line = run(&p, &machine);
     ck_assert_uint_eq(active_of(&line), 100);
 }
@@ -425,7 +426,8 @@ static uint32_t speed_at(const hand_plan *p, const ms_timeline *line,
     return speed > 0 ? speed : 1;
 }
 
-/* Work done between start and end, ns by ns, is the op's, to the last ns. */
+/* The work done between an op's start and its end, summed ns by ns, is exactly
+ * the op's. */
 static void check_work(const hand_plan *p, const ms_timeline *line,
                        const ms_machine *machine, uint32_t op)
 {
@@ -475,8 +477,8 @@ START_TEST(work_is_conserved_and_never_sooner)
 }
 END_TEST
 
-/* Demands that never exceed what there is: the clock that counts work agrees
- * with the one that does not, to the byte. */
+/* Where the demands never exceed the resource, the clock that counts work
+ * agrees to the byte with the one that does not. */
 static void check_same_clock(laws_random *random)
 {
     hand_plan p;

@@ -81,7 +81,7 @@ static const char *const models[] = {
     "{\"type\": \"gelu\"}]}, {\"type\": \"mean\"}]}",
 };
 
-/* What else there is to take of each: for compositions at random. */
+/* More policies of each kind, for compositions at random. */
 static const char *const more_checkpoints[] = {
     "",
     "+checkpoint:full",
@@ -124,7 +124,7 @@ static const char *const ways[] = {"", ",to=nvme", ",percent=40", ",pin=0",
 
 static ms_arena keep, trial;
 
-/* Two policies that contradict each other are refused, and it is said why. */
+/* Two policies that contradict each other are refused, with a reason. */
 static bool is_refused(ms_err err, const ms_fault *fault)
 {
     if (err != MS_EUSAGE)
@@ -134,13 +134,13 @@ static bool is_refused(ms_err err, const ms_fault *fault)
     return true;
 }
 
-/* What a composition may differ in besides. */
+/* What else a composition varies. */
 typedef struct setting {
     bool fp16, keeps_grads, holds_output, in_backward, clips, muon;
 } setting;
 
-/* Reads and lowers; the device's copies and collectives take time.  false:
- * refused. */
+/* Reads and lowers the model, on a device whose copies and collectives take
+ * time. False: it was refused. */
 static bool run_policy(const char *json, const char *policy, setting with)
 {
     ms_fault fault = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What cuDNN takes passes with the call that takes it, and nothing else
- * changes; what is tried out empties the pool's cache, once. */
+/* cuDNN's workspaces are freed with the call that takes them, and nothing else
+ * changes; benchmark empties the pool's cache once, after trying algorithms. */
 #include "sim/graph.h"
 #include "sim/report.h"
 #include "tests/tests.h"
@@ -32,7 +32,7 @@ static uint64_t workspace_of(const ms_graph *graph, uint32_t op)
     return 0;
 }
 
-/* What stands beside the workspaces is as without them. */
+/* Without the workspaces, the rows are the same. */
 START_TEST(nothing_else_changes)
 {
     for (size_t p = 0; p < 3; p++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A delayed update (ZeRO-Offload, section 5.2) runs beside the next step: it
- * takes what is longer, the host's work or the device's, and the copies that
- * nothing hides. */
+/* A delayed update (ZeRO-Offload, section 5.2) runs beside the next step: a
+ * step takes the longer of the host's work and the device's, plus the copies
+ * that nothing hides. */
 #include "graphs/graphs.h"
 #include "sim/graph.h"
 #include "sim/names.h"
@@ -35,7 +35,7 @@ static const int64_t batches[] = {4, 32};
 
 static ms_arena keep, trial;
 
-/* false: refused. */
+/* False: the settings are refused. */
 static bool run(const char *policy, const char *device, int64_t batch,
                 ms_result *result)
 {
@@ -55,7 +55,7 @@ static bool run(const char *policy, const char *device, int64_t batch,
     return ran;
 }
 
-/* How long the ops of a stream take in all, and the longest of them. */
+/* The time of all ops of a stream, and in *longest that of its longest op. */
 static uint64_t busy_ns(const ms_result *result, uint8_t stream,
                         uint64_t *longest_ns)
 {
@@ -71,7 +71,7 @@ static uint64_t busy_ns(const ms_result *result, uint8_t stream,
     return ns;
 }
 
-/* Bytes of what only a delayed update keeps in the host's memory. */
+/* Bytes in host memory that only a delayed update keeps. */
 static uint64_t kept_bytes(const ms_result *result)
 {
     const ms_graph *graph = result->graph;

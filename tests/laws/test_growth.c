@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A table has one owner: where arrays move whenever they grow, and spoil what
- * they leave, every pair of policies writes the program that it writes
- * otherwise.  AddressSanitizer says who looks at what was left. */
+/* Nobody keeps a pointer into a table that may grow: here arrays move whenever
+ * they grow and overwrite what they leave, and every pair of policies must
+ * still write the same program. AddressSanitizer names who looks at memory that
+ * was left. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/machine.h"
@@ -59,7 +60,7 @@ static const char *const parts[] = {
 
 static ms_arena keep, trial;
 
-/* The program's text, or what the refusal says. */
+/* The program's text, or the message of the refusal. */
 static const char *outcome(const char *policy)
 {
     ms_fault fault = {0};
@@ -104,7 +105,7 @@ static void check_pair(const char *policy)
     ms_arena_reset(&keep);
 }
 
-/* The spec is put in order: that a is named before b says nothing. */
+/* The order of the names does not matter, because the spec is sorted. */
 START_TEST(pairs_of_policies)
 {
     char policy[320];
@@ -119,8 +120,8 @@ START_TEST(pairs_of_policies)
 }
 END_TEST
 
-/* What is added to a fork is no part of what it was made from, nor the other
- * way round. */
+/* What is added to a fork of a program changes neither its original nor its
+ * other forks. */
 START_TEST(forks_stand_side_by_side)
 {
     ms_fault fault = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* bfc, buddy and contiguous under random requests, each against a slow reading
- * of its rules that shares nothing with it: sorted lists and looks at all of
- * them; and what holds for any pool. */
+/* The pools bfc, buddy and contiguous under random requests: each is compared
+ * with a slow version of its rules (sorted lists, searched from end to end)
+ * that shares no code with it; and laws that hold for any pool. */
 #include "sim/pools/pool.h"
 #include "tests/tests.h"
 
@@ -27,13 +27,13 @@ static uint64_t draw(uint64_t below)
 
 /* ---- the slow models ----------------------------------------------------- */
 
-/* A stretch of addresses, used by live block `id` or idle (MS_NONE). */
+/* A range of addresses: used by live block `id`, or idle (MS_NONE). */
 typedef struct stretch {
     uint64_t address, bytes, region;
     uint32_t id;
 } stretch;
 
-/* bfc: stretches by address; contiguous: the same, and runs in the order in
+/* bfc: ranges by address. contiguous: the same, and idle runs in the order in
  * which they came. */
 typedef struct model {
     const ms_heap_options *options;
@@ -128,7 +128,8 @@ static bool bfc_extend(model *m, uint64_t bytes)
     return true;
 }
 
-/* A region without a used stretch is one idle stretch. */
+/* Is the range a whole region? A region without a used range is one idle range.
+ */
 static bool is_region(const model *m, uint32_t i)
 {
     const stretch *s = &m->list[i];
@@ -193,7 +194,8 @@ static uint64_t run_bytes(const model *m, uint64_t address)
     return 0;
 }
 
-/* Every run but the one that came last leaves the table with its stretch. */
+/* All runs but the one that came last leave the table together with their
+ * range. */
 static void contiguous_free(model *m, uint32_t at)
 {
     if (at + 1 < m->n && m->list[at + 1].id == MS_NONE)
@@ -212,7 +214,7 @@ static void contiguous_give(model *m, uint32_t id)
     contiguous_free(m, find_id(m, id));
 }
 
-/* The buffer anew, live blocks at its front in their order. */
+/* Makes the buffer anew, with the live blocks at its front, in their order. */
 static void contiguous_pack(model *m)
 {
     stretch packed[4 * MOST];
@@ -274,8 +276,8 @@ static uint64_t contiguous_take(model *m, uint64_t bytes, uint32_t id)
 
 /* ---- buddy --------------------------------------------------------------- */
 
-/* What is idle follows from what is used: the blocks are the largest aligned
- * powers of two without a used one. */
+/* In buddy, what is idle follows from what is used: the blocks are the largest
+ * aligned powers of two without a used block. */
 static bool is_clear(const model *m, uint64_t offset, uint64_t bytes)
 {
     for (uint32_t i = 0; i < m->n; i++) {
@@ -370,7 +372,7 @@ static uint64_t current(const world *w, ms_torch_measure measure)
     return ms_torchview_current(w->pool, measure);
 }
 
-/* What holds for any pool. */
+/* Laws that hold for any pool. */
 static void check_world(world *w)
 {
     uint64_t asked = 0, bytes = 0;
@@ -391,7 +393,7 @@ static void check_world(world *w)
                       current(w, MS_TORCH_RESERVED_BYTES));
 }
 
-/* After all is freed each segment is one idle block. */
+/* When everything is freed, each segment is one idle block. */
 static void check_empty(world *w)
 {
     ms_torch_snapshot shot;
@@ -463,7 +465,7 @@ START_TEST(as_the_rules_say)
         check_empty(&w);
         close_world(&w);
     }
-    ck_assert_uint_gt(failed, 0); /* tight enough to try all rules */
+    ck_assert_uint_gt(failed, 0); /* memory was short enough to try all rules */
     ck_assert(kinds[_i].kind != MS_POOL_CONTIGUOUS || copies > 0);
 }
 END_TEST
@@ -489,7 +491,7 @@ static void use_elsewhere(world *w, uint32_t row)
                          MS_OK);
 }
 
-/* A digest of all addresses that were handed out. */
+/* A hash of all addresses that were returned. */
 static uint64_t live_through(world *w, const ms_heap_options *heap,
                              uint64_t seed)
 {
@@ -531,7 +533,7 @@ START_TEST(streams_and_growth)
             ck_assert_int_eq(ms_torchstreams_finish(w.pool, stream, UINT64_MAX,
                                                     &(ms_fault){0}),
                              MS_OK);
-        uint32_t row; /* frees complete at a request */
+        uint32_t row; /* pending frees complete when memory is requested */
         ck_assert_int_eq(ms_pool_malloc(w.pool, 1, 0, &row, &(ms_fault){0}),
                          MS_OK);
         ms_pool_free(w.pool, row);

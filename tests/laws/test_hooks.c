@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Hooks copy per save: out goes what the graph's saves are by the hooks' rule,
- * back the same but for what torchtune's first node finds in the stash, of
- * every model, with all kernels and precisions; nothing is run again for it,
- * and a step leaves what it began with. */
+/* Hooks (such as save_on_cpu) copy every saved tensor: the bytes that go out
+ * are those of the graph's saves by the hooks' rule, and the same bytes come
+ * back, but for what the first node of the backward finds in torchtune's stash.
+ * That holds for every model, all kernels and precisions; nothing is run again
+ * for it, and a step leaves what it began with. */
 #include "graphs/graphs.h"
 #include "graphs/kernels/kernels.h"
 #include "policies/common/policy.h"
@@ -21,7 +22,7 @@
 static ms_arena keep, trial;
 static char what[160];
 
-/* false: these settings are refused, and it is said why. */
+/* False: these settings are refused, with a reason. */
 static bool run(const char *model, const ms_training *training,
                 const char *policy, ms_result *result)
 {
@@ -34,7 +35,7 @@ static bool run(const char *model, const ms_training *training,
     job.model = model;
     job.uses = true;
     job.training = *training;
-    job.training.batch = 8; /* as many rows as fp8 asks for */
+    job.training.batch = 8; /* fp8 needs a multiple of 8 rows */
     ck_assert_int_eq(ms_spec_parse(policy, &keep, &job.spec, &fault), MS_OK);
     snprintf(what, sizeof what, "%s, kernels %d, precision %d, %s", model,
              (int)training->kernels, (int)training->precision, policy);
@@ -45,8 +46,8 @@ static bool run(const char *model, const ms_training *training,
     return err == MS_OK;
 }
 
-/* By the rule, of saves in order: with once, what is packed whole is not packed
- * again, and no parameter is. */
+/* The saves that the rule packs, in order: with `once`, a tensor that is packed
+ * whole is not packed again; a parameter never is. */
 static uint8_t *find_packed(const ms_result *result)
 {
     const ms_graph *graph = result->graph;
@@ -67,8 +68,8 @@ static uint8_t *find_packed(const ms_result *result)
     return packs;
 }
 
-/* The bytes of the saves that the hooks take, and of those among them that the
- * first node of backward asks for while they are in the stash. */
+/* The bytes of the saves that the hooks pack; in *stashed those that the first
+ * node of the backward reads while they are in the stash. */
 static uint64_t packed_bytes(const ms_result *result, uint64_t *stashed)
 {
     const ms_graph *graph = result->graph;
@@ -116,7 +117,8 @@ static void check(const ms_result *result)
                   what, (unsigned long long)rank->h2d_bytes,
                   (unsigned long long)(bytes - stashed));
     ck_assert_msg(result->plan->recomputed_ops == 0, "%s: runs again", what);
-    if (result->training.kernels != MS_MEGATRON) /* a buffer of gradients */
+    /* Megatron has a buffer of gradients */
+    if (result->training.kernels != MS_MEGATRON)
         laws_check_rows(result->plan);
     laws_check_steady(result->plan, true);
     if (result->program->hooks.stash == 0)
@@ -139,7 +141,7 @@ static bool check_one(const char *model, const ms_training *training,
     return runs;
 }
 
-/* Of each family one. */
+/* One model of each family. */
 static const char *const some[] = {
     "gpt2",         "bert-base",        "t5-small",   "llama-3.2-1b",
     "mixtral-8x7b", "deepseek-v2-lite", "gemma-2-2b", "vit-b16",
@@ -171,7 +173,7 @@ START_TEST(every_model)
 }
 END_TEST
 
-/* The hooks take turns. */
+/* The hooks take turns, so that each meets many kernels and precisions. */
 START_TEST(every_kernel_and_precision)
 {
     ms_training training;

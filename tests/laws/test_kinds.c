@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Every op of every built-in model has a kind, and it is that of its row in
- * the op tables; so has every row.  Every layer of a layer list has a role. */
+/* Every op of every built-in model has a kind, which is that of its row in the
+ * op tables; every row has one; and every layer of a layer list has a role. */
 #include "graphs/aten/atenkinds.h"
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -48,7 +48,7 @@ START_TEST(every_row_has_one)
 }
 END_TEST
 
-/* An op of the user's own and its backward are of no table. */
+/* Ops of the user and their backward are in no table. */
 static bool is_own(const char *name)
 {
     return strcmp(name, "op") == 0 || strcmp(name, "gradient") == 0;
@@ -69,7 +69,7 @@ static void check_ops(const ms_graph *graph, const char *model)
     }
 }
 
-/* What cannot be set together with the defaults is passed over. */
+/* Settings that cannot be combined with the defaults are left out. */
 static void lower_and_check(const char *model, const ms_training *training)
 {
     ms_arena keep = {0}, trial = {0};
@@ -94,7 +94,7 @@ START_TEST(every_op_of_a_builtin_has_one)
 }
 END_TEST
 
-/* Of each family one, with each word of each setting. */
+/* One model of each family, with each value of each setting. */
 static const char *const some[] = {
     "gpt2",         "bert-base",        "t5-small",   "llama-3.2-1b",
     "mixtral-8x7b", "deepseek-v2-lite", "gemma-2-2b", "vit-b16",
@@ -177,7 +177,7 @@ START_TEST(layers_are_what_they_are_for)
 }
 END_TEST
 
-/* What a loss reads is a head, where it is linear. */
+/* A linear layer whose output the loss reads is a head. */
 static void check_heads(const ms_model *model, const ms_graph *graph)
 {
     for (uint32_t l = 0; l < model->n_layers; l++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Muon where ranks share the states: momentum is of a rank's part; a matrix is
- * whole while its update is found, gathered on every rank or because one rank
- * has all of it (Megatron). */
+/* Muon where ranks share the states: the momentum is shared, but an update
+ * needs a whole matrix. It is gathered on every rank, or one rank owns all of
+ * it (Megatron). */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
@@ -53,7 +53,7 @@ static void must_run(const char *policy)
     laws_check_steady(result.plan, true);
 }
 
-/* Elements of momentum that the rank keeps, in fp32. */
+/* Elements of momentum on this rank, in fp32. */
 static uint64_t momentum(void)
 {
     const ms_graph *graph = result.graph;
@@ -64,7 +64,7 @@ static uint64_t momentum(void)
     return bytes / 4;
 }
 
-/* Of the products of the step. */
+/* FLOPs of the optimizer's products. */
 static double flops(void)
 {
     const ms_graph *graph = result.graph;
@@ -114,8 +114,8 @@ static const struct {
               {"zero:1,dp=1", 1},
               {"fsdp:dp=1", 1}};
 
-/* Parts of momentum, gathers of whole matrices in bf16, all the FLOPs of one
- * rank alone: every rank finds every update. */
+/* Momentum is of the rank's part, whole matrices are gathered in bf16, and
+ * every rank computes every update: the FLOPs are those of one rank alone. */
 START_TEST(parts_are_gathered)
 {
     uint32_t ranks = shared[_i].ranks;
@@ -137,7 +137,7 @@ START_TEST(parts_are_gathered)
 }
 END_TEST
 
-/* What the ranks send is a ring's share of the matrices. */
+/* The bytes on the link are a ring's share of the matrices. */
 START_TEST(gathers_take_their_time)
 {
     must_run("zero:1,dp=4");
@@ -160,8 +160,8 @@ START_TEST(gathers_take_their_time)
 }
 END_TEST
 
-/* Six equal matrices on so many ranks: the busiest has the share rounded up,
- * and finds the updates of no others. */
+/* Six equal matrices on several ranks: the busiest rank has its share, rounded
+ * up, and computes no other updates. */
 START_TEST(matrices_are_dealt)
 {
     char policy[64];
@@ -177,9 +177,10 @@ START_TEST(matrices_are_dealt)
 }
 END_TEST
 
-/* DeepSpeed's stages 1 and 2: each rank finds the updates of as many matrices
- * as its part of all, with all of their gradients, and its momentum has the
- * gradients' 16 bits; nothing is gathered but the new weights. */
+/* DeepSpeed's stages 1 and 2: each rank computes the updates of as many
+ * matrices as its part of the flat buffer holds, with all of their gradients;
+ * its momentum has the gradients' 16 bits; only the new weights are gathered.
+ */
 START_TEST(flat_steps_find_updates_before)
 {
     char policy[96];
@@ -218,7 +219,7 @@ START_TEST(deepspeed_needs_whole_gradients)
 }
 END_TEST
 
-/* What stays refused is told why. */
+/* What is refused comes with a reason. */
 START_TEST(no_matrix_no_update)
 {
     ck_assert_int_eq(run("fsdp:impl=1,dp=4"), MS_EUSAGE);

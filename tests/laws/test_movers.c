@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Two swaps beside each other, and swaps to the disk: each tensor is moved by
- * one of them, along one way, and what leaves comes back as often. */
+/* Two swap policies beside each other, and swaps to the disk: each tensor is
+ * moved by one policy, on one path, and comes back as often as it leaves. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
@@ -60,7 +60,8 @@ static copies *count_copies(void)
     return of;
 }
 
-/* Host and back, by way of the host to the disk and back, or straight. */
+/* A tensor goes to the host and back; or by way of the host to the disk and
+ * back; or straight to the disk and back. */
 static void check_ways(const char *policy, bool once)
 {
     const copies *of = count_copies();
@@ -98,7 +99,8 @@ static const char *const ways[] = {
 static const char *const besides[] = {"", "+microbatch:2", "+checkpoint:full",
                                       "+microbatch:2+checkpoint:sqrt"};
 
-/* A refusal says what and what next; how many run. */
+/* A refusal says what is wrong and what to do. Returns whether the pair runs.
+ */
 static bool try_pair(const char *policy)
 {
     ms_err err = run(policy);
@@ -135,7 +137,8 @@ static uint64_t moved_bytes(void)
     return rank->d2h_bytes;
 }
 
-/* The first takes what it takes alone; the second more, from what is left. */
+/* The first policy takes what it takes alone, and the second one only from what
+ * is left. */
 START_TEST(the_first_comes_first)
 {
     static const char *const seconds[] = {"vdnn=all", "te=2,min=1",
@@ -163,7 +166,7 @@ START_TEST(the_first_comes_first)
 }
 END_TEST
 
-/* Nothing is left behind one that takes all of it. */
+/* A second policy that finds nothing to move is reported. */
 START_TEST(a_second_that_finds_nothing_is_told)
 {
     ck_assert_int_eq(run("swap:te=2,min=1+swap:te=1,min=1"), MS_EUSAGE);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The same settings have one answer: about the capacity at which a step begins
- * to fit, run, compare, fit and a sweep through the allocator say the same; a
- * sweep through none does not say it, but what bare lifetimes do, as exact does
- * in run.  Where run has no pool either, a sweep says it at once. */
+/* The same settings give one answer: near the capacity at which a step begins
+ * to fit, run, compare, fit and a sweep through the allocator agree. A sweep
+ * without an allocator reports fits_exact instead, of the live bytes, which is
+ * what run says with --allocator exact. Where run has no pool either, a sweep
+ * reports fits. */
 #include "sim/report.h"
 #include "tests/laws/hall.h"
 #include "tools/cli/commands.h"
@@ -38,7 +39,7 @@ static const char *policy;
 
 /* ---- each command's answer ----------------------------------------------- */
 
-/* extra: an option more, or NULL.  used_bytes: what nvidia-smi would show. */
+/* extra: one more option, or NULL. used_bytes: what nvidia-smi would show. */
 static bool run_fits(uint64_t memory_bytes, const char *extra,
                      uint64_t *used_bytes)
 {
@@ -113,8 +114,8 @@ static void sweep_fits(const uint64_t *sizes, const char *extra,
     hall_close(&h);
 }
 
-/* The set-up of these policies and nothing else is fit's first; as it is shown,
- * and as the search has it. */
+/* The first set-up of fit is that with these policies and nothing else; its
+ * verdict as it is shown, and in *bare as the search has it. */
 static bool fit_fits(uint64_t memory_bytes, bool *bare)
 {
     char memory[48];
@@ -149,7 +150,7 @@ static void choose(int i)
     policy = set_ups[i][1];
 }
 
-/* About what the pool asks of the device, and what bare lifetimes do. */
+/* Sizes around what the pool reserves and around the highest live bytes. */
 static void choose_sizes(uint64_t *sizes)
 {
     uint64_t reserved_bytes, exact_bytes;
@@ -190,7 +191,7 @@ START_TEST(one_answer)
 }
 END_TEST
 
-/* Where run has no pool. */
+/* Settings with which run has no pool. */
 START_TEST(known_without_a_pool)
 {
     static const char *const extras[] = {"--allocator=exact", "--wall",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Settings of the optimizer step beside policies that share or move what it
- * reads: what they may change, and what not. */
+/* Settings of the optimizer step beside policies that share or move its inputs:
+ * what they may change, and what they must not. */
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
@@ -120,7 +120,8 @@ static bool has(const char *text, const char *word)
     return strstr(text, word) != NULL;
 }
 
-/* The disk gives up all gradients once more, where the host takes the norm. */
+/* The disk is read once more for all gradients where the host computes the
+ * norm. */
 static bool reads_again(const char *policy)
 {
     return has(policy, "gradients,to=nvme");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Unified memory as a property of devices, and of some states alone: what is
- * paged costs nothing while there is room, and no more than it must where there
- * is not; a device with one memory has nowhere to move to. */
+/* Unified memory, as a property of a device and as a policy for some states:
+ * paging costs nothing while there is room, and no more than needed when there
+ * is not; on a device with one memory there is nowhere to move to. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
@@ -66,8 +66,9 @@ static uint64_t state_bytes(void)
 
 static const char *const optimizers[] = {"adamw-8bit", "lion-8bit", "sophia"};
 
-/* With room for all nothing moves and no time is lost; with less the step stays
- * in what there is, only states leave, and what waits grows. */
+/* With room for everything nothing moves and no time is lost. With less, the
+ * step stays within the memory there is, only states leave, and waiting grows.
+ */
 START_TEST(paged_states_leave_under_pressure)
 {
     const char *device = _i % 2 == 0 ? "h100-80gb-sxm" : "gh200-96gb";
@@ -96,7 +97,7 @@ START_TEST(paged_states_leave_under_pressure)
 }
 END_TEST
 
-/* What does not fit besides the states is said. */
+/* What does not fit beside the states is reported. */
 START_TEST(the_rest_must_fit)
 {
     ck_assert_int_eq(run("h100-80gb-sxm", "uvm:optimizer", "adamw-8bit",
@@ -113,7 +114,8 @@ START_TEST(the_rest_must_fit)
 }
 END_TEST
 
-/* A coherent link has no faults: never slower than with them. */
+/* A coherent link has no page faults, so it is never slower than one with them.
+ */
 START_TEST(faults_are_the_devices)
 {
     must_run("gh200-96gb", "none", "adamw", 0);
@@ -191,7 +193,8 @@ static const char *const twice_placed[] = {
     "uvm+swap:belady",
     "uvm:params+offload:optimizer/params,to=nvme"};
 
-/* One thing has one place: who says so twice is told. */
+/* A storage has one place: a policy that would place it a second time is
+ * refused. */
 START_TEST(what_is_placed_is_not_paged)
 {
     ck_assert_int_eq(run("h100-80gb-sxm", twice_placed[_i], "adamw", 0),
@@ -217,8 +220,9 @@ static const char *const moves[] = {"uvm",
                                     "offload:optimizer,impl=deepspeed",
                                     "offload:optimizer,impl=megatron"};
 
-/* Every policy that moves to the host runs where there are two memories and is
- * refused with the reason where there is one; what moves to the disk is not. */
+/* Every policy that moves tensors to the host runs where there are two
+ * memories, and is refused with the reason where there is one; policies that
+ * move to the disk are not. */
 START_TEST(one_memory_has_nowhere_to_move_to)
 {
     for (uint32_t d = 0; d < ms_devices_n; d++) {

@@ -31,8 +31,8 @@ static uint32_t reader(const ms_graph *graph, uint32_t storage)
     return unit;
 }
 
-/* No unit between the one whose backward comes next and the one that read what
- * is sent for convolves. */
+/* Between the unit whose backward comes next and the reader of what is
+ * prefetched there is no other convolution. */
 static void check_window(const ms_result *result, uint32_t move)
 {
     const ms_graph *graph = result->graph;

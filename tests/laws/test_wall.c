@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Laws of the wall: plans walked by hand, and random programs with moves. */
+/* Laws of a capacity that is a wall: plans worked out by hand, and random
+ * programs with moves. */
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"
@@ -65,7 +66,7 @@ static void open_plan(hand_plan *p)
     p->op[0].pass = MS_START;
 }
 
-/* What the last op does. */
+/* What the last op uses. */
 static void add_use(hand_plan *p, uint32_t row)
 {
     p->use[p->n_use++] = row;
@@ -314,7 +315,7 @@ static ms_machine random_machine(laws_random *random, bool slows)
     return machine;
 }
 
-/* A wall that nothing reaches changes nothing, to the byte. */
+/* A wall that is never reached changes nothing, to the byte. */
 static void check_far(laws_random *random)
 {
     ms_plan plan = random_plan(random);
@@ -333,8 +334,8 @@ static void check_far(laws_random *random)
     LAW(b.line.n_revoked == 0 && b.line.lack.missing_bytes == 0);
 }
 
-/* Nothing starts sooner for waiting.  (Where ops slow each other, one that
- * comes later may leave another more of the link.) */
+/* Waiting makes nothing start sooner. (Except where ops slow each other: one
+ * that comes later may leave more of the link to another.) */
 static void check_later(const ms_plan *plan, const one_run *a, const one_run *b)
 {
     LAW(b->line.step_ns >= a->line.step_ns);
@@ -352,7 +353,7 @@ static void check_order(const ms_plan *plan, const one_run *b)
     }
 }
 
-/* Is row there while op runs?  A naive walk over all events. */
+/* Is the row there while op runs? A naive walk over all events. */
 static bool is_there(const ms_timeline *line, uint32_t row, uint32_t op)
 {
     bool there = false, starts = false, gap = false;
@@ -380,8 +381,8 @@ static void check_uses(const ms_plan *plan, const ms_timeline *line)
                 is_there(line, plan->use[i], op));
 }
 
-/* The traffic is that of before, with what came again and without what was put
- * off and never came. */
+/* The traffic is that of the run without a wall, plus what was fetched again,
+ * less what was put off and never fetched. */
 static void check_traffic(const one_run *a, const one_run *b)
 {
     const ms_rank_report *x = a->report.ranks, *y = b->report.ranks;
@@ -458,7 +459,7 @@ START_TEST(a_far_wall_changes_nothing)
 }
 END_TEST
 
-/* And the trials are worth it: each way out is taken. */
+/* The trials reach every way out: revoke, put off, wait, give up. */
 START_TEST(a_near_wall_is_never_passed)
 {
     ways tally = {0};

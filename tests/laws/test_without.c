@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The thin line of the figure over time is the step that the job would have
- * without its policies on what waits for backward, and there is none where
- * nothing is left out. */
+/* The thin line of the figure over time is the step without the policies that
+ * decide what waits for the backward; there is none where such a step would be
+ * the same. */
 #include "graphs/graphs.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
@@ -93,7 +93,7 @@ static void check_ascends(const ms_record_without *of)
     ck_assert_uint_le(of->n, MS_RECORD_COLUMNS + 2);
 }
 
-/* Against a run of what is left, as a user would start it. */
+/* Compares with a run of the other policies, started as a user would. */
 static void check_line(int which, bool has_pool)
 {
     ms_result alone;

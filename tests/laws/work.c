@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The oracle of WORK: what the calls of a program of one rank take. */
+/* The oracle of the WORK verb: it finds the op that each call of a program of
+ * one rank became, and checks it. */
 #include "sim/graph.h"
 #include "sim/measure/waits.h"
 #include "sim/report.h"
@@ -24,7 +25,7 @@ static const ms_task *task_of(const work_walk *walk, uint32_t k)
     return &walk->program->tasks[walk->call[k]->work.task];
 }
 
-/* What a stream does in a second; 0: any amount in no time. */
+/* The amount that a stream does in a second; 0: any amount takes no time. */
 static double rate_of(const ms_expand_opts *opts, const ms_task *task)
 {
     if (task->unit == MS_TASK_NS)
@@ -47,7 +48,8 @@ static double rate_of(const ms_expand_opts *opts, const ms_task *task)
     }
 }
 
-/* In ns the amount over the rate, to the nearest: checked by multiplying. */
+/* Is ns the amount over the rate, rounded to the nearest? It is checked by
+ * multiplication, not by the division of the code under test. */
 static bool lasts(const ms_expand_opts *opts, const ms_task *task, uint64_t ns)
 {
     double rate = rate_of(opts, task), amount = (double)task->amount;
@@ -76,7 +78,7 @@ static bool is_in(const work_walk *walk, uint32_t k, uint32_t row)
     return false;
 }
 
-/* Can op be the k-th WORK? */
+/* Can op be the k-th WORK call? */
 static bool is_work(const work_walk *walk, uint32_t op, uint32_t k)
 {
     const ms_plan_op *it = &walk->plan->op[op];
@@ -105,7 +107,9 @@ static bool is_same(const work_walk *walk, uint32_t op, uint32_t other)
            a[1].alloc_at - a->alloc_at == b[1].alloc_at - b->alloc_at;
 }
 
-/* can[op * (n + 1) + k]: ops before op are k WORKs among those of without. */
+/* Finds which ops may be WORK calls by comparing with the plan without them:
+ * can[op * (n + 1) + k] says that the ops before op can be k WORK calls and op
+ * - k ops of that plan. Ops may look alike, so all alignments are followed. */
 static uint8_t *align(work_walk *walk)
 {
     size_t width = (size_t)walk->n + 1;
@@ -126,7 +130,7 @@ static uint8_t *align(work_walk *walk)
     return can;
 }
 
-/* The op that each call became, walked from the end. */
+/* The op that each call became, by walking an alignment from its end. */
 static uint32_t *ops_of(work_walk *walk)
 {
     const uint8_t *can = align(walk);
@@ -142,8 +146,8 @@ static uint32_t *ops_of(work_walk *walk)
 
 /* ---- what it reads ------------------------------------------------------- */
 
-/* It reads rows when they are made; what reads one of them later waits for it.
- */
+/* A WORK call reads the rows of its set that exist; later readers of such a row
+ * wait for it. */
 static void check_uses(const work_walk *walk, const ms_timeline *line,
                        uint32_t k, uint32_t op)
 {
@@ -162,8 +166,8 @@ static void check_uses(const work_walk *walk, const ms_timeline *line,
     }
 }
 
-/* What of its set is on the device is among what it uses; of a gradient that
- * becomes .grad it is not told here when it does. */
+/* Rows of its set that are on the device are among its uses. Not checked: the
+ * instant at which a gradient becomes .grad. */
 static void check_present(const work_walk *walk, const uint8_t *lives,
                           uint32_t k, uint32_t op)
 {
