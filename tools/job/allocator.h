@@ -2,24 +2,26 @@
 #ifndef MS_TOOLS_ALLOCATOR_H
 #define MS_TOOLS_ALLOCATOR_H
 
-/* Memory pools by name: what --allocator says. */
+/* Memory pools by their names: the values of --allocator. */
 
 #include "sim/pools/steps/pooled.h"
 
 typedef struct ms_allocator {
-    const char *spec;     /* as given: "torch,expandable_segments=True" */
-    bool exact;           /* no pool; what follows is for others */
-    ms_heap_options heap; /* kind; what follows is for torch but policy */
-    const char *conf;     /* of it, as PYTORCH_CUDA_ALLOC_CONF */
-    int version, policy;  /* of it; -1: not said */
-    double fraction;      /* of it; 0: not said */
+    const char *spec; /* as given: "torch,expandable_segments=True" */
+    bool exact;       /* no pool; the members below are for pools */
+    /* its kind; the members below are for torch, but for policy */
+    ms_heap_options heap;
+    const char *conf;    /* its options, as in PYTORCH_CUDA_ALLOC_CONF */
+    int version, policy; /* -1: not given */
+    double fraction;     /* 0: not given */
 } ms_allocator;
-/* Faults: MS_EUSAGE, the word that is wrong.  conf is not read yet. */
+/* Faults: MS_EUSAGE with the word that is wrong. conf is not read yet. */
 ms_err ms_allocator_read(const char *spec, ms_arena *arena,
                          ms_allocator *allocator, ms_fault *fault);
-/* Its spec; "exact" of NULL. */
+/* The spec; "exact" for NULL. */
 const char *ms_allocator_name(const ms_allocator *allocator);
-/* The pool of a step: version where it is not said, conf read. */
+/* Sets up the pool of a step: takes the default version where none is given,
+ * and reads conf. */
 ms_err ms_allocator_setup(const ms_allocator *allocator,
                           ms_torch_version version, ms_pooled_setup *setup,
                           ms_fault *fault);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The pool that a step goes through where --allocator does not say. */
+/* The pool of a step where --allocator is not given. */
 
 #include "policies/common/policy.h"
 #include "sim/report.h"
@@ -10,8 +10,8 @@
 static const ms_allocator torch = {
     .spec = "torch", .conf = "", .version = -1, .policy = -1};
 
-/* Does the step lie in unified memory?  What else is wrong with its policies
- * is told when they are asked again. */
+/* Is the step in unified memory? Other faults of the policies are left to the
+ * pipeline, which asks them again. */
 static bool is_paged(const ms_job *job)
 {
     ms_fault unused = {.caret = -1};

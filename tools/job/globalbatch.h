@@ -14,18 +14,19 @@
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 
-/* The data-parallel ranks that --gpus and the policies make of the job. */
+/* The number of data-parallel ranks that --gpus and the policies make. */
 ms_err ms_globalbatch_ranks(const ms_job *job, uint32_t *ranks,
                             ms_fault *fault);
-/* A rank's part of the job's global batch.  MS_EUSAGE where it does not divide,
- * or --batch says another. */
+/* A rank's share of the global batch. MS_EUSAGE where it does not divide, or
+ * where --batch gives another one. */
 ms_err ms_globalbatch_divide(const ms_job *job, uint64_t *batch,
                              ms_fault *fault);
-/* Has the step as many?  A model of a fixed batch may not. */
+/* Checks that the step trains the global batch: a model of a fixed batch may
+ * not. */
 ms_err ms_globalbatch_check(const ms_job *job, const ms_result *result,
                             ms_fault *fault);
-/* " on each of 8 GPUs = 64 sequences, 131,072 tokens a step"; nothing where
- * there is one.  What follows the batch of a rank in summaries and figures. */
+/* " on each of 8 GPUs = 64 sequences, 131,072 tokens a step": what follows the
+ * batch of a rank in summaries and figures; nothing for one GPU. */
 void ms_globalbatch_words(const ms_result *result, ms_text *text);
 
 #endif

@@ -35,14 +35,15 @@ typedef struct ms_job {
     const char *model; /* as ms_read_model takes it */
     const ms_override *overrides;
     uint32_t n_overrides;
-    ms_training training; /* before ms_resolve_training */
+    ms_training training; /* as given, before ms_resolve_training */
     const ms_device *device;
     bool device_given;
     uint64_t memory_bytes;                  /* 0: the device's */
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: the device's */
-    uint32_t gpus;         /* that train side by side; 0: not said */
-    uint64_t global_batch; /* samples of the job's step, divided among its data
-                              ranks; 0: not said, each has training.batch */
+    uint32_t gpus; /* GPUs that train side by side; 0: not given */
+    /* samples of the job's step, divided among its data-parallel ranks; 0: not
+     * given, each rank has training.batch */
+    uint64_t global_batch;
     ms_spec spec;
     const char **plugins; /* files of --plugin, loaded; n_plugins */
     uint32_t n_plugins;
@@ -51,26 +52,27 @@ typedef struct ms_job {
     size_t program_length;
     bool book_device;
     bool wall; /* with book_device: the capacity is a wall */
-    bool uses; /* fill plan.use: the ops that read a row */
-    const ms_allocator *allocator; /* NULL: exact */
-    bool allocator_given;          /* even if as exact */
-    bool usual;     /* allocator is the usual one (defaultpool.c) */
-    uint32_t steps; /* through it; 0: not said */
-    const struct ms_lengths *lengths; /* of them; NULL: all alike */
-    bool addresses;                   /* keep where its blocks lie */
-    bool brief; /* what of the pool is idle at the peak is not asked for */
-    uint64_t whole_ops; /* steps of more have no micro-batches that repeat on
-                           their timeline; 0: some million */
+    bool uses; /* fill plan.use with the ops that read each row */
+    const ms_allocator *allocator; /* NULL: the exact pool */
+    bool allocator_given;          /* also where it is exact */
+    bool usual;     /* the allocator is the default one (defaultpool.c) */
+    uint32_t steps; /* steps through the allocator; 0: not given */
+    /* lengths of these steps; NULL: all steps are alike */
+    const struct ms_lengths *lengths;
+    bool addresses; /* record the addresses of blocks */
+    bool brief;     /* leave out what of the pool is idle at the peak */
+    /* larger steps are replayed without the micro-batches that repeat; 0: a
+     * default of about a million ops */
+    uint64_t whole_ops;
 } ms_job;
 
 typedef struct ms_result ms_result; /* result.h */
 
-/* The job's settings, of its last step, and whether it has a pool. */
+/* The settings of the job's last step, and whether it has a pool. */
 void ms_pipeline_settings(const ms_job *job, ms_training *training);
 ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
                         ms_fault *fault);
-/* What the policies make of the job's shape, once it is read; the first half
- * of lower. */
+/* Reads the policies' shape of the job: the first half of lower. */
 ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault);
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault);
@@ -81,24 +83,25 @@ ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
 
 /* ---- defaultpool.c: the pool where --allocator does not say -------------- */
 
-/* To be called when all of the job's settings are known, and before the
- * pipeline: where its step can go through a pool, job->allocator becomes
- * PyTorch's as the framework sets it up, with what a user of the framework
- * sees; else (a CPU, books by device time, a wall, unified memory) it stays
- * exact.  Nothing happens where the allocator is given. */
+/* Sets job->allocator where none is given. To be called when all settings are
+ * known, and before the pipeline. A step that can go through a pool gets
+ * PyTorch's, set up as the framework does, because that is what a user sees.
+ * Other steps (on a CPU, with books by device time, with a wall, in unified
+ * memory) stay exact. */
 void ms_defaultpool_pool(ms_job *job);
-/* After the step: micro-batches that are counted (microrepeats.c) went through
- * no pool; the job's allocator is what the step had. */
+/* To be called after the step: one whose repeated micro-batches were counted
+ * (microrepeats.c) went through no pool, and job->allocator becomes what the
+ * step had. */
 void ms_defaultpool_settle(const ms_result *result, ms_job *job);
-/* Is what a step of the job reports what memsim run tells of it: did it go
- * through a pool, was exact asked for, or is there no other? */
+/* Does a step of the job report what memsim run would: did it go through a
+ * pool, was the exact pool asked for, or is there no other? */
 bool ms_defaultpool_is_told(const ms_job *job, const ms_report *report);
 
 /* ---- microrepeats.c: steps of many micro-batches ------------------------- */
 
-/* A step as ms_pipeline_step's, of which the micro-batches that repeat are
- * counted and left out (sim/expand/repeat.h), where it is worth it and they do;
- * else *done is false. */
+/* Does what ms_pipeline_step does, but counts the micro-batches that repeat and
+ * leaves them out (sim/expand/repeat.h). *done is false where that is not worth
+ * it or they do not repeat. */
 ms_err ms_microrepeats_step(const ms_job *job, ms_arena *trial,
                             ms_result *result, bool *done, ms_fault *fault);
 

@@ -2,15 +2,15 @@
 #ifndef MS_TOOLS_LENGTHS_H
 #define MS_TOOLS_LENGTHS_H
 
-/* --lengths: steps of their own through one pool, as a data loader without
- * padding makes them.
+/* --lengths: steps of different lengths through one pool, as a data loader
+ * without padding makes them.
  *
  *     512,1024,768      tokens per sample of steps 1, 2, 3; then again
- *     8x512,4x1024      samples too
+ *     8x512,4x1024      with samples
  *     16x,32x           samples alone, as for images
  *
- * There are as many steps as items, unless --steps says how many; the last of
- * them is the one that is reported. */
+ * There are as many steps as items, unless --steps gives their number; the last
+ * step is the one that is reported. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -18,7 +18,7 @@
 #include "tools/job/job.h"
 
 typedef struct ms_length {
-    int64_t batch, sequence; /* 0: as the settings say */
+    int64_t batch, sequence; /* 0: as the settings have it */
 } ms_length;
 
 typedef struct ms_lengths {
@@ -27,18 +27,18 @@ typedef struct ms_lengths {
     uint32_t n;
 } ms_lengths;
 
-/* Sets job->lengths.  Faults: MS_EUSAGE, what is no list. */
+/* Sets job->lengths. Faults: MS_EUSAGE for what is not such a list. */
 ms_err ms_lengths_read(const char *words, ms_arena *arena, ms_job *job,
                        ms_fault *fault);
-/* Does the list say this field of the training, so that no default holds? */
+/* Does the list set this field of the training? Then no default is reported. */
 bool ms_lengths_says(const ms_job *job, const char *field);
-/* Once all settings are known: MS_EUSAGE where batch or sequence, which the
- * list says, is set too, or nothing goes through a pool. */
+/* To be called once all settings are known. MS_EUSAGE where batch or sequence
+ * is given beside a list that sets it, or where no step goes through a pool. */
 ms_err ms_lengths_check(const ms_job *job, ms_fault *fault);
-/* How many steps there are; 0: as the pool has it. */
+/* The number of steps; 0: the pool's default. */
 uint32_t ms_lengths_steps(const ms_job *job);
-/* Batch and sequence of step k, from 0, or of the last one; the job's, where
- * there is no list. */
+/* Sets batch and sequence of step k (from 0), or of the last step; without a
+ * list, the job's. */
 void ms_lengths_set(const ms_job *job, uint32_t k, ms_training *training);
 void ms_lengths_set_last(const ms_job *job, ms_training *training);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Steps of many micro-batches from steps of a few. */
+/* Replays steps of many micro-batches as steps of a few. */
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -13,13 +13,15 @@
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
 
-/* Up to here a step is taken as it is: some 100 MB, a tenth of a second. */
+/* Steps of at most so many ops are replayed whole: about 100 MB and a tenth of
+ * a second. */
 #define WHOLE_OPS (UINT64_C(1) << 20)
-/* How many micro-batches are tried: a policy may need some to settle. */
+/* How many micro-batches are replayed: a policy may need some to reach a steady
+ * state. */
 #define FEWEST 8u
 #define FEW_MOST 32u
 
-/* The step with so many of its micro-batches. */
+/* The step with only `few` of its micro-batches. */
 static ms_err run_few(const ms_job *job, uint32_t few, ms_arena *trial,
                       ms_result *result, ms_fault *fault)
 {
@@ -38,7 +40,8 @@ static ms_err run_few(const ms_job *job, uint32_t few, ms_arena *trial,
                       fault);
 }
 
-/* From a step of `few` micro-batches and of one less. */
+/* Compares steps of `few` micro-batches and of one less: their difference is
+ * the micro-batch that repeats. */
 static ms_err try_few(const ms_job *job, uint32_t few, ms_arena *trial,
                       ms_result *result, bool *done, ms_fault *fault)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where results go: no input and no other output may be overwritten. */
+/* The files of results. No input and no other output may be overwritten. */
 
 #include "tools/job/outputs.h"
 #include "graphs/graphs.h"
@@ -18,7 +18,8 @@ bool ms_outputs_is_stdout(const char *path)
     return path != NULL && strcmp(path, "-") == 0;
 }
 
-/* Through links too.  A device (/dev/null) may be named twice. */
+/* Are they one file, also through links? A device such as /dev/null counts as
+ * different files, since it may be named twice. */
 static bool same_file(const char *a, const char *b)
 {
     struct stat of_a, of_b;
@@ -30,7 +31,8 @@ static bool same_file(const char *a, const char *b)
            of_a.st_ino == of_b.st_ino;
 }
 
-/* A library that is overwritten while it is loaded would crash us. */
+/* Is the file an input of the job? A library, for example, would crash the
+ * process when it is overwritten while loaded. */
 static bool is_input(const ms_job *job, const char *file)
 {
     for (uint32_t i = 0; i < job->n_plugins; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The models and graphs that many variants of a job have in common.
+/* The models and graphs that many variants of a job share.
  *
- * Both are entries of one list, the latest used first, each with an arena of
- * its own.  The first thread that asks for an entry makes it, the others wait
- * for it; an entry that failed stays and fails again with the same message.
- * Entries in use are never dropped; of the others the list holds at most
- * MOST_BYTES. */
+ * Both are entries of one list, the one used last first, each with an arena of
+ * its own. The first thread that asks for an entry makes it, and the others
+ * wait for it; an entry that failed stays in the list and fails again with the
+ * same message. Entries in use are never dropped; of the others the list keeps
+ * at most MOST_BYTES. */
 
 #include "tools/job/points.h"
 #include "graphs/graphs.h"
@@ -28,13 +28,14 @@ typedef enum entry_state { MAKING, MADE, FAILED } entry_state;
 
 struct ms_points_entry {
     struct ms_points_entry *next;
-    struct ms_points_entry *model; /* of a graph: what it was lowered from */
+    /* of a graph: the model that it was lowered from */
+    struct ms_points_entry *model;
     const char *key;
     size_t key_length;
     entry_state state;
     uint32_t users;
-    ms_fault fault; /* FAILED */
-    ms_arena arena; /* holds all this, too */
+    ms_fault fault; /* of an entry in state FAILED */
+    ms_arena arena; /* holds the entry itself, too */
     union {
         ms_model model;
         ms_graph graph;
@@ -46,17 +47,18 @@ struct ms_points_cache {
     pthread_mutex_t lock; /* of the list and what stands in its entries but
                              for what is made */
     pthread_cond_t made;
-    pthread_mutex_t reading; /* igraph and cJSON have state of their own */
+    /* igraph and cJSON have global state, so one thread reads at a time */
+    pthread_mutex_t reading;
     entry *first;
     uint64_t bytes;
     ms_arena arena;
-    char *input; /* what can be read once only */
+    char *input; /* standard input, which can be read only once */
     size_t input_length;
 };
 typedef struct ms_points_cache cache;
 
-/* What lowering looks at.  A shape that differs in its padding alone is taken
- * for another: no harm. */
+/* What lowering depends on. Shapes that differ only in their padding count as
+ * different: that costs time and nothing else. */
 typedef struct graph_key {
     const entry *model;
     const ms_device *device;
@@ -64,7 +66,7 @@ typedef struct graph_key {
     ms_shape shape;
 } graph_key;
 
-/* What an entry's model or graph is made of. */
+/* What an entry's model or graph is made from. */
 typedef struct request {
     cache *all;
     const ms_job *job;
@@ -77,7 +79,8 @@ typedef ms_err make_entry(const request *want, entry *it, ms_fault *fault);
 
 static uint64_t bytes_of(const entry *it)
 {
-    return 2 * it->arena.used_bytes; /* the last block is half empty, or not */
+    /* growing doubles the last block, so up to half of it may be empty */
+    return 2 * it->arena.used_bytes;
 }
 
 static void drop(entry *it)
@@ -86,7 +89,7 @@ static void drop(entry *it)
     ms_arena_free(&arena);
 }
 
-/* Moves the entry to the front, or NULL. */
+/* Moves the entry of the key to the front and returns it, or NULL. */
 static entry *find(cache *all, const char *key, size_t length)
 {
     for (entry **link = &all->first; *link != NULL; link = &(*link)->next) {
@@ -118,7 +121,7 @@ static entry *add(cache *all, const char *key, size_t length)
     return it;
 }
 
-/* The last one that no seat uses, or NULL. */
+/* The entry used longest ago among those that no seat uses, or NULL. */
 static entry **find_unused(cache *all)
 {
     entry **last = NULL;
@@ -128,7 +131,8 @@ static entry **find_unused(cache *all)
     return last;
 }
 
-/* A graph's model is in use as long as the graph is there. */
+/* Drops unused entries until the list is small enough. A graph uses its model,
+ * so dropping a graph may free a model, too. */
 static void make_room(cache *all)
 {
     entry **link;
@@ -149,7 +153,8 @@ static void leave(cache *all, entry *it)
     pthread_mutex_unlock(&all->lock);
 }
 
-/* Of an entry that this thread added.  The lock is held, before and after. */
+/* Makes an entry that this thread added. The lock is held before and after, but
+ * not while it is made. */
 static void make(const request *want, entry *it, make_entry *how)
 {
     cache *all = want->all;
@@ -167,7 +172,7 @@ static void make(const request *want, entry *it, make_entry *how)
     pthread_cond_broadcast(&all->made);
 }
 
-/* The entry of this key, made now if there is none, with one user more. */
+/* The entry of the key, made now if there is none, with one more user. */
 static ms_err use(const request *want, const char *key, size_t length,
                   make_entry *how, entry **found, ms_fault *fault)
 {
@@ -215,7 +220,8 @@ static ms_err read_bytes(cache *all, const char *path, ms_fault *fault)
                          &all->input_length, fault);
 }
 
-/* A pipe is read once, whatever its name: there is one model per process. */
+/* A pipe can be read once, under any name: so there is one such model per
+ * process. */
 static ms_err read_input(cache *all, const ms_job *job, entry *it,
                          ms_fault *fault)
 {
@@ -299,7 +305,7 @@ static ms_err find_graph(cache *all, const ms_job *job, entry *model,
 
 /* ---- the whole way ------------------------------------------------------- */
 
-/* With model in use all along, and graph when it is well. */
+/* Keeps the model in use throughout, and on success the graph, too. */
 static ms_err lower(cache *all, const ms_job *job, entry *model, entry **graph,
                     ms_result *result, ms_fault *fault)
 {
@@ -324,7 +330,7 @@ ms_err ms_points_lower(ms_points *points, ms_points_seat *seat,
     memset(result, 0, sizeof *result);
     MS_TRY(find_model(all, job, &seat->arena, &model, fault));
     ms_err err = lower(all, job, model, &graph, result, fault);
-    leave(all, model); /* the graph uses it */
+    leave(all, model); /* the graph uses the model */
     MS_TRY(err);
     seat->held = graph;
     return MS_OK;
@@ -344,7 +350,8 @@ ms_err ms_points_model(ms_points *points, const ms_job *job, ms_model *model,
     entry *it;
     ms_err err = find_model(points->cache, job, &arena, &it, fault);
     ms_arena_free(&arena);
-    MS_TRY(err); /* used until points closes: model lasts as long */
+    /* stays in use until points is closed, since model must last as long */
+    MS_TRY(err);
     *model = it->made.model;
     return MS_OK;
 }

@@ -35,113 +35,118 @@ typedef struct ms_points {
     struct ms_points_cache *cache;
 } ms_points;
 
-/* Where a variant is simulated: its memory, and a hold on its graph. */
+/* Where a variant is simulated: its memory, and the entry of its graph in use.
+ */
 typedef struct ms_points_seat {
     ms_arena arena;
     struct ms_points_entry *held;
 } ms_points_seat;
 
 ms_err ms_points_open(ms_points *points, ms_fault *fault);
-/* After all seats were left. */
+/* To be called after all seats were left. */
 void ms_points_close(ms_points *points);
-/* As ms_pipeline_run, with what can be shared taken from earlier calls.  Of any
- * thread, with a seat of its own; job's device and the names in it last as long
- * as points.  result is valid until the seat's next step, or until the seat is
+/* Does what ms_pipeline_run does, with what earlier calls have made. Any thread
+ * may call it with a seat of its own; job's device and names must last as long
+ * as points. result is valid until the seat's next step or until the seat is
  * left: to compare results, use a seat for each. */
 ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
                       const ms_job *job, ms_result *result, ms_fault *fault);
-/* The first half of step, up to the graph; seat->arena is empty then. */
+/* The first half of ms_points_step, up to the graph; seat->arena is empty after
+ * it. */
 ms_err ms_points_lower(ms_points *points, ms_points_seat *seat,
                        const ms_job *job, ms_result *result, ms_fault *fault);
 void ms_points_leave(ms_points *points, ms_points_seat *seat);
-/* What standard input holds, read once, whether it is a model (as which the
- * name - takes it then) or not; valid until points is closed. */
+/* The text of standard input, which is read once and may be a model (that of
+ * the name -) or not; valid until points is closed. */
 ms_err ms_points_input(ms_points *points, ms_quote *text, ms_fault *fault);
-/* The job's model alone, valid until points is closed: is it one? */
+/* Reads the job's model alone; it is valid until points is closed. */
 ms_err ms_points_model(ms_points *points, const ms_job *job, ms_model *model,
                        ms_fault *fault);
 
 /* ---- workers.c ----------------------------------------------------------- */
 
-/* No item begins before item i - AHEAD is done: what work leaves for done
- * needs a slot for each i % MS_WORKERS_AHEAD, no more. */
+/* Item i does not begin before item i - AHEAD is done, so results that wait for
+ * `done` fit into a ring of MS_WORKERS_AHEAD slots. */
 #define MS_WORKERS_AHEAD 1024u
 #define MS_WORKERS_MOST 1024u /* threads */
 
-/* Called for item i (0 to n - 1) on some thread, with that thread's number
- * (from 0). */
+/* Called for item i (0 to n - 1) on some thread; thread is its number, from 0.
+ */
 typedef void ms_workers_do(void *of, uint32_t i, uint32_t thread);
-/* Called on the calling thread for each item in ascending order, as soon as
- * all before it are there; false stops early (a full disk): items not begun
- * are left out. */
+/* Called on the calling thread for each item, in ascending order, as soon as
+ * all items before it are done. False stops early (for example on a full disk):
+ * items that are not begun are left out. */
 typedef bool ms_workers_done(void *of, uint32_t i);
-/* (optional) Called on the calling thread some twenty times a second while it
- * waits for others, between items where it works alone; false stops early. */
+/* (optional) Called on the calling thread about twenty times a second while it
+ * waits, and between items where it works alone; false stops early. */
 typedef bool ms_workers_tick(void *of);
-/* One thread, or none: the calling one does it all.  MS_EUSAGE: too many. */
+/* With one thread or none the calling thread does everything. MS_EUSAGE: too
+ * many threads. */
 ms_err ms_workers_run(uint32_t n, uint32_t threads, ms_workers_do *work,
                       ms_workers_done *done, ms_workers_tick *tick, void *of,
                       ms_fault *fault);
-/* How many this process may use. */
+/* The number of cores that this process may use. */
 uint32_t ms_workers_cores(void);
-/* The value of --jobs, or NULL: as many as there are cores. */
+/* Reads the value of --jobs; NULL means the number of cores. */
 ms_err ms_workers_read(const char *jobs, uint32_t *threads, ms_fault *fault);
 
 /* ---- grid.c -------------------------------------------------------------- */
 
-/* --grid 'KEY=V1,V2', repeated: a product, the last varies fastest.  KEY is
- * policy, a key of --set (training. may be left out), device, gpus or memory.
- * A list that contains ';' is separated by it: a policy has commas.  A range
- * A..B counts by 1, A..B+S by S, A..B*F multiplies; B is reached or stayed
- * below. */
+/* --grid 'KEY=V1,V2', which may be repeated: the grid is the product, whose
+ * last key varies fastest. KEY is policy, a key of --set ("training." may be
+ * left out) or another key of settings_table.h that a grid takes. A list that
+ * contains ';' is separated by ';', because a policy has commas. A range A..B
+ * counts by 1, A..B+S by S, and A..B*F multiplies; it ends at or below B. */
 #define MS_GRID_AXIS 10000000u    /* values of a key, at most */
-#define MS_GRID_POINTS 100000000u /* of the product */
+#define MS_GRID_POINTS 100000000u /* points of the product, at most */
 
 typedef struct ms_axis {
-    const char *key;     /* with its group: "training.batch" */
-    const char **values; /* as rows show them: memory in bytes, canonical
-                            spelling of policies, full names of devices */
-    ms_device *devices;  /* of the key device, else NULL */
+    const char *key; /* with its group: "training.batch" */
+    /* as rows show them: memory in bytes, policies in canonical spelling,
+     * devices by their full names */
+    const char **values;
+    ms_device *devices; /* only of the key device */
     uint32_t n;
-    uint64_t stride; /* points from a value to the next */
+    uint64_t stride; /* number of points between two values */
 } ms_axis;
 
 typedef struct ms_grid {
     ms_axis *axes;
     uint32_t n_axes;
-    uint64_t n_points; /* the product, filtered ones included */
+    /* the product, including points that filters leave out */
+    uint64_t n_points;
 } ms_grid;
 
-/* base: what all points have; a policy of the grid joins its policies, other
- * values take the place of base's.  Faults: MS_EUSAGE with what is wrong where
- * in which --grid; a policy or a setting that cannot be with base. */
+/* base has what all points share. A policy of the grid joins base's policies;
+ * other values replace base's. Faults: MS_EUSAGE with the --grid and the place
+ * in it; also for a policy or a setting that base rules out. */
 ms_err ms_grid_read(const ms_arguments *arguments, const ms_job *base,
                     ms_arena *arena, ms_grid *grid, ms_fault *fault);
-/* The row of an axis' values at a point (from 0), and what stands there. */
+/* The index of the axis' value at a point (from 0), and that value. */
 uint32_t ms_grid_index(const ms_grid *grid, uint64_t point, uint32_t axis);
 const char *ms_grid_value(const ms_grid *grid, uint64_t point, uint32_t axis);
-/* base with the values of the point; arena holds what they need.  The model
- * is not looked at: faults come from it later. */
+/* base with the values of the point; the memory is arena's. The model is not
+ * read yet: its faults come later. */
 ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
                    ms_arena *arena, ms_job *job, ms_fault *fault);
-/* A key as the axis has it; NULL: there is no such key.  MS_ENOMEM.  hint:
- * what may have been meant. */
+/* A key as axes spell it, in *whole; NULL: there is no such key. MS_ENOMEM. The
+ * hint says which key may have been meant. */
 ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
                    ms_fault *fault);
 void ms_grid_key_hint(const char *key, char *hint, size_t size);
 
 /* ---- filter.c ------------------------------------------------------------ */
 
-/* --filter 'SIDE<=SIDE', repeated: all hold at the points that are simulated.
- * A side is a number, a key, or a product of these; a key that is not in the
- * grid has the value of base.  "=", "!=" and "~" (contains) compare a key with
- * a word, as rows show it. */
+/* --filter 'SIDE<=SIDE', which may be repeated: points are simulated at which
+ * all of them hold. A side is a number, a key, or a product of these; a key
+ * that is not in the grid has base's value. "=", "!=" and "~" (contains)
+ * compare a key with a word, as rows show it. */
 typedef struct ms_filters {
     const struct ms_filter *rows;
     uint32_t n;
 } ms_filters;
 
-/* Faults: MS_EUSAGE with what is wrong where. */
+/* Faults: MS_EUSAGE with the place in the filter. */
 ms_err ms_filter_read(const ms_arguments *arguments, const ms_grid *grid,
                       const ms_job *base, ms_arena *arena, ms_filters *filters,
                       ms_fault *fault);
@@ -154,16 +159,16 @@ bool ms_filter_holds(const ms_filters *filters, const ms_grid *grid,
  * second, at most ten times a second. */
 typedef struct ms_progress {
     bool wanted;
-    uint64_t from, total; /* from: done before */
+    uint64_t from, total; /* from: points that were done before */
     uint64_t start_ns, shown_ns;
-    uint32_t width; /* of what stands there now */
+    uint32_t width; /* width of the line on the terminal now */
 } ms_progress;
 
-/* to_terminal: results go there, too, and nothing else may. */
+/* to_terminal: results go to the terminal, so nothing else is written there. */
 void ms_progress_open(ms_progress *progress, bool quiet, bool to_terminal,
                       uint64_t from, uint64_t total);
 void ms_progress_show(ms_progress *progress, uint64_t done);
 void ms_progress_clear(ms_progress *progress);
-uint64_t ms_progress_now_ns(void); /* of a clock that never goes back */
+uint64_t ms_progress_now_ns(void); /* of a monotonic clock */
 
 #endif

@@ -11,57 +11,61 @@
 #define MS_DEFAULT_DEVICE "h100-80gb-sxm"
 
 void ms_settings_init(ms_job *job);
-/* All but the policies. */
+/* Reads all arguments but the policies. */
 ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
                           ms_job *job, ms_fault *fault);
-/* The same before ms_settings_check, where more is to be said. */
+/* The same without ms_settings_check, where variants add settings. */
 ms_err ms_settings_open(const ms_arguments *arguments, ms_arena *arena,
                         ms_job *job, ms_fault *fault);
-/* With them: every --policy joins the ones before. */
+/* Reads all arguments with the policies: each --policy joins those before it.
+ */
 ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
                         ms_job *job, ms_fault *fault);
-/* The same with the usual pool: of commands that tell what users see. */
+/* The same with the default pool, for commands that report what users see. */
 ms_err ms_settings_usual(const ms_arguments *arguments, ms_arena *arena,
                          ms_job *job, ms_fault *fault);
-/* What a real pool does not go with; once all settings are known. */
+/* Refuses settings that exclude a pool; to be called once all settings are
+ * known. */
 ms_err ms_settings_check(const ms_job *job, ms_fault *fault);
-/* One more by its key: of a row of settings_table.h that a grid takes (policies
- * join those before), model.KEY, or as ms_training_set takes it.  key, value
- * and arena last as long as job. */
+/* Sets one more setting by its key: that of a row of settings_table.h which
+ * grids take (policies join those before), model.KEY, or a key of
+ * ms_training_set. key, value and arena must last as long as job. */
 ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
                        ms_arena *arena, ms_fault *fault);
 /* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
 const char *ms_settings_policy(const ms_job *job, ms_arena *arena);
-/* Does the value of a row of ms_training_fields come from the table and not
- * from the user? */
+/* Does the value of a row of ms_training_fields come from the table, not from
+ * the user? */
 bool ms_settings_is_default(const ms_job *job, uint32_t row);
 /* settings_json.c.  {"training.batch": 1, ..., "device": "...", "defaults":
  * [...]} */
 void ms_settings_json(const ms_job *job, const ms_training *training,
                       ms_text *text);
-/* "batch=1 sequence=2048 ... device=h100-80gb-sxm": what the user left open. */
+/* "batch=1 sequence=2048 ... device=h100-80gb-sxm": the defaults that were
+ * taken. */
 void ms_settings_defaults(const ms_job *job, const ms_training *training,
                           ms_text *text);
-/* " --host-memory=2048GiB": what the user left open of a node's memories that
- * are asked for; pools: a bit per ms_pool_kind. */
+/* " --host-memory=2048GiB": the defaults taken for a node's memories; pools has
+ * a bit per ms_pool_kind that is asked for. */
 void ms_settings_node_defaults(const ms_job *job, unsigned pools,
                                ms_text *text);
-/* Does an option shape the result, as against where it goes? */
+/* Does the option change the result (and not only where it is written)? */
 bool ms_settings_shapes(ms_option_id id);
-/* The command line again, without outputs, plus extra; quoted for a shell. */
+/* The command line again, without outputs and with `extra`; quoted for a shell.
+ */
 void ms_settings_command(const ms_arguments *arguments, const char *extra,
                          ms_text *text);
-/* The search for what fits instead, with the same settings: without policies,
- * which it chooses, on so many GPUs. */
+/* A command that searches for what fits, with the same settings, on that many
+ * GPUs; without policies, which the search chooses. */
 void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
                      ms_text *text);
-/* The command line with other policies instead of those given. */
+/* The command line with other policies in place of those given. */
 void ms_settings_instead(const ms_arguments *arguments, const char *policy,
                          ms_text *text);
-/* The same on so many GPUs. */
+/* The same on that many GPUs. */
 void ms_settings_setup(const ms_arguments *arguments, const char *policy,
                        uint32_t gpus, ms_text *text);
-/* The step against itself with expandable segments. */
+/* A command that compares the step with itself under expandable segments. */
 void ms_settings_compare(const ms_arguments *arguments, const char *policy,
                          const char *allocator, ms_text *text);
 /* The value of a training field as the user would write it. */
@@ -69,9 +73,9 @@ ms_label ms_settings_value(const ms_training *training, const char *field);
 
 /* ---- pluginfile.c: policies from shared libraries ------------------------ */
 
-/* Loads each --plugin, for the rest of the process, and adds its policy to the
- * registry.  To be called once, before policies are parsed.  Faults:
- * MS_ESYSTEM, the file cannot be read; MS_EINPUT, it is no plugin of ours. */
+/* Loads each --plugin for the rest of the process and adds its policy to the
+ * registry. To be called once, before policies are parsed. Faults: MS_ESYSTEM
+ * where the file cannot be read, MS_EINPUT where it is no plugin of memsim. */
 ms_err ms_pluginfile_load(const ms_arguments *arguments, ms_arena *arena,
                           ms_fault *fault);
 

@@ -29,23 +29,23 @@
 
 typedef enum ms_setting_type {
     MS_SETTING_TEXT,
-    MS_SETTING_COUNT, /* 0: not said */
-    MS_SETTING_BYTES, /* the same; read with a unit */
+    MS_SETTING_COUNT, /* 0: not given */
+    MS_SETTING_BYTES, /* 0: not given; read with a unit */
     MS_SETTING_WORD,  /* one of words */
     MS_SETTING_BOOL
 } ms_setting_type;
 
 /* Whether "settings" of a result has the key. */
 typedef enum ms_setting_json {
-    MS_SETTING_UNTOLD, /* it stands elsewhere in the result, or nowhere */
+    MS_SETTING_UNTOLD, /* the result has it elsewhere, or not at all */
     MS_SETTING_ALWAYS,
-    MS_SETTING_OR_NULL, /* null where it is not said */
+    MS_SETTING_OR_NULL, /* null where it is not given */
     MS_SETTING_IF_SAID
 } ms_setting_json;
 
 typedef struct ms_setting ms_setting;
 struct ms_setting {
-    const char *key; /* of grids, variants and JSON: "host_memory" */
+    const char *key; /* in grids, variants and JSON: "host_memory" */
     const char *flag;
     ms_option_id option;
     ms_setting_type type;
@@ -55,24 +55,25 @@ struct ms_setting {
     const char *help;    /* of a grid's key, in completions */
     const char *noun;    /* of a COUNT, in messages: "steps" */
     const char *example; /* "e.g. --nvme 4TiB" */
-    const char *many;    /* "policies", whose values in a grid may have
-                            commas; NULL: those of others have none */
-    size_t at, given_at; /* in ms_job; a bool: was it given?  0: no such */
-    uint64_t most;       /* of a COUNT, from 1 */
+    /* "policies": its values in a grid may have commas; NULL: they may not */
+    const char *many;
+    /* offsets in ms_job; given_at: of a bool; 0: there is none */
+    size_t at, given_at;
+    uint64_t most; /* of a COUNT: the largest value; the least is 1 */
     ms_setting_json json;
-    const char *before; /* what results had that lack the key, which it has
-                           always now; NULL: none lack it */
-    bool is_wide;       /* of a COUNT: a uint64_t, not a uint32_t */
-    bool in_grid;       /* it may be a key of --grid, --filter, --variant */
-    bool has_ranges;    /* whose values may be counted there: 1..64*2 */
-    bool has_lists;     /* each of whose values is a list with commas */
-    bool joins;         /* said again, it joins what was said before */
-    bool is_bare;       /* names of variants have its value without key */
-    /* value and arena last as long as job.  MS_EUSAGE. */
+    /* the value that older results without the key had; NULL: none lack it */
+    const char *before;
+    bool is_wide;    /* of a COUNT: a uint64_t, not a uint32_t */
+    bool in_grid;    /* it may be a key of --grid, --filter, --variant */
+    bool has_ranges; /* values in a grid may be ranges: 1..64*2 */
+    bool has_lists;  /* each value in a grid is a list with commas */
+    bool joins;      /* given again, it joins the value before */
+    bool is_bare;    /* names of variants have its value without the key */
+    /* Sets the value; value and arena must last as long as job. MS_EUSAGE. */
     ms_err (*read)(const ms_setting *row, const char *value, ms_arena *arena,
                    ms_job *job, ms_fault *fault);
-    /* The job's value in words, as `read` takes it.  NULL: it is not said, or
-     * (of TEXT) no memory. */
+    /* The job's value as `read` takes it. NULL: it is not given, or (of TEXT)
+     * out of memory. */
     const char *(*write)(const ms_setting *row, const ms_job *job,
                          ms_arena *arena);
 };
@@ -80,7 +81,7 @@ struct ms_setting {
 extern const ms_setting ms_settings_table[];
 extern const uint32_t ms_settings_table_n;
 
-/* The row of a key or of an option, or NULL. */
+/* The row of a key or of an option's name, or NULL. */
 const ms_setting *ms_settings_table_find(const char *key);
 const ms_setting *ms_settings_table_option(ms_option_id id);
 

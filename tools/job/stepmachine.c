@@ -64,8 +64,8 @@ ms_ring ms_stepmachine_ring(const ms_device *device, uint32_t ranks)
         .n_curves = device->n_curves};
 }
 
-/* Where groups of ranks divide the states, neighbours are a group; the ranks
- * with the same part meet across groups. */
+/* Where groups of ranks divide the states, adjacent ranks form a group, and
+ * ranks with the same shard meet across the groups. */
 static void set_rings(const ms_device *device, const ms_shape *shape,
                       ms_expand_opts *opts)
 {
@@ -80,7 +80,7 @@ static void set_rings(const ms_device *device, const ms_shape *shape,
         opts->outer = ms_stepmachine_ring(device, shape->reshard_ranks);
 }
 
-/* The rates of one of the ranks that work side by side. */
+/* The rates that one rank has while all of them work. */
 ms_expand_opts ms_stepmachine_rates(const ms_device *device,
                                     const ms_shape *shape)
 {
@@ -99,11 +99,11 @@ ms_expand_opts ms_stepmachine_rates(const ms_device *device,
     return opts;
 }
 
-/* What a copy at this rate takes of the host's memory. */
+/* The part of the host memory's bandwidth that a copy at this rate takes. */
 static uint16_t part_of(double rate, double whole)
 {
     if (whole <= 0)
-        return 0; /* not known: nothing is said */
+        return 0; /* the bandwidth is not known */
     return (uint16_t)(rate < whole ? rate / whole * WHOLE : WHOLE);
 }
 
@@ -120,9 +120,9 @@ static void set_memory_demands(const ms_expand_opts *opts, ms_machine *machine)
         machine->demand[s][MS_HOST_DRAM].shared = part_of(rates[s], whole);
 }
 
-/* Which streams slow each other.  H2D and D2H have a direction of the link
- * each; without NVLink a node's collectives go over it both ways.  Copies and
- * the host's work share its memory, this rank's part of it. */
+/* Which streams slow each other. H2D and D2H have one direction of the link
+ * each; without NVLink the collectives of a node use both directions. Copies
+ * and the host's work share the rank's part of the host memory's bandwidth. */
 static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
 {
     const ms_ring *ring = &opts->ring;
@@ -140,7 +140,7 @@ static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
     set_memory_demands(opts, machine);
 }
 
-/* Pages come and go by device time. */
+/* Paging is booked by device time. */
 static void set_paging(const ms_expand_opts *opts, ms_result *result)
 {
     ms_machine *machine = result->machine;

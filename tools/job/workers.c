@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Threads that work on items, their results in order.
+/* Threads that work on items, whose results come in order.
  *
  * Items are handed out in ascending order; the calling thread waits for the
- * next one in line and calls done.  No thread runs further ahead of it than
- * MS_WORKERS_AHEAD items, so that what lies between fits into a ring. */
+ * next one in line and calls `done`. No thread runs more than MS_WORKERS_AHEAD
+ * items ahead of it, so that the results in between fit into a ring. */
 
-#define _GNU_SOURCE /* sched_getaffinity: what taskset and Slurm leave us */
+/* sched_getaffinity: the cores that taskset and Slurm leave us */
+#define _GNU_SOURCE
 
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
@@ -20,15 +21,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_NS 50000000 /* how often tick is called while nothing is done */
+#define TICK_NS 50000000 /* time between two ticks */
 #define NS_PER_S 1000000000
 
 typedef struct pool {
-    pthread_mutex_t lock; /* of all below it */
+    pthread_mutex_t lock; /* protects all members below it */
     pthread_cond_t finished, room;
     uint32_t n, next; /* next: the first item that is not begun */
-    uint32_t first;   /* the first that is not done */
-    uint32_t threads; /* that have a number */
+    uint32_t first;   /* the first item that is not done */
+    uint32_t threads; /* threads that have a number */
     bool stop;
     bool ready[MS_WORKERS_AHEAD]; /* is item first + i (modulo) finished? */
     ms_workers_do *work;
@@ -62,8 +63,8 @@ ms_err ms_workers_read(const char *jobs, uint32_t *threads, ms_fault *fault)
 
 /* ---- a thread ------------------------------------------------------------ */
 
-/* The next item to begin, or n when there is none for this thread any more.
- * The lock is held. */
+/* The next item to begin, or n when this thread has none any more. The lock is
+ * held. */
 static uint32_t take_item(pool *p)
 {
     while (!p->stop && p->next < p->n && p->next - p->first >= MS_WORKERS_AHEAD)
@@ -88,8 +89,8 @@ static void *run_thread(void *of)
     return NULL;
 }
 
-/* Starts up to n threads, which leave signals to the calling one; returns how
- * many there are. */
+/* Starts up to n threads and returns how many were started. Signals go to the
+ * calling thread. */
 static uint32_t start_threads(pool *p, pthread_t *threads, uint32_t n)
 {
     sigset_t all, before;
@@ -117,8 +118,8 @@ static struct timespec next_tick(void)
     return t;
 }
 
-/* Until the first item is finished; false: tick says to stop.  The lock is
- * held but while tick runs. */
+/* Waits until the first item is finished; false: tick asked to stop. The lock
+ * is held, except while tick runs. */
 static bool await_first(pool *p, ms_workers_tick *tick)
 {
     while (!p->ready[p->first % MS_WORKERS_AHEAD]) {
@@ -172,7 +173,7 @@ static void close_pool(pool *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* One thread needs no other. */
+/* Works on all items without another thread. */
 static void run_alone(const pool *p, ms_workers_done *done,
                       ms_workers_tick *tick)
 {
