@@ -239,7 +239,7 @@ typedef struct ms_panel {
     ms_box area;      /* of the memory */
     double bottom_y;  /* of the time axis: what lies between shares it */
     double head_room; /* px above all data: for labels */
-    bool may_cut;     /* foot.h: the axis may begin above zero */
+    bool may_cut;     /* cutaxis.h: the axis may begin above zero */
     const ms_record_without *without; /* whose line is drawn; NULL: none */
     uint64_t least_bytes;             /* what the axis holds at least */
 

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "plots/axes/foot.h"
+#include "plots/axes/cutaxis.h"
 #include "plots/record/record.h"
 #include "sim/report.h"
 
@@ -70,11 +70,12 @@ static void set_scale(ms_panel *panel)
         highest = usable;
     stack->bytes_unit = ms_units_bytes((uint64_t)highest);
     stack->time_unit = ms_units_time(panel->saw->has_time ? stack->end_ns : 0);
-    if (panel->may_cut && ms_foot_find(panel, highest))
+    if (panel->may_cut && ms_cutaxis_find(panel, highest))
         panel->is_below = panel->shows_line && usable < stack->base_bytes;
     panel->shows_line &= !panel->is_below;
-    stack->top_bytes =
-        highest > 0.0 ? ms_foot_top(panel, stack->base_bytes, highest) : 1024.0;
+    stack->top_bytes = highest > 0.0
+                           ? ms_cutaxis_top(panel, stack->base_bytes, highest)
+                           : 1024.0;
     if (stack->base_bytes <= 0.0)
         panel->step = ms_axes_step(panel, stack->top_bytes);
     stack->area = panel->area;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "plots/axes/foot.h"
+#include "plots/axes/cutaxis.h"
 #include "plots/axes/recomputeaxis.h"
 #include "plots/axes/withoutpolicies.h"
 #include "plots/record/record.h"
@@ -89,7 +89,7 @@ static void put_plot(struct scene *scene)
                            k + 1, script);
     ms_stack_write_reserved(&panel->stack, script);
     ms_recomputeaxis_write(panel);
-    ms_foot_write(panel);
+    ms_cutaxis_write(panel);
     ms_withoutpolicies_write(panel);
     ms_panel_open_plot(panel);
     for (uint32_t k = MS_N_CATEGORIES; k-- > 0;)
@@ -99,7 +99,7 @@ static void put_plot(struct scene *scene)
                         "linecolor rgb '%s' notitle",
                         ms_names_category[order[k]],
                         ms_canvas_category_color[order[k]]);
-    ms_foot_plot(panel);
+    ms_cutaxis_plot(panel);
     ms_text_add(script, ", \\\n  $reserved using 1:2 with lines linewidth 1.2 "
                         "linecolor rgb '#000000' notitle");
     ms_recomputeaxis_plot(panel);
@@ -123,7 +123,7 @@ ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
     ms_withoutpolicies_open(panel);
     ms_panel_open(panel);
     panel->bottom_y = panel->area.y1 +
-                      ms_foot_height(panel, order, MS_N_CATEGORIES) +
+                      ms_cutaxis_height(panel, order, MS_N_CATEGORIES) +
                       ms_recomputeaxis_height(panel);
     uint32_t n = find_shown(&scene);
     double y = panel->bottom_y + MS_PANEL_AXIS_PX;
@@ -133,7 +133,7 @@ ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
     ms_frame_begin(&frame, format,
                    ceil(end_y + ms_withoutpolicies_height(panel) + 8.0));
     ms_panel_draw(panel);
-    ms_foot_draw(panel, order, MS_N_CATEGORIES);
+    ms_cutaxis_draw(panel, order, MS_N_CATEGORIES);
     ms_recomputeaxis_draw(panel);
     put_legend(&scene, y);
     ms_withoutpolicies_legend(panel, end_y);

@@ -2,7 +2,7 @@
 /* The axis of levels begins above zero exactly where most of the peak never
  * changes, at a round number below everything, and the capacity is never lost.
  */
-#include "plots/axes/foot.h"
+#include "plots/axes/cutaxis.h"
 #include "plots/record/record.h"
 #include "tests/tests.h"
 
@@ -117,10 +117,10 @@ START_TEST(what_is_cut_is_told)
         struct step step;
         open_step(&step, is_cut > 0 ? 2276 * GIB : 1000 * GIB, 2604 * GIB,
                   79 * GIB);
-        double height = ms_foot_height(&step.panel, order, 3);
-        ms_foot_draw(&step.panel, order, 3);
-        ms_foot_write(&step.panel);
-        ms_foot_plot(&step.panel);
+        double height = ms_cutaxis_height(&step.panel, order, 3);
+        ms_cutaxis_draw(&step.panel, order, 3);
+        ms_cutaxis_write(&step.panel);
+        ms_cutaxis_plot(&step.panel);
         ck_assert_int_eq(height > 0.0, is_cut > 0);
         check_has(&step,
                   "'the axis starts at 2200 GiB; below it: parameters, "
@@ -150,10 +150,10 @@ START_TEST(what_is_hatched_has_an_entry)
 }
 END_TEST
 
-Suite *suite_foot(void)
+Suite *suite_cutaxis(void)
 {
-    Suite *suite = suite_create("foot");
-    TCase *tcase = tcase_create("foot");
+    Suite *suite = suite_create("cutaxis");
+    TCase *tcase = tcase_create("cutaxis");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, axis_begins_below_what_stays);
     tcase_add_test(tcase, what_is_cut_is_told);

@@ -2,19 +2,24 @@
 
 #include <math.h>
 
-#include "plots/axes/foot.h"
+#include "plots/axes/cutaxis.h"
 
-#define MOST 0.6        /* of the highest: more than that does not change */
-#define FAR 0.25        /* of the highest: a lower capacity line is given up */
-#define LEAST_SPAN 0.02 /* of the highest: what is less is not magnified */
-#define BELOW 0.12      /* of the span: from the lowest level to the foot */
-#define BREAK_PX 16.0   /* the axis goes on so far below the foot */
+/* Shares of the highest level: the axis is cut where the lowest level is more
+ * than MOST; a capacity line below FAR is left out; changes of less than
+ * LEAST_SPAN are not magnified. */
+#define MOST 0.6
+#define FAR 0.25
+#define LEAST_SPAN 0.02
+
+#define BELOW 0.12    /* of the span: from the lowest level to the foot */
+#define BREAK_PX 16.0 /* the axis goes on so far below the foot */
 #define LINE_PX 25.0
 #define TOOTH_PX 8.0 /* of the torn edge, up and sideways */
 
 /* ---- where the axis begins ----------------------------------------------- */
 
-/* What the whole step is above; a capacity line that is near is, too. */
+/* The lowest level of the step, or the capacity line if it is lower and near.
+ */
 static double lowest_of(const ms_panel *panel, double highest)
 {
     double lowest = highest, usable = (double)panel->usable_bytes;
@@ -27,7 +32,7 @@ static double lowest_of(const ms_panel *panel, double highest)
     return lowest;
 }
 
-double ms_foot_top(const ms_panel *panel, double base, double highest)
+double ms_cutaxis_top(const ms_panel *panel, double base, double highest)
 {
     double height = panel->area.y1 - panel->area.y0;
     return base + (highest - base) / (1.0 - panel->head_room / height);
@@ -36,7 +41,7 @@ double ms_foot_top(const ms_panel *panel, double base, double highest)
 /* The axis begins at a round number, a multiple of the distance of the ticks,
  * which depends on where it begins.  The distance only grows from try to try,
  * so that this ends. */
-bool ms_foot_find(ms_panel *panel, double highest)
+bool ms_cutaxis_find(ms_panel *panel, double highest)
 {
     ms_stack *stack = &panel->stack;
     double lowest = lowest_of(panel, highest), needed = 0.0;
@@ -50,9 +55,9 @@ bool ms_foot_find(ms_panel *panel, double highest)
         double below = (lowest - span * BELOW) / unit;
         panel->step = step;
         stack->base_bytes = floor(below / step) * step * unit;
-        needed =
-            ms_axes_step(panel, ms_foot_top(panel, stack->base_bytes, highest) -
-                                    stack->base_bytes);
+        needed = ms_axes_step(
+            panel, ms_cutaxis_top(panel, stack->base_bytes, highest) -
+                       stack->base_bytes);
     } while (needed > panel->step);
     return stack->base_bytes > 0.0;
 }
@@ -101,8 +106,8 @@ static const char **find_words(const ms_panel *panel, const ms_category *order,
     return lines;
 }
 
-double ms_foot_height(const ms_panel *panel, const ms_category *order,
-                      uint32_t n)
+double ms_cutaxis_height(const ms_panel *panel, const ms_category *order,
+                         uint32_t n)
 {
     uint32_t n_lines = 0;
     if (panel->stack.base_bytes <= 0.0 ||
@@ -136,7 +141,7 @@ static void put_break(ms_panel *panel)
                        MS_FRAME_AXIS, true);
 }
 
-void ms_foot_draw(ms_panel *panel, const ms_category *order, uint32_t n)
+void ms_cutaxis_draw(ms_panel *panel, const ms_category *order, uint32_t n)
 {
     ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK, .align = MS_LEFT};
     double x = panel->area.x0 + 6.0,
@@ -155,7 +160,7 @@ void ms_foot_draw(ms_panel *panel, const ms_category *order, uint32_t n)
 }
 
 /* Teeth along the foot, from one side of the areas to the other. */
-void ms_foot_write(const ms_panel *panel)
+void ms_cutaxis_write(const ms_panel *panel)
 {
     const ms_stack *stack = &panel->stack;
     const ms_box *area = &panel->area;
@@ -181,7 +186,7 @@ void ms_foot_write(const ms_panel *panel)
     ms_text_add(panel->script, "EOD\n");
 }
 
-void ms_foot_plot(const ms_panel *panel)
+void ms_cutaxis_plot(const ms_panel *panel)
 {
     if (panel->stack.base_bytes > 0.0)
         ms_text_add(panel->script,
