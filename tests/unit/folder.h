@@ -6,15 +6,16 @@
 
 #include <stddef.h>
 
-/* Makes it; its path stays valid until close. */
+/* Makes the folder; its path is valid until close. */
 const char *folder_open(void);
-/* Removes it and the files in it, also where it was made read-only. */
+/* Removes it with its files, even where it was made read-only. */
 void folder_close(void);
-/* How many entries it has. */
+/* The number of its entries. */
 int folder_entries(void);
 /* The path of a file in it; valid until the next call. */
 const char *folder_path(const char *name);
-/* A file's bytes, cut to size - 1 and ended by NUL; how many. */
+/* Reads a file's bytes, at most size - 1, and ends them by NUL; returns how
+ * many. */
 size_t folder_read(const char *path, char *bytes, size_t size);
 
 #endif

@@ -9,8 +9,8 @@
 #define SKIPPED_STATUS 77 /* what CTest takes for "skipped" */
 #define NOBODY 65534
 
-/* Suites run in child processes; what they skip comes back through a file
- * whose offset parent and children share. */
+/* Suites run in child processes; the names of files that they skip come back
+ * through a file whose offset parent and children share. */
 static FILE *skipped;
 
 void tests_source(const char *relative, char path[TESTS_PATH])
@@ -18,7 +18,7 @@ void tests_source(const char *relative, char path[TESTS_PATH])
     snprintf(path, TESTS_PATH, "%s/%s", MEMSIM_SOURCE_DIR, relative);
 }
 
-/* Why a clone has no such files. */
+/* Why a clone does not have these files. */
 static const char *licence_of(const char *relative)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What adapters and frozen weights keep, to the byte. */
+/* What adapters and frozen weights keep for backward, to the byte. */
 #include "sim/graph.h"
 #include "sim/report.h"
 #include "tests/tests.h"
@@ -73,7 +73,7 @@ START_TEST(saves_what_adapters_read)
 }
 END_TEST
 
-/* The head stays as it is. */
+/* The head has no adapter. */
 START_TEST(packs_frozen_weights)
 {
     const uint64_t nf4 = MATRIX / 2 + MATRIX / 64 + MATRIX / 64 / 256 * 4 + 68;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where blocks lie: the recorder, and what a picture keeps of it. */
+/* The addresses of blocks: the recorder, and what a figure keeps of it. */
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 

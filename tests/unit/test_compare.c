@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim compare: what variants are called, rows that add up, results that
- * are the variants they were, memory that runs out. */
+/* memsim compare: names of variants, rows that sum, saved results that are the
+ * variants they were, and memory that runs out. */
 #include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
@@ -200,7 +200,7 @@ START_TEST(results_are_the_variants_they_were)
 }
 END_TEST
 
-/* One of the three is there; read again they are told as they were. */
+/* A result, one of the three variants, is read again and reported as before. */
 START_TEST(refused_variants_stay)
 {
     static const char *const words[] = {"gpt2", "-p",       "microbatch:3",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim fit: what is passed over without a replay cannot matter, what is told
- * is so. */
+/* memsim fit: what the search passes over cannot matter, and what it reports is
+ * true. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"
@@ -168,7 +168,8 @@ static bool is_on_front(const ms_fit *fit, uint32_t i)
     return false;
 }
 
-/* By another of the front, no slower and no larger. */
+/* Is the point beaten by another of the front, that is no slower and no larger?
+ */
 static bool is_beaten(const ms_fit *fit, const ms_fit_point *point)
 {
     for (uint32_t k = 0; k < fit->n_front; k++) {
@@ -197,7 +198,7 @@ static void check_front(const ms_fit *fit)
     }
 }
 
-/* As memsim run says it. */
+/* The numbers are those of memsim run. */
 static void check_replay(const found *f, uint32_t i)
 {
     const ms_fit_point *point = &f->fit.all[i];

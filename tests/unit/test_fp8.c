@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What products in fp8 keep, to the byte, and what they cost. */
+/* What fp8 products keep for backward, to the byte, and what they cost. */
 #include "sim/graph.h"
 #include "sim/report.h"
 #include "tests/tests.h"

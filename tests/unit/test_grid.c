@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* --grid and --filter: what points there are, and what is said of wrong
- * ones. */
+/* --grid and --filter: the points, and the messages for wrong ones. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"

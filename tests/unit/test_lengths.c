@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* --lengths: lists, and steps of their own through one pool. */
+/* --lengths: lists, and steps of different lengths through one pool. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/pools/steps/pooled.h"

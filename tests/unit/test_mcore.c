@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Megatron's kernels: what fuses, which backend, what stays, who adds. */
+/* Megatron's kernels: which ops fuse, which attention backend runs, what is
+ * kept, and which kernel adds gradients. */
 #include "sim/graph.h"
 #include "sim/report.h"
 #include "tests/tests.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A law over every command: where host memory runs out, wherever that is, the
- * answer is MS_ENOMEM, or every byte is the one of a run with enough of it.
- * Nothing is left out in silence, no other answer is given. */
+/* A law over every command: wherever host memory runs out, the answer is
+ * MS_ENOMEM, or every byte is that of a run with enough memory. Nothing is left
+ * out silently, and no other answer is given. */
 #include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Every page of a model_type, and what a config.json may say or leave out. */
+/* Every page of a model_type, and what a config.json may contain or omit. */
 #include "graphs/kernels/kernels.h"
 #include "graphs/models/huggingface/huggingface.h"
 #include "graphs/models/pages/pagefile.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Steps on which an optimizer finds anew what the others go on with: what they
- * take besides, by count of the matrices that live at once. */
+/* Steps in which an optimizer recomputes what other steps reuse: the temporary
+ * memory, by the number of matrices that live at once. */
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"

@@ -15,11 +15,13 @@
 
 #define SCHEMA_VERSION 1
 
-/* ---- what is no result --------------------------------------------------- */
+/* ---- files that are no results
+ * ----------------------------------------------- */
 
-/* What an object is, by the keys that it has, and which command reads it. */
+/* What a JSON object is, by keys that it has, and the command that reads it. */
 static const struct {
-    const char *key, *also; /* also: a second one; NULL: any */
+    /* also: a second key that it must have; NULL: none */
+    const char *key, *also;
     const char *what, *next;
 } objects[] = {
     {"traceEvents", NULL, "a trace of run --trace",
@@ -35,7 +37,8 @@ static const struct {
      "simulate it with: memsim run FILE"},
 };
 
-#define N_OURS 3u /* that memsim writes; the rest are models */
+/* the first rows are of files that memsim writes; the others are models */
+#define N_OURS 3u
 
 static bool is_object(const ms_json *json, uint32_t object, size_t which)
 {
@@ -58,7 +61,7 @@ static ms_err other_object(const ms_values *values, uint32_t object)
                         "\"schema_version\"");
 }
 
-/* What a text that is no JSON object is by its first line. */
+/* What a text that is no JSON object is, by its first line. */
 static const struct {
     const char *begins, *what, *next;
 } texts[] = {
@@ -89,7 +92,7 @@ static ms_err other_text(const ms_quote *source, ms_fault *fault)
 
 /* ---- one object ---------------------------------------------------------- */
 
-/* The records, in order, as they are read. */
+/* The records that were read, in order. */
 struct list {
     ms_record *records;
     uint32_t n, capacity;
@@ -111,7 +114,7 @@ static ms_err check_version(const ms_values *values, uint32_t object)
                         (unsigned long long)version, SCHEMA_VERSION);
 }
 
-/* Of a variant that could not be simulated there are no numbers. */
+/* A variant that could not be simulated has no numbers. */
 static bool was_refused(const ms_json *json, uint32_t object)
 {
     return ms_json_find(json, object, "peak") == MS_NONE &&
@@ -151,7 +154,7 @@ static ms_err read_run(const ms_values *values, uint32_t object,
     return ms_resultwords_read(values, object, record);
 }
 
-/* The first of the names beside the variants, a name each; MS_NONE: there are
+/* The first of the names beside the variants, one for each; MS_NONE: there are
  * none. */
 static ms_err find_names(const ms_values *values, uint32_t variants,
                          uint32_t *name)
@@ -212,7 +215,8 @@ static bool begins_object(const ms_quote *source)
     return *at == '{';
 }
 
-/* The JSON of each object goes before the next one is read. */
+/* Reads object after object; the JSON of one is freed before the next is read.
+ */
 static ms_err read_all(ms_quote *source, ms_arena *arena, struct list *list,
                        ms_fault *fault)
 {
@@ -286,8 +290,8 @@ static look look_at_text(const ms_quote *source)
     return FOREIGN;
 }
 
-/* The first object says it; a file that breaks off in it by its first key,
- * as we write it. */
+/* The first object decides. A file that ends within it is recognized by its
+ * first key, as memsim writes it. */
 static ms_err look_at(const ms_quote *text, ms_arena *scratch, look *found,
                       ms_fault *fault)
 {
@@ -321,7 +325,7 @@ static ms_err look_at_file(const char *path, ms_arena *scratch, look *found,
 }
 
 /* A text that cannot be read counts as foreign: the reader of models, which
- * tries it next, says why. */
+ * tries it next, says what is wrong. */
 static ms_err look_of(const char *path, look *found, ms_fault *fault)
 {
     ms_arena scratch = {0};

@@ -16,25 +16,25 @@
 #include "tools/cli/commands.h"
 #include "tools/results/keys/values.h"
 
-/* Reads a file (or -: standard input) that holds a run's object, several of
- * them one after the other (JSON Lines) or a comparison: the runs in order.
- * Variants of a comparison that were refused are among them.
- * A record whose object has no timeline has ranks NULL and no layers.  Faults:
- * MS_EINPUT with the place for what is no result, of another schema version,
- * incomplete, or whose numbers contradict each other; MS_ESYSTEM. */
+/* Reads a file (or standard input: "-") with the object of a run, several of
+ * them one after the other (JSON Lines), or a comparison; gives the runs in
+ * order. Variants of a comparison that were refused are among them. A record
+ * whose object has no timeline has ranks NULL and no layers. Faults: MS_EINPUT
+ * with the place, for what is no result, has another schema version, is
+ * incomplete, or has numbers that contradict each other; MS_ESYSTEM. */
 ms_err ms_results_read(const char *path, ms_arena *arena, ms_record **records,
                        uint32_t *n, ms_fault *fault);
-/* The same of what was read already; the text ends with a NUL. */
+/* The same for a text that was read already; it ends with a NUL. */
 ms_err ms_results_read_text(const ms_quote *text, ms_arena *arena,
                             ms_record **records, uint32_t *n, ms_fault *fault);
-/* Was it written by memsim, a result or something that ms_results_read says
- * what it is?  No model, nor what cannot be read, nor standard input.
- * MS_ENOMEM. */
+/* *ours: was the file written by memsim, be it a result or something of which
+ * ms_results_read says what it is? False for a model, for what cannot be read,
+ * and for standard input. MS_ENOMEM. */
 ms_err ms_results_ours(const char *path, bool *ours, ms_fault *fault);
-/* The same of what was read already. */
+/* The same for a text that was read already. */
 ms_err ms_results_ours_text(const ms_quote *text, bool *ours, ms_fault *fault);
-/* Is it a file that holds such results?  A model is none; nor is what cannot be
- * read, or standard input, which is left alone. */
+/* Is it a file of such results? False for a model, for what cannot be read, and
+ * for standard input, of which nothing is read. */
 bool ms_results_is(const char *path);
 
 /* ---- resultwords.c ------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a saved result says of itself in words: its settings, its text. */
+/* The words in a saved result: its settings and its text. */
 
 #include "graphs/graphs.h"
 #include "graphs/json/json.h"
@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-/* The end of the object or array that begins at `at`; the text is sound. */
+/* The offset behind the object or array that begins at `at`; the text is valid
+ * JSON. */
 static size_t end_of(const ms_quote *source, size_t at)
 {
     uint32_t depth = 0;
@@ -29,7 +30,7 @@ static size_t end_of(const ms_quote *source, size_t at)
     return at;
 }
 
-/* A number or truth as it is written. */
+/* A number or a boolean, as it is spelled. */
 static const char *copy_word(const ms_values *values, uint32_t at)
 {
     const ms_quote *source = &values->json->source;
@@ -51,7 +52,7 @@ static ms_err read_setting(const ms_values *values, uint32_t row,
                : MS_OK;
 }
 
-/* Those that are one word: "defaults" is a list. */
+/* Reads the settings that are one word; "defaults" is a list. */
 static ms_err read_settings(const ms_values *values, uint32_t object,
                             ms_record *record)
 {

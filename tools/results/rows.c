@@ -13,11 +13,12 @@
 
 #define MOST_COLUMNS 128u
 
-/* ---- what a row has ------------------------------------------------------ */
+/* ---- columns
+ * ----------------------------------------------------------------- */
 
-/* The columns behind the varied keys are the rows of ms_keys_row behind
- * "point": the first in this order, then any of the others.  A number may be
- * left out where the point has no result. */
+/* Behind the varied keys the columns are the rows of ms_keys_row behind
+ * "point": first the required ones in this order, then any of the others. A
+ * number may be missing where the point has no result. */
 #define MOST_KNOWN 32u
 enum { STATUS = 1, PEAK = 3, FITS = 5 };
 
@@ -32,7 +33,7 @@ static const ms_key *known(uint32_t column)
     return &ms_keys_row.rows[column + 1];
 }
 
-/* The column of that key; n_known(): there is none. */
+/* The column of that key, or n_known(). */
 static uint32_t column_of(const char *key)
 {
     uint32_t i = 0;
@@ -41,7 +42,7 @@ static uint32_t column_of(const char *key)
     return i;
 }
 
-/* What every file has; memsim 0.1.0 wrote no more. */
+/* The columns that every file has: memsim 0.1.0 wrote no others. */
 static uint32_t n_required(void)
 {
     uint32_t n = 0;
@@ -54,7 +55,7 @@ static const char *const statuses[] = {"ok", "over", "out_of_memory",
                                        "infeasible", "refused"};
 #define N_STATUSES (sizeof statuses / sizeof statuses[0])
 
-/* A value and where it stands; words NULL: empty or null. */
+/* A value and its place; words is NULL for an empty or null value. */
 struct cell {
     const char *words;
     size_t at;
@@ -65,9 +66,10 @@ typedef struct reading {
     ms_arena *arena;
     ms_rows *rows;
     ms_fault *fault;
-    ms_sweep_row *row;        /* that is filled */
-    bool has[MOST_KNOWN];     /* of the file's columns */
-    uint32_t map[MOST_KNOWN]; /* of CSV: what stands where behind the keys */
+    ms_sweep_row *row;    /* the row that is filled */
+    bool has[MOST_KNOWN]; /* by column: does the file have it? */
+    /* of CSV: the column of each field behind the keys */
+    uint32_t map[MOST_KNOWN];
     uint32_t n_columns;
 } reading;
 
@@ -108,7 +110,7 @@ static ms_err read_bool(const reading *r, const struct cell *cell,
                    cell->words);
 }
 
-/* As memsim writes it: "1.5", "2e+07". */
+/* Reads a rate as memsim writes it: "1.5", "2e+07". */
 static ms_err read_rate(const reading *r, const struct cell *cell,
                         const char *key, double *rate)
 {
@@ -164,7 +166,8 @@ static ms_err read_number(reading *r, uint32_t column, const struct cell *cell)
     return MS_OK;
 }
 
-/* A rate may not apply, and what fits may be known of bare lifetimes alone. */
+/* May the value be missing? A rate may not apply, and a sweep without a pool
+ * knows fits_exact only. */
 static bool may_lack(const reading *r, uint32_t column)
 {
     ms_key_held held = known(column)->held;
@@ -172,8 +175,8 @@ static bool may_lack(const reading *r, uint32_t column)
            (column == FITS && r->has[column_of("fits_exact")]);
 }
 
-/* Cells of the columns; either all numbers are there (but a rate, which may not
- * apply) or none is. */
+/* Reads a row's cells. Either all numbers are there (except a rate that does
+ * not apply) or none is. */
 static ms_err read_cells(reading *r, const struct cell *cells)
 {
     ms_sweep_row *row = r->row;
@@ -221,8 +224,8 @@ static ms_err add_row(reading *r, const struct cell *point)
     return read_u64(r, point, "point", &r->row->point);
 }
 
-/* The varied keys, which all files share; keys of a JSON object are in any
- * order. */
+/* All files of a sweep vary the same keys; in JSON objects their order may
+ * differ. */
 static ms_err agree_on_keys(reading *r, const struct cell *keys, uint32_t n)
 {
     ms_rows *rows = r->rows;
@@ -250,7 +253,7 @@ static ms_err agree_on_keys(reading *r, const struct cell *keys, uint32_t n)
 
 /* ---- CSV ----------------------------------------------------------------- */
 
-/* The text of a quoted field, from behind its first quote. */
+/* Reads a quoted field from behind its first quote. */
 static ms_err read_quoted(const reading *r, size_t *at, const char **words)
 {
     const ms_quote *source = r->source;
@@ -278,7 +281,8 @@ static ms_err read_quoted(const reading *r, size_t *at, const char **words)
     return MS_OK;
 }
 
-/* The next field; *ends: the last one of its line, whose end is passed. */
+/* Reads the next field; *ends: it is the last one of its line, whose end has
+ * been read, too. */
 static ms_err next_field(const reading *r, size_t *at, struct cell *field,
                          bool *ends)
 {
@@ -401,7 +405,7 @@ static ms_err read_csv(reading *r)
 
 /* ---- JSON Lines ---------------------------------------------------------- */
 
-/* A number as it is spelled, a word as it is. */
+/* A number as it is spelled, or a word. */
 static ms_err cell_of(const reading *r, const ms_json *json, uint32_t row,
                       struct cell *cell)
 {
@@ -469,7 +473,7 @@ static ms_err read_object(reading *r, const ms_json *json)
     return read_cells(r, cells);
 }
 
-/* The JSON of each row goes before the next one is read. */
+/* Reads row after row; the JSON of one is freed before the next is read. */
 static ms_err read_json(reading *r)
 {
     ms_arena scratch = {.limit_bytes = r->arena->limit_bytes};

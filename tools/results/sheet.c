@@ -15,7 +15,7 @@
 
 /* ---- to be printed ------------------------------------------------------- */
 
-/* The kinds of steps go round. */
+/* By step its kind; kinds are repeated in turn. */
 static bool open_steps(ms_sheet *sheet, ms_arena *arena)
 {
     const ms_pooled *pooled = sheet->pooled;
@@ -107,8 +107,8 @@ void ms_sheet_json(const ms_report *report, const ms_graph *graph,
 
 #define EDITED "was the file edited?"
 
-/* What stands above copies the rank with the highest peak, whose number
- * "peak" has. */
+/* The top of the object copies the rank with the highest peak, whose number is
+ * in "peak". */
 static ms_err find_worst(const ms_values *values, uint32_t object,
                          ms_sheet *sheet)
 {
@@ -128,7 +128,7 @@ static ms_err find_worst(const ms_values *values, uint32_t object,
     return MS_OK;
 }
 
-/* The copy of the peak is the peak. */
+/* Checks that this copy agrees with the rank. */
 static ms_err check_worst(const ms_values *values, uint32_t object,
                           const ms_sheet *sheet)
 {
@@ -167,8 +167,8 @@ static ms_err read_ranks(const ms_values *values, uint32_t object,
     return check_worst(values, object, sheet);
 }
 
-/* There is none where the pool is exact, and none that tells its steps in
- * results of memsim 0.1.0. */
+/* Results of an exact pool have no "pool", and results of memsim 0.1.0 do not
+ * say what each step of it was. */
 static ms_err read_pool(const ms_values *values, uint32_t object,
                         ms_sheet *sheet)
 {
@@ -199,7 +199,7 @@ static ms_err read_pool(const ms_values *values, uint32_t object,
     return MS_OK;
 }
 
-/* What reading leaves to be made of what it found. */
+/* Fills members of the report that follow from what was read. */
 static void settle(ms_report *report)
 {
     report->lack.op = MS_NONE;
@@ -211,14 +211,15 @@ static void settle(ms_report *report)
     report->nvme_peak_bytes = report->far[MS_NVME_POOL].peak_bytes;
     for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
         struct ms_far_memory *far = &report->far[pool];
-        if (far->reserved_bytes < far->peak_bytes) /* it was not told */
+        /* older results do not have it */
+        if (far->reserved_bytes < far->peak_bytes)
             far->reserved_bytes = far->peak_bytes;
         if (far->node_reserved_bytes < far->node_bytes)
             far->node_reserved_bytes = far->node_bytes;
     }
 }
 
-/* Without a timeline there are no figures of the run alone. */
+/* Without a timeline the result has no figures of its own. */
 static ms_err read_timeline(const ms_values *values, uint32_t object,
                             ms_record *record)
 {

@@ -3,10 +3,10 @@
 #define MS_RESULTS_SHEET_H
 
 /* What the object of memsim run --json is printed from and read into: the
- * report, and what stands beside it.  The rows of keys_run.c speak of it.
+ * report, and what stands beside it in the object. The rows of keys_run.c refer
+ * to its members.
  *
- *     ms_sheet_json(&report, &graph, &names, &record, &text);
- */
+ *     ms_sheet_json(&report, &graph, &names, &record, &text); */
 
 #include "graphs/graphs.h"
 #include "plots/record/record.h"
@@ -21,7 +21,7 @@ typedef struct ms_sheet_op {
     uint32_t count;
 } ms_sheet_op;
 
-/* A step of the pool: what it is of, and what it does. */
+/* A step of the pool: its kind and its numbers. */
 typedef struct ms_sheet_step {
     ms_pooled_kind *kind;
     ms_pooled_step *step;
@@ -33,14 +33,14 @@ typedef struct ms_sheet {
     const char *settings_json; /* NULL: none */
     const ms_record *record;   /* of the timeline; NULL: none */
     ms_report *report;         /* read only when printed */
-    ms_rank_report *worst;     /* of report->ranks */
-    /* Of the pool; NULL: it is exact. */
+    ms_rank_report *worst;     /* one of report->ranks */
+    /* Of the pool; NULL where it is exact. */
     ms_pooled *pooled;
     ms_pooled_rank *pooled_rank;          /* of the worst */
-    const char *pool_version, *pool_kind; /* version NULL: it has none */
-    ms_sheet_step *steps;                 /* pooled->setup.steps */
-    /* Printed only: */
-    ms_sheet_op *unknown;             /* without a rule */
+    const char *pool_version, *pool_kind; /* version NULL: the pool has none */
+    ms_sheet_step *steps;                 /* as many as pooled->setup.steps */
+    /* Only for printing: */
+    ms_sheet_op *unknown;             /* ops without a rule */
     const char *exceeded[MS_N_POOLS]; /* memories that are too small */
     uint32_t n_unknown, n_exceeded;
     uint64_t used_bytes, libraries_bytes; /* what libraries keep in the pool */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The rows of a table of fields as JSON Schema. */
+/* The rows of a table of fields, as JSON Schema. */
 
 #include "graphs/graphs.h"
 #include "tools/results/schema/schema.h"
@@ -13,7 +13,7 @@ static void put_bounds(ms_indent *json, const ms_field *field)
         ms_indent_integer(json, "maximum", field->high);
 }
 
-/* A number, or an expression for one. */
+/* A number; with or_text also an expression for one. */
 static void put_number_type(ms_indent *json, const char *type, bool or_text)
 {
     const char *both =
@@ -25,7 +25,7 @@ static void put_number_type(ms_indent *json, const char *type, bool or_text)
         ms_indent_string(json, "type", type);
 }
 
-/* most: of INTS; 0: no limit. */
+/* most: length of a list of integers; 0: no limit. */
 static void put_ints(ms_indent *json, const ms_field *field, uint32_t most,
                      bool or_text)
 {

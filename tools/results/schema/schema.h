@@ -21,49 +21,51 @@
 typedef struct ms_indent {
     ms_text *text;
     uint32_t depth;
-    bool some; /* the open object or array holds something already */
+    bool some; /* the open object or array has a member already */
 } ms_indent;
 
-/* key NULL: in an array, or the whole.  bracket: '{' or '['. */
+/* key NULL: an element of an array, or the whole document. bracket: '{' or '['.
+ */
 void ms_indent_open(ms_indent *json, const char *key, char bracket);
 void ms_indent_close(ms_indent *json, char bracket);
 void ms_indent_string(ms_indent *json, const char *key, const char *value);
 void ms_indent_integer(ms_indent *json, const char *key, int64_t value);
 void ms_indent_word(ms_indent *json, const char *key, const char *word);
-/* ["a", "b"] of "a|b", in one line. */
+/* "a|b" as ["a", "b"], on one line. */
 void ms_indent_words(ms_indent *json, const char *key, const char *words);
 /* {"$ref": "#/$defs/NAME"} */
 void ms_indent_ref(ms_indent *json, const char *key, const char *name);
 
 /* ---- properties.c: fields of a table ------------------------------------- */
 
-/* {"type": ..., "minimum": ..., "default": ...}; most: numbers of an MS_INTS,
- * 0: no limit; or_text: a number may be an expression. */
+/* {"type": ..., "minimum": ..., "default": ...}. most: length of a list of
+ * integers, 0: no limit. or_text: a number may be an expression. */
 void ms_properties_field_or(ms_indent *json, const char *key,
                             const ms_field *field, uint32_t most, bool or_text);
 void ms_properties_field(ms_indent *json, const char *key,
                          const ms_field *field, uint32_t most);
-/* Members of an open object; those of a layer list may be expressions. */
+/* Adds the fields as members of an open object; those of a layer list may be
+ * expressions. */
 void ms_properties_fields(ms_indent *json, const ms_field *fields, uint32_t n);
 void ms_properties_list_fields(ms_indent *json, const ms_field *fields,
                                uint32_t n);
-/* The names of required rows, into an open array. */
+/* Adds the names of the required rows to an open array. */
 void ms_properties_required(ms_indent *json, const ms_field *fields,
                             uint32_t n);
 /* "properties": {"KEY": {"const": "VALUE"}} */
 void ms_properties_const(ms_indent *json, const char *key, const char *value);
-/* No other keys. */
+/* Forbids other keys. */
 void ms_properties_close(ms_indent *json);
 
 /* ---- schema_write.c, schema_model.c -------------------------------------- */
 
 typedef struct ms_schema_document {
     const char *name, *what;
-    const ms_keys *keys; /* NULL: a native model */
+    const ms_keys *keys; /* NULL: the document is a native model */
 } ms_schema_document;
 void ms_schema_write(const ms_schema_document *document, ms_text *text);
 
-/* The keys of the open root object and "$defs". */
+/* Adds the keys of the open root object, and "$defs". */
 void ms_schema_model_write(ms_indent *json);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The schema of a model file, from the tables that the reader walks: families,
- * layer types, op graphs.  It says what a table says: keys, types, bounds,
- * words.  What it cannot say is in its description. */
+/* The schema of a model file, from the tables that its reader walks: families,
+ * layer types, op graphs. It states keys, types, bounds and words, as the
+ * tables do; what a schema cannot state is in the descriptions. */
 
 #include "graphs/graphs.h"
 #include "tools/results/schema/schema.h"
@@ -35,7 +35,7 @@ static void put_text_type(ms_indent *json, const char *name, bool empty,
     ms_indent_close(json, '}');
 }
 
-/* What every form may have. */
+/* The keys that every form may have. */
 static void put_head(ms_indent *json)
 {
     ms_indent_open(json, "memsim", '{');
@@ -84,7 +84,8 @@ static void put_family(ms_indent *json, const ms_family *family)
     ms_indent_close(json, '}');
 }
 
-/* One of an array: with "key" of this value, it is the definition. */
+/* An element of an array of cases: with this value of the key, the definition
+ * holds. */
 static void put_case(ms_indent *json, const char *key, const char *value,
                      const char *prefix)
 {
@@ -161,7 +162,7 @@ static void put_layer(ms_indent *json, const ms_layer_kind *kind)
     ms_properties_list_fields(json, kind->fields, kind->n_fields);
     ms_indent_close(json, '}');
     ms_indent_open(json, "required", '[');
-    if (kind->min_inputs > 1) /* the layer before is one */
+    if (kind->min_inputs > 1) /* the layer before is one of the inputs */
         ms_indent_string(json, NULL, "inputs");
     ms_properties_required(json, kind->fields, kind->n_fields);
     ms_indent_close(json, ']');
@@ -196,7 +197,7 @@ static void put_requires(ms_indent *json, const char *key)
     ms_indent_close(json, '}');
 }
 
-/* An object of variables: their values, or lists of them. */
+/* An object of variables with their values, or with lists of values. */
 static void put_variables(ms_indent *json, const char *key, const char *help,
                           bool lists)
 {
@@ -257,7 +258,7 @@ static void put_group(ms_indent *json)
     ms_indent_close(json, '}');
 }
 
-/* A layer, or a group: what the reader takes for one. */
+/* A layer or a group of layers, as the reader accepts them. */
 static void put_layers(ms_indent *json)
 {
     ms_indent_open(json, "layers", '{');
@@ -295,7 +296,7 @@ static void put_tokens(ms_indent *json, const char *branch, const char *value)
     ms_indent_close(json, '}');
 }
 
-/* Either a shape or tokens. */
+/* The input is a shape or tokens. */
 static void put_input(ms_indent *json)
 {
     ms_indent_open(json, "input", '{');
@@ -357,7 +358,8 @@ static void put_layer_list(ms_indent *json)
 
 /* ---- built-in models with other numbers ---------------------------------- */
 
-/* Which keys "config" may have is the named model's matter. */
+/* The keys of "config" are those of the named model, which a schema does not
+ * know. */
 static void put_like(ms_indent *json)
 {
     ms_indent_open(json, "like", '{');
@@ -385,7 +387,7 @@ static void put_like(ms_indent *json)
 
 /* ---- op graphs ----------------------------------------------------------- */
 
-/* An array whose places are fields. */
+/* An array whose elements are the fields, in order. */
 static void put_places(ms_indent *json, const char *key, const ms_field *fields,
                        uint32_t n)
 {
@@ -407,7 +409,7 @@ static void put_places(ms_indent *json, const char *key, const ms_field *fields,
     ms_indent_close(json, '}');
 }
 
-/* Keys of any value, but those that are told already. */
+/* Keys of any value, except those that have a description already. */
 static void put_notes(ms_indent *json, const char *const *keys,
                       const char *told)
 {
@@ -480,7 +482,7 @@ static void put_op_graph(ms_indent *json)
 
 /* ---- configurations of Hugging Face -------------------------------------- */
 
-/* What its keys may be is the type's matter; others are passed over. */
+/* The keys depend on model_type; unknown keys are ignored. */
 static void put_hugging_face(ms_indent *json)
 {
     const char *type;
@@ -500,7 +502,7 @@ static void put_hugging_face(ms_indent *json)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-/* "if" the object has the key, "then" it is of that form. */
+/* "if" the object has the key, "then" it has that form. */
 static void put_form(ms_indent *json, const char *key, const char *form)
 {
     ms_indent_open(json, "if", '{');

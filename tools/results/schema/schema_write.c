@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A JSON Schema of what memsim reads or prints. */
+/* Writes the JSON Schema of what memsim reads or prints. */
 
 #include "graphs/graphs.h"
 #include "tools/results/schema/schema.h"
@@ -10,7 +10,7 @@
 #define DOCUMENT_VERSION 1
 #define MOST_OBJECTS 64u
 
-/* Every object that a document can hold, for "$defs". */
+/* Every object that a document can contain, for "$defs". */
 typedef struct objects {
     const ms_keys *keys[MOST_OBJECTS];
     uint32_t n;
@@ -55,7 +55,7 @@ static void put_type(ms_indent *json, const ms_key *key)
         ms_indent_words(json, "type", both);
 }
 
-/* The words, and null where it may be that. */
+/* The words, and null where the value may be null. */
 static void put_enum(ms_indent *json, const ms_key *key)
 {
     ms_indent_open(json, "enum", '[');
@@ -185,7 +185,7 @@ static void put_key(ms_indent *json, const ms_key *key)
 
 /* ---- one object ---------------------------------------------------------- */
 
-/* Keys may be added in a later version: others are allowed. */
+/* Later versions may add keys, so other keys are allowed. */
 static void put_keys(ms_indent *json, const ms_keys *keys)
 {
     ms_arena *arena = json->text->arena;
