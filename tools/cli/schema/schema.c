@@ -15,7 +15,7 @@
 
 static ms_err fail_document(const char *word, ms_fault *fault)
 {
-    const char *names[MOST_DOCUMENTS];
+    const char *names[MOST_DOCUMENTS] = {NULL};
     char hint[128] = "one of";
     assert(ms_documents_n <= MOST_DOCUMENTS);
     for (size_t i = 0; i < ms_documents_n; i++)
