@@ -163,12 +163,6 @@ const ms_loss_kernel *ms_headloss_named(int64_t word)
     return kernels[word];
 }
 
-bool ms_headloss_takes_head(int64_t word)
-{
-    const ms_loss_kernel *kernel = ms_headloss_named(word);
-    return kernel && kernel->head;
-}
-
 const ms_loss_kernel *ms_headloss_kernel(const ms_trace *trace,
                                          const ms_layer *layer, int64_t own)
 {

@@ -69,7 +69,5 @@ uint32_t ms_headloss_head(ms_trace *trace, uint32_t x, uint32_t weight);
 /* The kernel of a cross_entropy layer.  own: its "kernel". */
 const ms_loss_kernel *ms_headloss_kernel(const ms_trace *trace,
                                          const ms_layer *layer, int64_t own);
-/* Does the word name one that takes the head with it? */
-bool ms_headloss_takes_head(int64_t word);
 
 #endif
