@@ -26,8 +26,12 @@ static uint32_t number_one(const ms_trace *trace, uint32_t s, bool persistent,
 static uint32_t number_those(const ms_trace *trace, bool persistent,
                              uint32_t *map, uint32_t n)
 {
-    const ms_added *next = trace->added, *end = next + trace->n_added;
-    uint32_t first = next < end ? next->storage : MS_NONE;
+    const ms_added *next = trace->added, *end = next;
+    uint32_t first = MS_NONE;
+    if (trace->n_added > 0) { /* else there is no list to point behind */
+        end += trace->n_added;
+        first = next->storage;
+    }
     for (uint32_t s = 0; s < trace->graph->n_storages; s++) {
         for (; next < end && next->after <= s; next++)
             n = number_one(trace, next->storage, persistent, map, n);
