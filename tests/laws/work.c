@@ -147,7 +147,8 @@ static uint32_t *ops_of(work_walk *walk)
 /* ---- what it reads ------------------------------------------------------- */
 
 /* A WORK call reads the rows of its set that exist; later readers of such a row
- * wait for it. */
+ * wait for it.  Not so a .grad: what adds to it in place is its writer without
+ * having read it (clone_or_add), and a later reader waits for that alone. */
 static void check_uses(const work_walk *walk, const ms_timeline *line,
                        uint32_t k, uint32_t op)
 {
@@ -157,6 +158,8 @@ static void check_uses(const work_walk *walk, const ms_timeline *line,
         HOLDS(plan->op[maker].pass == MS_START ||
                   line->start_ns[op] >= line->end_ns[maker],
               "work %u uses row %u before it is made", k, row);
+        if (plan->row[row].category == MS_GRADIENTS)
+            continue;
         for (uint32_t later = op + 1; later < plan->n_ops; later++)
             for (uint32_t u = plan->use_at[later]; u < plan->use_at[later + 1];
                  u++)
