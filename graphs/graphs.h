@@ -228,7 +228,7 @@ typedef struct ms_family {
 } ms_family;
 /* The names of the built-in ones, sorted; NULL behind the last. */
 const char *ms_familypage_name(uint32_t i);
-/* All of them; NULL, and n is 0: out of memory. */
+/* Those, and the user's of MEMSIM_PAGES; NULL, and n is 0: out of memory. */
 const ms_family *ms_familypage_all(ms_arena *arena, uint32_t *n);
 
 /* ---- read.c, layergroups.c, opfields.c: keys beside theirs --------------- */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/models/files/folder.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -65,4 +67,43 @@ ms_err ms_folder_find(const char **path, bool may_be_ours, const char **folder,
                   ? ""
                   : ms_arena_text(arena, *path, (size_t)(slash - *path));
     return *folder == NULL ? ms_fail_nomem(fault) : MS_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static const char **list(DIR *directory, ms_arena *arena, uint32_t *n)
+{
+    const char **names = ms_arena_take(arena, 1, sizeof *names);
+    uint32_t capacity = 1;
+    for (struct dirent *entry;
+         names != NULL && (entry = readdir(directory)) != NULL;) {
+        size_t length = strlen(entry->d_name);
+        if (length <= 5 || *entry->d_name == '.' ||
+            strcmp(entry->d_name + length - 5, ".json") != 0)
+            continue;
+        names = ms_arena_grow(arena, names, &capacity, *n + 1, sizeof *names);
+        if (names == NULL)
+            return NULL;
+        names[*n] = ms_arena_text(arena, entry->d_name, length - 5);
+        if (names[(*n)++] == NULL)
+            return NULL;
+    }
+    return names;
+}
+
+const char **ms_folder_pages(const char *folder, ms_arena *arena, uint32_t *n)
+{
+    static const char *none[1];
+    DIR *directory = opendir(folder);
+    *n = 0;
+    if (directory == NULL)
+        return none;
+    const char **names = list(directory, arena, n);
+    closedir(directory);
+    if (names != NULL)
+        qsort(names, *n, sizeof *names, by_name);
+    return names;
 }

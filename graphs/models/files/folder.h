@@ -17,4 +17,8 @@ ms_err ms_folder_file(const char *path, bool *there, ms_fault *fault);
 ms_err ms_folder_find(const char **path, bool may_be_ours, const char **folder,
                       bool *here, ms_arena *arena, ms_fault *fault);
 
+/* The names NAME of the files NAME.json in a folder, sorted; none where it
+ * cannot be read.  NULL: out of memory. */
+const char **ms_folder_pages(const char *folder, ms_arena *arena, uint32_t *n);
+
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/models/pages/familypage.h"
 
+#include "graphs/models/files/folder.h"
 #include "graphs/models/pages/pagefile.h"
 #include "graphs/models/pages/rules.h"
 #include "graphs/models/pages/template.h"
+
+#include <string.h>
 
 ms_err ms_familypage_open(ms_page *page, const ms_known *name,
                           ms_family *family)
@@ -54,18 +57,43 @@ const char *ms_familypage_name(uint32_t i)
     return i < ms_pages_n_families ? ms_pages_families[i].name : NULL;
 }
 
+/* Reads a family into the next row, or that of its name. */
+static ms_err read_row(const char *name, bool is_ours, ms_arena *arena,
+                       ms_family *families, uint32_t *n)
+{
+    ms_fault fault = {0};
+    ms_family family;
+    ms_page page = {.arena = arena, .fault = &fault, .is_ours = is_ours};
+    const ms_known known = {.kind = MS_KIND_TEXT, .is.s = name};
+    uint32_t row = 0;
+    MS_TRY(ms_familypage_open(&page, &known, &family));
+    while (row < *n && strcmp(families[row].name, name) != 0)
+        row++;
+    families[row] = family;
+    *n += row == *n;
+    return MS_OK;
+}
+
 const ms_family *ms_familypage_all(ms_arena *arena, uint32_t *n)
 {
+    const char *folder = ms_pagefile_folder();
+    const char **names = NULL;
+    uint32_t n_names = 0;
+    ms_err err = MS_OK;
+    *n = 0;
+    if (folder != NULL)
+        names = ms_folder_pages(folder, arena, &n_names);
     ms_family *families =
-        ms_arena_take(arena, ms_pages_n_families, sizeof *families);
-    bool read = families != NULL;
-    for (uint32_t i = 0; read && i < ms_pages_n_families; i++) {
-        ms_fault fault = {0};
-        ms_page page = {.arena = arena, .fault = &fault};
-        const ms_known name = {.kind = MS_KIND_TEXT,
-                               .is.s = ms_pages_families[i].name};
-        read = ms_familypage_open(&page, &name, &families[i]) == MS_OK;
-    }
-    *n = read ? ms_pages_n_families : 0;
-    return read ? families : NULL;
+        ms_arena_take(arena, ms_pages_n_families + n_names, sizeof *families);
+    if (families == NULL || (folder != NULL && names == NULL))
+        return NULL;
+    for (uint32_t i = 0; i < ms_pages_n_families && err == MS_OK; i++)
+        err = read_row(ms_pages_families[i].name, true, arena, families, n);
+    /* A page that is none is told of where a model asks for it. */
+    for (uint32_t i = 0; i < n_names && err != MS_ENOMEM; i++)
+        err = read_row(names[i], false, arena, families, n);
+    if (err != MS_ENOMEM)
+        return families;
+    *n = 0;
+    return NULL;
 }

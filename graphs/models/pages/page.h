@@ -33,6 +33,7 @@ typedef struct ms_page {
     ms_json pages[MS_PAGE_LIKE]; /* its own first */
     uint32_t n_pages;
     struct ms_page_file *files; /* those of users that were read */
+    bool is_ours;               /* built-in pages only */
     const ms_override *overrides;
     uint32_t n_overrides;
     ms_arena *arena;

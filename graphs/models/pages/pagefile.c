@@ -303,14 +303,19 @@ static ms_err find_given(ms_page *page, const char *type, ms_json *json,
     return MS_OK;
 }
 
+const char *ms_pagefile_folder(void)
+{
+    const char *folder = getenv("MEMSIM_PAGES");
+    return folder != NULL && *folder != '\0' ? folder : NULL;
+}
+
 /* A type is a word: no path leads out of the folder. */
 static ms_err find_in_folder(ms_page *page, const char *type, ms_json *json,
                              bool *found)
 {
-    const char *folder = getenv("MEMSIM_PAGES");
+    const char *folder = ms_pagefile_folder();
     const ms_json *read;
-    if (*found || folder == NULL || *folder == '\0' || *type == '.' ||
-        strchr(type, '/') != NULL)
+    if (*found || folder == NULL || *type == '.' || strchr(type, '/') != NULL)
         return MS_OK;
     const char *path = ms_arena_format(page->arena, "%s/%s.json", folder, type);
     if (path == NULL)
@@ -332,8 +337,10 @@ ms_err ms_pagefile_find(ms_page *page, const char *type, ms_json *json,
     const ms_page_text *texts = is_family ? ms_pages_families : ms_pages_all;
     uint32_t n = is_family ? ms_pages_n_families : ms_pages_n;
     *found = false;
-    MS_TRY(find_given(page, type, json, found));
-    MS_TRY(find_in_folder(page, type, json, found));
+    if (!page->is_ours) {
+        MS_TRY(find_given(page, type, json, found));
+        MS_TRY(find_in_folder(page, type, json, found));
+    }
     for (uint32_t i = 0; i < n && !*found; i++) {
         *found = strcmp(texts[i].name, type) == 0;
         if (*found)

@@ -27,6 +27,8 @@ extern const uint32_t ms_pages_n_families;
  * MS_ESYSTEM. */
 ms_err ms_pagefile_find(ms_page *page, const char *type, ms_json *json,
                         bool *found);
+/* The user's folder of pages (MEMSIM_PAGES), or NULL. */
+const char *ms_pagefile_folder(void);
 /* The families that there are: the built-in ones, and those of the files that
  * were read. */
 uint32_t ms_pagefile_families(const ms_page *page, const char **names,

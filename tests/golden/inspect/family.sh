@@ -49,6 +49,9 @@ echo "# MEMSIM_PAGES"
 mkdir pages
 cp mlp.page.json pages/mlp.json
 MEMSIM_PAGES=pages "$MEMSIM" inspect m.json 2>&1 | show
+echo '{' >pages/broken.json
+MEMSIM_PAGES=pages "$MEMSIM" help mlp
+MEMSIM_PAGES=pages "$MEMSIM" help families | grep '^[^ ]*:'
 echo "# none"
 "$MEMSIM" inspect m.json 2>&1 | sed -n 1,4p
 echo "# out of range, a word, a key, a rule"
