@@ -191,10 +191,8 @@ typedef struct ms_keys {
 
 /* Prints the object that the struct at `of` is. */
 void ms_keys_write(const ms_keys *keys, const void *of, ms_text *text);
-/* One of its members, after another: ', "name": value'. */
-void ms_keys_write_one(const ms_keys *keys, const char *name, const void *of,
-                       ms_text *text);
-/* Those from the key `first` on, after another. */
+/* Its members from the key `first` on, each after another: ', "name": value'.
+ */
 void ms_keys_write_from(const ms_keys *keys, const char *first, const void *of,
                         ms_text *text);
 /* In CSV, each behind a comma: the names of the keys from `first` to `last`,

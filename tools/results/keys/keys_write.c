@@ -315,14 +315,6 @@ static uint32_t row_of(const ms_keys *keys, const char *name)
     return i;
 }
 
-void ms_keys_write_one(const ms_keys *keys, const char *name, const void *of,
-                       ms_text *text)
-{
-    put_between(text, false, 0);
-    put_name_of(text, name);
-    put_value(text, &keys->rows[row_of(keys, name)], of);
-}
-
 void ms_keys_write_from(const ms_keys *keys, const char *first, const void *of,
                         ms_text *text)
 {

@@ -4,8 +4,8 @@
 
 /* JSON Schemas (draft 2020-12) of what memsim reads and prints:
  *
- *     schema_write.c  a document; schemas of results, from the rows of their
- * keys schema_model.c  native models, from the tables that the reader walks
+ *     schema_write.c  a document; those of results from the rows of their keys
+ *     schema_model.c  native models, from the tables that the reader walks
  *     properties.c    a field of such a table
  *     indent.c        JSON in lines
  *
