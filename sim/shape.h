@@ -114,6 +114,8 @@ typedef struct ms_flat_step {
                      (runtime/bf16_optimizer.py) */
     bool scatters; /* gradients go to their owners alone (reduce_scatter) */
     const char *bucket_key; /* setting of the bucket, given, or NULL */
+    bool is_named; /* it was typed as deepspeed:2, not zero:2,impl=deepspeed:
+                      what hints speak of */
 } ms_flat_step;
 
 typedef struct ms_shape {

@@ -147,7 +147,9 @@ ms_err ms_lora_open(ms_trace *trace)
         trace->trained_dtype = MS_FLOAT32;
     if (shape->flat_step.used)
         return refuse(trace, "beside DeepSpeed's flat step",
-                      "leave impl=deepspeed out, or take fsdp");
+                      shape->flat_step.is_named
+                          ? "take zero or fsdp"
+                          : "leave impl=deepspeed out, or take fsdp");
     if (shape->shared >= MS_SHARED_OPTIMIZER && shape->copies_parts &&
         shape->part != MS_PART_ROWS)
         return refuse(trace,

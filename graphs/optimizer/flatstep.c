@@ -326,9 +326,16 @@ static void step_from_sum(ms_trace *trace)
 
 /* ---- the step ------------------------------------------------------------ */
 
+/* As what the user typed it. */
+static const char *asked_for(const ms_trace *trace)
+{
+    bool is_named = trace->settings->shape->flat_step.is_named;
+    return is_named ? "deepspeed" : "impl=deepspeed";
+}
+
 static ms_err refuse(ms_trace *trace, const char *hint, const char *what)
 {
-    return ms_fail(trace->fault, MS_EUSAGE, "impl=deepspeed", hint, "%s", what);
+    return ms_fail(trace->fault, MS_EUSAGE, asked_for(trace), hint, "%s", what);
 }
 
 ms_err ms_flatstep_check(ms_trace *trace)
@@ -354,7 +361,7 @@ ms_err ms_flatstep_check(ms_trace *trace)
                       "stage 0 is the fused fp16 optimizer; for bf16 DeepSpeed "
                       "takes another (BF16_Optimizer)");
     if (sums && how->bucket_key != NULL)
-        return ms_fail(trace->fault, MS_EUSAGE, "impl=deepspeed",
+        return ms_fail(trace->fault, MS_EUSAGE, asked_for(trace),
                        "leave it out, or training.gradients=fp32",
                        "%s changes nothing: for bf16 weights and fp32 "
                        "gradients stage 1 is BF16_Optimizer, without a bucket",

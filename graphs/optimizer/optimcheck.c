@@ -40,8 +40,12 @@ static ms_err check_settings(const ms_trace *trace)
                           "microbatch out");
     if (shape->flat_step.used)
         return refuse_key(trace, in_backward, "to DeepSpeed",
-                          "its engine steps when all gradients are there: "
-                          "leave impl=deepspeed out, or take fsdp or ddp");
+                          shape->flat_step.is_named
+                              ? "its engine steps when all gradients are "
+                                "there: take zero, fsdp or ddp"
+                              : "its engine steps when all gradients are "
+                                "there: leave impl=deepspeed out, or take fsdp "
+                                "or ddp");
     if (shape->fp32_gradients)
         return refuse_key(trace, in_backward, "to Megatron",
                           "its gradients stay in main_grad to the step: leave "
@@ -54,15 +58,18 @@ static ms_err check_settings(const ms_trace *trace)
 static ms_err check_deepspeed(const ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
+    bool is_named = shape->flat_step.is_named;
     if (shape->flat_step.whole)
         return refuse(trace, "has no matrices in stage 0's flat optimizer",
-                      "type zero:2,impl=deepspeed,reduce_scatter=0");
+                      is_named ? "type deepspeed:2,reduce_scatter=0"
+                               : "type zero:2,impl=deepspeed,reduce_scatter=0");
     if (shape->shared == MS_SHARED_PARAMETERS)
         return refuse(trace,
                       "is updated bucket by bucket within backward in "
                       "DeepSpeed's stage 3, which is not simulated",
-                      "type zero:3 without impl=deepspeed, or "
-                      "zero:2,impl=deepspeed,reduce_scatter=0");
+                      is_named ? "type zero:3, or deepspeed:2,reduce_scatter=0"
+                               : "type zero:3 without impl=deepspeed, or "
+                                 "zero:2,impl=deepspeed,reduce_scatter=0");
     if (ms_precisions_has_sum(trace->settings))
         return refuse(trace,
                       "has no matrices in BF16_Optimizer, which DeepSpeed "
@@ -100,8 +107,10 @@ ms_err ms_optimcheck_settings(const ms_trace *trace)
         MS_TRY(check_deepspeed(trace));
     else if (shape->flat_step.used && !known)
         return refuse(trace, "is none of DeepSpeed's fused updates",
-                      "take adam, adamw, lion, lamb or sgd, or leave "
-                      "impl=deepspeed out");
+                      shape->flat_step.is_named
+                          ? "take adam, adamw, lion, lamb or sgd, or zero"
+                          : "take adam, adamw, lion, lamb or sgd, or leave "
+                            "impl=deepspeed out");
     if (shape->offload.optimizer != MS_DEVICE_POOL &&
         (row->others != NULL || !ms_updates_is_elementwise(row)))
         return refuse(trace, "has no update on the host",

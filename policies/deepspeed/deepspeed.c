@@ -9,6 +9,7 @@
 #include "sim/program.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum {
     STAGE,
@@ -191,18 +192,21 @@ static const char *bucket_key(const ms_policy_value *values)
     return NULL;
 }
 
-static void shape_step(const ms_policy_value *values, ms_shape *shape)
+static void shape_step(const ms_policy_context *context, ms_shape *shape)
 {
+    const ms_policy_value *values = context->values;
     int64_t stage = values[STAGE].number;
     shape->holds_gradients = stage == 3;
     shape->part = stage == 3 ? MS_PART_ELEMENTS : MS_PART_FLAT;
     shape->flat_multiple = 2; /* nccl_start_alignment_factor */
-    shape->flat_step = (ms_flat_step){.used = true,
-                                      .frees_gradients = stage < 3,
-                                      .whole = stage == 0,
-                                      .has_sum = stage == 1,
-                                      .scatters = values[SCATTER].number,
-                                      .bucket_key = bucket_key(values)};
+    shape->flat_step =
+        (ms_flat_step){.used = true,
+                       .frees_gradients = stage < 3,
+                       .whole = stage == 0,
+                       .has_sum = stage == 1,
+                       .scatters = values[SCATTER].number,
+                       .bucket_key = bucket_key(values),
+                       .is_named = strcmp(context->name, "deepspeed") == 0};
     if (stage < 3)
         return;
     shape->flat_step.tile_elements = (uint64_t)values[SUB_GROUP].number;
@@ -222,7 +226,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     MS_TRY(ms_sharedstates_ranks(&values[RANKS], where, shape, fault));
     shape->shared = (ms_shared)values[STAGE].number;
     shape->engine = MS_ENGINE_DEEPSPEED;
-    shape_step(values, shape);
+    shape_step(context, shape);
     MS_TRY(check_idle(values, where, fault));
     return check_secondary(values, shape, where, fault);
 }

@@ -20,3 +20,5 @@ fp32=training.gradients=fp32
 try -p zero:1,dp=8,impl=deepspeed,reduce_bucket_size=1e6 --set $fp32
 try -p zero:1,dp=8,impl=deepspeed+offload:optimizer --set $fp32
 try -p zero:1,dp=8,impl=deepspeed --set training.optimizer_impl=foreach
+try -p deepspeed:2,dp=8 --precision bf16
+try -p deepspeed:1,dp=8,reduce_bucket_size=1e6 --set $fp32

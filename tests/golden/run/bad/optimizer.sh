@@ -46,3 +46,9 @@ try --optimizer soap -p fsdp:dp=8
 try --optimizer muon -p fsdp:impl=1,dp=8
 try --optimizer muon -p zero:2,dp=8,impl=deepspeed
 try --optimizer muon -p zero:3,dp=8,impl=deepspeed,reduce_scatter=0
+# The hint speaks of what was typed.
+try --optimizer adamw-8bit -p deepspeed:1,dp=8
+try --set $back -p deepspeed:1,dp=8
+try --set lora.rank=8 -p deepspeed:1,dp=8
+try --optimizer muon -p deepspeed:0,dp=8 --precision fp16-mixed
+try --optimizer muon -p deepspeed:3,dp=8,reduce_scatter=0
