@@ -388,9 +388,24 @@ static void put_column(const ms_key *key, const void *of, bool *is_first,
     *is_first = false;
 }
 
+/* A number that lies in the line itself, which it always has: most cells of
+ * tables with a line per operation. */
+static bool is_plain(const ms_key *key)
+{
+    return key->held == MS_HELD_U64 && key->via == 0 && !key->null &&
+           key->there == NULL && key->left_out == NULL && key->make == NULL;
+}
+
 static void put_field(const ms_key *key, const void *of, bool *is_first,
                       ms_text *text)
 {
+    if (is_plain(key)) {
+        if (!*is_first)
+            ms_text_put(text, ",", 1);
+        ms_text_u64(text, load_u64((const char *)of + key->at));
+        *is_first = false;
+        return;
+    }
     if (!is_column(key, of))
         return;
     put(text, *is_first ? "" : ",");
