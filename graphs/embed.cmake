@@ -50,7 +50,8 @@ set(EMBED_MODELS
 
 set(EMBED_HEAD "/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Made by graphs/embed.cmake. */
-#include \"graphs/graphs.h\"\n\n")
+#include \"graphs/device.h\"
+#include \"graphs/model.h\"\n\n")
 
 # The text as C string literals, one per line.
 function(embed_literal text result)

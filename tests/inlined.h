@@ -12,7 +12,6 @@
  * The job has everything but the model and the policies; result is made anew.
  */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

@@ -3,7 +3,7 @@
  *
  *     memsim-manual tools/cli/help/memsim.1.in >memsim.1 */
 
-#include "graphs/graphs.h"
+#include "graphs/model.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/help/manual.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The hall's door: main, signals, the exit status. */
 
-#include "graphs/graphs.h"
+#include "graphs/model.h"
+#include "graphs/models/files/namewords.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "tools/cli/commands.h"

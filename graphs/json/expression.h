@@ -16,7 +16,7 @@
  * downwards; an integer times a float is cut to an integer.  What is not
  * asked for (behind ?, ??, ||, &&) is not computed. */
 
-#include "graphs/graphs.h"
+#include "graphs/field.h"
 #include "graphs/json/json.h"
 
 typedef enum ms_kind {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/json/fields.h"
+#include "graphs/model.h"
 #include "sim/names.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
 /* Values by table rows (ms_field): from JSON, from the text of --set, and
  * back to text.  Type, bounds and words are checked here and nowhere else. */
 
-#include "graphs/graphs.h"
+#include "graphs/field.h"
 #include "graphs/json/json.h"
 #include "graphs/json/numbers.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/graphs.h"
+
+#include "graphs/model.h"
 
 #include <errno.h>
 #include <inttypes.h>

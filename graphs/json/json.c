@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/json/json.h"
 
-#include "graphs/graphs.h"
-
 #include "graphs/json/index.h"
 #include "graphs/json/scan.h"
+#include "graphs/model.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>

@@ -21,7 +21,10 @@
  * Nothing but kernels.c asks which set it is: layers, ops and the optimizer
  * read the set's data, or call its hooks. */
 
-#include "graphs/graphs.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
+
+typedef struct ms_trace ms_trace; /* trace.h */
 
 /* The sets, in the order of training.kernels: enumerator, word, object, and how
  * the help of that setting goes on. */

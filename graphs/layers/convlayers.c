@@ -2,6 +2,7 @@
 /* Layers over [channels, ...] of images, sequences and volumes. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
+#include "graphs/layertypes.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
  * output has other sizes than its input. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
+#include "graphs/layertypes.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>

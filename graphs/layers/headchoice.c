@@ -2,6 +2,7 @@
 /* Which head a model's cross entropy takes with it. */
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
+#include "graphs/layertypes.h"
 #include "graphs/trace/trace.h"
 
 static uint32_t n_readers(const ms_model *model, uint32_t row)

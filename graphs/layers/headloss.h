@@ -17,6 +17,8 @@
 
 #include "graphs/trace/stepsettings.h"
 
+typedef struct ms_trace ms_trace; /* trace.h */
+
 /* Of ms_losslayers_cross_entropy_fields, training.loss_kernel and the families'
  * "loss". */
 #define MS_HEADLOSS_WORDS                                                      \

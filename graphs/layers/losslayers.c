@@ -3,6 +3,7 @@
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
+#include "graphs/layertypes.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>

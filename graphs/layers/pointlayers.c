@@ -2,6 +2,7 @@
 /* Layers that work element by element: activations, dropout, joins. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
+#include "graphs/layertypes.h"
 #include "graphs/trace/trace.h"
 
 /* ---- activations --------------------------------------------------------- */

@@ -2,6 +2,7 @@
 /* Layers that reduce dimensions: one forward, driven by the table's op. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
+#include "graphs/layertypes.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
 /* The forward of a layer list, layer after layer. */
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
+#include "graphs/layertypes.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/forward.h"
 #include "graphs/trace/trace.h"

@@ -2,7 +2,9 @@
 /* The only file that knows igraph.  Its default error handler aborts the
  * program, so both handlers are set while it works; igraph_small is avoided
  * (it aborts when out of memory).  Not thread-safe: Debian's igraph is not. */
-#include "graphs/graphs.h"
+
+#include "graphs/layertypes.h"
+#include "graphs/model.h"
 
 #include <igraph/igraph.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 /* Private to graphs/: from a finished trace to a graph. */
 
 #include "graphs/trace/forward.h"
+#include "sim/graph.h"
 
 /* Numbers persistent storages first, closes the CSR columns, finds the op
  * ranges of the units, what each unit reads from earlier ones, and the sums

@@ -8,6 +8,7 @@
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 #include "graphs/lowering/finish.h"
+#include "graphs/modelgraph.h"
 #include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"

@@ -25,6 +25,7 @@
  * trial itself, which nvidia-smi only sees if it looks just then. */
 
 #include "graphs/trace/tensors.h"
+#include "sim/graph.h"
 
 /* The open op runs this convolution in the trace's pass, for an output of
  * these sizes: is it tried out first? */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/json/json.h"
 #include "graphs/machines/devicefile.h"
+#include "graphs/model.h"
+#include "graphs/models/files/namewords.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
  *     MS_TRY(ms_devicefile_read(&file, path, like));
  */
 
-#include "graphs/graphs.h"
+#include "graphs/device.h"
 #include "graphs/json/json.h"
 
 typedef struct ms_devicefile {

@@ -29,7 +29,8 @@
  * ranks share, two where groups do and meet (HSDP), or where weights stay
  * divided among neighbours after forward. */
 
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/training.h"
 #include "sim/nouns.h"
 #include "sim/outside.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/models/build.h"
+#include "graphs/layertypes.h"
 
 #include <assert.h>
 #include <string.h>

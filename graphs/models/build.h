@@ -4,7 +4,8 @@
 
 /* Appends layers to a model: what the reader of layer lists does. */
 
-#include "graphs/graphs.h"
+#include "graphs/field.h"
+#include "graphs/model.h"
 
 /* The words of an embedding layer's "ids". */
 enum { MS_IDS_TOKENS, MS_IDS_POSITIONS, MS_IDS_TYPES };

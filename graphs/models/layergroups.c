@@ -2,6 +2,7 @@
 #include "graphs/models/layergroups.h"
 
 #include "graphs/json/fields.h"
+#include "graphs/layertypes.h"
 #include "graphs/models/layerlist.h"
 #include "sim/names.h"
 

@@ -3,6 +3,7 @@
  * people write, variable by variable.  The forwards do not know it: a layer
  * points to its row. */
 #include "graphs/layers/layers.h"
+#include "graphs/layertypes.h"
 #include "sim/kinds.h"
 
 #include <string.h>

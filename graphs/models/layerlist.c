@@ -3,6 +3,7 @@
 
 #include "graphs/json/fields.h"
 #include "graphs/json/scan.h"
+#include "graphs/layertypes.h"
 #include "graphs/models/build.h"
 #include "graphs/models/layercount.h"
 #include "graphs/models/layergroups.h"

@@ -21,9 +21,9 @@
  * on.  Blocks, and groups that do not repeat, are functions: what they read
  * lives until they return. */
 
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
 #include "graphs/json/numbers.h"
+#include "graphs/model.h"
 
 #define MS_LAYERLIST_MAX (UINT32_C(1) << 22) /* layers, all repetitions */
 /* A file may have as many elements as it has room for; repeats and templates

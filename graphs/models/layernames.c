@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/models/layernames.h"
+#include "graphs/layertypes.h"
 #include "sim/names.h"
 
 #include <inttypes.h>

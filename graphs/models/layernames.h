@@ -15,10 +15,10 @@
  * Words are looked for in the scope where they stand, then in those around it.
  * Plain words may name what comes later; they are resolved at the end. */
 
-#include "graphs/graphs.h"
 #include "graphs/json/index.h"
 #include "graphs/json/json.h"
 #include "graphs/json/numbers.h"
+#include "graphs/model.h"
 
 #define MS_LAYERNAMES_FULL 1024u /* bytes of a dotted name */
 

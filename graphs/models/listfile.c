@@ -2,6 +2,7 @@
 /* A layer list in its file: "input", the numbers of "config", "templates". */
 
 #include "graphs/json/fields.h"
+#include "graphs/layertypes.h"
 #include "graphs/models/files/reader.h"
 #include "graphs/models/layerlist.h"
 

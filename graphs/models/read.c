@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/json/fields.h"
 #include "graphs/json/json.h"
+#include "graphs/layertypes.h"
 #include "graphs/models/build.h"
 #include "graphs/models/files/folder.h"
+#include "graphs/models/files/namewords.h"
 #include "graphs/models/files/reader.h"
 #include "graphs/models/huggingface/huggingface.h"
 #include "graphs/models/pages/familypage.h"

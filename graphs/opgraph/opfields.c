@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of an op graph as data, for its reader and its schema. */
 
+#include "graphs/layertypes.h"
 #include "graphs/opgraph/opgraph.h"
 #include "sim/names.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/opgraph/opgraph.h"
 #include "graphs/formats/dtypes.h"
+#include "graphs/layertypes.h"
 #include "graphs/opgraph/opmerge.h"
 
 #include "graphs/json/index.h"

@@ -7,6 +7,7 @@
  * them (CPU, torch 1.13; CUDA, torch 2.x).  Arguments and results are tensors;
  * an op does not drop its arguments. */
 
+#include "graphs/device.h"
 #include "graphs/trace/tensors.h"
 
 /* The backward rules, also for ops that arrive by name (aten.c). */

@@ -27,6 +27,8 @@
 
 #include "graphs/trace/stepsettings.h"
 
+typedef struct ms_trace ms_trace; /* trace.h */
+
 /* MS_EUSAGE where the device or another setting has no such products. */
 ms_err ms_fp8_check(ms_trace *trace);
 /* The forward is there: was there a product?  MS_EUSAGE. */

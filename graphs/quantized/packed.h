@@ -14,6 +14,7 @@
  *     and while a product runs 2 an element; for the maxima 4 in 64 */
 
 #include "graphs/trace/tensors.h"
+#include "graphs/training.h"
 
 /* MS_EUSAGE where settings contradict each other or the model. */
 ms_err ms_packed_check(const ms_training *training, const ms_model *model,

@@ -2,7 +2,8 @@
 /* What differs between the values of training.framework, one row each.  Who
  * asks for the framework in graphs/ or policies/ adds a row here;
  * tests/unit/test_frameworks.c holds each row against what the code does. */
-#include "graphs/graphs.h"
+
+#include "graphs/training.h"
 
 const ms_framework_row ms_frameworks_rows[] = {
     {"second gradient of a tensor",

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/graphs.h"
+
+#include "graphs/settings/settingwords.h"
+#include "graphs/field.h"
 
 #include <stdio.h>
 #include <string.h>

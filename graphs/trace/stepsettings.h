@@ -10,7 +10,10 @@
  * Invariants: micro_batches > 0 and data_ranks > 0 in shape; batch is that of
  * one micro-batch, training->batch that of a step. */
 
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
+#include "sim/shape.h"
 
 typedef struct ms_step_settings {
     const ms_model *model;

@@ -6,7 +6,9 @@
  * not record: tensors, autograd nodes and their rules, parameters.  Rows are
  * the trace's; numbers of tensors, nodes and parameters are rows. */
 
-#include "graphs/graphs.h"
+#include "graphs/model.h"
+
+typedef struct ms_trace ms_trace; /* trace.h */
 
 typedef struct ms_tensor {
     uint32_t storage;

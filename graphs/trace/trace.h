@@ -33,9 +33,9 @@
  * recorder. */
 
 #include "graphs/formats/dtypes.h"
-#include "graphs/graphs.h"
 #include "graphs/json/index.h"
 #include "graphs/kernels/kernels.h"
+#include "graphs/model.h"
 #include "graphs/trace/stepsettings.h"
 #include "graphs/trace/tensors.h"
 #include "sim/nouns.h"

@@ -35,6 +35,7 @@
  *     fit_7b_ms            1000   llama-2-7b on 8 GPUs, batch 8
  *     fit_175b_ms          5000   gpt3 on 64 GPUs; both as processes, on all
  *                                 cores */
+#include "graphs/modelgraph.h"
 #include "plots/record/record.h"
 #include "sim/graph.h"
 #include "sim/machine.h"

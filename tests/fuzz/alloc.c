@@ -2,12 +2,15 @@
 /* Bytes as an allocation trace, or as a recorded history where they begin with
  * a brace or as pickles do: what can be read goes through a pool of each kind,
  * whose structure holds. */
+#include "sim/pools/history/alloctrace.h"
+#include "sim/pools/pool.h"
+#include "sim/pools/torch/torch.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/cli/alloc/alloc_keys.h"
 #include "tools/cli/commands.h"
 
-#include "graphs/graphs.h"
 #include "sim/pools/place/placement.h"
+#include "tools/recordings/recordings.h"
 
 #include <string.h>
 

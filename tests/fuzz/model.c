@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bytes as a model file: read, ordered, drawn as DOT. */
+#include "graphs/model.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/cli/commands.h"
-
-#include "graphs/graphs.h"
 
 #define MAX_LAYERS 10000u /* larger ones take their time */
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bytes as the text form of a program over one small graph: what can be read
  * prints to the same text again, and what is legal replays and measures. */
+#include "graphs/device.h"
+#include "graphs/model.h"
+#include "graphs/modelgraph.h"
+#include "graphs/training.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/cli/commands.h"
 
-#include "graphs/graphs.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"

@@ -2,10 +2,13 @@
 /* The whole way: the first line is a policy, the rest a model file.  Every
  * event log must end with every row freed but what the step leaves, and its
  * peak must be the highest level that a naive sum sees. */
+#include "graphs/device.h"
+#include "graphs/model.h"
+#include "graphs/modelgraph.h"
+#include "graphs/training.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/cli/commands.h"
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/machine.h"

@@ -2,7 +2,6 @@
 /* A policy with a budget promises it for the final program: whatever policies
  * stand beside it, the peak is within the budget, or the run is infeasible and
  * says what it would need. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/machine.h"

@@ -6,8 +6,9 @@
  * has casts of the weights besides (cached_cast of autocast_mode.cpp), and on
  * a CPU a checkpoint that draws random numbers sets their state aside
  * (torch.get_rng_state). */
-#include "graphs/graphs.h"
 #include "graphs/kernels/kernels.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every composition of the policies on one of three models: it runs, or is
  * refused with a reason, and what runs obeys the laws. */
-#include "graphs/graphs.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"

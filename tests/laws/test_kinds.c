@@ -2,7 +2,9 @@
 /* Every op of every built-in model has a kind, which is that of its row in the
  * op tables; every row has one; and every layer of a layer list has a role. */
 #include "graphs/aten/atenkinds.h"
-#include "graphs/graphs.h"
+#include "graphs/field.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "tests/tests.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of the Gantt chart and of the trace: what they show adds up to the
  * report, for policies that use several streams. */
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
+#include "graphs/training.h"
 #include "plots/figure.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rotary angles go on: a step beyond the model's positions is the step of the
  * model that was made for as many.  A table of positions ends. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/report.h"
 #include "sim/timeline.h"

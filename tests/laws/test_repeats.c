@@ -3,7 +3,6 @@
  * the step with all of them, byte for byte, over policies (each on one of two
  * models), numbers of micro-batches, hosts that are ahead of the device and
  * behind it. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/measure/bylayer.h"
 #include "sim/timeline.h"

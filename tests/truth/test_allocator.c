@@ -4,11 +4,13 @@
  * block of the recorded histories (truth/allocator); and static plans of these.
  */
 #include "graphs/json/json.h"
+#include "sim/pools/history/alloctrace.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/alloc/alloc_keys.h"
 #include "tools/cli/commands.h"
+#include "tools/recordings/recordings.h"
 
 #include <glob.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Configurations of Hugging Face: exact counts of parameters. */
+#include "graphs/device.h"
+#include "graphs/modelgraph.h"
 #include "sim/graph.h"
 #include "sim/shape.h"
 #include "tests/tests.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layer types one by one: what they keep and what backward allocates. */
-#include "graphs/graphs.h"
+#include "graphs/layertypes.h"
+#include "graphs/model.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/report.h"

@@ -2,8 +2,11 @@
 /* A built-in model is its config.json: the same layers, step and bytes, though
  * one is written in the native format and the other made from a page.  And each
  * architecture has blocks that checkpoint policies can use. */
-#include "graphs/graphs.h"
+#include "graphs/device.h"
 #include "graphs/kernels/kernels.h"
+#include "graphs/model.h"
+#include "graphs/modelgraph.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/report.h"

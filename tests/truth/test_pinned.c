@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pinned host memory (pinned.tsv): by the pool, and by a run in which
  * save_on_cpu asks for just so much. */
+#include "sim/pools/hostpool.h"
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Static plans against those of others (truth/placement), and against their
  * laws. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/pools/place/placesearch.h"
 #include "tests/tests.h"

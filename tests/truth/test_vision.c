@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Built-in networks against PyTorch's steps and against what other tools count
  * in them. */
+#include "graphs/modelgraph.h"
 #include "sim/graph.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"

@@ -2,8 +2,11 @@
 /* The op tables: every backward formula can be run, and a graph whose sizes
  * contradict the shape rule of an op is refused. */
 #include "graphs/aten/aten.h"
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/model.h"
+#include "graphs/modelgraph.h"
 #include "graphs/ops/ops.h"
+#include "graphs/training.h"
 #include "sim/graph.h"
 #include "sim/shape.h"
 #include "tests/tests.h"

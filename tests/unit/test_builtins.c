@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Built-in models, what is like them, and what their pages need of layer
  * lists. */
-#include "graphs/graphs.h"
+#include "graphs/json/json.h"
+#include "graphs/layertypes.h"
+#include "graphs/model.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/graphs.h"
+#include "graphs/device.h"
 #include "tests/tests.h"
 #include "tools/job/jobprogram.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The timelines of policies/sources.md 5 on three equal blocks and
  * nothing else, by hand. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/plan.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of layer types against the table of ops. */
 #include "graphs/aten/aten.h"
+#include "graphs/layertypes.h"
 #include "tests/tests.h"
 
 #include <stdio.h>

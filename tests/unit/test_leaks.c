@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim alloc --leaks: which steps are compared, what is alive at them and
  * what of it grows, on traces of a few allocations counted by hand. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tools/cli/alloc/alloc.h"

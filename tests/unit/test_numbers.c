@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/model.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 
-#include "graphs/graphs.h"
 #include "graphs/json/numbers.h"
 
 #include <string.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every page of a model_type, and what a config.json may contain or omit. */
+#include "graphs/device.h"
 #include "graphs/kernels/kernels.h"
+#include "graphs/layertypes.h"
+#include "graphs/modelgraph.h"
 #include "graphs/models/huggingface/huggingface.h"
 #include "graphs/models/pages/pagefile.h"
 #include "sim/graph.h"

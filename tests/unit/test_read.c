@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/graphs.h"
+#include "graphs/field.h"
+#include "graphs/layertypes.h"
+#include "graphs/model.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 

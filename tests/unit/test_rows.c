@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rows of a sweep, read back, and memsim plot without memory. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* checkpoint:sac: which tensors of a small decoder stay, what runs again. */
-#include "graphs/graphs.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "policies/checkpoint/sac.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"

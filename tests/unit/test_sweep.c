@@ -2,7 +2,6 @@
 /* memsim sweep: the same bytes whatever the threads, the shards and the
  * interruptions; variants that share models and graphs are those that do not.
  */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/graphs.h"
 #include "graphs/kernels/kernels.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 

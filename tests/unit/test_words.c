@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Words of other programs: each row of each table is understood as what it
  * means, or its answer can be typed. */
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/field.h"
+#include "graphs/model.h"
+#include "graphs/models/files/namewords.h"
+#include "graphs/settings/settingwords.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"

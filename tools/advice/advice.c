@@ -3,7 +3,6 @@
  * so nothing is promised that does not hold. */
 
 #include "tools/advice/advice.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/plan.h"

@@ -17,7 +17,6 @@
  * The search replays without the pool and keeps room for what the pool added in
  * the last proof. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/advice/changes.h"
 #include "tools/cli/commands.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ways in words, each on a line. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/report.h"
 #include "sim/timeline.h"

@@ -2,7 +2,7 @@
 /* Puts changes into a job, and replays its step. */
 
 #include "tools/advice/changes.h"
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/allocator.h"

@@ -19,7 +19,6 @@
  * replaces one of the same name in the job; zero and fsdp replace whatever the
  * ranks shared by. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Changes as people type them. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/advice/changes.h"
 #include "tools/cli/commands.h"

@@ -3,7 +3,6 @@
  * table is tried by a replay, so what is advised fits. */
 
 #include "tools/advice/hostadvice.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"

@@ -2,7 +2,6 @@
 #ifndef MS_HOSTADVICE_H
 #define MS_HOSTADVICE_H
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/report.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/advice/leftout.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/plan.h"
 #include "sim/timeline.h"

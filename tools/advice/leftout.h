@@ -5,7 +5,6 @@
 /* The step that a job would have without some of its policies, replayed: what
  * the summary compares with, and the thin line in the figure over time. */
 
-#include "graphs/graphs.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"

@@ -3,7 +3,6 @@
  * peaks, the same times and the same traffic. */
 
 #include "tools/advice/needless.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/plan.h"
 #include "tools/cli/commands.h"

@@ -10,7 +10,6 @@
  *         MS_TRY(ms_needless_words(&job, needless, &arena, &words, fault));
  */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

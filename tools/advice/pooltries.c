@@ -3,7 +3,6 @@
  * through a pool with each of them. */
 
 #include "tools/advice/pooltries.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/plan.h"
 #include "sim/report.h"

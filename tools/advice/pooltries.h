@@ -5,7 +5,6 @@
 /* What the options of the memory pool would change of the reserved bytes, found
  * by trying them. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

@@ -4,7 +4,6 @@
  * compared. */
 
 #include "tools/advice/remedy.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/plan.h"

@@ -4,7 +4,6 @@
 
 /* What would make a group of tensors smaller, found by trying it. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/advice/changes.h"
 #include "tools/alive/alive.h"

@@ -3,7 +3,7 @@
  */
 
 #include "tools/advice/setup.h"
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/plan.h"

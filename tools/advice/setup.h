@@ -9,7 +9,6 @@
  *     fits:     memsim run gpt3 -p checkpoint:sqrt+zero:3 --gpus 64
  *               64 GPUs: each 55.20 GiB of 79.18 GiB, 3.10 s a step */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/report.h"

@@ -2,7 +2,6 @@
 /* Finds which tensors are alive at an instant of a run. */
 
 #include "tools/alive/alive.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"

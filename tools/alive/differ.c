@@ -2,7 +2,6 @@
 /* Finds what two runs of a model hold differently, each at an instant of its
  * own: tensor by tensor, then in groups. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/plan.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Instants and groups of tensors, as text. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"

@@ -4,7 +4,6 @@
  * there from the start can agree in all of these, and each micro-batch makes
  * its own: such tensors are counted together. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"

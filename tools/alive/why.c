@@ -2,7 +2,6 @@
 /* Finds what keeps a row alive. The plan says which ops read a row and after
  * which op the host drops it. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"

@@ -2,7 +2,6 @@
 /* --allocator: one parser for the commands that take it. */
 
 #include "tools/job/allocator.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/pools/place/placement.h"
 #include "sim/pools/steps/pooled.h"

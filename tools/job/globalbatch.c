@@ -2,7 +2,7 @@
 /* The batch of the whole job beside that of a rank. */
 
 #include "tools/job/globalbatch.h"
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

@@ -8,7 +8,6 @@
  *     memsim run llama-3-8b --gpus 8 -p zero:3+microbatch:4 --global-batch 64
  *     64 samples a step = 8 ranks x 4 micro-batches x 2 samples */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

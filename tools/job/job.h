@@ -24,7 +24,9 @@
  *     ms_arena_free(&trial);
  *     ms_arena_free(&keep); */
 
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/job/allocator.h"
 

@@ -8,7 +8,7 @@
  *     jobprogram.c    the policies' program, or the file's
  */
 
-#include "graphs/graphs.h"
+#include "graphs/device.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

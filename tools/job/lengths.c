@@ -2,7 +2,7 @@
 /* --lengths: a list of sequence lengths, one per step. */
 
 #include "tools/job/lengths.h"
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/allocator.h"

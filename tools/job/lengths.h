@@ -12,7 +12,7 @@
  * There are as many steps as items, unless --steps gives their number; the last
  * step is the one that is reported. */
 
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

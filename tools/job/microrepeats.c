@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Replays steps of many micro-batches as steps of a few. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/expand/repeat.h"
 #include "sim/machine.h"

@@ -2,7 +2,6 @@
 /* The files of results. No input and no other output may be overwritten. */
 
 #include "tools/job/outputs.h"
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"

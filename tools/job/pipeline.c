@@ -2,7 +2,9 @@
 /* The whole way through the house, one arrow per call.  Nothing is printed:
  * commands, benchmarks and tests call the same three parts. */
 
-#include "graphs/graphs.h"
+#include "graphs/model.h"
+#include "graphs/modelgraph.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/machine.h"

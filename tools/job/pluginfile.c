@@ -2,7 +2,6 @@
 /* Policies from shared libraries: the one file that knows dlopen.  What a
  * library must export is in policies/plugin.h. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "policies/pluginpolicy.h"
 #include "tools/cli/commands.h"

@@ -8,7 +8,10 @@
  * at most MOST_BYTES. */
 
 #include "tools/job/points.h"
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/model.h"
+#include "graphs/modelgraph.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "tools/cli/commands.h"

@@ -24,7 +24,8 @@
  *     ms_points_close(&points);
  */
 
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/model.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

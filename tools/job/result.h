@@ -2,7 +2,8 @@
 #ifndef MS_RESULT_H
 #define MS_RESULT_H
 
-#include "graphs/graphs.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "sim/nouns.h"
 #include "sim/shape.h"
 

@@ -2,7 +2,9 @@
 /* Arguments to a job, and the job back in words. */
 
 #include "tools/job/settings.h"
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "tools/cli/commands.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* "settings" of a result: what every number of it depends on. */
 
-#include "graphs/graphs.h"
+#include "graphs/field.h"
+#include "graphs/training.h"
 #include "tools/job/job.h"
 #include "tools/job/settings.h"
 #include "tools/job/settings_table.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/job/settings_table.h"
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/models/files/namewords.h"
 #include "policies/common/policy.h"
 #include "sim/pools/steps/pooled.h"
 #include "tools/cli/commands.h"

@@ -21,7 +21,6 @@
  *     row->write(row, &job, &arena)                  "549755813888"
  */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/machines/overheads.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/machine.h"
 #include "sim/names.h"

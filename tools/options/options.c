@@ -4,7 +4,6 @@
  * ambiguous. */
 
 #include "tools/options/options.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "tools/cli/commands.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/options/optionwords.h"
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/models/files/namewords.h"
+#include "graphs/settings/settingwords.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/options/options.h"

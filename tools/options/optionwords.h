@@ -5,7 +5,6 @@
 /* What people call commands and options in other programs (sim/base/words.h),
  * and all tables of such words for "memsim help words". */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/options/options.h"

@@ -5,7 +5,6 @@
 /* Private to snapshot.c: the call stacks of a snapshot, each stored once. A
  * site is a stack from which memory is allocated. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/pools/history/alloctrace.h"
 #include "tools/cli/commands.h"

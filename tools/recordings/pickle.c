@@ -2,7 +2,6 @@
 /* The stack machine that reads Python's pickles, without the opcodes that call
  * or import. Opcodes are those of CPython's Lib/pickletools.py. */
 #include "tools/recordings/pickle.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 

@@ -13,9 +13,11 @@
  * is requested and completed later, a! is an allocation that failed. An event
  * may end with a list of what the device did for it:
  * ["alloc"|"free"|"map"|"unmap", address, bytes]. */
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
+#include "sim/pools/history/alloctrace.h"
+#include "sim/pools/torch/torch.h"
 #include "tools/cli/commands.h"
+#include "tools/recordings/recordings.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/results/results.h"
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
+#include "graphs/model.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"

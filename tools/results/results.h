@@ -10,7 +10,6 @@
  *     values.c         values of JSON with their kinds
  */
 
-#include "graphs/graphs.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"

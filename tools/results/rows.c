@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/results/rows.h"
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"
 #include "sim/base/size.h"

@@ -9,7 +9,6 @@
  * Files of one sweep (its shards) are read one after the other into the same
  * rows. A header may be repeated, as where shards were concatenated. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/results/keys/keys.h"

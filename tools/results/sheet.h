@@ -8,7 +8,6 @@
  *
  *     ms_sheet_json(&report, &graph, &names, &record, &text); */
 
-#include "graphs/graphs.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"

@@ -6,7 +6,6 @@
  * whose values are not numbers must be alone on its side and is compared as a
  * word. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/base/size.h"
 #include "tools/cli/commands.h"

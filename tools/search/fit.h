@@ -40,7 +40,6 @@
  * A set-up fits when the device holds what it reserves beside the context, and
  * the node holds what its ranks put into host memory and on the disk. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/report.h"
 #include "tools/cli/commands.h"

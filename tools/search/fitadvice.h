@@ -8,7 +8,6 @@
  *     advice:   other numbers: --precision bf16 fits in 65.99 GiB, ...
  *     or:       other training: --set lora.rank=16 fits in 24.94 GiB, ... */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/advice/advice.h"
 #include "tools/cli/commands.h"

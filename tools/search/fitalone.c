@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The job without its policies: the model alone on one GPU. */
 
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

@@ -2,7 +2,7 @@
 /* What fit searches: a table of choices per dimension, and which of them a job
  * can take. */
 
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

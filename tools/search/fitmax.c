@@ -8,7 +8,7 @@
  * MS_FIT_PAYS percent of the highest rate is the one that set-ups are shown
  * for. */
 
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

@@ -3,7 +3,6 @@
  * allocator. A set-up that does not fit there is not shown; the next one takes
  * its place. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/search/fit.h"

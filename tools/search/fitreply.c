@@ -2,7 +2,6 @@
 /* What is reported of a search: the set-up to use, what each of its parts is
  * for, how the plain set-up does. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

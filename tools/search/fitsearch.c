@@ -19,7 +19,6 @@
  * looked at only between rounds of a fixed size: so any number of threads gives
  * the same answer. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/machine.h"
 #include "sim/names.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The set-ups that the dimensions make of a job. */
 
-#include "graphs/graphs.h"
+#include "graphs/machines/overheads.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "tools/cli/commands.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --grid: the values that settings take; the grid is their product. */
 
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/settings/settingwords.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/base/size.h"
 #include "sim/names.h"

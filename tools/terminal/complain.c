@@ -8,7 +8,6 @@
  *
  * Nothing here allocates: "out of memory" must be printed, too. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/terminal/screen.h"

@@ -2,7 +2,6 @@
 /* Numbers with units: read from what people type, and printed for them. */
 
 #include "tools/terminal/quantity.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/base/size.h"
 #include "tools/cli/commands.h"

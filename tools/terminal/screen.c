@@ -3,7 +3,6 @@
  * filled to the width of the line. */
 
 #include "tools/terminal/screen.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Words for the device's memory and for what the process takes of it. */
 
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "sim/names.h"
 #include "sim/report.h"
 #include "tools/job/job.h"

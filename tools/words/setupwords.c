@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "sim/report.h"
 #include "tools/job/globalbatch.h"
 #include "tools/job/result.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/words/untrained.h"
-#include "graphs/graphs.h"
+#include "graphs/model.h"
 #include "sim/graph.h"
 #include "sim/names.h"
 #include "tools/job/result.h"

@@ -50,6 +50,8 @@
 #include "graphs/kernels/kernels.h"
 #include "graphs/trace/stepsettings.h"
 
+typedef struct ms_trace ms_trace; /* trace.h */
+
 /* In the order of the settings' words. */
 enum { MS_MCORE_TE, MS_MCORE_LOCAL };
 enum { MS_MCORE_AUTO, MS_MCORE_FUSED, MS_MCORE_FLASH, MS_MCORE_UNFUSED };

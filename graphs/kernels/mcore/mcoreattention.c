@@ -9,6 +9,7 @@
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
+#include "graphs/layertypes.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 

@@ -3,6 +3,7 @@
  * does with its own. */
 #include "graphs/kernels/mcore/mcore.h"
 #include "graphs/layers/layers.h"
+#include "graphs/layertypes.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"

@@ -7,6 +7,8 @@
 
 #include "graphs/trace/stepsettings.h"
 
+typedef struct ms_trace ms_trace; /* trace.h */
+
 /* Positions that tables are made for. */
 int64_t ms_sharedtables_longest(const ms_step_settings *settings,
                                 int64_t sequence);

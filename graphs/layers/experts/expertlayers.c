@@ -3,6 +3,7 @@
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/experts/experts.h"
 #include "graphs/layers/layers.h"
+#include "graphs/layertypes.h"
 #include "graphs/quantized/fp8.h"
 #include "graphs/trace/trace.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/graphs.h"
+#include "graphs/models/files/namewords.h"
+#include "graphs/device.h"
+#include "graphs/model.h"
 #include "graphs/models/files/reader.h"
 #include "sim/names.h"
 

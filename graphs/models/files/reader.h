@@ -13,9 +13,9 @@
  * "config" is, in this order, that of --set, of the file, of what it is like.
  * Built-in models are like whole ones, so no chain is longer than two. */
 
-#include "graphs/graphs.h"
 #include "graphs/json/fields.h"
 #include "graphs/json/json.h"
+#include "graphs/model.h"
 
 /* What a file that is "like" another has to say. */
 typedef struct ms_likeness {

@@ -41,8 +41,8 @@
  * house.  Keys that a page does not know are passed over, as Hugging Face
  * does. */
 
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
+#include "graphs/model.h"
 
 /* Is it the configuration of Hugging Face, not a native model? */
 bool ms_huggingface_is(const ms_json *json);

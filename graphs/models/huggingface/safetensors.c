@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/models/huggingface/safetensors.h"
 
+#include "graphs/model.h"
 #include "graphs/models/files/folder.h"
 
 #include "graphs/json/index.h"

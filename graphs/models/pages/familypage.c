@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/models/pages/familypage.h"
 
+#include "graphs/layertypes.h"
 #include "graphs/models/files/folder.h"
 #include "graphs/models/pages/pagefile.h"
 #include "graphs/models/pages/rules.h"

@@ -33,6 +33,7 @@
  * says it.  Another page's is taken for what a page "like" it does not say,
  * key by key of "keys" and "let"; its "check" counts, too. */
 
+#include "graphs/layertypes.h"
 #include "graphs/models/pages/page.h"
 
 /* Opens the page that a model names and tells the family's keys.  Faults:

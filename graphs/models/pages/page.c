@@ -2,6 +2,8 @@
 #include "graphs/models/pages/page.h"
 
 #include "graphs/json/fields.h"
+#include "graphs/layertypes.h"
+#include "graphs/model.h"
 #include "graphs/models/pages/pagefile.h"
 #include "graphs/models/pages/typedkeys.h"
 #include "sim/names.h"

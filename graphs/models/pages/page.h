@@ -14,6 +14,7 @@
  * object. */
 
 #include "graphs/json/expression.h"
+#include "graphs/model.h"
 
 #define MS_PAGE_LIKE 8u /* a page and what it is like, at most */
 

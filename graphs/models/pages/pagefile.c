@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/models/pages/pagefile.h"
 
+#include "graphs/layertypes.h"
+#include "graphs/model.h"
 #include "graphs/models/files/folder.h"
 #include "sim/names.h"
 

@@ -2,10 +2,11 @@
 /* memsim alloc: a trace of allocations through memory pools. */
 
 #include "tools/cli/alloc/alloc.h"
-#include "graphs/graphs.h"
+#include "graphs/device.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "sim/base/size.h"
+#include "sim/pools/history/alloctrace.h"
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/alloc/alloc_keys.h"
 #include "tools/cli/commands.h"

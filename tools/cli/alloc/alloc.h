@@ -15,8 +15,8 @@
  * A trace is read once, as it comes: each operation goes through every pool
  * before the next is read. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/pools/history/alloctrace.h"
 #include "tools/cli/commands.h"
 #include "tools/job/allocator.h"
 #include "tools/job/outputs.h"

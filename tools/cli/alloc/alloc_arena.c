@@ -2,7 +2,6 @@
 /* memsim alloc --allocator arena: one buffer for all, planned ahead. */
 
 #include "tools/cli/alloc/alloc_arena.h"
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "sim/base/size.h"

@@ -9,7 +9,6 @@
  *     alloc_lives.c  buffers from CSV, text traces and recorded histories
  *     alloc_plans.c  plans as text, JSON and CSV */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/pools/place/placement.h"
 #include "tools/cli/alloc/alloc.h"

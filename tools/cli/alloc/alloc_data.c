@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim alloc --json: statistics and segments at the end. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/pools/history/alloctrace.h"
 #include "tools/cli/alloc/alloc.h"
 #include "tools/cli/alloc/alloc_keys.h"
 #include "tools/cli/commands.h"

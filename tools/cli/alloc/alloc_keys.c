@@ -3,6 +3,7 @@
  * columns of its CSV. */
 
 #include "tools/cli/alloc/alloc_keys.h"
+#include "sim/pools/history/alloctrace.h"
 
 #define POOL(kind, member)                                                     \
     MS_KEYS_VIA(ms_alloc_pool_shown, pool),                                    \

@@ -7,7 +7,6 @@
  * of allocations (site and size) that is at least three times the same run of
  * allocations, where it makes up half of all. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc.h"
 #include "tools/cli/commands.h"

@@ -2,8 +2,8 @@
 /* The lives of buffers: from CSV, or from a trace, where time is the number of
  * the operation, from 1; what was alive before has 0. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/pools/history/alloctrace.h"
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/commands.h"
 

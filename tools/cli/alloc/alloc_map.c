@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where the blocks of a trace lie over its operations, as a figure. */
 
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"
 #include "plots/record/tiles.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
+#include "sim/pools/history/alloctrace.h"
 #include "tools/cli/alloc/alloc.h"
 #include "tools/cli/commands.h"
 #include "tools/job/outputs.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc.h"

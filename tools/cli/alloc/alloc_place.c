@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A static plan as --allocator arena asks for it. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/commands.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where the operations of memsim alloc come from. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
+#include "sim/pools/history/alloctrace.h"
 #include "tools/cli/alloc/alloc.h"
 #include "tools/cli/commands.h"
+#include "tools/recordings/recordings.h"
 
 #include <errno.h>
 #include <fcntl.h>

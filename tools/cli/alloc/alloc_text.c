@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim alloc for people: a column for each allocator. */
 
+#include "sim/pools/history/alloctrace.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/alloc/alloc.h"
 #include "tools/job/settings.h"

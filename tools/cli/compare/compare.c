@@ -3,7 +3,6 @@
  * that the others are held against. */
 
 #include "tools/cli/compare/compare.h"
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "tools/alive/alive.h"

@@ -21,7 +21,6 @@
  * known to variants.c alone (and to --explain, which needs the tensors).
  */
 
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"

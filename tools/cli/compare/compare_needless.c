@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Variants' policies that change nothing. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/advice/needless.h"
 #include "tools/cli/commands.h"

@@ -2,8 +2,8 @@
 /* What memsim compare puts side by side: of each model the product of the
  * policies and the grid, in the order given. */
 
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
+#include "graphs/model.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Saved results as variants. */
 
-#include "graphs/graphs.h"
+#include "graphs/device.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
 #include "sim/report.h"

@@ -2,7 +2,6 @@
 /* memsim explain: which tensors are alive at an instant, why, and what would
  * remove them. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"

@@ -2,7 +2,6 @@
 /* How long what is saved for backward waits, in classes of equal width. */
 
 #include "tools/cli/explain/idletimes.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/machine.h"
 #include "sim/plan.h"

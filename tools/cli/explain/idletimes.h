@@ -11,7 +11,6 @@
  *               0 to 50 ms        4.10 GiB     15.5 %       40    2.0 ...
  */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/measure/idle.h"
 #include "tools/alive/alive.h"

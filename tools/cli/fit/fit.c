@@ -2,7 +2,7 @@
 /* memsim fit: under a memory budget, the fastest way to train the model. */
 
 #include "tools/search/fit.h"
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/fit/fit_keys.h"

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"

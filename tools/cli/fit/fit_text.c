@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What fit found, for people. */
 
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "sim/graph.h"
 #include "sim/names.h"
 #include "tools/alive/alive.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/cli/help/candidates.h"
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/field.h"
+#include "graphs/layertypes.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/options/options.h"

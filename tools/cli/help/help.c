@@ -3,7 +3,7 @@
  * options, all other help walks the tables of the rooms. */
 
 #include "tools/cli/help/help.h"
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "tools/cli/commands.h"

@@ -5,7 +5,6 @@
 /* memsim help: its topics, and the parts of them that the man page (manual.h)
  * and the completions (candidates.h) use, too. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/options/options.h"

@@ -2,7 +2,11 @@
 /* Help that is made from the tables of policies, layers, families, settings,
  * models and devices. */
 
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/field.h"
+#include "graphs/layertypes.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/help/help.h"
 #include "tools/terminal/screen.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Help in prose: files, units, exit statuses, the keys of run --json. */
 
-#include "graphs/graphs.h"
+#include "graphs/model.h"
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/alloc/alloc_keys.h"
 #include "tools/cli/compare/compare_keys.h"

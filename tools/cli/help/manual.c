@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/cli/help/manual.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/options/options.h"

@@ -17,7 +17,6 @@
  * Text behind such a line continues the item. A new row of a table is on the
  * page without a line in the template. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 

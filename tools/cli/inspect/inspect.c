@@ -2,7 +2,9 @@
 /* memsim inspect: what a model is made of. */
 
 #include "tools/cli/inspect/inspect.h"
-#include "graphs/graphs.h"
+#include "graphs/layertypes.h"
+#include "graphs/model.h"
+#include "graphs/modelgraph.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "tools/cli/commands.h"

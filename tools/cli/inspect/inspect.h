@@ -14,7 +14,7 @@
  * The head are the layers named so ("head", "head.*"), else the last layer with
  * parameters where it is linear: resnet50's "fc". */
 
-#include "graphs/graphs.h"
+#include "graphs/modelgraph.h"
 #include "tools/job/result.h"
 #include "tools/results/keys/keys.h"
 

@@ -2,8 +2,8 @@
 /* memsim plot: figures from saved results. */
 
 #include "tools/cli/plot/plot.h"
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
+#include "graphs/model.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"

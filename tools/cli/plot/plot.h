@@ -10,7 +10,6 @@
  *     plot_sweep.c    curves from the rows of a sweep
  *     plot_rows.c     headings and capacities that rows give */
 
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"

@@ -2,7 +2,6 @@
 /* A curve from the rows of a sweep: one of its keys becomes x, the others
  * lines. */
 
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "sim/base/size.h"

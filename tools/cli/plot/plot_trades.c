@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rows of a sweep, with runs beside them, as trades of memory for time. */
 
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/cli/run/figures.h"
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"
 #include "plots/record/tiles.h"

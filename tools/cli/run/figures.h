@@ -5,7 +5,6 @@
 /* The figures of one run, by the name of their kind: the values of --figure for
  * run and plot. compare.h has the figures of several runs. */
 
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"

@@ -3,7 +3,7 @@
  * report -> what was asked for. */
 
 #include "tools/cli/run/run.h"
-#include "graphs/graphs.h"
+#include "graphs/model.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The text summary: about a dozen lines, the most important one last. */
 
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"

@@ -2,7 +2,6 @@
 /* The end of the summary: what would help, and what to type next. */
 
 #include "tools/cli/run/whatnext.h"
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/plan.h"

@@ -10,7 +10,6 @@
  *     MS_TRY(ms_whatnext_commands(&summary, &next, text, fault));
  */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/advice/advice.h"
 #include "tools/advice/hostadvice.h"

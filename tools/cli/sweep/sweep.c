@@ -2,7 +2,8 @@
 /* memsim sweep: the points of a grid, simulated on all cores. */
 
 #include "tools/cli/sweep/sweep.h"
-#include "graphs/graphs.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/report.h"

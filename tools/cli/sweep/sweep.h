@@ -9,7 +9,6 @@
  *     sweep_file.c  where rows go, as whole lines; --resume
  */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/report.h"
 #include "tools/cli/commands.h"

@@ -3,7 +3,6 @@
  * written to a temporary file and renamed, its file grows by whole rows, and
  * rows in it are never thrown away. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/sweep/sweep.h"

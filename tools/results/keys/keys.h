@@ -43,7 +43,6 @@
  * never printed, passes.  What is no member of a struct is made by a function
  * (.make), and read back by whoever needs it. */
 
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "tools/cli/commands.h"

@@ -2,7 +2,6 @@
 /* The keys of "addresses" in a timeline: where the blocks of a run's pool lie.
  */
 
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"

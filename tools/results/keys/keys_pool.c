@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of "pool" in memsim run --json: of the rank it reports. */
 
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"
 #include "sim/pools/steps/pooled.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Objects of saved JSON read back, by the rows of their keys. */
 
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"
 #include "sim/report.h"

@@ -2,7 +2,6 @@
 /* Room for the elements of an array that is read, and for the rows of a table.
  */
 
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of "settings". */
 
-#include "graphs/graphs.h"
+#include "graphs/field.h"
+#include "graphs/training.h"
 #include "tools/job/settings_table.h"
 #include "tools/results/keys/keys.h"
 

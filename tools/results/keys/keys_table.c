@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tables: {"columns": ["t_ns", "bytes"], "rows": [[0, 512], [12, 1024]]}. */
 
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"

@@ -11,7 +11,6 @@
  *
  * Whole structs are read by the rows of their keys (keys.h). */
 
-#include "graphs/graphs.h"
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"

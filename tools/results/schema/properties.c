@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The rows of a table of fields, as JSON Schema. */
 
-#include "graphs/graphs.h"
+#include "graphs/field.h"
+#include "graphs/model.h"
 #include "tools/results/schema/schema.h"
 
 static void put_bounds(ms_indent *json, const ms_field *field)

@@ -13,7 +13,7 @@
  * printed is a row, every row is printed.  cli/schema/documents.c lists the
  * documents. */
 
-#include "graphs/graphs.h"
+#include "graphs/field.h"
 #include "tools/results/keys/keys.h"
 
 /* ---- indent.c: JSON in lines --------------------------------------------- */

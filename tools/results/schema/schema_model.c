@@ -3,7 +3,9 @@
  * layer types, op graphs. It states keys, types, bounds and words, as the
  * tables do; what a schema cannot state is in the descriptions. */
 
-#include "graphs/graphs.h"
+#include "graphs/field.h"
+#include "graphs/layertypes.h"
+#include "graphs/model.h"
 #include "tools/results/schema/schema.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Writes the JSON Schema of what memsim reads or prints. */
 
-#include "graphs/graphs.h"
 #include "tools/results/schema/schema.h"
 
 #include <string.h>

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_GRAPHS_DEVICE_H
+#define MS_GRAPHS_DEVICE_H
+
+/* The devices that a step runs on. */
+
+#include "graphs/field.h"
+#include "sim/replay/collective.h"
+
+/* Rates are what the device file says (graphs/devices/, made of the project's
+ * hardware table; each row names its source).  Efficiency curves give the
+ * share of the peak that an op of a given size reaches. */
+typedef struct ms_device {
+    const char *name, *alias, *source; /* alias "": none */
+    uint64_t memory_bytes;             /* what the driver shows to PyTorch */
+    uint64_t context_bytes;            /* CUDA context and kernels */
+    uint64_t context_eager_bytes;      /* not loaded lazily; 0: not known */
+    /* Of other builds of CUDA, overheads.h; 0: not known. */
+    uint64_t context_11_3_bytes, context_11_7_bytes, context_station_bytes;
+    uint64_t context_station_cudnn_bytes; /* on top, with convolutions */
+    double cudnn_share;                   /* cudnn.h */
+    uint64_t cudnn_from_bytes;
+    uint64_t nccl_bytes; /* NCCL without buffers */
+    uint32_t nccl_channels;
+    uint64_t cublas_workspace_bytes; /* per thread that runs matmuls */
+    uint32_t multiprocessors, threads_per_multiprocessor;
+    uint64_t launch_ns, kernel_ns; /* host issue; shortest kernel */
+    double hbm_bytes_per_s;
+    double fp32_flops, tf32_flops, half_flops; /* dense peak */
+    double fp8_flops;                          /* 0: it has none */
+    double h2d_bytes_per_s, d2h_bytes_per_s;
+    double nvlink_bytes_per_s;  /* per GPU and direction; 0: PCIe only */
+    double network_bytes_per_s; /* between nodes, per GPU and direction */
+    double peer_bytes_per_s;    /* as ms_ring's, printed */
+    uint32_t gpus_per_node;
+    double nvls_share; /* as ms_ring's */
+    const ms_curve *curves;
+    uint32_t n_curves;
+    uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
+    const char *host_memory_source;         /* of both; or NULL */
+    /* Of a node, shared by its GPUs. */
+    double dram_bytes_per_s, nvme_read_bytes_per_s, nvme_write_bytes_per_s;
+    double pageable_share;   /* of h2d and d2h that pageable copies reach */
+    uint64_t fault_ns;       /* of unified memory; 0: the link is coherent */
+    uint32_t one_memory;     /* 1: CPU and GPU share it, nothing is copied */
+    double matmul_share;     /* of the dense peak that large products reach */
+    double fp8_matmul_share; /* those in fp8 */
+    uint32_t compute_capability; /* CUDA's times 10; 0: not known */
+} ms_device;
+/* The built-in ones, by name: their names, and their files as they are in
+ * graphs/devices/. */
+typedef struct ms_device_text {
+    const char *name, *alias, *json; /* alias "": none */
+} ms_device_text;
+extern const ms_device_text ms_devices[];
+extern const uint32_t ms_devices_n;
+/* A row of ms_devices, read once: it stays for the life of the process.  NULL:
+ * out of memory.  Any thread may call. */
+const ms_device *ms_devicerows_at(uint32_t row);
+/* Set-up of one copy between memories; a modelling default. */
+#define MS_COPY_NS 10000u
+/* What each of so many ranks that work side by side has of its node's memory
+ * and disk. */
+double ms_device_share(const ms_device *device, uint32_t ranks);
+/* By name or alias; MS_EUSAGE with did-you-mean. */
+ms_err ms_device_find(const char *name, const ms_device **device,
+                      ms_fault *fault);
+/* The same, or a file: what has a slash or ends in ".json".  It has the keys of
+ * graphs/devices/ (ms_devicefile_fields), "like": another device's name stands
+ * for those that it leaves out; MS_EINPUT with line and column. */
+ms_err ms_device_read(const char *name, ms_arena *arena,
+                      const ms_device **device, ms_fault *fault);
+extern const ms_field ms_devicefile_fields[];
+extern const uint32_t ms_devicefile_n_fields;
+
+#endif
