@@ -333,21 +333,6 @@ const ms_field ms_convlayers_adaptive_fields[MS_CONVLAYERS_ADAPTIVE] = {
      .help = "height and width of the output"},
 };
 
-/* suggest_memory_format: do the strides grow from the channels on? */
-static bool is_channels_last(const ms_tensor *x)
-{
-    static const uint32_t order[4] = {1, 3, 2, 0};
-    int64_t least = 0;
-    for (uint32_t i = 0; i < 4; i++) {
-        uint32_t d = order[i];
-        bool unclear = d == 0 && least == x->stride[1];
-        if (x->stride[d] == 0 || x->stride[d] < least || unclear)
-            return false;
-        least = x->stride[d] * (x->size[d] > 1 ? x->size[d] : 1);
-    }
-    return true;
-}
-
 /* A mean of a tensor of channels_last is laid out so by as_strided_
  * (ATen/native/AdaptiveAveragePooling.cpp): a view with a node of its own. */
 static uint32_t restride(ms_trace *trace, uint32_t x)
@@ -372,7 +357,8 @@ ms_err ms_convlayers_adaptive(ms_trace *trace, const ms_layer *layer,
         to.size[d] = layer->field[0].i;
     if (!average || layer->field[0].i > 1)
         return resize(trace, layer, in[0], kind->op, &to, out);
-    bool last = to.n_dims == 4 && is_channels_last(ms_trace_at(trace, in[0]));
+    bool last =
+        to.n_dims == 4 && ms_conv_is_channels_last(ms_trace_at(trace, in[0]));
     *out = ms_reduce_mean(trace, in[0], to.n_dims - 2);
     if (last)
         *out = restride(trace, *out);

@@ -7,11 +7,6 @@
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
-static double count(ms_trace *trace, uint32_t x)
-{
-    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
-}
-
 /* The gradients exist since forward, one for each input in the order saved;
  * backward only scales them in place. */
 static void give_away(ms_trace *trace, const ms_node *node,
@@ -65,7 +60,7 @@ uint32_t ms_chunkedloss_in_place(ms_trace *trace, uint32_t logits,
     ms_trace_read(trace, target);
     trace->graph->op_write_bytes[trace->graph->n_ops - 1] += ms_trace_bytes(&x);
     uint32_t loss = sum_of_losses(trace, x.size[0], x.dtype);
-    ms_trace_end(trace, 7 * count(trace, rows), false);
+    ms_trace_end(trace, 7 * ms_trace_count(trace, rows), false);
     keep(trace, &in_place_rule, &rows, &rows, 1, &loss);
     return loss;
 }
@@ -103,7 +98,7 @@ static uint32_t run_chunk(ms_trace *trace, uint32_t x, uint32_t weight,
     ms_trace_begin(trace, "liger_cross_entropy");
     ms_trace_read(trace, logits);
     ms_trace_read(trace, target);
-    ms_trace_end(trace, 7 * count(trace, logits), false);
+    ms_trace_end(trace, 7 * ms_trace_count(trace, logits), false);
     for (uint32_t i = 0; i < n && !trace->err; i++) {
         ms_trace_begin(trace, i == 0 ? "aten::mm" : "aten::addmm");
         ms_trace_read(trace, logits);

@@ -7,17 +7,12 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 
-static double count(ms_trace *trace, uint32_t x)
-{
-    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
-}
-
 static void backward(ms_trace *trace, const ms_node *node,
                      const uint32_t *grads, uint32_t *out)
 {
     ms_trace_begin_backward(trace, node, grads[0]);
     out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
-    ms_trace_end(trace, 3 * count(trace, node->input[0]), false);
+    ms_trace_end(trace, 3 * ms_trace_count(trace, node->input[0]), false);
 }
 
 static const ms_rule rule = {"CompiledFunctionBackward",
@@ -38,7 +33,7 @@ uint32_t ms_compiledloss_cross_entropy(ms_trace *trace, uint32_t logits,
         ms_trace_make(trace, "log_sum", MS_FLOAT32, 1, &n_rows)};
     uint32_t loss =
         ms_trace_make(trace, "loss", MS_FLOAT32, 0, (const int64_t[]){0});
-    ms_trace_end(trace, 5 * count(trace, rows), false);
+    ms_trace_end(trace, 5 * ms_trace_count(trace, rows), false);
     uint32_t n = ms_trace_node(trace, &rule, &rows, 1, &loss, 1);
     ms_trace_save(trace, n, rows);
     ms_trace_save(trace, n, target);

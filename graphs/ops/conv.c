@@ -12,9 +12,7 @@ static uint32_t channels_last_order(uint32_t n_dims, uint32_t k)
     return k == 0 ? 1u : k == n_dims - 1 ? 0u : n_dims - k;
 }
 
-/* Are the strides those of channels_last?  Where dimensions of size 1 leave it
- * open they are not (c10/core/MemoryFormat.h). */
-static bool is_channels_last(const ms_tensor *tensor)
+bool ms_conv_is_channels_last(const ms_tensor *tensor)
 {
     uint32_t n = tensor->n_dims;
     int64_t least = 0;
@@ -50,8 +48,8 @@ static bool runs_channels_last(const ms_trace *trace, const ms_node *node)
 {
     if (trace->settings->cpu && node->i[0])
         return false;
-    return is_channels_last(ms_trace_at(trace, node->input[0])) ||
-           is_channels_last(ms_trace_at(trace, node->input[1]));
+    return ms_conv_is_channels_last(ms_trace_at(trace, node->input[0])) ||
+           ms_conv_is_channels_last(ms_trace_at(trace, node->input[1]));
 }
 
 static void search(ms_trace *trace, const ms_node *node, uint32_t grad)

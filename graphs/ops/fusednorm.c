@@ -14,11 +14,6 @@
 #define LAYER_FORWARD_FLOPS 9
 #define LAYER_BACKWARD_FLOPS 21
 
-static double count(ms_trace *trace, uint32_t x)
-{
-    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
-}
-
 /* A value per row. */
 static uint32_t per_row(ms_trace *trace, uint32_t x, const char *role,
                         uint8_t dtype)
@@ -52,7 +47,7 @@ static uint32_t sum_up(ms_trace *trace, uint32_t partial, uint32_t parameter)
     ms_trace_read(trace, partial);
     uint32_t sum = ms_trace_make(trace, "grad", dtype, 1, like.size);
     ms_scratch_reduce(trace, partial, 1, sizeof(float));
-    ms_trace_end(trace, count(trace, partial), false);
+    ms_trace_end(trace, ms_trace_count(trace, partial), false);
     ms_trace_drop(trace, partial);
     if (trace->err || dtype == like.dtype)
         return sum;
@@ -74,7 +69,7 @@ static void rms_backward(ms_trace *trace, const ms_node *node,
     trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
         ms_trace_bytes(ms_trace_at(trace, dy));
     partial = partial_sums(trace, node->input[1], MS_FLOAT32);
-    ms_trace_end(trace, RMS_BACKWARD_FLOPS * count(trace, dy), false);
+    ms_trace_end(trace, RMS_BACKWARD_FLOPS * ms_trace_count(trace, dy), false);
     if (node->needs[1])
         out[1] = sum_up(trace, partial, node->input[1]);
     else
@@ -96,7 +91,7 @@ uint32_t ms_fusednorm_rms(ms_trace *trace, uint32_t x, uint32_t weight)
     ms_trace_read(trace, weight);
     uint32_t y = ms_trace_make_like(trace, "out", x);
     uint32_t rstd = per_row(trace, x, "rstd", MS_FLOAT32);
-    ms_trace_end(trace, RMS_FORWARD_FLOPS * count(trace, x), false);
+    ms_trace_end(trace, RMS_FORWARD_FLOPS * ms_trace_count(trace, x), false);
     uint32_t n = ms_trace_node(trace, &rms_rule, inputs, 2, &y, 1);
     ms_trace_save(trace, n, x);
     ms_trace_save(trace, n, weight);
@@ -118,7 +113,8 @@ static void layer_backward(ms_trace *trace, const ms_node *node,
     for (uint32_t i = 1; i < 3 && !trace->err; i++)
         partial[i] = partial_sums(trace, node->input[i],
                                   ms_trace_at(trace, node->input[i])->dtype);
-    ms_trace_end(trace, LAYER_BACKWARD_FLOPS * count(trace, dy), false);
+    ms_trace_end(trace, LAYER_BACKWARD_FLOPS * ms_trace_count(trace, dy),
+                 false);
     ms_trace_drop(trace, dy);
     for (uint32_t i = 1; i < 3; i++)
         out[i] = sum_up(trace, partial[i], node->input[i]);
@@ -145,7 +141,7 @@ uint32_t ms_fusednorm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
     own[0] = ms_trace_make_like(trace, "out", x);
     own[1] = per_row(trace, x, "mean", dtype);
     own[2] = per_row(trace, x, "rstd", dtype);
-    ms_trace_end(trace, LAYER_FORWARD_FLOPS * count(trace, x), false);
+    ms_trace_end(trace, LAYER_FORWARD_FLOPS * ms_trace_count(trace, x), false);
     uint32_t n = ms_trace_node(trace, &layer_rule, inputs, 3, own, 1);
     for (uint32_t i = 0; i < 3; i++)
         ms_trace_save(trace, n, inputs[i]);

@@ -11,11 +11,6 @@
 #define FORWARD_FLOPS 6 /* per element: activation 5, product 1 */
 #define BACKWARD_FLOPS 14
 
-static double elements(ms_trace *trace, uint32_t x)
-{
-    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
-}
-
 static void gated_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
@@ -23,7 +18,8 @@ static void gated_backward(ms_trace *trace, const ms_node *node,
     for (uint32_t i = 0; i < 2; i++)
         if (node->needs[i])
             out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
-    ms_trace_end(trace, BACKWARD_FLOPS * elements(trace, grads[0]), false);
+    ms_trace_end(trace, BACKWARD_FLOPS * ms_trace_count(trace, grads[0]),
+                 false);
 }
 
 static void in_place_backward(ms_trace *trace, const ms_node *node,
@@ -33,7 +29,8 @@ static void in_place_backward(ms_trace *trace, const ms_node *node,
     for (uint32_t i = 0; i < 2 && !trace->err; i++)
         trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
             ms_trace_bytes(ms_trace_at(trace, node->saved[i]));
-    ms_trace_end(trace, BACKWARD_FLOPS * elements(trace, grads[0]), false);
+    ms_trace_end(trace, BACKWARD_FLOPS * ms_trace_count(trace, grads[0]),
+                 false);
     ms_savedends_give(trace, node, out);
 }
 
@@ -51,7 +48,7 @@ uint32_t ms_gated_product(ms_trace *trace, const char *op, bool in_place,
     ms_trace_read(trace, gate);
     ms_trace_read(trace, up);
     uint32_t y = ms_trace_make_like(trace, "out", gate);
-    ms_trace_end(trace, FORWARD_FLOPS * elements(trace, gate), false);
+    ms_trace_end(trace, FORWARD_FLOPS * ms_trace_count(trace, gate), false);
     uint32_t n = ms_trace_node(trace, rule, inputs, 2, &y, 1);
     ms_trace_save(trace, n, gate);
     ms_trace_save(trace, n, up);

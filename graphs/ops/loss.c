@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-static double count(ms_trace *trace, uint32_t x)
-{
-    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
-}
-
 static uint32_t scalar(ms_trace *trace, const char *role, uint8_t dtype)
 {
     return ms_trace_make(trace, role, dtype, 0, (const int64_t[]){0});
@@ -25,7 +20,7 @@ static void one_kernel(ms_trace *trace, const ms_node *node,
     if (node->n_saved)
         ms_trace_read(trace, node->saved[0]);
     out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
-    ms_trace_end(trace, 2 * count(trace, node->input[0]), false);
+    ms_trace_end(trace, 2 * ms_trace_count(trace, node->input[0]), false);
 }
 
 /* ---- cross entropy ------------------------------------------------------- */
@@ -73,7 +68,7 @@ static uint32_t log_softmax(ms_trace *trace, uint32_t rows)
     ms_trace_read(trace, in);
     uint32_t log_probs =
         ms_trace_make(trace, "log_probs", dtype, tensor->n_dims, tensor->size);
-    ms_trace_end(trace, 5 * count(trace, in), false);
+    ms_trace_end(trace, 5 * ms_trace_count(trace, in), false);
     uint32_t n =
         ms_trace_node(trace, &ms_loss_log_softmax_rule, &in, 1, &log_probs, 1);
     ms_trace_save(trace, n, log_probs);
@@ -129,7 +124,7 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
     uint32_t n_others = hooks->loss_temporaries
                             ? hooks->loss_temporaries(trace, dims, others)
                             : 0;
-    ms_trace_end(trace, 5 * count(trace, rows), false);
+    ms_trace_end(trace, 5 * ms_trace_count(trace, rows), false);
     ms_split_drop(trace, n_others, others);
     uint32_t n = ms_trace_node(trace, &fused_rule, &rows, 1, &loss, 1);
     for (uint32_t i = 0; i < n_saved && !trace->err; i++) {
@@ -153,7 +148,7 @@ static uint32_t per_row(ms_trace *trace, const char *op, const ms_rule *rule,
     ms_trace_read(trace, x);
     uint32_t y =
         ms_trace_make(trace, "smooth", ms_trace_at(trace, x)->dtype, 1, &rows);
-    ms_trace_end(trace, count(trace, x), false);
+    ms_trace_end(trace, ms_trace_count(trace, x), false);
     ms_trace_node(trace, rule, &x, 1, &y, 1);
     return y;
 }
@@ -251,7 +246,7 @@ uint32_t ms_loss_mean(ms_trace *trace, uint32_t x)
     ms_trace_read(trace, x);
     uint32_t loss = scalar(trace, "loss", dtype);
     ms_scratch_reduce(trace, x, MS_ALL_DIMS, sizeof(float));
-    ms_trace_end(trace, count(trace, x), false);
+    ms_trace_end(trace, ms_trace_count(trace, x), false);
     ms_trace_node(trace, &ms_loss_mean_rule, &x, 1, &loss, 1);
     return loss;
 }

@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-static double count(ms_trace *trace, uint32_t x)
-{
-    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
-}
-
 /* The gradients of all inputs that need one, in order. */
 static void make_grads(ms_trace *trace, const ms_node *node, uint32_t *out)
 {
@@ -32,7 +27,7 @@ static void layer_norm_backward(ms_trace *trace, const ms_node *node,
     if (trace->settings->cpu && node->n_inputs > 1 && node->needs[1])
         ms_trace_workspace(
             trace, 8 * ms_trace_elements(ms_trace_at(trace, node->input[1])));
-    ms_trace_end(trace, 21 * count(trace, grads[0]), false);
+    ms_trace_end(trace, 21 * ms_trace_count(trace, grads[0]), false);
 }
 
 const ms_rule ms_norm_layer_norm_rule = {"NativeLayerNormBackward0",
@@ -68,7 +63,7 @@ static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,
         mean = row_statistic(trace, x, "mean");
         rstd = row_statistic(trace, x, "rstd");
     }
-    ms_trace_end(trace, 9 * count(trace, x), false);
+    ms_trace_end(trace, 9 * ms_trace_count(trace, x), false);
     uint32_t n =
         ms_trace_node(trace, &ms_norm_layer_norm_rule, inputs, 3, &y, 1);
     ms_trace_save(trace, n, x);
@@ -101,7 +96,7 @@ static void rms_norm_backward(ms_trace *trace, const ms_node *node,
 {
     ms_trace_begin_backward(trace, node, grads[0]);
     make_grads(trace, node, out);
-    ms_trace_end(trace, 14 * count(trace, grads[0]), false);
+    ms_trace_end(trace, 14 * ms_trace_count(trace, grads[0]), false);
 }
 
 static const ms_rule rms_norm_rule = {"FusedRmsNormBackward0",
@@ -119,7 +114,7 @@ uint32_t ms_norm_rms(ms_trace *trace, uint32_t x, uint32_t weight)
     uint32_t y = ms_trace_make_like(trace, "out", x);
     if (statistics)
         rstd = row_statistic(trace, x, "rstd");
-    ms_trace_end(trace, 5 * count(trace, x), false);
+    ms_trace_end(trace, 5 * ms_trace_count(trace, x), false);
     uint32_t n = ms_trace_node(trace, &rms_norm_rule, inputs, 2, &y, 1);
     ms_trace_save(trace, n, x);
     if (weight != MS_NONE)
@@ -161,7 +156,7 @@ static void batch_norm_backward(ms_trace *trace, const ms_node *node,
             out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
     if (!first && node->needs[0])
         out[0] = ms_view_make(trace, "grad", x, x);
-    ms_trace_end(trace, 21 * count(trace, grads[0]), false);
+    ms_trace_end(trace, 21 * ms_trace_count(trace, grads[0]), false);
 }
 
 const ms_rule ms_norm_batch_norm_rule = {"NativeBatchNormBackward0",
@@ -204,7 +199,7 @@ uint32_t ms_norm_batch(ms_trace *trace, uint32_t x, uint32_t weight,
     own[0] = ms_trace_make(trace, "mean", MS_FLOAT32, 1, &channels);
     own[1] = ms_trace_make(trace, "invstd", MS_FLOAT32, 1, &channels);
     y = late ? ms_trace_make_like(trace, "out", x) : y;
-    ms_trace_end(trace, 9 * count(trace, x), false);
+    ms_trace_end(trace, 9 * ms_trace_count(trace, x), false);
     uint32_t n =
         ms_trace_node(trace, &ms_norm_batch_norm_rule, inputs, n_inputs, &y, 1);
     save_statistics(trace, n, x, weight, statistics, n_running + 2);
@@ -219,7 +214,7 @@ static void group_norm_backward(ms_trace *trace, const ms_node *node,
 {
     ms_trace_begin_backward(trace, node, grads[0]);
     make_grads(trace, node, out);
-    ms_trace_end(trace, 21 * count(trace, grads[0]), false);
+    ms_trace_end(trace, 21 * ms_trace_count(trace, grads[0]), false);
 }
 
 const ms_rule ms_norm_group_norm_rule = {"NativeGroupNormBackward0",
@@ -240,7 +235,7 @@ static uint32_t group_norm(ms_trace *trace, uint32_t x, uint32_t weight,
     uint32_t y = ms_trace_make_like(trace, "out", x);
     statistics[0] = ms_trace_make(trace, "mean", MS_FLOAT32, 2, dims);
     statistics[1] = ms_trace_make(trace, "rstd", MS_FLOAT32, 2, dims);
-    ms_trace_end(trace, 9 * count(trace, x), false);
+    ms_trace_end(trace, 9 * ms_trace_count(trace, x), false);
     uint32_t n =
         ms_trace_node(trace, &ms_norm_group_norm_rule, inputs, n_inputs, &y, 1);
     save_statistics(trace, n, x, weight, statistics, 2);
@@ -265,7 +260,7 @@ static void softmax_backward(ms_trace *trace, const ms_node *node,
     ms_trace_read(trace, grads[0]);
     ms_trace_read(trace, node->saved[0]);
     out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
-    ms_trace_end(trace, 8 * count(trace, grads[0]), false);
+    ms_trace_end(trace, 8 * ms_trace_count(trace, grads[0]), false);
 }
 
 const ms_rule ms_norm_softmax_rule = {
@@ -282,7 +277,7 @@ uint32_t ms_norm_softmax(ms_trace *trace, uint32_t x)
     ms_trace_read(trace, in);
     uint32_t y =
         ms_trace_make(trace, "out", dtype, tensor->n_dims, tensor->size);
-    ms_trace_end(trace, 5 * count(trace, in), false);
+    ms_trace_end(trace, 5 * ms_trace_count(trace, in), false);
     ms_trace_save(
         trace, ms_trace_node(trace, &ms_norm_softmax_rule, &in, 1, &y, 1), y);
     ms_trace_drop(trace, in);

@@ -217,6 +217,10 @@ typedef struct ms_conv {
     bool transposed;
     double flops;
 } ms_conv;
+/* Are the strides of a tensor of 4 or 5 dimensions those of channels_last
+ * (suggest_memory_format)?  Where dimensions of size 1 leave it open they are
+ * not (c10/core/MemoryFormat.h, PyTorch 2.11). */
+bool ms_conv_is_channels_last(const ms_tensor *tensor);
 uint32_t ms_conv_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
                              uint32_t bias, const ms_conv *conv);
 

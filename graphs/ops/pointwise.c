@@ -9,11 +9,6 @@
 
 #include <string.h>
 
-static double elements(ms_trace *trace, uint32_t x)
-{
-    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
-}
-
 static uint8_t dtype_with(const ms_trace *trace, uint8_t dtype, uint32_t x)
 {
     if (x == MS_NONE || ms_trace_at(trace, x)->n_dims == 0)
@@ -48,7 +43,7 @@ static uint32_t kernel(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
         ms_view_lay_out(trace, y, b);
     if (y != MS_NONE && a != MS_NONE)
         ms_view_lay_out(trace, y, a);
-    ms_trace_end(trace, flops * elements(trace, like), false);
+    ms_trace_end(trace, flops * ms_trace_count(trace, like), false);
     return y;
 }
 
@@ -165,7 +160,7 @@ static uint32_t kernel_in_place(ms_trace *trace, const char *op, uint32_t a,
     if (!trace->err)
         trace->graph->op_write_bytes[trace->graph->n_ops - 1] +=
             ms_trace_bytes(ms_trace_at(trace, a));
-    ms_trace_end(trace, flops * elements(trace, a), false);
+    ms_trace_end(trace, flops * ms_trace_count(trace, a), false);
     uint32_t y = ms_trace_alias(trace, a);
     if (y != MS_NONE)
         ms_trace_at(trace, y)->view = ms_trace_at(trace, a)->view;
@@ -463,7 +458,7 @@ uint32_t ms_pointwise_dropout(ms_trace *trace, uint32_t x, double p)
         ms_trace_read(trace, x);
         mask = mask_of(trace, x, MS_BYTE);
         y = ms_trace_make_like(trace, "out", x);
-        ms_trace_end(trace, elements(trace, x), false);
+        ms_trace_end(trace, ms_trace_count(trace, x), false);
     }
     uint32_t n = ms_trace_node(
         trace, trace->settings->cpu ? &dropout_mul_rule : &dropout_rule, &x, 1,

@@ -167,6 +167,13 @@ static inline uint64_t ms_trace_elements(const ms_tensor *tensor)
         n *= (uint64_t)tensor->size[d];
     return n;
 }
+/* The elements of a tensor as a factor of FLOPs.  After a failure tensors are
+ * MS_NONE, and a rule still runs to its end: it is 0 then. */
+static inline double ms_trace_count(const ms_trace *trace, uint32_t tensor)
+{
+    return trace->err ? 0
+                      : (double)ms_trace_elements(ms_trace_at(trace, tensor));
+}
 static inline uint64_t ms_trace_bytes(const ms_tensor *tensor)
 {
     return ms_trace_elements(tensor) * ms_dtypes_bytes[tensor->dtype];

@@ -421,17 +421,14 @@ static ms_err put_more(void *of, bool *more)
 
 /* ---- the start ----------------------------------------------------------- */
 
-/* A device on which the step fits, not far larger: expandable segments take as
- * many addresses for each stream. */
-static uint64_t enough_bytes(const ms_pooled *pooled)
+/* The most that a rank has reserved in any step. */
+static uint64_t most_reserved_bytes(const ms_pooled *pooled)
 {
     uint64_t bytes = 0;
     for (uint32_t rank = 0; rank < pooled->n_ranks; rank++)
         if (pooled->ranks[rank].reserved_most_bytes > bytes)
             bytes = pooled->ranks[rank].reserved_most_bytes;
-    if (bytes > MS_TORCH_MOST_BYTES / 8)
-        return MS_TORCH_MOST_BYTES;
-    return 4 * bytes + (UINT64_C(1) << 40);
+    return bytes;
 }
 
 /* The pool of the timeline, if it is PyTorch's; where it runs out of memory,
@@ -444,9 +441,7 @@ static double set_up(const ms_pooled *pooled, ms_torch_setup *setup)
     *setup = pooled->setup.torch;
     if (!pooled->oom)
         return pooled->setup.fraction;
-    setup->total_bytes = enough_bytes(pooled);
-    setup->base_bytes = 0;
-    setup->options.fraction = 0;
+    ms_torch_setup_unbound(setup, most_reserved_bytes(pooled));
     return 0;
 }
 

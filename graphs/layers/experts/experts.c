@@ -12,11 +12,6 @@
 #define GATE_FLOPS 6
 #define GATE_BACKWARD_FLOPS 14
 
-static double count(ms_trace *trace, uint32_t x)
-{
-    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
-}
-
 static uint32_t matrix(ms_trace *trace, const char *role, uint8_t dtype,
                        int64_t rows, int64_t columns)
 {
@@ -32,7 +27,8 @@ static void all_grads(ms_trace *trace, const ms_node *node,
     for (uint32_t i = 0; i < node->n_inputs; i++)
         if (node->needs[i])
             out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
-    ms_trace_end(trace, GATE_BACKWARD_FLOPS * count(trace, grads[0]), false);
+    ms_trace_end(trace, GATE_BACKWARD_FLOPS * ms_trace_count(trace, grads[0]),
+                 false);
 }
 
 /* ---- routing ------------------------------------------------------------- */
@@ -47,7 +43,7 @@ uint32_t ms_experts_route(ms_trace *trace, uint32_t scores, int64_t chosen,
     ms_trace_read(trace, scores);
     uint32_t best = matrix(trace, "best", all.dtype, all.size[0], chosen);
     uint32_t which = matrix(trace, "indices", MS_INT64, all.size[0], chosen);
-    ms_trace_end(trace, count(trace, scores), false);
+    ms_trace_end(trace, ms_trace_count(trace, scores), false);
     uint32_t n = ms_trace_node(trace, ms_opcall_rule(trace, "aten::topk"),
                                &scores, 1, &best, 1);
     ms_trace_save(trace, n, which);
@@ -99,7 +95,7 @@ uint32_t ms_experts_unpermute(ms_trace *trace, uint32_t y, uint32_t map,
     ms_trace_read(trace, map);
     ms_trace_read(trace, probabilities);
     uint32_t out = matrix(trace, "out", row.dtype, tokens, row.size[1]);
-    ms_trace_end(trace, 2 * count(trace, y), false);
+    ms_trace_end(trace, 2 * ms_trace_count(trace, y), false);
     uint32_t n = ms_trace_node(trace, &unpermute_rule, inputs, weighted ? 2 : 1,
                                &out, 1);
     ms_trace_save(trace, n, map);
@@ -177,7 +173,7 @@ uint32_t ms_experts_gate(ms_trace *trace, uint32_t x, uint32_t probabilities)
     ms_trace_read(trace, probabilities);
     uint32_t y =
         matrix(trace, "out", both.dtype, both.size[0], both.size[1] / 2);
-    ms_trace_end(trace, GATE_FLOPS * count(trace, x), false);
+    ms_trace_end(trace, GATE_FLOPS * ms_trace_count(trace, x), false);
     uint32_t n =
         ms_trace_node(trace, &gate_rule, inputs, weighted ? 2 : 1, &y, 1);
     ms_trace_save(trace, n, x);

@@ -414,23 +414,12 @@ static ms_err do_step(pooled_run *run, const ms_timeline *now)
 
 /* ---- all steps ----------------------------------------------------------- */
 
-/* A device on which a step that reserves some times what it needs fits; not
- * more, as expandable segments take as many addresses for each stream. */
-static uint64_t enough_bytes(const ms_timeline *line)
-{
-    uint64_t bytes = ms_pooledsteps_level(line);
-    if (bytes > MS_TORCH_MOST_BYTES / 8)
-        return MS_TORCH_MOST_BYTES;
-    return 4 * bytes + (UINT64_C(1) << 40);
-}
-
 /* The same pool without a bound, which takes what it needs. */
 static void make_endless(const pooled_run *run, ms_pool_setup *setup)
 {
-    setup->torch.total_bytes =
-        enough_bytes(ms_pooledsteps_highest(&run->course, run->line));
-    setup->torch.base_bytes = 0;
-    setup->torch.options.fraction = 0;
+    const ms_timeline *highest =
+        ms_pooledsteps_highest(&run->course, run->line);
+    ms_torch_setup_unbound(&setup->torch, ms_pooledsteps_level(highest));
     setup->heap.allow_growth = true;
     setup->heap.fraction = 0;
     setup->heap.limit_bytes = setup->heap.size_bytes = 0;

@@ -22,6 +22,15 @@ void ms_torch_setup_init(ms_torch_setup *setup, uint64_t total_bytes)
     ms_torchconf_init(&setup->options);
 }
 
+void ms_torch_setup_unbound(ms_torch_setup *setup, uint64_t needed_bytes)
+{
+    setup->total_bytes = needed_bytes > MS_TORCH_MOST_BYTES / 8
+                             ? MS_TORCH_MOST_BYTES
+                             : 4 * needed_bytes + (UINT64_C(1) << 40);
+    setup->base_bytes = 0;
+    setup->options.fraction = 0;
+}
+
 ms_err ms_torch_new(const ms_torch_setup *setup, ms_arena *arena,
                     ms_torch **pool, ms_fault *fault)
 {

@@ -148,6 +148,11 @@ typedef struct ms_torch_setup {
 
 /* The newest version, addresses DOWN, no options. */
 void ms_torch_setup_init(ms_torch_setup *setup, uint64_t total_bytes);
+/* The same pool on a device on which a step that reserves some times
+ * needed_bytes fits, without a limit of the process.  The device is not as
+ * large as may be: expandable segments take as many addresses as it has bytes,
+ * for each stream. */
+void ms_torch_setup_unbound(ms_torch_setup *setup, uint64_t needed_bytes);
 
 /* ---- torch.c: the pool --------------------------------------------------- */
 
