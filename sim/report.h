@@ -142,10 +142,11 @@ uint64_t ms_measure_libraries(const ms_graph *graph, uint32_t *n);
 ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
                   ms_arena *arena, ms_report *report, ms_fault *fault);
 
-/* hostplace.c: the host's pinned and reserved bytes, once its peak is known. */
-ms_err ms_hostplace_measure(const ms_timeline *line, const ms_machine *machine,
-                            ms_arena *arena, ms_report *report,
-                            ms_fault *fault);
+/* hostmemory.c: the host's pinned and reserved bytes, once its peak is known.
+ */
+ms_err ms_hostmemory_measure(const ms_timeline *line, const ms_machine *machine,
+                             ms_arena *arena, ms_report *report,
+                             ms_fault *fault);
 
 /* ---- capacity.c: what a step needs against what there is ----------------- */
 

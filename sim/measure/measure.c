@@ -531,7 +531,7 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
         name_op(plan, line->lack.op, &report->lack_op, &report->lack_layer);
     MS_TRY(fold_in_flight(&fold, arena, fault));
     ms_measure_rates(line, machine, report);
-    MS_TRY(ms_hostplace_measure(line, machine, arena, report, fault));
+    MS_TRY(ms_hostmemory_measure(line, machine, arena, report, fault));
     ms_capacity_judge(&line->pages, machine, report);
     return MS_OK;
 }

@@ -112,8 +112,9 @@ static ms_err open(taken *t, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
-ms_err ms_hostplace_measure(const ms_timeline *line, const ms_machine *machine,
-                            ms_arena *arena, ms_report *report, ms_fault *fault)
+ms_err ms_hostmemory_measure(const ms_timeline *line, const ms_machine *machine,
+                             ms_arena *arena, ms_report *report,
+                             ms_fault *fault)
 {
     const ms_plan *plan = line->plan;
     const ms_hostplace *hosted = &plan->graph->hosted;
