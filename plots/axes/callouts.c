@@ -17,7 +17,8 @@
 
 /* ---- a name's lines ------------------------------------------------------ */
 
-static void write_lines(ms_callout *callout, bool is_broken, ms_places *places)
+static void write_lines(ms_callout *callout, bool is_broken,
+                        ms_labelplaces *places)
 {
     double limit = NAME_PX, all = ms_escape_width(callout->name, MS_TEXT_PX, 0);
     if (all > limit || is_broken)
@@ -33,7 +34,7 @@ static void write_lines(ms_callout *callout, bool is_broken, ms_places *places)
             MS_FRAME_SLACK;
 }
 
-double ms_callouts_width(ms_callout *callout, ms_places *places)
+double ms_callouts_width(ms_callout *callout, ms_labelplaces *places)
 {
     write_lines(callout, false, places);
     return callout->width;
@@ -42,7 +43,7 @@ double ms_callouts_width(ms_callout *callout, ms_places *places)
 /* ---- places -------------------------------------------------------------- */
 
 struct search {
-    ms_places *places;
+    ms_labelplaces *places;
     ms_callout *callouts;
     uint32_t n_best, n, found;
 };
@@ -55,9 +56,10 @@ static void find(struct search *s, uint32_t i)
     for (int broken = 0; broken < 2 && s->found < MOST; broken++) {
         write_lines(callout, broken == 1, s->places);
         if (s->places->failed ||
-            !ms_places_find(s->places, callout->x, callout->y, callout->radius,
-                            callout->width, callout->n_lines * LINE_PX,
-                            i < s->n_best, &callout->place))
+            !ms_labelplaces_find(s->places, callout->x, callout->y,
+                                 callout->radius, callout->width,
+                                 callout->n_lines * LINE_PX, i < s->n_best,
+                                 &callout->place))
             continue;
         callout->is_placed = true;
         s->found++;
@@ -100,7 +102,7 @@ static void search(struct search *s, uint32_t try)
 /* Keeps the first of the tries that leave the fewest names without a place.
  * Each try overwrites the places of the one before, so the best one is repeated
  * at the end. */
-uint32_t ms_callouts_find(ms_places *places, ms_callout *callouts,
+uint32_t ms_callouts_find(ms_labelplaces *places, ms_callout *callouts,
                           uint32_t n_best, uint32_t n)
 {
     struct search s = {places, callouts, n_best, n, 0};
@@ -121,7 +123,7 @@ uint32_t ms_callouts_find(ms_places *places, ms_callout *callouts,
 void ms_callouts_put(const ms_frame *frame, const ms_callout *callout,
                      const char *color)
 {
-    const ms_name_place *place = &callout->place;
+    const ms_label_place *place = &callout->place;
     const ms_box *box = &place->box;
     double x = place->align == MS_LEFT    ? box->x0
                : place->align == MS_RIGHT ? box->x1

@@ -85,10 +85,10 @@ void ms_marks_object(ms_text *script, const ms_sign *mark, double x, double y,
 void ms_marks_plot(ms_text *script, const char *block, const ms_sign *mark,
                    bool is_filled, bool is_pale);
 
-/* ---- places.c: where the names of points find room ----------------------- */
+/* ---- labelplaces.c: where the names of points find room ------------------ */
 
 /* A name never covers what is taken; it crosses lines only where it must. */
-typedef struct ms_places {
+typedef struct ms_labelplaces {
     ms_box area;
     ms_box *taken;
     uint32_t n_taken, taken_capacity;
@@ -98,24 +98,24 @@ typedef struct ms_places {
     bool leans_up;     /* best names rather above than below */
     ms_arena *arena;
     bool failed; /* out of memory */
-} ms_places;
+} ms_labelplaces;
 
-typedef struct ms_name_place {
+typedef struct ms_label_place {
     ms_box box;
     ms_align align;
     bool has_leader; /* a line from the sign to the box */
     ms_box leader;
-} ms_name_place;
+} ms_label_place;
 
-void ms_places_take(ms_places *places, const ms_box *box);
-void ms_places_add_line(ms_places *places, double x0, double y0, double x1,
-                        double y1);
+void ms_labelplaces_take(ms_labelplaces *places, const ms_box *box);
+void ms_labelplaces_add_line(ms_labelplaces *places, double x0, double y0,
+                             double x1, double y1);
 /* The best place of a name for the sign at (x, y), which is then taken; below:
  * rather on the lower (leans_up: upper) left than to the right.  false: there
  * is none. */
-bool ms_places_find(ms_places *places, double x, double y, double radius,
-                    double width, double height, bool below,
-                    ms_name_place *place);
+bool ms_labelplaces_find(ms_labelplaces *places, double x, double y,
+                         double radius, double width, double height, bool below,
+                         ms_label_place *place);
 
 /* ---- frame.c ------------------------------------------------------------- */
 
@@ -172,15 +172,15 @@ typedef struct ms_callout {
     uint32_t n_lines;
     double width; /* of the widest one */
     bool is_placed;
-    ms_name_place place;
+    ms_label_place place;
 } ms_callout;
 
 /* How wide it is if it is broken only where it is long.  The places must have
  * their arena and area; running out of memory fails them. */
-double ms_callouts_width(ms_callout *callout, ms_places *places);
+double ms_callouts_width(ms_callout *callout, ms_labelplaces *places);
 /* Places as many as find room, the first n_best before the others and rather
  * to the lower left of their signs; returns how many. */
-uint32_t ms_callouts_find(ms_places *places, ms_callout *callouts,
+uint32_t ms_callouts_find(ms_labelplaces *places, ms_callout *callouts,
                           uint32_t n_best, uint32_t n);
 /* Nothing where it has no place. */
 void ms_callouts_put(const ms_frame *frame, const ms_callout *callout,

@@ -130,8 +130,9 @@ static ms_err put_names(ms_pareto *p, ms_fault *fault)
         const ms_spot *spot = &p->spots[i];
         double r = spot->trade->is_chosen ? STAR_PX : p->radius * 1.1;
         if (!spot->is_hidden)
-            ms_places_take(&p->places, &(ms_box){spot->x - r, spot->y - r,
-                                                 spot->x + r, spot->y + r});
+            ms_labelplaces_take(
+                &p->places,
+                &(ms_box){spot->x - r, spot->y - r, spot->x + r, spot->y + r});
     }
     p->n_unnamed = n - ms_callouts_find(&p->places, list, n_best, n);
     for (uint32_t i = 0; i < n; i++)
@@ -271,13 +272,13 @@ static void add_stairs(ms_pareto *p)
         if (!spot->is_optimal || spot->is_hidden)
             continue;
         if (!first)
-            ms_places_add_line(&p->places, x, y, spot->x, y);
+            ms_labelplaces_add_line(&p->places, x, y, spot->x, y);
         first = false;
-        ms_places_add_line(&p->places, spot->x, y, spot->x, spot->y);
+        ms_labelplaces_add_line(&p->places, spot->x, y, spot->x, spot->y);
         x = spot->x;
         y = spot->y;
     }
-    ms_places_add_line(&p->places, x, y, area->x1, y);
+    ms_labelplaces_add_line(&p->places, x, y, area->x1, y);
 }
 
 /* A block for each look: sign, filled, pale. */
@@ -382,7 +383,7 @@ static void put_wall(ms_pareto *p, double x, double up)
         return;
     ms_canvas_line(p->frame.script, &(ms_box){x, area->y0 - up, x, area->y1},
                    1.6, MS_FRAME_RED, false);
-    ms_places_add_line(&p->places, x, area->y0, x, area->y1);
+    ms_labelplaces_add_line(&p->places, x, area->y0, x, area->y1);
 }
 
 static void put_zone(ms_pareto *p)

@@ -39,7 +39,7 @@ typedef struct ms_pareto {
     double radius;
     ms_frame_entry families[MS_PARETO_FAMILIES];
     uint32_t n_families;
-    ms_places places;
+    ms_labelplaces places;
 } ms_pareto;
 
 /* ---- trades.c ------------------------------------------------------------ */

@@ -30,7 +30,7 @@ static const double distances_px[] = {NEAR_PX, FAR_PX, 28.0, 44.0, 64.0, 90.0};
 #define COST_OF_LINE 2.4
 #define COST_OF_DISTANCE 1.1
 
-static ms_box *grow(ms_places *places, ms_box *boxes, uint32_t *capacity,
+static ms_box *grow(ms_labelplaces *places, ms_box *boxes, uint32_t *capacity,
                     uint32_t n)
 {
     boxes = ms_arena_grow(places->arena, boxes, capacity, n, sizeof *boxes);
@@ -38,7 +38,7 @@ static ms_box *grow(ms_places *places, ms_box *boxes, uint32_t *capacity,
     return boxes;
 }
 
-void ms_places_take(ms_places *places, const ms_box *box)
+void ms_labelplaces_take(ms_labelplaces *places, const ms_box *box)
 {
     if (places->failed)
         return;
@@ -48,8 +48,8 @@ void ms_places_take(ms_places *places, const ms_box *box)
         places->taken[places->n_taken++] = *box;
 }
 
-void ms_places_add_line(ms_places *places, double x0, double y0, double x1,
-                        double y1)
+void ms_labelplaces_add_line(ms_labelplaces *places, double x0, double y0,
+                             double x1, double y1)
 {
     if (places->failed)
         return;
@@ -65,7 +65,7 @@ static bool meet(const ms_box *a, const ms_box *b)
     return a->x0 <= b->x1 && b->x0 <= a->x1 && a->y0 <= b->y1 && b->y0 <= a->y1;
 }
 
-static bool is_free(const ms_places *places, const ms_box *box)
+static bool is_free(const ms_labelplaces *places, const ms_box *box)
 {
     if (box->x0 < places->area.x0 + EDGE_PX ||
         box->x1 > places->area.x1 - EDGE_PX ||
@@ -88,7 +88,8 @@ static ms_box part_of(const ms_box *leader, int i)
 }
 
 /* A line to a name keeps off what is taken, too; it begins at its sign. */
-static bool is_leader_free(const ms_places *places, const ms_name_place *place)
+static bool is_leader_free(const ms_labelplaces *places,
+                           const ms_label_place *place)
 {
     for (int i = 5; i <= LEADER_PARTS && place->has_leader; i++) {
         ms_box part = part_of(&place->leader, i);
@@ -99,16 +100,16 @@ static bool is_leader_free(const ms_places *places, const ms_name_place *place)
     return true;
 }
 
-static void take_place(ms_places *places, const ms_name_place *place)
+static void take_place(ms_labelplaces *places, const ms_label_place *place)
 {
-    ms_places_take(places, &place->box);
+    ms_labelplaces_take(places, &place->box);
     for (int i = 0; i <= LEADER_PARTS && place->has_leader; i++) {
         ms_box part = part_of(&place->leader, i);
-        ms_places_take(places, &part);
+        ms_labelplaces_take(places, &part);
     }
 }
 
-static double cost_of_lines(const ms_places *places, const ms_box *box)
+static double cost_of_lines(const ms_labelplaces *places, const ms_box *box)
 {
     double cost = 0.0;
     for (uint32_t i = 0; i < places->n_lines; i++)
@@ -119,7 +120,7 @@ static double cost_of_lines(const ms_places *places, const ms_box *box)
 
 /* Left end of a box: what stands above or below its sign keeps within the
  * area. */
-static double left_of(const ms_places *places, double x0, double width,
+static double left_of(const ms_labelplaces *places, double x0, double width,
                       ms_align align)
 {
     double least = places->area.x0 + EDGE_PX;
@@ -141,14 +142,14 @@ static double top_of(double y0, double height, double side)
 }
 
 /* size: x1 and y1 are width and height. */
-static ms_name_place place_at(const ms_places *places, double x, double y,
-                              double radius, const ms_box *size, size_t side,
-                              double distance_px)
+static ms_label_place place_at(const ms_labelplaces *places, double x, double y,
+                               double radius, const ms_box *size, size_t side,
+                               double distance_px)
 {
     double off = radius + distance_px;
     double x0 = x + sides[side].x * off, y0 = y + sides[side].y * off;
-    ms_name_place place = {.align = sides[side].align,
-                           .has_leader = distance_px >= FAR_PX};
+    ms_label_place place = {.align = sides[side].align,
+                            .has_leader = distance_px >= FAR_PX};
     double left = left_of(places, x0, size->x1, sides[side].align);
     double top = top_of(y0, size->y1, sides[side].y);
     double to_x = sides[side].align == MS_LEFT ? x0 - 2.0 : x0 + 2.0;
@@ -160,15 +161,15 @@ static ms_name_place place_at(const ms_places *places, double x, double y,
 }
 
 /* A best name's cost on a side: of the side mirrored where they lean up. */
-static double cost_below(const ms_places *places, size_t side)
+static double cost_below(const ms_labelplaces *places, size_t side)
 {
     static const uint8_t mirrored[N_SIDES] = {0, 1, 3, 2, 5, 4, 7, 6};
     return sides[places->leans_up ? mirrored[side] : side].below;
 }
 
-bool ms_places_find(ms_places *places, double x, double y, double radius,
-                    double width, double height, bool below,
-                    ms_name_place *place)
+bool ms_labelplaces_find(ms_labelplaces *places, double x, double y,
+                         double radius, double width, double height, bool below,
+                         ms_label_place *place)
 {
     const ms_box size = {0.0, 0.0, width, height};
     double best = INFINITY;
@@ -179,7 +180,7 @@ bool ms_places_find(ms_places *places, double x, double y, double radius,
             cost += sides[side].align == MS_CENTER ? places->off_middle : 0.0;
             if (cost >= best)
                 continue;
-            ms_name_place at =
+            ms_label_place at =
                 place_at(places, x, y, radius, &size, side, distances_px[d]);
             if (!is_free(places, &at.box) || !is_leader_free(places, &at))
                 continue;
