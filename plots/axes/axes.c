@@ -2,7 +2,10 @@
 
 #include <math.h>
 
-#include "plots/figure.h"
+#include "plots/axes/axes.h"
+#include "plots/axes/panel.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/canvas.h"
 
 #define TICK_PX 44.0 /* about the least distance of ticks of the y axis */
 

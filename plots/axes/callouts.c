@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "plots/axes/frame.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/gnuplot/wrap.h"
 
 #define MOST 40u      /* the most names in a figure */
 #define NAME_PX 235.0 /* the widest line of a name */

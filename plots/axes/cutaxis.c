@@ -2,7 +2,14 @@
 
 #include <math.h>
 
+#include "plots/axes/axes.h"
 #include "plots/axes/cutaxis.h"
+#include "plots/axes/frame.h"
+#include "plots/axes/panel.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/wrap.h"
+#include "plots/record/stack.h"
 
 /* Shares of the highest level: the axis is cut where the lowest level is more
  * than MOST; a capacity line below FAR is left out; changes of less than

@@ -19,7 +19,8 @@
  *     ms_cutaxis_plot(panel);
  */
 
-#include "plots/axes/frame.h"
+#include "plots/axes/panel.h"
+#include "sim/names.h"
 
 /* Finds base and step of an axis that ends above highest (bytes); false: it
  * begins at zero.  Called by ms_panel_open. */

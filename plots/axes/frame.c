@@ -3,6 +3,11 @@
 #include <string.h>
 
 #include "plots/axes/frame.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/gnuplot/wrap.h"
+#include "plots/plots.h"
 
 #define TITLE_LEAST_PX 21.0
 #define TITLE_LINE_PX 30.0

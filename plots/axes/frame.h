@@ -16,7 +16,8 @@
  *     ... more of the same plot command ...
  */
 
-#include "plots/figure.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/plots.h"
 
 #define MS_FRAME_LEFT 14.0 /* where headings begin */
 #define MS_FRAME_RIGHT (MS_FIGURE_WIDTH - MS_FRAME_LEFT)

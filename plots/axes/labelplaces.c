@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plots/axes/frame.h"
+#include "plots/gnuplot/canvas.h"
 
 #define NEAR_PX 4.0 /* from the sign to its name */
 #define FAR_PX 15.0 /* from here on a line ties them */

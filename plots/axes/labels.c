@@ -2,7 +2,9 @@
 
 #include <math.h>
 
-#include "plots/figure.h"
+#include "plots/axes/labels.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/record/stack.h"
 
 #define ASIDE_PX 16.0 /* from the peak to its label, sideways */
 #define ABOVE_PX 12.0 /* and upwards: at least, */

@@ -2,7 +2,13 @@
 
 #include <math.h>
 
+#include "plots/axes/axes.h"
 #include "plots/axes/frame.h"
+#include "plots/axes/legend.h"
+#include "plots/axes/panel.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
 
 #define GAP_PX 32.0 /* between columns */
 #define WIDTH_PX                                                               \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plots/axes/frame.h"
+#include "plots/gnuplot/canvas.h"
 
 #define SHAPES 8u
 #define CORNERS 16u

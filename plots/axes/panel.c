@@ -7,8 +7,17 @@
 #include <assert.h>
 #include <math.h>
 
+#include "plots/axes/axes.h"
 #include "plots/axes/cutaxis.h"
+#include "plots/axes/frame.h"
+#include "plots/axes/labels.h"
+#include "plots/axes/panel.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/record/phases.h"
 #include "plots/record/record.h"
+#include "plots/record/stack.h"
 #include "sim/report.h"
 
 #define FAR_CAPACITY 3.0 /* times the peak: beyond it only a note */

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "plots/axes/recomputeaxis.h"
+#include "plots/axes/axes.h"
+#include "plots/axes/frame.h"
+#include "plots/axes/panel.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/canvas.h"
 #include "plots/record/record.h"
+#include "plots/record/works.h"
 
 #define GAP_PX 16.0   /* below the memory */
 #define WORDS_PX 28.0 /* above the curves */

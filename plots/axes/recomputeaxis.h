@@ -19,7 +19,7 @@
  *     ms_panel_close_plot(panel);
  */
 
-#include "plots/axes/frame.h"
+#include "plots/axes/panel.h"
 
 /* Between memory and time axis; 0: nothing runs again, and the functions below
  * do nothing. */

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "plots/axes/frame.h"
+#include "plots/axes/units.h"
 
 #define LOG_RATIO 8.0 /* of the ends, from which on a scale is logarithmic */
 #define CLOSE 1e-9    /* share of the span that rounding may move a tick */

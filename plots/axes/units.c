@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
-#include "plots/figure.h"
+#include "plots/axes/units.h"
 
 /* Each table ascends; a unit is used from `from` on.  Memory stays in GiB far
  * beyond 1 TiB, so that it compares with the GiB of one device. */

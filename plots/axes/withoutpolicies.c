@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "plots/axes/withoutpolicies.h"
+#include "plots/axes/axes.h"
+#include "plots/axes/frame.h"
+#include "plots/axes/legend.h"
+#include "plots/axes/panel.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/wrap.h"
 #include "plots/record/record.h"
+#include "plots/record/stack.h"
 
 #define FAR 4u /* times the peak: beyond it the areas would be squashed */
 #define COLOR "#6A1B7A"

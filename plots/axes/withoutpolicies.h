@@ -17,7 +17,7 @@
  *     ms_panel_close_plot(panel);
  */
 
-#include "plots/axes/frame.h"
+#include "plots/axes/panel.h"
 
 /* The axis holds the line, unless that would squash the areas: then the line
  * runs along the upper border and the row tells how high it is.  Where the

@@ -2,9 +2,11 @@
 
 #include <string.h>
 
-#include "plots/figure.h"
+#include "plots/plots.h"
+#include "plots/record/phases.h"
 #include "plots/record/record.h"
 #include "sim/plan.h"
+#include "sim/timeline.h"
 
 static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄",
                                      "▅", "▆", "▇", "█"};

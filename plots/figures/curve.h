@@ -9,6 +9,8 @@
  */
 
 #include "plots/axes/frame.h"
+#include "plots/axes/units.h"
+#include "plots/plots.h"
 
 #define MS_CURVE_RADIUS_PX 7.0
 #define MS_CURVENAMES_X_PX 34.0 /* from the area to a name */

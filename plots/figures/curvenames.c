@@ -3,7 +3,11 @@
 
 #include <math.h>
 
+#include "plots/axes/frame.h"
 #include "plots/figures/curve.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/wrap.h"
+#include "plots/plots.h"
 #include "sim/report.h"
 
 #define SIDE_PX 245.0

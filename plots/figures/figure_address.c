@@ -7,6 +7,13 @@
 #include <string.h>
 
 #include "plots/axes/frame.h"
+#include "plots/axes/legend.h"
+#include "plots/axes/panel.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/gnuplot/wrap.h"
+#include "plots/plots.h"
 #include "plots/record/tiles.h"
 
 #define LEFT_PX 100.0

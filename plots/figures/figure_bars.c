@@ -5,7 +5,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "plots/axes/frame.h"
+#include "plots/axes/units.h"
 #include "plots/figures/strips.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/gnuplot/wrap.h"
+#include "plots/plots.h"
+#include "plots/record/works.h"
 
 #define MOST_ROWS 40u
 #define NAMES_PX (0.4 * MS_FIGURE_WIDTH) /* the widest column of names */

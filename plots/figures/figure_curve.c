@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/axes/frame.h"
+#include "plots/axes/units.h"
 #include "plots/figures/curve.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/plots.h"
 #include "sim/report.h"
 
 /* Below the last panel stand ticks and, at NAME_Y_PX, the axis' name; words

@@ -5,8 +5,16 @@
 
 #include <math.h>
 
+#include "plots/axes/axes.h"
 #include "plots/axes/frame.h"
+#include "plots/axes/legend.h"
+#include "plots/axes/panel.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "plots/record/stack.h"
+#include "plots/record/works.h"
 #include "sim/report.h"
 
 #define AREA_PX 230.0     /* height of the device memory, */

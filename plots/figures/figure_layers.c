@@ -5,8 +5,14 @@
 
 #include <math.h>
 
+#include "plots/axes/frame.h"
+#include "plots/axes/units.h"
 #include "plots/figures/strips.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "plots/record/works.h"
 #include "sim/measure/bylayer.h"
 
 #define MOST_BARS 300u

@@ -6,7 +6,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "plots/axes/frame.h"
+#include "plots/axes/units.h"
 #include "plots/figures/pareto.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/plots.h"
 
 /* Below the plot stand ticks and, at NAME_Y_PX, the axis' name; above it, in
  * FLAG_PX, the capacity. */

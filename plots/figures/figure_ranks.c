@@ -4,8 +4,15 @@
 
 #include <math.h>
 
+#include "plots/axes/frame.h"
+#include "plots/axes/units.h"
 #include "plots/figures/strips.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "plots/record/works.h"
+#include "sim/report.h"
 
 #define MOST_ROWS 64u
 #define ROW_PX 36.0 /* from a bar to the next, where there are few */

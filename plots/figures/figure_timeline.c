@@ -4,10 +4,17 @@
 
 #include <math.h>
 
+#include "plots/axes/axes.h"
 #include "plots/axes/cutaxis.h"
+#include "plots/axes/frame.h"
+#include "plots/axes/legend.h"
+#include "plots/axes/panel.h"
 #include "plots/axes/recomputeaxis.h"
 #include "plots/axes/withoutpolicies.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "plots/record/stack.h"
 #include "sim/report.h"
 
 #define AREA_PX 340.0 /* height of the data */

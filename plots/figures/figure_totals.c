@@ -6,8 +6,13 @@
 #include <string.h>
 
 #include "plots/axes/frame.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "plots/record/stack.h"
 #include "sim/report.h"
+#include "sim/timeline.h"
 
 #define AREA_PX 380.0
 #define BELOW_PX 76.0

@@ -9,6 +9,8 @@
  */
 
 #include "plots/axes/frame.h"
+#include "plots/axes/units.h"
+#include "plots/plots.h"
 
 #define MS_PARETO_FAMILIES 16u /* that have signs */
 #define MS_PARETO_LIMITS 4u    /* lines of capacities */

@@ -3,8 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/axes/frame.h"
+#include "plots/axes/units.h"
 #include "plots/figures/strips.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
 #include "plots/record/record.h"
+#include "plots/record/works.h"
+#include "sim/measure/waits.h"
 #include "sim/report.h"
 
 #define UNALLOCATED "#D9D9D9"

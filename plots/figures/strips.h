@@ -18,7 +18,10 @@
  */
 
 #include "plots/axes/frame.h"
-#include "plots/record/record.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/record/works.h"
+#include "sim/report.h"
 
 /* Parts of a bar from the left, as the stacked areas from the bottom; the last
  * is what the pool reserves and has not allocated. */

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/axes/frame.h"
 #include "plots/figures/pareto.h"
+#include "plots/plots.h"
 
 /* ---- what is optimal ----------------------------------------------------- */
 

@@ -2,7 +2,9 @@
 
 #include <assert.h>
 
-#include "plots/figure.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/plots.h"
 
 /* Neighbours in the stack differ in lightness, so that they stay apart in
  * grey and for colour-blind readers. */

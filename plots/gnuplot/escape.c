@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#include "plots/figure.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/gnuplot/widths.h"
 
 #define INVALID UINT32_MAX
 #define ELLIPSIS 0x2026u

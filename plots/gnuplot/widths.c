@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#include "plots/figure.h"
+#include "plots/gnuplot/widths.h"
 
 static const struct run {
     uint16_t first, last, at; /* code points, index of the first width */

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "plots/figure.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/gnuplot/wrap.h"
 
 static bool may_end(const char *words, size_t at)
 {

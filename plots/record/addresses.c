@@ -3,11 +3,12 @@
 #include <assert.h>
 #include <string.h>
 
-#include "plots/figure.h"
+#include "plots/gnuplot/canvas.h"
 #include "plots/record/record.h"
 #include "plots/record/tiles.h"
 #include "sim/plan.h"
 #include "sim/pools/steps/pooled.h"
+#include "sim/timeline.h"
 
 /* The kind of a box that is freed while another stream still uses it. */
 #define WAITING MS_N_CATEGORIES

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
-#include "plots/figure.h"
+#include "plots/record/distantlevels.h"
 #include "sim/plan.h"
 #include "sim/timeline.h"
 

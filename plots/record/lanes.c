@@ -3,8 +3,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "plots/figure.h"
+#include "plots/record/lanes.h"
 #include "plots/record/record.h"
+#include "plots/record/works.h"
+#include "sim/measure/waits.h"
 #include "sim/plan.h"
 #include "sim/timeline.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
-#include "plots/figure.h"
+#include "plots/record/phases.h"
 #include "plots/record/record.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
+#include "sim/timeline.h"
 
 /* More bands than this are narrower than their border. */
 #define MOST_BANDS 48

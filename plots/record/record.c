@@ -2,12 +2,16 @@
 
 #include <string.h>
 
-#include "plots/figure.h"
+#include "plots/record/distantlevels.h"
+#include "plots/record/lanes.h"
+#include "plots/record/phases.h"
 #include "plots/record/record.h"
+#include "plots/record/stack.h"
 #include "sim/graph.h"
 #include "sim/measure/bylayer.h"
 #include "sim/measure/recomputed.h"
 #include "sim/plan.h"
+#include "sim/report.h"
 #include "sim/timeline.h"
 
 #define MOST_POINTS (4 * MS_RECORD_COLUMNS) /* of the first thinning */

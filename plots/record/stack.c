@@ -3,8 +3,10 @@
 #include <assert.h>
 #include <math.h>
 
-#include "plots/figure.h"
+#include "plots/gnuplot/canvas.h"
 #include "plots/record/record.h"
+#include "plots/record/stack.h"
+#include "sim/timeline.h"
 
 #define HATCH_PX 7.0 /* horizontal distance of the strokes */
 #define LEAST_PX 0.3 /* a stroke shorter than this is not seen */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
-#include "plots/figure.h"
+#include "plots/record/works.h"
 #include "plots/record/record.h"
+#include "sim/measure/waits.h"
 
 /* Works are saturated and differ in lightness, waits are pale. */
 const ms_look ms_works_look[MS_N_WORKS] = {

@@ -3,10 +3,11 @@
  * report, for policies that use several streams. */
 #include "graphs/json/json.h"
 #include "graphs/training.h"
-#include "plots/figure.h"
 #include "plots/plots.h"
+#include "plots/record/lanes.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
+#include "sim/measure/waits.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/report.h"

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bars, ranks and layers: their scripts, read, and their pictures. */
 #include "plots/figures/strips.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
 #include "sim/measure/bylayer.h"
+#include "sim/measure/waits.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
-#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,12 @@
  * changes, at a round number below everything, and the capacity is never lost.
  */
 #include "plots/axes/cutaxis.h"
+#include "plots/axes/legend.h"
+#include "plots/axes/panel.h"
 #include "plots/record/record.h"
+#include "plots/record/stack.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 
 #include <math.h>

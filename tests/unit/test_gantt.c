@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The Gantt chart and the trace of a step by hand. */
 #include "graphs/json/json.h"
-#include "plots/figure.h"
+#include "plots/plots.h"
+#include "plots/record/lanes.h"
 #include "plots/record/record.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
+#include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
-#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

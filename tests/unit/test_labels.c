@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The label of the peak keeps off the line of what is reserved. */
-#include "plots/figure.h"
+#include "plots/axes/labels.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/record/stack.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 
 #define WIDTH 260.0

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tables, charts, figures and the files they are written to. */
-#include "plots/figure.h"
+#include "plots/axes/units.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/plots.h"
 #include "plots/record/record.h"
+#include "plots/record/stack.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
+#include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
-#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,9 @@
 /* Laws of signs and lines of text: a colour follows from a spelling, and no
  * spelling is cut. */
 #include "plots/axes/frame.h"
+#include "plots/gnuplot/canvas.h"
+#include "plots/gnuplot/escape.h"
+#include "plots/gnuplot/wrap.h"
 #include "tests/tests.h"
 
 #include <math.h>

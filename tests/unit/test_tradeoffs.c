@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pareto figures and curves: their scripts, read, and their pictures. */
 #include "plots/axes/frame.h"
+#include "plots/plots.h"
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
-#include "tools/cli/commands.h"
 
 #include <math.h>
 #include <stdio.h>
