@@ -18,7 +18,8 @@
 /* ---- files that are no results
  * ----------------------------------------------- */
 
-/* What a JSON object is, by keys that it has, and the command that reads it. */
+/* What a JSON object is, told by keys that it has, and the command that
+ * reads it. */
 static const struct {
     /* also: a second key that it must have; NULL: none */
     const char *key, *also;
@@ -61,7 +62,7 @@ static ms_err other_object(const ms_values *values, uint32_t object)
                         "\"schema_version\"");
 }
 
-/* What a text that is no JSON object is, by its first line. */
+/* What a text that is no JSON object is, told by its first line. */
 static const struct {
     const char *begins, *what, *next;
 } texts[] = {
@@ -114,7 +115,7 @@ static ms_err check_version(const ms_values *values, uint32_t object)
                         (unsigned long long)version, SCHEMA_VERSION);
 }
 
-/* A variant that could not be simulated has no numbers. */
+/* Says whether a variant was refused; such a variant has no numbers. */
 static bool was_refused(const ms_json *json, uint32_t object)
 {
     return ms_json_find(json, object, "peak") == MS_NONE &&
@@ -154,8 +155,8 @@ static ms_err read_run(const ms_values *values, uint32_t object,
     return ms_resultwords_read(values, object, record);
 }
 
-/* The first of the names beside the variants, one for each; MS_NONE: there are
- * none. */
+/* Finds the names that stand beside the variants, one for each; *name is the
+ * first, or MS_NONE where there are none. */
 static ms_err find_names(const ms_values *values, uint32_t variants,
                          uint32_t *name)
 {
@@ -215,8 +216,8 @@ static bool begins_object(const ms_quote *source)
     return *at == '{';
 }
 
-/* Reads object after object; the JSON of one is freed before the next is read.
- */
+/* Reads one object after the other; the JSON of each is freed before the
+ * next is read, so that memory does not grow with the file. */
 static ms_err read_all(ms_quote *source, ms_arena *arena, struct list *list,
                        ms_fault *fault)
 {
@@ -290,8 +291,8 @@ static look look_at_text(const ms_quote *source)
     return FOREIGN;
 }
 
-/* The first object decides. A file that ends within it is recognized by its
- * first key, as memsim writes it. */
+/* Tells by its first object what a file is. A file that ends within that
+ * object is recognized by its first key, which memsim always writes first. */
 static ms_err look_at(const ms_quote *text, ms_arena *scratch, look *found,
                       ms_fault *fault)
 {

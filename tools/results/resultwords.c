@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The words in a saved result: its settings and its text. */
+/* Reads the texts of a saved result: its settings and what it says in words. */
 
 #include "graphs/json/json.h"
 #include "plots/record/record.h"
@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* The offset behind the object or array that begins at `at`; the text is valid
- * JSON. */
+/* The offset just behind the object or array that begins at `at`. The text
+ * is known to be valid JSON, so that it is enough to count brackets. */
 static size_t end_of(const ms_quote *source, size_t at)
 {
     uint32_t depth = 0;
@@ -29,7 +29,7 @@ static size_t end_of(const ms_quote *source, size_t at)
     return at;
 }
 
-/* A number or a boolean, as it is spelled. */
+/* Copies a number or a boolean as it is spelled. */
 static const char *copy_word(const ms_values *values, uint32_t at)
 {
     const ms_quote *source = &values->json->source;
@@ -51,7 +51,8 @@ static ms_err read_setting(const ms_values *values, uint32_t row,
                : MS_OK;
 }
 
-/* Reads the settings that are one word; "defaults" is a list. */
+/* Reads the settings that are single words; "defaults", a list, is passed
+ * over. */
 static ms_err read_settings(const ms_values *values, uint32_t object,
                             ms_record *record)
 {

@@ -15,7 +15,7 @@
 /* ---- columns
  * ----------------------------------------------------------------- */
 
-/* Behind the varied keys the columns are the rows of ms_keys_row behind
+/* Behind the varied keys the columns are the rows of ms_keys_row that follow
  * "point": first the required ones in this order, then any of the others. A
  * number may be missing where the point has no result. */
 #define MOST_KNOWN 32u
@@ -32,7 +32,7 @@ static const ms_key *known(uint32_t column)
     return &ms_keys_row.rows[column + 1];
 }
 
-/* The column of that key, or n_known(). */
+/* The column of that key; n_known() where there is none. */
 static uint32_t column_of(const char *key)
 {
     uint32_t i = 0;
@@ -54,7 +54,8 @@ static const char *const statuses[] = {"ok", "over", "out_of_memory",
                                        "infeasible", "refused"};
 #define N_STATUSES (sizeof statuses / sizeof statuses[0])
 
-/* A value and its place; words is NULL for an empty or null value. */
+/* A value and its place in the file; words is NULL for an empty or null
+ * value. */
 struct cell {
     const char *words;
     size_t at;
@@ -66,7 +67,7 @@ typedef struct reading {
     ms_rows *rows;
     ms_fault *fault;
     ms_sweep_row *row;    /* the row that is filled */
-    bool has[MOST_KNOWN]; /* by column: does the file have it? */
+    bool has[MOST_KNOWN]; /* by column: whether the file has it */
     /* of CSV: the column of each field behind the keys */
     uint32_t map[MOST_KNOWN];
     uint32_t n_columns;
@@ -165,8 +166,8 @@ static ms_err read_number(reading *r, uint32_t column, const struct cell *cell)
     return MS_OK;
 }
 
-/* May the value be missing? A rate may not apply, and a sweep without a pool
- * knows fits_exact only. */
+/* Says whether the value may be missing: a rate may not apply, and a sweep
+ * without a pool writes fits_exact only. */
 static bool may_lack(const reading *r, uint32_t column)
 {
     ms_key_held held = known(column)->held;
@@ -280,8 +281,8 @@ static ms_err read_quoted(const reading *r, size_t *at, const char **words)
     return MS_OK;
 }
 
-/* Reads the next field; *ends: it is the last one of its line, whose end has
- * been read, too. */
+/* Reads the next field; *ends says that it is the last one of its line,
+ * whose end has been read as well. */
 static ms_err next_field(const reading *r, size_t *at, struct cell *field,
                          bool *ends)
 {
@@ -404,7 +405,7 @@ static ms_err read_csv(reading *r)
 
 /* ---- JSON Lines ---------------------------------------------------------- */
 
-/* A number as it is spelled, or a word. */
+/* Makes a cell of a number, as it is spelled, or of a string. */
 static ms_err cell_of(const reading *r, const ms_json *json, uint32_t row,
                       struct cell *cell)
 {
@@ -472,7 +473,8 @@ static ms_err read_object(reading *r, const ms_json *json)
     return read_cells(r, cells);
 }
 
-/* Reads row after row; the JSON of one is freed before the next is read. */
+/* Reads one row after the other; the JSON of each is freed before the next
+ * is read. */
 static ms_err read_json(reading *r)
 {
     ms_arena scratch = {.limit_bytes = r->arena->limit_bytes};

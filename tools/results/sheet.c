@@ -14,7 +14,7 @@
 
 /* ---- to be printed ------------------------------------------------------- */
 
-/* By step its kind; kinds are repeated in turn. */
+/* Tells the kind of each step of the pool; the kinds repeat cyclically. */
 static bool open_steps(ms_sheet *sheet, ms_arena *arena)
 {
     const ms_pooled *pooled = sheet->pooled;
@@ -106,8 +106,8 @@ void ms_sheet_json(const ms_report *report, const ms_graph *graph,
 
 #define EDITED "was the file edited?"
 
-/* The top of the object copies the rank with the highest peak, whose number is
- * in "peak". */
+/* The top of the object repeats the numbers of the rank with the highest
+ * peak; the number of that rank is in "peak". */
 static ms_err find_worst(const ms_values *values, uint32_t object,
                          ms_sheet *sheet)
 {
@@ -198,7 +198,8 @@ static ms_err read_pool(const ms_values *values, uint32_t object,
     return MS_OK;
 }
 
-/* Fills members of the report that follow from what was read. */
+/* Fills the members of the report that are not in the file but follow from
+ * what was read. */
 static void settle(ms_report *report)
 {
     report->lack.op = MS_NONE;

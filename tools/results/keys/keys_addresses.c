@@ -12,7 +12,7 @@
 #define MUST MS_KEYS_MUST
 #define SKIP MS_KEYS_SKIP
 #define TILES(kind, member) MS_KEYS_AT(kind, ms_tiles, member)
-/* More tiles than memsim writes of anything. */
+/* A bound for reading: memsim never writes so many tiles. */
 #define MOST_ROWS (2 * MS_TILES_MOST)
 
 /* ---- tables of tiles ----------------------------------------------------- */
@@ -21,7 +21,7 @@ static void tile_columns(const void *of, const void *at, ms_key_columns *all)
 {
     bool has_time = ((const ms_tiles *)of)->has_time;
     const ms_tiles_layer *layer = at;
-    static ms_tile none; /* of a layer without tiles */
+    static ms_tile none; /* the columns of a layer without tiles point to it */
     ms_tile *tile = layer->n > 0 ? layer->tiles : &none;
     size_t each = sizeof *tile;
     *all = (ms_key_columns){
@@ -106,7 +106,8 @@ static bool has_events(const void *of)
     return !has_time(of);
 }
 
-/* When most was live: as the tiles say it. */
+/* Reads the instant at which most was live: in ns where the tiles have
+ * times, else as the number of an event. */
 static ms_err addresses_open(const ms_values *values, uint32_t object, void *of)
 {
     ms_tiles *tiles = of;
@@ -117,7 +118,7 @@ static ms_err addresses_open(const ms_values *values, uint32_t object, void *of)
     return ms_values_u64(values, member, &tiles->live_at);
 }
 
-/* Once all four numbers are read. */
+/* The four numbers are compared once the last of them is read. */
 static const char *levels_wrong(const void *of, const void *value)
 {
     const ms_tiles *tiles = of;

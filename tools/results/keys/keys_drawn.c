@@ -13,7 +13,7 @@
 #define MUST MS_KEYS_MUST
 #define SKIP MS_KEYS_SKIP
 #define EDITED "was the file edited?"
-/* More than memsim writes of anything in a timeline. */
+/* A bound for reading: no array of a timeline that memsim writes is so long. */
 #define MOST_ROWS (8 * MS_RECORD_COLUMNS)
 
 /* ---- points -------------------------------------------------------------- */
@@ -29,7 +29,7 @@ static bool shows(const ms_record_rank *rank, int category)
 static void point_columns(const void *of, const void *at, ms_key_columns *all)
 {
     const ms_record_rank *rank = of;
-    static ms_point none; /* of a step without events */
+    static ms_point none; /* the columns of a step without events point to it */
     ms_point *points = rank->n_points > 0 ? rank->points : &none;
     ms_key_column *column = all->of;
     size_t each = sizeof *rank->points, one = sizeof *rank->reserved_bytes;
@@ -74,7 +74,8 @@ static ms_err point_room(const ms_values *values, uint32_t value, void *of)
                              &rank->recompute_flops);
 }
 
-/* Of a curve that never falls, up to that of the step. */
+/* Says whether the cumulative curves of recomputed work do not fall at point
+ * i and stay within the step's totals. */
 static bool is_recompute_well(const ms_record_rank *of, uint32_t i)
 {
     return of->recompute_ns[i] <= of->again_ns &&
@@ -157,7 +158,7 @@ static const char *band_wrong(const void *of, const void *value)
 
 static void slice_columns(const void *of, const void *at, ms_key_columns *all)
 {
-    static ms_slice none; /* of a stream that is idle */
+    static ms_slice none; /* the columns of an idle stream point to it */
     const ms_record_lane *lane = of;
     ms_slice *slices = lane->n > 0 ? lane->slices : &none;
     (void)at;
@@ -185,7 +186,9 @@ static ms_err slice_room(const ms_values *values, uint32_t value, void *of)
                              &lane->n, &lane->slices);
 }
 
-/* The slices have the same times, less what is only idle. */
+/* Checks that the times of the slices add up to those of the stream. Only
+ * idle time may be missing, since slices that are idle alone are not
+ * written. */
 static ms_err lane_close(const ms_values *values, uint32_t object, void *of)
 {
     const ms_record_lane *lane = of;
@@ -244,7 +247,8 @@ static const char *slice_wrong(const ms_record_lane *lane, uint32_t i,
     const ms_slice *slice = &lane->slices[i];
     uint64_t all_ns = 0;
     for (int work = 0; work < MS_N_WORKS && all_ns <= end_ns; work++)
-        all_ns += slice->work_ns[work]; /* both below 2^63 */
+        /* both are below 2^63, so that the sum cannot wrap */
+        all_ns += slice->work_ns[work];
     if (slice->from_ns < (i > 0 ? slice[-1].to_ns : 0))
         return "the slices do not ascend in time";
     if (slice->to_ns <= slice->from_ns || slice->to_ns > end_ns)
@@ -254,7 +258,8 @@ static const char *slice_wrong(const ms_record_lane *lane, uint32_t i,
                : "a slice without any work, or with more than the step has";
 }
 
-/* In the order of the streams, each once, and within the step. */
+/* Slices follow each other in the order of the streams, each stream comes
+ * once, and all of them lie within the step. */
 static const char *lane_wrong(const void *of, const void *value)
 {
     const ms_record_rank *rank = of;
@@ -303,7 +308,8 @@ static ms_err far_room(const ms_values *values, uint32_t value, void *of)
                              sizeof *rank->far, &rank->far);
 }
 
-/* Which rank it is, and its end, which the rest must agree with. */
+/* Checks that the curves are those of this rank of the report, and reads
+ * where they end, which must not be before the end of the step. */
 static ms_err drawn_open(const ms_values *values, uint32_t object, void *of)
 {
     ms_record_rank *rank = of;

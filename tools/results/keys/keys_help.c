@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Keys as memsim help json lists them. */
+/* Lists keys for "memsim help json". */
 
 #include "tools/results/keys/keys.h"
 #include "tools/terminal/screen.h"
@@ -50,7 +50,7 @@ static void help_of(const ms_keys *keys, const char *prefix, told *all,
     }
 }
 
-/* What a run has is told of where that is. */
+/* The keys of a run are explained once, where the run itself is explained. */
 void ms_keys_help(const ms_keys *keys, ms_text *text)
 {
     told all = {.keys = {&ms_keys_run}, .n = 1};

@@ -5,14 +5,15 @@
 
 #include <string.h>
 
-/* Is the key listed before another one of its object? */
+/* Does the key ask to be listed before the key of that name? */
 static bool is_before(const ms_key *key, const char *name)
 {
     return key->before != NULL && strcmp(key->before, name) == 0;
 }
 
-/* The row that is i-th among those listed with row r: all before it, each with
- * what is before that one, then r.  NULL: there are fewer; *i is less then. */
+/* Finds the i-th of the rows that are listed together with row r: first all
+ * rows that ask to be listed before it, each after its own such rows, then r
+ * itself. NULL: there are fewer, and *i is reduced by their number. */
 static const ms_key *find_among(const ms_keys *keys, uint32_t r, uint32_t *i)
 {
     for (uint32_t k = 0; k < keys->n; k++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The keys of "pool" in memsim run --json: of the rank it reports. */
+/* The keys of "pool" in memsim run --json, which is the pool of the rank
+ * that the report is about. */
 
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"
@@ -92,8 +93,8 @@ static ms_key_list step_list(const void *of)
                          sizeof *sheet->steps};
 }
 
-/* As many kinds as steps: which of them are alike does not matter, but whether
- * all are. */
+/* Allocates as many kinds as steps: a reader does not need to know which
+ * steps are alike, only whether all of them are. */
 static ms_err step_room(const ms_values *values, uint32_t value, void *of)
 {
     ms_sheet *sheet = of;
@@ -105,7 +106,7 @@ static ms_err step_room(const ms_values *values, uint32_t value, void *of)
                             "there are 1 to %u steps, not %u",
                             MS_ALLOCATOR_MOST_STEPS, n);
     ms_pooled_kind *kinds = ms_arena_take(values->arena, n, sizeof *kinds);
-    pooled->n_ranks = rank + 1u; /* the others are not told of */
+    pooled->n_ranks = rank + 1u; /* the ranks behind it are not in the file */
     pooled->steps = ms_arena_take(values->arena, (size_t)n * pooled->n_ranks,
                                   sizeof *pooled->steps);
     sheet->steps = ms_arena_take(values->arena, n, sizeof *sheet->steps);
@@ -121,7 +122,7 @@ static ms_err step_room(const ms_values *values, uint32_t value, void *of)
 
 /* ---- the pool ------------------------------------------------------------ */
 
-/* What not every pool has. */
+/* Members that only some kinds of pools have. */
 static bool is_heap(const void *of)
 {
     uint8_t kind = ((const ms_sheet *)of)->pooled->setup.heap.kind;

@@ -98,7 +98,7 @@ static const ms_key levels_rows[] = {
     LEVEL("end_bytes", MS_MARK_END)};
 const ms_keys ms_keys_rank_levels = MS_KEYS_OBJECT("levels", levels_rows);
 
-/* An array by phase. */
+/* A row for an array by phase. */
 #define PHASE(key, phase)                                                      \
     MS_KEYS_COUNT_OR_NULL(key, .held = MS_HELD_U64,                            \
                           .at = (phase) * sizeof(uint64_t), MUST)
@@ -109,7 +109,7 @@ static const ms_key phases_rows[] = {
     PHASE("optimizer_bytes", MS_PHASE_OPTIMIZER)};
 const ms_keys ms_keys_rank_phases = MS_KEYS_OBJECT("phase_peaks", phases_rows);
 
-/* What makes the highest level of each phase. */
+/* Checks that the parts of each phase's highest level add up to it. */
 static const char *phase_wrong(const void *of, const void *value)
 {
     const ms_rank_report *rank = of;
@@ -142,7 +142,7 @@ const ms_keys ms_keys_rank_phase_categories =
 #define TIME(member)                                                           \
     MS_KEYS_COUNT(#member, MS_KEYS_AT(U64, ms_times, member), MUST)
 static const ms_key time_rows[] = {
-    TIME(step_ns), /* the rest sums to it */
+    TIME(step_ns), /* the times that follow add up to it */
     TIME(forward_ns),     TIME(backward_ns),     TIME(recompute_ns),
     TIME(optimizer_ns),   TIME(exposed_comm_ns), TIME(stall_ns),
     TIME(bubble_ns),      TIME(host_bound_ns),   TIME(page_wait_ns),
@@ -162,7 +162,7 @@ static const char *times_wrong(const void *of, const void *value)
     return sum_ns == step_ns ? NULL : "the parts do not sum to \"step_ns\"";
 }
 
-/* Waits by cause: six kinds, then the parts of two of them. */
+/* How long a rank waits, by cause: six kinds, then the parts of two of them. */
 #define STALL(key, cause) MS_KEYS_COUNT(key, RANK(U64, stalls_ns[cause]), MUST)
 static const ms_key stalls_rows[] = {
     STALL("host", MS_CAUSE_HOST),
@@ -268,7 +268,7 @@ static const ms_key overlap_rows[] = {{.name = "comm",
                                        .wrong = overlap_wrong}};
 const ms_keys ms_keys_rank_overlap = MS_KEYS_OBJECT("overlap", overlap_rows);
 
-/* Pipeline stages are not simulated. */
+/* memsim does not simulate pipeline stages, so that there is never a number. */
 static uint64_t no_stage(const void *of)
 {
     (void)of;

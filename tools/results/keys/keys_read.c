@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Objects of saved JSON read back, by the rows of their keys. */
+/* Reads objects of saved JSON back, by the rows of their keys. */
 
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"
@@ -17,7 +17,7 @@ static const ms_json_node *node_of(const ms_values *values, uint32_t row)
 
 /* ---- one value ----------------------------------------------------------- */
 
-/* A whole number up to `most`, which null is. */
+/* Reads a whole number up to `most`; JSON's null is read as `null`. */
 static ms_err read_count(const ms_values *values, uint32_t row,
                          const ms_key *key, uint64_t most, uint64_t *number)
 {
@@ -54,7 +54,7 @@ static ms_err read_words(const ms_values *values, uint32_t row,
     return ms_values_name(values, row, words);
 }
 
-/* The index in a table of names; null leaves it. */
+/* Reads a word as its index in a table of names; null changes nothing. */
 static ms_err read_name(const ms_values *values, uint32_t row,
                         const ms_key *key, void *at)
 {
@@ -141,7 +141,7 @@ static ms_err read_list(const ms_values *values, uint32_t row,
     return MS_OK;
 }
 
-/* Members for some names, no others. */
+/* Reads an object that has members for some of the names and no others. */
 static ms_err read_some(const ms_values *values, uint32_t object,
                         const ms_key *key, char *at)
 {
@@ -163,7 +163,7 @@ static ms_err read_some(const ms_values *values, uint32_t object,
     return MS_OK;
 }
 
-/* A member for each name. */
+/* Reads an object that has a member for each name. */
 static ms_err read_named(const ms_values *values, uint32_t object,
                          const ms_key *key, const void *of, char *at)
 {
@@ -193,7 +193,7 @@ static char *place_of(const ms_key *key, void *of)
     return at + key->at;
 }
 
-/* What has members; its place may be made by room. */
+/* Reads a value that has members of its own; room may allocate their place. */
 static ms_err read_members(const ms_values *values, uint32_t row,
                            const ms_key *key, void *of)
 {
@@ -228,7 +228,8 @@ static ms_err read_key(const ms_values *values, uint32_t row, const ms_key *key,
                        void *of)
 {
     switch (key->type) {
-    case MS_KEY_VERSION: /* is looked at before anything is read */
+    /* its value was checked before anything else is read */
+    case MS_KEY_VERSION:
         return MS_OK;
     case MS_KEY_OBJECTS:
     case MS_KEY_LEVELS:

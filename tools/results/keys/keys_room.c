@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Room for the elements of an array that is read, and for the rows of a table.
- */
+/* Allocates the elements of an array that is read, or the rows of a table. */
 
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"

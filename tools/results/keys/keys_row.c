@@ -13,7 +13,7 @@ static const char varied[] = "^(training|graph|model)\\."
 
 #define ROW(kind, member) MS_KEYS_AT(kind, ms_sweep_row, member)
 
-/* A point that was refused, or is infeasible, has none. */
+/* A point that was refused or is infeasible has no numbers. */
 static bool has_numbers(const void *of)
 {
     const ms_sweep_row *row = of;

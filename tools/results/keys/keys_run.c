@@ -46,7 +46,7 @@ static const ms_key lack_rows[] = {
                   MS_KEYS_AT(U64, ms_report, lack.missing_bytes), MUST)};
 static const ms_keys lack = MS_KEYS_OBJECT("out_of_memory", lack_rows);
 
-/* Null where something helped, or nothing waits. */
+/* It is null where the step never lacks memory, or where something helped. */
 static bool lack_there(const void *of)
 {
     const ms_sheet *sheet = of;
@@ -111,7 +111,7 @@ static const ms_key flops_rows[] = {
     {.name = "total", .type = MS_KEY_NUMBER, SHEET(FLOPS, total_flops), SKIP}};
 static const ms_keys flops = MS_KEYS_OBJECT("flops", flops_rows);
 
-/* Memory outside the device. */
+/* A row for memory outside the device. */
 #define FAR(pool, kind, member) REPORT(kind, far[MS_##pool##_POOL].member)
 
 static uint64_t far_headroom(const void *of, ms_pool_kind pool)

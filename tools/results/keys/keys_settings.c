@@ -7,7 +7,7 @@
 #include "tools/results/keys/keys.h"
 
 /* What ms_training_fields gives to "settings". */
-/* Row i of the table that "settings" of a result has, or NULL. */
+/* Row i of those settings that "settings" of a result lists, or NULL. */
 static const ms_setting *told_setting(uint32_t i)
 {
     for (uint32_t row = 0; row < ms_settings_table_n; row++)
@@ -49,7 +49,8 @@ static bool training_key(uint32_t i, ms_arena *arena, ms_key *key)
     return key->name != NULL;
 }
 
-/* Those of the job, which are not given, those of training. */
+/* The settings of the job come first, then the list of those that the user
+ * did not give, then the settings of the training. */
 static bool setting(uint32_t i, ms_arena *arena, ms_key *key)
 {
     const ms_setting *row = told_setting(i);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Tables: {"columns": ["t_ns", "bytes"], "rows": [[0, 512], [12, 1024]]}. */
+/* Tables in JSON: {"columns": ["t_ns", "bytes"], "rows": [[0, 512], [12,
+ * 1024]]}. */
 
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"
@@ -62,10 +63,11 @@ typedef struct reading {
     const ms_values *values;
     ms_value_table table;
     ms_key_columns columns;
-    uint32_t to[MS_KEY_COLUMNS_MOST]; /* which column stands where */
+    /* by place in the file: the row of `columns` that it belongs to */
+    uint32_t to[MS_KEY_COLUMNS_MOST];
 } reading;
 
-/* "name, bytes and t_ns" */
+/* Joins the names of the columns: "name, bytes and t_ns". */
 static void name_columns(const ms_key_columns *columns, char *names,
                          size_t size)
 {

@@ -10,7 +10,7 @@
 
 #define MUST MS_KEYS_MUST
 #define EDITED "was the file edited?"
-/* More than memsim writes of anything in a timeline. */
+/* A bound for reading: no array of a timeline that memsim writes is so long. */
 #define MOST_ROWS (8 * MS_RECORD_COLUMNS)
 
 /* ---- ranks --------------------------------------------------------------- */
@@ -44,7 +44,8 @@ static ms_err drawn_room(const ms_values *values, uint32_t value, void *of)
 static void layer_columns(const void *of, const void *at, ms_key_columns *all)
 {
     const ms_record *record = of;
-    static ms_layer_use none; /* of a model without layers */
+    /* the columns of a model without layers point to it */
+    static ms_layer_use none;
     ms_layer_use *layer = record->n_layers > 0 ? record->layers : &none;
     size_t each = sizeof *layer;
     (void)at;
@@ -149,7 +150,7 @@ static bool addresses_there(const void *of)
     return ((const ms_record *)of)->addresses != NULL;
 }
 
-/* In the time of the rank with the highest peak. */
+/* The times of addresses are those of the rank with the highest peak. */
 static ms_err addresses_room(const ms_values *values, uint32_t value, void *of)
 {
     ms_record *record = of;
