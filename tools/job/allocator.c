@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* --allocator: one parser for the commands that take it. */
+/* Reads --allocator, for all commands that take it. */
 
 #include "tools/job/allocator.h"
 #include "policies/common/policy.h"
@@ -31,7 +31,7 @@ static int find_word(const char *const *words, int n, const char *word,
     return -1;
 }
 
-/* "exact, torch, ..." */
+/* Writes the kinds of allocators: "there are exact, torch, ...". */
 static void list_kinds(char words[80])
 {
     size_t length = (size_t)snprintf(words, 80, "there are exact");
@@ -75,7 +75,8 @@ static ms_err read_fraction(ms_allocator *pool, const char *value,
     return MS_OK;
 }
 
-/* One "key=value"; what is not memsim's goes to PyTorch's options. */
+/* Reads one "key=value". What is no option of memsim's is collected for
+ * PyTorch's own reader, in the form that PYTORCH_CUDA_ALLOC_CONF has. */
 static ms_err read_part(ms_allocator *pool, ms_text *conf, const char *part,
                         size_t length, ms_fault *fault)
 {
@@ -123,7 +124,7 @@ static ms_err read_order(ms_allocator *pool, const char *value, ms_fault *fault)
         value);
 }
 
-/* One "key=value" of another kind than torch. */
+/* Reads one "key=value" of a kind other than torch. */
 static ms_err read_heap_part(ms_allocator *pool, const char *part,
                              size_t length, ms_arena *arena, ms_fault *fault)
 {
@@ -146,7 +147,8 @@ static ms_err read_heap_part(ms_allocator *pool, const char *part,
     return ms_poolconf_set(&pool->heap, name, value, WHERE, fault);
 }
 
-/* Parts end at commas, but not inside [ ]. */
+/* Options are separated by commas, except inside the brackets of a PyTorch
+ * list. */
 ms_err ms_allocator_read(const char *spec, ms_arena *arena, ms_allocator *pool,
                          ms_fault *fault)
 {

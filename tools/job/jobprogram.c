@@ -14,10 +14,11 @@
 #include "tools/job/result.h"
 #include "tools/terminal/quantity.h"
 
-/* Of a step that does not repeat: some 6 GB. */
+/* The most ops of a step that does not repeat: its plan takes some 6 GB of
+ * host memory. */
 #define MOST_OPS (UINT64_C(1) << 24)
-#define OP_BYTES                                                               \
-    400u /* that a plan, its events, times and a pool take, about */
+/* about what a plan, its events, times and a pool take for each op */
+#define OP_BYTES 400u
 
 static ms_err read_program(const ms_job *job, ms_arena *trial,
                            ms_result *result, ms_fault *fault)
@@ -35,7 +36,7 @@ static ms_err read_program(const ms_job *job, ms_arena *trial,
     return MS_OK;
 }
 
-/* What a step fills, in one piece. */
+/* What the simulation of a step fills, allocated as one piece. */
 typedef struct step_nouns {
     ms_program program;
     ms_plan plan;
@@ -90,7 +91,7 @@ ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
     MS_TRY(ms_stepmachine_find(job, opts, result, fault));
     ms_machine measured = *result->machine;
     measured.paging = (ms_paging){0};
-    measured.wall = false; /* policies look at the step as it would be */
+    measured.wall = false; /* policies see the step as it is without a wall */
     const ms_policy_context context = {.graph = result->graph,
                                        .torch_1 = result->training.framework ==
                                                   MS_TORCH_1_13,

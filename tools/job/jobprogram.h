@@ -16,23 +16,24 @@
 
 /* ---- stepmachine.c ------------------------------------------------------- */
 
-/* So many GPUs and the links between them. */
+/* The ring of so many GPUs, with the links between them. */
 ms_ring ms_stepmachine_ring(const ms_device *device, uint32_t ranks);
-/* What one of the ranks that work side by side expands with. */
+/* The options of expanding for one of the ranks that work side by side. */
 ms_expand_opts ms_stepmachine_rates(const ms_device *device,
                                     const ms_shape *shape);
-/* What the rank expands with; the machine it is replayed on goes to result.
- * Faults: MS_EUSAGE for --wall beside uvm. */
+/* Sets the options of expanding for the rank; the machine that it is
+ * replayed on goes to result. Faults: MS_EUSAGE for --wall beside uvm. */
 ms_err ms_stepmachine_find(const ms_job *job, ms_expand_opts *opts,
                            ms_result *result, ms_fault *fault);
 
 /* ---- jobprogram.c -------------------------------------------------------- */
 
-/* The ops of all micro-batches of the result's shape. */
+/* The number of ops in all micro-batches of the result's shape. */
 uint64_t ms_jobprogram_ops(const ms_result *result);
-/* The first half of a step: the program, and what it is expanded with.  Takes
- * room for the step's nouns from trial: what result had goes on as it is.
- * Faults: MS_EUSAGE for more micro-batches than a host has memory for. */
+/* The first half of a step: makes the program and the options of expanding.
+ * It allocates the step's nouns from trial; pointers to those that result
+ * had before stay valid. Faults: MS_EUSAGE for more micro-batches than a
+ * host has memory for. */
 ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
                           ms_expand_opts *opts, ms_result *result,
                           ms_fault *fault);

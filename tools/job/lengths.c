@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* --lengths: a list of sequence lengths, one per step. */
+/* Reads --lengths: a list of sequence lengths, one per step. */
 
 #include "tools/job/lengths.h"
 #include "graphs/training.h"
@@ -15,7 +15,7 @@
 #define MOST_SIZE (UINT64_C(1) << 30)
 #define EXAMPLE "e.g. --lengths 512,1024,768 or 8x512,4x1024"
 
-/* The number at words, end: behind it. */
+/* Reads the number at words; *end points behind it. */
 static bool read_number(const char *words, const char **end, int64_t *number)
 {
     uint64_t value;
@@ -26,7 +26,7 @@ static bool read_number(const char *words, const char **end, int64_t *number)
     return fits && rest > words && value > 0 && value <= MOST_SIZE;
 }
 
-/* "512", "8x512" or "8x", up to a comma or the end. */
+/* Reads "512", "8x512" or "8x", which ends at a comma or with the text. */
 static bool read_item(const char *words, const char **end, ms_length *item)
 {
     *item = (ms_length){0};

@@ -18,27 +18,29 @@
 #include "tools/job/job.h"
 
 typedef struct ms_length {
-    int64_t batch, sequence; /* 0: as the settings have it */
+    int64_t batch, sequence; /* 0: as in the settings */
 } ms_length;
 
 typedef struct ms_lengths {
-    const char *words; /* as given */
+    const char *words; /* as the user wrote the list */
     ms_length *items;
     uint32_t n;
 } ms_lengths;
 
-/* Sets job->lengths. Faults: MS_EUSAGE for what is not such a list. */
+/* Sets job->lengths. Faults: MS_EUSAGE for a text that is not such a list. */
 ms_err ms_lengths_read(const char *words, ms_arena *arena, ms_job *job,
                        ms_fault *fault);
-/* Does the list set this field of the training? Then no default is reported. */
+/* Says whether the list sets this field of the training, so that no default
+ * is reported for it. */
 bool ms_lengths_says(const ms_job *job, const char *field);
-/* To be called once all settings are known. MS_EUSAGE where batch or sequence
- * is given beside a list that sets it, or where no step goes through a pool. */
+/* Checks the list against the other settings, once all of them are known.
+ * MS_EUSAGE where batch or sequence is given beside a list that sets it, or
+ * where no memory pool is simulated. */
 ms_err ms_lengths_check(const ms_job *job, ms_fault *fault);
-/* The number of steps; 0: the pool's default. */
+/* The number of steps; 0: as many as the pool takes by default. */
 uint32_t ms_lengths_steps(const ms_job *job);
-/* Sets batch and sequence of step k (from 0), or of the last step; without a
- * list, the job's. */
+/* Sets batch and sequence of step k (from 0), or of the last step. Without a
+ * list they stay the job's. */
 void ms_lengths_set(const ms_job *job, uint32_t k, ms_training *training);
 void ms_lengths_set_last(const ms_job *job, ms_training *training);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The whole way through the house, one arrow per call.  Nothing is printed:
- * commands, benchmarks and tests call the same three parts. */
+/* The whole way from a job to its result, one call per stage. Nothing is
+ * printed, so that commands, benchmarks and tests call the same three parts. */
 
 #include "graphs/model.h"
 #include "graphs/modelgraph.h"
@@ -43,7 +43,7 @@ ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
     return ms_dag_order(&result->model, keep, fault);
 }
 
-/* Do the policies put every GPU of the job to work? */
+/* Checks that the policies put every GPU of the job to work. */
 static ms_err check_gpus(const ms_shape *shape, ms_fault *fault)
 {
     char hint[64];
@@ -60,8 +60,9 @@ static ms_err check_gpus(const ms_shape *shape, ms_fault *fault)
 ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault)
 {
     ms_shape *shape = &result->shape;
-    MS_TRY(ms_settings_check(job, fault)); /* points of a grid, too */
-    memset(shape, 0, sizeof *shape); /* its padding too: points.c compares */
+    MS_TRY(ms_settings_check(job, fault)); /* points of a grid come unchecked */
+    /* padding, too: shapes are compared as bytes */
+    memset(shape, 0, sizeof *shape);
     shape->batch = (uint64_t)result->training.batch;
     shape->micro_batches = 1;
     shape->gpus = job->gpus;
@@ -78,7 +79,7 @@ ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault)
     return MS_OK;
 }
 
-/* The graph of the result's shape. */
+/* Lowers the model to the graph of the result's shape. */
 static ms_err lower(const ms_job *job, ms_arena *arena, ms_result *result,
                     ms_fault *fault)
 {
@@ -102,7 +103,7 @@ ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
 #define DEFAULT_STEPS 3u
 #define FIRST_STEP 1 /* of training.step */
 
-/* Which rules hold where the user does not say. */
+/* The version of PyTorch whose rules hold where the user does not give one. */
 static ms_torch_version torch_version(const ms_training *training)
 {
     switch (training->framework) {
@@ -115,8 +116,8 @@ static ms_torch_version torch_version(const ms_training *training)
     }
 }
 
-/* A fraction, a limit or a size bounds what the process reserves, besides the
- * context. */
+/* The options that bound what the process reserves: a fraction, a limit or a
+ * size. The CUDA context lies outside of that bound. */
 static void bound_pool(const ms_pooled_setup *setup, ms_machine *machine)
 {
     uint64_t bytes = UINT64_MAX;
@@ -131,7 +132,8 @@ static void bound_pool(const ms_pooled_setup *setup, ms_machine *machine)
         machine->capacity_bytes = bytes + machine->context_bytes;
 }
 
-/* The pool's part of the device, which bounds what there is for the process. */
+/* Sets how much of the device the pool may take, which bounds the memory of
+ * the process. */
 static ms_err set_pool(const ms_job *job, ms_result *result,
                        ms_pooled_setup *setup, ms_fault *fault)
 {
@@ -172,7 +174,8 @@ static ms_err set_pool(const ms_job *job, ms_result *result,
     return MS_OK;
 }
 
-/* The line of another step of the job: k from 0, or its first. */
+/* Fills the settings of another step of the job: step k, counted from 0, or
+ * its first step. */
 static ms_err other_step(const ms_job *job, const ms_result *result, uint32_t k,
                          bool first, ms_arena *trial, const ms_timeline **line,
                          ms_fault *fault)
@@ -183,7 +186,8 @@ static ms_err other_step(const ms_job *job, const ms_result *result, uint32_t k,
         other.training.step = FIRST_STEP;
     ms_lengths_set(job, k, &other.training);
     MS_TRY(ms_resolve_training(&other.training, &other.model, fault));
-    if (ms_lengths_says(job, "batch")) /* else it is what policies made it */
+    /* else the policies have changed the batch, and it stays */
+    if (ms_lengths_says(job, "batch"))
         MS_TRY(ms_pipeline_shape(job, &other, fault));
     MS_TRY(lower(job, trial, &other, fault));
     MS_TRY(ms_jobprogram_make(job, trial, &opts, &other, fault));
@@ -194,7 +198,8 @@ static ms_err other_step(const ms_job *job, const ms_result *result, uint32_t k,
     return MS_OK;
 }
 
-/* The steps of a list, each different one once; without it all are alike. */
+/* Lists the kinds of steps: each length once. Without a list of lengths all
+ * steps are of one kind. */
 static ms_err list_kinds(const ms_job *job, uint32_t steps, ms_arena *trial,
                          ms_result *result, ms_pooled_course *course,
                          ms_fault *fault)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Arguments to a job, and the job back in words. */
+/* Reads arguments into a job, and writes a job back as words. */
 
 #include "tools/job/settings.h"
 #include "graphs/device.h"
@@ -25,7 +25,7 @@ void ms_settings_init(ms_job *job)
     *job = (ms_job){0};
     ms_training_init(&job->training);
     ms_err err = ms_device_find(MS_DEFAULT_DEVICE, &job->device, &fault);
-    assert(err == MS_OK || job->device == NULL); /* out of memory */
+    assert(err == MS_OK || job->device == NULL); /* else memory has run out */
     (void)err;
 }
 
@@ -63,14 +63,15 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
             (ms_override){.key = "page", .value = given->value};
     if (given->option->id == MS_OPTION_PLUGIN)
         job->plugins[job->n_plugins++] = given->value;
-    if (row == NULL || row->joins) /* which are read later */
+    /* options that join their values are read later */
+    if (row == NULL || row->joins)
         return MS_OK;
     if (row->type == MS_SETTING_BYTES)
         MS_TRY(ms_quantity_unit(given->value, row->flag, fault));
     return row->read(row, given->value, arena, job, fault);
 }
 
-/* A wall stands in device time. */
+/* A wall delays ops in time, which only a device gives. */
 static ms_err check_wall(const ms_arguments *arguments, ms_job *job,
                          ms_fault *fault)
 {
@@ -86,7 +87,8 @@ static ms_err check_wall(const ms_arguments *arguments, ms_job *job,
     return MS_OK;
 }
 
-/* A real pool is booked in the order in which the host asks. */
+/* A real pool takes requests in the order in which the host makes them,
+ * which some settings exclude. */
 ms_err ms_settings_check(const ms_job *job, ms_fault *fault)
 {
     MS_TRY(ms_lengths_check(job, fault));
@@ -127,7 +129,8 @@ ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
                           ms_job *job, ms_fault *fault)
 {
     MS_TRY(ms_settings_open(arguments, arena, job, fault));
-    /* Where variants say more, each is checked when it is lowered. */
+    /* Where options make variants, each variant is checked when it is
+     * lowered. */
     if (ms_options_value(arguments, MS_OPTION_GRID) != NULL ||
         ms_options_value(arguments, MS_OPTION_ALLOCATORS) != NULL)
         return MS_OK;
@@ -160,7 +163,7 @@ ms_err ms_settings_usual(const ms_arguments *arguments, ms_arena *arena,
     return ms_settings_check(job, fault);
 }
 
-/* The overrides so far may be shared with other jobs. */
+/* Copies the overrides so far, which other jobs may share, and adds one. */
 static ms_err add_override(const char *key, const char *value, ms_arena *arena,
                            ms_job *job, ms_fault *fault)
 {
@@ -318,7 +321,8 @@ void ms_settings_command(const ms_arguments *arguments, const char *extra,
     ms_text_add(text, " %s", extra);
 }
 
-/* The model and what shapes the result but for policies and an option more. */
+/* Writes the model and all options that shape the result, but for the
+ * policies and one more option. */
 static void put_others(const ms_arguments *arguments, ms_option_id but,
                        ms_text *text)
 {

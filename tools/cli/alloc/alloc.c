@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim alloc: a trace of allocations through memory pools. */
+/* memsim alloc: replays a trace of allocations through memory pools. */
 
 #include "tools/cli/alloc/alloc.h"
 #include "graphs/device.h"
@@ -28,7 +28,8 @@
 
 /* ---- the start ----------------------------------------------------------- */
 
-/* The recorded answers hold only for the allocator that was recorded. */
+/* Says whether a pool takes the addresses that a recording has. They hold
+ * only for the allocator that was recorded, so that any option excludes it. */
 static bool follows(const ms_alloc_run *run, const ms_alloc_pool *pool)
 {
     return run->source.is_recorded && pool->as.heap.kind == MS_POOL_TORCH &&
@@ -65,7 +66,7 @@ static ms_err set_up(const ms_alloc_run *run, ms_alloc_pool *pool,
         setup->version = (ms_torch_version)version;
     pool->setup.heap = pool->as.heap;
     if (pool->as.heap.kind != MS_POOL_TORCH)
-        return MS_OK; /* the rest is PyTorch's */
+        return MS_OK; /* what follows is for PyTorch's pool */
     if (follows(run, pool))
         setup->policy = MS_TORCH_GIVEN;
     snprintf(where, sizeof where, run->conf_line > 0 ? "%.200s:%u" : "%.200s",
@@ -112,7 +113,7 @@ static ms_err take_header(ms_alloc_run *run, const ms_alloctrace_spot *spot,
     ms_alloctext_head before = run->head;
     MS_TRY(ms_alloctext_header(spot, op, run->keep, &run->head, fault));
     if (memcmp(&before, &run->head, sizeof before) == 0)
-        return MS_OK; /* a comment */
+        return MS_OK; /* it is a comment */
     if (run->started)
         return ms_allocplay_fail(spot, fault, NULL,
                                  "a header comes before the operations");
@@ -121,7 +122,7 @@ static ms_err take_header(ms_alloc_run *run, const ms_alloctrace_spot *spot,
     return MS_OK;
 }
 
-/* "# step 3" in the middle of a trace. */
+/* Takes note of a comment "# step 3" within the trace. */
 static ms_err note_comment(const ms_alloc_run *run, const ms_alloctext_op *op,
                            ms_fault *fault)
 {
@@ -190,7 +191,8 @@ static ms_err step_text(ms_alloc_run *run, bool *more, ms_fault *fault)
     }
 }
 
-/* One operation through every pool; false: there was none. */
+/* Takes one operation through every pool; *more is false where there was
+ * none left. The first pool comes last, so that run->row is its row. */
 static ms_err step(ms_alloc_run *run, bool *more, ms_fault *fault)
 {
     if (!run->source.is_recorded)
@@ -244,7 +246,7 @@ static bool next_piece(void *of, const char **bytes, size_t *length)
         t->err = ms_fail_nomem(t->fault);
     *bytes = t->text.bytes;
     *length = t->text.length;
-    errno = ECANCELED; /* the fault says more */
+    errno = ECANCELED; /* the fault tells the true reason */
     return t->err == MS_OK || *length > 0;
 }
 

@@ -27,55 +27,61 @@
 
 /* ---- alloc_read.c -------------------------------------------------------- */
 
-/* bytes[at, end) is not yet read; a text is read in pieces, recorded
- * histories as a whole. */
+/* bytes[at, end) has not yet been taken. A text is read in pieces, a
+ * recorded history as a whole. */
 typedef struct ms_alloc_source {
     const char *path, *name;
     int file;
     char *bytes;
     uint32_t capacity;
     size_t at, end;
-    bool ended; /* the file has no more */
+    bool ended; /* the file has no more bytes */
     uint32_t line;
-    bool is_recorded, is_pickle; /* JSON, or a pickle: read as a whole */
-    bool is_csv;                 /* buffers with their lives: of the arena */
+    bool is_recorded, is_pickle; /* a recorded history: JSON, or a pickle */
+    /* buffers with their lifetimes, for the arena */
+    bool is_csv;
     ms_recording recording;
 } ms_alloc_source;
 
 ms_err ms_alloc_read_open(ms_alloc_source *source, const char *path,
                           ms_arena *arena, ms_fault *fault);
-/* MS_EINPUT: it holds no allocation. */
+/* MS_EINPUT: the file holds no allocation. */
 ms_err ms_alloc_read_empty(const ms_alloc_source *source, ms_fault *fault);
 void ms_alloc_read_close(ms_alloc_source *source);
-/* The rest of the file, at once, NUL-terminated; nothing was taken from it. */
+/* Reads the rest of the file at once and ends it with a NUL; nothing may
+ * have been taken from it. */
 ms_err ms_alloc_read_all(ms_alloc_source *source, ms_arena *arena,
                          ms_fault *fault);
-/* The next line of a text, NUL-terminated; *line = NULL at the end. */
+/* The next line of a text, ended with a NUL; *line is NULL at the end. */
 ms_err ms_alloc_read_line(ms_alloc_source *source, ms_arena *arena, char **line,
                           size_t *length, ms_fault *fault);
 
 /* ---- alloc_leaks.c: what grows ------------------------------------------- */
 
-/* How steps are told, the first that there is. */
+/* How steps are told apart; the first way that the trace allows is taken. */
 typedef enum ms_alloc_mark {
-    MS_ALLOC_STEPS,  /* lines "# step ..." */
-    MS_ALLOC_RESETS, /* of the peaks */
+    MS_ALLOC_STEPS,  /* by lines "# step ..." */
+    MS_ALLOC_RESETS, /* by resets of the peaks */
     MS_ALLOC_N_MARKS,
-    MS_ALLOC_PERIOD = MS_ALLOC_N_MARKS /* the allocations recur */
+    /* by a sequence of allocations that recurs */
+    MS_ALLOC_PERIOD = MS_ALLOC_N_MARKS
 } ms_alloc_mark;
 
-typedef struct ms_alloc_slots { /* row MS_NONE: empty */
+/* an open-addressing hash table; row MS_NONE: the slot is empty */
+typedef struct ms_alloc_slots {
     uint64_t *keys;
     uint32_t *rows, capacity;
 } ms_alloc_slots;
 
-/* Instants count allocations and frees; end UINT64_MAX: still alive. */
+/* begin and end count allocations and frees; end is UINT64_MAX while it is
+ * alive. */
 typedef struct ms_alloc_life {
     uint64_t bytes, begin, end;
     uint32_t group;
 } ms_alloc_life;
 
-/* site: row of the recording's, or MS_NONE: then bytes and stream count. */
+/* Allocations that belong together: those of one site, a row of the
+ * recording's sites; where site is MS_NONE, those of equal bytes and stream. */
 typedef struct ms_alloc_group {
     uint32_t site;
     uint64_t bytes, stream;
@@ -97,23 +103,26 @@ typedef struct ms_alloc_leaks {
         uint32_t n, capacity;
     } marks[MS_ALLOC_N_MARKS];
 
-    /* What find makes of it. */
+    /* What ms_alloc_leaks_find computes. */
     ms_alloc_mark by;
-    uint32_t period; /* with MS_ALLOC_PERIOD: allocations of a step */
+    /* of MS_ALLOC_PERIOD: the number of allocations of a step */
+    uint32_t period;
     uint64_t *points;
     uint32_t n_points;
-    ms_alloc_level *levels;   /* per group and point */
-    uint32_t *found, n_found; /* groups that grow, the largest first */
+    ms_alloc_level *levels; /* by group and point */
+    /* the groups that grow, the largest growth first */
+    uint32_t *found, n_found;
 } ms_alloc_leaks;
 typedef struct ms_alloc_marks ms_alloc_marks;
 
 ms_err ms_alloc_leaks_alloc(ms_alloc_leaks *leaks, uint64_t id, uint64_t bytes,
                             uint64_t stream, uint32_t site, ms_fault *fault);
-/* An id that is not known is none of the trace's. */
+/* Ends the life of an id. An id that is not known was allocated before the
+ * trace, and is passed over. */
 void ms_alloc_leaks_free(ms_alloc_leaks *leaks, uint64_t id);
 ms_err ms_alloc_leaks_mark(ms_alloc_leaks *leaks, ms_alloc_mark kind,
                            ms_fault *fault);
-/* MS_EINPUT: steps cannot be told. */
+/* MS_EINPUT where the trace has no steps that can be told apart. */
 ms_err ms_alloc_leaks_find(ms_alloc_leaks *leaks, const ms_alloc_source *source,
                            ms_fault *fault);
 ms_alloc_level *ms_alloc_leaks_levels(const ms_alloc_leaks *leaks,
@@ -124,37 +133,43 @@ uint64_t ms_alloc_leaks_growth(const ms_alloc_leaks *leaks, uint32_t group);
 
 typedef struct ms_alloc_pool {
     ms_allocator as;
-    ms_pool_setup setup;   /* what came of it and of the headers */
-    ms_allocfollow follow; /* follow.play: the pool */
-    ms_addressmap map;     /* where its blocks lie, if that is drawn */
+    /* the setup that follows from the options and the trace's header */
+    ms_pool_setup setup;
+    ms_allocfollow follow; /* its member play holds the pool */
+    /* where its blocks lie, if a figure is drawn of them */
+    ms_addressmap map;
 } ms_alloc_pool;
 
 typedef struct ms_alloc_run {
     ms_alloc_source source;
     ms_alloc_pool *pools;
     uint32_t n_pools;
-    uint64_t memory_bytes; /* --memory; 0: not said */
+    uint64_t memory_bytes; /* --memory; 0: not given */
     ms_alloctext_head head;
     uint32_t conf_line;
     bool started, device_known;
-    bool anew; /* what a recording holds at its start is allocated again */
+    bool anew; /* what is alive when a recording starts is allocated again */
     ms_arena *keep;
-    ms_allocplay_row row;  /* of the first pool, after the last operation */
-    ms_alloc_leaks *leaks; /* NULL: not asked for */
+    /* the row of the first pool after the last operation */
+    ms_allocplay_row row;
+    ms_alloc_leaks *leaks; /* NULL: --leaks was not given */
     ms_picture figure;
-    uint64_t streams[MS_ALLOC_STREAMS]; /* that blocks are told apart by */
+    /* the streams whose blocks have a colour of their own */
+    uint64_t streams[MS_ALLOC_STREAMS];
     uint32_t n_streams;
 } ms_alloc_run;
 
 /* ---- alloc_map.c --------------------------------------------------------- */
 
-/* Nothing is done where no figure is asked for.  Before the pool is made; when
- * it is there; before an operation; after one, whose row was the pool's. */
+/* All four do nothing where no figure is asked for. listen: before the pool
+ * is made; start: once the pool is there; tick: before an operation; note:
+ * after an operation that run->row tells of. */
 void ms_alloc_map_listen(const ms_alloc_run *run, ms_alloc_pool *pool);
 ms_err ms_alloc_map_start(const ms_alloc_run *run, ms_alloc_pool *pool,
                           ms_fault *fault);
 void ms_alloc_map_tick(ms_alloc_pool *pool);
-/* event: of a recording; NULL: of a text, then on the stream. */
+/* event: the one that was replayed, of a recording. NULL: the operation is
+ * of a text trace, and was made on `stream`. */
 ms_err ms_alloc_map_note(ms_alloc_run *run, ms_alloc_pool *pool,
                          uint64_t stream, const ms_recording_event *event,
                          ms_fault *fault);
@@ -163,16 +178,17 @@ ms_err ms_alloc_map_draw(ms_alloc_run *run, ms_arena *arena, bool quiet,
 
 /* ---- alloc_outputs.c ----------------------------------------------------- */
 
-/* Refuses rows of several allocators, a figure of too many, two results on
- * standard output, and a file that is the trace.  figure: what --plot asks
- * for. */
+/* Refuses CSV of several allocators, a figure of too many, two results on
+ * standard output, and an output file that is the trace itself. *figure is
+ * what --plot asks for. */
 ms_err ms_alloc_outputs_check(const ms_hall *hall, uint32_t n_allocators,
                               ms_picture *figure, ms_fault *fault);
 
-/* What a recording holds when it starts. */
+/* What is alive when a recording starts. */
 typedef struct ms_alloc_held {
-    uint64_t blocks, bytes, reserved_bytes; /* bytes: of the blocks */
-    bool anew;                              /* it is allocated again */
+    uint64_t blocks, bytes, reserved_bytes; /* bytes: the sum of the blocks */
+    /* it is allocated again, in the pool of this run */
+    bool anew;
 } ms_alloc_held;
 ms_alloc_held ms_alloc_data_held(const ms_alloc_run *run);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim alloc --allocator arena: one buffer for all, planned ahead. */
+/* memsim alloc --allocator arena: plans all buffers of a trace into one, in
+ * advance. */
 
 #include "tools/cli/alloc/alloc_arena.h"
 #include "plots/plots.h"
@@ -148,7 +149,7 @@ static ms_err read_plans(const ms_arguments *arguments, ms_alloc_arena *run,
     return MS_OK;
 }
 
-/* Also refuses options that mean nothing for a static plan. */
+/* Also refuses options that have no meaning for a static plan. */
 static ms_err check_outputs(const ms_hall *hall, const ms_alloc_arena *run,
                             ms_fault *fault)
 {
@@ -183,7 +184,8 @@ static ms_err write_csv(const ms_alloc_arena *run, const char *path,
     return MS_OK;
 }
 
-/* After everything else was written. */
+/* Fails where an order found no plan. It runs last, so that everything else
+ * is written by then. */
 static ms_err check_found(const ms_alloc_arena *run, ms_fault *fault)
 {
     for (uint32_t i = 0; i < run->n_plans; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim alloc --json: statistics and segments at the end. */
+/* memsim alloc --json: the statistics and segments of each pool at the end. */
 
 #include "policies/common/policy.h"
 #include "sim/pools/history/alloctrace.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim alloc --leaks: what is alive at the same point of successive steps and
- * grows.
+/* memsim alloc --leaks: finds allocations that are alive at the same point
+ * of successive steps and whose bytes grow.
  *
- * Steps are told by marks: lines "# step ..." or, where there are none, resets
- * of the peaks.  Without marks by recurrence: the longest tail of the sequence
- * of allocations (site and size) that is at least three times the same run of
- * allocations, where it makes up half of all. */
+ * Steps are told by marks: lines "# step ..." or, where there are none,
+ * resets of the peaks. Without marks they are told by recurrence: the
+ * longest tail of the sequence of allocations (their sites and sizes) that
+ * consists of at least three equal runs. It must make up half of all
+ * allocations. */
 
 #include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc.h"
@@ -13,7 +14,7 @@
 
 #include <string.h>
 
-#define MOST_POINTS 64u /* the last ones are compared */
+#define MOST_POINTS 64u /* only the last points are compared */
 #define LEAST_POINTS 3u
 
 /* ---- taking notes -------------------------------------------------------- */
@@ -25,7 +26,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return h ^ h >> 32;
 }
 
-/* Twice the slots where more than half would be taken. */
+/* Doubles the slots where more than half of them would be taken. */
 static ms_err make_room(ms_alloc_slots *slots, uint32_t need, ms_arena *arena,
                         ms_fault *fault)
 {
@@ -54,7 +55,8 @@ static ms_err make_room(ms_alloc_slots *slots, uint32_t need, ms_arena *arena,
     return MS_OK;
 }
 
-/* The life that an id had last; a slot for it is made where there is none. */
+/* The slot of the life that an id had last; `make` adds one where there is
+ * none. */
 static uint32_t *find_life(const ms_alloc_slots *slots, uint64_t id, bool make)
 {
     uint32_t mask = slots->capacity - 1, at = (uint32_t)mix(id, 1) & mask;
@@ -74,8 +76,8 @@ static bool same_group(const ms_alloc_group *a, const ms_alloc_group *b)
     return a->site == b->site && a->bytes == b->bytes && a->stream == b->stream;
 }
 
-/* The site that allocates: its frames where they are known, else size and
- * stream. */
+/* The group of an allocation: its site where the frames are known, else its
+ * size and stream. */
 static ms_err find_group(ms_alloc_leaks *leaks, const ms_alloc_group *group,
                          uint32_t *found, ms_fault *fault)
 {
@@ -124,7 +126,9 @@ void ms_alloc_leaks_free(ms_alloc_leaks *leaks, uint64_t id)
 {
     uint32_t *slot = find_life(&leaks->id_slots, id, false);
     if (slot == NULL || leaks->lives[*slot].end != UINT64_MAX)
-        return; /* alive since before the trace, or free since it was asked */
+        /* it was allocated before the trace, or its free was already asked
+         * for */
+        return;
     leaks->lives[*slot].end = leaks->clock++;
 }
 
@@ -144,15 +148,17 @@ ms_err ms_alloc_leaks_mark(ms_alloc_leaks *leaks, ms_alloc_mark kind,
 
 static bool same_life(const ms_alloc_leaks *leaks, uint32_t i, uint32_t j)
 {
-    uint32_t last = leaks->n_lives - 1; /* counted from the end */
+    uint32_t last = leaks->n_lives - 1; /* positions count from the end */
     const ms_alloc_life *a = &leaks->lives[last - i];
     const ms_alloc_life *b = &leaks->lives[last - j];
     return a->group == b->group && a->bytes == b->bytes;
 }
 
-/* Knuth, Morris and Pratt: border[i], the longest proper prefix of the first
- * i + 1 that is also their suffix; all from the end of the trace.  A prefix of
- * n with a border of b recurs every n - b. */
+/* Finds the shortest period of the longest tail, by the prefix function of
+ * Knuth, Morris and Pratt (1977) on the reversed sequence: border[i] is the
+ * length of the longest proper prefix of the first i + 1 lives that is also
+ * their suffix. A prefix of n with a border of b has the period n - b; it
+ * counts where it holds LEAST_POINTS whole periods. */
 static ms_err find_period(const ms_alloc_leaks *leaks, uint32_t *period,
                           uint32_t *length, ms_fault *fault)
 {
@@ -225,7 +231,7 @@ static ms_err find_points(ms_alloc_leaks *leaks, const ms_alloc_source *source,
 
 /* ---- growth -------------------------------------------------------------- */
 
-/* How many points lie no later than an instant. */
+/* The number of points that are not later than an instant. */
 static uint32_t points_until(const ms_alloc_leaks *leaks, uint64_t instant)
 {
     uint32_t low = 0, high = leaks->n_points;
@@ -250,7 +256,7 @@ static void count_life(ms_alloc_leaks *leaks, const ms_alloc_life *life)
     }
 }
 
-/* Never falls, and rises more than once. */
+/* A group grows where its bytes never fall and rise more than once. */
 static bool grows(const ms_alloc_leaks *leaks, uint32_t group)
 {
     const ms_alloc_level *levels = ms_alloc_leaks_levels(leaks, group);
@@ -275,7 +281,8 @@ uint64_t ms_alloc_leaks_growth(const ms_alloc_leaks *leaks, uint32_t group)
     return levels[leaks->n_points - 1].bytes - levels[0].bytes;
 }
 
-/* The largest first; of equals the one that allocated first. */
+/* Keeps the groups sorted by growth, the largest first; of equal ones the
+ * one that allocated first comes first. */
 static void insert(ms_alloc_leaks *leaks, uint32_t group)
 {
     uint32_t at = leaks->n_found++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The lives of buffers: from CSV, or from a trace, where time is the number of
- * the operation, from 1; what was alive before has 0. */
+/* Reads the lifetimes of buffers: from CSV, or from a trace, where the time
+ * of an operation is its number, counted from 1. What is alive when the
+ * trace starts has the time 0. */
 
 #include "policies/common/policy.h"
 #include "sim/pools/history/alloctrace.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 
 typedef struct event {
-    uint64_t id, bytes; /* bytes 0: a free */
+    uint64_t id, bytes; /* bytes 0: the event is a free */
     uint32_t t, line;
 } event;
 
@@ -52,7 +53,7 @@ static int by_start(const void *left, const void *right)
 
 /* ---- events to lives ----------------------------------------------------- */
 
-/* The first line that is wrong, of all ids. */
+/* Reports the first line of the file that is wrong, whichever id it is of. */
 static ms_err check_pairs(const events *all, const char *name)
 {
     uint32_t worst = MS_NONE;
@@ -72,7 +73,8 @@ static ms_err check_pairs(const events *all, const char *name)
         (unsigned long long)all->of[worst].id);
 }
 
-/* By id and time, so that a free follows its malloc; then mallocs by time. */
+/* Pairs each allocation with its free. Sorted by id and time, a free follows
+ * its allocation; afterwards the allocations are sorted by time. */
 static ms_err pair(events *all, const char *name, ms_placement_list *list)
 {
     uint32_t n = 0, end = all->t + 1;
@@ -149,7 +151,7 @@ static ms_err read_start(const ms_recording *recording, events *all)
     return MS_OK;
 }
 
-/* A free that is asked and completed apart ends when it is asked. */
+/* A free that is requested and completed apart counts from its request. */
 static ms_err read_recorded(const ms_recording *recording, events *all)
 {
     MS_TRY(read_start(recording, all));

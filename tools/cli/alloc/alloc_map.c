@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where the blocks of a trace lie over its operations, as a figure. */
+/* Draws where the blocks of a trace lie over its operations. */
 
 #include "plots/plots.h"
 #include "plots/record/record.h"
@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A box is of a category, of a site, or of a stream and a pool: 2 * stream +
- * is_large. */
+/* A box has the colour of a category, of a site, or of a stream and a pool:
+ * 2 * stream + is_large. */
 #define MOST_KINDS (MS_TILES_COLORS - 1u)
 #define OTHERS MOST_KINDS
 #define WAITING (MOST_KINDS + 1u)
@@ -72,7 +72,8 @@ void ms_alloc_map_tick(ms_alloc_pool *pool)
     pool->map.now = pool->follow.play.n_ops;
 }
 
-/* The last of them stands for all that are too many. */
+/* The index of a stream. The last index stands for all streams beyond the
+ * colours. */
 static uint32_t stream_of(ms_alloc_run *run, uint64_t stream)
 {
     uint32_t i = 0;
@@ -108,10 +109,10 @@ ms_err ms_alloc_map_note(ms_alloc_run *run, ms_alloc_pool *pool,
 
 /* ---- kinds --------------------------------------------------------------- */
 
-/* What boxes of a number are: an index of the figure's kinds. */
+/* Maps the numbers that boxes have to the kinds of the figure. */
 typedef struct kinds {
     const ms_alloc_run *run;
-    uint32_t *of; /* of each number; n */
+    uint32_t *of; /* by number: the index of its kind; n of them */
     uint32_t n;
     const char *names[MOST_KINDS];
     uint32_t n_names;
@@ -125,7 +126,7 @@ static uint32_t kind_of(const void *of, const ms_address_box *box)
     return box->of < k->n ? k->of[box->of] : OTHERS;
 }
 
-/* "forward (linear.py:114)" of what it was called by, too. */
+/* A frame in short: "forward (linear.py:114)", for its callers as well. */
 static const char *frame_of(const char *site, ms_arena *arena)
 {
     const char *end = strstr(site, " < ");
@@ -134,7 +135,7 @@ static const char *frame_of(const char *site, ms_arena *arena)
 }
 
 typedef struct weight {
-    double area; /* bytes times operations */
+    double area; /* bytes times the operations that they are alive */
     uint32_t site;
     const char *frame;
 } weight;
@@ -154,7 +155,8 @@ static int by_area(const void *a, const void *b)
     return by_frame(a, b);
 }
 
-/* Sites by their innermost frames; the heaviest have a colour each. */
+/* Groups sites by their innermost frames; the heaviest groups have a colour
+ * each. */
 static ms_err weigh_sites(kinds *k, const weight *sites, ms_arena *arena,
                           ms_fault *fault)
 {
@@ -202,7 +204,7 @@ static ms_err find_sites(kinds *k, uint64_t end, ms_arena *arena,
     return weigh_sites(k, sites, arena, fault);
 }
 
-/* By stream where there are several, else by pool. */
+/* Groups by stream where there are several streams, else by pool. */
 static ms_err find_streams(kinds *k, ms_arena *arena, ms_fault *fault)
 {
     const ms_alloc_run *run = k->run;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A static plan as --allocator arena asks for it. */
+/* Makes a static plan in the order that --allocator arena asks for. */
 
 #include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc_arena.h"
@@ -8,9 +8,10 @@
 
 #include <string.h>
 
-#define PIECES 16u /* of the steps and the time, for each capacity tried */
+/* the exact search spends this part of the limits on each capacity it tries */
+#define PIECES 16u
 
-/* The lowest plan of the rules in [from, to). */
+/* Takes the lowest plan of the rules in [from, to). */
 static ms_err place_rules(const ms_alloc_arena *run, ms_alloc_plan *plan,
                           uint32_t from, uint32_t to, const ms_hall *hall,
                           ms_fault *fault)
@@ -58,10 +59,10 @@ static ms_err place_objects(const ms_alloc_arena *run, ms_alloc_plan *plan,
 
 /* ---- exact --------------------------------------------------------------- */
 
-/* What is left of the limits of a plan. */
+/* What is left of the limits of a search. */
 typedef struct budget {
     uint64_t steps;
-    uint64_t end_ns; /* UINT64_MAX: none */
+    uint64_t end_ns; /* UINT64_MAX: there is no limit on the time */
 } budget;
 
 static bool is_late(void *of)
@@ -82,7 +83,7 @@ static bool is_spent(budget *b)
     return b->steps == 0 || (b->end_ns != UINT64_MAX && is_late(b));
 }
 
-/* No more than a part of the whole. */
+/* One share of all limits, but no more than is left. */
 static budget part_of(const budget *left, const ms_alloc_plan *plan)
 {
     budget part = *left;
@@ -95,7 +96,8 @@ static budget part_of(const budget *left, const ms_alloc_plan *plan)
     return part;
 }
 
-/* A plan of the search within the capacity replaces what there is. */
+/* Searches for a plan within the capacity; a plan that is found replaces the
+ * one there is. */
 static ms_err search(const ms_alloc_arena *run, ms_alloc_plan *plan,
                      uint64_t capacity, budget part, const ms_hall *hall,
                      ms_placeexact_answer *answer, ms_fault *fault)
@@ -127,8 +129,9 @@ static ms_err search(const ms_alloc_arena *run, ms_alloc_plan *plan,
     return MS_OK;
 }
 
-/* Every height at which a buffer can end is a multiple of what divides all
- * sizes and alignments. */
+/* The greatest common divisor of all sizes and alignments. In a plan without
+ * needless gaps every height at which a buffer ends is a multiple of it, so
+ * that the search may count in such units. */
 static uint64_t find_unit(const ms_placement_list *list)
 {
     uint64_t unit = 0;
@@ -144,9 +147,10 @@ static uint64_t find_unit(const ms_placement_list *list)
     return unit > 0 ? unit : 1;
 }
 
-/* From the bound up, halving what is between it and the best greedy plan, with
- * a part of the limits for each; with what is left, one unit lower than the
- * plan that there is by then. */
+/* A binary search for the lowest height between the proven bound and the
+ * best greedy plan, with a share of the limits for each height. A search
+ * that runs out of its share proves nothing, so what is left of the limits
+ * goes into one last search, a unit below the best plan by then. */
 static ms_err search_lowest(const ms_alloc_arena *run, ms_alloc_plan *plan,
                             const ms_hall *hall, ms_fault *fault)
 {
@@ -200,7 +204,8 @@ ms_err ms_alloc_place(const ms_alloc_arena *run, ms_alloc_plan *plan,
     else
         MS_TRY(
             place_rules(run, plan, plan->order, plan->order + 1, hall, fault));
-    /* Nothing can end between two units; an end that is reached is one. */
+    /* The proven bound is rounded up to a unit, since no buffer ends between
+     * two. */
     uint64_t unit = find_unit(&run->list), over = plan->floor_bytes % unit;
     plan->floor_bytes += over > 0 ? unit - over : 0;
     return MS_OK;

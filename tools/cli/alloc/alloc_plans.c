@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Static plans as text, JSON and CSV. */
+/* Prints static plans as text, JSON and CSV. */
 
 #include "sim/report.h"
 #include "tools/cli/alloc/alloc_arena.h"
@@ -92,10 +92,10 @@ void ms_alloc_plans_text(const ms_alloc_arena *run, const ms_style *style,
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-/* What is printed of a plan, and of all. */
+/* What JSON says of one plan, and of all plans. */
 typedef struct shown_plan {
-    const char *spec, *order, *rule; /* rule NULL: there is no plan; then */
-    uint64_t arena_bytes;            /* is MS_NO_LEVEL */
+    const char *spec, *order, *rule; /* rule NULL: no plan was found */
+    uint64_t arena_bytes;            /* MS_NO_LEVEL: no plan was found */
     uint64_t floor_bytes, n_steps;
     bool is_proven;
 } shown_plan;
@@ -185,12 +185,12 @@ void ms_alloc_plans_json(const ms_alloc_arena *run, ms_text *text)
 
 /* ---- CSV ----------------------------------------------------------------- */
 
-/* A buffer with its place. */
+/* A buffer with its place in the plan. */
 typedef struct line {
-    const char *id; /* as it was read */
+    const char *id; /* as the file spells it */
     const ms_placement_buffer *buffer;
     uint64_t offset;
-    bool is_aligned; /* some buffer is */
+    bool is_aligned; /* some buffer has an alignment */
 } line;
 
 static bool has_no_align(const void *of)
@@ -200,7 +200,7 @@ static bool has_no_align(const void *of)
 
 #define BUFFER(member)                                                         \
     MS_KEYS_VIA(line, buffer), MS_KEYS_AT(U64, ms_placement_buffer, member)
-/* As minimalloc writes them; where there are alignments, with them. */
+/* The columns that minimalloc writes; alignments only where there are any. */
 static const ms_key line_rows[] = {
     MS_KEYS_TEXT("id", MS_KEYS_AT(JSON, line, id), .help = "of the buffer"),
     MS_KEYS_COUNT("lower", BUFFER(lower), .help = ""),

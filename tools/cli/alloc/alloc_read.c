@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where the operations of memsim alloc come from. */
+/* Reads the operations of memsim alloc. */
 
 #include "policies/common/policy.h"
 #include "sim/pools/history/alloctrace.h"
@@ -21,7 +21,8 @@ static ms_err fail_system(const ms_alloc_source *source, ms_fault *fault)
                    source->name, NULL, "cannot read: %s", strerror(errno));
 }
 
-/* Reads on, after moving what is left to the front; keeps room for a NUL. */
+/* Reads the next piece of the file behind what is left, which is moved to
+ * the front; room for a NUL stays. */
 static ms_err read_piece(ms_alloc_source *source, ms_arena *arena,
                          ms_fault *fault)
 {
@@ -48,9 +49,11 @@ static ms_err read_piece(ms_alloc_source *source, ms_arena *arena,
     return MS_OK;
 }
 
-#define MARK "\xEF\xBB\xBF" /* of byte order: editors put it before UTF-8 */
+/* the byte order mark that some editors put before UTF-8 */
+#define MARK "\xEF\xBB\xBF"
 
-/* Does it begin with a heading of minimalloc's, in any order? */
+/* Says whether the file begins with the headings of minimalloc, in any
+ * order. */
 static bool is_csv(const ms_alloc_source *source)
 {
     static const char *const words[] = {"id,", "lower,", "upper,", "size,"};
@@ -63,7 +66,7 @@ static bool is_csv(const ms_alloc_source *source)
     return false;
 }
 
-/* The kind of file, by its first bytes. */
+/* Tells the kind of the file by its first bytes. */
 static ms_err look(ms_alloc_source *source, ms_fault *fault)
 {
     const unsigned char *bytes = (const unsigned char *)source->bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim alloc for people: a column for each allocator. */
+/* Prints memsim alloc for people: a column for each allocator. */
 
 #include "sim/pools/history/alloctrace.h"
 #include "tools/alive/alive.h"
@@ -83,7 +83,7 @@ static cell fragmentation_cell(const view *v)
     return c;
 }
 
-/* What the pool does not have. */
+/* The cell of a number that the pool does not have. */
 static cell no_cell(void)
 {
     return (cell){"-"};
@@ -154,7 +154,7 @@ static const struct {
     const char *label;
     cell (*make)(const view *v);
     bool strong;
-    uint8_t of; /* shown where a pool is of one of these, a bit each */
+    uint8_t of; /* the kinds of pools that have the row, a bit each */
 } rows[] = {
     {"peak allocated", allocated_cell, false, EVERY},
     {"peak requested", requested_cell, false, EVERY},
@@ -192,7 +192,7 @@ static void put_table(const view *views, uint32_t n, const ms_style *style,
     }
 }
 
-/* What each column is, where there are several. */
+/* Says what each column is, where there are several. */
 static void put_columns(const view *views, uint32_t n, ms_text *text)
 {
     char safe[256], label[8];
@@ -291,8 +291,9 @@ static void put_steps(const ms_alloc_leaks *leaks, ms_text *text)
                                                 : "told by resets of peaks");
 }
 
-/* Segments that are there at the start were made by the allocator that was
- * recorded: the options of others do not reach what is held in them. */
+/* Segments that exist at the start were made by the allocator that was
+ * recorded, so that the options of other allocators do not change what lies
+ * in them. A note says so. */
 static void put_start(const ms_alloc_run *run, ms_text *text)
 {
     ms_alloc_held held = ms_alloc_data_held(run);

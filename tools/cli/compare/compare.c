@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim compare: variants of one step side by side, the first of them the one
- * that the others are held against. */
+/* memsim compare: variants of one step side by side. The first is the base
+ * that the others are compared with. */
 
 #include "tools/cli/compare/compare.h"
 #include "plots/plots.h"
@@ -17,7 +17,7 @@
 /* ---- what was asked for -------------------------------------------------- */
 
 typedef struct outputs {
-    const char *csv; /* or NULL */
+    const char *csv; /* NULL: no CSV is asked for */
     ms_picture figure;
     bool json, quiet;
 } outputs;
@@ -94,7 +94,8 @@ static ms_err read_outputs(const ms_hall *hall, const ms_comparison *c,
     return check_figure(c, out, fault);
 }
 
-/* No operand may be overwritten, model or result. */
+/* Refuses an output that would overwrite an operand, be it a model or a
+ * result. */
 static ms_err check_files(const ms_hall *hall, const ms_comparison *c,
                           const outputs *out, ms_fault *fault)
 {
@@ -142,7 +143,8 @@ static ms_err print_result(const ms_hall *hall, const ms_comparison *c,
                : ms_outputs_write(out->csv, csv, out->quiet, fault);
 }
 
-/* The figure comes last: data outputs are written even without gnuplot. */
+/* Draws the figure. It comes last, so that the data is written even where
+ * gnuplot is missing. */
 static ms_err write_figure(const ms_hall *hall, const ms_comparison *c,
                            const outputs *out, ms_fault *fault)
 {

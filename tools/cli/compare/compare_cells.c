@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table's cells of the verdict: what fits, and how much is to spare. */
+/* The cells of the table that say what fits, and how much memory is to
+ * spare. */
 
 #include "sim/names.h"
 #include "sim/report.h"
@@ -41,7 +42,7 @@ ms_label ms_compare_cells_headroom(const ms_comparison *c, uint32_t variant,
         ms_quantity_size(bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes));
 }
 
-/* Of a node's memory: what it has less what its ranks need. */
+/* The memory of a node, less what its ranks need. */
 static ms_label room_label(const ms_comparison *c, uint32_t variant,
                            ms_pool_kind pool)
 {
@@ -71,7 +72,7 @@ ms_label ms_compare_cells_disk_room(const ms_comparison *c, uint32_t variant,
     return room_label(c, variant, MS_NVME_POOL);
 }
 
-/* Has a node of any variant too little of it? */
+/* Says whether a node of any variant has too little of that memory. */
 bool ms_compare_cells_short(const ms_comparison *c, ms_pool_kind pool)
 {
     for (uint32_t i = 0; i < c->n; i++)
@@ -111,7 +112,7 @@ ms_label ms_compare_cells_phase(const ms_comparison *c, uint32_t variant,
     return cell;
 }
 
-/* To the digits that a saved result has of it. */
+/* Rounds to the digits that a saved result has. */
 ms_label ms_compare_cells_tokens(const ms_comparison *c, uint32_t variant,
                                  uint32_t row)
 {

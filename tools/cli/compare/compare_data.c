@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A comparison for scripts. */
+/* Writes a comparison for scripts. */
 
 #include "plots/plots.h"
 #include "plots/record/record.h"
@@ -33,7 +33,7 @@ void ms_compare_data_csv(const ms_comparison *c, ms_text *text)
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-/* The model's name where all have the same. */
+/* The name of the model; NULL where the variants have several. */
 static const char *common_model(const ms_comparison *comparison)
 {
     const char *name = comparison->variants[comparison->base].record.model;
@@ -56,7 +56,7 @@ static ms_compare_variant show_variant(const ms_variant *variant)
     return shown;
 }
 
-/* Of variant i, minus the base. */
+/* Variant i minus the base. */
 static ms_compare_difference difference(const ms_comparison *c, uint32_t i)
 {
     const ms_variant *base = &c->variants[c->base];
@@ -76,7 +76,7 @@ static ms_compare_pools show_pools(const ms_compare_pool_group *group)
     return shown;
 }
 
-/* What of the variants there is one for each, at most. */
+/* Fills the lists that have at most one element per variant. */
 static void show_variants(ms_compare_sheet *sheet, ms_text *text)
 {
     const ms_comparison *c = sheet->comparison;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The figures of a comparison. */
+/* Draws the figures of a comparison. */
 
 #include "plots/plots.h"
 #include "plots/record/record.h"
@@ -41,7 +41,8 @@ static const char *policy_of(const ms_variant *variant)
     return variant->policy;
 }
 
-/* What is told of all that are drawn, or NULL. */
+/* What `what` says of the variants, where it is the same for all drawn; else
+ * NULL. */
 static const char *common(const ms_comparison *c, told *what)
 {
     const char *first = what(base_of(c));
@@ -52,7 +53,8 @@ static const char *common(const ms_comparison *c, told *what)
     return first;
 }
 
-/* 0: they differ, or it is not said. */
+/* The number of GPUs that all variants have; 0: they differ, or one does not
+ * say. */
 static uint32_t common_gpus(const ms_comparison *c)
 {
     uint32_t gpus = base_of(c)->gpus;
@@ -70,7 +72,7 @@ static bool has_several(const ms_comparison *c)
     return several;
 }
 
-/* The parts of the setup that all have. */
+/* Writes the parts of the setup that all variants share. */
 static void put_setup(const ms_comparison *c, ms_text *text)
 {
     const char *setups[MS_VARIANTS_MOST + 1];
@@ -82,7 +84,7 @@ static void put_setup(const ms_comparison *c, ms_text *text)
     ms_headings_common(setups, n, text);
 }
 
-/* What the names do not say, because it is the same for all. */
+/* Writes what all variants share, since the names do not say it. */
 static void put_subtitle(const ms_comparison *c, ms_text *text)
 {
     const char *policy = common(c, policy_of), *device = common(c, device_of);
@@ -96,7 +98,7 @@ static void put_subtitle(const ms_comparison *c, ms_text *text)
     ms_text_add(text, "%s", device);
 }
 
-/* Says which variants have no place in the figure. */
+/* Names the variants that the figure leaves out. */
 static void put_refused(const ms_comparison *c, ms_text *text)
 {
     uint32_t n = 0;
@@ -172,7 +174,7 @@ static ms_err draw_pareto(const panel *p, const ms_drawing *drawing,
 
 /* ---- timeline ------------------------------------------------------------ */
 
-/* Its colour is of its policy, where that is what varies. */
+/* A panel has the colour of its policy, where policies are what varies. */
 static ms_err draw_timeline(const panel *p, const ms_drawing *drawing,
                             ms_fault *fault)
 {

@@ -8,7 +8,7 @@
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-/* What compare_rows.c gives to a difference. */
+/* Turns row i of compare_rows.c into a key of a difference. */
 static bool gap(uint32_t i, ms_arena *arena, ms_key *key)
 {
     (void)arena;
@@ -162,7 +162,7 @@ static bool is_there(const void *of)
     return ((const ms_compare_line *)of)->rank != NULL;
 }
 
-/* What compare_rows.c gives to a line. */
+/* Turns row i of compare_rows.c into a column of a line. */
 static bool number(uint32_t i, ms_arena *arena, ms_key *key)
 {
     (void)arena;

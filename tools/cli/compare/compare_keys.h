@@ -3,7 +3,7 @@
 #define MS_COMPARE_KEYS_H
 
 /* What memsim compare prints for scripts: structs that compare_data.c fills,
- * and the rows of their keys.  Numbers of variants count from 1. */
+ * and the rows of their keys. Variants are numbered from 1. */
 
 #include "tools/alive/alive_keys.h"
 #include "tools/cli/compare/compare.h"
@@ -12,13 +12,14 @@
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-/* What run --json printed, or why there is no such object. */
+/* The object that run --json prints, or why there is none. */
 typedef struct ms_compare_variant {
-    ms_sheet_refused refused; /* first: its keys are those of an element */
-    ms_key_printed run;       /* json NULL: it was refused */
+    /* it comes first, since its keys are those of the element */
+    ms_sheet_refused refused;
+    ms_key_printed run; /* json is NULL where the variant was refused */
 } ms_compare_variant;
 
-/* A variant minus another, by the rows of compare_rows.c. */
+/* A variant minus the base, by the rows of compare_rows.c. */
 typedef struct ms_compare_difference {
     uint64_t variant, against;
     int64_t of[MS_COMPARE_N_ROWS];
@@ -33,13 +34,13 @@ typedef struct ms_compare_pools {
 
 typedef struct ms_compare_sheet {
     const char *memsim;
-    const char *model; /* NULL: there are several */
+    const char *model; /* NULL: there are several models */
     const ms_comparison *comparison;
     ms_compare_variant *variants; /* comparison->n */
     ms_compare_difference *differences;
     ms_compare_pools *pools;
     uint32_t n_differences, n_pools;
-    /* With --explain: */
+    /* Only with --explain: */
     ms_instant_shown instants[2];
     ms_group_shown *groups;
     uint32_t n_groups;
@@ -54,9 +55,9 @@ typedef struct ms_compare_line {
     uint64_t number;
     const ms_variant *variant;
     const char *status;
-    const ms_rank_report *rank;        /* with the highest peak */
-    const ms_pooled *pooled;           /* NULL, too: the pool is exact */
-    const ms_pooled_rank *pooled_rank; /* of that rank */
+    const ms_rank_report *rank;        /* the one with the highest peak */
+    const ms_pooled *pooled;           /* also NULL where the pool is exact */
+    const ms_pooled_rank *pooled_rank; /* that of the rank */
 } ms_compare_line;
 
 extern const ms_keys ms_compare_keys_line; /* of ms_compare_line */

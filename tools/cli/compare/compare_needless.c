@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Variants' policies that change nothing. */
+/* Finds policies of variants that change nothing. */
 
 #include "policies/common/policy.h"
 #include "tools/advice/needless.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Variants that differ in their memory pools: what each makes of the step, and
- * which one helps. */
+/* Variants that differ in their memory pools: what each pool makes of the
+ * step, and which one helps. */
 
 #include "sim/pools/steps/pooled.h"
 #include "tools/cli/compare/compare.h"
@@ -36,7 +36,8 @@ static ms_label count_or_none(uint64_t n)
     return n > 0 ? ms_quantity_count(n) : (ms_label){"-"};
 }
 
-/* Where steps differ, or memory was given back, not that of the last. */
+/* The most that was reserved over all steps, shown where it is not what the
+ * last step reserves. */
 static ms_label most_cell(const ms_pooled *pooled, const ms_pooled_rank *rank)
 {
     const ms_pooled_step *last =
@@ -119,7 +120,7 @@ const uint32_t ms_compare_pools_n_rows =
 
 /* ---- step by step -------------------------------------------------------- */
 
-/* From 1; 0: there is no such step. */
+/* Steps count from 1; the result is 0 where there is no such step. */
 static uint64_t reserved_in_step(const ms_variant *variant, uint32_t step)
 {
     const ms_pooled_rank *rank = ms_compare_pools_rank(variant);
@@ -170,7 +171,7 @@ ms_label ms_compare_pools_cell(const ms_comparison *c, uint32_t variant,
                               c->variants[variant].record.report.pooled, rank);
 }
 
-/* The steps that are one by one, from 1. */
+/* The cell of one step, counted from 1. */
 ms_label ms_compare_pools_step_cell(const ms_comparison *c, uint32_t variant,
                                     uint32_t step)
 {
@@ -178,8 +179,8 @@ ms_label ms_compare_pools_step_cell(const ms_comparison *c, uint32_t variant,
     return bytes == 0 ? (ms_label){"-"} : ms_quantity_size(bytes);
 }
 
-/* Of one pool for all, as PyTorch sets it up, the row "reserved" is what
- * counts. */
+/* Where all have PyTorch's pool with its defaults, the row "reserved" says
+ * all. */
 bool ms_compare_pools_tell(const ms_comparison *c)
 {
     const char *first = c->variants[c->base].allocator;
@@ -192,7 +193,8 @@ bool ms_compare_pools_tell(const ms_comparison *c)
 
 /* ---- which one helps ----------------------------------------------------- */
 
-/* Of saved results what they say of themselves must do. */
+/* Says whether two variants differ in their pools alone. For saved results
+ * it relies on what they say of themselves. */
 static bool is_beside(const ms_variant *a, const ms_variant *b)
 {
     if (a->refused != NULL || b->refused != NULL)
@@ -248,7 +250,7 @@ static void put_gap(uint64_t bytes, uint64_t than_bytes, ms_text *words)
                     100.0 * (double)gap / (double)than_bytes);
 }
 
-/* "helps: fits where ... is out of memory", or what it reserves. */
+/* Writes "helps: fits where ... is out of memory", or what it reserves. */
 static void put_help(const ms_variant *it, const ms_variant *first,
                      ms_text *words)
 {

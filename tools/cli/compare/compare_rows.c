@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What is compared: fields of the ranks that memsim run reports. */
+/* What is compared: members of the rank reports that memsim run prints. */
 
 #include "tools/cli/compare/compare_rows.h"
 #include "sim/names.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A comparison for people: a column per variant, the values first, then what
- * differs from the first variant, at the peaks and in each phase of the step.
- */
+/* Prints a comparison for people: a column for each variant, first its
+ * values, then how they differ from the base, at the peaks and in each phase
+ * of the step. */
 
 #include "sim/names.h"
 #include "tools/alive/alive.h"
@@ -16,17 +16,19 @@
 
 #define LABEL_WIDTH 15u
 #define CELL_WIDTH 13u
-#define MAX_COLUMNS 5u   /* what 80 columns hold */
-#define LEAST_PART 5000u /* of the peak or the step: less is left out */
+#define MAX_COLUMNS 5u /* as many as 80 columns of text hold */
+/* a row below this part of the peak or the step is left out */
+#define LEAST_PART 5000u
 
-/* As many columns as fit beside each other. */
+/* The variants that are printed beside each other. */
 typedef struct block {
     const ms_comparison *c;
     const ms_style *style;
     uint32_t from, to;
 } block;
 
-/* A cell of row (an ms_compare_rows index, or the caller's), "" for none. */
+/* The text of a cell; row is an index into ms_compare_rows or a number of
+ * the caller's; "": the cell is empty. */
 typedef ms_label cell_of(const ms_comparison *c, uint32_t variant,
                          uint32_t row);
 
@@ -62,8 +64,8 @@ static void put_between(ms_text *words)
     ms_text_add(words, "%s", words->length > 0 ? "; " : "");
 }
 
-/* Its file; the model, the setup and the device where they are not the
- * first's. */
+/* Writes the variant's file, and its model, setup and device where they
+ * differ from the base. */
 static void put_own(const ms_variant *variant, const ms_variant *base,
                     ms_text *words)
 {
@@ -113,7 +115,7 @@ static void variant_line(const ms_comparison *c, uint32_t i, ms_text *text)
     ms_textlines_put(label, MS_TEXTLINES_INDENT, &words, text);
 }
 
-/* The policy that all have, where it is no part of their names. */
+/* The policy that all variants have, if it is not part of their names. */
 static const char *common_policy(const ms_comparison *c)
 {
     const char *policy = base_of(c)->policy;
@@ -143,7 +145,7 @@ static void base_lines(const ms_comparison *c, const ms_style *style,
     ms_textlines_put("device:", MS_TEXTLINES_INDENT, &device, text);
 }
 
-/* What of a node's memories any variant asks for: a bit per ms_pool_kind. */
+/* The memories of a node that any variant uses: a bit for each ms_pool_kind. */
 static unsigned pools_of(const ms_comparison *c)
 {
     unsigned pools = 0;
@@ -177,7 +179,7 @@ static void heading(const ms_comparison *c, const ms_style *style,
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* Nothing stands behind the last cell. */
+/* Writes a row; blanks behind the last cell are dropped. */
 static void put_cells(const block *b, const char *label, cell_of *cell,
                       uint32_t row, bool refused_too, ms_text *text)
 {
@@ -198,7 +200,7 @@ static void put_cells(const block *b, const char *label, cell_of *cell,
     ms_text_add(text, "%s", cells.failed ? "" : cells.bytes);
 }
 
-/* A variant that is refused has no cells. */
+/* Writes a row whose cells are empty for refused variants. */
 static void put_row(const block *b, const char *label, cell_of *cell,
                     uint32_t row, ms_text *text)
 {
@@ -219,7 +221,7 @@ static ms_label number_cell(const ms_comparison *c, uint32_t variant,
     return cell;
 }
 
-/* Longer ones are not asked for. */
+/* A name that fits the column; longer names are never passed. */
 static ms_label name_cell(const ms_comparison *c, uint32_t variant,
                           uint32_t row)
 {
@@ -256,8 +258,8 @@ static bool any_refused(const block *b)
     return false;
 }
 
-/* The largest peak or step: its unit is everyone's, so that columns and rows
- * compare, and what is far less is left out. */
+/* The largest peak or step time of all. Its unit serves every cell, so that
+ * columns and rows compare, and values far below it are left out. */
 static uint64_t scale_of(const ms_comparison *c, uint32_t row)
 {
     uint32_t total =
@@ -289,7 +291,7 @@ static uint64_t host_bytes(const ms_comparison *c, uint32_t variant)
     return it->refused != NULL ? 0 : it->record.report.host_peak_bytes;
 }
 
-/* At its peak, of this rank. */
+/* The peak of host memory of the rank shown. */
 static ms_label host_cell(const ms_comparison *c, uint32_t variant,
                           uint32_t row)
 {
@@ -316,7 +318,7 @@ static ms_label host_reserved_cell(const ms_comparison *c, uint32_t variant,
                       : ms_quantity_size_as(bytes, scale_of(c, 0));
 }
 
-/* Does any take more than it asks for? */
+/* Says whether a variant's pinned memory takes more than it asks for. */
 static bool pins_host(const block *b)
 {
     bool pins = false;
@@ -372,7 +374,7 @@ static ms_label percent_cell(const ms_comparison *c, uint32_t variant,
     return cell;
 }
 
-/* Is the row worth a line: its values, or its differences? */
+/* Says whether a row is worth printing, for its values or its differences. */
 static bool counts(const block *b, uint32_t row, bool difference)
 {
     bool less;
@@ -428,7 +430,7 @@ static void put_pools(const block *b, ms_text *text)
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* What ends the times, and begins what links move, if there is any. */
+/* Writes the end of the times and, if links move anything, the rows on that. */
 static void put_tail(const block *b, ms_text *text)
 {
     bool any = uses_host(b);
@@ -477,8 +479,8 @@ static void put_strong(const block *b, const char *label, uint32_t row,
     ms_text_add(text, "%s", b->style->plain);
 }
 
-/* What users see of a device comes first: what is reserved, where a pool does
- * that. */
+/* What users see of a device comes first: what is reserved, if there is a
+ * pool. */
 static void put_peaks(const block *b, ms_text *text)
 {
     bool pooled = false;
@@ -539,8 +541,8 @@ static void put_differences(const block *b, ms_text *text)
         ms_text_add(text, "\nno difference from %u\n", b->c->base + 1);
 }
 
-/* Of each phase the difference of its highest levels, then of what makes
- * them: it may be of things that change places, and be none. */
+/* For each phase writes how its peak differs, then how the categories at the
+ * peak differ: those may change even where the peak does not. */
 static void put_in_time(const block *b, ms_text *text)
 {
     bool any = false;
