@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes room for length more bytes and the NUL; false once failed. */
-static bool reserve(ms_text *text, size_t length)
+static bool grow(ms_text *text, size_t length)
 {
     if (text->failed || length >= UINT32_MAX - text->length) {
         text->failed = true;
@@ -23,6 +22,16 @@ static bool reserve(ms_text *text, size_t length)
     }
     text->bytes = grown;
     return true;
+}
+
+/* Makes room for length more bytes and the NUL; false once failed.  Most have
+ * it: a table of CSV is millions of short texts. */
+static inline bool reserve(ms_text *text, size_t length)
+{
+    if (text->bytes != NULL && !text->failed &&
+        length < text->capacity - text->length)
+        return true;
+    return grow(text, length);
 }
 
 void ms_text_put(ms_text *text, const char *bytes, size_t length)
