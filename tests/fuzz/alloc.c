@@ -19,7 +19,7 @@
 static ms_err do_line(ms_allocplay *play, ms_alloctext_head *head,
                       const ms_alloctrace_spot *spot, const char *line,
                       size_t length, const ms_heap_options *heap,
-                      ms_fault *fault)
+                      const ms_keys_plan *csv, ms_fault *fault)
 {
     ms_alloctext_op op;
     ms_allocplay_row row;
@@ -46,7 +46,7 @@ static ms_err do_line(ms_allocplay *play, ms_alloctext_head *head,
     }
     MS_TRY(ms_allocplay_do(play, spot, &op, &row, fault));
     ms_allocplay_tell(play, &row, &told);
-    ms_keys_write_line(&ms_alloc_keys_line, &told, &text);
+    ms_keys_write_line(csv, &told, &text);
     return MS_OK;
 }
 
@@ -57,11 +57,14 @@ static ms_err read_text(char *bytes, size_t length, const ms_heap_options *heap,
     ms_alloctext_head head = {.conf = "", .policy = -1, .version = -1};
     ms_alloctrace_spot spot = {"fuzz", 1, 0};
     ms_err err = MS_OK;
+    ms_keys_plan csv;
+    if (!ms_keys_write_plan(&ms_alloc_keys_line, NULL, arena, &csv))
+        return ms_fail_nomem(fault);
     for (size_t at = 0; at < length && err == MS_OK; spot.line++) {
         char *end = memchr(bytes + at, '\n', length - at);
         size_t n = end != NULL ? (size_t)(end - bytes) - at : length - at;
         bytes[at + n] = '\0';
-        err = do_line(&play, &head, &spot, bytes + at, n, heap, fault);
+        err = do_line(&play, &head, &spot, bytes + at, n, heap, &csv, fault);
         at += n + 1;
     }
     FUZZ_LAW(err != MS_OK || play.pool == NULL ||

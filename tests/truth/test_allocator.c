@@ -115,9 +115,11 @@ static void check_entry(void *of, const ms_torch_entry *entry)
 static void put_line(const ms_allocplay *play, const ms_allocplay_row *row,
                      ms_text *text)
 {
+    ms_keys_plan csv;
     ms_allocplay_line line;
+    ck_assert(ms_keys_write_plan(&ms_alloc_keys_line, NULL, &trial, &csv));
     ms_allocplay_tell(play, row, &line);
-    ms_keys_write_line(&ms_alloc_keys_line, &line, text);
+    ms_keys_write_line(&csv, &line, text);
 }
 
 static void check_row(reference *r, uint32_t expected,

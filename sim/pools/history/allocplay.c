@@ -281,7 +281,8 @@ void ms_allocplay_tell(const ms_allocplay *play, const ms_allocplay_row *row,
     *line = (ms_allocplay_line){
         .i = play->n_ops - 1,
         .op = {row->kind},
-        .id = "-1",
+        .has_id = row->has_id,
+        .id = row->id,
         .ok = row->ok,
         .address = row->address,
         .allocated_bytes = ms_torchview_current(pool, MS_TORCH_ALLOCATED_BYTES),
@@ -297,6 +298,4 @@ void ms_allocplay_tell(const ms_allocplay *play, const ms_allocplay_row *row,
         .retries = ms_torchview_retries(pool),
         .ooms = ms_torchview_ooms(pool),
         .device_used_bytes = ms_torchview_device_used(pool)};
-    if (row->has_id)
-        snprintf(line->id, sizeof line->id, "%" PRIu64, row->id);
 }

@@ -84,10 +84,10 @@ typedef struct ms_allocplay_row {
 
 /* What the pool holds after it. */
 typedef struct ms_allocplay_line {
-    uint64_t i;                             /* of the op, from 0 */
-    char op[2];                             /* its letter */
-    char id[sizeof "18446744073709551615"]; /* "-1": it has none */
-    uint64_t ok, address;
+    uint64_t i; /* of the op, from 0 */
+    char op[2]; /* its letter */
+    bool has_id;
+    uint64_t id, ok, address;
     uint64_t allocated_bytes, active_bytes, reserved_bytes, requested_bytes,
         inactive_split_bytes, device_used_bytes;
     uint64_t allocations, active, inactive_splits, segments; /* how many */

@@ -220,6 +220,7 @@ static ms_err step(ms_alloc_run *run, bool *more, ms_fault *fault)
 
 typedef struct table {
     ms_alloc_run *run;
+    ms_keys_plan plan;
     ms_text text;
     bool more;
     ms_err err;
@@ -231,7 +232,7 @@ static bool next_piece(void *of, const char **bytes, size_t *length)
     table *t = of;
     ms_allocplay_line line;
     if (t->text.bytes == NULL)
-        ms_keys_write_header(&ms_alloc_keys_line, NULL, &t->text);
+        ms_keys_write_header(&t->plan, &t->text);
     else
         t->text.length = 0;
     while (t->err == MS_OK && t->more && t->text.length < CSV_PIECE_BYTES &&
@@ -240,7 +241,7 @@ static bool next_piece(void *of, const char **bytes, size_t *length)
         if (t->err != MS_OK || !t->more)
             break;
         ms_allocplay_tell(&t->run->pools[0].follow.play, &t->run->row, &line);
-        ms_keys_write_line(&ms_alloc_keys_line, &line, &t->text);
+        ms_keys_write_line(&t->plan, &line, &t->text);
     }
     if (t->err == MS_OK && t->text.failed)
         t->err = ms_fail_nomem(t->fault);
@@ -255,6 +256,8 @@ static ms_err stream_csv(ms_alloc_run *run, const char *path, ms_arena *trial,
 {
     table t = {
         .run = run, .text = {.arena = trial}, .more = true, .fault = fault};
+    if (!ms_keys_write_plan(&ms_alloc_keys_line, NULL, trial, &t.plan))
+        return ms_fail_nomem(fault);
     if (ms_outputs_is_stdout(path))
         ms_screen_end_with_reader();
     ms_err err = ms_output_stream(path, next_piece, &t, fault);

@@ -424,13 +424,20 @@ const ms_keys ms_alloc_keys = MS_KEYS_OBJECT("alloc", alloc_rows);
 #define LINE(called, member, ...)                                              \
     MS_KEYS_COUNT(called, MS_KEYS_AT(U64, ms_allocplay_line, member),          \
                   .help = __VA_ARGS__)
+static bool has_id(const void *of)
+{
+    return ((const ms_allocplay_line *)of)->has_id;
+}
+
 static const ms_key line_rows[] = {
     LINE("i", i, ""),
     MS_KEYS_TEXT("op", MS_KEYS_AT(CHARS, ms_allocplay_line, op),
                  .help = "of the operation, from 0; its letter"),
     {.name = "id",
      .type = MS_KEY_INTEGER,
-     MS_KEYS_AT(CHARS, ms_allocplay_line, id),
+     MS_KEYS_AT(U64, ms_allocplay_line, id),
+     .there = has_id,
+     .absent = "-1",
      .help = "of the block; of w and c the stream; -1: neither"},
     LINE("ok", ok, "0: the pool could not serve it"),
     LINE("addr", address, "of the block that was handed out; else 0"),

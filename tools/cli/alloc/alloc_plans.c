@@ -217,13 +217,16 @@ void ms_alloc_plans_csv(const ms_alloc_arena *run, ms_text *text)
 {
     const ms_placement_buffer *buffers = run->list.buffers;
     line row = {.is_aligned = false};
+    ms_keys_plan plan;
     for (uint32_t i = 0; i < run->list.n; i++)
         row.is_aligned |= buffers[i].align > 1;
-    ms_keys_write_header(&ms_alloc_plans_line, &row, text);
+    text->failed |=
+        !ms_keys_write_plan(&ms_alloc_plans_line, &row, text->arena, &plan);
+    ms_keys_write_header(&plan, text);
     for (uint32_t i = 0; i < run->list.n; i++) {
         row.id = run->list.ids[i];
         row.buffer = &buffers[i];
         row.offset = run->plans[0].offsets[i];
-        ms_keys_write_line(&ms_alloc_plans_line, &row, text);
+        ms_keys_write_line(&plan, &row, text);
     }
 }

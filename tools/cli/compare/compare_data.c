@@ -17,7 +17,10 @@
 
 void ms_compare_data_csv(const ms_comparison *c, ms_text *text)
 {
-    ms_keys_write_header(&ms_compare_keys_line, NULL, text);
+    ms_keys_plan plan;
+    text->failed |=
+        !ms_keys_write_plan(&ms_compare_keys_line, NULL, text->arena, &plan);
+    ms_keys_write_header(&plan, text);
     for (uint32_t i = 0; i < c->n; i++) {
         const ms_variant *variant = &c->variants[i];
         ms_compare_line line = {.number = i + 1,
@@ -27,7 +30,7 @@ void ms_compare_data_csv(const ms_comparison *c, ms_text *text)
                                 .pooled_rank = ms_compare_pools_rank(variant)};
         if (variant->refused == NULL)
             line.rank = ms_compare_values_rank(variant);
-        ms_keys_write_line(&ms_compare_keys_line, &line, text);
+        ms_keys_write_line(&plan, &line, text);
     }
 }
 

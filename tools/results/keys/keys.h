@@ -168,6 +168,8 @@ typedef struct ms_key {
     bool (*there)(const void *of);
     /* where it is true the key is left out, even as null */
     bool (*left_out)(const void *of);
+    /* what its cell of CSV says where it is not there; NULL: nothing */
+    const char *absent;
     /* computes the value; MS_NO_LEVEL: null */
     uint64_t (*make)(const void *of);
     /* Of OBJECTS with or_of: the element as JSON that was made before, with
@@ -220,11 +222,20 @@ void ms_keys_write_names(const ms_keys *keys, const char *first,
                          const char *last, ms_text *text);
 void ms_keys_write_cells(const ms_keys *keys, const char *first,
                          const char *last, const void *of, ms_text *text);
-/* All keys as a table of CSV: the line of their names, and a line of values.
- * For the line of names `of` may be any of the lines, since all of them
- * leave out the same keys. */
-void ms_keys_write_header(const ms_keys *keys, const void *of, ms_text *text);
-void ms_keys_write_line(const ms_keys *keys, const void *of, ms_text *text);
+/* All keys as a table of CSV.  Its columns are planned once, in the arena
+ * (false: out of memory), and the plan writes the line of their names and a
+ * line of values for each struct.  `of` may be any of these structs, since all
+ * of them leave out the same keys; or NULL where no key is ever left out. */
+typedef struct ms_keys_plan {
+    struct ms_keys_cell *cells;
+    uint32_t n;
+} ms_keys_plan;
+
+bool ms_keys_write_plan(const ms_keys *keys, const void *of, ms_arena *arena,
+                        ms_keys_plan *plan);
+void ms_keys_write_header(const ms_keys_plan *plan, ms_text *text);
+void ms_keys_write_line(const ms_keys_plan *plan, const void *of,
+                        ms_text *text);
 /* Fills the struct at `of`, which must be zeroed, from an object of saved
  * JSON. */
 ms_err ms_keys_read(const ms_values *values, uint32_t object,

@@ -274,36 +274,32 @@ static void put_member(const ms_key *key, const void *of, bool *is_first,
     *is_first = false;
 }
 
-/* What is done with each key of an object, in the order of printing. */
-typedef void put_one(const ms_key *key, const void *of, bool *is_first,
-                     ms_text *text);
-
-static void put_more(const ms_keys *keys, const void *of, put_one *one,
-                     bool *is_first, ms_text *text)
+static void put_more(const ms_keys *keys, const void *of, bool *is_first,
+                     ms_text *text)
 {
     ms_key key;
     for (uint32_t i = 0; keys->more(i, text->arena, &key); i++)
-        one(&key, of, is_first, text);
+        put_member(&key, of, is_first, text);
 }
 
-/* Those from row i on. */
-static void put_each(const ms_keys *keys, uint32_t i, const void *of,
-                     put_one *one, bool is_first, ms_text *text)
+/* The members from row i on. */
+static void put_members(const ms_keys *keys, uint32_t i, const void *of,
+                        bool is_first, ms_text *text)
 {
     for (; i < keys->n; i++) {
         if (keys->more_before != NULL &&
             strcmp(keys->rows[i].name, keys->more_before) == 0)
-            put_more(keys, of, one, &is_first, text);
-        one(&keys->rows[i], of, &is_first, text);
+            put_more(keys, of, &is_first, text);
+        put_member(&keys->rows[i], of, &is_first, text);
     }
     if (keys->more != NULL && keys->more_before == NULL)
-        put_more(keys, of, one, &is_first, text);
+        put_more(keys, of, &is_first, text);
 }
 
 void ms_keys_write(const ms_keys *keys, const void *of, ms_text *text)
 {
     put(text, "{");
-    put_each(keys, 0, of, put_member, true, text);
+    put_members(keys, 0, of, true, text);
     put(text, keys->last_line ? "\n}" : "}");
 }
 
@@ -318,7 +314,7 @@ static uint32_t row_of(const ms_keys *keys, const char *name)
 void ms_keys_write_from(const ms_keys *keys, const char *first, const void *of,
                         ms_text *text)
 {
-    put_each(keys, row_of(keys, first), of, put_member, false, text);
+    put_members(keys, row_of(keys, first), of, false, text);
 }
 
 /* ---- CSV ----------------------------------------------------------------- */
@@ -373,54 +369,95 @@ void ms_keys_write_cells(const ms_keys *keys, const char *first,
     }
 }
 
-static bool is_column(const ms_key *key, const void *of)
+/* ---- tables of CSV ------------------------------------------------------- */
+
+/* How a cell is written.  A table may have a line for each of millions of
+ * operations, and nearly all of its cells are plain numbers: these do not go
+ * through all that a key can say. */
+typedef enum cell_kind {
+    CELL_NUMBER, /* a uint64_t that lies in the line itself, never null */
+    CELL_WORDS,  /* a char[] that lies there */
+    CELL_KEY     /* anything else, as its key says */
+} cell_kind;
+
+struct ms_keys_cell {
+    cell_kind kind;
+    size_t at;
+    const ms_key *key;
+};
+
+static cell_kind kind_of(const ms_key *key)
 {
-    return key->left_out == NULL || !key->left_out(of);
+    if (key->via > 0 || key->null || key->make != NULL)
+        return CELL_KEY;
+    if (key->held == MS_HELD_CHARS)
+        return CELL_WORDS;
+    return key->held == MS_HELD_U64 ? CELL_NUMBER : CELL_KEY;
 }
 
-static void put_column(const ms_key *key, const void *of, bool *is_first,
-                       ms_text *text)
+static void plan_column(ms_keys_plan *plan, const ms_key *key, const void *of)
 {
-    if (!is_column(key, of))
-        return;
-    put(text, *is_first ? "" : ",");
-    put(text, key->name);
-    *is_first = false;
+    if (key->left_out == NULL || !key->left_out(of))
+        plan->cells[plan->n++] =
+            (struct ms_keys_cell){kind_of(key), key->at, key};
 }
 
-/* A number that lies in the line itself, which it always has: most cells of
- * tables with a line per operation. */
-static bool is_plain(const ms_key *key)
+static uint32_t count_more(const ms_keys *keys, ms_arena *arena)
 {
-    return key->held == MS_HELD_U64 && key->via == 0 && !key->null &&
-           key->there == NULL && key->left_out == NULL && key->make == NULL;
+    ms_key key;
+    uint32_t n = 0;
+    while (keys->more != NULL && keys->more(n, arena, &key))
+        n++;
+    return n;
 }
 
-static void put_field(const ms_key *key, const void *of, bool *is_first,
-                      ms_text *text)
+bool ms_keys_write_plan(const ms_keys *keys, const void *of, ms_arena *arena,
+                        ms_keys_plan *plan)
 {
-    if (is_plain(key)) {
-        if (!*is_first)
-            ms_text_put(text, ",", 1);
-        ms_text_u64(text, load_u64((const char *)of + key->at));
-        *is_first = false;
-        return;
+    uint32_t n_more = count_more(keys, arena), more_at = keys->n;
+    ms_key *more = ms_arena_take(arena, n_more + 1, sizeof *more);
+    *plan = (ms_keys_plan){
+        .cells = ms_arena_take(arena, keys->n + n_more, sizeof *plan->cells)};
+    if (more == NULL || plan->cells == NULL)
+        return false;
+    if (keys->more_before != NULL)
+        more_at = row_of(keys, keys->more_before);
+    for (uint32_t i = 0; i < n_more; i++)
+        if (!keys->more(i, arena, &more[i]))
+            return false;
+    for (uint32_t i = 0; i < more_at; i++)
+        plan_column(plan, &keys->rows[i], of);
+    for (uint32_t i = 0; i < n_more; i++)
+        plan_column(plan, &more[i], of);
+    for (uint32_t i = more_at; i < keys->n; i++)
+        plan_column(plan, &keys->rows[i], of);
+    return true;
+}
+
+void ms_keys_write_header(const ms_keys_plan *plan, ms_text *text)
+{
+    for (uint32_t i = 0; i < plan->n; i++) {
+        put(text, i > 0 ? "," : "");
+        put(text, plan->cells[i].key->name);
     }
-    if (!is_column(key, of))
-        return;
-    put(text, *is_first ? "" : ",");
-    put_cell(text, key, of);
-    *is_first = false;
-}
-
-void ms_keys_write_header(const ms_keys *keys, const void *of, ms_text *text)
-{
-    put_each(keys, 0, of, put_column, true, text);
     put(text, "\n");
 }
 
-void ms_keys_write_line(const ms_keys *keys, const void *of, ms_text *text)
+void ms_keys_write_line(const ms_keys_plan *plan, const void *of, ms_text *text)
 {
-    put_each(keys, 0, of, put_field, true, text);
-    put(text, "\n");
+    for (uint32_t i = 0; i < plan->n; i++) {
+        const struct ms_keys_cell *cell = &plan->cells[i];
+        const char *at = (const char *)of + cell->at;
+        if (i > 0)
+            ms_text_put(text, ",", 1);
+        if (cell->key->there != NULL && !cell->key->there(of))
+            put(text, cell->key->absent != NULL ? cell->key->absent : "");
+        else if (cell->kind == CELL_NUMBER)
+            ms_text_u64(text, load_u64(at));
+        else if (cell->kind == CELL_WORDS)
+            ms_table_field(text, at);
+        else
+            put_cell(text, cell->key, of);
+    }
+    ms_text_put(text, "\n", 1);
 }
