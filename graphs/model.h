@@ -3,7 +3,27 @@
 #define MS_GRAPHS_MODEL_H
 
 /* The model noun, and how it is read: whole files, built-in ones, the order
- * of its layers. */
+ * of its layers.
+ *
+ * A native model file, whole (a family; comments are not JSON, so none):
+ *
+ *     {"memsim": 1, "name": "tiny", "family": "decoder",
+ *      "config": {"layers": 2, "hidden": 64, "heads": 4, "vocab": 1000,
+ *                 "positions": 128}}
+ *
+ * or a layer list, where "inputs" default to the layer before and a
+ * {"repeat": n, "name": "layers", "layers": [...]} element makes n blocks:
+ *
+ *     {"memsim": 1, "name": "mlp", "input": {"shape": [784]},
+ *      "layers": [
+ *        {"repeat": 8, "name": "hidden", "layers": [
+ *          {"type": "linear", "out": 1024}, {"type": "relu"}]},
+ *        {"type": "linear", "name": "head", "out": 10},
+ *        {"type": "cross_entropy"}]}
+ *
+ * A built-in model with other numbers is {"like": "gpt3", "config": {...}}
+ * (models/files/reader.h).  Another form is the op graph of a model that ran in
+ * PyTorch, recognised by its "format" key (opgraph/opgraph.h). */
 
 #include "graphs/field.h"
 

@@ -2,7 +2,16 @@
 #ifndef MS_GRAPHS_MODELGRAPH_H
 #define MS_GRAPHS_MODELGRAPH_H
 
-/* From a model to its graph, and what is told of its layers. */
+/* From a model to its graph, and what is told of its layers:
+ *
+ *     ms_model model;
+ *     ms_training training;                      (defaults, then --set)
+ *     MS_TRY(ms_read_model("gpt3.json", NULL, 0, &keep, &model, fault));
+ *     MS_TRY(ms_resolve_training(&training, &model, fault));
+ *     MS_TRY(ms_dag_order(&model, &keep, fault));
+ *     MS_TRY(ms_lower(&model, &training, device, &shape, &keep, &graph,
+ *                     fault));
+ */
 
 #include "graphs/device.h"
 #include "graphs/model.h"

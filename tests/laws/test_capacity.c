@@ -2,7 +2,6 @@
 /* Three memories, one verdict: a step fits when each memory has exactly what it
  * needs, and when one has a byte less, run, compare, sweep and fit all say that
  * this memory is too small by a byte. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/report.h"

@@ -2,7 +2,7 @@
 /* A delayed update (ZeRO-Offload, section 5.2) runs beside the next step: a
  * step takes the longer of the host's work and the device's, plus the copies
  * that nothing hides. */
-#include "graphs/graphs.h"
+#include "graphs/device.h"
 #include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/timeline.h"

@@ -3,7 +3,8 @@
  * they grow and overwrite what they leave, and every pair of policies must
  * still write the same program. AddressSanitizer names who looks at memory that
  * was left. */
-#include "graphs/graphs.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/machine.h"
 #include "sim/plan.h"

@@ -4,8 +4,9 @@
  * back, but for what the first node of the backward finds in torchtune's stash.
  * That holds for every model, all kernels and precisions; nothing is run again
  * for it, and a step leaves what it began with. */
-#include "graphs/graphs.h"
 #include "graphs/kernels/kernels.h"
+#include "graphs/model.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"

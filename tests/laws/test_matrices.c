@@ -2,7 +2,7 @@
 /* Muon where ranks share the states: the momentum is shared, but an update
  * needs a whole matrix. It is gathered on every rank, or one rank owns all of
  * it (Megatron). */
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Two swap policies beside each other, and swaps to the disk: each tensor is
  * moved by one policy, on one path, and comes back as often as it leaves. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"

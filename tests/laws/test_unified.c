@@ -2,7 +2,8 @@
 /* Unified memory, as a property of a device and as a policy for some states:
  * paging costs nothing while there is room, and no more than needed when there
  * is not; on a device with one memory there is nowhere to move to. */
-#include "graphs/graphs.h"
+#include "graphs/device.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/machine.h"

@@ -2,7 +2,7 @@
 /* The thin line of the figure over time is the step without the policies that
  * decide what waits for the backward; there is none where such a step would be
  * the same. */
-#include "graphs/graphs.h"
+#include "graphs/model.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
 #include "sim/timeline.h"

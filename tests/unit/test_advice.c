@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Advice: its numbers are those of run, each change of the table is the first
  * way of some job, and a change without effect is not advised. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "sim/report.h"
 #include "sim/timeline.h"

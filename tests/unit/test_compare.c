@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim compare: names of variants, rows that sum, saved results that are the
  * variants they were, and memory that runs out. */
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"

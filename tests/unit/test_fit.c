@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim fit: what the search passes over cannot matter, and what it reports is
  * true. */
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"

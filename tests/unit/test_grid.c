@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --grid and --filter: the points, and the messages for wrong ones. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"

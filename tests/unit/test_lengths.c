@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --lengths: lists, and steps of different lengths through one pool. */
-#include "graphs/graphs.h"
+#include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/pools/steps/pooled.h"
 #include "sim/report.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Host memory that runs out at every allocation of a run: the answer is "out of
  * memory", never a crash, a leak or a wrong result. */
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"

@@ -2,7 +2,6 @@
 /* A law over every command: wherever host memory runs out, the answer is
  * MS_ENOMEM, or every byte is that of a run with enough memory. Nothing is left
  * out silently, and no other answer is given. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"

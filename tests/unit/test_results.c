@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Saved results: the record that is read back is the one that was written, its
  * figures are the run's own, and bad files are reported. */
-#include "graphs/graphs.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of a job's settings: a row reads back what it writes, its option
  * sets it, and results and filters have it. */
-#include "graphs/graphs.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
