@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Tables and matrices: embedding, linear. */
+/* Layers of one matrix: embeddings and linear layers. */
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
@@ -50,7 +50,8 @@ const ms_field ms_denselayers_linear_fields[MS_DENSELAYERS_LINEAR] = {
      .help = "embedding whose weight this layer shares"},
 };
 
-/* The layer of that name, by an index that the first tied layer makes. */
+/* Finds the layer of that name, by an index that the first tied layer builds: a
+ * search of the list for each would be quadratic. */
 static ms_err layer_row(ms_trace *trace, const char *name, uint32_t *row)
 {
     const ms_model *model = trace->settings->model;
@@ -115,6 +116,8 @@ ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
     trace->layer_weight[trace->layer] = weight;
     switch (layer->field[EMBEDDING_IDS].i) {
     case IDS_POSITIONS: {
+        /* Positions may be an input of the step; else the forward makes them
+         * and drops them with its other variables. */
         uint32_t given = trace->positions;
         uint32_t positions =
             given == MS_NONE ? ms_lookup_arange(trace, sequence) : given;

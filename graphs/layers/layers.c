@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the forwards of all layer types ask for. */
+/* The checks and shapes that the forwards of all layer types share. */
 #include "graphs/layers/layers.h"
 #include "graphs/trace/trace.h"
 

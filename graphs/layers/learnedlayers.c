@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Tokens that are parameters. */
+/* Parameters that act as tokens: class tokens and learned positions. */
 #include "graphs/layers/layers.h"
 #include "graphs/trace/trace.h"
 
@@ -25,6 +25,8 @@ static uint32_t prepend(ms_trace *trace, uint32_t x, int64_t tokens)
     return y;
 }
 
+/* The counted reference to x is a Python variable, which is bound to the result
+ * of prepend(); what the layer was given stays with its caller. */
 ms_err ms_learnedlayers_tokens(ms_trace *trace, const ms_layer *layer,
                                const uint32_t *in, uint32_t *out)
 {

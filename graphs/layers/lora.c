@@ -10,11 +10,12 @@
 
 /* ---- targets ------------------------------------------------------------- */
 
-/* Words of lora.targets and of weights, in the order of the setting. */
+/* The words of lora.targets and of lora.weights, in the order of these
+ * settings. */
 enum { TARGETS_QV, TARGETS_QKV, TARGETS_ATTENTION, TARGETS_MLP, TARGETS_ALL };
 
-/* A fused projection is a target where one of its parts is: latent attention's
- * kv_up makes keys and values. */
+/* A fused projection is a target where one of its parts is one: the kv_up of
+ * latent attention makes keys and values. */
 static bool is_target(const ms_trace *trace, const ms_layer *layer,
                       const char *role)
 {
@@ -43,7 +44,7 @@ static bool is_target(const ms_trace *trace, const ms_layer *layer,
 
 enum { TRAINS_BOTH, TRAINS_A, TRAINS_B };
 
-/* frozen: the word of lora.trains that leaves it so. */
+/* frozen is the word of lora.trains that leaves this weight frozen. */
 static uint32_t adapter_weight(ms_trace *trace, const char *role, int64_t rows,
                                int64_t columns, int64_t frozen)
 {
@@ -69,7 +70,7 @@ static const char *role_of(ms_trace *trace, const char *role, const char *which)
     return name;
 }
 
-/* x in the adapters' format: a new reference. */
+/* Returns x in the dtype of the adapters, as a new reference. */
 static uint32_t input_of(ms_trace *trace, uint32_t x)
 {
     if (ms_trace_at(trace, x)->dtype != trace->trained_dtype)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Kernels of cross entropy that read the logits. */
+/* The kernels of cross entropy that read logits in memory. */
 #include "graphs/layers/headloss.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
@@ -16,8 +16,8 @@ uint32_t ms_losskernels_targets(ms_trace *trace, uint32_t logits)
 
 /* ---- PyTorch's ops ------------------------------------------------------- */
 
-/* labels[..., 1:].contiguous(); where all logits count, the labels have been
- * padded by one that is passed over.  target is used up. */
+/* labels[..., 1:].contiguous().  Where the loss counts all logits, the labels
+ * were padded before by one that it ignores.  The target is used up. */
 static uint32_t moved(ms_trace *trace, uint32_t target, bool padded)
 {
     uint32_t whole = target;
@@ -42,7 +42,7 @@ static uint32_t moved(ms_trace *trace, uint32_t target, bool padded)
     return ms_trace_rebind(trace, whole, y);
 }
 
-/* logits[..., :-1, :].contiguous(), x is used up. */
+/* logits[..., :-1, :].contiguous(); x is used up. */
 static uint32_t all_but_last(ms_trace *trace, uint32_t x)
 {
     if (trace->err)

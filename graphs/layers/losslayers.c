@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The ends of a model: losses. */
+/* Losses, the layers at which a model ends. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
@@ -72,9 +72,9 @@ int64_t ms_losslayers_kernel(const ms_layer *layer)
 
 /* ---- a target per element ------------------------------------------------ */
 
-/* What of x's size lives while the op runs: the losses before they are
- * averaged, and the terms of the logits' loss (in 1.13 five of them, later
- * log_sigmoid's result). */
+/* How many tensors of x's size live while the op runs: the losses before they
+ * are averaged, and the terms of the loss of logits (PyTorch 1.13 has five of
+ * them, later versions the result of log_sigmoid). */
 static uint32_t scratch_of(const ms_step_settings *settings, const char *op)
 {
     if (strcmp(op, "aten::binary_cross_entropy_with_logits") == 0)
@@ -88,9 +88,9 @@ static uint32_t target_like(ms_trace *trace, uint32_t x)
     return ms_trace_input(trace, "target", like.dtype, like.n_dims, like.size);
 }
 
-/* These reduce into the tensor of their terms, whose storage stays as large
- * (ATen/native/BinaryOps.cpp: mse_loss and smooth_l1_loss; Loss.cpp:
- * binary_cross_entropy). */
+/* These ops reduce into the tensor of their terms, and its storage does not
+ * become smaller (ATen/native/BinaryOps.cpp: mse_loss and smooth_l1_loss;
+ * Loss.cpp: binary_cross_entropy). */
 static bool keeps_terms(const char *op)
 {
     static const char *const ops[] = {"aten::mse_loss", "aten::smooth_l1_loss",
@@ -163,7 +163,8 @@ ms_err ms_losslayers_kl_div(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-/* Log-probabilities and classes; the second output is the total weight. */
+/* The op reads log-probabilities and classes; its second output is the sum of
+ * the weights of the classes. */
 ms_err ms_losslayers_nll(ms_trace *trace, const ms_layer *layer,
                          const uint32_t *in, uint32_t *out)
 {
@@ -189,8 +190,10 @@ static uint32_t column_of(ms_trace *trace, uint32_t piece)
     return ms_trace_rebind(trace, view, ms_view_contiguous(trace, view));
 }
 
-/* positions.clamp(0, length): what lies outside is passed over. */
-static uint32_t place_of(ms_trace *trace, const char *role, int64_t batch)
+/* positions.clamp(0, length): a position outside of the sequence becomes
+ * length, the index that cross entropy ignores (transformers,
+ * loss/loss_utils.py, ForQuestionAnsweringLoss). */
+static uint32_t clamped_index(ms_trace *trace, const char *role, int64_t batch)
 {
     uint32_t given = ms_trace_input(trace, role, MS_INT64, 1, &batch);
     ms_trace_begin(trace, "aten::clamp");
@@ -200,8 +203,8 @@ static uint32_t place_of(ms_trace *trace, const char *role, int64_t batch)
     return place;
 }
 
-/* Where an answer starts and where it ends, each a cross entropy over the
- * tokens; their mean. */
+/* The loss of answers to questions: a cross entropy over the tokens for where
+ * an answer starts, another for where it ends, and the mean of both. */
 ms_err ms_losslayers_span(ms_trace *trace, const ms_layer *layer,
                           const uint32_t *in, uint32_t *out)
 {
@@ -222,7 +225,7 @@ ms_err ms_losslayers_span(ms_trace *trace, const ms_layer *layer,
         columns[i] = column_of(trace, pieces[i]);
     ms_split_drop(trace, 2, pieces);
     for (int i = 0; i < 2 && !trace->err; i++) {
-        uint32_t place = place_of(trace, roles[i], batch);
+        uint32_t place = clamped_index(trace, roles[i], batch);
         losses[i] = ms_loss_cross_entropy(trace, columns[i], place);
         ms_trace_drop(trace, place);
     }

@@ -19,7 +19,8 @@
         MS_SCORE_DIVIDE, MS_SCORE_CAP, MS_SCORE_SLOPES, MS_SCORE_MASK_CAUSAL,  \
             MS_SCORE_SOFTMAX_SINKS                                             \
     }
-/* Torch's kernels know neither caps nor sinks, FlashAttention's own do. */
+/* PyTorch's kernels know neither caps nor sinks; those of the FlashAttention
+ * package do. */
 #define CAPS_BY_FLASH                                                          \
     {                                                                          \
         [MS_PATH_OPS] = MS_LACKS_CAPS, [MS_PATH_EFFICIENT] = MS_LACKS_CAPS,    \
@@ -31,7 +32,7 @@
     }
 
 const ms_modelcode ms_modelcodes[] = {
-    /* LLaMA's scores; nanoGPT's where nothing rotates. */
+    /* The scores of LLaMA's code, or nanoGPT's where nothing rotates. */
     {.name = "auto",
      .scores = SCORES_LLAMA,
      .plain_scores = {MS_SCORE_MULTIPLY, MS_SCORE_FILL_ONES, MS_SCORE_SOFTMAX},
@@ -74,7 +75,7 @@ const ms_modelcode ms_modelcodes[] = {
      .rms = RMS_LLAMA,
      .scores = {MS_SCORE_SLOPES, MS_SCORE_IN_PLACE, MS_SCORE_MASK,
                 MS_SCORE_SOFTMAX},
-     /* Its flash attention knows no ALiBi. */
+     /* The path of this code to FlashAttention has no ALiBi. */
      .lacks = {[MS_PATH_FLASH] = MS_LACKS_SLOPES}},
     {.name = "mpt",
      .rms = RMS_LLAMA,

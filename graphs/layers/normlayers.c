@@ -56,7 +56,8 @@ static uint32_t rstd_of(ms_trace *trace, uint32_t x)
     return rstd;
 }
 
-/* x, normed, in the dtype that rstd is computed in; t5's rstd alone is. */
+/* The normalised x in the dtype in which rstd was computed; t5's code computes
+ * rstd alone in fp32 and multiplies x by it as it is. */
 static uint32_t normed(ms_trace *trace, const ms_rms_code *code, uint32_t x)
 {
     uint32_t wide = ms_cast_to(
@@ -71,7 +72,8 @@ static uint32_t normed(ms_trace *trace, const ms_rms_code *code, uint32_t x)
     return ms_trace_rebind(trace, wide, y);
 }
 
-/* What multiplies: the weight, or 1.0 + weight.float(). */
+/* The tensor that multiplies the normalised x: the weight, or 1.0 +
+ * weight.float() (gemma). */
 static uint32_t scale_of(ms_trace *trace, const ms_rms_code *code,
                          uint32_t weight)
 {
@@ -83,8 +85,8 @@ static uint32_t scale_of(ms_trace *trace, const ms_rms_code *code,
     return ms_trace_rebind(trace, wide, ms_pointwise_add_scalar(trace, wide));
 }
 
-/* The ops of a code one by one: what is cast where, and how long what it made
- * on the way has a name, is the row's. */
+/* The ops of the Python code one by one.  The row of the code says where it
+ * casts, and how long a variable keeps what it has made on the way alive. */
 static uint32_t rms_apart(ms_trace *trace, const ms_rms_code *code, uint32_t x,
                           uint32_t weight)
 {
@@ -142,7 +144,7 @@ ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
 
 /* ---- channels ------------------------------------------------------------ */
 
-/* The channels of [batch, channels, ...], or 0 and a fault. */
+/* The number of channels of [batch, channels, ...], or 0 and a fault. */
 static int64_t channels_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
 {
     char shape[MS_LAYERS_SHAPE];
@@ -241,7 +243,7 @@ const ms_field ms_normlayers_instance_fields[MS_NORMLAYERS_INSTANCE] = {
     {.name = "affine", .type = MS_BOOL, .help = "learned scale and shift"},
 };
 
-/* x.repeat(batch) of a parameter, or MS_NONE. */
+/* x.repeat(batch) of a parameter, or MS_NONE where the layer has none. */
 static uint32_t repeated(ms_trace *trace, const ms_layer *layer,
                          const char *role, int64_t channels, int64_t batch)
 {
@@ -254,7 +256,8 @@ static uint32_t repeated(ms_trace *trace, const ms_layer *layer,
     return ms_opcall_run(trace, &call, &parameter, 1);
 }
 
-/* Batch norm of [1, batch channels, ...] (ATen/native/Normalization.cpp). */
+/* An instance norm is computed as a batch norm of [1, batch channels, ...]
+ * (ATen/native/Normalization.cpp, instance_norm). */
 ms_err ms_normlayers_instance(ms_trace *trace, const ms_layer *layer,
                               const uint32_t *in, uint32_t *out)
 {

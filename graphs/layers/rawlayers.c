@@ -29,7 +29,7 @@ const ms_field ms_rawlayers_shape_fields[MS_RAWLAYERS_SHAPE] = {
     MS_LAYERS_SHAPE_FIELD,
 };
 
-/* [first, shape...] */
+/* The dimensions [first, shape...] of the layer's field. */
 static ms_err read_shape(ms_trace *trace, const ms_layer *layer, int64_t first,
                          int64_t dims[MS_MAX_DIMS])
 {
@@ -44,7 +44,8 @@ static ms_err read_shape(ms_trace *trace, const ms_layer *layer, int64_t first,
     return MS_OK;
 }
 
-/* One for all samples: it broadcasts, or is expanded. */
+/* The parameter is one for all samples: ops broadcast it, or a layer expands
+ * it. */
 ms_err ms_rawlayers_parameter(ms_trace *trace, const ms_layer *layer,
                               const uint32_t *in, uint32_t *out)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Layers that only arrange.  Dimensions count from 0 without the batch. */
+/* Layers that only arrange elements.  Their dimensions count from 0 without the
+ * batch. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>
 
-/* One more dimension must fit. */
+/* A fault where x has as many dimensions as a tensor may have. */
 static ms_err need_room(ms_trace *trace, const ms_layer *layer, uint32_t x)
 {
     if (ms_trace_at(trace, x)->n_dims < MS_MAX_DIMS)
@@ -58,7 +59,8 @@ const ms_field ms_shapelayers_slice_fields[MS_SHAPELAYERS_SLICE] = {
     MS_LAYERS_DIM_FIELD,
 };
 
-/* The first elements of a dimension, or a fault where it has fewer. */
+/* Views the first elements of a dimension, or raises a fault where it has
+ * fewer. */
 static ms_err first_elements(ms_trace *trace, const ms_layer *layer, uint32_t x,
                              uint32_t *slice)
 {
@@ -124,6 +126,8 @@ const ms_field ms_shapelayers_split_fields[MS_SHAPELAYERS_SPLIT] = {
      .help = "which piece this layer gives, from 0"},
 };
 
+/* All pieces are made, as torch.split returns a tuple of views, and all but the
+ * one asked for are dropped: autograd has a node for the whole split. */
 ms_err ms_shapelayers_split(ms_trace *trace, const ms_layer *layer,
                             const uint32_t *in, uint32_t *out)
 {
@@ -161,7 +165,7 @@ const ms_field ms_shapelayers_cat_fields[MS_SHAPELAYERS_CAT] = {
     MS_LAYERS_DIM_FIELD,
 };
 
-/* One shape but for dimension dim, the batch included. */
+/* Do the shapes agree, the batch included, in all dimensions but dim? */
 static bool fits(const ms_tensor *a, const ms_tensor *b, uint32_t dim)
 {
     if (a->n_dims != b->n_dims)
@@ -207,6 +211,8 @@ static uint32_t unsqueeze(ms_trace *trace, uint32_t x, uint32_t dim)
     return ms_view_reshape(trace, x, from.n_dims + 1u, dims);
 }
 
+/* torch.stack is a cat of the inputs with one more dimension
+ * (ATen/native/TensorShape.cpp, stack). */
 ms_err ms_shapelayers_stack(ms_trace *trace, const ms_layer *layer,
                             const uint32_t *in, uint32_t *out)
 {
@@ -315,7 +321,7 @@ ms_err ms_shapelayers_contiguous(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-/* x.expand(batch, ...) of what is one for all samples: a parameter. */
+/* x.expand(batch, ...) of a parameter, which is one for all samples. */
 ms_err ms_shapelayers_expand(ms_trace *trace, const ms_layer *layer,
                              const uint32_t *in, uint32_t *out)
 {

@@ -23,14 +23,14 @@ static uint32_t repeat_heads(ms_trace *trace, uint32_t x, int64_t heads)
     int64_t apart[5] = {k.size[0], k.size[1], 1, k.size[2], k.size[3]};
     int64_t joined[4] = {k.size[0], heads, k.size[2], k.size[3]};
     ms_trace_ref(trace, x);
-    for (uint32_t d = 0; d < 2; d++) /* the ":" of the index */
+    for (uint32_t d = 0; d < 2; d++) /* the two ":" of the index */
         x = ms_trace_rebind(trace, x, ms_view_slice(trace, x, d, k.size[d]));
     x = ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 5, apart));
     x = ms_trace_rebind(trace, x, ms_view_expand(trace, x, 2, n));
     return ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 4, joined));
 }
 
-/* FlashAttention takes ALiBi's slopes, one per head. */
+/* FlashAttention reads the slopes of ALiBi, one for each head. */
 static void add_slopes(ms_trace *trace, const ms_scores *how, int64_t heads)
 {
     const int64_t dims[2] = {heads, 1};
@@ -38,8 +38,8 @@ static void add_slopes(ms_trace *trace, const ms_scores *how, int64_t heads)
         ms_sharedtables_buffer(trace, "alibi_slopes", MS_FLOAT32, dims);
 }
 
-/* torch's kernels learn of a window that is narrower than the sequence by a
- * mask of bytes, one for all layers (transformers' sdpa). */
+/* PyTorch's kernels are given a window that is narrower than the sequence as a
+ * mask of bytes, one for all layers (transformers, sdpa). */
 static void add_window(ms_trace *trace, const ms_scores *how, uint32_t q)
 {
     int64_t sequence = at(trace, q)->size[2];
@@ -59,8 +59,8 @@ static uint32_t padded(ms_trace *trace, uint32_t v, int64_t channels)
     return ms_opcall_run(trace, &call, &v, 1);
 }
 
-/* Flash attention of transformers' code: values as wide as keys, and what was
- * added is cut off. */
+/* FlashAttention as transformers' code calls it: the values are padded to the
+ * width of the keys, and what was added is cut off from the output. */
 static uint32_t flash_padded(ms_trace *trace, uint32_t q, uint32_t k,
                              uint32_t v, ms_attended attended)
 {

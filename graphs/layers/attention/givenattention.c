@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Attention without its projections: of queries, keys and values that other
- * layers make. */
+/* Attention without projections, of queries, keys and values that other layers
+ * make. */
 #include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/layers.h"
 #include "graphs/trace/trace.h"
@@ -13,8 +13,8 @@ const ms_field ms_givenattention_fields[MS_GIVENATTENTION_FIELDS] = {
     MS_LAYERS_WEIGHTS_DROPOUT_FIELD,
 };
 
-/* Is x fit for q: but for the heads, and the sequence where nothing is masked,
- * of one shape? */
+/* Does the shape of x fit that of q?  The heads may differ, and so may the
+ * sequence where nothing is masked. */
 static bool fits_query(const ms_tensor *q, const ms_tensor *x, bool causal,
                        bool shares)
 {
@@ -24,7 +24,8 @@ static bool fits_query(const ms_tensor *q, const ms_tensor *x, bool causal,
            (shares ? q->size[1] % heads == 0 : q->size[1] == heads);
 }
 
-/* Keys and values have one shape; flash attention shares heads of theirs. */
+/* Keys and values must have one shape; FlashAttention lets several heads of q
+ * share one of theirs. */
 static ms_err need_heads(ms_trace *trace, const ms_layer *layer,
                          const uint32_t *in)
 {

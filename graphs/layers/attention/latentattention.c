@@ -59,7 +59,7 @@ static uint32_t normed(ms_trace *trace, const ms_layer *layer, uint32_t x,
         trace, x, ms_normlayers_rms_of(trace, x, weight, layer->field[CODE].i));
 }
 
-/* x.view(batch, sequence, heads, -1).transpose(1, 2), x is used up. */
+/* x.view(batch, sequence, heads, -1).transpose(1, 2); x is used up. */
 static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
 {
     if (trace->err)
@@ -72,7 +72,8 @@ static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
     return ms_trace_rebind(trace, view, ms_view_transpose(trace, view, 1, 2));
 }
 
-/* q [batch, heads, sequence, plain + turning], whose parts are q[0], q[1]. */
+/* Makes q [batch, heads, sequence, plain + turning]; its parts are q[0] and
+ * q[1]. */
 static void make_queries(ms_trace *trace, const ms_layer *layer, uint32_t x,
                          uint32_t parts[2])
 {
@@ -97,7 +98,8 @@ static void make_queries(ms_trace *trace, const ms_layer *layer, uint32_t x,
     ms_trace_drop(trace, q);
 }
 
-/* What does not rotate of the keys, what does (of one head), the values. */
+/* Makes three tensors: the part of the keys that does not rotate, the part that
+ * does (of one head, which all share), and the values. */
 static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
                       uint32_t parts[3])
 {
@@ -123,8 +125,8 @@ static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
     parts[2] = up[1];
 }
 
-/* x.view(b, h, s, d // 2, 2).transpose(4, 3).reshape(b, h, s, d), x is used
- * up (apply_rotary_pos_emb_interleave). */
+/* x.view(b, h, s, d // 2, 2).transpose(4, 3).reshape(b, h, s, d), as in
+ * apply_rotary_pos_emb_interleave; x is used up. */
 static uint32_t in_pairs(ms_trace *trace, uint32_t x)
 {
     if (trace->err)
@@ -137,7 +139,7 @@ static uint32_t in_pairs(ms_trace *trace, uint32_t x)
     return ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 4, flat.size));
 }
 
-/* cat((plain, turned), dim=-1), both are used up. */
+/* cat((plain, turned), dim=-1); both are used up. */
 static uint32_t joined(ms_trace *trace, uint32_t plain, uint32_t turned)
 {
     uint32_t parts[2] = {plain, turned};
@@ -147,6 +149,8 @@ static uint32_t joined(ms_trace *trace, uint32_t plain, uint32_t turned)
     return y;
 }
 
+/* The rotating part of the keys has one head: it is rotated before it is
+ * expanded to all heads, so the expanded view copies nothing until cat. */
 ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
                                   const uint32_t *in, uint32_t *out)
 {

@@ -14,7 +14,7 @@ const ms_field ms_multiheadattention_fields[MS_MULTIHEADATTENTION_FIELDS] = {
     MS_LAYERS_BIASES_FIELD,
 };
 
-/* Sizes: of x [batch, sequence, width]. */
+/* The sizes of x [batch, sequence, width] and of its heads. */
 typedef struct sizes {
     int64_t batch, sequence, width, heads, dim;
 } sizes;
@@ -33,7 +33,7 @@ static uint32_t project(ms_trace *trace, const ms_layer *layer, uint32_t x,
     return ms_matmul_linear(trace, x, weight, bias);
 }
 
-/* [sequence, batch, width] as [batch * heads, sequence, dim]. */
+/* Views [sequence, batch, width] as [batch * heads, sequence, dim]. */
 static uint32_t as_heads(ms_trace *trace, uint32_t x, const sizes *n)
 {
     int64_t dims[3] = {n->sequence, n->batch * n->heads, n->dim};
@@ -45,8 +45,8 @@ static uint32_t as_heads(ms_trace *trace, uint32_t x, const sizes *n)
     return y;
 }
 
-/* q, k and v live until the function returns, q's quotient and the weights
- * too. */
+/* The Python variables q, k and v live until the function returns, and so do
+ * the scaled q and the weights. */
 static uint32_t attend(ms_trace *trace, const ms_layer *layer,
                        const uint32_t *qkv)
 {
@@ -65,7 +65,8 @@ static uint32_t attend(ms_trace *trace, const ms_layer *layer,
     return y;
 }
 
-/* By ops, from x [sequence, batch, width] to [sequence * batch, width]. */
+/* Attention by single ops, from x [sequence, batch, width] to [sequence *
+ * batch, width]. */
 static uint32_t by_ops(ms_trace *trace, const ms_layer *layer, uint32_t x,
                        const sizes *n, uint32_t *qkv)
 {
@@ -106,7 +107,7 @@ static void unpack(ms_trace *trace, uint32_t packed, const sizes *n,
     ms_trace_drop(trace, whole);
 }
 
-/* With one kernel, torch 2. */
+/* Attention by scaled_dot_product_attention, as PyTorch 2 has it. */
 static uint32_t by_kernel(ms_trace *trace, const ms_layer *layer, uint32_t x,
                           const sizes *n, uint32_t *qkv)
 {

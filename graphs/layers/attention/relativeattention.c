@@ -122,6 +122,8 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, const uint32_t *in)
                          ms_layers_shape(bias, shape));
 }
 
+/* In a decoder's cross attention keys and values are made of the third input,
+ * the output of the encoder. */
 ms_err ms_relativeattention_forward(ms_trace *trace, const ms_layer *layer,
                                     const uint32_t *in, uint32_t *out)
 {

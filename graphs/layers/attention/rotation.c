@@ -9,7 +9,7 @@
 
 /* ---- cosines and sines -------------------------------------------------- */
 
-/* Only the first channels of each head are rotated. */
+/* Rotates only the first channels of each head. */
 static uint32_t rotate_part(ms_trace *trace, uint32_t x, int64_t turning,
                             uint32_t cos, uint32_t sin)
 {
@@ -65,6 +65,7 @@ ms_err ms_rotation_forward(ms_trace *trace, const ms_layer *layer,
             layer->name, ms_layers_source(trace->settings, layer, 0),
             ms_layers_shape(x, shape));
     int64_t sequence = x->size[2], dim = x->size[3];
+    /* The fused kernel overwrites its input, which must not be saved. */
     if (!eager)
         MS_TRY(ms_layers_need_unsaved(trace, layer, in[0]));
     uint32_t cos = ms_sharedtables_rows(trace, "rotary_cos", sequence, dim);
@@ -99,7 +100,8 @@ static void remember(ms_trace *trace, const char *role, uint32_t tensor)
     trace->shared = item;
 }
 
-/* Cosines and sines of all positions: complex64, [longest, dim / 2]. */
+/* The table freqs_cis, cosines and sines of all positions as complex64
+ * [longest, dim / 2]. */
 static uint32_t table_of(ms_trace *trace, int64_t sequence, int64_t dim)
 {
     uint32_t table = find_shared(trace, "freqs_cis", dim);
@@ -111,7 +113,7 @@ static uint32_t table_of(ms_trace *trace, int64_t sequence, int64_t dim)
     return table;
 }
 
-/* The positions of the tokens in their samples, which the loader of packed
+/* The positions of the tokens within their samples, which the loader of packed
  * samples makes for the batch. */
 static uint32_t positions_of(ms_trace *trace, int64_t batch, int64_t sequence)
 {

@@ -207,7 +207,7 @@ static uint32_t fill_by_bytes(ms_trace *trace, uint32_t a)
     return step(trace, a, ms_pointwise_masked_fill(trace, a, mask));
 }
 
-/* Takes one ms_score_step and drops a. */
+/* Runs one ms_score_step on a and drops a. */
 static uint32_t take_step(ms_trace *trace, const ms_scores *how, uint8_t which,
                           uint32_t a, uint32_t alibi)
 {
@@ -254,7 +254,7 @@ static uint32_t take_step(ms_trace *trace, const ms_scores *how, uint8_t which,
     return a;
 }
 
-/* The steps from scores to weights. */
+/* The list of steps that lead from scores to weights. */
 static const uint8_t *steps_of(const ms_trace *trace, const ms_scores *how)
 {
     static const uint8_t biased[] = {MS_SCORE_BIAS, MS_SCORE_SOFTMAX_FP32,

@@ -12,7 +12,7 @@
 
 /* ---- which kernel -------------------------------------------------------- */
 
-/* The dtype that the kernel reads. */
+/* The dtype that the kernel reads: autocast's where it is on. */
 static uint8_t dtype_of(const ms_trace *trace, uint32_t q)
 {
     uint8_t dtype = ms_trace_at(trace, q)->dtype;
@@ -25,8 +25,8 @@ static bool is_older(const ms_step_settings *settings)
     return has > 0 && has < AMPERE;
 }
 
-/* scaled_dot_product_attention knows no window: the caller passes it as a mask.
- */
+/* scaled_dot_product_attention has no argument for a window: the caller passes
+ * it as a mask. */
 static bool has_mask(const ms_trace *trace, const uint32_t *qkv,
                      ms_attended attended)
 {
@@ -74,7 +74,7 @@ static uint32_t math(ms_trace *trace, const uint32_t qkv[3],
         ms_trace_rebind(trace, turned, ms_pointwise_mul_scalar(trace, turned));
     trace->op_flags |= MS_OP_CORE;
     uint32_t a = ms_matmul_batched(trace, q, k);
-    ms_trace_drop(trace, k); /* a temporary, unlike q */
+    ms_trace_drop(trace, k); /* a temporary; q is a variable */
     if (attended.causal || has_mask(trace, qkv, attended)) {
         uint32_t mask = ms_sharedtables_rows(trace, "causal_mask", sequence, 0);
         a = ms_trace_rebind(trace, a, ms_pointwise_add(trace, a, mask));
@@ -90,7 +90,7 @@ static uint32_t math(ms_trace *trace, const uint32_t qkv[3],
     return y;
 }
 
-/* From torch 2.5 on the math path computes 16-bit inputs in fp32. */
+/* From PyTorch 2.5 on the math path computes 16-bit inputs in fp32. */
 static uint32_t math_of(ms_trace *trace, const uint32_t *qkv,
                         ms_attended attended)
 {

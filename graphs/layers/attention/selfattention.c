@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The attention layer, in all kernel sets. */
+/* The layer "attention", with the kernels of any set. */
 #include "graphs/layers/attention/attentioncore.h"
 #include "graphs/layers/attention/projections.h"
 #include "graphs/layers/attention/rotation.h"
@@ -125,7 +125,8 @@ static ms_scores scores_of(const ms_layer *layer, uint32_t sinks)
 
 /* ---- queries, keys, values ----------------------------------------------- */
 
-/* c_attn(x).split(...): in GPT-2's code k, then q, then v become heads. */
+/* c_attn(x).split(...): the code of GPT-2 turns k, then q, then v into heads.
+ */
 static void project_fused(ms_trace *trace, const ms_layer *layer,
                           const ms_attention_sizes *n, uint32_t x,
                           uint32_t *qkv)
@@ -147,7 +148,8 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
     }
 }
 
-/* norm(x.view(batch, sequence, heads, dim)), or norm(x) over all heads. */
+/* norm(x.view(batch, sequence, heads, dim)), or norm(x) over all heads
+ * together. */
 static uint32_t norm_heads(ms_trace *trace, const ms_layer *layer,
                            const ms_attention_sizes *n, uint32_t x,
                            const char *role)
@@ -195,7 +197,7 @@ static void project_apart(ms_trace *trace, const ms_layer *layer,
 
 /* ---- the layer ----------------------------------------------------------- */
 
-/* Fields that would be passed over together. */
+/* A fault where a field would have no effect beside another. */
 static ms_err check_fields(ms_trace *trace, const ms_layer *layer)
 {
     const ms_value *field = layer->field;
@@ -221,6 +223,8 @@ static ms_err check_fields(ms_trace *trace, const ms_layer *layer)
     return MS_OK;
 }
 
+/* The sizes of the layer.  A field of 0 stands for its default, and a default
+ * is computed from those before it: dim, then turning, then kv_heads. */
 static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
                          ms_attention_sizes *n)
 {
@@ -266,7 +270,8 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
     return MS_OK;
 }
 
-/* A kernel's operand: it is there, and its gradient is made. */
+/* Sinks are an operand of a kernel: the parameter exists, and the kernel makes
+ * its gradient. */
 static uint32_t add_sinks(ms_trace *trace, const ms_layer *layer, int64_t heads)
 {
     if (!layer->field[ATTENTION_SINKS].b)
@@ -288,6 +293,8 @@ static bool is_biased(const ms_layer *layer)
                                 : own == OUT_BIAS_YES;
 }
 
+/* The Python variables q, k and v live to the end of the forward; the scores'
+ * variables end in the core. */
 ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
                                 const uint32_t *in, uint32_t *out)
 {

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Positions that tables are made for; a longer sequence makes them longer. */
+/* The number of positions for which tables are made; a longer sequence makes
+ * them longer. */
 int64_t ms_sharedtables_longest(const ms_step_settings *settings,
                                 int64_t sequence)
 {
@@ -14,7 +15,7 @@ int64_t ms_sharedtables_longest(const ms_step_settings *settings,
     return at_hand ? sequence : longest;
 }
 
-/* A buffer of the model: the first layer that asks makes it. */
+/* A buffer of the model, which the first layer that asks for it makes. */
 uint32_t ms_sharedtables_buffer(ms_trace *trace, const char *role,
                                 uint8_t dtype, const int64_t *dims)
 {

@@ -103,8 +103,9 @@ const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
      .help = "the probabilities are multiplied by a number (DeepSeek)"},
 };
 
-/* The rows of all experts: with a capacity ceil(tokens top_k / experts factor)
- * for each expert, else those of an even routing times the imbalance. */
+/* The rows of all experts.  With a capacity they are ceil(tokens top_k /
+ * experts factor) for each expert, else those of an even routing times the
+ * imbalance. */
 static int64_t rows_of(const ms_layer *layer, int64_t tokens)
 {
     const ms_value *field = layer->field;
@@ -132,8 +133,8 @@ static uint32_t normalized(ms_trace *trace, uint32_t best)
     return ms_trace_rebind(trace, best, y);
 }
 
-/* A parameter that a kernel reads: the backward of that kernel makes its
- * gradient with others. */
+/* A parameter that a fused kernel reads; the backward of that kernel makes its
+ * gradient together with others. */
 static uint32_t operand(ms_trace *trace, const char *role, uint32_t n_dims,
                         const int64_t *dims)
 {
@@ -143,7 +144,7 @@ static uint32_t operand(ms_trace *trace, const char *role, uint32_t n_dims,
     return parameter;
 }
 
-/* A parameter that training does not learn by a gradient: it is counted, but
+/* A parameter that training does not learn by a gradient.  It is counted, but
  * has neither .grad nor optimizer state. */
 static void frozen(ms_trace *trace, const char *role, uint32_t n_dims,
                    const int64_t *dims)
@@ -166,7 +167,7 @@ static uint32_t logits_fp32(ms_trace *trace, uint32_t x, uint32_t weight,
     return y;
 }
 
-/* The router's logits, in fp32 but for gpt-oss. */
+/* The router's logits are in fp32, but for gpt-oss. */
 static uint32_t logits_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
 {
     int64_t bias = layer->field[ROUTER_BIAS].i;
@@ -185,7 +186,7 @@ static uint32_t logits_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
     return ms_trace_rebind(trace, p, ms_cast_to(trace, p, MS_FLOAT32));
 }
 
-/* Expert after expert, or all at once? */
+/* Does the code loop over the experts, or compute all of them at once? */
 static bool loops(const ms_trace *trace, const ms_layer *layer)
 {
     int64_t run = layer->field[RUN].i;
@@ -194,7 +195,7 @@ static bool loops(const ms_trace *trace, const ms_layer *layer)
             trace->kernels.is_plain);
 }
 
-/* The probabilities of each token's experts. */
+/* Returns the probabilities of the experts that each token chooses. */
 static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
                       uint32_t *map)
 {
@@ -219,7 +220,7 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
     if (field[SCALED].b)
         p = ms_trace_rebind(trace, p, ms_pointwise_mul_scalar(trace, p));
     if (field[ROUTER_FP32].b && loops(trace, layer))
-        return p; /* what the experts make is summed in fp32 */
+        return p; /* the outputs of the experts are summed in fp32 */
     return ms_trace_rebind(trace, p, ms_cast_to(trace, p, dtype));
 }
 
@@ -231,7 +232,7 @@ static uint32_t product(ms_trace *trace, const ms_layer *layer, uint32_t x,
                : ms_experts_product(trace, x, weight);
 }
 
-/* Two products with the gate between them, each expert on its rows. */
+/* Two products with the gate between them; each expert works on its rows. */
 static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
                             uint32_t probabilities)
 {
@@ -242,7 +243,7 @@ static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t second[3] = {field[EXPERTS].i, width, hidden};
     uint32_t w1 = ms_trace_parameter(trace, "experts.weight1", 3, first);
     uint32_t w2 = ms_trace_parameter(trace, "experts.weight2", 3, second);
-    if (field[BIAS].b) { /* the products add them as they write */
+    if (field[BIAS].b) { /* the products add the biases as they write */
         operand(trace, "experts.bias1", 2, first);
         operand(trace, "experts.bias2", 2, second);
     }
@@ -255,8 +256,9 @@ static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
     return ms_trace_rebind(trace, y, product(trace, layer, y, w2));
 }
 
-/* An expert has a row of the router and its products, each as wide as x, and
- * biases: all of the router is used, and the chosen experts. */
+/* The parameters that a token uses.  An expert has a row of the router and its
+ * products, each as wide as x, and biases: all of the router is used, and of
+ * the rest the share of the chosen experts. */
 uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters)
 {
     const ms_value *field = layer->field;
@@ -266,7 +268,8 @@ uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters)
     uint64_t inner = (uint64_t)field[HIDDEN].i * (field[GATED].b ? 2 : 1);
     uint64_t products = inner + (uint64_t)field[HIDDEN].i;
     uint64_t router_bias = field[ROUTER_BIAS].i != ROUTER_NONE;
-    uint64_t biases = field[BIAS].b ? inner : 0; /* and one as wide as x */
+    uint64_t biases =
+        field[BIAS].b ? inner : 0; /* the other bias is as wide as x */
     uint64_t width = (each - router_bias - biases) /
                      (1 + products + (field[BIAS].b ? 1 : 0));
     uint64_t router = experts * (width + router_bias);
@@ -301,7 +304,7 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, uint32_t x)
     return MS_OK;
 }
 
-/* Tokens permuted, grouped products, permuted back. */
+/* The tokens are permuted, multiplied by grouped products and permuted back. */
 static uint32_t run_grouped(ms_trace *trace, const ms_layer *layer, uint32_t x,
                             uint32_t map, uint32_t p)
 {

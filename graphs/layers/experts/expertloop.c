@@ -5,7 +5,7 @@
 #include "graphs/layers/layers.h"
 #include "graphs/trace/trace.h"
 
-/* A call of the op table whose output has these sizes. */
+/* Calls a row of the op table with one output of these sizes. */
 static uint32_t call(ms_trace *trace, const char *op, const char *overload,
                      const uint32_t *in, uint32_t n_in, uint8_t n_dims,
                      const int64_t *dims)
@@ -20,7 +20,8 @@ static uint32_t call(ms_trace *trace, const char *op, const char *overload,
     return ms_opcall_run(trace, &it, in, n_in);
 }
 
-/* A parameter of expert e, or of all together (e < 0). */
+/* A parameter of expert e, or with e < 0 one that holds those of all experts.
+ */
 static uint32_t weight_of(ms_trace *trace, int64_t e, const char *role,
                           uint32_t n_dims, const int64_t *dims)
 {
@@ -110,7 +111,8 @@ static uint32_t clamped_gate(ms_trace *trace, uint32_t both, int64_t hidden)
     return y;
 }
 
-/* GptOssExperts: weights [experts, in, out] with biases [experts, out]. */
+/* GptOssExperts: its weights are [experts, in, out], its biases [experts, out].
+ */
 static uint32_t run_clamped(ms_trace *trace, const ms_expertloop *how,
                             const uint32_t all[4], uint32_t x)
 {
@@ -136,8 +138,8 @@ static void make_all(ms_trace *trace, const ms_expertloop *how, int64_t width,
 
 /* ---- the loop ------------------------------------------------------------ */
 
-/* The rows of expert e where routing is even; the first experts have one more.
- */
+/* The rows of expert e where routing is even; the first experts have the rows
+ * that remain, one each. */
 static int64_t rows_of(const ms_expertloop *how, int64_t e)
 {
     return how->rows / how->experts + (e < how->rows % how->experts ? 1 : 0);
@@ -166,7 +168,7 @@ static uint32_t scatter(ms_trace *trace, const ms_expertloop *how, uint32_t p,
     return ms_trace_rebind(trace, all, ms_opcall_in_place(trace, &it, in, 3));
 }
 
-/* The weighted output of an expert: expert(x[rows]) * p[rows, which]. */
+/* The weighted output of an expert, expert(x[rows]) * p[rows, which]. */
 static uint32_t weighted(ms_trace *trace, const ms_expertloop *how,
                          const uint32_t all[4], int64_t e, uint32_t at,
                          uint32_t x, uint32_t p)
@@ -199,6 +201,8 @@ static uint32_t add_rows(ms_trace *trace, uint32_t final, uint32_t at,
     return ms_trace_rebind(trace, final, ms_opcall_in_place(trace, &it, in, 3));
 }
 
+/* The Python variable of an expert's output is bound anew only when the next
+ * expert has run: two outputs live at once, and the last one to the end. */
 uint32_t ms_expertloop_run(ms_trace *trace, const ms_expertloop *how,
                            uint32_t x, uint32_t which, uint32_t p)
 {
