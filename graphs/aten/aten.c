@@ -57,8 +57,8 @@ void ms_aten_save_input(ms_trace *trace, const ms_aten_call *call, uint32_t n,
     ms_trace_drop(trace, clone);
 }
 
-/* Is the input saved only for a gradient that is not needed?  A frozen weight
- * is why its linear layer keeps no activation. */
+/* Is the input saved only for a gradient that is not needed?  This is why a
+ * linear layer with a frozen weight keeps no activation. */
 static bool is_idle(const ms_trace *trace, const ms_aten_row *row, uint32_t n,
                     const char *save)
 {
@@ -85,7 +85,7 @@ static void save_listed(ms_trace *trace, const ms_aten_row *row,
     }
 }
 
-/* The inputs of the op's node; how many. */
+/* Lists the inputs of the op's node and returns how many there are. */
 static uint32_t list_inputs(const ms_aten_row *row, const ms_aten_call *call)
 {
     uint32_t n_in = call->node->n_in, n = 0;
@@ -101,6 +101,9 @@ static uint32_t list_inputs(const ms_aten_row *row, const ms_aten_call *call)
     return n;
 }
 
+/* An op in place on a view writes a part of a whole tensor: the node that
+ * autograd makes then has the whole before and after as input and output
+ * (CopySlices), and the part behind it. */
 void ms_aten_record(ms_trace *trace, const ms_aten_row *row,
                     const ms_aten_call *call)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Op table: element by element, and what no gradient flows through
- * (graphs/autograd.md 22; tests/truth/rules.tsv). */
+/* Op table: ops that work element by element, and ops through which no gradient
+ * flows (graphs/autograd.md 22; tests/truth/rules.tsv). */
 #include "graphs/aten/atenrow.h"
 
 #define UNARY(type, name, like, keeps, formula)                                \
@@ -12,7 +12,7 @@
     FORMULA(type, name, NULL, node, "0", keeps, shape_same, formula)
 #define BINARY(type, name, node, keeps, formula)                               \
     FORMULA(type, name, NULL, node, "01", keeps, shape_broadcast, formula)
-/* Flat nearly everywhere. */
+/* A function that is flat nearly everywhere: its gradient is zeros. */
 #define STEP(type, name, node) DERIVED(type, name, node, "", "0: zeros.g!")
 
 const ms_aten_row ms_atenpoint_rows[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Aten ops by name: find a row, check a node against it, tell of it. */
+/* Aten ops by name: the search for a row, the check of a node against it, and
+ * its description for people. */
 #include "graphs/aten/aten.h"
 #include "graphs/ops/autocast.h"
 
@@ -30,7 +31,7 @@ ms_err ms_atentable_open(ms_index *index, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
-/* The rows of an op stand together, those of one overload first. */
+/* The rows of an op stand together, and those of one overload come first. */
 static const ms_aten_row *find_exact(const ms_index *index, const char *op,
                                      const char *overload)
 {
@@ -71,8 +72,8 @@ ms_op_kind ms_atentable_kind(const ms_index *index, const char *op)
 
 /* ---- what an op must have ------------------------------------------------ */
 
-/* A column such as "i0I1o1" names inputs and outputs that are there; I and O:
- * those that may be absent. */
+/* Does the node have what a column such as "i0I1o1" names?  Inputs and outputs
+ * in capital letters may be absent. */
 static bool has_listed(const ms_aten_row *row, const ms_opnode *node)
 {
     for (const char *c = row->saves; *c; c += 2) {
@@ -116,8 +117,8 @@ static bool same_dims(const ms_optensor *given, const ms_aten_shape *want)
                   want->n_dims * sizeof want->size[0]) == 0;
 }
 
-/* What works element by element makes one tensor, but for what it saves of its
- * other outputs ("o1"). */
+/* An op that works element by element makes one tensor, besides other outputs
+ * that it saves ("o1"). */
 static bool makes_too_many(const ms_aten_row *row, const ms_opnode *node)
 {
     bool plain = row >= ms_atenpoint_rows &&
@@ -127,6 +128,8 @@ static bool makes_too_many(const ms_aten_row *row, const ms_opnode *node)
            strstr(saves, "O1") == NULL;
 }
 
+/* The number of inputs is checked first, since the columns and the shape rule
+ * read inputs by position. */
 const char *ms_atentable_objection(const ms_aten_row *row,
                                    const ms_aten_call *call, ms_arena *arena)
 {
@@ -165,7 +168,7 @@ static void describe_saves(const ms_aten_row *row, ms_text *text)
         ms_text_add(text, "%s by its arguments", *row->saves ? "," : "");
 }
 
-/* A line for each section. */
+/* Describes the backward in a line for each section. */
 static void describe_backward(const ms_aten_row *row, ms_text *text)
 {
     const char *at = row->makes;

@@ -21,9 +21,10 @@ static void copy_dims(ms_aten_shape *want, const ms_optensor *from)
     memcpy(want->size, from->size, sizeof want->size);
 }
 
-#define MOST_STEP (INT64_C(1) << 12) /* times a size: no overflow */
+#define MOST_STEP (INT64_C(1) << 12) /* times a size it does not overflow */
 
-/* The d-th of a list; the last one stands for those that are not there. */
+/* The d-th integer of a list argument; the last one stands for those that are
+ * missing. */
 static int64_t nth(const ms_opnode *node, uint32_t i, uint32_t d,
                    int64_t fallback)
 {
@@ -50,7 +51,7 @@ typedef struct window {
     bool rounds_up;
 } window;
 
-/* How many windows fit; 0: none. */
+/* How many windows fit into the size; 0: none. */
 static int64_t count_windows(int64_t size, const window *w)
 {
     int64_t space = size + 2 * w->padding - w->dilation * (w->kernel - 1) - 1;
@@ -61,8 +62,8 @@ static int64_t count_windows(int64_t size, const window *w)
     return beyond ? n - 1 : n;
 }
 
-/* Arguments: x, weight, bias, stride, padding, dilation, transposed, output
- * padding, groups. */
+/* The arguments are x, weight, bias, stride, padding, dilation, transposed,
+ * output padding and groups. */
 static bool convolution(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_opnode *node = call->node;
@@ -90,7 +91,8 @@ static bool convolution(const ms_aten_call *call, ms_aten_shape *want)
     return true;
 }
 
-/* The last dimensions, as many as the op's name says. */
+/* A pool slides over the last dimensions, as many as the name of the op says.
+ */
 static bool pool(const ms_aten_call *call, ms_aten_shape *want, bool average)
 {
     const ms_opnode *node = call->node;
@@ -136,7 +138,8 @@ static bool adaptive(const ms_aten_call *call, ms_aten_shape *want)
     return true;
 }
 
-/* Batch and channels stay. */
+/* The batch and the channels stay as they are; the other sizes may be any, and
+ * are those of the output. */
 static bool planes(const ms_aten_call *call, ms_aten_shape *want)
 {
     const ms_optensor *x = input(call, 0);

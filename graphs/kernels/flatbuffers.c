@@ -7,11 +7,11 @@ typedef struct buffers {
     ms_trace *trace;
     const uint32_t *new_id;
     uint64_t *asked;
-    uint64_t left; /* elements of the rank's stretch */
+    uint64_t left; /* elements left of the rank's stretch */
 } buffers;
 
-/* The distributed optimizer of policies/share/zero.c, all of it on the device.
- */
+/* Is it the distributed optimizer of policies/share/zero.c, with all of it on
+ * the device? */
 static bool is_distributed(const ms_step_settings *settings)
 {
     const ms_shape *shape = settings->shape;
@@ -25,7 +25,8 @@ static bool has_gradient(const ms_parameter *parameter)
     return parameter->grad_storage != MS_NONE;
 }
 
-/* The first of these storages asks for all of them. */
+/* Joins storages to one request: the first of them asks for the bytes of all.
+ */
 static void join(buffers *b, bool weights)
 {
     const ms_graph *g = b->trace->graph;
@@ -42,7 +43,8 @@ static void join(buffers *b, bool weights)
     }
 }
 
-/* Of part elements of a parameter the stretch has taken. */
+/* Of a parameter's part elements the stretch has taken so many; its states
+ * become as large. */
 static void cut(buffers *b, uint32_t storage, uint64_t part, uint64_t taken)
 {
     if (storage == MS_NONE)
@@ -76,6 +78,8 @@ static uint64_t stretch(const ms_trace *trace)
     return elements;
 }
 
+/* A storage that lies in no buffer keeps MS_UNSHARED: it is a request of its
+ * own. */
 ms_err ms_flatbuffers_column(ms_trace *trace, const uint32_t *new_id)
 {
     ms_graph *g = trace->graph;

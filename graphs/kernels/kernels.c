@@ -15,11 +15,13 @@ static const ms_kernel_hooks *hooks_of(int64_t kernels)
 
 /* ---- single kernels ------------------------------------------------------ */
 
-/* By MS_KERNELS_ATTENTION, behind auto. */
+/* The kernels of attention in the order of MS_KERNELS_ATTENTION, without auto.
+ */
 static const ms_attention_kernel *const attentions[] = {
     &ms_sdpa_eager, &ms_sdpa_flash, &ms_sdpa_efficient, &ms_sdpa_first};
 
-/* A word of a setting: 0 is auto, eager, then fused or the makers' names. */
+/* Chooses a kernel by the word of its setting: 0 is auto and 1 eager, then
+ * follow fused or the names of the makers. */
 static void choose(ms_kernel *kernel, int64_t word,
                    const ms_kernel_maker *fused)
 {

@@ -47,27 +47,29 @@ typedef struct ms_trace ms_trace; /* trace.h */
 typedef enum ms_kernels {
     MS_KERNELS_SETS(MS_KERNELS_ID) MS_KERNELS_N
 } ms_kernels;
-/* Of the setting: its words, its help. */
+/* The words of the setting and its help, made from the rows. */
 #define MS_KERNELS_WORD(id, word, object, help) "|" word
 #define MS_KERNELS_WORDS &(MS_KERNELS_SETS(MS_KERNELS_WORD))[1]
 #define MS_KERNELS_TEXT(id, word, object, help) help
 #define MS_KERNELS_HELP                                                        \
     "what layers run and save: " MS_KERNELS_SETS(MS_KERNELS_TEXT)
 
-/* Whose kernels norms and gates are: torchkernels.c, ligerkernels.c. */
+/* A maker: whose kernels norms and gates are (torchkernels.c, ligerkernels.c).
+ */
 typedef struct ms_kernel_maker {
-    bool apart; /* op by op: what follows is not asked for then, but a layer
-                   norm, which has always been one op */
-    /* weight, bias: MS_NONE where there is none. */
+    bool apart; /* op by op: of what follows only layer_norm is asked for then,
+                   which has always been one op */
+    /* weight and bias are MS_NONE where the layer has none. */
     uint32_t (*layer_norm)(ms_trace *trace, uint32_t x, uint32_t weight,
                            uint32_t bias);
     uint32_t (*rms_norm)(ms_trace *trace, uint32_t x, uint32_t weight);
-    /* activation(gate) * up; op: its name, "swiglu". */
+    /* Computes activation(gate) * up; op is the name of the kernel, "swiglu".
+     */
     uint32_t (*gate)(ms_trace *trace, const char *op, uint32_t gate,
                      uint32_t up);
 } ms_kernel_maker;
-/* PyTorch's ops one by one; its or Apex' kernels; Liger's, that overwrite what
- * they can. */
+/* The makers: PyTorch's ops one by one; the kernels of PyTorch or Apex; those
+ * of Liger, which overwrite what they can. */
 extern const ms_kernel_maker ms_torchkernels_apart, ms_torchkernels,
     ms_ligerkernels;
 
@@ -76,8 +78,8 @@ typedef struct ms_kernel {
     bool firm;
 } ms_kernel;
 
-/* The sizes of a self-attention layer; turning: channels of a head that
- * rotate. */
+/* The sizes of a self-attention layer; turning is the number of channels of a
+ * head that rotate. */
 typedef struct ms_attention_sizes {
     int64_t heads, kv_heads, dim, width, turning;
 } ms_attention_sizes;
@@ -94,11 +96,12 @@ typedef struct ms_kernel_hooks {
     ms_err (*check_idle)(const ms_training *training, ms_fault *fault);
     /* Fills what the set decides where the user has not. */
     void (*settle)(ms_training *training);
-    /* Kernels that hang on settings of the set's own. */
+    /* Chooses kernels that depend on settings of the set's own. */
     void (*choose)(const struct ms_step_settings *settings,
                    struct ms_kernel_set *set);
 
-    /* Inputs of one micro-batch exist at a time; further ones of the step. */
+    /* Do the inputs of only one micro-batch exist at a time, and further ones
+     * of the step later? */
     bool one_batch_at_a_time;
     void (*inputs)(ms_trace *trace);
 
@@ -106,8 +109,8 @@ typedef struct ms_kernel_hooks {
     ms_err (*attention)(ms_trace *trace, const ms_layer *layer,
                         const ms_attention_sizes *sizes, uint32_t x,
                         uint32_t *out);
-    /* What the open op, a fused cross entropy of rows dims[0] and words
-     * dims[1], makes besides and lets go of; how many. */
+    /* What the open op, a fused cross entropy of dims[0] rows and dims[1]
+     * words, makes for its duration; returns how many tensors. */
     uint32_t (*loss_temporaries)(ms_trace *trace, const int64_t *dims,
                                  uint32_t *made);
     /* Is the layer a dropout that the addition behind it does with its own? Is
@@ -118,7 +121,8 @@ typedef struct ms_kernel_hooks {
 
     /* The open op makes this weight's gradient: it adds it to .grad itself. */
     void (*add_gradient)(ms_trace *trace, uint32_t weight);
-    /* Has op, a product, Transformer Engine's workspace?  Bytes of cuBLAS's. */
+    /* Does op, a matrix product, use the workspace of Transformer Engine?  The
+     * next one tells the bytes of cuBLAS's workspace. */
     bool (*is_te_product)(const ms_trace *trace, uint32_t op);
     uint64_t (*cublas_bytes)(const struct ms_step_settings *settings);
 
@@ -146,19 +150,21 @@ typedef struct ms_kernel_set {
     extern const ms_kernel_set object;
 MS_KERNELS_SETS(MS_KERNELS_DECLARE)
 
-/* The set that the settings mean. */
+/* Returns the set that the settings mean. */
 ms_kernel_set ms_kernels_of(const ms_training *training);
-/* The same of a step, on its device. */
+/* Returns the same for a step, on its device. */
 ms_kernel_set ms_kernels_on(const struct ms_step_settings *settings);
-/* What the sets refuse of the settings, and fill in.  MS_EUSAGE. */
+/* Checks the settings against the sets, and fills in what they decide.
+ * MS_EUSAGE where a set refuses one. */
 ms_err ms_kernels_check(ms_training *training, ms_fault *fault);
-/* Does the op stay apart?  own: the layer says whose code it is. */
+/* Does the op stay a sequence of single ops? own: the layer says whose code it
+ * is. */
 static inline bool ms_kernels_apart(ms_kernel kernel, bool own)
 {
     return kernel.maker->apart || (own && !kernel.firm);
 }
 
-/* Of the settings of single kernels; each begins with auto. */
+/* The words of the settings of single kernels; each begins with auto. */
 #define MS_KERNELS_ATTENTION "auto|eager|flash|efficient|sdpa"
 #define MS_KERNELS_NORM "auto|eager|torch|liger"
 #define MS_KERNELS_PLAIN "auto|eager|fused"

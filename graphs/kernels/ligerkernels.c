@@ -7,7 +7,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 
-/* Without a bias it is PyTorch's: Liger's reads one. */
+/* Without a bias it is PyTorch's kernel, because Liger's always reads one. */
 static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,
                            uint32_t bias)
 {
@@ -15,7 +15,8 @@ static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,
                            : ms_fusednorm_layer(trace, x, weight, bias);
 }
 
-/* Views of a wider tensor are copied first. */
+/* The kernel needs contiguous rows: views of a wider tensor are copied first.
+ */
 static uint32_t gate_up(ms_trace *trace, const char *op, uint32_t gate,
                         uint32_t up)
 {

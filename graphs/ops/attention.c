@@ -8,8 +8,8 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 
-/* Like q, with the channels of v; the physical layout is [batch, sequence,
- * heads, dim]. */
+/* Makes a tensor like q with the channels of v; its physical layout is [batch,
+ * sequence, heads, dim]. */
 static uint32_t like_heads(ms_trace *trace, uint32_t q, uint32_t v,
                            const char *role)
 {
@@ -54,9 +54,9 @@ const ms_rule ms_attention_flash_rule = {
     "ScaledDotProductFlashAttentionBackward0",
     "aten::_scaled_dot_product_flash_attention_backward", flash_backward};
 
-/* Of a score and its share of the output: two products of the channels.  A
- * query sees the keys before it, half of them on average, or those of a
- * window. */
+/* The FLOPs of all pairs of a query and a key, with two products over the
+ * channels for each: its score and its share of the output.  A causal query
+ * sees the keys before it, half of them on average, or those of a window. */
 static double flops_of(const ms_trace *trace, const uint32_t *inputs,
                        ms_attended attended)
 {
@@ -71,6 +71,9 @@ static double flops_of(const ms_trace *trace, const uint32_t *inputs,
     return 2 * (double)q->size[0] * (double)q->size[1] * pairs * channels;
 }
 
+/* The order of the outputs and saves is that of the extension: the log-sum-exp
+ * and the random state are made after the output, and only the node keeps them.
+ */
 static uint32_t flash(ms_trace *trace, const uint32_t *inputs,
                       ms_attended attended)
 {
@@ -136,6 +139,8 @@ static const ms_rule efficient_rule = {
     "aten::_scaled_dot_product_efficient_attention_backward",
     efficient_backward};
 
+/* What the op makes besides the output lives only as long as its node saves it.
+ */
 static uint32_t efficient(ms_trace *trace, const uint32_t *inputs,
                           ms_attended attended)
 {

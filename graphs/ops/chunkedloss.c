@@ -38,7 +38,7 @@ static void keep(ms_trace *trace, const ms_rule *rule, const uint32_t *inputs,
         ms_trace_drop(trace, made[i]);
 }
 
-/* loss_1d [rows] in fp32 and its sum. */
+/* Makes loss_1d [rows] in fp32 and its sum. */
 static uint32_t sum_of_losses(ms_trace *trace, int64_t rows, uint8_t dtype)
 {
     uint32_t each = ms_trace_make(trace, "losses", MS_FLOAT32, 1, &rows);
@@ -79,8 +79,10 @@ static int64_t rows_per_chunk(int64_t rows, int64_t width, int64_t vocab)
     return chunk;
 }
 
-/* x W^T of a chunk: the logits, then their loss and gradient in place, then
- * their part of both gradients.  The old logits live until they are rebound. */
+/* Runs one chunk: the logits x W^T, then their loss and gradient in place, then
+ * their part of both gradients.  The Python variable keeps the logits of the
+ * chunk before until it is bound to the new ones, so two chunks of logits live
+ * at once. */
 static uint32_t run_chunk(ms_trace *trace, uint32_t x, uint32_t weight,
                           uint32_t target, const uint32_t *made, uint32_t n,
                           int64_t rows, uint32_t old)
@@ -109,6 +111,9 @@ static uint32_t run_chunk(ms_trace *trace, uint32_t x, uint32_t weight,
     return logits;
 }
 
+/* Both gradients exist before the first chunk, as each chunk adds its part to
+ * them (fused_linear_cross_entropy.py).  What no gradient is needed of has
+ * none: a frozen weight. */
 uint32_t ms_chunkedloss_linear(ms_trace *trace, uint32_t x, uint32_t weight,
                                uint32_t target)
 {

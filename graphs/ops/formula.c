@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Backward functions written as text: see ops.h for the notation. */
+/* Backward functions written as text; ops.h explains the notation. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 
@@ -10,11 +10,11 @@
 typedef struct word {
     const char *kernel;
     size_t length;     /* of kernel */
-    char from;         /* g, i, s; '\0': the gradient is passed on */
-    uint32_t i;        /* which one */
-    char dtype;        /* b, l; '\0': that of the tensor */
-    char mark;         /* '!', '~'; '\0': a temporary */
-    const char *after; /* where the next word is */
+    char from;         /* which list: g, i or s; '\0': the gradient itself */
+    uint32_t i;        /* the index in that list */
+    char dtype;        /* b: bytes, l: int64; '\0': the tensor's */
+    char mark;         /* '!': the result, '~': workspace; '\0': a temporary */
+    const char *after; /* the start of the next word */
 } word;
 
 static bool is_digit(char c)
@@ -22,7 +22,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* "mul.i0b~" */
+/* Reads a word such as "mul.i0b~". */
 static word read_word(const char *at)
 {
     word w = {.kernel = at};
@@ -72,8 +72,8 @@ static uint32_t make(ms_trace *trace, const word *w, uint32_t like,
     return y;
 }
 
-/* A cast that TensorIterator makes for a kernel on the CPU; CUDA's kernels
- * convert as they read. */
+/* Is the word a cast that TensorIterator makes for a kernel on the CPU only?
+ * Kernels of CUDA convert as they read. */
 static bool is_left_out(const ms_step_settings *settings, const word *w)
 {
     return !settings->cpu && w->mark == '~' &&
@@ -144,7 +144,8 @@ void ms_formula_backward(ms_trace *trace, const ms_node *node,
     }
 }
 
-/* "0: mul.g div.i0!" with every letter in its place. */
+/* Is this a section such as "0: mul.g div.i0!", with every letter in its place?
+ */
 static bool is_section(const char *at)
 {
     uint32_t results = 0, temporaries = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Norms as Liger Kernel has them (ops/rms_norm.py, ops/layer_norm.py): each
- * program of the backward sums the weight's gradient over its rows, one program
- * per multiprocessor, and a sum over programs follows.  RMS norm writes dx over
- * dy, layer norm makes it. */
+/* The norms of Liger Kernel (ops/rms_norm.py, ops/layer_norm.py).  Each program
+ * of the backward sums the gradient of the weight over its rows, one program
+ * per multiprocessor, and a sum over the programs follows.  The RMS norm writes
+ * dx over dy, the layer norm makes it. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
@@ -14,7 +14,7 @@
 #define LAYER_FORWARD_FLOPS 9
 #define LAYER_BACKWARD_FLOPS 21
 
-/* A value per row. */
+/* Makes a tensor of one value per row. */
 static uint32_t per_row(ms_trace *trace, uint32_t x, const char *role,
                         uint8_t dtype)
 {
@@ -26,7 +26,7 @@ static uint32_t per_row(ms_trace *trace, uint32_t x, const char *role,
     return ms_trace_make(trace, role, dtype, 1, &rows);
 }
 
-/* [programs, width], made by the open op. */
+/* Makes partial sums [programs, width] in the open op. */
 static uint32_t partial_sums(ms_trace *trace, uint32_t parameter, uint8_t dtype)
 {
     if (trace->err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* SwiGLU and GeGLU as one kernel (Liger, Transformer Engine, Megatron): only
- * gate and up are saved, the activation is computed again in backward
+/* SwiGLU and GeGLU as one kernel (Liger, Transformer Engine, Megatron).  The
+ * node saves gate and up alone and backward computes the activation again
  * (graphs/autograd.md 20).  Liger's backward (ops/swiglu.py, ops/geglu.py)
  * writes the gradients over gate and up. */
 #include "graphs/ops/ops.h"

@@ -40,7 +40,7 @@ const ms_rule ms_indexed_where_rule = {"WhereBackward0", "aten::where",
 
 /* ---- index --------------------------------------------------------------- */
 
-/* One int64 per index. */
+/* Makes a tensor of one int64 per index. */
 static uint32_t indices_like(ms_trace *trace, const char *op, uint32_t from,
                              int64_t n)
 {

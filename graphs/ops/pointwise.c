@@ -306,7 +306,8 @@ uint32_t ms_pointwise_add(ms_trace *trace, uint32_t a, uint32_t b)
     return y;
 }
 
-/* Saves nothing. */
+/* The node of neg saves nothing: its gradient is the negative of what comes in.
+ */
 uint32_t ms_pointwise_negative(ms_trace *trace, uint32_t x)
 {
     uint32_t y = laid_out(trace, "aten::neg", x, MS_NONE, x, 1);
@@ -322,7 +323,8 @@ uint32_t ms_pointwise_add_in_place(ms_trace *trace, uint32_t a, uint32_t b)
     return y;
 }
 
-/* sub: the negative for other, the gradient itself for self. */
+/* The gradient of sub is its negative for other and the gradient itself for
+ * self. */
 static void sub_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {
@@ -346,7 +348,8 @@ uint32_t ms_pointwise_sub(ms_trace *trace, uint32_t a, uint32_t b)
     return y;
 }
 
-/* mul: other's gradient first, then self's (graphs/autograd.md 4). */
+/* mul makes the gradient of other first, then that of self (graphs/autograd.md
+ * 4). */
 static void mul_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {
@@ -373,8 +376,8 @@ uint32_t ms_pointwise_mul(ms_trace *trace, uint32_t a, uint32_t b)
     return y;
 }
 
-/* div: other's gradient -grad * ((self / other) / other) with three
- * temporaries, then self's. */
+/* div first makes the gradient of other, -grad * ((self / other) / other) with
+ * three temporaries, then that of self. */
 static void div_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {
@@ -437,8 +440,9 @@ static uint32_t mask_of(ms_trace *trace, uint32_t x, uint8_t dtype)
     return ms_trace_make(trace, "mask", dtype, tensor->n_dims, tensor->size);
 }
 
-/* CUDA: one kernel with a 1-byte mask, allocated before the output.  CPU:
- * a mask of x's dtype (bernoulli_, div_), then mul. */
+/* On CUDA dropout is one kernel with a mask of 1 byte per element, allocated
+ * before the output.  On the CPU it is a mask of x's dtype (bernoulli_, div_),
+ * then mul. */
 uint32_t ms_pointwise_dropout(ms_trace *trace, uint32_t x, double p)
 {
     if (trace->err)
@@ -470,7 +474,8 @@ uint32_t ms_pointwise_dropout(ms_trace *trace, uint32_t x, double p)
 
 /* ---- gelu_new ------------------------------------------------------------ */
 
-/* Python's evaluation order; each temporary dies with its consumer. */
+/* The ops run in Python's order of evaluation (transformers, activations.py,
+ * NewGELUActivation); each temporary ends with the op that reads it. */
 uint32_t ms_pointwise_gelu_new(ms_trace *trace, uint32_t x)
 {
     uint32_t half = ms_pointwise_mul_scalar(trace, x);

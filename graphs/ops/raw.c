@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Ops that the user describes, and parameters without ops. */
+/* Ops whose shapes and costs the user describes, and parameters that no op
+ * reads. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
 
@@ -46,6 +47,8 @@ uint32_t ms_raw_op(ms_trace *trace, uint32_t x, const ms_raw *raw)
 static void states_backward(ms_trace *trace, const ms_node *node,
                             const uint32_t *grads, uint32_t *out)
 {
+    /* The gradient is one of a weight in the figures, so the pass is set for
+     * this op alone. */
     uint8_t was = trace->pass;
     (void)grads;
     trace->pass = MS_GRAD_WEIGHT;
