@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/laws/chain.h"
 #include "sim/program.h"
+#include "tests/laws/policy.h"
 
 #include <check.h>
 

@@ -13,6 +13,7 @@
 
 #include "sim/graph.h"
 #include "tests/laws/laws.h"
+#include "tests/laws/policy.h"
 
 #define CHAIN_UNITS 8u
 #define CHAIN_BYTES UINT64_C(1000000) /* of each a_i */

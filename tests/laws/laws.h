@@ -17,7 +17,6 @@
 #include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/program.h"
-#include "sim/report.h"
 #include "tools/cli/commands.h"
 
 typedef struct laws_random {
@@ -127,21 +126,5 @@ void laws_check_template(const ms_graph *graph, const ms_plan *plan,
 /* Memory for a check; it is freed with its arena. */
 void *laws_take(ms_arena *arena, size_t n, size_t size);
 uint64_t laws_larger(uint64_t a, uint64_t b);
-
-/* The result of a policy's run of a graph, if err is MS_OK. */
-typedef struct laws_outcome {
-    ms_err err;
-    ms_program program;
-    ms_plan plan;
-    ms_report report;
-} laws_outcome;
-
-/* Runs a policy on a device with room for everything, with copies of copy_ns
- * each, and checks the laws. The outcome points into arena and graph. */
-laws_outcome laws_run_policy(const ms_graph *graph, const char *policy,
-                             uint64_t copy_ns, uint32_t micro_batches,
-                             ms_arena *arena, ms_fault *fault);
-/* The least budget, which the refusal names. */
-uint64_t laws_least_budget(const laws_outcome *out, const ms_fault *fault);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/graph.h"
 #include "sim/measure/bylayer.h"
+#include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 

@@ -6,6 +6,7 @@
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/laws/laws.h"
+#include "tests/laws/policy.h"
 
 #include <check.h>
 #include <stdlib.h>

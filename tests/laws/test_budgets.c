@@ -6,6 +6,7 @@
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"
+#include "sim/report.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"

@@ -6,6 +6,7 @@
 #include "sim/graph.h"
 #include "sim/program.h"
 #include "tests/laws/chain.h"
+#include "tests/laws/policy.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

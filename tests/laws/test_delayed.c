@@ -5,6 +5,7 @@
 #include "graphs/device.h"
 #include "sim/graph.h"
 #include "sim/names.h"
+#include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"

@@ -10,6 +10,7 @@
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"
+#include "sim/report.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"

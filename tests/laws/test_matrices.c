@@ -7,6 +7,7 @@
 #include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/plan.h"
+#include "sim/report.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"

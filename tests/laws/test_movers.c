@@ -7,6 +7,7 @@
 #include "sim/plan.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
+#include "tests/laws/policy.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

@@ -6,6 +6,7 @@
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/inlined.h"
 #include "tests/laws/asserts.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Settings of the optimizer step beside policies that share or move its inputs:
  * what they may change, and what they must not. */
+#include "sim/report.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"

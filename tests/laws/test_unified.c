@@ -8,6 +8,7 @@
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/names.h"
+#include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"

@@ -4,6 +4,7 @@
  * that what comes back is used by the next convolution at the latest. */
 #include "sim/graph.h"
 #include "sim/program.h"
+#include "sim/report.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"

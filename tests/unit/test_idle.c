@@ -7,6 +7,7 @@
 #include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"

@@ -7,6 +7,7 @@
 #include "sim/kinds.h"
 #include "sim/program.h"
 #include "tests/laws/laws.h"
+#include "tests/laws/policy.h"
 #include "tests/tests.h"
 
 #include <inttypes.h>

@@ -9,6 +9,7 @@
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "tests/laws/laws.h"
+#include "tests/laws/policy.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 

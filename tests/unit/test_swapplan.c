@@ -5,6 +5,7 @@
 #include "sim/machine.h"
 #include "sim/program.h"
 #include "tests/laws/chain.h"
+#include "tests/laws/policy.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 
