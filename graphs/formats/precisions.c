@@ -169,7 +169,7 @@ uint8_t ms_precisions_gradient(const ms_trace *trace,
     return dtype != SETTING ? dtype : trace->grad_dtype;
 }
 
-/* Adapters in fp32 beside 16-bit weights need none. */
+/* Adapters in fp32 beside 16-bit weights need no master copy. */
 uint8_t ms_precisions_master(const ms_trace *trace,
                              const ms_parameter *parameter)
 {

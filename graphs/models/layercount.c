@@ -20,8 +20,8 @@ ms_err ms_layercount_array(const ms_json *json, uint32_t row, ms_fault *fault)
     return MS_OK;
 }
 
-/* How often a group repeats its layers, as far as a literal or, outside of
- * other groups, the config says. */
+/* Returns how often a group repeats its layers, as far as a literal says it or,
+ * outside of other groups, the config. */
 static uint64_t least_times(const ms_json *json, uint32_t row,
                             const ms_variable *config)
 {
@@ -38,7 +38,8 @@ static uint64_t least_times(const ms_json *json, uint32_t row,
              !ms_numbers_integer(json->nodes[repeat].value.s, config, &times,
                                  &passed_over))
         times = 0;
-    bool fits = times > 0 && times <= MS_LAYERLIST_MAX; /* else refused later */
+    /* A number that does not fit is refused when the group is read. */
+    bool fits = times > 0 && times <= MS_LAYERLIST_MAX;
     return fits ? (uint64_t)times : 1;
 }
 
@@ -53,7 +54,7 @@ ms_err ms_layercount_fail(const ms_layerlist *list, uint32_t row,
                         list->most);
 }
 
-/* The layers of a group, or MS_NONE. */
+/* The node of a group's layers, or MS_NONE. */
 static uint32_t layers_of(const ms_json *json, uint32_t templates, uint32_t row)
 {
     uint32_t name = ms_json_find(json, row, "template");
@@ -63,7 +64,8 @@ static uint32_t layers_of(const ms_json *json, uint32_t templates, uint32_t row)
     return ms_json_find(json, templates, json->nodes[name].value.s);
 }
 
-/* Each element adds one or more, so that this ends. */
+/* Each element adds one or more to the count, so that templates which use each
+ * other end at the limit. */
 static ms_err count(const ms_layerlist *list, uint32_t row, uint64_t times,
                     const ms_variable *config, uint32_t depth, uint64_t *n,
                     ms_fault *fault)

@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-#define MAX_TEMPLATES 64u /* that did-you-mean looks at */
+#define MAX_TEMPLATES                                                          \
+    64u /* templates among which the nearest name is searched */
 
 /* ---- fields -------------------------------------------------------------- */
 
@@ -43,7 +44,8 @@ static ms_err fail_group(const ms_layernames *names, uint32_t node,
     return ms_json_fail(names->json, node, names->fault, hint, "%s", what);
 }
 
-/* The lists of "each" are equally long. */
+/* Checks that the lists of "each" are equally long, which is how often the
+ * group repeats. */
 static ms_err count_each(const ms_layernames *names, uint32_t each,
                          int64_t *times)
 {
@@ -122,6 +124,8 @@ static ms_err check_variable(const ms_layernames *names, uint32_t node,
                         "\"%s\" cannot be the name of a variable", name);
 }
 
+/* The layers are found last, so that a fault in the group's own keys is told
+ * before one in its layers. */
 ms_err ms_layergroups_read(const ms_layernames *names, uint32_t templates,
                            uint32_t row, const ms_scope *in, ms_group *g)
 {
@@ -176,7 +180,8 @@ static ms_err bind(const ms_layernames *names, const char *name, double value,
     return MS_OK;
 }
 
-/* A member of "with", or one value of a list of "each". */
+/* Binds a variable to a member of "with" or to one value of a list of "each".
+ */
 static ms_err bind_node(const ms_layernames *names, const char *name,
                         uint32_t node, ms_scope *scope)
 {
@@ -194,7 +199,7 @@ static ms_err bind_node(const ms_layernames *names, const char *name,
     return bind(names, name, value.f, scope);
 }
 
-/* The variables of repetition k. */
+/* Binds the variables of repetition k. */
 ms_err ms_layergroups_bind(const ms_layernames *names, const ms_group *g,
                            int64_t k, ms_scope *scope)
 {

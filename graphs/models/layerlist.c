@@ -18,19 +18,19 @@
  * of layers by kind. */
 enum { N_REPEATS, N_EACH, N_GROUPS, N_COUNTERS };
 
-/* A group reads from, and last is its last layer. */
+/* The layer that a group reads, and the group's last layer. */
 typedef struct hold {
     uint32_t from, last;
 } hold;
 
-/* What is found out about an element of the file once, though a repeat reads
+/* What is found out about an element of the file once, although a repeat reads
  * it for each of its blocks. */
 typedef struct element {
     uint32_t inputs, when; /* nodes, or MS_NONE */
     bool is_group, has_name;
-    uint32_t kind;  /* of a layer; MS_NONE: not yet known */
+    uint32_t kind;  /* the kind of a layer; MS_NONE: not yet known */
     uint32_t made;  /* the first layer of it, or MS_NONE */
-    uint64_t given; /* bit per field of the kind */
+    uint64_t given; /* a bit per field of the kind that the file gives */
 } element;
 
 typedef struct list {
@@ -56,7 +56,8 @@ static ms_err read_list(list *l, uint32_t row, const ms_scope *in,
 
 /* ---- elements ------------------------------------------------------------ */
 
-/* Every element costs a visit, whether it makes a layer or not. */
+/* Every element costs a visit, whether it makes a layer or not: the limit holds
+ * for groups that make none. */
 static ms_err visit(list *l, uint32_t row)
 {
     if (++l->n_visits > l->given->most)
@@ -84,7 +85,8 @@ static void find_members(const ms_json *json, uint32_t row, element *e)
     }
 }
 
-/* NULL: out of memory.  The place may move when another is asked for. */
+/* Returns NULL where memory runs out.  The row may move when another is asked
+ * for. */
 static element *element_of(list *l, uint32_t row)
 {
     if (l->places[row] > 0)
@@ -104,7 +106,7 @@ static element *element_of(list *l, uint32_t row)
 
 static const char *const layer_extra[] = {"type", "name", "inputs", "when"};
 
-/* "did you mean "relu"?" */
+/* The fault of an unknown type, with the nearest one: did you mean "relu"? */
 static ms_err fail_type(const list *l, uint32_t node, const char *type)
 {
     const char **types =
@@ -140,7 +142,7 @@ static ms_err find_kind(const list *l, uint32_t row, uint32_t *kind)
     return *kind != MS_NONE ? MS_OK : fail_type(l, node, type);
 }
 
-/* Fields that name layers are resolved later. */
+/* Fields that name layers are resolved when all layers are there. */
 static ms_err defer_fields(list *l, uint32_t row, const element *e,
                            const ms_layer *layer, const ms_scope *in)
 {
@@ -154,8 +156,9 @@ static ms_err defer_fields(list *l, uint32_t row, const element *e,
     return MS_OK;
 }
 
-/* Reads the fields of the newest layer.  Where no variable has a value, those
- * of another block are the same, before their names are resolved. */
+/* Reads the fields of the newest layer.  Where no variable has a value, they
+ * are the same as those of another block before their names are resolved, and
+ * are copied from it. */
 static ms_err read_fields(list *l, uint32_t row, element *e, ms_layer *layer,
                           const ms_scope *in)
 {
@@ -188,7 +191,7 @@ static ms_err read_fields(list *l, uint32_t row, element *e, ms_layer *layer,
     return defer_fields(l, row, e, layer, in);
 }
 
-/* The outputs of a group's repetitions so far. */
+/* Reads the outputs of a group's repetitions so far. */
 static ms_err read_parts(list *l, uint32_t group)
 {
     for (uint32_t part = l->names.labels[group].first_part; part != MS_NONE;
@@ -237,6 +240,8 @@ static ms_err read_named_inputs(list *l, uint32_t inputs, const ms_scope *in)
     return MS_OK;
 }
 
+/* An element without "inputs" reads the layer before it, and the first one
+ * reads the input of the model (MS_NONE). */
 static ms_err read_inputs(list *l, uint32_t row, uint32_t inputs,
                           const ms_layer *layer, const ms_scope *in,
                           uint32_t previous)
@@ -264,8 +269,8 @@ static ms_err read_inputs(list *l, uint32_t row, uint32_t inputs,
         layer->name, kind->type, layer->n_in, needs);
 }
 
-/* *previous is the layer before, and becomes this one if it is on the way:
- * what has no inputs stands beside it. */
+/* *previous is the layer before, and becomes this one if this one takes part in
+ * the chain: a layer without inputs stands beside it. */
 static ms_err read_layer(list *l, uint32_t row, element *e, const ms_scope *in,
                          uint32_t block, uint32_t *previous)
 {
@@ -298,7 +303,7 @@ static ms_err read_layer(list *l, uint32_t row, element *e, const ms_scope *in,
 
 /* ---- what is left out ---------------------------------------------------- */
 
-/* The first input of the element, as far as it exists already. */
+/* Finds the first input of the element, if that layer exists already. */
 static ms_err find_source(const list *l, uint32_t row, const ms_scope *in,
                           uint32_t previous, uint32_t *source)
 {
@@ -333,7 +338,8 @@ static ms_err read_when(const list *l, uint32_t node, const ms_scope *in,
     return MS_OK;
 }
 
-/* Its name, if it has one, stands for what it would have read. */
+/* The name of an element that is left out stands for what the element would
+ * have read. */
 static ms_err leave_out(list *l, uint32_t row, const ms_scope *in,
                         uint32_t *previous)
 {
@@ -368,7 +374,8 @@ static ms_err open_scope(list *l, const ms_group *g, int64_t k,
     return MS_OK;
 }
 
-/* As a function holds its argument until it returns. */
+/* Notes that the group holds its input, as a Python function holds its argument
+ * until it returns. */
 static ms_err hold_input(list *l, uint32_t input)
 {
     uint32_t n = l->build.model->n_layers;
@@ -404,7 +411,7 @@ static ms_err read_repetition(list *l, const ms_group *g, ms_scope *in,
     if (g->is_many || label == MS_NONE)
         MS_TRY(ms_layernames_add(&l->names, g->row, in->prefix, in->input,
                                  &label));
-    if (g->is_block && block == MS_NONE) { /* the outermost counts */
+    if (g->is_block && block == MS_NONE) { /* the outermost block counts */
         block = ms_build_block(&l->build, in->prefix);
         if (block == MS_NONE)
             return ms_fail_nomem(l->names.fault);
@@ -418,7 +425,7 @@ static ms_err read_repetition(list *l, const ms_group *g, ms_scope *in,
     return MS_OK;
 }
 
-/* The name of a group without one: by its kind and place. */
+/* Makes the name of a group without one from its kind and number. */
 static void name_group(list *l, const ms_group *g, char own[64])
 {
     static const char *const words[] = {"repeat", "each", "group"};
@@ -506,6 +513,8 @@ static ms_err read_list(list *l, uint32_t row, const ms_scope *in,
     return MS_OK;
 }
 
+/* Counting first bounds the memory that a file of nested repeats can ask for,
+ * and reserves it at once. */
 static ms_err read_all(list *l)
 {
     const ms_layerlist *given = l->given;

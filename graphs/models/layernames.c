@@ -7,14 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_CANDIDATES 10000u /* names that did-you-mean looks at */
+#define MAX_CANDIDATES 10000u /* names among which the nearest is searched */
 
 /* A name of another layer, resolved when all layers are there. */
 typedef struct ms_layernames_reference {
     uint32_t node; /* the JSON string */
     const char *word;
-    uint32_t layer; /* that refers */
-    uint32_t edge;  /* row of model->edges, or MS_NONE: a field */
+    uint32_t layer; /* the layer that refers to another */
+    uint32_t edge;  /* the row of model->edges that is filled, or MS_NONE: a
+                       field is */
     uint32_t field;
     const ms_scope *scope;
 } reference;
@@ -51,8 +52,8 @@ static ms_err check_name(const ms_layernames *names, uint32_t node)
     return MS_OK;
 }
 
-/* Writes prefix.name, or name in the outermost scope; the length of that, at
- * least MS_LAYERNAMES_FULL where it does not fit. */
+/* Writes prefix.name, or name alone in the outermost scope, and returns the
+ * length of that, at least MS_LAYERNAMES_FULL where it does not fit. */
 static size_t join(const ms_scope *scope, const char *name,
                    char buffer[MS_LAYERNAMES_FULL])
 {
@@ -74,7 +75,7 @@ bool ms_layernames_is_filled(const ms_layernames *names, uint32_t row)
            strchr(names->json->nodes[node].value.s, '{') != NULL;
 }
 
-/* The word of a node: as it stands, or in buffer with {} filled in. */
+/* The word of a node as it stands, or in buffer with {} filled in. */
 static ms_err fill(const ms_layernames *names, uint32_t node,
                    const ms_scope *scope, char buffer[MS_LAYERNAMES_FULL],
                    const char **word)
@@ -131,6 +132,8 @@ static ms_err grow_index(ms_layernames *names)
     return MS_OK;
 }
 
+/* Two layers may have one name where "when" leaves the first out: its label
+ * becomes that of the second. */
 ms_err ms_layernames_add(ms_layernames *names, uint32_t row, const char *name,
                          uint32_t input, uint32_t *label)
 {
@@ -194,7 +197,7 @@ void ms_layernames_add_part(ms_layernames *names, uint32_t group, uint32_t part)
     whole->last_part = part;
 }
 
-/* The label of a word, or MS_NONE. */
+/* Finds the label of a word, or MS_NONE. */
 static uint32_t find(const ms_layernames *names, const char *word,
                      const ms_scope *scope)
 {
@@ -208,7 +211,7 @@ static uint32_t find(const ms_layernames *names, const char *word,
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* The nearest name as it could be written in this scope. */
+/* Finds the nearest name, as it could be written in this scope. */
 static const char *nearest(const ms_layernames *names, const ms_scope *scope,
                            const char *word)
 {
@@ -249,14 +252,15 @@ static ms_err fail_silent(const ms_layernames *names, uint32_t node,
 
 /* ---- what words stand for ------------------------------------------------ */
 
-/* The length of the word before ending, where it ends so; else 0. */
+/* Returns the length of the word before the ending, or 0 where it does not end
+ * so. */
 static size_t before(const char *word, const char *ending)
 {
     size_t n = strlen(word), m = strlen(ending);
     return n > m && strcmp(word + n - m, ending) == 0 ? n - m : 0;
 }
 
-/* The same label without the ending of length characters. */
+/* Finds the label of the word's first length characters. */
 static uint32_t find_before(const ms_layernames *names, const char *word,
                             size_t length, const ms_scope *scope)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A layer list in its file: "input", the numbers of "config", "templates". */
+/* The file of a layer list: "input", the numbers of "config", "templates". */
 
 #include "graphs/json/fields.h"
 #include "graphs/layertypes.h"
@@ -67,7 +67,8 @@ static ms_err read_input(const ms_reader *r, uint32_t row,
     return MS_OK;
 }
 
-/* A layer list's "config" is of its own numbers: rows for --set. */
+/* The names in the "config" of a layer list are its own: they become rows,
+ * which --set knows then. */
 static ms_err name_numbers(const ms_reader *r, uint32_t config, ms_field *rows,
                            uint32_t *n)
 {
@@ -109,6 +110,8 @@ static ms_err read_numbers(const ms_reader *r, const ms_variable **variables)
     if (config != MS_NONE)
         MS_TRY(ms_fields_read_object(&r->json, config, &keys, r->arena, &out,
                                      r->fault));
+    /* The order is that of precedence: the numbers of the list, then the
+     * "config" of a model that is like it, then --set. */
     MS_TRY(ms_builtins_config(
         r, &(ms_fields){.rows = rows, .n = keys.n, .owner = "\"config\""},
         &out));

@@ -24,7 +24,8 @@ static const char *const top_keys[] = {"memsim", "name",   "summary",
                                        "input",  "layers", "templates"};
 #define N_TOP_KEYS (sizeof top_keys / sizeof *top_keys)
 
-/* Pages say what a family is, and are no setting of it. */
+/* Leaves out overrides of "page": a page says what a family is, and is no
+ * setting of it. */
 static ms_err without_pages(const ms_reader *r, ms_reader *own)
 {
     ms_override *kept =
@@ -40,7 +41,8 @@ static ms_err without_pages(const ms_reader *r, ms_reader *own)
     return MS_OK;
 }
 
-/* Defaults, then the config object, then --set. */
+/* Reads the defaults, then the config object, then --set: the later one wins.
+ */
 static ms_err read_config(const ms_reader *r, const ms_family *family,
                           uint32_t config, ms_value *values)
 {
@@ -64,7 +66,8 @@ static ms_err read_config(const ms_reader *r, const ms_family *family,
     return ms_fields_require(&r->json, config, &keys, out.given, r->fault);
 }
 
-/* What a page wrote is not the user's: its faults have no line. */
+/* A fault in layers that a page wrote has no line, because the user did not
+ * write them. */
 static ms_err fail_written(const ms_reader *r, ms_err err,
                            const ms_fault *inner)
 {
@@ -78,7 +81,7 @@ static void forget_spots(ms_model *model)
         model->layers[i].spot = (ms_spot){0};
 }
 
-/* The layers of the family's page with these values. */
+/* Builds the layers of the family's page with these values. */
 static ms_err build_family(const ms_reader *r, ms_page *page)
 {
     ms_text text = {.arena = r->arena};
@@ -120,7 +123,7 @@ static ms_err read_family(const ms_reader *r, const ms_family *family,
     return build_family(r, page);
 }
 
-/* The family that a model names. */
+/* Opens the family that a model names. */
 static ms_err open_family(const ms_reader *r, uint32_t node, ms_page *page,
                           ms_family *family)
 {
@@ -178,7 +181,7 @@ static ms_err check_text(const ms_reader *r, uint32_t node)
     return MS_OK;
 }
 
-/* "dir/gpt3.json" without folder and ending. */
+/* The name of "dir/gpt3.json", without its folder and ending. */
 static const char *base_name(const char *path, ms_arena *arena)
 {
     const char *slash = strrchr(path, '/');
@@ -199,7 +202,7 @@ static ms_err read_name(const ms_reader *r)
     return r->model->name == NULL ? ms_fail_nomem(r->fault) : MS_OK;
 }
 
-/* A key of the other form. */
+/* The fault of a key that belongs to the other form of a file. */
 static ms_err refuse(const ms_reader *r, const char *key, const char *beside)
 {
     uint32_t node = ms_json_find(&r->json, 0, key);
@@ -211,8 +214,8 @@ static ms_err refuse(const ms_reader *r, const char *key, const char *beside)
 
 static ms_err read_native(ms_reader *r);
 
-/* Another model with other numbers.  Its layers stand in no file of the
- * user's. */
+/* Reads a model that is like another, with other numbers.  Its layers stand in
+ * no file of the user's. */
 static ms_err read_like(const ms_reader *r, uint32_t like)
 {
     static const char *const others[] = {"family", "input", "layers",
@@ -240,7 +243,8 @@ static ms_err read_like(const ms_reader *r, uint32_t like)
     return MS_OK;
 }
 
-/* Which of the forms: a family, a layer list, or like another? */
+/* Reads the form that the file has: a family, a layer list, or a model like
+ * another. */
 static ms_err read_body(const ms_reader *r)
 {
     const ms_fields keys = {
@@ -274,7 +278,7 @@ static ms_err read_body(const ms_reader *r)
     return ms_listfile_read(r, layers);
 }
 
-/* Does the layer tell positions by angles? */
+/* Does the layer encode positions by rotation? */
 static bool rotates(ms_layer *layer)
 {
     const char *type = layer->kind->type;
@@ -283,7 +287,7 @@ static bool rotates(ms_layer *layer)
     return strcmp(type, "latent_attention") == 0 || strcmp(type, "rotary") == 0;
 }
 
-/* The longest sequence that the positions allow. */
+/* Finds the longest sequence for which the model has positions. */
 static void find_max_sequence(ms_model *model)
 {
     uint32_t embedding = ms_layer_find("embedding");
@@ -328,8 +332,9 @@ static ms_err read_op_graph(const ms_reader *r)
 
 /* ---- configurations of Hugging Face -------------------------------------- */
 
-/* A configuration becomes a native text, which is read as any other: it is the
- * model's source from then on, though no fault points into it. */
+/* A configuration of Hugging Face becomes a native text, which is read as any
+ * other.  It is the source of the model from then on, but no fault points into
+ * it. */
 static ms_err read_hugging_face(ms_reader *r)
 {
     ms_huggingface_model made;
@@ -411,6 +416,8 @@ static ms_err read_builtin(ms_reader *r, const char *path)
     return read_any(r, name, builtin->text, strlen(builtin->text));
 }
 
+/* A file of the user's goes before a built-in model of the same name; a path
+ * with a slash can only be a file. */
 ms_err ms_read_model(const char *path, const ms_override *overrides,
                      uint32_t n_overrides, ms_arena *arena, ms_model *model,
                      ms_fault *fault)
@@ -440,7 +447,7 @@ ms_err ms_read_model(const char *path, const ms_override *overrides,
 
 /* ---- errors at a layer --------------------------------------------------- */
 
-/* The offset of a spot in the model's source. */
+/* Returns the offset of a spot in the source of the model. */
 static size_t offset_of(const ms_model *model, ms_spot spot)
 {
     const char *c = model->source;

@@ -36,11 +36,13 @@
 typedef struct host_step {
     ms_trace *trace;
     const ms_offload *offload;
-    double share;        /* of what the ranks of a node share */
+    double share; /* the part of what the ranks of a node share that is this
+                     rank's */
     uint32_t first, end; /* parameters of the tile under way */
-    uint64_t elements;   /* that this rank updates in it */
-    uint32_t n_tiles;    /* so far */
-    uint32_t order;      /* nothing but an order: each copy touches it */
+    uint64_t elements;   /* elements that this rank updates in it */
+    uint32_t n_tiles;    /* tiles so far */
+    uint32_t order; /* a storage of no bytes that each copy touches, so that
+                       copies run in order */
 } host_step;
 
 /* ---- which, and where ---------------------------------------------------- */
@@ -78,7 +80,8 @@ static bool is_full(const ms_offload *offload, uint64_t elements)
     }
 }
 
-/* The largest tile: what a pinned buffer must hold. */
+/* The number of elements of the largest tile, which a pinned buffer must hold.
+ */
 static uint64_t largest_tile(const ms_trace *trace)
 {
     const ms_offload *offload = &trace->settings->shape->offload;
@@ -94,6 +97,8 @@ static uint64_t largest_tile(const ms_trace *trace)
     return most;
 }
 
+/* Only what is on the disk passes through pinned buffers: one, or with reads
+ * ahead and writes behind as many as can be under way at once. */
 void ms_hoststep_buffers(ms_trace *trace)
 {
     const ms_offload *offload = &trace->settings->shape->offload;
@@ -121,7 +126,7 @@ void ms_hoststep_buffers(ms_trace *trace)
 
 /* ---- ops ----------------------------------------------------------------- */
 
-/* Opens an op on a stream; its inputs follow. */
+/* Opens an op on a stream; the caller then touches its inputs. */
 static void begin(host_step *h, const char *name, uint8_t stream)
 {
     h->trace->layer = MS_NONE;
@@ -130,7 +135,7 @@ static void begin(host_step *h, const char *name, uint8_t stream)
         h->trace->graph->op_stream[h->trace->graph->n_ops - 1] = stream;
 }
 
-/* Closes it: so many bytes read and written, at this rate. */
+/* Closes the op: it reads and writes so many bytes, at this rate. */
 static void end(host_step *h, uint64_t read, uint64_t written, double rate,
                 uint64_t latency_ns)
 {
@@ -172,7 +177,7 @@ static uint32_t states_of(const ms_parameter *parameter)
     return n;
 }
 
-/* The tile's bytes of state, all of them fp32. */
+/* The bytes of one state of the tile, which is in fp32. */
 static uint64_t state_bytes(const host_step *h)
 {
     uint64_t bytes = 0;
@@ -203,7 +208,8 @@ static uint64_t gradient_bytes(const host_step *h)
         bytes = ms_parts_are_masters(h->trace)
                     ? STATE_BYTES
                     : ms_dtypes_bytes[h->trace->grad_dtype];
-    /* DeepSpeed's stage 3 has them in 16 bits, too: the update reads fp32 */
+    /* DeepSpeed's stage 3 keeps gradients in 16 bits beside those in fp32; the
+     * update reads the latter */
     return h->elements * (bytes > STATE_BYTES ? STATE_BYTES : bytes);
 }
 
@@ -243,13 +249,13 @@ static void move_states(host_step *h, bool back)
     end(h, bytes, bytes, rate * h->share, MS_COPY_NS);
 }
 
-/* Where the update writes what has its home elsewhere. */
+/* The storage to which the update writes a weight whose home is elsewhere. */
 static uint32_t new_weight(const ms_parameter *parameter)
 {
     return parameter->next != MS_NONE ? parameter->next : parameter->storage;
 }
 
-/* The update itself.  What lies on the disk is in the buffer by now. */
+/* The update itself.  What has its home on the disk is in the buffer by now. */
 static void update(host_step *h)
 {
     ms_trace *trace = h->trace;
@@ -290,7 +296,7 @@ static bool is_deepspeed(const ms_offload *offload)
     return offload->engine == MS_ENGINE_DEEPSPEED;
 }
 
-/* Do gradients leave the device, and the host needs their norm? */
+/* Does the host need the norm of gradients that have left the device? */
 static bool clips_far(const ms_step_settings *settings)
 {
     const ms_offload *offload = &settings->shape->offload;
@@ -309,7 +315,8 @@ static void touch_gradients(host_step *h)
     }
 }
 
-/* The tile's gradients through the host's cores; scales: written, too. */
+/* A pass of the host's cores over the gradients of the tile; with scales it
+ * writes them, too. */
 static void pass_over(host_step *h, const char *name, bool scales)
 {
     uint64_t bytes = gradient_bytes(h);
@@ -324,7 +331,7 @@ static void pass_over(host_step *h, const char *name, bool scales)
             (scales ? 1.0 : 2.0) * (double)h->elements;
 }
 
-/* A tile's gradients on the disk are read for their norm alone. */
+/* Reads the gradients of a tile from the disk for their norm alone. */
 static void norm_of_tile(host_step *h)
 {
     bool disk = h->offload->gradients == MS_NVME_POOL;
@@ -346,8 +353,8 @@ static void norm_of_tile(host_step *h)
     h->elements = 0;
 }
 
-/* DeepSpeed's norm of one part, while it is on the device: the scalar lasts
- * until the step. */
+/* DeepSpeed takes the norm of each part while it is on the device; the scalar
+ * lives until the step. */
 static uint32_t norm_of_part(ms_trace *trace, ms_parameter *it)
 {
     bool parts = trace->settings->shape->shared == MS_SHARED_PARAMETERS;
@@ -367,7 +374,7 @@ static uint32_t norm_of_part(ms_trace *trace, ms_parameter *it)
     return norm;
 }
 
-/* What holds the tile's new weights on the host. */
+/* Touches what holds the new weights of the tile on the host. */
 static void touch_masters(host_step *h)
 {
     touch(h, slot_of(h));
@@ -384,7 +391,8 @@ static void touch_weights(host_step *h)
             touch(h, new_weight(&h->trace->parameters[p]));
 }
 
-/* The new weights, cast on the host, travel to where the weights lie. */
+/* The new weights, which the host has cast, travel to where the weights have
+ * their home. */
 static void send_weights(host_step *h)
 {
     const ms_device *device = h->trace->settings->device;
@@ -404,8 +412,8 @@ static void send_weights(host_step *h)
         MS_COPY_NS);
 }
 
-/* DeepSpeed's stages 1 and 2: the fp32 weights of the partition travel, the
- * device casts them. */
+/* In DeepSpeed's stages 1 and 2 the fp32 weights of the partition travel, and
+ * the device casts them. */
 static void send_masters(host_step *h)
 {
     ms_trace *trace = h->trace;
@@ -424,8 +432,9 @@ static void send_masters(host_step *h)
     ms_trace_drop_storage(trace, copy);
 }
 
-/* Megatron: the gradients come when the step begins.  Delayed: those that are
- * on the device leave when it ends, tile by tile behind the update. */
+/* Megatron fetches the gradients when the step begins.  In a delayed step those
+ * that are on the device leave when the step ends, tile by tile behind the
+ * update. */
 static void fetch_gradients(host_step *h)
 {
     const ms_device *device = h->trace->settings->device;
@@ -513,7 +522,9 @@ void ms_hoststep_norms(ms_trace *trace)
         if (trace->parameters[p].grad_storage != MS_NONE)
             norms[p] = norm_of_part(trace, &trace->parameters[p]);
     trace->layer = MS_NONE;
-    ms_trace_begin(trace, "aten::_local_scalar_dense"); /* item() of each */
+    ms_trace_begin(trace,
+                   "aten::_local_scalar_dense"); /* item() of each norm waits
+                                                    for the device */
     for (uint32_t p = 0; p < n; p++)
         if (norms[p] != MS_NONE)
             ms_trace_read_storage(trace, norms[p], NORM_BYTES);

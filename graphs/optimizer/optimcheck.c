@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which optimizers and settings of the step are known beside which policies. */
+/* Which optimizers and settings of the step can be simulated beside which
+ * policies. */
 #include "graphs/formats/precisions.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/optimizer/optimtable.h"
@@ -19,7 +20,8 @@ static ms_err refuse_key(const ms_trace *trace, const char *key,
                    key, what);
 }
 
-/* Settings of the step beside a policy that has a step of its own. */
+/* Checks the settings of the step beside a policy that has a step of its own.
+ */
 static ms_err check_settings(const ms_trace *trace)
 {
     static const char in_backward[] = "training.optimizer_in_backward";
@@ -53,8 +55,8 @@ static ms_err check_settings(const ms_trace *trace)
     return MS_OK;
 }
 
-/* deepspeedai/DeepSpeed, stage_1_and_2.py: get_flat_partition finds Muon's
- * updates of whole gradients, so that they must not be scattered. */
+/* deepspeedai/DeepSpeed, stage_1_and_2.py: get_flat_partition computes Muon's
+ * updates from whole gradients, so that these must not be scattered. */
 static ms_err check_deepspeed(const ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;

@@ -7,8 +7,8 @@
 
 /* ---- torch: SGD ---------------------------------------------------------- */
 
-/* Weight decay that is added to the gradient: to a copy of it, but that 1.13's
- * lists, other than SGD's, are added to in place. */
+/* Weight decay that is added to the gradient: to a copy of it, except that the
+ * lists of PyTorch 1.13, other than SGD's, are added to in place. */
 #define DECAY "decay add W G =G:decayed_grad; "
 #define DECAY_1_13 "decay add_ W >G; "
 
@@ -24,7 +24,8 @@ static const ms_update momentum = {.states = "momentum_buffer",
                                    .foreach = momentum_ops,
                                    .fused = true,
                                    .elementwise = true};
-/* The loop makes gradient + buffer, foreach adds it to .grad itself. */
+/* The loop over tensors makes gradient + buffer; foreach adds the buffer to
+ * .grad itself. */
 static const ms_update nesterov = {
     .states = "momentum_buffer",
     .loop = DECAY "add_# G >S0; add G S0 =A:nesterov -G; add_ A >W -A",
@@ -72,9 +73,9 @@ static const ms_update rmsprop_both = {
 
 /* ---- torch: Adam, AdamW -------------------------------------------------- */
 
-/* The loop, and lists up to 2.0: the quotient by the bias correction is another
- * tensor; from 2.1 on lists are divided in place, and the copies of gradients
- * that decay is added to end before. */
+/* In the loop, and in lists up to PyTorch 2.0, the quotient by the bias
+ * correction is another tensor.  From 2.1 on lists are divided in place, and
+ * the copies of gradients to which decay is added end before. */
 #define APART "=A:sqrt; div# A =B:denom -A; addcdiv_ S0 B >W"
 #define IN_PLACE "=A:sqrt; div_# >A; addcdiv_ S0 A >W"
 #define ROOTS "lerp_ G >S0; addcmul_ G >S1; sqrt S1 "
@@ -150,8 +151,9 @@ static const ms_update adafactor_vector = {
         SHRINK "mul G =D:grad_squared; lerp_ D >S0; clone S0 =C:var_estimate; "
                "rsqrt_ >C; mul_ G >C; norm C; add_ C >W"};
 
-/* huggingface/transformers, src/transformers/optimization.py, Adafactor: in
- * fp32 whatever the weights are; a first moment where beta1 is given. */
+/* huggingface/transformers, src/transformers/optimization.py, Adafactor: it
+ * computes in fp32 whatever the weights are, and has a first moment where beta1
+ * is given. */
 #define HF_BEGIN                                                               \
     "narrow _to_copy G =G:fp32_grad.whole.fp32; "                              \
     "narrow _to_copy W =W:fp32_weight.whole.fp32; "                            \
@@ -184,8 +186,8 @@ static const ms_update hf_momentum_vector = {
 
 /* ---- 8 bits -------------------------------------------------------------- */
 
-/* bitsandbytes/optim/optimizer.py: a byte per element and an fp32 maximum per
- * block; small tensors keep fp32 states. */
+/* bitsandbytes/optim/optimizer.py: a state has a byte per element and an fp32
+ * maximum per block; small tensors keep fp32 states. */
 static const ms_update adam_8bit = {
     .states = "state1.whole.byte absmax1.blocks.fp32 state2.whole.byte "
               "absmax2.blocks.fp32",
@@ -204,9 +206,10 @@ static const ms_update lion_32bit = {
 
 /* ---- second order -------------------------------------------------------- */
 
-/* Liuhong99/Sophia, sophia.py, _single_tensor_sophiag; the steps that estimate
+/* Liuhong99/Sophia, sophia.py, _single_tensor_sophiag.  The steps that estimate
  * the Hessian run another forward and backward, with sampled labels, after this
- * one: as much memory as the step's own, so not a refresh here. */
+ * one.  They take as much memory as the step itself, and so are no refresh
+ * here. */
 static const ms_update sophia = {
     .states = "exp_avg hessian",
     .loop = "decay mul_ >W; lerp_ G >S0; abs S0 =A:abs; mul# S1 =B:scaled; "
@@ -322,7 +325,8 @@ static const ms_update galore = {
             "matmul@rank C S0 =D:norm_grad -C; mul# D =D:norm_grad; "
             "add_ D >W; decay add_ >W"};
 
-/* OpenLMLab/LOMO, lomo_optim/lomo.py, fuse_update: in fp32 and at once. */
+/* OpenLMLab/LOMO, lomo_optim/lomo.py, fuse_update: it computes in fp32 and
+ * updates a weight as soon as its gradient is there. */
 static const ms_update lomo = {
     .states = "",
     .loop = "narrow _to_copy G =G:fp32_grad.whole.fp32; "
@@ -331,7 +335,7 @@ static const ms_update lomo = {
     .elementwise = true};
 
 /* pytorch/torchdistx, anyprecision_optimizer.py, AnyPrecisionAdamW with
- * use_kahan_summation and all states as the weights. */
+ * use_kahan_summation and all states in the dtype of the weights. */
 static const ms_update kahan = {
     .states = "exp_avg exp_avg_sq compensation",
     .loop = "decay mul_ >W; lerp_ G >S0; addcmul_ G >S1; sqrt S1 =A:sqrt; "
@@ -449,8 +453,9 @@ static const ms_optimizer_row te[2] = {
      .impl = MS_IMPL_FUSED,
      .decays = true}};
 
-/* Azure/MS-AMP, msamp/optim/adamw.py, LBAdamW.adamw_fn: param and grad are C
- * and D, bound together; those that are fp32 are no copies. */
+/* Azure/MS-AMP, msamp/optim/adamw.py, LBAdamW.adamw_fn.  Its variables param
+ * and grad are C and D here, bound together; where they are fp32 already they
+ * are no copies. */
 #define FLOATS                                                                 \
     "_to_copy W =A:param.whole.fp32; _to_copy G =B:grad.whole.fp32 C=A; "      \
     "decay mul_ >C; "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table of precisions as help shows it: bytes of a parameter and its states
- * with Adam. */
+/* The table of precisions as the help shows it: the bytes of a parameter and of
+ * its states with Adam. */
 #include "graphs/formats/dtypes.h"
 #include "graphs/formats/precisions.h"
 #include "graphs/optimizer/optimtable.h"
@@ -12,7 +12,8 @@ static uint32_t bytes_of(uint8_t dtype)
     return dtype < MS_N_DTYPES ? ms_dtypes_bytes[dtype] : 0;
 }
 
-/* Of Adam's moments, an element each. */
+/* Finds the bytes per element of each of Adam's two moments; false: out of
+ * memory. */
 static bool moments_of(const ms_precision_row *row, bool linear,
                        ms_arena *arena, uint32_t bytes[2])
 {
@@ -40,7 +41,8 @@ static void put_bytes(const ms_precision_row *row, bool linear, ms_text *text)
     uint32_t gradient =
         format->gradient != MS_NO_DTYPE ? bytes_of(format->gradient) : weight;
     uint32_t master = bytes_of(format->master);
-    if (format->gradient == MS_NO_DTYPE && linear) /* as the others are */
+    if (format->gradient == MS_NO_DTYPE &&
+        linear) /* such gradients are as those of the other layers */
         gradient = bytes_of(row->other.weight);
     if (!moments_of(row, linear, text->arena, moments)) {
         text->failed = true;

@@ -20,8 +20,8 @@ static ms_quantized saved_pair(const ms_node *node, int64_t pair, uint32_t side)
     return q;
 }
 
-/* The weight's columns in backward.  *made: what they were made in, which the
- * caller drops. */
+/* Returns the columns of the weight in backward. *made is the tensor in which
+ * they were made, which the caller drops. */
 static ms_quantized backward_weight(ms_trace *trace, const ms_node *node,
                                     ms_quantized *made)
 {
@@ -92,8 +92,8 @@ static uint32_t cast_gradient(ms_trace *trace, uint32_t grad)
     return ms_trace_rebind(trace, grad, y);
 }
 
-/* The input's columns in backward.  *turned: what of it was made here, which
- * the caller drops. */
+/* Returns the columns of the input in backward. *turned is what was made of it
+ * here, which the caller drops. */
 static ms_quantized backward_input(ms_trace *trace, const ms_node *node,
                                    ms_quantized *turned)
 {
@@ -110,7 +110,8 @@ static ms_quantized backward_input(ms_trace *trace, const ms_node *node,
     return x;
 }
 
-/* rows: of the gradient, which torchao quantizes once more; else MS_NONE. */
+/* rows is the gradient by rows, which torchao quantizes once more, or MS_NONE.
+ */
 static void weight_gradient(ms_trace *trace, const ms_node *node, uint32_t rows,
                             ms_quantized *grad, ms_quantized *turned,
                             uint32_t *out)
@@ -153,7 +154,8 @@ static void product_backward(ms_trace *trace, const ms_node *node,
                                   biased ? node->input[2] : MS_NONE,
                                   biased ? &out[2] : NULL);
     input_gradient(trace, node, &grad, &made, out);
-    /* In the other recipes it is a variable that lives to the end. */
+    /* In the other recipes what was made of the weight is a variable that lives
+     * to the end. */
     if (!wide && !ms_quantize_is_late(trace->settings))
         drop_both(trace, &made);
     weight_gradient(trace, node, wide ? rows : MS_NONE, &grad, &turned, out);
@@ -165,13 +167,14 @@ static void product_backward(ms_trace *trace, const ms_node *node,
 
 static const ms_rule product_rule = {"Fp8LinearBackward", "fp8::gemm",
                                      product_backward};
-/* torchao's tensors are subclasses, so that code which watches the dispatcher
- * (a selective checkpoint) sees their product as aten::mm; Transformer Engine's
- * is a function of an extension, which it does not see. */
+/* The tensors of torchao are subclasses, so that code which watches the
+ * dispatcher (a selective checkpoint) sees their product as aten::mm.  The
+ * product of Transformer Engine is a function of an extension, which such code
+ * does not see. */
 static const ms_rule dispatched_rule = {"mx_mmBackward", "aten::mm",
                                         product_backward};
 
-/* Which of the operands autograd keeps. */
+/* Saves the operands that autograd keeps for the backward. */
 static void save_operands(ms_trace *trace, uint32_t node, uint32_t rows,
                           ms_quantized *x, const ms_quantized *weight)
 {
@@ -195,7 +198,8 @@ static void save_operands(ms_trace *trace, uint32_t node, uint32_t rows,
         }
 }
 
-/* rows [n, in] times the transposed weight of so many products: [n, width]. */
+/* Multiplies rows [n, in] by the transposed weight of so many products: [n,
+ * width]. */
 static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
                          uint32_t bias, int64_t width)
 {
@@ -267,7 +271,7 @@ bool ms_fp8_takes_experts(const ms_step_settings *settings)
            !ms_quantize_is_late(settings) && !ms_quantize_is_wide(settings);
 }
 
-/* A weight tied to another layer's keeps that one's format. */
+/* A weight that is tied to another layer's keeps the format of that one. */
 static void claim(ms_trace *trace, uint32_t weight)
 {
     const ms_tensor *tensor = ms_trace_at(trace, weight);
@@ -319,7 +323,9 @@ uint32_t ms_fp8_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
         return MS_NONE;
     claim(trace, weight);
     const ms_tensor *w = ms_trace_at(trace, weight);
-    if (check_sizes(trace, layer, NULL, w)) /* rows are padded */
+    if (check_sizes(
+            trace, layer, NULL,
+            w)) /* rows are padded, so that only the weight is checked */
         return MS_NONE;
     ms_quantize_state(trace, (uint64_t)w->size[0]);
     return multiply(trace, x, weight, MS_NONE,

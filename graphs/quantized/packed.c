@@ -8,22 +8,22 @@
 /* ---- formats ------------------------------------------------------------- */
 
 /* A format has so many bits for each element, a scale and in some formats a
- * zero point for each group of elements (0: a whole row), and bytes for the
- * whole tensor. */
+ * zero point for each group of elements (a group of 0 is a whole row), and some
+ * bytes for the whole tensor. */
 typedef struct format {
     uint8_t bits, scale_bytes, zero_bits;
     uint16_t group;
-    uint16_t nested;     /* so many scales share one of fp32, by which they are
-                            quantized; 0: they are not */
-    uint16_t also_bytes; /* codes, a mean of scales */
+    uint16_t nested; /* so many scales share one scale of fp32, by which they
+                        are quantized; 0: they are not quantized */
+    uint16_t also_bytes; /* of the codes and of the mean of the scales */
 } format;
 
-/* In the order of the words of lora.base and frozen.base, without the first.
- * nf4: bitsandbytes/functional.py, quantize_4bit: maxima of 64 elements, with
- * double quantisation in 8 bits with an fp32 one per 256 of them and their
- * mean, 16 fp32 codes.  int8: bitsandbytes, Linear8bitLt, a scale per row.
- * int4: casper-hansen/AutoAWQ, awq/modules/linear/gemm.py: a 16-bit scale and a
- * zero point of 4 bits per 128 elements. */
+/* In the order of the words of lora.base and frozen.base, without the first
+ * word. nf4: bitsandbytes/functional.py, quantize_4bit: a maximum for each 64
+ * elements, with double quantisation in 8 bits with an fp32 scale per 256 of
+ * them and their mean, and 16 fp32 codes. int8: bitsandbytes, Linear8bitLt, a
+ * scale per row. int4: casper-hansen/AutoAWQ, awq/modules/linear/gemm.py: a
+ * 16-bit scale and a zero point of 4 bits per 128 elements. */
 static const format formats[] = {
     {.bits = 4,
      .scale_bytes = 1,
@@ -70,8 +70,8 @@ static uint64_t packed_bytes(const ms_step_settings *settings,
 
 /* ---- products ------------------------------------------------------------ */
 
-/* The weight as its products read it.  With double quantisation the fp32
- * maxima are made before it. */
+/* Makes the weight in the dtype that its products read.  With double
+ * quantisation the fp32 maxima are made before it. */
 static uint32_t dequantize(ms_trace *trace, uint32_t weight, uint8_t dtype)
 {
     if (trace->err)

@@ -6,20 +6,23 @@
 
 /* ---- recipes ------------------------------------------------------------- */
 
-/* Scales of a matrix as its rows are read: one for down x across elements, each
- * dimension of their table padded; by columns the same turned.  down 0: one of
- * the whole tensor. */
+/* The scales of a matrix as its rows are read: one for down x across elements,
+ * each dimension of their table padded; by columns the same, transposed. down 0
+ * means one scale for the whole tensor. */
 typedef struct scaling {
     uint16_t down, across, pad_down, pad_across, item_bytes;
 } scaling;
 
 typedef struct recipe {
     scaling tensor, weight;
-    bool apart; /* rows and columns differ in more than their order */
+    bool apart; /* the data by rows and by columns differ in more than their
+                   order */
     bool looks; /* a kernel finds the maximum first */
-    /* Tokens must be a multiple of rows_by, widths of width_by. */
+    /* The number of tokens must be a multiple of rows_by, widths one of
+     * width_by. */
     uint8_t rows_by, width_by;
-    /* Scales and maxima that a product has, for forward and backward. */
+    /* The bytes of scales and maxima that a product has, for forward and
+     * backward. */
     uint16_t state_bytes[2];
 } recipe;
 
@@ -98,7 +101,8 @@ static const recipe *recipe_of(const ms_step_settings *settings)
     }
 }
 
-/* Do rows serve for columns (is_non_tn_fp8_gemm_supported)? */
+/* Does the data by rows serve products that read columns
+ * (is_non_tn_fp8_gemm_supported)? */
 static bool one_serves(const ms_step_settings *settings)
 {
     return !recipe_of(settings)->apart && !ms_quantize_is_late(settings) &&
@@ -138,7 +142,8 @@ static uint64_t rounded(uint64_t n, uint64_t by, uint64_t pad)
     return (blocks + pad - 1) / pad * pad;
 }
 
-/* Of a tensor seen as a matrix: all dimensions but the last, the last. */
+/* The bytes of the scales of a tensor seen as a matrix: all dimensions but the
+ * last are rows, the last is columns. */
 static uint64_t scale_bytes(const scaling *how, const ms_tensor *x,
                             bool columns)
 {
@@ -147,7 +152,7 @@ static uint64_t scale_bytes(const scaling *how, const ms_tensor *x,
     uint64_t down = across > 0 ? elements / across : 0;
     if (how->down == 0)
         return how->item_bytes;
-    if (columns) /* the same table of the matrix turned */
+    if (columns) /* the same table of the transposed matrix */
         return rounded(down, how->across, how->pad_across) *
                rounded(across, how->down, how->pad_down) * how->item_bytes;
     return rounded(down, how->down, how->pad_down) *
@@ -200,14 +205,14 @@ static void make_side(ms_trace *trace, ms_quantized *q, uint32_t side,
     q->data[side] =
         ms_trace_make(trace, names[side], MS_FLOAT8, x->n_dims, x->size);
     if (side == MS_COLUMNS && how->down == 0 && q->scale[MS_ROWS] != MS_NONE) {
-        q->scale[MS_COLUMNS] = q->scale[MS_ROWS]; /* turned, not made anew */
+        q->scale[MS_COLUMNS] = q->scale[MS_ROWS]; /* transposed only */
         ms_trace_ref(trace, q->scale[MS_ROWS]);
         return;
     }
     q->scale[side] = ms_trace_make(trace, "fp8_scale", MS_BYTE, 1, scales);
 }
 
-/* The open op makes the sides asked for; one may serve for both. */
+/* The open op makes the sides that are asked for; one may serve for both. */
 static void make_sides(ms_trace *trace, ms_quantized *q, const ms_tensor *x,
                        const scaling *how, bool columns)
 {
@@ -224,7 +229,8 @@ static void make_sides(ms_trace *trace, ms_quantized *q, const ms_tensor *x,
     ms_trace_ref(trace, q->scale[MS_ROWS]);
 }
 
-/* x as products read it.  bias: gets the sum of the rows of x, or NULL. */
+/* Quantizes x as products read it. bias gets the sum of the rows of x, or is
+ * NULL. */
 ms_quantized ms_quantize_tensor(ms_trace *trace, uint32_t x, bool columns,
                                 uint32_t like, uint32_t *bias)
 {
@@ -248,7 +254,8 @@ ms_quantized ms_quantize_tensor(ms_trace *trace, uint32_t x, bool columns,
     return q;
 }
 
-/* A weight or what a layer reads: both have scales of 32. */
+/* Quantizes one side of a weight or of a layer's input; both have a scale for
+ * 32 elements. */
 ms_quantized ms_quantize_side(ms_trace *trace, uint32_t x, uint32_t side)
 {
     ms_quantized q = ms_quantize_nothing;
@@ -262,7 +269,7 @@ ms_quantized ms_quantize_side(ms_trace *trace, uint32_t x, uint32_t side)
     return q;
 }
 
-/* One side from the other: a kernel that turns it. */
+/* Makes one side from the other by a kernel that transposes it. */
 void ms_quantize_turn(ms_trace *trace, ms_quantized *q, const ms_tensor *x)
 {
     if (trace->err)
@@ -275,7 +282,7 @@ void ms_quantize_turn(ms_trace *trace, ms_quantized *q, const ms_tensor *x)
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* The quantized copies of a weight that exist all the time. */
+/* The quantized copies of a weight that exist throughout the step. */
 ms_quantized ms_quantize_lasting(const ms_step_settings *settings,
                                  const ms_parameter *of)
 {
@@ -289,7 +296,8 @@ ms_quantized ms_quantize_lasting(const ms_step_settings *settings,
     return q;
 }
 
-/* The weight as its products read it, with columns where asked for. */
+/* Quantizes the weight as its products read it, with columns where they are
+ * asked for. */
 ms_quantized ms_quantize_weight(ms_trace *trace, uint32_t weight, bool columns)
 {
     ms_quantized q = ms_quantize_nothing;
@@ -362,8 +370,8 @@ void ms_quantize_parameter(ms_trace *trace, uint32_t weight)
         keep_copies(trace, it, ms_trace_at(trace, weight));
 }
 
-/* The scales of so many products, with the maxima of earlier steps from which
- * they are computed. */
+/* Makes the scales of so many products, with the maxima of earlier steps from
+ * which they are computed. */
 void ms_quantize_state(ms_trace *trace, uint64_t products)
 {
     static const char *const names[] = {"fp8_forward_state",

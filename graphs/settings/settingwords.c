@@ -266,7 +266,7 @@ const ms_word *ms_settingwords_key(const char *group, const char *key)
     return ms_words_find(&ms_settingwords_keys, group, key, strlen(key));
 }
 
-/* Word number index of "a|b|c". */
+/* Copies word number index of "a|b|c" into room. */
 static const char *cut(const char *words, int index, char *room, size_t size)
 {
     for (; index > 0; index--)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The models that are compiled in, and files that are like one of them. */
+/* The models that are compiled into the program, and files that are like one of
+ * them. */
 #include "graphs/models/files/reader.h"
 #include "sim/names.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_NAMES 256u /* that did-you-mean looks at */
+#define MOST_NAMES 256u /* names among which the nearest is searched */
 #define MOST_LIKE 2u    /* a user's file, and a built-in one */
 
 const ms_builtin *ms_builtins_find(const char *name)

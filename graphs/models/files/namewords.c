@@ -12,7 +12,7 @@
 
 #define NEAR "the nearest that is built in, with its memory; or write a file "
 
-/* Without the brands. */
+/* The names that people use for devices, without brands. */
 static const ms_word devices[] = {
     MS_WORD_MEANS(NULL,
                   "a100-80gb|a100-sxm|a100-sxm4|a100-sxm4-80gb|a100-sxm-80gb",
@@ -83,7 +83,7 @@ static const ms_word devices[] = {
 const ms_words ms_namewords_devices = {
     .title = "Devices", .rows = devices, .n = sizeof devices / sizeof *devices};
 
-/* Words before a device's name that add nothing to it. */
+/* Skips the words before the name of a device that add nothing to it. */
 static const char *without_brand(const char *name)
 {
     static const char *const brands[] = {"nvidia", "geforce", "tesla",
@@ -154,7 +154,7 @@ uint32_t ms_namewords_device(const char *name, char *hint, size_t size)
 
 /* ---- models -------------------------------------------------------------- */
 
-/* Without what is in endings[]. */
+/* The names that people use for models, without what is in endings[]. */
 static const ms_word models[] = {
     MS_WORD_MEANS(NULL, "gpt2-small|gpt2-124m|gpt2-117m", "gpt2"),
     MS_WORD_MEANS(NULL, "gpt2-355m|gpt2-345m", "gpt2-medium"),
@@ -246,7 +246,7 @@ static const ms_builtin *find_model(const char *name, size_t length)
     return NULL;
 }
 
-/* The length of the name without one of the endings. */
+/* Returns the length of the name without one of the endings. */
 static size_t without_ending(const char *name, size_t length)
 {
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
@@ -258,8 +258,8 @@ static size_t without_ending(const char *name, size_t length)
     return length;
 }
 
-/* The built-in one; NULL: answered is the row that says what to type, or
- * NULL. */
+/* Finds the built-in model that is meant.  Where it returns NULL, answered is
+ * the row that says what to type, or NULL. */
 static const ms_builtin *meant_model(const char *name, const ms_word **answered)
 {
     size_t length = strlen(name), shorter;
@@ -292,7 +292,8 @@ const ms_builtin *ms_namewords_model(const char *name, char *hint, size_t size)
 
 /* ---- ids of Hugging Face ------------------------------------------------- */
 
-/* "organisation/name", the name no file of ours; NULL: it is none. */
+/* Returns the name in an identifier "organisation/name" of Hugging Face, or
+ * NULL where the path is none. */
 static const char *name_of_id(const char *path)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The name of a model is no field of its family, but it can be set as well. */
 ms_err ms_overrides_apply(const ms_reader *r, const ms_fields *keys,
                           ms_fields_values *out)
 {
