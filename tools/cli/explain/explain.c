@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim explain: which tensors are alive at an instant, why, and what would
- * remove them. */
+/* memsim explain: says which tensors are alive at an instant, why, and what
+ * would remove them. */
 
 #include "policies/common/policy.h"
 #include "sim/graph.h"
@@ -30,12 +30,12 @@ typedef struct explain {
     const ms_style *style;
     ms_job job;
     ms_result result;
-    const char *policy; /* canonical spelling */
-    const char *at;     /* as given, or NULL */
-    uint32_t top;       /* MS_NONE: all */
+    const char *policy; /* in canonical spelling */
+    const char *at;     /* --at as given; NULL: the peak */
+    uint32_t top;       /* MS_NONE: all groups */
     ms_alive alive;
     ms_group *groups;
-    uint32_t *group_of; /* per row */
+    uint32_t *group_of; /* by row of the plan: its group */
     uint32_t n_groups;
     ms_remedy *remedies;
     uint32_t n_remedies;
@@ -110,7 +110,7 @@ static void sum_categories(const explain *x, uint64_t *bytes)
         bytes[x->groups[i].category] += x->groups[i].side[0].bytes;
 }
 
-/* The categories, largest first. */
+/* Writes the categories, the largest first. */
 static void alive_line(const explain *x, ms_text *text)
 {
     ms_text words = {.arena = text->arena};
@@ -146,8 +146,7 @@ static void pool_line(const explain *x, ms_text *text)
     ms_textlines_put("pool:", MS_TEXTLINES_INDENT, &words, text);
 }
 
-/* Memory that is not in the list of tensors, but is there during the whole
- * step. */
+/* Writes the memory that is no tensor, but is there during the whole step. */
 static void device_line(const explain *x, ms_text *text)
 {
     ms_text words = {.arena = text->arena};
@@ -157,8 +156,8 @@ static void device_line(const explain *x, ms_text *text)
     ms_textlines_put("device:", MS_TEXTLINES_INDENT, &words, text);
 }
 
-/* Where a node has too little host memory or disk, the tensors on the device do
- * not explain it. */
+/* Where a node has too little host memory or disk, the tensors on the device
+ * cannot explain it, so that a line says so. */
 static void node_line(const explain *x, ms_text *text)
 {
     const ms_report *report = x->result.report;
@@ -172,7 +171,8 @@ static void node_line(const explain *x, ms_text *text)
     ms_text_add(text, "%s", x->style->plain);
 }
 
-/* Does one before it, of the same kind and price, help as well? */
+/* Says whether a change before change i, of the same kind and price, helps
+ * the group as much, so that one of the two is enough. */
 static bool is_told(const explain *x, uint32_t g, uint32_t i)
 {
     const ms_remedy *remedy = &x->remedies[i];

@@ -11,9 +11,9 @@
 
 typedef struct ms_explain_sheet {
     const char *memsim, *model, *policy;
-    const ms_sheet *run; /* of which explain has some keys, too */
+    const ms_sheet *run; /* explain prints some of the keys of a run, too */
     ms_instant_shown at;
-    ms_group_shown *groups; /* the largest first */
+    ms_group_shown *groups; /* the largest group first */
     uint32_t n_groups;
     const ms_idletimes *saved;
     const ms_pooltries *tries; /* NULL: the pool is exact */

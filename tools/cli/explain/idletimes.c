@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* How long what is saved for backward waits, in classes of equal width. */
+/* Sorts what is saved for backward by how long it waits, into classes of
+ * equal width. */
 
 #include "tools/cli/explain/idletimes.h"
 #include "policies/common/policy.h"
@@ -15,7 +16,7 @@
 
 #include <stdio.h>
 
-#define MOST_WIDTHS 6u /* classes, about */
+#define MOST_WIDTHS 6u /* about so many classes are made */
 
 ms_err ms_idletimes_find(const ms_job *job, const ms_result *result,
                          ms_arena *arena, ms_idletimes *saved, ms_fault *fault)
@@ -28,7 +29,8 @@ ms_err ms_idletimes_find(const ms_job *job, const ms_result *result,
     uint32_t n;
     *saved = (ms_idletimes){.links = links};
     if (result->training.device == 1)
-        saved->links = links = (ms_idle_links){0}; /* it is the host */
+        /* the step runs on the host, and no link leads away */
+        saved->links = links = (ms_idle_links){0};
     MS_TRY(ms_idle_list(result->line, rank->rank, &links, arena, &list, &n,
                         fault));
     saved->is_marked = rank->saved_for_backward_bytes != MS_NO_LEVEL;
@@ -37,7 +39,7 @@ ms_err ms_idletimes_find(const ms_job *job, const ms_result *result,
 
 /* ---- classes ------------------------------------------------------------- */
 
-/* 1, 2 or 5 times a power of ten. */
+/* Rounds a width to 1, 2 or 5 times a power of ten. */
 static uint64_t width_of(uint64_t longest_ns)
 {
     static const uint64_t steps[] = {1, 2, 5};
@@ -62,7 +64,7 @@ static uint64_t idle_ns(const ms_idle_tensor *it)
     return it->to_ns - it->from_ns;
 }
 
-/* The longest time that half of the bytes wait at least; by doubling down. */
+/* The longest time that half of the bytes wait at least, found by bisection. */
 static uint64_t half_ns(const ms_idle_tensor *list, uint32_t n, uint64_t bytes)
 {
     uint64_t low = 0, high = UINT64_MAX / 2;
@@ -106,7 +108,8 @@ ms_err ms_idletimes_sort(const ms_idle_tensor *list, uint32_t n,
 
 /* ---- text ---------------------------------------------------------------- */
 
-/* Borders are whole in the unit of the width. */
+/* Writes the limits of a class, which are whole numbers in the unit of the
+ * width. */
 static void put_span(const ms_idletimes_class *class, ms_text *text)
 {
     static const struct {
@@ -121,7 +124,7 @@ static void put_span(const ms_idletimes_class *class, ms_text *text)
     snprintf(words, sizeof words, "%llu to %llu %s",
              (unsigned long long)(class->from_ns / units[i].size),
              (unsigned long long)(class->to_ns / units[i].size), units[i].name);
-    int wide = units[i].size == 1000 ? 16 : 15; /* in bytes */
+    int wide = units[i].size == 1000 ? 16 : 15; /* in bytes: the µ takes two */
     ms_text_add(text, "%*s%-*s", (int)MS_TEXTLINES_INDENT, "", wide, words);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim fit: under a memory budget, the fastest way to train the model. */
+/* memsim fit: finds the fastest way to train the model in a given memory. */
 
 #include "tools/search/fit.h"
 #include "graphs/training.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 
 typedef struct outputs {
-    const char *csv, *max; /* or NULL */
+    const char *csv, *max; /* NULL: not asked for */
     ms_picture picture;
     bool json, quiet;
     const ms_style *style;
@@ -34,7 +34,7 @@ typedef struct run {
     ms_fit_reply reply;
 } run;
 
-#define MOST_NUMBERS 32u /* of GPUs */
+#define MOST_NUMBERS 32u /* a list of GPUs has at most so many numbers */
 
 /* ---- options ------------------------------------------------------------- */
 
@@ -51,8 +51,9 @@ static ms_err check_outputs(run *r, ms_fault *fault)
     return ms_outputs_check(&r->job, files, 3, fault);
 }
 
-/* The allocator proves what is shown, of so many steps; steps of several
- * lengths are nothing without one. */
+/* Makes the allocator the one that proves what is shown, over so many steps;
+ * the search itself goes without. Steps of several lengths need it in the
+ * search as well, since only a pool tells them apart. */
 static void take_proof(run *r)
 {
     if (r->job.lengths != NULL)
@@ -110,7 +111,7 @@ static bool is_given(const run *r, const char *field)
     return false;
 }
 
-/* What is fixed and what is to be found. */
+/* Refuses a setting that is both given and to be found. */
 static ms_err check_contradictions(const run *r, ms_fault *fault)
 {
     if (r->fit.vary_precision && is_given(r, "precision"))
@@ -124,7 +125,7 @@ static ms_err check_contradictions(const run *r, ms_fault *fault)
     return MS_OK;
 }
 
-/* Is a number given that --max is to find? */
+/* Refuses a value for the number that --max is to find. */
 static ms_err check_max(const run *r, ms_fault *fault)
 {
     const ms_arguments *arguments = r->arguments;
@@ -155,8 +156,10 @@ static ms_err check_max(const run *r, ms_fault *fault)
 
 /* ---- searching ----------------------------------------------------------- */
 
-/* The largest batch is that of one micro-batch: there is no largest one that
- * can be accumulated.  With policies given it is theirs alone. */
+/* Fixes the settings that the search for a largest batch or sequence leaves
+ * alone. The largest batch is that of one micro-batch, since gradients can
+ * be accumulated over any number of them. If the user gives policies, all
+ * other settings stay as they are. */
 static void freeze(run *r)
 {
     bool given = ms_options_value(r->arguments, MS_OPTION_POLICY) != NULL;
@@ -193,7 +196,8 @@ static ms_err search(run *r, ms_fault *fault)
     return ms_fitreply_of(&r->fit, max, r->arguments, &r->reply, fault);
 }
 
-/* The figure comes last: data outputs are written even without gnuplot. */
+/* Draws the figure. It comes last, so that the data is written even where
+ * gnuplot is missing. */
 static ms_err draw(const run *r, ms_fault *fault)
 {
     const ms_picture *picture = &r->out.picture;
@@ -209,7 +213,7 @@ static ms_err draw(const run *r, ms_fault *fault)
 
 /* ---- the command --------------------------------------------------------- */
 
-/* Where nothing that was searched fits: what is advised besides. */
+/* Writes what is advised where nothing that was searched fits. */
 static ms_err put_advice(const run *r, ms_text *text, ms_fault *fault)
 {
     ms_points points = r->points;
@@ -272,7 +276,7 @@ static ms_err answer_one(const ms_hall *hall, int *status, ms_fault *fault)
 
 /* ---- several numbers of GPUs --------------------------------------------- */
 
-/* The arguments with the number that ends before `end`. */
+/* Makes the arguments for the number of GPUs that ends before `end`. */
 static ms_err arguments_of(const ms_hall *hall, const char *number,
                            size_t length, const ms_arguments **arguments,
                            ms_fault *fault)

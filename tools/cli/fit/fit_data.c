@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What fit found, for programs. */
+/* Writes what fit found, for scripts. */
 
 #include "graphs/training.h"
 #include "plots/plots.h"
@@ -14,7 +14,8 @@
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-/* In the order of the summary, which is that from what is tried first. */
+/* Lists the settings in the order of the summary, which begins with what is
+ * tried first. */
 static void show_settings(const ms_fit *fit, ms_fit_shown *shown, ms_text *text)
 {
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
@@ -42,7 +43,7 @@ static void show(const ms_fit *fit, uint32_t i, ms_fit_shown *shown,
     text->failed |= shown->policy == NULL || words.failed;
 }
 
-/* NULL for MS_NONE, and where a policy refuses it. */
+/* NULL for MS_NONE, and for a setup that a policy refuses. */
 static const ms_fit_shown *show_one(const ms_fit *fit, uint32_t i,
                                     ms_text *text)
 {
@@ -146,7 +147,7 @@ void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text)
 
 /* ---- CSV ----------------------------------------------------------------- */
 
-/* Is the setting a column, as the varied keys of a sweep are? */
+/* Says whether the setting is a column, as a varied key of a sweep is. */
 static bool is_varied(const ms_fit *fit, uint32_t axis)
 {
     return ms_fitchoices_all[axis].key != NULL && !fit->axes[axis].fixed;
@@ -165,7 +166,7 @@ static void put_varied(const ms_fit *fit, uint32_t i, ms_fit_axis_id axis,
                        : ms_settings_value(training, strchr(key, '.') + 1).s);
 }
 
-/* The columns of a sweep but those that are the same in all rows. */
+/* The columns of a sweep, without those that are equal in all rows. */
 #define FIRST "policy"
 #define LAST "host_reserved_peak_bytes"
 #define EXACT "fits_exact"

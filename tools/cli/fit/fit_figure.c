@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What fit found as a figure: peak against throughput, or against step time
- * where all steps do the same. */
+/* Draws what fit found: the peak against throughput, or against the step
+ * time where all steps do the same work. */
 
 #include <math.h>
 
@@ -13,7 +13,7 @@
 #include "tools/search/fit.h"
 #include "tools/terminal/quantity.h"
 
-/* By what keeps memory low: where the bytes are instead. */
+/* The kind of a setup: where the bytes are that do not fit the device. */
 static const char *family_of(const ms_fit_point *point)
 {
     bool swap = point->option[MS_FIT_SWAP] > 0;
@@ -26,7 +26,8 @@ static const char *family_of(const ms_fit_point *point)
                                                 : "all kept on the device";
 }
 
-/* What needs far more than there is would squeeze the rest. */
+/* Leaves out what needs far more than the memory, since it would squeeze the
+ * rest of the figure. */
 static bool is_shown(const ms_fit_reply *reply, uint32_t i)
 {
     const ms_fit *fit = reply->fit;
@@ -46,7 +47,7 @@ static ms_limit limit_of(const ms_fit *fit)
                       .usable_bytes = fit->capacity_bytes - fit->context_bytes};
 }
 
-/* Settings that all points have in common. */
+/* Finds the settings that all points have in common. */
 static void find_common(const ms_fit_reply *reply, bool common[MS_FIT_N_AXES])
 {
     const ms_fit *fit = reply->fit;
@@ -59,7 +60,8 @@ static void find_common(const ms_fit_reply *reply, bool common[MS_FIT_N_AXES])
     }
 }
 
-/* Tokens of a step of all GPUs, or samples where the model has no tokens. */
+/* The tokens of a step of all GPUs, or its samples where the model has no
+ * tokens. */
 static double work_of(const ms_fit *fit, const ms_fit_point *point)
 {
     double seconds = (double)point->step_ns / 1e9;

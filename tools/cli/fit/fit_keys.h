@@ -7,10 +7,11 @@
 #include "tools/results/keys/keys.h"
 #include "tools/search/fit.h"
 
-/* A set-up, and what it sets: "training.kernels" to "fused". */
+/* A setup, and the settings that it makes: "training.kernels" is "fused". */
 typedef struct ms_fit_shown {
     const ms_fit_point *point;
-    uint64_t number, batch; /* number: from 1, of all that were searched */
+    /* number: counted from 1 over all setups that were searched */
+    uint64_t number, batch;
     const char *policy, *words;
     bool proven;
     struct ms_fit_shown_setting {
@@ -20,11 +21,11 @@ typedef struct ms_fit_shown {
 } ms_fit_shown;
 
 typedef struct ms_fit_shown_without {
-    const char *lacks;          /* a dimension */
+    const char *lacks;          /* the name of the dimension that is left out */
     const ms_fit_shown *set_up; /* NULL: a policy refuses it */
 } ms_fit_shown_without;
 
-/* By batch, "8", the samples per second of a GPU. */
+/* The samples per second of a GPU, by batch ("8"). */
 typedef struct ms_fit_shown_rate {
     const char *batch;
     double samples_per_second;
@@ -33,23 +34,24 @@ typedef struct ms_fit_shown_rate {
 typedef struct ms_fit_sheet {
     const char *memsim, *status, *model, *device, *settings_json, *allocator;
     uint64_t parameters;
-    const char *given, *command; /* NULL: none */
+    const char *given, *command; /* NULL: there is none */
     const ms_fit *fit;
-    const ms_fit_max *max; /* NULL: not asked for */
+    const ms_fit_max *max; /* NULL: --max was not given */
     ms_fit_shown_rate rates[MS_FIT_RUNGS];
-    /* Set-ups; NULL: there is none. */
+    /* Setups; NULL: there is no such setup. */
     const ms_fit_shown *best, *smallest, *smallest_far, *plain, *on_device,
         *fastest;
-    ms_fit_shown *rows; /* n_rows of fit */
+    ms_fit_shown *rows; /* the rows of fit, n_rows of them */
     ms_fit_shown_without without[MS_FIT_N_AXES];
     uint32_t n_without, n_equal;
     bool fits;
-    uint64_t choices[MS_FIT_N_AXES]; /* MS_NO_LEVEL: fixed */
+    uint64_t choices[MS_FIT_N_AXES]; /* MS_NO_LEVEL: the setting is fixed */
     const char **not_searched;
     uint32_t n_not_searched;
 } ms_fit_sheet;
 
 extern const ms_keys ms_fit_keys; /* of ms_fit_sheet */
-extern const char *const ms_fit_keys_goals[MS_FIT_N_GOALS]; /* of --goal */
+/* the values of --goal */
+extern const char *const ms_fit_keys_goals[MS_FIT_N_GOALS];
 
 #endif

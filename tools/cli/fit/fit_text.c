@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What fit found, for people. */
+/* Prints what fit found, for people. */
 
 #include "graphs/training.h"
 #include "sim/graph.h"
@@ -51,7 +51,7 @@ static void put_far_short(const ms_fit_point *point, ms_text *words)
     ms_text_add(words, " than a node has");
 }
 
-/* "fits with 30.10 GiB to spare", "is 5.57 GiB short". */
+/* Writes "fits with 30.10 GiB to spare" or "is 5.57 GiB short". */
 static void put_room(const ms_fit_point *point, ms_text *words)
 {
     int64_t room = point->headroom_bytes;
@@ -131,7 +131,7 @@ void ms_fit_text_batch(const ms_fit *fit, const char *times, ms_text *words)
         put_any_batch(&all, times, words);
 }
 
-/* What is sought; batches that were searched. */
+/* Writes the goal of the search, and the batches that were searched. */
 static void goal_line(const ms_fit_reply *reply, ms_text *text)
 {
     static const char *const goals[] = {
@@ -186,7 +186,8 @@ static void heading(const ms_fit_reply *reply, const ms_style *style,
 
 /* ---- the largest batch or sequence --------------------------------------- */
 
-/* Samples a second by batch, per GPU: where more batch is no use. */
+/* Writes the samples per second of a GPU by batch, which shows from where a
+ * larger batch no longer pays. */
 static void pays_line(const ms_fit_reply *reply, ms_text *text)
 {
     const ms_fit_max *max = reply->max;
@@ -252,7 +253,7 @@ static void plain_line(const ms_fit_reply *reply, ms_text *text)
     ms_textlines_put("plain:", LABEL_INDENT, &words, text);
 }
 
-/* What the set-up takes more or less than the plain one. */
+/* Writes what the setup costs or saves against the plain one. */
 static void put_cost(const ms_fit_reply *reply, uint32_t i, ms_text *words)
 {
     const ms_fit_point *plain = point_of(reply, 0), *point = point_of(reply, i);
@@ -283,7 +284,7 @@ static void put_set_up(const ms_fit_reply *reply, uint32_t i, ms_text *words)
     put_cost(reply, i, words);
 }
 
-/* "without ZeRO stage 3 it is 12.20 GiB short". */
+/* Writes "without ZeRO stage 3 it is 12.20 GiB short". */
 static void put_without(const ms_fit_reply *reply, uint32_t k, ms_text *words)
 {
     const struct ms_fit_without *without = &reply->without[k];
@@ -311,7 +312,7 @@ static void without_line(const ms_fit_reply *reply, ms_text *text)
         ms_textlines_put("", LABEL_INDENT, &words, text);
 }
 
-/* Another set-up that may be preferred. */
+/* Writes a line on another setup that a user may prefer. */
 static void other_line(const ms_fit_reply *reply, const char *label,
                        const char *why, uint32_t i, ms_text *text)
 {
@@ -359,7 +360,8 @@ static void best_lines(const ms_fit_reply *reply, const ms_style *style,
     pool_line(reply, text);
 }
 
-/* "least:    SPEC: 12.24 GiB, which is 4.30 GiB short; 7.38 s a step". */
+/* Writes "least:    SPEC: 12.24 GiB, which is 4.30 GiB short; 7.38 s a
+ * step". */
 static void least_line(const ms_fit_reply *reply, const char *label, uint32_t i,
                        ms_text *text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim inspect: what a model is made of. */
+/* memsim inspect: lists the layers of a model and their parameters. */
 
 #include "tools/cli/inspect/inspect.h"
 #include "graphs/layertypes.h"
@@ -22,13 +22,14 @@
 #include <string.h>
 
 #define SCREEN_COLUMNS 80
-#define OTHER_COLUMNS 44 /* of a row without --wide, beside name and type */
+/* the columns of a row beside name and type, without --wide */
+#define OTHER_COLUMNS 44
 #define MOST_NAME_COLUMNS 28
 #define LEAST_NAME_COLUMNS 12
 #define ASSUMED_INDENT 16u
 #define COUNTS_INDENT 12u
 
-/* How its table is drawn. */
+/* How the table is drawn. */
 typedef struct inspection {
     ms_inspection it;
     bool all, wide;
@@ -59,7 +60,8 @@ static bool same_facts(const ms_layer_facts *a, const ms_layer_facts *b)
            a->output_bytes == b->output_bytes;
 }
 
-/* How many blocks like [first, end) follow each other, it included. */
+/* The number of blocks equal to [first, end) that follow each other, this
+ * one included. */
 static uint32_t count_alike(const inspection *view, uint32_t first,
                             uint32_t end)
 {
@@ -114,7 +116,8 @@ static void measure_columns(inspection *view)
         view->name_columns = room;
 }
 
-/* Of a name that is too long the end is shown: it tells it from its like. */
+/* Writes a name. Of one that is too long the end is shown, since the ends of
+ * names differ where their beginnings are equal. */
 static void put_name(const inspection *view, const char *name, ms_text *text)
 {
     char safe[256];
@@ -131,7 +134,7 @@ static void put_name(const inspection *view, const char *name, ms_text *text)
     ms_text_add(text, "…%s", at);
 }
 
-/* "6.44 G": the heading says of what. */
+/* Writes "6.44 G"; the heading of the column says of what. */
 static ms_label flops_of(double flops)
 {
     ms_label label = ms_quantity_flops(flops);
@@ -139,14 +142,15 @@ static ms_label flops_of(double flops)
     return label;
 }
 
-/* The columns of numbers, of which the table has some without --wide. */
+/* The columns of numbers; without --wide the table has only some of them. */
 #define AT(member) offsetof(ms_layer_facts, member)
 static const struct column {
     const char *heading;
     enum { COUNT, FLOPS, BYTES } kind;
     int width;
     bool wide;
-    size_t at; /* of ms_layer_facts: a uint64_t; of FLOPS: a double */
+    /* the offset in ms_layer_facts of a uint64_t, or of a double for FLOPs */
+    size_t at;
 } columns[] = {
     {"parameters", COUNT, 14, false, AT(parameters)},
     {"active", COUNT, 14, true, AT(active)},
@@ -193,7 +197,8 @@ static void put_row(const inspection *view, const ms_layer_facts *facts,
     ms_text_add(text, "\n");
 }
 
-/* "1.81 GMAC": of the label for FLOPs what is before its unit. */
+/* Writes the work of a pass. "1.81 GMAC" is the label for FLOPs, cut before
+ * its unit. */
 static void put_pass(const char *pass, double flops, double macs, ms_text *text)
 {
     ms_label work = ms_quantity_flops(flops), half = ms_quantity_flops(macs);
@@ -231,7 +236,8 @@ static void put_table(const inspection *view, const ms_style *style,
     put_work(view, text);
 }
 
-/* With, without head and embeddings, and what a token meets. */
+/* Writes the counts with and without head and embeddings, and how many
+ * parameters a token uses. */
 static void put_counts(const inspection *view, ms_text *text)
 {
     const ms_inspection *it = &view->it;
@@ -287,8 +293,9 @@ static bool is_head(const char *name)
     return strcmp(name, "head") == 0 || strncmp(name, "head.", 5) == 0;
 }
 
-/* Which layers are the head: those of that name, else the last with parameters
- * where it is linear (a classifier's "fc") or linear_cross_entropy. */
+/* Finds the layers that are the head: those with that name, else the last
+ * layer with parameters if it is linear (a classifier's "fc") or a
+ * linear_cross_entropy. */
 static bool *find_head(const ms_inspection *it, ms_arena *arena)
 {
     bool *head = ms_arena_take(arena, it->n + 1, sizeof *head);
@@ -305,7 +312,7 @@ static bool *find_head(const ms_inspection *it, ms_arena *arena)
     return head;
 }
 
-/* Of the head, the layer whose matrix it has. */
+/* The name of the layer whose matrix the head shares; NULL: it has its own. */
 static const char *tied_to(const ms_model *model)
 {
     for (uint32_t i = 0; model->ops == NULL && i < model->n_layers; i++) {
@@ -366,7 +373,7 @@ static ms_err inspect(const ms_job *job, const ms_hall *hall, ms_result *result,
     if (ms_options_value(arguments, MS_OPTION_CSV) != NULL)
         ms_inspect_keys_csv(&view.it, csv);
     if (text->length > 0)
-        return MS_OK; /* what was asked for is there */
+        return MS_OK; /* the output that was asked for has been written */
     if (ms_options_value(arguments, MS_OPTION_JSON) != NULL) {
         ms_inspect_keys_json(&view.it, text);
     } else {
@@ -376,7 +383,8 @@ static ms_err inspect(const ms_job *job, const ms_hall *hall, ms_result *result,
     return MS_OK;
 }
 
-/* One result on standard output; the CSV in a file may come beside it. */
+/* Checks that at most one result goes to standard output. CSV in a file may
+ * be written beside it. */
 static ms_err check_outputs(const ms_arguments *arguments, const ms_job *job,
                             ms_fault *fault)
 {

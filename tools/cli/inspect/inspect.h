@@ -19,14 +19,15 @@
 #include "tools/results/keys/keys.h"
 
 typedef struct ms_inspection {
-    const char *memsim, *model; /* version and name */
+    /* the version of memsim and the name of the model */
+    const char *memsim, *model;
     const ms_result *result;
     const ms_layer_facts *facts; /* in topological order */
     uint32_t n;
     ms_layer_facts total;
-    uint64_t base;      /* parameters without the head */
-    uint64_t embedding; /* those of embeddings */
-    const char *tied;   /* the layer whose matrix the head has, or NULL */
+    uint64_t base;      /* the parameters without the head */
+    uint64_t embedding; /* the parameters of the embeddings */
+    const char *tied;   /* the layer whose matrix the head shares, or NULL */
 } ms_inspection;
 
 /* ---- inspect_keys.c ------------------------------------------------------ */
@@ -35,7 +36,7 @@ extern const ms_keys ms_inspect_keys;       /* of ms_inspection */
 extern const ms_keys ms_inspect_keys_layer; /* of ms_layer_facts */
 
 void ms_inspect_keys_json(const ms_inspection *view, ms_text *text);
-/* A row per layer, in order. */
+/* Writes a row per layer, in topological order. */
 void ms_inspect_keys_csv(const ms_inspection *view, ms_text *text);
 
 #endif

@@ -4,7 +4,8 @@
 #include "plots/plots.h"
 #include "tools/cli/inspect/inspect.h"
 
-#define INDENT 2 /* of the members in lines; what they hold has twice that */
+/* spaces before the members in lines; their elements have twice as many */
+#define INDENT 2
 
 /* ---- a layer ------------------------------------------------------------- */
 
@@ -116,7 +117,7 @@ void ms_inspect_keys_json(const ms_inspection *view, ms_text *text)
     ms_text_add(text, "\n");
 }
 
-/* A layer is named "layer" there. */
+/* Here the name of a layer is the column "layer". */
 void ms_inspect_keys_csv(const ms_inspection *view, ms_text *text)
 {
     const ms_keys *keys = &ms_inspect_keys_layer;

@@ -2,9 +2,9 @@
 #ifndef MS_CLI_DOCUMENTS_H
 #define MS_CLI_DOCUMENTS_H
 
-/* What memsim reads and prints as JSON: a row each, for memsim schema, help,
- * the man page and completions.  The rows of a document's keys lie beside what
- * prints it; they do not look at this table. */
+/* The documents that memsim reads and prints as JSON, a row each, for memsim
+ * schema, help, the man page and completions. The rows of a document's keys
+ * lie beside the code that prints it, which does not look at this table. */
 
 #include "tools/results/schema/schema.h"
 

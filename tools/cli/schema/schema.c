@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim schema: a JSON Schema of what memsim reads or prints. */
+/* memsim schema: prints a JSON Schema of what memsim reads or prints. */
 
 #include "policies/common/policy.h"
 #include "sim/names.h"
