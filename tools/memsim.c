@@ -105,6 +105,8 @@ static ms_err check_operands(const ms_command *command,
     if (arguments->n_operands > command->max_operands)
         ms_optionwords_operand(command->bit, operands[command->max_operands],
                                other, sizeof other);
+    if (arguments->n_operands > 1 && command->max_operands == 1)
+        hint = "give one, and run the command again for each of the others";
     if (*other != '\0')
         hint = other;
     else if (ms_options_value(arguments, MS_OPTION_PLOT) != NULL)

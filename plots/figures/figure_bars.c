@@ -313,7 +313,8 @@ ms_err ms_figure_bars(const ms_bar *bars, uint32_t n, const ms_drawing *drawing,
     MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
     if (n == 0)
         return ms_fail(fault, MS_EINPUT, "figure bars",
-                       "give it at least one run", "there is nothing to draw");
+                       "give it at least one run",
+                       "no run has numbers: there is nothing to draw");
     find_limits(&scene);
     MS_TRY(load(&scene, drawing->arena, fault));
     ms_frame_heading(&scene.frame, note_of(&scene));

@@ -90,8 +90,9 @@ static ms_err load(ms_lineup *c, ms_fault *fault)
             c->has_hollow |= series->fits != NULL && !series->fits[i];
         }
     if (n == 0)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "there is nothing to draw");
+        return ms_fail(fault, MS_EINPUT, NULL,
+                       "a refused point says why in its \"message\"",
+                       "no point has numbers: there is nothing to draw");
     qsort(c->xs, all, sizeof *c->xs, ascending);
     for (uint32_t i = 0; i < all; i++)
         if (i == 0 || c->xs[i] > c->xs[c->n_xs - 1])

@@ -527,8 +527,9 @@ ms_err ms_figure_pareto(const ms_trade *trades, uint32_t n,
     ms_pareto p = {.frame = ms_frame_of(drawing, &script)};
     MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
     if (n == 0)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "there is nothing to draw");
+        return ms_fail(fault, MS_EINPUT, NULL,
+                       "a refused point says why in its \"message\"",
+                       "no point has numbers: there is nothing to draw");
     MS_TRY(ms_trades_load(&p, trades, n, fault));
     MS_TRY(place(&p, fault));
     double height = p.frame.area.y1 + BELOW_PX;

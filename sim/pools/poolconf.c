@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HINT "\"memsim help traces\" lists the options"
+
 const ms_poolconf_row ms_poolconf_rows[] = {
     {MS_POOL_BFC, "allow_growth", "true|false",
      "take regions as they are needed, from 2 MiB on, each twice as large "
@@ -32,7 +34,7 @@ const uint32_t ms_poolconf_n_rows =
 static ms_err fail_value(const char *name, const char *expected,
                          const char *value, const char *where, ms_fault *fault)
 {
-    return ms_fail(fault, MS_EUSAGE, where, NULL,
+    return ms_fail(fault, MS_EUSAGE, where, HINT,
                    "%s: expected %s, not \"%.80s\"", name, expected, value);
 }
 
@@ -111,7 +113,7 @@ static ms_err fail_name(uint8_t kind, const char *name, const char *where,
         memcpy(words + length, row->name, n + 1);
         length += n;
     }
-    return ms_fail(fault, MS_EUSAGE, where, NULL,
+    return ms_fail(fault, MS_EUSAGE, where, HINT,
                    "%s has no option \"%.40s\"; it has %s", ms_pool_types[kind],
                    name, words);
 }

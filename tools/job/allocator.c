@@ -56,7 +56,7 @@ static ms_err read_va(ms_allocator *pool, const char *value, size_t length,
     return pool->policy >= 0
                ? MS_OK
                : fail_word("va: expected down, bump or firstfit, not", value,
-                           length, NULL, fault);
+                           length, MS_ALLOCATOR_HINT, fault);
 }
 
 static ms_err read_fraction(ms_allocator *pool, const char *value,
@@ -71,7 +71,7 @@ static ms_err read_fraction(ms_allocator *pool, const char *value,
     }
     if (end != word + length || !(pool->fraction > 0 && pool->fraction <= 1))
         return fail_word("fraction: expected a number over 0, at most 1, not",
-                         value, length, NULL, fault);
+                         value, length, MS_ALLOCATOR_HINT, fault);
     return MS_OK;
 }
 
@@ -83,8 +83,8 @@ static ms_err read_part(ms_allocator *pool, ms_text *conf, const char *part,
     size_t key = strcspn(part, "=:,");
     const char *value = part + key + 1;
     if (key >= length)
-        return fail_word("expected option=value, not", part, length, NULL,
-                         fault);
+        return fail_word("expected option=value, not", part, length,
+                         "e.g. torch,max_split_size_mb=64", fault);
     size_t rest = length - key - 1;
     if (key == 7 && memcmp(part, "version", 7) == 0) {
         pool->version =
@@ -92,7 +92,7 @@ static ms_err read_part(ms_allocator *pool, ms_text *conf, const char *part,
         return pool->version >= 0
                    ? MS_OK
                    : fail_word("version: expected 1.13, 2.1, 2.4 or 2.11, not",
-                               value, rest, NULL, fault);
+                               value, rest, MS_ALLOCATOR_HINT, fault);
     }
     if (key == 2 && memcmp(part, "va", 2) == 0) {
         return read_va(pool, value, rest, fault);
@@ -117,7 +117,7 @@ static ms_err read_order(ms_allocator *pool, const char *value, ms_fault *fault)
         fault, MS_EUSAGE, WHERE,
         strcmp(value, "exact") == 0
             ? "order=best; memsim alloc takes order=exact"
-            : "\"memsim help traces\" has them",
+            : "\"memsim help traces\" lists them",
         strcmp(value, "exact") == 0
             ? "a step is not searched for its lowest plan (\"%.80s\")"
             : "unknown order \"%.80s\"",
@@ -133,14 +133,14 @@ static ms_err read_heap_part(ms_allocator *pool, const char *part,
         return ms_fail_nomem(fault);
     char *value = strchr(name, '=');
     if (value == NULL)
-        return fail_word("expected option=value, not", part, length, NULL,
-                         fault);
+        return fail_word("expected option=value, not", part, length,
+                         MS_ALLOCATOR_HINT, fault);
     *value++ = '\0';
     if (pool->heap.kind == MS_POOL_ARENA) {
         if (strcmp(name, "order") == 0)
             return read_order(pool, value, fault);
-        return fail_word("arena of a step has order=, not", part, length, NULL,
-                         fault);
+        return fail_word("arena of a step has order=, not", part, length,
+                         "e.g. torch,max_split_size_mb=64", fault);
     }
     if (pool->heap.kind == MS_POOL_BFC && strcmp(name, "va") == 0)
         return read_va(pool, value, strlen(value), fault);

@@ -6,6 +6,9 @@
 
 #include "sim/pools/steps/pooled.h"
 
+/* What to do next where an option of --allocator is wrong. */
+#define MS_ALLOCATOR_HINT "\"memsim help traces\" lists the options"
+
 typedef struct ms_allocator {
     /* as the user wrote it: "torch,expandable_segments=True" */
     const char *spec;

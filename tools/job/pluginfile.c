@@ -14,6 +14,9 @@
 #include <sys/stat.h>
 
 #define ENTRY "ms_plugin_entry"
+#define HINT                                                                   \
+    "a plugin is a shared library: "                                           \
+    "cc -std=c17 -shared -fPIC -I. mine.c -o mine.so"
 
 /* Opening a pipe would wait for its writer. */
 static ms_err check_file(const char *path, ms_fault *fault)
@@ -23,8 +26,8 @@ static ms_err check_file(const char *path, ms_fault *fault)
         return ms_fail(fault, MS_ESYSTEM, path, NULL, "cannot read: %s",
                        strerror(errno));
     if (!S_ISREG(file.st_mode))
-        return ms_fail(fault, MS_EINPUT, path, NULL,
-                       "is no file that could be a shared library");
+        return ms_fail(fault, MS_EINPUT, path, HINT,
+                       "is not a regular file, and so no shared library");
     return MS_OK;
 }
 
@@ -43,10 +46,8 @@ static ms_err open_library(const char *path, ms_arena *arena, void **library,
     size_t length = strlen(file);
     if (strncmp(reason, file, length) == 0 && reason[length] == ':')
         reason += length + 1 + (reason[length + 1] == ' ');
-    return ms_fail(fault, MS_EINPUT, path,
-                   "a plugin is a shared library: "
-                   "cc -std=c17 -shared -fPIC -I. mine.c -o mine.so",
-                   "cannot be loaded: %s", reason);
+    return ms_fail(fault, MS_EINPUT, path, HINT, "cannot be loaded: %s",
+                   reason);
 }
 
 static ms_err load(const char *path, ms_arena *arena, ms_fault *fault)

@@ -59,10 +59,10 @@ static ms_err fail_count(const ms_setting *row, const char *hint,
 {
     if (row->most > UINT32_MAX)
         return ms_fail(fault, MS_EUSAGE, row->flag, hint,
-                       "\"%s\" is no number of %s", value, row->noun);
+                       "expected a number of %s, not \"%s\"", row->noun, value);
     return ms_fail(fault, MS_EUSAGE, row->flag, hint,
-                   "\"%s\" is no number of %s from 1 to %" PRIu64, value,
-                   row->noun, row->most);
+                   "expected a number of %s from 1 to %" PRIu64 ", not \"%s\"",
+                   row->noun, row->most, value);
 }
 
 static ms_err read_count(const ms_setting *row, const char *value,

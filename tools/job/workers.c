@@ -54,8 +54,8 @@ ms_err ms_workers_read(const char *jobs, uint32_t *threads, ms_fault *fault)
              ms_workers_cores());
     if (!whole || n < 1 || n > MS_WORKERS_MOST)
         return ms_fail(fault, MS_EUSAGE, "--jobs", hint,
-                       "\"%s\" is no number of threads from 1 to %u", jobs,
-                       MS_WORKERS_MOST);
+                       "expected a number of threads from 1 to %u, not \"%s\"",
+                       MS_WORKERS_MOST, jobs);
     *threads = (uint32_t)n;
     return MS_OK;
 }

@@ -52,11 +52,11 @@ static ms_err open_list(const reader *r, uint32_t node, uint32_t low,
 {
     const ms_json_node *at = &r->json.nodes[node];
     if (at->kind != MS_JSON_ARRAY)
-        return ms_json_fail(&r->json, node, r->fault, NULL,
+        return ms_json_fail(&r->json, node, r->fault, FORMAT_HINT,
                             "expected a list, not %s",
                             ms_json_kind_name(&r->json, node));
     if (at->value.n < low || at->value.n > high)
-        return ms_json_fail(&r->json, node, r->fault, NULL,
+        return ms_json_fail(&r->json, node, r->fault, FORMAT_HINT,
                             "expected a list of %u elements, this has %u",
                             at->value.n < low ? low : high, at->value.n);
     *first = ms_json_first(&r->json, node);
@@ -108,7 +108,7 @@ static ms_err read_start_block(reader *r, uint32_t node, uint64_t *offset)
     MS_TRY(read_number(r, at, &stands));
     if (stands != *offset)
         return ms_json_fail(
-            &r->json, at, r->fault, NULL,
+            &r->json, at, r->fault, FORMAT_HINT,
             "the block does not begin where the one before ends");
     at = next_of(r, at);
     MS_TRY(read_number(r, at, &block.bytes));
@@ -119,7 +119,7 @@ static ms_err read_start_block(reader *r, uint32_t node, uint64_t *offset)
         MS_TRY(read_number(r, at, &block.requested_bytes));
     *offset += block.bytes;
     return block.bytes > 0 ? add_block(r, &block)
-                           : ms_json_fail(&r->json, node, r->fault, NULL,
+                           : ms_json_fail(&r->json, node, r->fault, FORMAT_HINT,
                                           "a block has no bytes");
 }
 
@@ -152,7 +152,7 @@ static ms_err read_segment(reader *r, uint32_t node, bool start,
     at = next_of(r, at);
     MS_TRY(read_number(r, at, &segment->bytes));
     if (segment->bytes > MS_TORCH_MOST_BYTES)
-        return ms_json_fail(&r->json, at, r->fault, NULL,
+        return ms_json_fail(&r->json, at, r->fault, FORMAT_HINT,
                             "a segment has more than 2^50 bytes");
     at = next_of(r, at);
     MS_TRY(read_number(r, at, &segment->stream));
@@ -166,13 +166,13 @@ static ms_err read_segment(reader *r, uint32_t node, bool start,
         MS_TRY(start ? read_start_block(r, block, &offset)
                      : read_final_block(r, block, &offset));
         if (offset > segment->bytes)
-            return ms_json_fail(&r->json, block, r->fault, NULL,
+            return ms_json_fail(&r->json, block, r->fault, FORMAT_HINT,
                                 "the blocks go beyond the end of the segment");
     }
     segment->n_blocks = r->out->n_blocks - segment->blocks_at;
     if (offset != segment->bytes)
         return ms_json_fail(
-            &r->json, list, r->fault, NULL,
+            &r->json, list, r->fault, FORMAT_HINT,
             "the sizes of the blocks do not sum to the segment's");
     return MS_OK;
 }
@@ -182,8 +182,8 @@ static ms_err read_segments(reader *r, const char *key,
 {
     uint32_t list = ms_json_find(&r->json, 0, key), at;
     if (list == MS_NONE)
-        return ms_json_fail(&r->json, 0, r->fault, NULL, "\"%s\" is missing",
-                            key);
+        return ms_json_fail(&r->json, 0, r->fault, FORMAT_HINT,
+                            "\"%s\" is missing", key);
     MS_TRY(open_list(r, list, 0, UINT32_MAX, &at));
     *segments =
         ms_arena_take(r->arena, r->json.nodes[list].value.n, sizeof **segments);
@@ -194,7 +194,7 @@ static ms_err read_segments(reader *r, const char *key,
         ms_recording_segment *segment = &(*segments)[(*n)++];
         MS_TRY(read_segment(r, at, key[0] == 's', segment));
         if (segment->address < end)
-            return ms_json_fail(&r->json, at, r->fault, NULL,
+            return ms_json_fail(&r->json, at, r->fault, FORMAT_HINT,
                                 "segments are not in order of their addresses");
         end = segment->address + segment->bytes;
     }
@@ -260,7 +260,7 @@ static ms_err read_events(reader *r)
 {
     uint32_t list = ms_json_find(&r->json, 0, "events"), at;
     if (list == MS_NONE)
-        return ms_json_fail(&r->json, 0, r->fault, NULL,
+        return ms_json_fail(&r->json, 0, r->fault, FORMAT_HINT,
                             "\"events\" is missing");
     MS_TRY(open_list(r, list, 0, UINT32_MAX, &at));
     r->out->events = ms_arena_take(r->arena, r->json.nodes[list].value.n,
@@ -282,7 +282,7 @@ ms_err ms_recording_read(const char *name, const char *bytes, size_t length,
     *recording = (ms_recording){.name = name, .conf = ""};
     MS_TRY(ms_json_read(name, bytes, length, arena, &r.json, fault));
     if (r.json.nodes[0].kind != MS_JSON_OBJECT)
-        return ms_json_fail(&r.json, 0, fault, NULL,
+        return ms_json_fail(&r.json, 0, fault, FORMAT_HINT,
                             "expected an object with \"start\", \"events\" "
                             "and \"final\"");
     uint32_t conf = ms_json_find(&r.json, 0, "conf");
@@ -296,7 +296,7 @@ ms_err ms_recording_read(const char *name, const char *bytes, size_t length,
     MS_TRY(read_segments(&r, "final", &recording->final, &recording->n_final));
     if (recording->expandable && recording->n_start > 0)
         return ms_json_fail(&r.json, ms_json_find(&r.json, 0, "start"), fault,
-                            NULL,
+                            FORMAT_HINT,
                             "a history with expandable segments must begin "
                             "with none");
     return MS_OK;

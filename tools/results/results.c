@@ -167,7 +167,8 @@ static ms_err find_names(const ms_values *values, uint32_t variants,
     if (list == MS_NONE || nodes[list].value.n == nodes[variants].value.n)
         return MS_OK;
     return ms_json_fail(values->json, list, values->fault,
-                        "was the file edited?", "%u names of %u variants",
+                        "was the file edited?",
+                        "\"names\" and \"variants\" have %u and %u elements",
                         nodes[list].value.n, nodes[variants].value.n);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HINT "\"memsim help traces\" lists the options"
 #define MOST_LENGTH 4096u
 #define MOST_MIB (UINT64_MAX / TORCH_MIB)
 #define V13 MS_TORCH_V1_13
@@ -124,7 +125,7 @@ static bool stands(const reader *r, const char *word)
 
 static ms_err fail_expected(const reader *r, const char *what)
 {
-    return ms_fail(r->fault, r->err, r->where, NULL,
+    return ms_fail(r->fault, r->err, r->where, HINT,
                    "option \"%s\": expected %s, not \"%s\"", r->name, what,
                    *r->word == '\0' ? "the end" : r->word);
 }
@@ -182,7 +183,7 @@ static ms_err read_mib(reader *r, uint64_t least_mib, uint64_t *bytes)
     uint64_t n;
     MS_TRY(read_whole(r, &n));
     if (n < least_mib)
-        return ms_fail(r->fault, r->err, r->where, NULL,
+        return ms_fail(r->fault, r->err, r->where, HINT,
                        "option \"%s\": %u is too small, PyTorch %s takes %u "
                        "or more",
                        r->name, (unsigned)n, ms_torchconf_versions[r->version],
@@ -197,7 +198,7 @@ static ms_err read_division(reader *r, bool list, uint32_t *divisions)
     MS_TRY(read_whole(r, &n));
     bool zero = n == 0 && list && r->version >= V24;
     if ((!is_power(n) && !zero) || n > UINT32_MAX)
-        return ms_fail(r->fault, r->err, r->where, NULL,
+        return ms_fail(r->fault, r->err, r->where, HINT,
                        "option \"%s\": \"%s\" is not a power of two", r->name,
                        r->word);
     *divisions = (uint32_t)n;
@@ -362,14 +363,15 @@ static ms_err fail_name(const reader *r)
         strcat(words, "\"?");
         hint = words;
     }
-    return ms_fail(r->fault, r->err, r->where,
-                   hint != NULL ? hint : "\"memsim help traces\" lists them",
+    return ms_fail(r->fault, r->err, r->where, hint != NULL ? hint : HINT,
                    "PyTorch has no allocator option \"%s\"", r->word);
 }
 
 static ms_err fail_version(const reader *r, const ms_torchconf_row *row)
 {
-    return ms_fail(r->fault, r->err, r->where, NULL,
+    char hint[64] = "leave it out, or take the rules of version=";
+    strcat(hint, ms_torchconf_versions[row->since]);
+    return ms_fail(r->fault, r->err, r->where, hint,
                    "PyTorch %s has no allocator option \"%s\": it is of %s to "
                    "%s",
                    ms_torchconf_versions[r->version], row->name,
@@ -406,7 +408,7 @@ ms_err ms_torchconf_parse(const char *conf, const char *where, ms_err err,
                 .options = options,
                 .fault = fault};
     if (strlen(conf) > MOST_LENGTH)
-        return ms_fail(fault, r.err, where, NULL,
+        return ms_fail(fault, r.err, where, "give fewer options",
                        "allocator options over %u bytes", MOST_LENGTH);
     step(&r);
     while (*r.word != '\0') {
@@ -416,7 +418,8 @@ ms_err ms_torchconf_parse(const char *conf, const char *where, ms_err err,
     }
     if (version == V211 && options->max_split_bytes < UINT64_MAX &&
         options->max_split_bytes < options->large_segment_bytes)
-        return ms_fail(fault, r.err, where, NULL,
+        return ms_fail(fault, r.err, where,
+                       "raise it, or lower large_segment_size_mb",
                        "option \"max_split_size_mb\" is below "
                        "large_segment_size_mb");
     return MS_OK;

@@ -28,7 +28,7 @@ static ms_err read_steps(ms_alloc_plan *plan, const char *value,
     if (*value >= '0' && *value <= '9' && strlen(value) < 16)
         plan->most_steps = strtoull(value, &end, 10);
     if (end == NULL || *end != '\0' || plan->most_steps == 0)
-        return ms_fail(fault, MS_EUSAGE, WHERE, NULL,
+        return ms_fail(fault, MS_EUSAGE, WHERE, MS_ALLOCATOR_HINT,
                        "steps: expected a number over 0, not \"%.80s\"", value);
     return MS_OK;
 }
@@ -40,7 +40,7 @@ static ms_err read_seconds(ms_alloc_plan *plan, const char *value,
     if (!ms_size_decimal(value, &number) || *number.end != '\0' ||
         number.whole > MOST_SECONDS ||
         !ms_size_whole(&number, NS_PER_S, &plan->most_ns) || plan->most_ns == 0)
-        return ms_fail(fault, MS_EUSAGE, WHERE, NULL,
+        return ms_fail(fault, MS_EUSAGE, WHERE, MS_ALLOCATOR_HINT,
                        "seconds: expected a number over 0, up to %u, not "
                        "\"%.80s\"",
                        MOST_SECONDS, value);
@@ -54,8 +54,9 @@ static ms_err read_capacity(ms_alloc_plan *plan, const char *value,
     return plan->capacity_bytes > 0 &&
                    plan->capacity_bytes <= MS_PLACEMENT_MOST_BYTES
                ? MS_OK
-               : ms_fail(fault, MS_EUSAGE, WHERE, NULL,
-                         "capacity: expected 1 to 2^62 bytes");
+               : ms_fail(fault, MS_EUSAGE, WHERE, MS_ALLOCATOR_HINT,
+                         "capacity: expected 1 to 2^62 bytes, not \"%.80s\"",
+                         value);
 }
 
 static ms_err read_order(ms_alloc_plan *plan, const char *value,
@@ -66,7 +67,7 @@ static ms_err read_order(ms_alloc_plan *plan, const char *value,
             plan->order = order;
             return MS_OK;
         }
-    return ms_fail(fault, MS_EUSAGE, WHERE, "\"memsim help traces\" has them",
+    return ms_fail(fault, MS_EUSAGE, WHERE, "\"memsim help traces\" lists them",
                    "unknown order \"%.80s\"", value);
 }
 
@@ -86,7 +87,7 @@ static ms_err read_part(ms_alloc_plan *plan, const char *part, ms_fault *fault)
         if (strlen(parts[i].key) == length &&
             memcmp(parts[i].key, part, length) == 0)
             return parts[i].read(plan, value + 1, fault);
-    return ms_fail(fault, MS_EUSAGE, WHERE, NULL,
+    return ms_fail(fault, MS_EUSAGE, WHERE, MS_ALLOCATOR_HINT,
                    "arena has order=, capacity=, steps= and seconds=, not "
                    "\"%.80s\"",
                    part);
@@ -112,7 +113,8 @@ static ms_err read_spec(ms_alloc_plan *plan, const char *spec, ms_arena *arena,
     }
     if (plan->order != MS_ALLOC_EXACT &&
         (plan->capacity_bytes > 0 || plan->most_steps > 0 || plan->most_ns > 0))
-        return ms_fail(fault, MS_EUSAGE, WHERE, NULL,
+        return ms_fail(fault, MS_EUSAGE, WHERE,
+                       "add order=exact, or leave them out",
                        "capacity, steps and seconds are for order=exact");
     if (plan->most_steps == 0)
         plan->most_steps = plan->most_ns > 0 ? UINT64_MAX : MS_ALLOC_MOST_STEPS;
@@ -141,7 +143,8 @@ static ms_err read_plans(const ms_arguments *arguments, ms_alloc_arena *run,
         if (arguments->given[i].option->id != MS_OPTION_ALLOCATOR)
             continue;
         if (run->n_plans == MS_ALLOC_MOST_POOLS)
-            return ms_fail(fault, MS_EUSAGE, WHERE, NULL,
+            return ms_fail(fault, MS_EUSAGE, WHERE,
+                           "run it again for the others",
                            "more than %u allocators", MS_ALLOC_MOST_POOLS);
         MS_TRY(read_spec(&run->plans[run->n_plans++], arguments->given[i].value,
                          arena, fault));
@@ -159,9 +162,10 @@ static ms_err check_outputs(const ms_hall *hall, const ms_alloc_arena *run,
         return ms_fail(fault, MS_EUSAGE, "--leaks", "leave one of the two out",
                        "a static plan has no successive steps");
     if (ms_options_value(arguments, MS_OPTION_MEMORY) != NULL)
-        return ms_fail(fault, MS_EUSAGE, "--memory",
-                       "arena,order=exact,capacity=SIZE",
-                       "arena knows no device");
+        return ms_fail(
+            fault, MS_EUSAGE, "--memory",
+            "arena,order=exact,capacity=SIZE limits the plan itself",
+            "a static plan is made for no device, so that memory has no limit");
     MS_TRY(ms_alloc_outputs_check(hall, run->n_plans, &figure, fault));
     return figure.path == NULL
                ? MS_OK
