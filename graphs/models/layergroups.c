@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-#define MAX_TEMPLATES                                                          \
-    64u /* templates among which the nearest name is searched */
+/* The nearest name is searched among so many templates. */
+#define MAX_TEMPLATES 64u
 
 /* ---- fields -------------------------------------------------------------- */
 

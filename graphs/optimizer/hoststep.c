@@ -177,7 +177,7 @@ static uint32_t states_of(const ms_parameter *parameter)
     return n;
 }
 
-/* The bytes of one state of the tile, which is in fp32. */
+/* The bytes of all states of the tile, which are in fp32. */
 static uint64_t state_bytes(const host_step *h)
 {
     uint64_t bytes = 0;
@@ -209,7 +209,7 @@ static uint64_t gradient_bytes(const host_step *h)
                     ? STATE_BYTES
                     : ms_dtypes_bytes[h->trace->grad_dtype];
     /* DeepSpeed's stage 3 keeps gradients in 16 bits beside those in fp32; the
-     * update reads the latter */
+     * update reads those in fp32. */
     return h->elements * (bytes > STATE_BYTES ? STATE_BYTES : bytes);
 }
 
@@ -522,9 +522,7 @@ void ms_hoststep_norms(ms_trace *trace)
         if (trace->parameters[p].grad_storage != MS_NONE)
             norms[p] = norm_of_part(trace, &trace->parameters[p]);
     trace->layer = MS_NONE;
-    ms_trace_begin(trace,
-                   "aten::_local_scalar_dense"); /* item() of each norm waits
-                                                    for the device */
+    ms_trace_begin(trace, "aten::_local_scalar_dense"); /* item() of each */
     for (uint32_t p = 0; p < n; p++)
         if (norms[p] != MS_NONE)
             ms_trace_read_storage(trace, norms[p], NORM_BYTES);
