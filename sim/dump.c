@@ -64,7 +64,7 @@ const char *const ms_dump_hooks[4][2] = {{"all", "no-parameters"},
                                          {"ahead", "waits"},
                                          {"each", "once"}};
 
-/* A bool of a verb's payload, and the key that sets it. */
+/* A row for a bool of a verb's payload and the key that sets it. */
 #define FLAG(verb, key, member)                                                \
     {                                                                          \
         verb, MS_DUMP_##key, offsetof(ms_call, member)                         \
@@ -106,7 +106,7 @@ size_t ms_dump_flag(uint8_t verb, ms_dump_key key)
     return 0;
 }
 
-/* A name from a file, made harmless for a line of text. */
+/* Writes a name from a file so that it is harmless in a line of text. */
 static void put_name(ms_text *text, const char *name)
 {
     for (const char *c = name == NULL ? "" : name; *c != '\0'; c++) {
@@ -322,6 +322,7 @@ static void put_object(const ms_call *call, ms_text *text)
     }
 }
 
+/* A key at its default is left out, and is read back as the same. */
 static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
 {
     uint8_t place;
@@ -419,7 +420,8 @@ static void dump_call(const ms_graph *graph, const ms_call *call, ms_text *text)
     ms_text_put(text, "\n", 1);
 }
 
-/* hooks: of saves before op 40, of at least 1024 bytes, ... */
+/* Writes the hooks of a call: those of saves before op 40, of at least 1024
+ * bytes, ... */
 static void dump_hooks(const ms_hooks *hooks, ms_text *text)
 {
     const bool flags[] = {hooks->skips_parameters, hooks->pageable,

@@ -147,6 +147,9 @@ ms_err ms_program_add(ms_program *program, ms_call call, ms_arena *arena,
     return MS_OK;
 }
 
+/* Sets are stored in CSR form: set_at[set] is where its items begin in
+ * set_item, and there is one entry more than sets, so that the last one ends,
+ * too. */
 ms_err ms_program_add_set(ms_program *program, const uint32_t *storages,
                           uint32_t n, ms_arena *arena, uint32_t *set,
                           ms_fault *fault)

@@ -15,7 +15,8 @@ static bool is_continuation(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* A text cut by snprintf may end inside a UTF-8 character: cut that too. */
+/* A text that snprintf has cut may end inside a UTF-8 character; that character
+ * is cut off, too. */
 static void trim_partial(char *text, size_t size)
 {
     size_t end = strlen(text);
@@ -28,7 +29,8 @@ static void trim_partial(char *text, size_t size)
         text[lead - 1] = '\0';
 }
 
-/* Names come from files: a control character must not reach a terminal. */
+/* Names come from files, and a control character in one must not reach a
+ * terminal. */
 static void clean(char *text, size_t size, char spared)
 {
     trim_partial(text, size);
@@ -89,7 +91,7 @@ ms_err ms_fail_but_refusal(ms_err err, const ms_fault *own, ms_fault *fault)
     return err;
 }
 
-/* Copies the line around offset; a long line is shown as a window of it. */
+/* Copies the line around offset; of a long line only a window is kept. */
 void ms_fail_quote(ms_fault *fault, const char *bytes, size_t length,
                    size_t offset)
 {
@@ -113,7 +115,7 @@ void ms_fail_quote(ms_fault *fault, const char *bytes, size_t length,
     trim_partial(fault->source, sizeof fault->source);
 }
 
-/* Line and column from 1; a column is a character, not a byte. */
+/* Finds line and column, both from 1; columns count characters, not bytes. */
 static void locate(const ms_quote *at, size_t *line, size_t *column)
 {
     *line = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One line of an allocation trace. */
+/* Reads one line of an allocation trace. */
 #include "sim/pools/history/alloctrace.h"
 
 #include <assert.h>
@@ -78,7 +78,8 @@ static ms_err read_fraction(reader *r, double *f)
 
 /* ---- the line ------------------------------------------------------------ */
 
-/* Which words follow the letter; a small letter may be left out. */
+/* Which words follow the letter of a line; a word in a small letter may be left
+ * out. */
 static const struct {
     char kind;
     const char *words;
@@ -184,7 +185,8 @@ static int find_word(const char *const *words, int n, const char *word)
     return -1;
 }
 
-/* "PyTorch 2.4.0 + the 2.10/2.11 rule changes": the last that is named. */
+/* Finds the version that a text such as "PyTorch 2.4.0 + the 2.10/2.11 rule
+ * changes" names; of several it is the last one. */
 static int find_version(const char *text)
 {
     int found = -1;

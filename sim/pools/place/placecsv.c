@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Buffers as CSV, in minimalloc's form. */
+/* Buffers as CSV in the form of minimalloc (google/minimalloc, README). */
 
 #include "sim/pools/place/placement.h"
 
@@ -13,7 +13,7 @@ static const char *const columns[N_COLUMNS] = {"id",   "lower",     "upper",
 
 typedef struct reader {
     ms_quote at;
-    uint8_t kinds[MOST_COLUMNS]; /* of each column */
+    uint8_t kinds[MOST_COLUMNS]; /* what each column holds */
     uint32_t n;
     ms_arena *arena;
     ms_placement_list *list;
@@ -23,7 +23,7 @@ typedef struct reader {
 typedef struct cell {
     const char *at;
     size_t length;
-    bool last; /* of its line */
+    bool last; /* it is the last cell of its line */
 } cell;
 
 static cell next_cell(reader *r)
@@ -103,6 +103,8 @@ static ms_err read_line(reader *r, ms_placement_buffer *buffer, const char **id)
     for (size_t i = 0; i < name->length; i++)
         if ((unsigned char)name->at[i] < 0x20 || name->at[i] == 0x7F)
             return fail(r, name, NULL, "an id with a control character");
+    /* Lives are half open, [lower, upper): a buffer may take the place of one
+     * that ends when it begins. */
     if (numbers[LOWER] >= numbers[UPPER])
         return fail(r, &cells[UPPER], NULL,
                     "upper, the end of the life, is not above lower");

@@ -34,6 +34,8 @@ void ms_pooledmap_time(ms_pooledmap *map, const ms_timeline *line, uint32_t op,
         map->maps[rank].now = t_ns;
 }
 
+/* Where the step takes no time, allocations and frees are counted instead of
+ * it. */
 void ms_pooledmap_take(ms_pooledmap *map, uint32_t rank, const ms_torch *pool,
                        uint32_t block, uint32_t row)
 {
