@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* What a hook sees; opaque to it. */
+/* What a hook sees of a step; its fields are not public. */
 struct ms_plugin_step {
     const ms_policy_context *context;
     ms_keep *keep;         /* in keep, else NULL */
@@ -20,7 +20,7 @@ struct ms_plugin_step {
     bool has_saved, writes;
     ms_saved saved;
     ms_fault *fault;
-    ms_err err; /* the first failure */
+    ms_err err; /* the first failure of a call */
 };
 
 /* ---- failures ------------------------------------------------------------ */
@@ -39,7 +39,7 @@ static bool fail(ms_plugin_step *step, const char *what)
     return false;
 }
 
-/* Is the id a row of a table of n?  Else the hook fails. */
+/* Is the id a row of a table of n?  Otherwise the hook fails. */
 static bool in_range(ms_plugin_step *step, uint32_t id, uint32_t n,
                      const char *what)
 {
@@ -61,7 +61,7 @@ static bool is_storage(ms_plugin_step *step, uint32_t storage)
     return in_range(step, storage, step->context->graph->n_storages, "storage");
 }
 
-/* The call of the old program, or NULL. */
+/* Returns the call of the old program, or NULL. */
 static const ms_call *call_of(ms_plugin_step *step, uint32_t call)
 {
     if (step->old == NULL) {
@@ -270,7 +270,7 @@ static bool in_place(ms_plugin_step *step)
            fail(step, "a program is read and written in place");
 }
 
-/* NONE outside, NOTHING in a call. */
+/* An empty set is NONE for a plugin and NOTHING in a call. */
 static uint32_t outside(uint32_t set)
 {
     return set == MS_NOTHING ? MS_PLUGIN_NONE : set;
@@ -370,7 +370,8 @@ void ms_plugin_copy(ms_plugin_step *step, uint32_t like)
         write_call(step, *it);
 }
 
-/* A call of this verb on a set; false: there is nothing to write. */
+/* Begins a call of this verb on a set; false where there is nothing to write.
+ */
 static bool start_call(ms_plugin_step *step, uint32_t like, ms_verb verb,
                        uint32_t set, ms_call *call)
 {
@@ -480,7 +481,8 @@ void ms_plugin_restart(ms_plugin_step *step)
 
 #define MOST_PLUGINS 16u
 
-/* A library's policy as one of ours, which is its first member. */
+/* A policy of a library as one of ours; ours is its first member, so that a
+ * pointer to it is one to this. */
 typedef struct adapted {
     ms_policy policy;
     ms_param params[MS_POLICY_PARAMS];
@@ -497,7 +499,7 @@ static const ms_plugin *plugin_of(const ms_policy_context *context)
     return rows[i].plugin;
 }
 
-/* What the hook returned, and what went wrong on its way. */
+/* Combines what the hook returned and what went wrong while it ran. */
 static ms_err close_step(const ms_plugin_step *step, int answer)
 {
     if (step->err != MS_OK)
@@ -552,7 +554,7 @@ ms_err ms_plugin_policy(const ms_plugin *plugin, const char *where,
     for (uint32_t i = 0; i < n_rows; i++)
         if (rows[i].plugin == plugin) {
             *policy =
-                &rows[i].policy; /* loaded already, as the registry says */
+                &rows[i].policy; /* loaded before; the registry tells it */
             return MS_OK;
         }
     if (n_rows == MOST_PLUGINS)

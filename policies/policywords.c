@@ -163,7 +163,8 @@ const char *ms_policywords_param(const char *word, size_t length)
 
 /* ---- in words of the registry -------------------------------------------- */
 
-/* A policy as typed: [at, at + name) and what follows its sign. */
+/* A policy as the user typed it: [at, at + name), then what follows its sign.
+ */
 typedef struct typed {
     const char *at, *rest;
     size_t name, length, n_rest;
@@ -182,14 +183,14 @@ static typed split(const char *at, size_t length)
     return t;
 }
 
-/* Does the parser know it as it is? */
+/* Does the parser understand the policy as it is typed? */
 static bool is_plain(const typed *t, const char *own)
 {
     return strlen(own) == t->name && memcmp(own, t->at, t->name) == 0 &&
            (t->name == t->length || t->at[t->name] == ':');
 }
 
-/* What it begins with in our words, or NULL. */
+/* Returns our word for the beginning of the policy, or NULL. */
 static const char *beginning(const typed *t, const ms_word **row)
 {
     *row = NULL;
@@ -202,7 +203,7 @@ static const char *beginning(const typed *t, const ms_word **row)
     return *row != NULL ? (*row)->means : NULL;
 }
 
-/* means, and what the user adds to it. */
+/* Writes what the row means, and what the user adds to it. */
 static void join(const char *means, const typed *t, ms_text *text)
 {
     const char *unless = strchr(means, '?');
@@ -219,7 +220,7 @@ static void join(const char *means, const typed *t, ms_text *text)
     ms_text_put(text, t->rest, t->n_rest);
 }
 
-/* One policy in our words; *changed where it was in others. */
+/* Writes one policy in our words; *changed is set where it was in others. */
 static ms_err put_policy(const typed *t, ms_text *text, bool *changed,
                          const char *spec, ms_fault *fault)
 {

@@ -23,7 +23,7 @@ static const ms_policy *const built_in[] = {
 };
 #define N_BUILT_IN ((uint32_t)(sizeof built_in / sizeof built_in[0]))
 
-/* What plugins brought, in the order of their loading. */
+/* The policies of plugins, in the order in which they were loaded. */
 #define MOST_ADDED 16u
 static const ms_policy *added[MOST_ADDED];
 static uint32_t n_added;
@@ -73,7 +73,8 @@ bool ms_registry_is_added(const ms_policy *policy)
 
 #define MOST_LETTERS 32u
 
-/* What the grammar can spell: none of its signs, no digit in front. */
+/* Can the grammar of specs spell the name?  It has none of the signs of the
+ * grammar and no digit in front. */
 static bool is_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
@@ -112,7 +113,8 @@ static bool has_twin(const ms_policy *policy, uint32_t row)
     return false;
 }
 
-/* What is wrong with a row, or NULL; its name, and those before, are sound. */
+/* Returns what is wrong with a row, or NULL; its name, and the rows before, are
+ * sound. */
 static const char *wrong_row(const ms_policy *policy, uint32_t row)
 {
     const ms_param *param = &policy->params[row];
@@ -134,6 +136,7 @@ static const char *wrong_row(const ms_policy *policy, uint32_t row)
     return NULL;
 }
 
+/* Each row is checked by itself first, because "with" may name a later one. */
 static ms_err check_params(const ms_policy *policy, const char *where,
                            ms_fault *fault)
 {
@@ -185,7 +188,8 @@ ms_err ms_registry_check(const ms_policy *policy, const char *where,
 static ms_err fail_taken(const ms_policy *policy, const ms_policy *other,
                          const char *where, ms_fault *fault)
 {
-    /* The dynamic linker takes the program's for a global of the same name. */
+    /* The dynamic linker takes the program's own policy where a library has a
+     * global of the same name. */
     if (policy == other && !ms_registry_is_added(other))
         return ms_fail(fault, MS_EINPUT, where,
                        "make the object static, or call it by another name",

@@ -19,7 +19,8 @@ typedef struct piece {
 typedef struct parser {
     const char *text;
     size_t length;
-    size_t given_at[MS_POLICY_PARAMS]; /* of the policy being parsed */
+    size_t given_at[MS_POLICY_PARAMS]; /* where each parameter of the policy
+                                          under way was given */
     bool has_variant; /* the argument that makes it a variant was read */
     ms_arena *arena;
     ms_fault *fault;
@@ -38,8 +39,8 @@ static void point(const parser *p, size_t offset)
     ms_fail_quote(p->fault, p->text, p->length, offset);
 }
 
-/* Cuts rest at the first separator: returns what is before it, leaves what is
- * behind it.  at_end: there was none. */
+/* Cuts rest at the first separator: returns what is before it and leaves what
+ * is behind it. at_end is set where there was none. */
 static piece cut(const parser *p, piece *rest, char separator, bool *at_end)
 {
     piece head = *rest;
@@ -188,7 +189,7 @@ static ms_err fail_argument(const parser *p, const struct ms_spec_item *item,
 
 /* ---- values -------------------------------------------------------------- */
 
-/* 500000000 or 5e8. */
+/* Reads an integer such as 500000000 or 5e8. */
 static ms_err parse_int(const parser *p, const ms_param *param, piece word,
                         ms_policy_value *value)
 {
@@ -264,7 +265,7 @@ static ms_err parse_word(const parser *p, const ms_param *param, piece word,
                    p->text + word.at);
 }
 
-/* Some of the words, joined with '/', each once. */
+/* Reads some of the words, joined with '/', each at most once. */
 static ms_err parse_words(const parser *p, const ms_param *param, piece list,
                           ms_policy_value *value)
 {
@@ -321,7 +322,7 @@ static ms_err parse_value(const parser *p, const ms_param *param, piece word,
 
 /* ---- arguments ----------------------------------------------------------- */
 
-/* Can a bare parameter be meant by this alone? */
+/* Can a bare parameter be meant by this word alone? */
 static bool is_bare(const parser *p, const ms_param *param, piece alone)
 {
     piece rest = alone;
@@ -333,7 +334,7 @@ static bool is_bare(const parser *p, const ms_param *param, piece alone)
     return word_index(p, param->words, cut(p, &rest, '/', &last)) >= 0;
 }
 
-/* The row that an argument sets; n_params if there is none. */
+/* Finds the row that an argument sets, or n_params where there is none. */
 static uint32_t find_param(const parser *p, const ms_policy *policy, piece key,
                            bool has_value)
 {
@@ -417,7 +418,8 @@ static bool is_listed(const char *name, const char *words)
     return false;
 }
 
-/* The one row of choices that is given, n_params where the policy has none. */
+/* Finds the one row of choices that is given, or n_params where the policy has
+ * none. */
 static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
                           piece whole, uint32_t *chosen)
 {
@@ -449,7 +451,8 @@ static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
                    "policy \"%s\" does not say what to do", policy->name);
 }
 
-/* Exactly one choice, and beside it only what goes with it. */
+/* Checks that exactly one choice is given, and beside it only what goes with
+ * it. */
 static ms_err check_choice(const parser *p, const struct ms_spec_item *item,
                            piece whole)
 {
@@ -508,6 +511,8 @@ static ms_err insert(const parser *p, ms_spec *spec,
         return ms_fail(p->fault, MS_EUSAGE, "--policy", NULL,
                        "more than %u policies", MS_SPEC_ITEMS);
     }
+    /* The items stay in the order in which policies apply, whatever the order
+     * of the spec. */
     uint32_t at = spec->n++;
     for (; at > 0 && ms_order_before(item, &spec->items[at - 1]); at--)
         spec->items[at] = spec->items[at - 1];
@@ -515,6 +520,8 @@ static ms_err insert(const parser *p, ms_spec *spec,
     return MS_OK;
 }
 
+/* The variant is chosen before the arguments are read, since each variant has
+ * parameters of its own. */
 static ms_err parse_policy(parser *p, piece whole, ms_spec *spec)
 {
     bool last;

@@ -2,8 +2,9 @@
 
 #include "plots/axes/units.h"
 
-/* Each table ascends; a unit is used from `from` on.  Memory stays in GiB far
- * beyond 1 TiB, so that it compares with the GiB of one device. */
+/* The rows of each table ascend, and a unit is used from `from` on.  Memory
+ * stays in GiB far beyond 1 TiB, so that it compares with the GiB of one
+ * device. */
 static const ms_unit of_bytes[] = {
     {"B", 1, 0},
     {"KiB", UINT64_C(1) << 10, UINT64_C(1) << 10},
@@ -40,7 +41,8 @@ const ms_unit *ms_units_time(uint64_t t_ns)
     return choose(of_times, COUNT(of_times), t_ns);
 }
 
-/* Digits by hand: printf's decimal point depends on the locale. */
+/* The digits are made by hand, because printf's decimal point depends on the
+ * locale. */
 static void put_decimal(ms_text *text, uint64_t value, const ms_unit *unit,
                         int decimals)
 {
@@ -64,7 +66,8 @@ void ms_units_put_decimals(ms_text *text, uint64_t value, const ms_unit *unit,
 {
     uint64_t most = highest / unit->size;
     int decimals = unit->size == 1 || most >= 1000 ? 0 : most >= 10 ? 1 : 2;
-    uint64_t least = unit->size; /* that is not rounded to zero, times two */
+    /* The least value that does not round to zero, times two. */
+    uint64_t least = unit->size;
     for (int i = 0; i < decimals; i++)
         least /= 10;
     if (value == 0 || value >= least - least / 2)

@@ -17,16 +17,16 @@
 #include "plots/record/tiles.h"
 
 #define LEFT_PX 100.0
-#define NAME_PX 32.0  /* above each of several, */
-#define LINE_PX 24.0  /* and a further line of a long name */
-#define BELOW_PX 74.0 /* numbers and name of the time axis */
+#define NAME_PX 32.0  /* above each panel of several */
+#define LINE_PX 24.0  /* for each further line of a long name */
+#define BELOW_PX 74.0 /* for the numbers and the name of the time axis */
 #define LEGEND_ROW_PX 29.0
 #define BOX_PX 17.0
 #define ENTRY_GAP_PX 26.0
-#define LEAST_PX 0.6 /* how wide a tall tile is at least, to be seen */
+#define LEAST_PX 0.6 /* the least width at which a tall tile can be seen */
 #define TALL_PX 1.5
-#define NUMBERED_PX 185.0 /* for a name that has a number beside it */
-#define BORDER_PX 3.0     /* what is smaller has none */
+#define NUMBERED_PX 185.0 /* of a name with a number beside it */
+#define BORDER_PX 3.0     /* smaller tiles have no border */
 #define MOST_TICKS 8u
 #define HELD "#E2E2E2"
 #define EDGE "#B4B4B4"
@@ -56,7 +56,7 @@ static ms_text words_of(const struct address *a)
 
 /* ---- words --------------------------------------------------------------- */
 
-/* "20.9 %": how much more is reserved than was ever live. */
+/* Writes how much more is reserved than was ever live: "20.9 %". */
 static void put_overhead(const ms_tiles *map, ms_text *text)
 {
     uint64_t more = map->reserved_bytes - map->live_bytes;
@@ -120,7 +120,7 @@ static bool shows(const struct address *a, uint32_t kind)
     return any;
 }
 
-/* "optimizer state" */
+/* The name of a kind for people, "optimizer state". */
 static const char *kind_name(const struct address *a, uint32_t kind)
 {
     ms_text text = words_of(a);
@@ -134,7 +134,7 @@ static const char *kind_name(const struct address *a, uint32_t kind)
     return bytes_of(a, &text);
 }
 
-/* As other figures stack the categories, from the top. */
+/* The order in which other figures stack the categories, from the top. */
 static uint32_t in_order(const struct address *a, uint32_t i)
 {
     static const uint8_t order[MS_N_CATEGORIES] = {
@@ -174,7 +174,8 @@ static void put_numbers(struct address *a, double y,
     ms_legend_put(&panel, y, "at the peak", a->bytes, sums, 2, entries, n);
 }
 
-/* Names of code are long: then there are no numbers beside them. */
+/* Are there numbers beside the names?  Names from code are long and leave no
+ * room. */
 static bool has_numbers(const struct address *a, const ms_legend_entry *entries,
                         uint32_t n)
 {
@@ -184,7 +185,8 @@ static bool has_numbers(const struct address *a, const ms_legend_entry *entries,
     return a->n == 1;
 }
 
-/* Colours and names in lines; returns their height.  script NULL: only that. */
+/* Puts colours and names in lines and returns their height.  With script NULL
+ * it only measures. */
 static double put_names(double y, ms_text *script,
                         const ms_legend_entry *entries, uint32_t n)
 {
@@ -244,7 +246,8 @@ static const char *time_name(const struct address *a, const ms_unit *unit)
     return bytes_of(a, &text);
 }
 
-/* Without grid lines, because no one reads times off this figure. */
+/* Puts the time axis without grid lines, because no one reads times off this
+ * figure. */
 static void put_time_axis(const struct address *a, const ms_unit *unit)
 {
     double ticks[MS_SCALE_TICKS];
@@ -258,7 +261,8 @@ static void put_time_axis(const struct address *a, const ms_unit *unit)
     ms_frame_x_name(&a->frame, time_name(a, unit), a->frame.area.y1 + 50.0);
 }
 
-/* The frame's area is the panel's for as long as its axes are drawn. */
+/* Puts a panel's axes.  The area of the frame is that of the panel for as long
+ * as they are drawn. */
 static void put_axes(struct address *a, uint32_t i)
 {
     ms_unit time = time_unit(a->maps[0], a->end);
@@ -300,7 +304,8 @@ static const char *numbers_of(const struct address *a, uint32_t i)
     return bytes_of(a, &text);
 }
 
-/* The lines of a panel's name; the last of them has room for the numbers. */
+/* Breaks a panel's name into lines, of which the last one has room for the
+ * numbers. */
 static const char **lines_of(const struct address *a, uint32_t i, uint32_t *n)
 {
     double all = (MS_FRAME_RIGHT - 14.0 - LEFT_PX) / MS_FRAME_SLACK;
@@ -325,7 +330,8 @@ static void find_name_height(struct address *a)
     a->name_px = NAME_PX + LINE_PX * (most - 1.0);
 }
 
-/* "torch,expandable_segments=True      reserved 2.84 GiB, overhead 0.1 %" */
+/* Writes the heading of a panel, "torch,expandable_segments=True      reserved
+ * 2.84 GiB, overhead 0.1 %". */
 static void put_heading(const struct address *a, uint32_t i)
 {
     ms_box panel = panel_of(a, i);
@@ -363,7 +369,8 @@ static bool has_border(const ms_box *box)
     return box->x1 - box->x0 >= BORDER_PX && box->y1 - box->y0 >= BORDER_PX;
 }
 
-/* Middle and half the sides of each that has a border, or has none. */
+/* Puts the middle and half the sides of each tile that has a border, or of each
+ * that has none, as a data block of gnuplot. */
 static uint32_t put_block(const struct address *a, const char *name, uint32_t i,
                           const ms_tiles_layer *layer, bool bordered)
 {
@@ -389,8 +396,8 @@ static uint32_t put_block(const struct address *a, const char *name, uint32_t i,
     return n;
 }
 
-/* The plot command goes on; color NULL: only the border; border
- * NULL: none. */
+/* Continues the plot command. color NULL means only the border, border NULL no
+ * border. */
 static void put_boxes(ms_text *plot, const char *name, uint32_t i,
                       const char *color, const char *border)
 {
@@ -420,8 +427,8 @@ static int by_life(const void *a, const void *b)
     return (x->at_bytes > y->at_bytes) - (x->at_bytes < y->at_bytes);
 }
 
-/* What is held, neighbours of the same life as one: many that are thin would
- * let the background through. */
+/* Joins neighbours of what is held and has the same life to one tile: many that
+ * are thin would let the background through. */
 static ms_tiles_layer join_held(const struct address *a, uint32_t i)
 {
     const ms_tiles *map = a->maps[i];
@@ -515,7 +522,7 @@ static ms_err load(struct address *a, ms_fault *fault)
     return MS_OK;
 }
 
-/* Returns where the legend begins. */
+/* Places the panels and returns where the legend begins. */
 static double place(struct address *a)
 {
     ms_frame *frame = &a->frame;
@@ -532,6 +539,8 @@ static double place(struct address *a)
     return frame->area.y1 + BELOW_PX;
 }
 
+/* The legend is measured before the frame begins, because the height of the
+ * picture depends on its lines. */
 ms_err ms_figure_address(const ms_tiles *const *maps, const char *const *names,
                          uint32_t n, const ms_drawing *drawing, ms_fault *fault)
 {

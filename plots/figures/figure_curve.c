@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A number against a swept parameter.  Each series has its sign and colour;
- * its name stands where its line ends.  More lines than one can follow are in
- * panels, one under another on the same scales. */
+/* A number against a swept parameter.  Each series has a sign and a colour of
+ * its own, and its name stands where its line ends.  More lines than a reader
+ * can follow are in panels, one under another on the same scales. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,17 +18,17 @@
 /* Below the last panel stand ticks and, at NAME_Y_PX, the axis' name; words
  * that stand upright take at most WORDS_PX more. */
 #define AREA_PX 380.0
-#define PANEL_PX 280.0 /* of several */
+#define PANEL_PX 280.0 /* of each panel of several */
 #define BETWEEN_PX 26.0
 #define NAME_Y_PX 50.0
 #define BELOW_PX 76.0
-#define WORD_PITCH_PX 24.0 /* nearer ones are left out */
+#define WORD_PITCH_PX 24.0 /* words that would lie nearer are left out */
 #define WORDS_PX 280.0
 #define EDGE_PX 26.0 /* from the y axis to the first point */
 #define TICK_GAP_PX 12.0
 #define MOST_TICKS 24u
 #define HEAD_ROOM 1.06
-/* Times the highest value: beyond it the capacity is only named. */
+/* A capacity beyond so many times the highest value is only named. */
 #define FAR_CAPACITY 2.0
 
 /* ---- what there is ------------------------------------------------------- */
@@ -66,6 +66,8 @@ static void find_limits(ms_lineup *c)
         (double)c->lowest_limit <= (double)c->highest * FAR_CAPACITY;
 }
 
+/* Ticks stand at the values of all series together, sorted and each once; a
+ * value without a level is a gap in its line, but has its tick. */
 static ms_err load(ms_lineup *c, ms_fault *fault)
 {
     const ms_curves *curves = c->curves;
@@ -102,8 +104,9 @@ static ms_err load(ms_lineup *c, ms_fault *fault)
     return MS_OK;
 }
 
-/* Three values or more, each at least half as large again as the one before,
- * over a wide range: on a linear axis the small ones would lie together. */
+/* Are there three values or more, each at least half as large again as the one
+ * before, over a wide range?  On a linear axis the small ones would lie
+ * together. */
 static bool is_geometric(const ms_lineup *c)
 {
     if (c->curves->x_words != NULL || c->n_xs < 3 || c->xs[0] <= 0.0)
@@ -116,7 +119,7 @@ static bool is_geometric(const ms_lineup *c)
 
 /* ---- where it lies ------------------------------------------------------- */
 
-/* So that the names of each panel have room. */
+/* Divides the series into panels so that the names of each have room. */
 static void find_panels(ms_lineup *c)
 {
     uint32_t n = c->curves->n;
@@ -190,8 +193,8 @@ static void open_panel(ms_lineup *c, const ms_box *all, uint32_t panel)
 /* ---- capacity ------------------------------------------------------------ */
 
 #define LIMIT_ROW_PX 24.0
-#define PLACES 9  /* along the line, that are tried */
-#define PIECES 24 /* of a line, that a label keeps off */
+#define PLACES 9  /* places along the line that are tried */
+#define PIECES 24 /* pieces of a line from which a label keeps away */
 
 static bool is_near(const ms_box *box, double x, double y)
 {
@@ -226,7 +229,8 @@ static double limit_y(const ms_lineup *c, const ms_series *limit, uint32_t i)
     return ms_scale_px(&c->y, (double)limit->y[i]);
 }
 
-/* On the line or under it, from the right to the left: where no line is. */
+/* Finds room for a limit's name on its line or under it, from the right to the
+ * left, where no other line runs. */
 static bool find_room(const ms_lineup *c, const ms_series *limit, ms_box *best)
 {
     double width =
@@ -235,7 +239,7 @@ static bool find_room(const ms_lineup *c, const ms_series *limit, ms_box *best)
     const ms_box *area = &c->frame.area;
     double from = area->x0 + 8.0, to = fmax(area->x1 - 8.0 - width, from);
     for (int i = 0; i < 2 * PLACES && limit->n == 1; i++) {
-        int place = i / 2; /* each on the line and under it */
+        int place = i / 2; /* each place is tried on the line and under it */
         double x0 = to - (to - from) * place / (PLACES - 1);
         double y0 = i % 2 == 0 ? y - 25.0 : y + 3.0;
         ms_box box = {x0, y0, x0 + width, y0 + 22.0};
@@ -248,7 +252,8 @@ static bool find_room(const ms_lineup *c, const ms_series *limit, ms_box *best)
     return false;
 }
 
-/* From point to point; of one point, all along. */
+/* Puts the line of a limit from point to point; a single point has a line all
+ * along the axis. */
 static void put_limit_line(const ms_lineup *c, const ms_series *limit)
 {
     const ms_box *area = &c->frame.area;
@@ -265,7 +270,8 @@ static void put_limit_line(const ms_lineup *c, const ms_series *limit)
     }
 }
 
-/* Do the capacities' names have room in each panel, but for that above all? */
+/* Does the name of the capacity have room in each panel?  Otherwise, and where
+ * there are several, the names stand above the first. */
 static bool have_room(ms_lineup *c)
 {
     const ms_box all = c->frame.area;
@@ -340,7 +346,8 @@ static const char *number_of(const ms_lineup *c, double value)
     return ms_frame_bytes_of(&c->frame, &text);
 }
 
-/* Each value has a tick if there is room for all of them. */
+/* Is there room for a tick at each value?  Otherwise the ticks are those of the
+ * scale. */
 static bool has_room(const ms_lineup *c)
 {
     double end = -INFINITY;
@@ -441,7 +448,8 @@ static void put_line(const ms_lineup *c, uint32_t s)
     ms_text_add(c->frame.script, "EOD\n");
 }
 
-/* The signs of a series that are filled, or those that are hollow. */
+/* Puts the signs of a series that are filled, or those that are hollow; false
+ * where there are none. */
 static bool put_signs(const ms_lineup *c, uint32_t s, bool filled)
 {
     const ms_series *series = &c->curves->series[s];

@@ -17,22 +17,22 @@
 #define PALE "#E9E9E9"
 #define SWATCH_PX 18.0
 #define SWATCH_ROOM_PX 26.0
-#define ENTRY_GAP_PX 24.0  /* of a legend, */
-#define LEAST_GAP_PX 12.0  /* if that saves a line */
-#define NUMBER_ROOM_PX 8.0 /* beside a number in its part */
+#define ENTRY_GAP_PX 24.0  /* between the entries of a legend */
+#define LEAST_GAP_PX 12.0  /* the same where it saves a line */
+#define NUMBER_ROOM_PX 8.0 /* beside a number within its part */
 #define WALL_ROOM_PX 4.0
-#define SEAM_PX 1.0      /* between parts, */
-#define WIDE_PX 4.0      /* of those that are at least so wide */
-#define SEEN 0.001       /* of the longest bar: what is shorter is not seen */
+#define SEAM_PX 1.0      /* the gap between parts */
+#define WIDE_PX 4.0      /* a narrower part has no gap */
+#define SEEN 0.001       /* of the longest bar: shorter parts cannot be seen */
 #define FAR_CAPACITY 3.0 /* times the longest bar: beyond it only a note */
 #define TOTAL_GAP_PX 7.0 /* between a bar and its total */
-#define BROKEN 2.0    /* times the capacity or what is near it: the axis ends */
-#define BREAK_PX 16.0 /* before the end of a broken bar: its sign */
+#define BROKEN 2.0 /* times the capacity or the bars near it: the axis ends */
+#define BREAK_PX 16.0 /* from the end of a broken bar to its sign */
 
 /* ---- the parts of bars --------------------------------------------------- */
 
-/* From the left: what stays put, then what a policy changes, as in the figure
- * of the timeline from the bottom. */
+/* The parts from the left: first what stays as it is, then what a policy
+ * changes, in the order of the timeline's figure from the bottom. */
 static const struct {
     ms_category category;
     const char *words;
@@ -67,8 +67,8 @@ void ms_strips_memory_parts(const uint64_t by_category[MS_N_CATEGORIES],
         parts[MS_N_CATEGORIES] = reserved_bytes - allocated_bytes;
 }
 
-/* What the compute stream waits for counts as the wait for its cause; copies
- * that it makes itself are work. */
+/* Time for which the compute stream waits counts as the wait for its cause;
+ * copies that this stream makes itself count as work. */
 static ms_work work_of_cause(int cause)
 {
     return cause == MS_CAUSE_PACK ? MS_WORK_PACK
@@ -104,8 +104,8 @@ const char *ms_strips_color(const ms_look *look)
     return look->color != NULL ? look->color : PALE;
 }
 
-/* Relative luminance as WCAG 2 has it; white and MS_INK contrast alike with a
- * colour of 0.19. */
+/* The relative luminance is that of WCAG 2 (section "relative luminance").
+ * White and MS_INK contrast alike with a colour of 0.19. */
 const char *ms_strips_ink(const char *color)
 {
     static const double weights[] = {0.0722, 0.7152, 0.2126};
@@ -128,7 +128,8 @@ static double entry_px(const ms_look *look)
     return SWATCH_ROOM_PX + width_of(look->words, false);
 }
 
-/* Closer together where all fit into one line so. */
+/* The gap between entries: the smaller one where all of them fit into one line
+ * then. */
 static double entry_gap(const ms_look *looks, uint32_t n, const bool *shown)
 {
     double room = MS_FRAME_RIGHT - MS_FRAME_LEFT, entries = 0.0;
@@ -196,8 +197,8 @@ static void find_shown(ms_strips *strips,
                 parts[i][part] > 0 && (double)parts[i][part] >= least;
 }
 
-/* Where the axis ends.  If the capacity is near one bar and others are far
- * longer, these are broken soon beyond it. */
+/* Finds where the axis ends.  If the capacity is near one bar and others are
+ * far longer, these are broken soon beyond it. */
 static double most_of(const ms_strips *strips,
                       const uint64_t (*parts)[MS_STRIPS_MOST], uint32_t n)
 {
@@ -238,7 +239,8 @@ void ms_strips_open(ms_strips *strips, const uint64_t (*parts)[MS_STRIPS_MOST],
                  width_of(number_of(strips, ms_strips_sum(parts[i])), true));
 }
 
-/* As long as all bars with their totals and the capacity line allow. */
+/* The scale is as long as all bars with their totals and the capacity line
+ * allow. */
 void ms_strips_place(ms_strips *strips, const ms_frame *frame,
                      const ms_box *area)
 {
@@ -285,7 +287,8 @@ void ms_strips_wall(const ms_strips *strips, double y, double pitch,
         put_wall(strips, y + MS_TEXT_PX / 2 + 0.5, bottom);
 }
 
-/* On its line, unless a border is there. */
+/* Writes the capacity on its line, or beside it where the edge of the area is
+ * near. */
 static void put_capacity(const ms_strips *strips, double from_x)
 {
     const ms_box *area = &strips->frame.area;
@@ -322,7 +325,8 @@ void ms_strips_axis(const ms_strips *strips, const char *name, double from_x)
 
 /* ---- bars ---------------------------------------------------------------- */
 
-/* In the middle of the part, or of the longer side of the wall through it. */
+/* Puts the number in the middle of the part, or where the capacity line runs
+ * through the part in the middle of its longer side. */
 static void put_number(const ms_strips *strips, const ms_look *look,
                        uint64_t value, double x0, double x1, double y)
 {
@@ -340,7 +344,7 @@ static void put_number(const ms_strips *strips, const ms_look *look,
                       ms_strips_ink(ms_strips_color(look)), x1 - x0);
 }
 
-/* Returns where it ends. */
+/* Puts the total and returns where it ends. */
 static double put_total(const ms_strips *strips, uint64_t sum, double x,
                         double y, bool fits)
 {
@@ -363,7 +367,7 @@ static void put_break(const ms_strips *strips, double x, double y,
                        2.0, "#FFFFFF", true);
 }
 
-/* Where a level is drawn. */
+/* The position at which a level is drawn. */
 static double level_px(const ms_strips *strips, double level)
 {
     return ms_scale_px(&strips->scale, fmin(level, strips->most));

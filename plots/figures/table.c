@@ -9,7 +9,7 @@
 #include "sim/plan.h"
 #include "sim/timeline.h"
 
-/* RFC 4180: a field with a comma, a quote or a line break is put in quotes,
+/* By RFC 4180 a field with a comma, a quote or a line break is put in quotes,
  * and quotes in it are doubled.  Lines end in \n, as every reader accepts and
  * line tools expect. */
 void ms_table_field(ms_text *text, const char *field)
@@ -84,6 +84,8 @@ ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault)
         bool allocates = (event->op_act & 1u) != 0;
         if (plan->row[row].pool == MS_DEVICE_POOL &&
             plan->op[plan->row[row].op].rank == 0) {
+            /* The level of the device of rank 0; unsigned arithmetic wraps, so
+             * 0 - bytes subtracts. */
             assert(allocates || level >= plan->row[row].bytes);
             level +=
                 allocates ? plan->row[row].bytes : 0 - plan->row[row].bytes;

@@ -12,10 +12,10 @@ typedef struct finder {
     ms_program *into;
     ms_saved *saved;
     ms_fault *fault;
-    uint8_t *kept;         /* per storage */
-    uint32_t *last_reader; /* per storage: unit */
+    uint8_t *kept;         /* per storage: does it wait for backward? */
+    uint32_t *last_reader; /* per storage: the last unit that touches it */
     uint32_t *at, *list;   /* CSR: kept storages by unit */
-    uint32_t *inputs;      /* room for a unit's */
+    uint32_t *inputs;      /* room for the inputs of a unit */
 } finder;
 
 static ms_err take_columns(finder *f)
@@ -50,8 +50,8 @@ static void mark_set(finder *f, const ms_program *program, uint32_t set)
         f->kept[program->set_item[i]] = 1;
 }
 
-/* What a forward leaves behind: saved tensors that it keeps and inputs of
- * checkpoints that it holds. */
+/* Marks what a forward leaves behind: saved tensors that it keeps, and inputs
+ * of checkpoints that it holds. */
 static void mark_kept(finder *f, const ms_program *program, const ms_call *call)
 {
     const ms_graph *graph = f->graph;
@@ -66,7 +66,8 @@ static void mark_kept(finder *f, const ms_program *program, const ms_call *call)
             graph->storage_saved_end[graph->out[i]] != MS_NONE;
 }
 
-/* Units rise: the last to touch a storage stays. */
+/* Units are visited in ascending order, so that the last one to touch a storage
+ * is what stays. */
 static void find_readers(finder *f)
 {
     const ms_graph *graph = f->graph;
@@ -101,7 +102,7 @@ static void find_blocks(finder *f)
     }
 }
 
-/* The kept storages of each unit, in order: CSR over f->list. */
+/* Groups the kept storages by unit, each group in order: CSR over f->list. */
 static void group_by_unit(finder *f, uint64_t min_bytes)
 {
     const ms_graph *graph = f->graph;
@@ -134,7 +135,8 @@ static ms_err add_unit_sets(finder *f, uint32_t unit)
                               &f->saved->input_set[unit], f->fault);
 }
 
-/* A block's units stand side by side. */
+/* The units of a block are neighbours, and so are their storages in the list:
+ * the set of a block is one stretch of it. */
 static ms_err add_block_set(finder *f, uint32_t block)
 {
     uint32_t first = f->at[f->saved->block_first[block]];
@@ -143,6 +145,8 @@ static ms_err add_block_set(finder *f, uint32_t block)
                               &f->saved->block_set[block], f->fault);
 }
 
+/* What stays where it is leaves the set before readers and blocks are sought,
+ * so that it is in no group. */
 ms_err ms_saved_find_others(const ms_graph *graph, const ms_program *program,
                             uint64_t min_bytes, const uint8_t *stays,
                             ms_arena *arena, ms_program *into, ms_saved *saved,

@@ -54,7 +54,8 @@ ms_err ms_deepspeedbucket_close(ms_deepspeed_writer *w, const ms_call *like)
     return MS_OK;
 }
 
-/* A gradient is there: into the bucket, or beside it if it is larger. */
+/* Adds a gradient that was made to the bucket, or reduces it beside the bucket
+ * if it is larger than that. */
 ms_err ms_deepspeedbucket_add(ms_deepspeed_writer *w, const ms_call *like,
                               uint32_t r)
 {

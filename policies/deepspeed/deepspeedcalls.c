@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What DeepSpeed's stages are written in: calls, buffers, events. */
+/* The calls, buffers and events in which the programs of DeepSpeed's stages are
+ * written. */
 #include "policies/deepspeed/deepspeed.h"
 #include "sim/names.h"
 #include "sim/program.h"

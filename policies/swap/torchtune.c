@@ -16,15 +16,15 @@
 
 #define STASH 5u /* max_fwd_stash_size */
 
-/* The first op of the output projection, the last linear layer: it and the
- * loss are outside the hooks. */
+/* Finds the first op of the output projection, the last linear layer: it and
+ * the loss are outside the hooks. */
 static uint32_t output_of(const ms_graph *graph)
 {
     uint32_t loss = graph->forward_at[graph->loss_unit];
     uint32_t end = graph->forward_at[graph->n_units];
     for (uint32_t op = loss; op < end; op++)
         if (ms_saved_is_linear(graph, op))
-            return loss; /* the loss takes part in it */
+            return loss; /* a fused loss computes the projection, too */
     for (uint32_t op = loss; op-- > 0;) {
         if (!ms_saved_is_linear(graph, op))
             continue;
@@ -35,8 +35,8 @@ static uint32_t output_of(const ms_graph *graph)
     return loss;
 }
 
-/* The tensors of a unit, each a set of its own: those that exist when it
- * begins, then those that it makes. */
+/* Lists the tensors of a unit, each as a set of its own: those that exist when
+ * it begins, then those that it makes. */
 static ms_err list_unit(ms_swap *w, uint32_t unit, uint32_t *n)
 {
     const ms_graph *graph = w->saved.graph;
@@ -56,7 +56,7 @@ static ms_err list_unit(ms_swap *w, uint32_t unit, uint32_t *n)
     return MS_OK;
 }
 
-/* The saves that come to the hooks in each unit. */
+/* Counts the saves that come to the hooks in each unit. */
 static ms_err count_saves(ms_swap *w)
 {
     const ms_graph *graph = w->saved.graph;
@@ -112,7 +112,7 @@ ms_err ms_torchtune_open_trl(ms_swap *w)
     return MS_OK;
 }
 
-/* Tensor id is packed: those before it leave the stash. */
+/* When tensor id is packed, tensors before it leave the stash. */
 static ms_err wait_before(ms_swap *w, const ms_call *call, uint32_t id,
                           uint32_t n)
 {
