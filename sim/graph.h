@@ -186,7 +186,7 @@ ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault);
 /* Fills the derived columns; the last thing to do with a graph. */
 ms_err ms_prepare_graph(ms_graph *graph, ms_arena *arena, ms_fault *fault);
 
-/* dump.c: the graph as text. */
+/* text/dump.c: the graph as text. */
 void ms_dump_graph(const ms_graph *graph, ms_text *text);
 
 #endif

@@ -107,7 +107,7 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
                  const ms_expand_opts *opts, ms_arena *arena, ms_plan *plan,
                  ms_fault *fault);
 
-/* dumpplan.c: the plan as text, an op a line. */
+/* text/dumpplan.c: the plan as text, an op a line. */
 void ms_dumpplan_write(const ms_plan *plan, ms_text *text);
 /* The full name of what a row holds: a storage's or a buffer's. */
 const char *ms_dumpplan_row_name(const ms_plan *plan, uint32_t row,

@@ -280,11 +280,11 @@ ms_err ms_program_add_set(ms_program *program, const uint32_t *storages,
 ms_err ms_check_program(const ms_graph *graph, const ms_program *program,
                         ms_fault *fault);
 
-/* ---- dump.c, dumpread.c: the program as text, and back ------------------- */
+/* ---- text/dump.c, text/dumpread.c: the program as text, and back --------- */
 
 void ms_dump_program(const ms_graph *graph, const ms_program *program,
                      ms_text *text);
-/* dumpread.c: reads the text form back, into an identical program that
+/* text/dumpread.c: reads the text form back, into an identical program that
  * ms_check_program accepts; errors carry name:line:column. */
 ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
                            const char *bytes, size_t length, ms_arena *arena,

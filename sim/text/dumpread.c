@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/check.h"
-#include "sim/dump.h"
 #include "sim/graph.h"
 #include "sim/program.h"
+#include "sim/text/dump.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/dump.h"
+#include "sim/text/dump.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 
