@@ -271,7 +271,7 @@ static bool in_place(ms_plugin_step *step)
 }
 
 /* An empty set is NONE for a plugin and NOTHING in a call. */
-static uint32_t outside(uint32_t set)
+static uint32_t plugin_set(uint32_t set)
 {
     return set == MS_NOTHING ? MS_PLUGIN_NONE : set;
 }
@@ -287,7 +287,7 @@ uint32_t ms_plugin_set(ms_plugin_step *step, const uint32_t *storages,
             return MS_PLUGIN_NONE;
     note(step, ms_program_add_set(&step->made, storages, n,
                                   step->context->arena, &set, step->fault));
-    return step->err == MS_OK ? outside(set) : MS_PLUGIN_NONE;
+    return step->err == MS_OK ? plugin_set(set) : MS_PLUGIN_NONE;
 }
 
 uint64_t ms_plugin_set_bytes(ms_plugin_step *step, uint32_t set)
@@ -313,7 +313,7 @@ uint32_t ms_plugin_saved_set(ms_plugin_step *step, uint32_t unit,
              ms_saved_find(context->graph, step->old, min_bytes, context->arena,
                            &step->made, &step->saved, step->fault));
     step->has_saved = true;
-    return step->err == MS_OK ? outside(step->saved.unit_set[unit])
+    return step->err == MS_OK ? plugin_set(step->saved.unit_set[unit])
                               : MS_PLUGIN_NONE;
 }
 

@@ -27,7 +27,7 @@ static bool has_gradient(const ms_parameter *parameter)
 
 /* Joins storages to one request: the first of them asks for the bytes of all.
  */
-static void join(buffers *b, bool weights)
+static void join_requests(buffers *b, bool weights)
 {
     const ms_graph *g = b->trace->graph;
     uint64_t *head = NULL;
@@ -45,7 +45,8 @@ static void join(buffers *b, bool weights)
 
 /* Of a parameter's part elements the stretch has taken so many; its states
  * become as large. */
-static void cut(buffers *b, uint32_t storage, uint64_t part, uint64_t taken)
+static void cut_state(buffers *b, uint32_t storage, uint64_t part,
+                      uint64_t taken)
 {
     if (storage == MS_NONE)
         return;
@@ -63,9 +64,9 @@ static void cut_states(buffers *b)
             continue;
         uint64_t taken = it->elements < b->left ? it->elements : b->left;
         b->left -= taken;
-        cut(b, it->master, it->part, taken);
+        cut_state(b, it->master, it->part, taken);
         for (uint32_t i = 0; i < MS_MOST_STATES; i++)
-            cut(b, it->state[i], it->part, taken);
+            cut_state(b, it->state[i], it->part, taken);
     }
 }
 
@@ -95,9 +96,9 @@ ms_err ms_flatbuffers_column(ms_trace *trace, const uint32_t *new_id)
         return ms_fail_nomem(trace->fault);
     for (uint32_t s = 0; s < g->n_persistent; s++)
         b.asked[s] = MS_UNSHARED;
-    join(&b, false);
+    join_requests(&b, false);
     if (distributed) {
-        join(&b, true);
+        join_requests(&b, true);
         b.left = stretch(trace);
         cut_states(&b);
     }

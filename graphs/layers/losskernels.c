@@ -18,7 +18,7 @@ uint32_t ms_losskernels_targets(ms_trace *trace, uint32_t logits)
 
 /* labels[..., 1:].contiguous().  Where the loss counts all logits, the labels
  * were padded before by one that it ignores.  The target is used up. */
-static uint32_t moved(ms_trace *trace, uint32_t target, bool padded)
+static uint32_t shifted_labels(ms_trace *trace, uint32_t target, bool padded)
 {
     uint32_t whole = target;
     if (trace->err)
@@ -65,7 +65,7 @@ static uint32_t by_ops(ms_trace *trace, const ms_cross_entropy *how,
         x = all_but_last(trace, x);
     ms_trace_ref(trace, target);
     if (how->shift != MS_SHIFT_NONE)
-        target = moved(trace, target, how->shift == MS_SHIFT_LABELS);
+        target = shifted_labels(trace, target, how->shift == MS_SHIFT_LABELS);
     uint32_t loss = how->smooths
                         ? ms_loss_smoothed_cross_entropy(trace, x, target)
                         : ms_loss_cross_entropy(trace, x, target);

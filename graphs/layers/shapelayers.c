@@ -166,7 +166,7 @@ const ms_field ms_shapelayers_cat_fields[MS_SHAPELAYERS_CAT] = {
 };
 
 /* Do the shapes agree, the batch included, in all dimensions but dim? */
-static bool fits(const ms_tensor *a, const ms_tensor *b, uint32_t dim)
+static bool shapes_agree(const ms_tensor *a, const ms_tensor *b, uint32_t dim)
 {
     if (a->n_dims != b->n_dims)
         return false;
@@ -186,7 +186,7 @@ ms_err ms_shapelayers_cat(ms_trace *trace, const ms_layer *layer,
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
         const ms_tensor *a = ms_trace_at(trace, in[0]);
         const ms_tensor *b = ms_trace_at(trace, in[i]);
-        if (!fits(a, b, (uint32_t)dim + 1))
+        if (!shapes_agree(a, b, (uint32_t)dim + 1))
             return ms_trace_fail(
                 trace, layer, "only the dimension that grows may differ",
                 "\"%s\" joins \"%s\" and \"%s\", whose shapes do not agree: %s "
@@ -227,7 +227,7 @@ ms_err ms_shapelayers_stack(ms_trace *trace, const ms_layer *layer,
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
         const ms_tensor *a = ms_trace_at(trace, in[0]);
         const ms_tensor *b = ms_trace_at(trace, in[i]);
-        if (!fits(a, b, MS_MAX_DIMS))
+        if (!shapes_agree(a, b, MS_MAX_DIMS))
             return ms_trace_fail(
                 trace, layer, "all inputs need one shape",
                 "\"%s\" stacks \"%s\" and \"%s\", whose shapes do not agree: "

@@ -254,7 +254,7 @@ static ms_err fail_silent(const ms_layernames *names, uint32_t node,
 
 /* Returns the length of the word before the ending, or 0 where it does not end
  * so. */
-static size_t before(const char *word, const char *ending)
+static size_t length_before(const char *word, const char *ending)
 {
     size_t n = strlen(word), m = strlen(ending);
     return n > m && strcmp(word + n - m, ending) == 0 ? n - m : 0;
@@ -277,7 +277,7 @@ static ms_err find_word(const ms_layernames *names, uint32_t node,
         *layer = scope->input;
         return MS_OK;
     }
-    size_t reads = before(word, ".input");
+    size_t reads = length_before(word, ".input");
     uint32_t label = reads > 0 ? find_before(names, word, reads, scope)
                                : find(names, word, scope);
     if (label == MS_NONE)
@@ -305,7 +305,7 @@ ms_err ms_layernames_find_parts(const ms_layernames *names, uint32_t node,
     char filled[MS_LAYERNAMES_FULL];
     const char *word;
     MS_TRY(fill(names, node, scope, filled, &word));
-    size_t length = before(word, ".*");
+    size_t length = length_before(word, ".*");
     *is_parts = length > 0;
     if (!*is_parts)
         return MS_OK;

@@ -9,8 +9,8 @@
 
 /* The gradients exist since forward, one for each input in the order saved;
  * backward only scales them in place. */
-static void give_away(ms_trace *trace, const ms_node *node,
-                      const uint32_t *grads, uint32_t *out)
+static void hand_over_grads(ms_trace *trace, const ms_node *node,
+                            const uint32_t *grads, uint32_t *out)
 {
     ms_trace_begin(trace, node->rule->op);
     ms_trace_read(trace, grads[0]);
@@ -21,14 +21,15 @@ static void give_away(ms_trace *trace, const ms_node *node,
 }
 
 static const ms_rule in_place_rule = {"LigerCrossEntropyBackward",
-                                      "element_mul", give_away};
+                                      "element_mul", hand_over_grads};
 static const ms_rule linear_rule = {"LigerFusedLinearCrossEntropyBackward",
-                                    "element_mul", give_away};
+                                    "element_mul", hand_over_grads};
 
 /* Takes over what forward made: the node saves it, or it is dropped where no
  * gradient is needed. */
-static void keep(ms_trace *trace, const ms_rule *rule, const uint32_t *inputs,
-                 const uint32_t *made, uint32_t n, const uint32_t *loss)
+static void keep_grads(ms_trace *trace, const ms_rule *rule,
+                       const uint32_t *inputs, const uint32_t *made, uint32_t n,
+                       const uint32_t *loss)
 {
     uint32_t node = ms_trace_node(trace, rule, inputs, n, loss, 1);
     for (uint32_t i = 0; i < n && !trace->err; i++)
@@ -61,7 +62,7 @@ uint32_t ms_chunkedloss_in_place(ms_trace *trace, uint32_t logits,
     trace->graph->op_write_bytes[trace->graph->n_ops - 1] += ms_trace_bytes(&x);
     uint32_t loss = sum_of_losses(trace, x.size[0], x.dtype);
     ms_trace_end(trace, 7 * ms_trace_count(trace, rows), false);
-    keep(trace, &in_place_rule, &rows, &rows, 1, &loss);
+    keep_grads(trace, &in_place_rule, &rows, &rows, 1, &loss);
     return loss;
 }
 
@@ -139,7 +140,7 @@ uint32_t ms_chunkedloss_linear(ms_trace *trace, uint32_t x, uint32_t weight,
     }
     ms_trace_drop(trace, logits);
     if (!trace->err)
-        keep(trace, &linear_rule, inputs, made, n, &loss);
+        keep_grads(trace, &linear_rule, inputs, made, n, &loss);
     ms_trace_drop(trace, rows);
     return loss;
 }

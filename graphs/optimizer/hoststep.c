@@ -297,7 +297,7 @@ static bool is_deepspeed(const ms_offload *offload)
 }
 
 /* Does the host need the norm of gradients that have left the device? */
-static bool clips_far(const ms_step_settings *settings)
+static bool clips_offloaded(const ms_step_settings *settings)
 {
     const ms_offload *offload = &settings->shape->offload;
     return offload->gradients != MS_DEVICE_POOL && !is_deepspeed(offload) &&
@@ -458,7 +458,7 @@ static void run_tile(host_step *h)
         fetch_gradients(h);
     if (disk)
         move_states(h, false);
-    if (is_deepspeed(h->offload) || (clips_far(h->trace->settings) &&
+    if (is_deepspeed(h->offload) || (clips_offloaded(h->trace->settings) &&
                                      h->offload->gradients == MS_NVME_POOL))
         pass_over(h, "aten::mul_", true);
     update(h);
@@ -534,7 +534,7 @@ void ms_hoststep_norms(ms_trace *trace)
 void ms_hoststep_clip(ms_trace *trace)
 {
     host_step h = {.trace = trace};
-    if (!clips_far(trace->settings))
+    if (!clips_offloaded(trace->settings))
         return;
     open_step(&h);
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {

@@ -267,7 +267,8 @@ const ms_word *ms_settingwords_key(const char *group, const char *key)
 }
 
 /* Copies word number index of "a|b|c" into room. */
-static const char *cut(const char *words, int index, char *room, size_t size)
+static const char *copy_word(const char *words, int index, char *room,
+                             size_t size)
 {
     for (; index > 0; index--)
         words = strchr(words, '|') + 1;
@@ -286,7 +287,7 @@ const char *ms_settingwords_value(const ms_field *field, const char *value,
         return value;
     int index = ms_words_index(field->words, value, length);
     if (index >= 0)
-        return cut(field->words, index, room, size);
+        return copy_word(field->words, index, room, size);
     const ms_word *row = ms_words_find(table, field->name, value, length);
     if (row == NULL)
         row = ms_words_find(table, field->words, value, length);
