@@ -168,6 +168,8 @@ static double cost_below(const ms_labelplaces *places, size_t side)
     return sides[places->leans_up ? mirrored[side] : side].below;
 }
 
+/* What a place costs by itself bounds its whole cost from below, so that places
+ * which cannot win are left out before the dearer tests. */
 bool ms_labelplaces_find(ms_labelplaces *places, double x, double y,
                          double radius, double width, double height, bool below,
                          ms_label_place *place)

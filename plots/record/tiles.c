@@ -279,6 +279,9 @@ static int64_t part(const struct side *side, const struct extent *extent,
                      0.5);
 }
 
+/* The sums of a line are differences: a tile writes only at the cells where it
+ * begins and ends, which it may cover in part, and a running sum fills the
+ * cells between. */
 static void spread(struct loom *loom, const ms_tile *tile)
 {
     struct extent bytes = {tile->at_bytes, tile->at_bytes + tile->bytes};

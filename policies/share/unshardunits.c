@@ -148,6 +148,8 @@ static ms_err make_buffers(ms_unshardunits *w, ms_unshard_unit *it)
     return MS_OK;
 }
 
+/* The order is that of the first use in forward; the root has no place in it.
+ */
 ms_err ms_unshardunits_open(ms_unshardunits *w)
 {
     const ms_graph *graph = w->graph;

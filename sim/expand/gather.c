@@ -139,6 +139,8 @@ static void take_whole(ms_books *books, uint32_t storage, uint32_t cell,
     books->row[cell] = row;
 }
 
+/* With a buffer the gathered storages lie in it (PACKED); without one each
+ * takes a row of its own.  Either way its part ends here. */
 ms_err ms_gather_gather(ms_books *books, const ms_books_at *at,
                         const uint32_t *storages, uint32_t n,
                         const ms_call *call)

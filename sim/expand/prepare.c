@@ -16,6 +16,9 @@ static uint8_t refs_of(const ms_graph *graph, uint32_t s)
     return refs;
 }
 
+/* Backward visits units in descending order, so that the ops of unit u are
+ * [backward_at[u + 1], backward_at[u]). seen holds u + 1, and so needs no
+ * clearing between units. */
 static ms_err find_back_inputs(ms_graph *graph, ms_arena *arena,
                                ms_arena *scratch, ms_fault *fault)
 {

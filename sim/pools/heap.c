@@ -107,6 +107,8 @@ static ms_err begin_range(ms_torch *pool, torch_request *request,
     return add_segment(pool, address, bytes, request->fault);
 }
 
+/* The heap is one range of addresses that grows at its end; the first extension
+ * makes it. */
 ms_err ms_heap_extend(ms_torch *pool, torch_request *request, uint64_t bytes,
                       uint32_t *row)
 {

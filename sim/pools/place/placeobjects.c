@@ -220,6 +220,8 @@ ms_err ms_placeobjects_flow(const ms_placement_buffer *buffers, uint32_t n,
     qsort(tickets, n, sizeof *tickets, by_start);
     *n_objects = 0;
     for (uint32_t i = 0; i < n; i++) {
+        /* A buffer takes the object of the one that it follows (column n + 1 +
+         * i: buffer i), which by start times has its object already. */
         uint32_t of = tickets[i].id;
         objects[of] = left[of] != MS_NONE ? objects[left[of]] : *n_objects;
         if (left[of] == MS_NONE)

@@ -202,6 +202,9 @@ static void keep_ends(ms_torch *pool, uint32_t row, uint64_t first,
             pool, add_beside(pool, row, false, end, block_end - end, true));
 }
 
+/* Only the whole pages inside the block are unmapped; what is left at its ends
+ * stays mapped as blocks of their own (c10/cuda/CUDACachingAllocator.cpp,
+ * unmap_block). */
 ms_err ms_torchrange_unmap(ms_torch *pool, uint32_t row, ms_fault *fault)
 {
     MS_TRY(ms_ledger_reserve(pool, 2, fault));
