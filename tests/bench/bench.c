@@ -70,7 +70,7 @@
 #define MAIN_JOB "run", "gpt3.json", "--policy", "checkpoint:sqrt", "--json"
 #define MILLION 1000000u
 
-/* Everything from a model to its timeline. */
+/* The objects of a run, from a model to its timeline. */
 struct way {
     ms_arena keep, trial;
     ms_model model;
@@ -157,7 +157,7 @@ static void time_lower(struct way *way)
     ms_arena_free(&way->trial);
 }
 
-/* The parts of a run, each per op or event; the first run warms up. */
+/* Times the parts of a run, per op or event; the first run warms up. */
 static void time_step(struct way *way, const char *policy, size_t runs)
 {
     struct bench_times parts[3] = {{.n = runs}, {.n = runs}, {.n = runs}};
@@ -199,7 +199,7 @@ static void bench_step(const char *label, const char *model, const char *layers,
     ms_arena_free(&way.keep);
 }
 
-/* An exported graph, from its bytes. */
+/* Times an exported graph from its bytes on. */
 static void bench_ops(const char *label, unsigned blocks)
 {
     struct way way = {0};
@@ -251,7 +251,7 @@ static void bench_streams(const char *label, bool interfering)
     ms_arena_free(&keep);
 }
 
-/* Every stream busy: ranks that share, gather, copy, read the disk. */
+/* A step with all streams busy: ranks share, gather, copy and read the disk. */
 static void bench_offload(void)
 {
     enum { RUNS = 21 };
@@ -300,7 +300,7 @@ static void bench_offload(void)
     ms_arena_free(&words_arena);
 }
 
-/* Traces of tests/truth/allocator; a path in MEMSIM_BENCH_TRACE, too. */
+/* Times traces of tests/truth/allocator, and that of MEMSIM_BENCH_TRACE. */
 static void bench_pools(const char *label, const char *path,
                         ms_heap_options heap)
 {
@@ -344,7 +344,7 @@ static void bench_every_pool(void)
         bench_pools("torch_more_ns_per_op", more, torch);
 }
 
-/* Half of them short, as temporaries are, a half long, as what is saved. */
+/* Half of the buffers live briefly, like temporaries; half long, like saves. */
 static void bench_placement(void)
 {
     enum { N = 7000 };
@@ -504,7 +504,7 @@ static void bench_fit(const char *memsim)
     bench_processes("fit_175b_ms", large, 5);
 }
 
-/* Written out: layers that a template repeats are limited to fewer. */
+/* Writes each layer out, since a template may repeat only fewer. */
 static void write_million(int file, const char *path)
 {
     FILE *out = file < 0 ? NULL : fdopen(file, "w");
@@ -522,7 +522,7 @@ static void write_million(int file, const char *path)
     exit(EXIT_FAILURE);
 }
 
-/* A chain of a million layers; nothing that ran before holds as much. */
+/* A chain of a million layers; no process before it takes as much memory. */
 static void bench_million(const char *memsim)
 {
     char path[] = "/tmp/memsim-bench-XXXXXX";
@@ -539,7 +539,7 @@ static void bench_million(const char *memsim)
            (double)children.ru_maxrss / 1024);
 }
 
-/* Policies vary fastest: those that only place tensors share a graph. */
+/* Policies vary fastest, since those that only place tensors share a graph. */
 static void bench_sweep(const char *memsim)
 {
     static const char policies[] =

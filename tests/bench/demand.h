@@ -4,7 +4,7 @@
 
 #include "sim/base/base.h"
 
-/* What a benchmark cannot do without: a fault ends it, with its words. */
+/* Ends a benchmark with the words of the fault, if there is one. */
 void demand(ms_err err, const ms_fault *fault);
 
 #endif

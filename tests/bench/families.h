@@ -6,10 +6,11 @@
  * 256 experts as grouped ops; the class defaults of its config.json are it),
  * and a run of each built-in model. */
 
-/* deepseek_v3_lower_ms: from the model that was read to its graph.
- * deepseek_v3_run_ms: the whole way from the configuration. */
+/* Prints deepseek_v3_lower_ms, from the model that was read to its graph,
+ * and deepseek_v3_run_ms, the whole way from the configuration. */
 void bench_families_lower(void);
-/* builtin_runs_ms: as processes of memsim, the best of a few for each. */
+/* Prints builtin_runs_ms: each model as a process of memsim, the best of a
+ * few runs. */
 void bench_families_run(const char *memsim,
                         double (*process_ns)(const char *const *argv));
 

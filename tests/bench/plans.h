@@ -2,14 +2,15 @@
 #ifndef MS_BENCH_PLANS_H
 #define MS_BENCH_PLANS_H
 
-/* The exact search over minimalloc's files. */
+/* Times the exact search on the files of minimalloc. */
 
 #include "sim/base/base.h"
 
 #define BENCH_PLANS "ABCDEFGHIJK"
 
-/* CPU time of a search for a plan of the file of that letter within its
- * capacity; false: there are no such files (MEMSIM_TRUTH), or it found none. */
+/* The CPU time of a search for a plan of the file with that letter, within
+ * the file's capacity. It is false where there are no such files
+ * (MEMSIM_TRUTH) or no plan was found. */
 bool bench_plans_search(char letter, double *ns);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef MS_BENCH_POOLS_H
 #define MS_BENCH_POOLS_H
 
-/* Traces through a pool, without the text around them. */
+/* Times traces through a pool, without the reading of their text. */
 
 #include "sim/pools/history/alloctrace.h"
 #include "tools/cli/commands.h"
@@ -13,11 +13,11 @@ typedef struct bench_pools_trace {
     ms_pool_setup setup;  /* of torch */
 } bench_pools_trace;
 
-/* The trace of a file of tests/truth/allocator, or by its path; false: it
+/* Reads a trace of tests/truth/allocator, or one by its path; false: it
  * cannot be read. */
 bool bench_pools_read(const char *path, ms_arena *arena,
                       bench_pools_trace *trace);
-/* One replay: a new pool, every operation. */
+/* Replays the trace once, through a new pool. */
 ms_err bench_pools_replay(const bench_pools_trace *trace, ms_arena *arena,
                           ms_fault *fault);
 

@@ -3,7 +3,7 @@
 #include "sim/machine.h"
 #include "sim/plan.h"
 
-#define LIFE 20u /* ops that a row lives */
+#define LIFE 20u /* a row lives for so many ops */
 
 /* Op i makes row i, waits for the op two before it, and row i - LIFE goes. */
 bool bench_streams_plan(uint32_t n_ops, const ms_graph *graph, ms_arena *arena,

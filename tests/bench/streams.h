@@ -8,10 +8,11 @@
 #include "sim/base/base.h"
 #include "sim/nouns.h"
 
-/* n_ops ops, one row each; false: no memory. */
+/* Makes n_ops ops with one row each; false: there is no memory. */
 bool bench_streams_plan(uint32_t n_ops, const ms_graph *graph, ms_arena *arena,
                         ms_plan *plan);
-/* Every stream asks for more than its share. */
+/* The machine; with `interfering`, every stream asks for more than its
+ * share. */
 ms_machine bench_streams_machine(bool interfering);
 
 #endif

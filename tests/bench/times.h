@@ -2,7 +2,7 @@
 #ifndef MS_BENCH_TIMES_H
 #define MS_BENCH_TIMES_H
 
-/* Times of the runs of one figure, and how they are printed. */
+/* The times of the runs of one figure, and how they are printed. */
 
 #include <stddef.h>
 
@@ -14,7 +14,8 @@ struct bench_times {
 };
 
 double bench_times_now_ns(void);
-/* Best and median as a member of a JSON object, in units of per ns. */
+/* Prints the best and the median as a member of a JSON object, in units of
+ * `per` ns. */
 void bench_times_print(const char *name, struct bench_times *times, double per);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Bytes as an allocation trace, or as a recorded history where they begin with
- * a brace or as pickles do: what can be read goes through a pool of each kind,
- * whose structure holds. */
+/* Takes bytes as an allocation trace, or as a recorded history where they
+ * begin with a brace or as a pickle does. What can be read goes through a
+ * pool of each kind, whose invariants must hold. */
 #include "sim/pools/history/alloctrace.h"
 #include "sim/pools/pool.h"
 #include "sim/pools/torch/torch.h"
@@ -98,7 +98,7 @@ static ms_err read_recording(const char *bytes, size_t length, bool given,
     return ms_allocfollow_end(&follow, arena, fault);
 }
 
-/* Plans of any buffers keep apart what lives at the same time. */
+/* In any plan, buffers that live at the same time must not overlap. */
 static ms_err read_csv(const char *bytes, size_t length, ms_arena *arena,
                        ms_fault *fault)
 {

@@ -30,7 +30,8 @@ static int replay_file(const char *path)
     return 0;
 }
 
-/* A folder's files; names of other things (., ..) begin with a dot. */
+/* Replays the files of a folder. Entries that are no inputs (., ..) begin
+ * with a dot. */
 static int replay_folder(const char *folder, int *n)
 {
     DIR *directory = opendir(folder);

@@ -12,10 +12,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
-/* What one input may take before it is refused. */
+/* An input that takes more memory than this is refused. */
 #define FUZZ_ARENA_BYTES (256u << 20)
 
-/* A law that holds in release builds, too. */
+/* An assertion that holds in release builds, too. */
 #define FUZZ_LAW(holds)                                                        \
     do {                                                                       \
         if (!(holds))                                                          \

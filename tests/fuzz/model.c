@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Bytes as a model file: read, ordered, drawn as DOT. */
+/* Takes bytes as a model file, which is read, sorted and drawn as DOT. */
 #include "graphs/model.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/cli/commands.h"
 
-#define MAX_LAYERS 10000u /* larger ones take their time */
+#define MAX_LAYERS 10000u /* larger models take too long */
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Bytes as the text form of a program over one small graph: what can be read
- * prints to the same text again, and what is legal replays and measures. */
+/* Takes bytes as the text of a program over one small graph. A program that
+ * can be read is printed and must give the same text again, and a legal one
+ * is replayed and measured. */
 #include "graphs/device.h"
 #include "graphs/model.h"
 #include "graphs/modelgraph.h"
@@ -27,7 +28,7 @@ static const char model_text[] =
 static const ms_machine machine = {.launch_ns = 5000,
                                    .capacity_bytes = 1u << 30};
 
-/* Lowered once and kept for the life of the process. */
+/* The graph is lowered once and kept for the life of the process. */
 static const ms_graph *small_graph(void)
 {
     static ms_arena keep;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The whole way: the first line is a policy, the rest a model file.  Every
- * event log must end with every row freed but what the step leaves, and its
- * peak must be the highest level that a naive sum sees. */
+/* Runs all of memsim: the first line is a policy, the rest a model file.
+ * Every event log must end with all rows freed but those that the step
+ * leaves, and its peak must be the highest level that a naive sum finds. */
 #include "graphs/device.h"
 #include "graphs/model.h"
 #include "graphs/modelgraph.h"

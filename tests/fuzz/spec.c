@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Bytes as a policy: what is printed must parse to the same print. */
+/* Takes bytes as a policy. What is printed of one must parse to the same
+ * print. */
 #include "tests/fuzz/fuzz.h"
 #include "tools/cli/commands.h"
 

@@ -32,7 +32,7 @@ static bool is_number(uint8_t c)
     return (c >= '0' && c <= '9') || c == '-' || c == '.';
 }
 
-/* The numbers or the strings of a text. */
+/* Finds the numbers, or the strings, of a text. */
 static uint32_t find_tokens(const uint8_t *bytes, size_t length, bool strings)
 {
     uint32_t n = 0;
@@ -104,7 +104,7 @@ static size_t value_end(const uint8_t *bytes, size_t length, size_t i)
     return length;
 }
 
-/* Drops or doubles what stands between a comma and the next. */
+/* Drops or doubles what stands between two commas. */
 static size_t mutate_item(uint8_t *bytes, size_t length, size_t most)
 {
     size_t start = length > 0 ? random_below((uint32_t)length) : 0;

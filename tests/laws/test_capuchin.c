@@ -24,7 +24,7 @@ static laws_outcome run(uint64_t budget_bytes, uint64_t copy_ns)
     return out;
 }
 
-/* Bit i: a_i leaves. */
+/* A bit per tensor: bit i says that a_i is moved out. */
 static uint32_t leaving(const laws_outcome *out)
 {
     uint32_t list[2 * CHAIN_UNITS], bits = 0;
@@ -34,7 +34,7 @@ static uint32_t leaving(const laws_outcome *out)
     return bits;
 }
 
-/* Bit i: a_i is made a second time. */
+/* A bit per tensor: bit i says that a_i is computed a second time. */
 static uint32_t remade(const laws_outcome *out)
 {
     const ms_plan *plan = &out->plan;
@@ -81,7 +81,8 @@ START_TEST(rates_are_updated)
 }
 END_TEST
 
-/* Whatever is made on the way and used later stays: nothing is made twice. */
+/* What is computed on the way and used later stays: nothing is computed
+ * twice. */
 START_TEST(recomputation_is_collective)
 {
     static const uint64_t copies[] = {0, 3, 15, 25, 40, 90, 1000};
@@ -99,7 +100,8 @@ END_TEST
 
 static const struct {
     const char *words;
-    uint64_t percent; /* of its peak: the least budget tried */
+    /* the least budget that is tried, in percent of the model's peak */
+    uint64_t percent;
 } models[] = {{"vgg16 --batch 256 --precision fp32", 70},
               {"resnet50 --batch 256", 50},
               {"resnet50 --batch 64 --device v100-16gb-sxm2", 50},
@@ -117,8 +119,8 @@ static const ms_rank_report *run_words(const char *words, const char *way,
     return rank;
 }
 
-/* Where moving alone leaves the step waiting, something is made again instead,
- * and the step is shorter. */
+/* Where moving alone makes the step wait, some tensors are recomputed
+ * instead, and the step is shorter. */
 START_TEST(real_links_recompute)
 {
     const char *words = models[_i].words;

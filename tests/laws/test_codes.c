@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What must hold of models in Hugging Face's code, whatever their sizes. */
+/* Laws of models in Hugging Face's code, whatever their sizes. */
 #include "sim/graph.h"
 #include "sim/report.h"
 #include "tests/tests.h"
@@ -30,7 +30,7 @@
     "\"qk_nope_head_dim\": 16, \"qk_rope_head_dim\": 8, \"v_head_dim\": 16, "  \
     "\"first_k_dense_replace\": 0}"
 
-/* Bytes that a layer of experts and what is around it save. */
+/* The bytes that a layer of experts, with what is around it, saves. */
 static uint64_t saved(double imbalance, const char *kernels)
 {
     char json[1024], layer[256];
@@ -50,8 +50,8 @@ static uint64_t saved(double imbalance, const char *kernels)
     return truth_rank(result)->saved_for_backward_bytes;
 }
 
-/* A row more on the busiest rank is one more permuted input, gate and way up,
- * gated value and output (graphs/autograd.md 21), bf16 each. */
+/* One row more on the busiest rank adds one permuted input, gate and up
+ * projection, gated value and output (graphs/autograd.md 21), each in bf16. */
 START_TEST(imbalance_adds_rows)
 {
     uint64_t rows = TOKENS * CHOSEN;
@@ -81,8 +81,8 @@ START_TEST(settings_reach_all_layers)
 }
 END_TEST
 
-/* The bias that balances experts is counted, but has neither gradient nor
- * state: 2 + 12 bytes less than any other parameter. */
+/* The bias that balances experts is counted as a parameter but has neither
+ * gradient nor optimizer state: it takes 2 + 12 bytes less than others. */
 START_TEST(balancing_bias_is_no_parameter_to_train)
 {
     truth_begin();
@@ -103,8 +103,9 @@ static uint64_t parameters(const char *set)
     return result->graph->parameters;
 }
 
-/* The module that predicts the token after next: a block, the product of two
- * normalised inputs, three norms; embedding and head are the model's. */
+/* The module that predicts the token after the next: a block, the product of
+ * two normalised inputs, and three norms. Embedding and head are the model's
+ * own. */
 START_TEST(prediction_of_two_tokens)
 {
     truth_begin();
@@ -118,7 +119,7 @@ START_TEST(prediction_of_two_tokens)
     const ms_rank_report *rank = truth_rank(result);
     uint64_t before = rank->levels[MS_MARK_START];
     uint64_t gradients = 2 * (result->graph->parameters - 3 * EXPERTS);
-    /* nothing but gradients and the loss stays */
+    /* only gradients and the loss stay */
     ck_assert_uint_le(rank->levels[MS_MARK_AFTER_BACKWARD] - before,
                       gradients + 16);
     truth_end();

@@ -38,7 +38,7 @@ static const char *const policies[] = {"none",
                                         "to=nvme")};
 #define N_POLICIES ((int)(sizeof policies / sizeof policies[0]))
 
-/* Steps against a wall in which prefetches are revoked and come again. */
+/* Steps near the capacity, in which prefetches are revoked and issued again. */
 static const struct {
     const char *model, *policy;
     int64_t batch;
@@ -78,7 +78,8 @@ static const ms_times *run_job(const char *policy)
     return &result.report->ranks[0].time;
 }
 
-/* A policy, or behind these a step against a wall. */
+/* Runs policy i, or, for numbers behind the policies, a step near the
+ * capacity. */
 static const ms_times *run(int i)
 {
     ms_settings_init(&job);
@@ -100,7 +101,8 @@ static const ms_times *run(int i)
 
 /* ---- lanes --------------------------------------------------------------- */
 
-/* Slices of 1 ns and more are the spans: each has one work. */
+/* Slices of 1 ns or more are the spans themselves: each has one kind of
+ * work. */
 static void check_tiling(const ms_slicer *spans)
 {
     uint8_t before = MS_N_WORKS;
@@ -150,8 +152,8 @@ static void check_compute(const uint64_t *work_ns, const ms_times *time)
     ck_assert_uint_eq(work_ns[MS_WORK_IDLE], time->idle_ns);
 }
 
-/* A stream of its own works as long as the report says that its link does;
- * copies in line are on the compute stream's lane. */
+/* A stream of its own works as long as the report says of its link; copies
+ * in line are on the lane of the compute stream. */
 static void check_links(uint64_t (*work_ns)[MS_N_WORKS])
 {
     static const struct {
@@ -179,7 +181,7 @@ static ms_slicer slice(ms_lanes *lanes, uint8_t stream, uint64_t least_ns)
     return slicer;
 }
 
-/* Nothing is lost by making slices wide enough, and none is too thin. */
+/* Wide slices lose no work, and no slice is narrower than asked for. */
 static void check_slices(const ms_slicer *slicer, const ms_slicer *spans)
 {
     uint64_t sum_ns[MS_N_WORKS] = {0};
@@ -284,14 +286,14 @@ static uint64_t argument(uint32_t row, const char *key)
     return ms_json_find(&json, args, key) == MS_NONE ? 0 : number(args, key);
 }
 
-/* Microseconds as ns. */
+/* Reads a time in microseconds as ns. */
 static uint64_t time_of(uint32_t row, const char *key)
 {
     return (uint64_t)llround(json.nodes[member(row, key)].value.f * 1e3);
 }
 
-/* How long the rank works after its compute stream has ended: with a slice, so
- * an op that takes no time does not count. */
+/* The time that the rank works after its compute stream has ended. Slices
+ * tell it, so that an op that takes no time does not count. */
 static uint64_t rank_end_ns(void)
 {
     uint64_t last_ns = 0;
@@ -325,7 +327,7 @@ static void add_slice(struct sums *sums, uint32_t row)
     for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
         sums->copy_ns += argument(row, waits[i]);
     bool copies = strcmp(json.nodes[member(row, "cat")].value.s, "copy") == 0;
-    if (stream == MS_STREAM_COMPUTE && copies) /* in line */
+    if (stream == MS_STREAM_COMPUTE && copies) /* copies in line */
         sums->copy_ns += time_of(row, "dur");
     sums->copied_bytes += argument(row, "copied_bytes");
     sums->sent_bytes += argument(row, "sent_bytes");
@@ -384,7 +386,7 @@ START_TEST(trace_adds_up_to_the_report)
     ck_assert_uint_le(sums.comm_ns, time->exposed_comm_ns);
     ck_assert_uint_ge(sums.comm_ns + rank_end_ns(), time->exposed_comm_ns);
     ck_assert_uint_le(sums.copy_ns, time->stall_ns);
-    /* what is waited for at the end, no slice tells */
+    /* no slice shows what is waited for at the end */
     ck_assert_uint_ge(sums.copy_ns + rank_end_ns(), time->stall_ns);
 }
 END_TEST

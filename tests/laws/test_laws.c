@@ -26,7 +26,7 @@ typedef struct one_run {
     ms_report report;
 } one_run;
 
-/* The disk writes in no time, as where a device's file has no rate. */
+/* The disk writes in no time, as where a device gives it no rate. */
 static const ms_expand_opts opts = {.uses = true,
                                     .h2d_bytes_per_s = 1e10,
                                     .d2h_bytes_per_s = 2e10,
@@ -117,7 +117,7 @@ static ms_program program_with_moves(law_trial *trial)
     return program;
 }
 
-/* The moves, and between them tasks of the program. */
+/* A program that moves storages and runs tasks between the moves. */
 static ms_program program_with_work(law_trial *trial)
 {
     ms_program program = program_with_moves(trial);
@@ -185,8 +185,8 @@ START_TEST(books_and_clock_agree_with_oracle)
 }
 END_TEST
 
-/* Whatever is gathered, reduced and let go, and when: ops find what they read,
- * and the ranks start with less. */
+/* Storages are gathered, reduced and released at random times; ops still
+ * find what they read, and the ranks start with less memory. */
 static void share(law_trial *trial)
 {
     ms_program alone = program_of(trial, &trial->keep);
@@ -222,8 +222,8 @@ static void follow_template(law_trial *trial)
     LAW(run->plan.recomputed_ops == 0);
 }
 
-/* Tasks of the program take their time and nothing else: no memory, and no
- * other op becomes longer. */
+/* Tasks of a program take their own time and nothing else: they use no
+ * memory, and no other op gets longer. */
 static void work(law_trial *trial)
 {
     ms_program moved = program_with_moves(trial), worked = moved;
@@ -253,8 +253,8 @@ END_TEST
 
 /* ---- recomputation ------------------------------------------------------- */
 
-/* The compute stream waits for updates on the queue of collectives: more or
- * less of them lies beside other work. */
+/* Updates run on the queue of collectives and the compute stream waits for
+ * them, so that more or less of them overlaps with other work. */
 static bool updates_beside(const ms_graph *graph)
 {
     for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
@@ -278,7 +278,7 @@ static void compare_work(const one_run *none, const one_run *kept)
     LAW((kept->report.recompute_flops > 0) <= (kept->plan.recomputed_ops > 0));
 }
 
-/* Only forward ops are run again. */
+/* Checks that only forward ops are run again. */
 static void check_recomputed(const one_run *run)
 {
     uint32_t n = 0;
@@ -296,7 +296,7 @@ static uint64_t after_forward(const one_run *run)
     return run->report.ranks[0].levels[MS_MARK_AFTER_FORWARD];
 }
 
-/* Keeping less in the same segments: never more alive after the forward. */
+/* Keeping less in the same segments never leaves more alive after forward. */
 static void keep_less(law_trial *trial)
 {
     ms_program none = program_of_none(trial);

@@ -44,7 +44,7 @@ static void add_rows(random_plan *p, laws_random *random, uint32_t op,
     }
 }
 
-/* Drops one of what is alive, if it is not of the start. */
+/* Drops one of the live rows that was not there at the start. */
 static void drop_some(random_plan *p, laws_random *random, bool *alive)
 {
     uint32_t row = laws_below(random, p->plan.n_rows);
@@ -123,12 +123,12 @@ typedef struct oracle {
     uint64_t limit_bytes;
     uint32_t managed;
     bool here[ROWS], exists[ROWS], dirty[ROWS];
-    uint32_t used[ROWS]; /* the tick of the last use */
+    uint32_t used[ROWS]; /* by row: the tick of its last use */
     uint32_t tick;
     ms_pages pages;
 } oracle;
 
-/* Never leaves, as long as it lives. */
+/* Says whether the row is not managed, so that it stays while it lives. */
 static bool is_plain(const oracle *o, uint32_t row)
 {
     uint8_t category = o->p->row[row].category;
@@ -167,8 +167,8 @@ static void evict_oldest(oracle *o, uint32_t op)
     o->dirty[oldest] = false;
 }
 
-/* Uses in the order in which the pager sees them: what is here, then what
- * comes. */
+/* Uses the rows of an op in the order in which the pager sees them: first
+ * those that are on the device, then those that have to come. */
 static void touch(oracle *o, uint32_t op)
 {
     const random_plan *p = o->p;
@@ -214,7 +214,7 @@ static void oracle_step(oracle *o)
     }
 }
 
-/* The most that one op uses of what is managed, and what is not. */
+/* The most bytes that a single op uses, of managed rows and of others. */
 static uint64_t least_of(const random_plan *p, uint32_t managed)
 {
     const oracle o = {.p = p, .managed = managed};
@@ -235,7 +235,7 @@ static uint64_t least_of(const random_plan *p, uint32_t managed)
     return most;
 }
 
-/* All, or of some categories. */
+/* Draws which categories are managed: all of them, or some. */
 static uint32_t managed_of(laws_random *random)
 {
     return laws_chance(random, 50) ? 0 : laws_below(random, 256);
@@ -259,8 +259,8 @@ static void check_oracle(const random_plan *p, const ms_machine *machine)
         machine->capacity_bytes);
 }
 
-/* Hints never cost; where nothing costs, pages are never waited for; where all
- * fits, neither. */
+/* Hints never cost time. Nothing waits for pages where copies take no time,
+ * or where all memory fits. */
 static void check_times(const random_plan *p, ms_machine machine)
 {
     ms_machine plain = {.launch_ns = machine.launch_ns, .book_device = true};
@@ -277,7 +277,8 @@ static void check_times(const random_plan *p, ms_machine machine)
     LAW(all.step_ns == none.step_ns && all.pages.h2d_bytes == 0);
     machine.paging.hints = false;
     machine.paging.fault_ns = 0;
-    machine.h2d_bytes_per_s = machine.d2h_bytes_per_s = 0; /* no time */
+    /* copies take no time */
+    machine.h2d_bytes_per_s = machine.d2h_bytes_per_s = 0;
     LAW(run(p, &machine).step_ns == none.step_ns);
 }
 
@@ -299,7 +300,8 @@ START_TEST(pages_go_as_the_oracle_says)
 }
 END_TEST
 
-/* Less than one op uses is refused, with what it would take. */
+/* A device with less than one op uses is refused, and the message says how
+ * much it would take. */
 START_TEST(what_one_op_touches_must_fit)
 {
     for (laws_seed = 1; laws_seed <= 100; laws_seed++) {

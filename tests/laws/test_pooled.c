@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Steps through pools: what they hand out is what the exact pool does, rounded,
- * and they reserve no less. */
+/* Steps through pools: a pool hands out what the exact pool does, rounded
+ * up, and it reserves no less. */
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"
@@ -63,8 +63,8 @@ static const ms_pooled_rank *run(step *of, uint32_t steps, uint64_t total_bytes)
     return run_kind(of, torch, steps, total_bytes);
 }
 
-/* The highest level where each row takes whole quanta; exact: no row is of the
- * large pool, whose blocks may be larger than what is asked for. */
+/* The highest level where each row takes whole quanta. *exact: no row is of
+ * the large pool, whose blocks may be larger than the request. */
 static uint64_t rounded_peak(const step *of, bool *exact)
 {
     const ms_timeline *line = &of->line;
@@ -126,8 +126,8 @@ START_TEST(hands_out_what_is_asked_for)
 }
 END_TEST
 
-/* From the second step on nothing new is needed: the third is as the second,
- * and asks the device for nothing. */
+/* From the second step on nothing new is needed: the third step equals the
+ * second and asks the device for no memory. */
 START_TEST(steady_steps_are_steady)
 {
     for (uint64_t seed = 1; seed <= N_TRIALS; seed++) {
@@ -147,8 +147,8 @@ START_TEST(steady_steps_are_steady)
 }
 END_TEST
 
-/* A course of which every step is the same is none; steps tell what ranks do.
- */
+/* A course whose steps are all equal gives the same as no course; each step
+ * tells what its ranks do. */
 START_TEST(a_course_is_its_steps)
 {
     for (uint64_t seed = 1; seed <= N_TRIALS; seed++) {
@@ -187,8 +187,9 @@ START_TEST(a_course_is_its_steps)
 }
 END_TEST
 
-/* On a device of what was reserved the same happens; on a smaller one memory
- * runs out or the cache is emptied, and the rest is as if there were enough. */
+/* On a device with just what was reserved the same happens. On a smaller one
+ * memory runs out or the cache is emptied, and all else stays as on a large
+ * one. */
 START_TEST(a_small_device_runs_out)
 {
     uint32_t n_out = 0;
@@ -213,8 +214,9 @@ START_TEST(a_small_device_runs_out)
 }
 END_TEST
 
-/* Other kinds: bytes are as asked for in contiguous, at most doubled in buddy
- * but for its least block; an arena has a place for all that is live. */
+/* Other kinds of pools: contiguous takes what is requested; buddy at most
+ * doubles it, or takes its smallest block; an arena has a place for all that
+ * is live. */
 static const ms_heap_options kinds[] = {
     {.kind = MS_POOL_BFC, .allow_growth = true},
     {.kind = MS_POOL_BUDDY, .least_bytes = 1},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The torch pool under random operations, against a naive reading of its
- * rules: which block serves is found by a look at all of them, and nothing that
- * is live ever overlaps. */
+ * rules: the block that serves is found by a look at all blocks, and live
+ * blocks never overlap. */
 #include "sim/pools/torch/torch.h"
 #include "tests/tests.h"
 
@@ -22,7 +22,7 @@ typedef struct world {
     ms_arena arena, trial;
     ms_torch *pool;
     uint64_t random;
-    bool ranges;   /* expandable: best fit has further rules */
+    bool ranges;   /* expandable segments, where best fit has further rules */
     uint64_t most; /* max_split_size */
     live lives[MOST_LIVE];
     uint32_t n;
@@ -49,8 +49,9 @@ static ms_torch_snapshot look(world *w)
 /* ---- the naive rules ----------------------------------------------------- */
 
 typedef struct choice {
-    uint64_t address, bytes; /* of the idle block; bytes 0: none */
-    uint64_t handed;         /* of the block that comes out of it */
+    /* of the idle block that serves; bytes 0: there is none */
+    uint64_t address, bytes;
+    uint64_t handed; /* of the block that is cut from it */
 } choice;
 
 static uint64_t rounded(uint64_t bytes)
@@ -134,8 +135,8 @@ static void give(world *w)
         return;
     uint32_t i = (uint32_t)draw(w, w->n);
     ms_fault fault = {0};
-    /* With no use of another stream it can serve at once: the naive rule sees
-     * blocks that wait for a stream only after they completed. */
+    /* A block that no other stream uses may serve at once. The naive rule
+     * sees blocks that wait for a stream only after they completed. */
     if (draw(w, 8) == 0) {
         ck_assert_int_eq(
             ms_torchstreams_record(w->pool, w->lives[i].row, 1, &fault), MS_OK);
@@ -165,7 +166,8 @@ static void add_up(world *w)
     ck_assert_msg(broken == NULL, "%s", broken);
 }
 
-/* A free completes at a malloc; before the naive rule looks, all are. */
+/* Completes all pending frees, as the pool does at the next malloc, before
+ * the naive rule looks. */
 static void settle(world *w)
 {
     uint32_t row;
@@ -254,7 +256,7 @@ START_TEST(equal_sizes)
     for (uint32_t i = 0; i < N; i += 2)
         ms_torch_free(pool, rows[i]);
     ck_assert_ptr_null(ms_torchview_check(pool));
-    for (uint32_t i = 0; i < N; i += 2) { /* lowest address first */
+    for (uint32_t i = 0; i < N; i += 2) { /* the lowest address comes first */
         ck_assert_int_eq(ms_torch_malloc(pool, 512, 0, &row, &fault), MS_OK);
         if (i > 0)
             ck_assert_uint_gt(ms_torchview_block(pool, row).address,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Rotary angles go on: a step beyond the model's positions is the step of the
- * model that was made for as many.  A table of positions ends. */
+/* Rotary angles continue: a step longer than the positions of the model
+ * equals the step of a model made with as many positions. A table of
+ * positions ends. */
 #include "policies/common/policy.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
@@ -30,8 +31,8 @@ static void teardown(void)
     ms_arena_free(&trial);
 }
 
-/* Small ones: a file of the tests or a built-in model, its setting, and what
- * its longest sequence is called. */
+/* Small models (a file of the tests or a built-in one), a setting of each,
+ * and the key of its longest sequence. */
 static const struct {
     const char *model, *small, *positions;
     bool ends;
@@ -55,7 +56,7 @@ static const char *const kernels[] = {"eager", "flash", "efficient", "fused",
 #define POSITIONS 96
 #define SEQUENCE 160
 
-/* Of a model with so many positions, a step of SEQUENCE. */
+/* Runs a step of SEQUENCE on a model with so many positions. */
 static ms_err step(size_t m, const char *kernel, int positions,
                    ms_result *result)
 {
@@ -95,7 +96,7 @@ START_TEST(beyond_is_as_made_for_it)
         ms_result beyond, made;
         ms_err err = step(m, kernel, SEQUENCE, &made);
         if (err == MS_EUSAGE || err == MS_EINPUT)
-            continue; /* these kernels have no such layers */
+            continue; /* these kernels do not have such layers */
         ck_assert_msg(err == MS_OK, "%s: %s", models[m].model, fault.what);
         err = step(m, kernel, POSITIONS, &beyond);
         ck_assert_msg((err != MS_OK) == models[m].ends, "%s %s: %s",

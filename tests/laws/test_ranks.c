@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A rank is a process: whatever others do beside it, and however their calls
- * lie between its own in the program, it gets what it gets alone. */
+/* A rank is a process of its own: whatever other ranks do beside it, and
+ * however their calls are mixed with its own in the program, it gets what it
+ * gets alone. */
 #include "graphs/model.h"
 #include "graphs/training.h"
 #include "policies/common/policy.h"
@@ -48,13 +49,15 @@ static one_run *run(const ms_graph *graph, const ms_program *program,
 
 /* ---- what a rank gets ---------------------------------------------------- */
 
-/* Both come from arenas, which are zero: the padding, too. */
+/* Compares bytes. Both come from arenas, which are zeroed, so that the
+ * padding is equal, too. */
 static bool same(const void *a, const void *b, size_t bytes)
 {
     return memcmp(a, b, bytes) == 0;
 }
 
-/* Its rows and ops have other numbers, and the job may end after it. */
+/* The rank's report with the numbers of its rows and ops, which differ, and
+ * with the end of the job, which may be later. */
 static ms_rank_report alike(const one_run *of, uint32_t rank, uint64_t step_ns)
 {
     ms_rank_report it = of->report.ranks[rank];
@@ -95,7 +98,7 @@ static void compare_points(const one_run *joint, uint8_t rank,
     LAW(n == 0 || same(a, b, n * sizeof *a));
 }
 
-/* What is alive at the peak, by what the rows hold. */
+/* Compares what is alive at the peak by what the rows hold. */
 static void compare_alive(const one_run *joint, uint8_t rank,
                           const one_run *alone)
 {
@@ -210,7 +213,7 @@ START_TEST(ranks_are_alone_in_host_order)
 }
 END_TEST
 
-/* Ops slow each other, and wait where memory is full. */
+/* The same by device time, where ops slow each other and wait for memory. */
 static void by_device_time(ranks_trial *trial)
 {
     laws_random *random = &trial->random;
@@ -280,7 +283,7 @@ START_TEST(ranks_have_pools_of_their_own)
 }
 END_TEST
 
-/* Equal ranks need twice what one does in the memory of their node. */
+/* Two equal ranks need twice what one needs in the memory of their node. */
 static void twice(ranks_trial *trial)
 {
     ms_machine machine = {.launch_ns = laws_below(&trial->random, 40),

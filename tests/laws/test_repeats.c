@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Micro-batches that repeat are counted and left out: the report is the one of
- * the step with all of them, byte for byte, over policies (each on one of two
- * models), numbers of micro-batches, hosts that are ahead of the device and
- * behind it. */
+/* Micro-batches that repeat are counted instead of simulated. The report is,
+ * byte for byte, that of the step with all of them, for every policy (each
+ * on one of two models), several numbers of micro-batches, and hosts that
+ * are ahead of the device or behind it. */
 #include "policies/common/policy.h"
 #include "sim/measure/bylayer.h"
 #include "sim/timeline.h"
@@ -38,7 +38,8 @@ static const char *const swaps[] = {"", "+swap:save_on_cpu", "+swap:vdnn=all",
 static const char *const offloads[] = {"", "+offload:optimizer/gradients",
                                        "+offload:optimizer,impl=deepspeed"};
 static const uint32_t counts[] = {9, 10, 17, 33};
-static const uint64_t samples[] = {1, 4096}; /* the host is behind, ahead */
+/* the host is behind the device, or ahead of it */
+static const uint64_t samples[] = {1, 4096};
 #define MANY(list) (sizeof(list) / sizeof *(list))
 
 static const char *const models[] = {
@@ -60,7 +61,7 @@ static ms_err read_job(const char *json, const char *policy, uint64_t batch,
     return inlined_lower(json, policy, job, &keep, result, fault);
 }
 
-/* The report without what is of the timeline alone; the layers. */
+/* The report as text, without what only a timeline has, and the layers. */
 static const char *words_of(ms_result *result)
 {
     const ms_report_names names = {"model", "device", "none", "{}"};
@@ -83,7 +84,7 @@ static const char *words_of(ms_result *result)
     return text.bytes;
 }
 
-/* Events are a part of all events, at the same times. */
+/* The events are a subset of all events, at the same times. */
 static void check_events(const ms_result *few, const ms_result *all)
 {
     uint32_t e = 0;
@@ -99,7 +100,8 @@ static void check_events(const ms_result *few, const ms_result *all)
     ck_assert_uint_eq(few->line->step_ns, all->line->step_ns);
 }
 
-/* 0: refused, 1: does not repeat, 2: it does, and is the same. */
+/* 0: it was refused; 1: the step does not repeat; 2: it does, and the report
+ * is the same. */
 static int try_policy(const char *json, const char *policy, uint64_t batch)
 {
     ms_fault fault = {0};
@@ -143,13 +145,14 @@ START_TEST(what_repeats_is_what_all_are)
         ms_arena_reset(&keep);
         ms_arena_reset(&trial);
     }
-    ck_assert_uint_gt(n[2], 4 * n[1]); /* the rest has to be expanded */
+    /* most steps repeat; the others are expanded in full */
+    ck_assert_uint_gt(n[2], 4 * n[1]);
     ms_arena_free(&keep);
     ms_arena_free(&trial);
 }
 END_TEST
 
-/* Where they do not repeat there is a budget. */
+/* Where micro-batches do not repeat there is a limit on the ops. */
 START_TEST(too_many_are_refused)
 {
     ms_fault fault = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What is run again is served like what runs first: a replay in parts is the
- * replay, and nobody in it asks for weights that nobody has gathered. */
+/* What is run again is served like what runs first: a replay in parts equals
+ * the whole replay, and nothing in it waits for weights that were not
+ * gathered. */
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/names.h"
@@ -52,7 +53,7 @@ static bool same_rows(const ms_plan *a, const ms_plan *b)
     return same;
 }
 
-/* Every call of the program for rank 0, then for rank 1. */
+/* A program with every call for rank 0 and then for rank 1. */
 static ms_program twice(const ms_program *one)
 {
     ms_fault fault = {0};
@@ -68,7 +69,8 @@ static ms_program twice(const ms_program *one)
     return two;
 }
 
-/* Does the rank run the ops of the plan of one rank, in that order? */
+/* Says whether the rank runs the ops of the plan of one rank, in their
+ * order. */
 static bool same_ops(const ms_plan *one, const ms_plan *two, uint8_t rank)
 {
     uint32_t k = 0;
@@ -132,8 +134,9 @@ END_TEST
     "{\"memsim\": 1, \"family\": \"decoder\", \"config\": {\"layers\": 8, "    \
     "\"hidden\": 1024, \"heads\": 8, \"vocab\": 1000, \"positions\": 1024}}"
 
-/* A way to share, and the same that gathers when it must.  (DeepSpeed's host
- * waits where it prefetches, and stands still longer with it.) */
+/* A way to share weights, and the same way with gathering on demand.
+ * DeepSpeed's host waits where it prefetches, and idles longer with
+ * prefetching. */
 static const struct {
     const char *ahead, *at_once;
 } shares[] = {
@@ -180,8 +183,8 @@ static uint32_t count_gathers(const ms_plan *plan)
     return n;
 }
 
-/* What a run reads of the weights has been gathered once since the last run
- * that read it. */
+/* Checks that the weights a run reads were gathered once since the last run
+ * that read them. */
 static void read_weights(const ms_graph *graph, const ms_call *call,
                          uint8_t *gathered)
 {
@@ -194,7 +197,7 @@ static void read_weights(const ms_graph *graph, const ms_call *call,
         gathered[graph->in[i]] = 0;
 }
 
-/* How many storages are gathered again before anybody reads them. */
+/* The number of storages that are gathered again before anything reads them. */
 static uint32_t count_wasted(const ms_graph *graph, const ms_program *program)
 {
     uint32_t wasted = 0;
@@ -221,7 +224,8 @@ static uint32_t count_gather_calls(const ms_program *program)
     return n;
 }
 
-/* What a unit's weights take whole, at most: a block's, or what is around. */
+/* The most bytes that the gathered weights of a unit take: those of a block,
+ * or of what is around the blocks. */
 static uint64_t unit_bytes(const ms_result *result)
 {
     const ms_graph *graph = result->graph;
@@ -232,7 +236,7 @@ static uint64_t unit_bytes(const ms_result *result)
     return all / 8;
 }
 
-/* The collectives one after the other. */
+/* The time of all collectives, one after the other. */
 static uint64_t alone_ns(const ms_result *result)
 {
     uint64_t ns = 0;
@@ -242,8 +246,8 @@ static uint64_t alone_ns(const ms_result *result)
     return ns;
 }
 
-/* Prefetched, two units more than the one that runs may be there, as what is
- * gathered and as weights. */
+/* With prefetching, two units more than the running one may be on the
+ * device, both as gathered buffers and as weights. */
 static void check_prefetch(const ms_result *ahead, const char *at_once,
                            const char *checkpoint)
 {
@@ -274,9 +278,9 @@ START_TEST(replays_are_served)
 }
 END_TEST
 
-/* Where the device computes for longer than the ranks talk, a longer segment
- * stands no more still than a block of its own: but for one unit's collectives
- * at the turn. */
+/* Where the device computes for longer than the ranks communicate, a longer
+ * segment idles no more than a segment of one block, except for the
+ * collectives of one unit at the turn. */
 START_TEST(longer_segments_stand_no_more_still)
 {
     ms_result block, segment;

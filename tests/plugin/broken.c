@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A plugin with one thing wrong: the one that is defined. */
+/* A plugin with one fault, which is the macro that is defined. */
 #include "policies/plugin.h"
 
 #if defined BROKEN_SYMBOL
@@ -45,7 +45,7 @@ static int place(ms_plugin_step *step)
 }
 #endif
 
-/* What is behind a wrong number must not be read. */
+/* A wrong version must keep memsim from reading what follows it. */
 #if defined BROKEN_API
 const ms_plugin ms_plugin_entry = {.api = MS_PLUGIN_API + 1,
                                    .name = (const char *)8};

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/plugin.h"
 
-/* What forward saves waits for backward in fewer bits, as ActNN has it (Chen et
- * al. 2021): when a unit has run, what it was the last to read goes into a
- * buffer of its own; before the unit's backward it comes out again.  Reading
- * and writing take what packing takes; quantizing is a task. */
+/* Compresses what forward saves until backward needs it, as ActNN does (Chen
+ * et al. 2021). After a unit has run, tensors that it was the last to read
+ * are packed into a buffer of their own; before the unit's backward they are
+ * unpacked. The time to read and write is that of the packing; quantizing is
+ * a task of its own. */
 
-#define FLOPS_PER_BYTE 4u /* minimum, maximum, scale, round */
+#define FLOPS_PER_BYTE 4u /* minimum, maximum, scaling, rounding */
 
 typedef struct packed {
     uint32_t set, buffer, quantize, dequantize;

@@ -7,7 +7,7 @@
  * it.  The job's ranks stand for that group here.  With slower=N the step is
  * measured with and without, and stays as it is where that takes too long. */
 
-/* What is in no block (head, loss) is no checkpoint. */
+/* Units in no block (head, loss) have no checkpoint. */
 static uint32_t checkpoint(ms_plugin_step *step, uint32_t unit)
 {
     return ms_plugin_unit_block(step, unit) != MS_PLUGIN_NONE

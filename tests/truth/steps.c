@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A step that nets_torch.py measured: the columns of nets.tsv. */
+/* Simulates a step that nets_torch.py measured, and computes the columns of
+ * nets.tsv from it. */
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "tests/tests.h"
@@ -18,7 +19,7 @@ static bool is_backward(uint8_t pass)
            pass == MS_GRAD_WEIGHT || pass == MS_ACCUMULATE;
 }
 
-/* FNV-1a over the decimal sizes of backward's allocations, a line each. */
+/* Hashes (FNV-1a) the decimal sizes of backward's allocations, one a line. */
 static uint64_t hash_backward(const ms_result *result, uint64_t *n)
 {
     const ms_plan *plan = result->plan;
@@ -71,8 +72,8 @@ void truth_step(const char *group, const truth_table *table, uint32_t row,
 
 /* ---- built-in networks --------------------------------------------------- */
 
-/* What follows the batch in the name of a case: s35 is its sequence, w32 and
- * l16 are numbers of the model's config. */
+/* Reads the options in what follows the batch in a case's name: s35 is the
+ * sequence; w32 and l16 are numbers of the model's config. */
 static void options_of(const char *name, char options[128])
 {
     static const struct {

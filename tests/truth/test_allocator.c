@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The torch pool against PyTorch's own: every row, statistic, snapshot and
  * trace entry of the reference cases; every address, segment event and final
- * block of the recorded histories (truth/allocator); and static plans of these.
- */
+ * block of the recorded histories (truth/allocator). Static plans of the
+ * same histories. */
 #include "graphs/json/json.h"
 #include "sim/pools/history/alloctrace.h"
 #include "tests/tests.h"
@@ -82,7 +82,7 @@ static int64_t number(uint32_t row)
 typedef struct reference {
     const char *name;
     ms_allocplay play;
-    uint32_t entry; /* the next of device_trace */
+    uint32_t entry; /* the next entry of device_trace */
     uint64_t n_rows, n_entries, n_snapshots, n_stats;
     uint64_t wrong_rows, wrong_entries, wrong_snapshots, wrong_stats;
 } reference;
@@ -111,7 +111,7 @@ static void check_entry(void *of, const ms_torch_entry *entry)
     r->entry = next(r->entry);
 }
 
-/* As memsim alloc --csv has it. */
+/* Writes a row as memsim alloc --csv does. */
 static void put_line(const ms_allocplay *play, const ms_allocplay_row *row,
                      ms_text *text)
 {
@@ -383,7 +383,7 @@ static char *read_all(const char *path, size_t *length)
     return bytes;
 }
 
-/* Ends the line and steps behind it. */
+/* Ends the line at *at with a NUL and moves *at behind it. */
 static char *cut_line(char **at)
 {
     char *line = *at;
@@ -431,7 +431,7 @@ static void check_copied(const char *path)
     snprintf(csv, sizeof csv, "%s", path);
     strcpy(strrchr(csv, '.'), ".csv");
     char *rows = read_all(csv, &length);
-    cut_line(&rows); /* names of columns */
+    cut_line(&rows); /* the first line has the names of the columns */
     start_copied(&r, &ops);
     ms_alloctrace_spot spot = {r.name, 0, 0};
     for (; *ops != '\0'; r.n_rows++) {

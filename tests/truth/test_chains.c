@@ -63,15 +63,15 @@ static void compare_sqrt(unsigned n, unsigned k)
     compare(n, "checkpoint:sqrt,variant=reentrant", k + before + 2, n - last);
 }
 
-/* round(sqrt N) = k for k^2 - k + 1 <= N <= k^2 + k: each k at its square, at
- * both ends and beside its square. */
+/* round(sqrt N) is k for k^2 - k + 1 <= N <= k^2 + k. Each k is tried at
+ * both ends of that range, at its square and beside it. */
 START_TEST(square_root_of_n)
 {
     truth_begin();
     for (unsigned k = 2; k <= 20; k++) {
         unsigned square = k * k;
         compare_sqrt(square, k);
-        if (k == 20) /* 400 is the longest */
+        if (k == 20) /* 400, the square of 20, is the longest chain */
             break;
         compare_sqrt(square + 1, k);
         compare_sqrt(square + k, k);

@@ -31,7 +31,7 @@ static const struct {
 #define PARAMETERS                                                             \
     "{\"memsim\": 1, \"family\": \"parameters\", \"count\": 1000000000}"
 
-/* "@name" in options is a device of files/. */
+/* Replaces "@name" in options by the path of a device in files/. */
 static void expand_device(const char *options, char out[WORDS])
 {
     char path[TESTS_PATH], relative[TESTS_PATH];
@@ -67,7 +67,7 @@ static const ms_result *run(const char *model, const char *options)
     return truth_run("%s %s", model, words);
 }
 
-/* The largest n, less than most, whose run of options with it fits. */
+/* The largest n below most with which a run of the options fits. */
 static uint64_t most_that_fits(const char *options, uint64_t most)
 {
     uint64_t low = 1, high = most;
@@ -164,7 +164,8 @@ static double value_of(const char *quantity, const numbers *a,
     return 0;
 }
 
-/* memsim's number in percent of the truth; 100 where it is near enough. */
+/* Compares memsim's number in percent of the truth; a number that is near
+ * enough counts as 100. */
 static void compare_within(const char *name, const char *quantity, double truth,
                            double value, double share)
 {
@@ -210,7 +211,7 @@ END_TEST
 
 /* ---- the host's Adam ----------------------------------------------------- */
 
-/* What the host's own ops of the step take, in seconds. */
+/* The seconds that the ops on the host take in a step. */
 static double host_seconds(const ms_result *result)
 {
     const ms_plan *plan = result->plan;
@@ -260,8 +261,8 @@ START_TEST(cpu_adam_is_linear)
 }
 END_TEST
 
-/* The ranks of a host share its memory: 536.9 million elements a rank take
- * 1.93 s alone and 17.2 s on each of 8 ranks at once. */
+/* The ranks of a host share its memory: an update of 536.9 million elements
+ * per rank takes 1.93 s where one rank runs, and 17.2 s where 8 ranks do. */
 START_TEST(ranks_share_the_host)
 {
     truth_begin();
@@ -320,8 +321,8 @@ static void compare_between(const char *name, const char *quantity, double low,
     " --batch %u --sequence 128 --precision fp32 --kernels eager "             \
     "--device t4 "
 
-/* Largest batch with a checkpoint in each layer over the largest without: what
- * the steps of the tested batches allow. */
+/* The largest batch with a checkpoint in each layer over the largest
+ * without, within what the steps between the tested batches allow. */
 START_TEST(largest_batches)
 {
     truth_begin();
@@ -338,8 +339,8 @@ START_TEST(largest_batches)
 }
 END_TEST
 
-/* ALST's ladder, its first step: 32,000 tokens, with tiled logits and loss
- * 160,000. */
+/* The first step of ALST's ladder: 32,000 tokens, and 160,000 with tiled
+ * logits and loss. */
 START_TEST(longest_sequences)
 {
     static const char words[] =
@@ -370,8 +371,9 @@ static void compare_order(const char *name, const char *quantity,
     }
 }
 
-/* Capuchin's table of largest batches on a card of 16 GB (trust D: the order
- * alone): plain, vDNN no more than checkpoints, Capuchin. */
+/* Capuchin's table of the largest batches on a card of 16 GB: plain, vDNN no
+ * more than checkpoints, Capuchin. Its trust is D, so that the order alone
+ * is compared. */
 START_TEST(capuchin_batches)
 {
     static const char *const networks[] = {"vgg16", "resnet50"};
@@ -399,7 +401,8 @@ START_TEST(capuchin_batches)
 }
 END_TEST
 
-/* SuperNeurons' table of peaks (trust D: the order alone), AlexNet at 200. */
+/* SuperNeurons' table of peaks, AlexNet at batch 200. Its trust is D, so
+ * that the order alone is compared. */
 START_TEST(superneurons_peaks)
 {
     static const char *const policies[] = {
@@ -420,8 +423,8 @@ START_TEST(superneurons_peaks)
 }
 END_TEST
 
-/* G10's: without limit, planned swaps, on-demand paging; BERT at batch 256 on
- * an A100 of 40 GB. */
+/* G10's order of times: without a limit, with planned swaps, with on-demand
+ * paging; BERT at batch 256 on an A100 of 40 GB. */
 START_TEST(paging_is_slower_than_plans)
 {
     static const char *const policies[] = {"none", "swap:belady", "uvm"};
@@ -441,7 +444,7 @@ START_TEST(paging_is_slower_than_plans)
 END_TEST
 
 /* Megatron's hybrid optimizer (NeMo RL, pull request 3628): Qwen3-0.6B with
- * all, half and none of the states on the host. */
+ * all, half and none of the optimizer's state on the host. */
 START_TEST(hybrid_optimizer)
 {
     static const char *const policies[] = {
@@ -463,9 +466,10 @@ START_TEST(hybrid_optimizer)
 END_TEST
 
 /* Offload of every save instead of checkpoints (axolotl's pull request 3776,
- * TRL's hooks): it takes more memory, 32.50 GB of 17.16, and time, 1.85 times.
- * The memory is what several nodes save, which stays: here too little of it,
- * for a reason that is not known, so that the order alone is held. */
+ * TRL's hooks) takes more memory, 32.50 GB against 17.16, and 1.85 times as
+ * long. The extra memory is what several nodes save, which stays on the
+ * device. memsim finds too little of it, for a reason that is not known, so
+ * that the order alone is compared. */
 START_TEST(offload_of_all_is_no_free_lunch)
 {
     static const char *const policies[] = {"checkpoint:full", "swap:trl"};
@@ -489,8 +493,9 @@ END_TEST
 
 /* ---- no lower peak ------------------------------------------------------- */
 
-/* By hand: where the optimizer's step is the peak, inputs of layers that leave
- * lower what is there before, by their bytes, and not the peak. */
+/* Worked by hand: where the optimizer's step is the peak, moving the inputs
+ * of layers out lowers the levels before it by their bytes, and not the
+ * peak. */
 START_TEST(the_peak_is_elsewhere)
 {
     static const char words[] = "%s --batch 16 --sequence 128 --precision fp32 "
@@ -513,9 +518,10 @@ START_TEST(the_peak_is_elsewhere)
 }
 END_TEST
 
-/* Weights that are streamed (axolotl, pull request 3797, trust B; OLMoE with
- * QLoRA there, its configuration is not whole: the direction): what is loaded
- * falls, 5.18 to 3.36 GB, the peak less, 5.84 to 5.79, the step is slower. */
+/* Weights that are streamed (axolotl, pull request 3797, trust B): OLMoE
+ * with QLoRA, whose configuration is not given in full, so that only the
+ * directions are compared. The loaded bytes fall from 5.18 to 3.36 GB, the
+ * peak only from 5.84 to 5.79 GB, and the step gets slower. */
 START_TEST(streamed_weights)
 {
     static const char words[] =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What saving memory costs: FLOPs of Korthikanti et al. 2022 (appendix A) and
- * the time of small micro-batches. */
+/* What saving memory costs: the FLOPs of Korthikanti et al. 2022 (appendix
+ * A), and the time of small micro-batches. */
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/report.h"
@@ -15,14 +15,15 @@
 #define LAYERS 96u
 #define HIDDEN UINT64_C(12288)
 #define TOKENS UINT64_C(2048)
-#define LINEAR (24 * TOKENS * HIDDEN * HIDDEN) /* a layer's, forward */
-#define PRODUCT (2 * TOKENS * TOKENS * HIDDEN) /* Q K^T; as much for A V */
+/* of a layer's linear maps, forward */
+#define LINEAR (24 * TOKENS * HIDDEN * HIDDEN)
+#define PRODUCT (2 * TOKENS * TOKENS * HIDDEN) /* of Q K^T; A V has as many */
 
 typedef struct flops {
     uint64_t forward, backward, recompute;
 } flops;
 
-/* Those of matrix products, by the ops that ran. */
+/* The FLOPs of matrix products, summed over the ops that ran. */
 static flops run(unsigned layers, const char *policy)
 {
     const ms_result *result =
@@ -53,9 +54,10 @@ START_TEST(flops_of_a_layer)
 }
 END_TEST
 
-/* The paper redoes both products of the attention core, s / (18h + 3s) =
- * 0.90 % of a step; memsim redoes what backward needs.  The second product's
- * output is saved beside the core, as the input of the projection. */
+/* The paper recomputes both products of the attention core, which is s /
+ * (18h + 3s) = 0.90 % of a step. memsim recomputes what backward needs: the
+ * output of the second product is saved outside the core, as the input of
+ * the projection, so that it is not run again. */
 START_TEST(flops_of_selective)
 {
     truth_begin();

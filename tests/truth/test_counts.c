@@ -24,7 +24,7 @@ START_TEST(published_counts)
 }
 END_TEST
 
-/* No built-in model without a number from outside. */
+/* Every built-in model has a number from an outside source. */
 START_TEST(every_builtin_is_counted)
 {
     truth_table table;

@@ -15,8 +15,8 @@
 
 /* ---- the estimators (policies/sources.md 4) ------------------------------ */
 
-/* As many parameters as t5-3b, 2,851,598,336, none in a layer larger than its
- * largest, the embedding of 32128 x 1024. */
+/* A model with as many parameters as t5-3b, 2,851,598,336, none of whose
+ * layers is larger than t5-3b's largest, the embedding of 32128 x 1024. */
 static const char *const t5_3b =
     "{\"memsim\": 1, \"name\": \"t5-3b\", \"input\": {\"shape\": [1024]}, "
     "\"layers\": [{\"repeat\": 43, \"layers\": ["
@@ -30,7 +30,7 @@ static uint64_t hundredths(uint64_t bytes)
     return (bytes * 100 + (1u << 29)) >> 30;
 }
 
-/* The largest alive row of this name, at any time. */
+/* The bytes of the largest row with this name, whenever it is alive. */
 static uint64_t made_bytes(const ms_result *result, const char *name)
 {
     uint64_t most = 0;
@@ -43,8 +43,8 @@ static uint64_t made_bytes(const ms_result *result, const char *name)
     return most;
 }
 
-/* What the device holds when the optimizer's step begins, behind the norms that
- * it takes of parts before they leave. */
+/* The levels of the device at the start of the optimizer's step, after the
+ * norms of parts, which are taken before the parts leave. */
 static void at_step(const ms_result *result, uint64_t held[MS_N_CATEGORIES])
 {
     const ms_plan *plan = result->plan;
@@ -59,9 +59,9 @@ static void at_step(const ms_result *result, uint64_t held[MS_N_CATEGORIES])
     }
 }
 
-/* The estimators count the states and the fp32 gradients of the step.  Stage 3
- * adds a whole layer and its gradient, and leaves out the 16-bit partition of
- * the gradients, which stage3.py makes at the start. */
+/* What the estimators count: the states and the fp32 gradients of the step.
+ * For stage 3 they add a whole layer and its gradient, and omit the 16-bit
+ * partition of the gradients, which stage3.py allocates at the start. */
 static uint64_t estimated(const ms_result *result, unsigned stage)
 {
     uint64_t held[MS_N_CATEGORIES] = {0}, layer = 0;
@@ -142,7 +142,8 @@ static const char *const layers =
     "{\"type\": \"linear\", \"out\": %u}, {\"type\": \"relu\"}, "
     "{\"type\": \"linear\", \"out\": 1}, {\"type\": \"mean\"}]}";
 
-/* The parts of all parameters: of their master copies, 4 bytes an element. */
+/* The elements of this rank's parts of all parameters, from its master
+ * copies of 4 bytes an element. */
 static uint64_t part_elements(const ms_graph *graph, uint32_t *parameters)
 {
     uint64_t bytes = 0;
@@ -155,9 +156,9 @@ static uint64_t part_elements(const ms_graph *graph, uint32_t *parameters)
     return bytes / 4;
 }
 
-/* Every rank's part is the same: together they hold all, and less than 2 N
- * elements of padding in the one group of stages 1 and 2, less than N per
- * parameter in stage 3. */
+/* Every rank has parts of the same size. Together they hold all parameters
+ * and padding: less than 2 N elements in the one group of stages 1 and 2,
+ * less than N per parameter in stage 3. */
 static void check_parts(unsigned stage, unsigned ranks, unsigned width)
 {
     char json[400];
@@ -194,7 +195,8 @@ END_TEST
 
 /* ---- what a rank sends (policies/sources.md 4) --------------------------- */
 
-/* Per step, in halves of a percent of the model's 16-bit bytes. */
+/* Compares what a step sends, in halves of a percent of the model's 16-bit
+ * bytes. */
 static void check_volume(unsigned stage, unsigned micro_batches,
                          const char *how, uint64_t models)
 {
@@ -221,7 +223,7 @@ START_TEST(volumes)
     for (unsigned m = 1; m <= 4; m *= 2) {
         check_volume(1, m, "", 2);
         check_volume(2, m, "", m + 1);
-        /* all-reduced: twice as much as reduce-scattered */
+        /* an all-reduce sends twice as much as a reduce-scatter */
         check_volume(1, m, ",impl=deepspeed", 3);
         check_volume(2, m, ",impl=deepspeed", 2 * m + 1);
         check_volume(2, m, ",impl=deepspeed,reduce_scatter=0", 2 * m + 1);
@@ -229,7 +231,7 @@ START_TEST(volumes)
         check_volume(2, m, EACH, m + 1);
         check_volume(3, m, NOTHING_KEPT, 3 * m);
     }
-    /* gathered in half the bytes, and 0.05 % of scales */
+    /* half the bytes are gathered, and 0.05 % more for scales */
     check_volume(3, 1, NOTHING_KEPT ",zero_quantized_weights=1", 2);
     truth_end();
 }
@@ -239,10 +241,11 @@ END_TEST
 
 #define SUMMED "impl=deepspeed%s --set training.gradients=fp32"
 
-/* Held all through: bf16 weights, .grad of the step before, their fp32 sum,
- * this rank's part of the optimizer state.  Highest when the backward has
- * ended, but for what the loop holds: with the cast of the largest gradient
- * that is added, or with that of all that are reduced. */
+/* During the whole step a rank holds the bf16 weights, the .grad of the step
+ * before, their fp32 sum, and its part of the optimizer state. The peak is
+ * at the end of backward, not counting what the loop holds: there is also
+ * the cast of the largest gradient that is added, or of all that are
+ * reduced. */
 static void check_sum(unsigned ranks, const char *more)
 {
     char json[400];
@@ -258,7 +261,8 @@ static void check_sum(unsigned ranks, const char *more)
         if (ms_graph_is_weight(graph, s) && graph->storage_bytes[s] > largest)
             largest = graph->storage_bytes[s];
     uint64_t cast = largest > all ? 2 * largest : 2 * all;
-    uint64_t states = 8 * all + 12 * part; /* and the libraries' memory */
+    /* the libraries' memory is counted as well */
+    uint64_t states = 8 * all + 12 * part;
     uint64_t peak = truth_rank(result)->peak.allocated_bytes -
                     truth_rank(result)->category_peaks[MS_WORKSPACE];
     ck_assert_uint_ge(part * ranks, all);
@@ -270,8 +274,8 @@ static void check_sum(unsigned ranks, const char *more)
     ck_assert_uint_lt(peak, states + cast + all / 100);
 }
 
-/* An all-reduce of bf16 casts and a gather of the weights, whatever the number
- * of micro-batches. */
+/* A step sends an all-reduce of bf16 casts and a gather of the weights,
+ * whatever the number of micro-batches. */
 static void check_sum_volume(unsigned micro_batches)
 {
     const ms_result *result =
@@ -302,9 +306,10 @@ END_TEST
 #define NODE_RANKS 8u
 #define ALL (NODES * NODE_RANKS)
 
-/* Of this kind, in hundredths of the model's 16-bit bytes.  A node's ranks
- * carry together (n - 1) / n of what is gathered, (nodes - 1) / nodes of what
- * is exchanged (Wang et al. 2023 counts both as all). */
+/* The bytes of this kind that cross the border of a node, in hundredths of
+ * the model's 16-bit bytes. The ranks of a node together carry (n - 1) / n
+ * of what is gathered, and (nodes - 1) / nodes of what is exchanged. Wang et
+ * al. 2023 counts both as all. */
 static uint64_t crossing(const ms_result *result, uint8_t kind)
 {
     const ms_plan *plan = result->plan;

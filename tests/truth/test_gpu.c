@@ -31,7 +31,7 @@ static const ms_result *run(const char *graph, const char *options)
 
 /* ---- the order of allocations -------------------------------------------- */
 
-/* Is the row left out of the table? */
+/* Says whether the table leaves the row out. */
 static bool is_left_out(const ms_plan *plan, const ms_row *row)
 {
     const char *name = plan->graph->storage_name[row->storage];
@@ -39,7 +39,7 @@ static bool is_left_out(const ms_plan *plan, const ms_row *row)
            strncmp(name, "reduction_", strlen("reduction_")) == 0;
 }
 
-/* The next row that an op of the step allocates, from *row on. */
+/* The bytes of the next row, from *row on, that an op of the step allocates. */
 static uint64_t next_bytes(const ms_plan *plan, uint32_t *row)
 {
     while (*row < plan->n_rows && is_left_out(plan, &plan->row[*row]))
@@ -51,7 +51,7 @@ typedef struct order_case {
     const char *name, *model; /* the model's rows of gpu_orders.tsv */
 } order_case;
 
-/* How many allocations of the section come out at their place. */
+/* Counts how many allocations of the section stand at their place. */
 static void compare_section(const truth_table *orders, const order_case *of,
                             uint32_t section, const ms_plan *plan,
                             uint32_t *row)
@@ -67,7 +67,8 @@ static void compare_section(const truth_table *orders, const order_case *of,
         bool same = next_bytes(plan, &here) == truth_number(orders, r, "bytes");
         equal += same;
         if (same)
-            *row = here; /* a missing one leaves the rest in step */
+            /* an allocation that is missing does not shift those that follow */
+            *row = here;
     }
     snprintf(quantity, sizeof quantity, "%u %s: allocations", section,
              sections[section]);

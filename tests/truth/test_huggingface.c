@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a setting chooses for a count. */
+/* The setting that chooses which count is compared. */
 static const struct {
     const char *which, *head;
 } heads[] = {{"base_no_pooler", "none"},

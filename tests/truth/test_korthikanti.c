@@ -106,7 +106,7 @@ START_TEST(bytes_of_the_model)
 }
 END_TEST
 
-/* What an op of the graph reads and makes, and its FLOPs. */
+/* Checks what an op of the graph reads and writes, and its FLOPs. */
 static void check_op(const ms_graph *graph, const char *name,
                      uint64_t read_bytes, uint64_t made_bytes, uint64_t flops)
 {
@@ -124,10 +124,10 @@ static void check_op(const ms_graph *graph, const char *name,
                   (uint64_t)graph->op_flops[op]);
 }
 
-/* Section 4.3: the loss keeps its fp32 softmax, 4sbv, and makes nothing beside
- * it and the loss; five operations a logit (the largest of a row, subtract,
- * exp, the sum, divide), two in backward (times the gradient, less the target).
- * It reads 16-bit logits and 64-bit targets. */
+/* Section 4.3: the loss keeps its fp32 softmax, 4sbv, and allocates nothing
+ * else but the loss. It does five operations a logit (the maximum of a row,
+ * a difference, exp, the sum, a quotient), and two in backward (times the
+ * gradient, minus the target). It reads 16-bit logits and 64-bit targets. */
 START_TEST(the_loss_by_itself)
 {
     const uint64_t rows = 2 * SEQUENCE, logits = rows * VOCABULARY;

@@ -23,7 +23,8 @@ static double published(const truth_table *table, uint32_t row)
     return (double)truth_number(table, row, "thousandths") * THOUSANDTH;
 }
 
-/* In percent of the published difference; 100 where it is within 5. */
+/* Compares in percent of the published difference; within 5 percent counts
+ * as 100. */
 static void compare_steps(const truth_table *table, uint32_t row, double before,
                           double after)
 {

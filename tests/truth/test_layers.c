@@ -108,10 +108,10 @@ START_TEST(one_layer)
 }
 END_TEST
 
-/* ---- no type untried ----------------------------------------------------- */
+/* ---- every type is tried ------------------------------------------------- */
 
-/* Types that are held as part of a whole model, whose numbers are known; a C
- * file has them in a string. */
+/* Types that are compared as part of a whole model whose numbers are known.
+ * A C file has these models as strings. */
 static const struct {
     const char *type, *model;
 } wholes[] = {
@@ -148,7 +148,7 @@ static const char *whole_of(const char *type)
     return "tests/truth/layers.tsv";
 }
 
-/* A new type comes with its row, or with a model that has it. */
+/* A new type needs a row of the table, or a model here that contains it. */
 START_TEST(every_type_is_tried)
 {
     for (uint32_t i = 0; i < ms_layer_n_kinds; i++) {
@@ -157,7 +157,7 @@ START_TEST(every_type_is_tried)
         ms_arena arena = {0};
         ms_fault fault = {0};
         size_t length;
-        if (strcmp(type, "op") == 0) /* what the samples are made of */
+        if (strcmp(type, "op") == 0) /* the samples consist of such ops */
             continue;
         tests_source(whole_of(type), path);
         snprintf(json, sizeof json, "\"type\": \"%s\"", type);

@@ -24,8 +24,8 @@ enum { WIDTH = 4096, FFN = 11008, VOCAB = 128256 };
 enum { HEADS = 32, KV_HEADS = 8, ROPE_WIDTH = 8192, ROPE_SEQUENCE = 2048 };
 
 typedef struct bench {
-    const char *settings; /* beside those of all */
-    uint64_t batch, held; /* bytes beside the model */
+    const char *settings; /* settings besides those that all benches share */
+    uint64_t batch, held; /* held: bytes besides the model's */
     uint64_t workspaces;
     char layers[MODEL_BYTES];
 } bench;
@@ -38,13 +38,13 @@ static void cross_entropy(bench *b, bool liger, uint64_t vocab)
 {
     b->settings = "--precision fp32 " KEEPS;
     b->batch = ROWS;
-    b->held = liger ? 0 : 4 * ROWS * vocab; /* else x.grad is x */
+    b->held = liger ? 0 : 4 * ROWS * vocab; /* else x.grad is x itself */
     snprintf(b->layers, sizeof b->layers,
              X "[%llu]}, {\"type\": \"cross_entropy\", \"kernel\": \"%s\"}",
              (unsigned long long)vocab, liger ? "liger" : "eager");
 }
 
-/* Both heads are there, one is used. */
+/* The script holds both implementations of the head and runs one of them. */
 static void linear_cross_entropy(bench *b, bool liger, uint64_t rows)
 {
     b->settings = "--precision bf16 --set hold_output=none "
@@ -69,8 +69,8 @@ static void layer_norm(bench *b, bool liger, uint64_t width)
              (unsigned long long)width);
 }
 
-/* The plain norm has an fp32 weight, so an fp32 result, whose gradient is a
- * cast of the script's: x, its gradient and that are held. */
+/* The plain norm has an fp32 weight and therefore an fp32 result. The script
+ * casts it, so that it holds x, the gradient of x and that cast. */
 static void rms_norm(bench *b, bool liger, uint64_t width)
 {
     uint64_t copy = 2 * RMS_ROWS * width;
@@ -84,7 +84,7 @@ static void rms_norm(bench *b, bool liger, uint64_t width)
              liger ? "" : "{\"type\": \"cast\", \"to\": \"bfloat16\"}, ");
 }
 
-/* Where only the forward runs there are no gradients. */
+/* Where only the forward pass runs there are no gradients. */
 static void gate(bench *b, const char *type, bool liger, bool forward,
                  uint64_t sequence)
 {
@@ -108,8 +108,8 @@ static void gate(bench *b, const char *type, bool liger, bool forward,
              (unsigned long long)sequence, WIDTH, FFN, FFN, type, WIDTH);
 }
 
-/* Queries and keys, each with the gradient that it is given; a product made
- * their tables. */
+/* The script holds queries and keys, each with the gradient that it gives to
+ * backward; the tables of angles were made by a product. */
 static void rope(bench *b, uint64_t sequence, uint64_t width)
 {
     unsigned long long s = sequence, dim = width / HEADS;
@@ -154,7 +154,8 @@ static void make(const truth_table *table, uint32_t row, bench *b)
 
 /* ---- the peak ------------------------------------------------------------ */
 
-/* Gradients that the script gives stay, and it counts workspaces apart. */
+/* Leaves out the gradients that the script gives, which stay, and the
+ * workspaces, which it counts apart. */
 static bool is_given(const ms_result *result, const ms_row *row)
 {
     const ms_graph *graph = result->graph;

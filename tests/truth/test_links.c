@@ -18,7 +18,7 @@ static ms_collective kind_of(const char *name)
     ck_abort_msg("no collective \"%s\"", name);
 }
 
-/* The device's links, less what the row leaves out. */
+/* The ring of the device's links, without those that the row excludes. */
 static ms_ring ring_of(const truth_table *table, uint32_t row)
 {
     const ms_device *device = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Low-rank adapters of Llama-3.2-3B: how many parameters they have, what each
- * takes, what frozen weights in 4 bits save. */
+/* Low-rank adapters of Llama-3.2-3B: the number of their parameters, the
+ * bytes of each, and what frozen weights in 4 bits save. */
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"

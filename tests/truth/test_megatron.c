@@ -30,8 +30,8 @@ static const ms_result *run(const truth_table *table, uint32_t row)
                      pool ? " --allocator torch" : "");
 }
 
-/* The step's inputs have ended then, which memsim keeps: a fused update makes
- * nothing else. */
+/* The level at the end of the step, without the step's inputs, which memsim
+ * keeps there; a fused update allocates nothing else. */
 static uint64_t end_of_step(const ms_rank_report *rank)
 {
     return rank->phase_peaks_with_workspace[MS_PHASE_OPTIMIZER] -
@@ -58,8 +58,8 @@ static uint64_t number(const ms_result *result, const char *quantity)
                                              : rank->peak.allocated_bytes;
 }
 
-/* Either byte by byte, or in hundredths of a percent of the truth, where 10000
- * stands for all that is within so many. */
+/* Compares either to the byte, or in hundredths of a percent of the truth;
+ * then a number within the row's tolerance counts as 10000. */
 static void compare(const truth_table *table, uint32_t row)
 {
     const char *name = truth_cell(table, row, "name");
@@ -94,14 +94,14 @@ END_TEST
 
 /* ---- counted ------------------------------------------------------------- */
 
-/* Hidden, heads, sequence, batch of the layers below. */
+/* The sizes of the layers below: hidden, heads, sequence, batch. */
 #define H UINT64_C(512)
 #define A UINT64_C(8)
 #define S UINT64_C(256)
 #define B UINT64_C(2)
 #define N (S * B * H)
-#define STATISTICS (16 * S * B) /* two norms' fp32 mean and deviation */
-#define ROWS (4 * A * S * B)    /* fp32 log-sum-exp */
+#define STATISTICS (16 * S * B) /* the fp32 mean and deviation of two norms */
+#define ROWS (4 * A * S * B)    /* the log-sum-exp in fp32 */
 #define RNG_STATE 16u
 
 static uint64_t saved(const char *options, int layers)
@@ -135,20 +135,22 @@ START_TEST(bytes_of_a_layer)
     compare_layer("no dropout",
                   "--set megatron.attention=fused --set model.dropout=0",
                   32 * N + ROWS + STATISTICS + RNG_STATE);
-    /* gate and up, 4f each of f = 4h, their product, one norm's statistic */
+    /* gate and up, 4f each where f = 4h, their product, and one norm's
+     * statistic */
     compare_layer("swiglu, rms norm, rotary",
                   "--set megatron.attention=fused --set model.dropout=0 "
                   "--set model.activation=swiglu --set "
                   "model.norm_type=rms_norm --set "
                   "model.positions_type=rotary",
                   40 * N + ROWS + STATISTICS / 2 + RNG_STATE);
-    /* and copies of q and k before their norms, of which one fp32 a head */
+    /* q and k are also copied before their norms, each with an fp32 number a
+     * head */
     compare_layer("qk_norm",
                   "--set megatron.attention=fused --set model.dropout=0 "
                   "--set model.positions_type=rotary --set "
                   "model.qk_norm=head",
                   36 * N + 2 * ROWS + ROWS + STATISTICS + RNG_STATE);
-    /* two heads of keys and values: q whole, k and v a quarter */
+    /* with two heads of keys and values q is whole, k and v a quarter each */
     compare_layer("kv_heads=2",
                   "--set megatron.attention=fused --set model.dropout=0 "
                   "--set model.kv_heads=2",
@@ -157,8 +159,8 @@ START_TEST(bytes_of_a_layer)
 }
 END_TEST
 
-/* Bytes per parameter of the states: 18, with fp16 weights 16 and 4 while the
- * step runs, on 8 ranks 6 + 12 / 8 and 4 + 16 / 8. */
+/* Bytes per parameter of the states: 18; with fp16 weights 16, and 4 more
+ * during the step; on 8 ranks 6 + 12 / 8 and 4 + 16 / 8. */
 static void compare_states(const char *name, const char *options,
                            uint64_t eighths)
 {
@@ -187,8 +189,8 @@ START_TEST(bytes_of_states)
 }
 END_TEST
 
-/* Of 16-bit logits [n, v]: forward 4 more, or 8 compiled, or nothing; what the
- * loss saves. */
+/* For 16-bit logits [n, v]: the bytes per logit that forward allocates (4,
+ * or 8 compiled, or none), and those that the loss saves. */
 static void compare_loss(const char *loss, uint64_t forward, uint64_t kept)
 {
     char path[TESTS_PATH];
@@ -220,8 +222,8 @@ END_TEST
 
 /* ---- blocks -------------------------------------------------------------- */
 
-/* What a pool is asked for of one category of states, and in how many blocks;
- * returns what the states have. */
+/* Checks what a pool is asked for by one category of states, and in how many
+ * blocks; returns the bytes of the states. */
 static uint64_t add_up(const ms_graph *graph, uint8_t category, uint64_t *asked,
                        uint32_t *n)
 {
@@ -241,8 +243,9 @@ static uint64_t add_up(const ms_graph *graph, uint8_t category, uint64_t *asked,
     return bytes;
 }
 
-/* On dp ranks: the same bytes in sum; weights one block, gradients another, and
- * the rank's stretch begins with the first parameters. */
+/* On dp ranks the sum of the bytes is the same: the weights are one block,
+ * the gradients another, and the rank's part begins with the first
+ * parameters. */
 static void check_blocks(const char *model, int dp, const char *more)
 {
     const ms_result *result =

@@ -28,7 +28,7 @@ typedef struct lowered {
     double flops;
 } lowered;
 
-/* "a=1 b=2" or "-". */
+/* Splits "a=1 b=2" into settings; "-" has none. */
 static uint32_t split(const char *words, ms_override set[MOST_SETTINGS])
 {
     uint32_t n = 0;
@@ -159,7 +159,7 @@ END_TEST
 
 /* ---- checkpoints --------------------------------------------------------- */
 
-/* Few layers, and the blocks that there are then. */
+/* Settings that make models small, and the number of blocks they have then. */
 static const struct {
     const char *model;
     uint32_t blocks;
@@ -199,7 +199,8 @@ static uint64_t saved_under(const char *model, const char *policy,
     return truth_rank(result)->saved_for_backward_bytes;
 }
 
-/* full saves what leaves blocks only; sqrt saves the last segment too. */
+/* full keeps only what leaves a block; sqrt also keeps the saves of the last
+ * segment. */
 START_TEST(families_have_blocks)
 {
     const char *model = checkpointed[_i].model;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What leaves the device when states do, and what fits then. */
+/* What leaves the device when states are offloaded, and what fits then. */
 #include "sim/graph.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
@@ -85,7 +85,7 @@ START_TEST(one_v100)
 }
 END_TEST
 
-/* "18.31" in hundredths, whatever the digits behind the point. */
+/* Reads "18.31" as hundredths and ignores further digits. */
 static uint64_t hundredths(const char *text)
 {
     double value = 0;
@@ -226,8 +226,8 @@ START_TEST(checkpoint_inputs)
 }
 END_TEST
 
-/* The issue's own measure: GPT-3 175B on one GPU whose states lie on the
- * disk. */
+/* The target of this work: GPT-3 175B trains on one GPU with its states on
+ * the disk. */
 START_TEST(one_gpu_for_gpt3)
 {
     truth_begin();

@@ -13,8 +13,8 @@
 #define AS_MEASURED                                                            \
     "--optimizer sgd --framework torch-1.13 --set training.device=cpu"
 
-/* The graph as exported, or the line of opgraphs.jsonl without what PyTorch
- * told of its autograd. */
+/* Runs the exported graph, or the line of opgraphs.jsonl, which lacks what
+ * PyTorch told of its autograd. */
 static const ms_result *run_graph(const char *name)
 {
     char path[TESTS_PATH], relative[TESTS_PATH];
@@ -41,7 +41,7 @@ START_TEST(measured_graphs)
 }
 END_TEST
 
-/* Which graph it is, and under which policy. */
+/* Splits a case's name into the graph and the policy. */
 static const char *policy_of(const char *name, char graph[64])
 {
     static const struct {

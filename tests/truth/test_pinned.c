@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Pinned host memory (pinned.tsv): by the pool, and by a run in which
- * save_on_cpu asks for just so much. */
+/* Pinned host memory (pinned.tsv): what the pool takes, and what a run takes
+ * in which save_on_cpu requests so many bytes. */
 #include "sim/pools/hostpool.h"
 #include "sim/report.h"
 #include "tests/tests.h"
@@ -17,7 +17,7 @@ static uint64_t asked_bytes(const truth_table *table, uint32_t row)
     return (truth_number(table, row, "asked") << 30) / 1000;
 }
 
-/* In 0.001 GiB. */
+/* The bytes in units of 0.001 GiB. */
 static uint64_t thousandths(uint64_t bytes)
 {
     return (bytes * 1000 + (UINT64_C(1) << 29)) >> 30;
@@ -33,8 +33,8 @@ static uint64_t pool_takes(uint64_t bytes)
     return pool.allocated_bytes;
 }
 
-/* gelu saves what the linear layer makes of a column: the one tensor that is
- * large enough to leave. */
+/* gelu saves the output of the linear layer, the one tensor that is large
+ * enough to be moved. */
 static uint64_t run_takes(uint64_t bytes)
 {
     char json[512];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Static plans against those of others (truth/placement), and against their
- * laws. */
+/* Static plans against those of other programs (truth/placement), and laws
+ * that all plans obey. */
 #include "policies/common/policy.h"
 #include "sim/pools/place/placesearch.h"
 #include "tests/tests.h"
@@ -31,7 +31,7 @@ static void no_overlap(const ms_placement_buffer *b, uint32_t n,
 
 #define N_CASES 11
 
-/* The buffers of one case, as the file that the table was made of has them. */
+/* Reads the buffers of one case from the file that the table was made of. */
 static ms_placement_list read_minimalloc(const truth_table *all,
                                          const char *name)
 {
@@ -105,7 +105,8 @@ START_TEST(greedy_rules_as_recorded)
 }
 END_TEST
 
-/* All eleven, each within the steps that a user gets who names none. */
+/* A plan within its capacity is found for all eleven cases, within the
+ * default number of steps. */
 START_TEST(plans_within_the_capacity)
 {
     const ms_placeexact_limits limits = {.most_steps = 1000000};
@@ -139,7 +140,7 @@ typedef ms_err share_objects(const ms_placement_buffer *buffers, uint32_t n,
                              uint64_t *object_bytes, uint32_t *n_objects,
                              ms_fault *fault);
 
-/* Rows first to first + n of the table are the records. */
+/* The records are rows first to first + n of the table. */
 static void check_objects(differ_table *told, const truth_table *records,
                           uint32_t first, const char *way, share_objects *share,
                           const ms_placement_buffer *b, uint32_t n)
@@ -168,8 +169,8 @@ static void check_objects(differ_table *told, const truth_table *records,
     no_overlap(b, n, height);
 }
 
-/* The records of the case that begins at row first; the last task is included.
- */
+/* Reads the records of the case that begins at row first. The last task of a
+ * record is part of its life. */
 static uint32_t read_records(const truth_table *records, uint32_t first,
                              ms_placement_buffer *buffers)
 {
@@ -201,7 +202,8 @@ START_TEST(objects_as_in_tflite)
         check_objects(&told, &records, first, "flow", ms_placeobjects_flow, b,
                       n);
     }
-    ck_assert_uint_eq(told.compared, 4 * (5 + 9)); /* both cases, both ways */
+    /* both cases, each in two ways */
+    ck_assert_uint_eq(told.compared, 4 * (5 + 9));
     ck_assert_msg(told.different == 0, "%s", differ_told(&told));
     truth_end();
     ms_arena_free(&arena);
@@ -220,8 +222,9 @@ static uint64_t draw(uint64_t *random, uint64_t below)
     return *random % below;
 }
 
-/* The lowest of all plans: each order of placing, each at its lowest gap above
- * all that it meets and that was placed before. */
+/* The height of the lowest plan there is: all orders are tried, each buffer
+ * in the lowest gap above those that it overlaps in time and that were
+ * placed before it. */
 static uint64_t lowest(const ms_placement_buffer *b, uint32_t left,
                        uint64_t *at, uint64_t height, uint64_t best)
 {
@@ -244,7 +247,7 @@ static uint64_t lowest(const ms_placement_buffer *b, uint32_t left,
     return best;
 }
 
-/* Each rule alone, to its end. */
+/* Runs one rule of the search alone, until it ends. */
 static bool ask_rule(const ms_placement_buffer *b, uint64_t capacity,
                      ms_placesearch_rule rule)
 {
@@ -292,7 +295,8 @@ START_TEST(exact_is_the_lowest_of_all)
             b[i] = (ms_placement_buffer){lower, lower + 1 + draw(&random, 4),
                                          1 + draw(&random, 9),
                                          1 + draw(&random, 2) * 3};
-            if (i > 0 && draw(&random, 4) == 0) /* twins */
+            /* a buffer equal to the one before it */
+            if (i > 0 && draw(&random, 4) == 0)
                 b[i] = b[i - 1];
         }
         uint64_t best = lowest(b, (1u << N_SMALL) - 1, at, 0, UINT64_MAX);

@@ -4,7 +4,7 @@
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
 
-/* The head of a model stays in 16 bits: this layer is none. */
+/* The head of a model stays in 16 bits; this layer is not a head. */
 static const char layer[] =
     "{\"memsim\": 1, \"name\": \"layer\", \"input\": {\"shape\": [1024]},"
     " \"layers\": [{\"type\": \"linear\", \"out\": 1024},"

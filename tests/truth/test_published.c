@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Counts and one-sided rows that others published: parameters, FLOPs and
- * multiply-adds to the digits printed (published.tsv), runs that fitted or did
- * not (fits.tsv), measured steps and what changes between two (changes.tsv). */
+/* Numbers that others published: parameters, FLOPs and multiply-adds, to the
+ * digits printed (published.tsv), runs that fitted or did not (fits.tsv),
+ * measured steps, and what changes between two of them (changes.tsv). */
 #include "sim/graph.h"
 #include "sim/report.h"
 #include "tests/tests.h"
@@ -18,7 +18,8 @@
 
 /* ---- the model of a row -------------------------------------------------- */
 
-/* A built-in, NAME.json of files/, or a config.json in the cell. */
+/* Runs a built-in model, NAME.json of files/, or a config.json that is in
+ * the cell itself. */
 static const ms_result *run(const char *model, const char *options)
 {
     char path[TESTS_PATH], relative[TESTS_PATH];
@@ -44,7 +45,8 @@ static bool counts_in(const ms_graph *graph, uint32_t op, passes in)
     return pass == MS_FORWARD ? in.forward : pass > MS_LOSS && in.backward;
 }
 
-/* Products of matrices and convolutions, or only those of attention scores. */
+/* The FLOPs of matrix products and convolutions, or only those of attention
+ * scores. */
 static double products(const ms_graph *graph, passes in, unsigned flags)
 {
     double sum = 0;
@@ -64,7 +66,7 @@ static double elements(const ms_graph *graph, uint32_t op)
     return (double)most / 4;
 }
 
-/* What ops of this name write, or their multiply-adds. */
+/* The elements that ops of this name write, or their multiply-adds. */
 static double by_name(const ms_graph *graph, passes in, const char *name,
                       size_t length, bool macs)
 {
@@ -103,9 +105,9 @@ static double term(const ms_result *result, passes in, const char *name,
                 : by_name(graph, in, name, length, false);
 }
 
-/* counts: terms joined by + and -, each NAME or N*NAME: "flops" and "macs" are
- * those of products, "scores" the flops of Q K^T, another name the elements
- * that ops aten::NAME write. */
+/* Evaluates a count: terms joined by + and -, each NAME or N*NAME. "flops"
+ * and "macs" are those of products, "scores" the FLOPs of Q K^T; any other
+ * name stands for the elements that the ops aten::NAME write. */
 static double counted(const ms_result *result, passes in, const char *counts)
 {
     double sum = 0, sign = 1;
@@ -210,7 +212,8 @@ static double measured(const ms_result *result, const char *quantity)
     return 0;
 }
 
-/* memsim's number in percent of the truth; 100 where it is near enough. */
+/* Compares memsim's number in percent of the truth; a number that is near
+ * enough counts as 100. */
 static void compare_change(const truth_table *table, uint32_t row)
 {
     const char *model = truth_cell(table, row, "model");
@@ -245,7 +248,7 @@ END_TEST
 
 /* ---- orders -------------------------------------------------------------- */
 
-/* Rows of one group stand from the most memory to the least, as measured. */
+/* The rows of a group are sorted from the most measured memory to the least. */
 START_TEST(orders)
 {
     truth_table table;

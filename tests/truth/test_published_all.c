@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Every count of trust A and every measured bound of the collection is in
- * published.tsv or fits.tsv, or stands in uncounted.tsv with the reason. */
+/* Every count of trust A and every measured bound of the collection has a
+ * row in published.tsv or fits.tsv, or in uncounted.tsv with the reason. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 
@@ -16,7 +16,7 @@ static bool names(const truth_table *table, const char *id)
     return false;
 }
 
-/* The text of a key of a case, which stands on one line. */
+/* Reads the value of a key of a case, which must be on one line. */
 static bool value_of(const char *line, const char *key, char *value,
                      size_t size)
 {
@@ -68,7 +68,7 @@ static uint32_t find_all(const char *path)
     return n;
 }
 
-/* No row of the collection is passed over in silence. */
+/* Every row of the collection is accounted for. */
 START_TEST(all_of_them)
 {
     char path[TESTS_PATH];

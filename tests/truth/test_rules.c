@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL 65u /* bytes; what is less the table leaves out */
+#define SMALL 65u /* bytes; the table leaves out what is smaller */
 
-/* Backward, of anything but the loss, which is not part of the experiment. */
+/* Says whether a row belongs to the backward pass of the experiment: the
+ * loss is not part of it. */
 static bool counts(const ms_result *result, const ms_row *row)
 {
     const ms_plan_op *op = &result->plan->op[row->op];
@@ -28,7 +29,7 @@ static bool counts(const ms_result *result, const ms_row *row)
            op->pass == MS_RECOMPUTE;
 }
 
-/* memsim's allocations as rules.tsv writes them. */
+/* Lists memsim's allocations as rules.tsv writes them. */
 static void list(const ms_result *result, char *text, size_t room)
 {
     size_t n = 0;
@@ -43,7 +44,8 @@ static void list(const ms_result *result, char *text, size_t room)
     }
 }
 
-/* The next word that is no scratch, its length in *n; NULL at the end. */
+/* The next word that stands for no scratch memory, and its length in *n;
+ * NULL at the end. */
 static const char *next_word(const char *at, size_t *n)
 {
     for (;; at += *n) {
@@ -56,7 +58,7 @@ static const char *next_word(const char *at, size_t *n)
     }
 }
 
-/* How many allocations there are, and how many of the truth's memsim makes in
+/* Counts the allocations of the truth, and how many of them memsim makes in
  * the same order. */
 static void compare_lists(const char *name, const char *truth,
                           const char *memsim)

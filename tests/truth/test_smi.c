@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What nvidia-smi showed, beside what memsim says it would. */
+/* What nvidia-smi showed, against what memsim says that it shows. */
 #include "sim/graph.h"
 #include "sim/report.h"
 #include "tests/tests.h"

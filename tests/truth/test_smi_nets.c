@@ -19,9 +19,11 @@
 #define N_BATCHES 5
 static const uint32_t batches[N_BATCHES] = {8, 16, 32, 64, 128};
 
-/* A run that autotuning gave all that there was (truth/published3). */
+/* A run in which autotuning took all memory that there was
+ * (truth/published3). */
 #define ALL_MIB 39000
-/* Of nvidia-smi's sampling: less at twice the batch, by more than this. */
+/* The noise of sampling: at twice the batch a figure may be lower by this
+ * factor, not by more. */
 #define SLACK 0.98
 
 #define TIMM_SGD "--optimizer momentum --set training.weight_decay=yes "
@@ -47,7 +49,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The share-th of them is within so many hundredths of a percent. */
+/* Checks that this share of the errors is within so many hundredths of a
+ * percent. */
 static void within(errors *all, const char *name, const char *quantity,
                    double share, uint64_t hundredths)
 {
@@ -68,7 +71,7 @@ static void read_rows(const char *path, ms_arena *arena, char **rows)
 
 /* ---- timm ---------------------------------------------------------------- */
 
-/* 0: it has no row. */
+/* The figure of a model at a batch; 0: it has no row. */
 static double value_of(const char *rows, const char *name, uint32_t batch)
 {
     char id[128];
@@ -91,9 +94,9 @@ static bool rises(const double *mib, uint32_t set)
     return true;
 }
 
-/* The most batches whose figures rise with them: what is left out ran out of
- * memory (less than at half the batch), or was caught trying out kernels (more
- * than at twice the batch). */
+/* Finds the largest set of batches whose figures rise. Those left out ran
+ * out of memory (they show less than half the batch does), or were sampled
+ * while kernels were being tried (they show more than twice the batch does). */
 static uint32_t steady(const double *mib)
 {
     uint32_t best = 0;
@@ -130,7 +133,7 @@ static void add_net(errors *all, const char *rows, const char *name,
             add(all, run_net(command, batches[i]), mib[i]);
 }
 
-/* The half on which no rate was fitted. */
+/* The half of the models on which no rate was fitted. */
 START_TEST(timm_models)
 {
     char path[TESTS_PATH], *rows = NULL;
@@ -189,7 +192,8 @@ static const char *const mlp_layers[][2] = {
     {"ELU", "elu"},
     {"Sigmoid", "sigmoid"}};
 
-/* "('linear', 1307, 3419112)" at text: the type's length, and the numbers. */
+/* Reads "('linear', 1307, 3419112)": the length of the type, and the
+ * numbers. */
 static size_t read_layer(const char *text, uint64_t *out, uint64_t *parameters)
 {
     size_t length = strcspn(text + 2, "'");
@@ -199,8 +203,8 @@ static size_t read_layer(const char *text, uint64_t *out, uint64_t *parameters)
     return length;
 }
 
-/* "('linear', 1307, 3419112), ..." as a model's layers; *inputs: from the
- * first one's parameters. */
+/* Writes "('linear', 1307, 3419112), ..." as the layers of a model; *inputs
+ * follows from the parameters of the first. */
 static void put_layers(const char *text, ms_text *json, uint64_t *inputs)
 {
     *inputs = 0;

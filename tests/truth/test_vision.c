@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Built-in networks against PyTorch's steps and against what other tools count
- * in them. */
+/* Built-in networks against measured steps of PyTorch, and against what
+ * other tools count in them. */
 #include "graphs/modelgraph.h"
 #include "sim/graph.h"
 #include "tests/tests.h"
@@ -49,7 +49,7 @@ static uint64_t elements_of(const ms_layer_facts *facts)
     return facts->output_bytes / 4;
 }
 
-/* The last dimension of the output, or the channels. */
+/* The last dimension of the output, or its channels. */
 static uint64_t width_of(const ms_result *result, const ms_layer_facts *facts)
 {
     ms_layer layer = *layer_of(result, facts);
@@ -115,7 +115,7 @@ START_TEST(totals_of_torchinfo)
 }
 END_TEST
 
-/* The n-th layer of the row's type. */
+/* Compares the n-th layer of the row's type. */
 static void compare_layer(const truth_table *table, uint32_t row,
                           const ms_layer_facts *facts, uint32_t n_facts)
 {
@@ -176,7 +176,7 @@ static bool is_product(const char *op)
     return false;
 }
 
-/* What fvcore counts for norms at inference, per element. */
+/* The operations that fvcore counts for norms at inference, per element. */
 static double norms(const ms_result *result)
 {
     ms_arena arena = {0};
@@ -195,7 +195,8 @@ static double norms(const ms_result *result)
     return sum;
 }
 
-/* Both within 1 % of what is printed, the last digit aside. */
+/* Both numbers must be within 1 % of what is printed; the last digit is not
+ * compared. */
 static void compare_near(const char *name, const char *quantity, uint64_t truth,
                          double memsim)
 {

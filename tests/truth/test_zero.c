@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "35.6" as 356, with *unit bytes per step of its last digit. */
+/* Reads "35.6" as 356; *unit is the number of bytes that a step of the last
+ * digit stands for. */
 static uint64_t printed(const char *text, uint64_t *unit)
 {
     uint64_t digits = 0;
@@ -26,7 +27,8 @@ static uint64_t printed(const char *text, uint64_t *unit)
     return digits;
 }
 
-/* As many digits as the paper prints: rounded, or cut where it cut. */
+/* Rounds to the digits that the paper prints, or truncates where the paper
+ * did. */
 static uint64_t as_printed(uint64_t bytes, uint64_t unit, uint64_t truth)
 {
     return bytes / unit == truth ? truth : (bytes + unit / 2) / unit;

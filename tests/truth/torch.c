@@ -17,7 +17,8 @@
     "--kernels eager --precision fp32 --framework torch-1.13 "                 \
     "--set training.device=cpu"
 
-/* One hidden layer's activation; "%s" stands for a dropout layer or nothing. */
+/* An activation of a hidden layer; "%s" stands for a dropout layer or
+ * nothing. */
 static const char mlp[] =
     "{\"memsim\": 1, \"name\": \"mlp8x1024\", \"input\": {\"shape\": [784]},"
     " \"layers\": [{\"repeat\": 8, \"name\": \"hidden\", \"layers\": ["
@@ -79,8 +80,9 @@ static const ms_result *run_gpt2(const char *name, const char *variant,
 
 /* ---- models that are built in -------------------------------------------- */
 
-/* The graphs of torch.jsonl are of these; what follows the batch in the name of
- * a case (an optimizer, micro-batches) is not in the name of the graph. */
+/* Says whether torch.jsonl has the graph of a case. What follows the batch
+ * in the name of a case (an optimizer, micro-batches) is not in the name of
+ * the graph. */
 static bool is_graph(const char *name)
 {
     return strncmp(name, "bert", 4) == 0 || strncmp(name, "alexnet_", 8) == 0;
@@ -117,7 +119,7 @@ static const struct {
      "unet --set model.width=32 --set model.classes=4 --set model.image=128"},
 };
 
-/* The row of models, or one more than the last. */
+/* The row in models; the number of rows where there is none. */
 static size_t model_of(const char *name)
 {
     size_t m = 0;
@@ -141,7 +143,7 @@ static const ms_result *run_model(size_t m, const char *name,
 
 /* ---- all ----------------------------------------------------------------- */
 
-/* What follows b64 or b1s256_d01. */
+/* What follows b64 or b1s256_d01 in the name of a case. */
 static const char *variant_of(const char *name, int skip)
 {
     const char *variant = strchr(name, '_') + 1;
@@ -150,7 +152,8 @@ static const char *variant_of(const char *name, int skip)
     return variant;
 }
 
-/* Each residual block, or checkpoint_sequential over them. */
+/* The policy of a checkpointed case: each residual block, or
+ * checkpoint_sequential. */
 static void checkpoint_of(const char *name, char policy[64])
 {
     const char *sequential = strstr(name, "_ckptseq");
@@ -164,7 +167,7 @@ static void checkpoint_of(const char *name, char policy[64])
         snprintf(policy, 64, "-p checkpoint:full,variant=reentrant");
 }
 
-/* An op graph has its batch, that of a micro-batch. */
+/* An op graph has a fixed batch, which is that of a micro-batch. */
 static void options_of(const truth_table *table, uint32_t row,
                        char options[320])
 {
@@ -212,7 +215,7 @@ static void compare_peak(const truth_table *table, uint32_t row,
         if (rank->phase_peaks[p] > rank->phase_peaks[highest])
             highest = p;
         if (strncmp(phase, words[p], strlen(words[p])) == 0)
-            truth = p; /* "backward.1": of the second micro-batch */
+            truth = p; /* "backward.1" is of the second micro-batch */
     }
     truth_compare("torch", name, "peak_rel_no_ws",
                   truth_number(table, row, "peak_rel_no_ws"),

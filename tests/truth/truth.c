@@ -23,12 +23,12 @@
 #define MOST_WORDS 64
 #define MOST_BYTES (UINT64_C(1) << 26)
 
-static ms_arena tables, keep, trial; /* tables: until truth_end */
+static ms_arena tables, keep, trial; /* tables lasts until truth_end */
 static ms_result result;
 static truth_table differences;
 static differ_table compared;
-static char run_words[1024]; /* of the last run, as a user would type it */
-static FILE *rows; /* every comparison as a line; NULL: nobody asked */
+static char run_words[1024]; /* the last run as a user would type it */
+static FILE *rows; /* each comparison is a line in it; NULL: nobody asked */
 
 static void check(ms_err err, const ms_fault *fault, const char *what)
 {
@@ -140,7 +140,7 @@ static bool matches(const char *pattern, const char *text)
     return fnmatch(pattern, text, 0) == 0;
 }
 
-/* The difference that is to be expected, with its mechanism. */
+/* The difference that is listed as expected, with its mechanism. */
 static int64_t expected(const char *group, const char *name,
                         const char *quantity, const char **mechanism)
 {
@@ -167,8 +167,8 @@ static void note(const char *group, const char *name, const char *quantity,
                 is == want ? mechanism : "NOT EXPECTED");
 }
 
-/* Who sees a difference looks at the run, then at the list of those that are
- * understood. */
+/* Says where to look: at the run, then at the list of understood
+ * differences. */
 static void look_at(int64_t want, char *at, size_t size)
 {
     int n = 0;
@@ -209,7 +209,8 @@ void truth_compare_words(const char *group, const char *name,
 
 /* ---- tables -------------------------------------------------------------- */
 
-/* Ends the cell at *at and moves *at behind it; last: so did the line. */
+/* Ends the cell at *at and moves *at behind it; *last: the line ended as
+ * well. */
 static char *next_cell(char **at, char separator, bool *last)
 {
     const char ends[] = {separator, '\r', '\n', '\0'};
