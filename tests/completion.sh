@@ -101,7 +101,7 @@ for option in --precision --set; do
     done <told
 done
 
-# ---- where the parser stands
+# ---- what the parser expects next
 
 check() { # expected words, in one; the words of a command line
     expected=$1
@@ -207,7 +207,7 @@ zsh_offers() {
     expected=$1
     shift
     got=$(zsh -f ask.zsh "$@" | tr '\n' ';') || fail "zsh: $*"
-    # shellcheck disable=SC2254 # a pattern
+    # shellcheck disable=SC2254 # it is a pattern
     case $got in
     $expected) ;;
     *) fail "zsh: $*: offered \"$got\", expected \"$expected\"" ;;

@@ -5,7 +5,7 @@
 #
 #   tests/engines.sh MEMSIM
 #
-# What is not installed (jq, parallel, Slurm) is told and left out.
+# Tools that are not installed (jq, parallel, Slurm) are named and left out.
 set -eu
 export LC_ALL=C
 case $1 in

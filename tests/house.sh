@@ -11,7 +11,7 @@ cd "$1" || exit 2
 sources=$(find sim graphs policies plots tools tests -name '*.[ch]' | sort)
 scripts=$(find .ci tools tests -name '*.sh' -o -path .ci/run | sort)
 
-# "File f exports ms_f and ms_f_*" does not hold for: file, its other names.
+# These files may export other names than ms_f and ms_f_*: file, its names.
 exceptions='
 memsim main
 layerkinds ms_layer_find ms_layer_kinds ms_layer_n_kinds'

@@ -62,9 +62,9 @@ run -p checkpoint:full --dump plan >full.txt
 run -p stripe:every=1 --dump plan | cmp - full.txt ||
     fail "stripe:every=1 is not checkpoint:full"
 
-# What comes back is what left.  Of GPT-2's 12 blocks those that are not redone
-# send what they save; one whose neighbour before it is not redone either sends
-# its input, too: two cases give the two sizes, the others must agree.
+# As many bytes come back as left.  Of GPT-2's 12 blocks, those that are not
+# recomputed send what they save; one behind another such block sends its
+# input, too: two cases give the two sizes, and the others must agree.
 sent() {
     run -p "stripe:every=$1" --json |
         sed -nE 's/.*"h2d_bytes": ([0-9]+), "d2h_bytes": ([0-9]+).*/\1 \2/p' |

@@ -22,7 +22,7 @@ import jsonschema
 
 MEMSIM, SOURCE, FOLDER = sys.argv[1:]
 
-# What the reader checks beyond kinds, keys and bounds, by its words.
+# Messages of checks of the reader that a schema cannot express.
 CANNOT_SAY = [
     r"no multiple of",  # numbers that belong together
     r"chooses a cross entropy|a pooler keeps|the code of another model",
@@ -41,7 +41,7 @@ CANNOT_SAY = [
     r"\"args\" has \d+ tensors",  # as many as "in" has
 ]
 
-# Slow builds check a part of what is made up here.
+# Slow builds check only a part of the documents that are generated here.
 EVERY = int(os.environ.get("MEMSIM_SCHEMA_EVERY", "1"))
 MOST = 100  # changes of one model
 

@@ -4,7 +4,7 @@
 #
 #   tools/build.sh PRESET [CMAKE-OPTION]...
 #
-# A folder that an older checkout configured for make is configured anew.
+# A folder that an older checkout configured for make is configured again.
 set -eu
 cd "$(dirname "$0")/.."
 preset=$1

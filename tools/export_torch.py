@@ -58,7 +58,7 @@ DTYPES = {
 }
 MOST_DIMS = 6
 MATRIX = {"mm", "addmm", "bmm", "baddbmm", "convolution"}
-# Work of an op per element of its output; others count one.
+# FLOPs of an op per element of its output; other ops count one.
 PER_ELEMENT = {
     "_softmax": 5, "_log_softmax": 5, "native_layer_norm": 8,
     "native_batch_norm": 8, "native_group_norm": 8,
@@ -265,7 +265,7 @@ class Recorder:
         if name == "aten.lift_fresh":
             tensors, shown = [], []
         if name == "aten.detach":
-            # Autograd detaches what it saves; only what is read counts.
+            # Autograd detaches the tensors that it saves; only reads of them count.
             self.pending[id(outs[0])] = (weakref.ref(outs[0]),
                                          self.input_id(tensors[0]))
             return
@@ -473,7 +473,7 @@ def own_loss_start(nodes):
     return start
 
 
-# Functions that autocast casts the arguments of and that are several ops.
+# Functions of several ops whose arguments autocast casts.
 LOWERED = {
     "": ("einsum", "matmul"),
     "nn.functional": ("linear", "scaled_dot_product_attention"),

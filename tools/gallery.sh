@@ -89,5 +89,5 @@ several resnet50-pareto "$@"
 curve resnet50-curve resnet50 --device 4090 \
     --grid 'policy=none;checkpoint:sqrt;microbatch:4' --grid 'batch=8..1024*2'
 
-# where blocks lie, small enough to be seen
+# a step so small that single blocks can be seen
 pools gpt2-address gpt2 --batch 8

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Installs what is missing of the named groups of tools/packages.txt:
+# Installs the missing packages of the named groups of tools/packages.txt:
 #
 #   packages.sh build run test
 #
-# Touches neither network nor root where nothing is missing.
+# Where nothing is missing it needs neither the network nor root.
 # shellcheck disable=SC2086 # lists of package names
 set -eu
 cd "$(dirname "$0")"

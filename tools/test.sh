@@ -18,8 +18,8 @@ test_preset() {
     ctest --preset "$1" --parallel "$jobs" --output-log "build/$1/ctest.log"
 }
 
-# What did not run, and for want of what, is no part of what passed; then
-# ctest's summary again, which is looked for at the end.
+# Suites that did not run are no part of what passed: they are listed with the
+# reason.  ctest's summary is repeated, since it is looked for at the end.
 close() {
     log=build/$1/ctest.log
     skipped=$(sed -n 's/^[ \t]*[0-9]* - \(.*\) (Skipped)$/\1/p' "$log")

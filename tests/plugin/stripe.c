@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/plugin.h"
 
-/* Every Nth block is recomputed. Units in no block (head, loss) are not. */
+/* Every Nth block is redone.  What is in no block (head, loss) stays. */
 static bool is_redone(ms_plugin_step *step, uint32_t unit)
 {
     uint32_t block = ms_plugin_unit_block(step, unit);
@@ -23,7 +23,7 @@ static int keep(ms_plugin_step *step)
     return 0;
 }
 
-/* What the other blocks save moves out after its unit. */
+/* What the other blocks save leaves after its unit. */
 static uint32_t leaving(ms_plugin_step *step, uint32_t unit)
 {
     if (ms_plugin_unit_block(step, unit) == MS_PLUGIN_NONE ||
@@ -32,7 +32,7 @@ static uint32_t leaving(ms_plugin_step *step, uint32_t unit)
     return ms_plugin_saved_set(step, unit, 1024);
 }
 
-/* It is brought back one unit before it is needed. */
+/* It comes back one unit early. */
 static int place(ms_plugin_step *step)
 {
     for (uint32_t i = 0; i < ms_plugin_calls(step); i++) {

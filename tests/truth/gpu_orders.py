@@ -39,7 +39,7 @@ MODELS = {
     "kait_bf16": ("kait bf16 autocast forward", "kait fp32", KAIT,
                   WHOLE[:1]),
 }
-# Sizes that two formulas give alike, by section and op, as they are meant.
+# Two formulas give the same size here: the op that is meant, by section.
 MEANT = {("loss", "max_dim", "8*T"): "2*BT",
          ("head_backward", "validate:sum_dim_IntList", "8*T"): "2*BT",
          ("block_backward", "LinalgVectorNormBackward0:eq_Scalar", "4*T"):

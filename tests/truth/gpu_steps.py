@@ -50,7 +50,7 @@ TRAIN = "--optimizer adamw --set training.hold_output=step"
 FORWARD = "--optimizer none"
 KEEP = "--optimizer sgd --set training.hold_output=step"
 
-# case: model, sizes, tokens, options, phases that the trace has
+# Each case has a model, sizes, tokens, options and the phases of its trace.
 CASES = {
     "Wedsonlin_medium_128_train": (
         "basics", MEDIUM, 128, f"{OLD} {TRAIN}", "flb"),
@@ -105,7 +105,7 @@ DIFFERENCES = [
      lambda tokens: -4 * 10000 * tokens * 4,
      "the script drops the logits, an op graph goes on to its loss"),
 ]
-# case, phase, how many allocations are followed by other frees, why.
+# By case and phase: how many allocations are followed by other frees, and why.
 ROWS = [
     ("*_infer", "forward", 1, "the script's variables end with the forward"),
     ("*_nograd", "forward", 1, "the script's variables end with the forward"),

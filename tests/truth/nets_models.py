@@ -327,7 +327,7 @@ NETS = {
     "translator": translator,
     "segments": segments,
 }
-# Measured only: the graph is that of "segments".
+# This network is only measured: its graph is that of "segments".
 CHECKPOINTED = {
     "segments_reentrant": partial(segments, "reentrant"),
     "segments_nonreentrant": partial(segments, "nonreentrant"),

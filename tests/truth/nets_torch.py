@@ -32,7 +32,7 @@ BUILTIN_NAMES = ('opgraphs.tsv.  NAME_bBATCH; s: sequence, w, l: "width", '
                  '"latent" of its config.')
 RECURRENT = {"aten::lstm", "aten::gru", "aten::rnn_tanh"}
 WORTH_A_LOOK = 1024  # bytes; what is smaller are scalars
-# Tensors of these bytes, made and gone at once, show where a phase begins.
+# A tensor of so many bytes is allocated and freed where a phase begins.
 MARKS = {1000003: "forward", 1000033: "loss", 1000037: "backward",
          1000039: "end"}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Static plans: options and buffers that are wrong, plans that there are not.
+# Static plans: wrong options, wrong buffers, and plans that do not exist.
 try() {
     "$MEMSIM" alloc "$@" 2>&1
     echo "$?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Options that pools other than PyTorch's do not take.
+# Pools other than PyTorch's refuse these options.
 for spec in tcmalloc 'bfc,' bfc,growth=true bfc,allow_growth \
     bfc,allow_growth=yes bfc,garbage_collection=1 bfc,limit=0 bfc,limit=4G \
     bfc,per_process_gpu_memory_fraction=1.5 bfc,va=up bfc,fraction=0.5 \

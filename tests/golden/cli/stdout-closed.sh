@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Nothing that is opened may take the place of standard output.
+# A file that memsim opens must not become standard output, which is closed.
 "$MEMSIM" run mlp.json --json --csv out.csv >&-
 echo $?
 ls out.csv

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Words of other programs: understood, or answered with what to type.
+# Words of other programs are understood, or the message says what to type.
 try() {
     echo "\$ memsim $*"
     "$MEMSIM" "$@" 2>&1 | grep -v '^defaults\|^   *[a-z_]*=' | head -4

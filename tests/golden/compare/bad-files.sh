@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Files that cannot be compared, options that would do nothing.
+# Files that cannot be compared, and options without effect on files.
 try() {
     "$MEMSIM" compare "$@" 2>&1 | sed 's/json:1:[0-9]*:/json:1:/' | cut -c1-200
 }

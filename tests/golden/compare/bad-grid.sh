@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Grids that make no comparison.
+# These grids make no comparison.
 try() {
     "$MEMSIM" compare "$@" 2>&1
     echo "status $?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Shells that there are none for; a word too many; no words at all.
+# There are no completions for these shells; one word too many; no words at all.
 for words in "" "bahs" "tcsh" "bash zsh"; do
     # shellcheck disable=SC2086 # words
     "$MEMSIM" completion $words 2>&1

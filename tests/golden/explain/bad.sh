@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Instants that are none, and what is no number of groups.
+# These words name no instant, and these no number of groups.
 for at in 12.5 3.x 5parsecs 9s -3ms backwrd aten::addm gelu_backwrd nonsense \
     ''; do
     "$MEMSIM" explain tiny.json --at "$at" 2>&1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A number of GPUs each: a table, or an object per line.
+# Several numbers of GPUs give a table with a row each, or an object per line.
 "$MEMSIM" fit gpt3-small --set model.layers=2 --gpus 1,4 --batch 4 \
     --memory 5GiB -p checkpoint:full -j2
 "$MEMSIM" fit gpt3-small --set model.layers=2 --gpus 1,4 --batch 4 \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What fits is what the pool reserves.
+# A setup fits if what the pool reserves fits.
 "$MEMSIM" fit tiny-llama.json --batch 64 --sequence 128 --memory 1GiB \
     --allocator torch -j2
 "$MEMSIM" fit tiny-llama.json --sequence 128 --memory 1GiB --max batch \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What would take the machine is refused on a counted budget: templates and
+# Inputs that would exhaust the machine are refused by a counted budget: templates and
 # repeats that double, files of a folder that never end.
 rest='{"type": "linear", "name": "head", "out": 4}, {"type": "cross_entropy"}]'
 try() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What no sweep writes, with its place.
+# No sweep writes these rows: the message names the place.
 try() {
     "$MEMSIM" plot - -o figure.svg 2>&1
     echo "$?"

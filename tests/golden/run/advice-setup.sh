@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What a run that does not fit names as fitting does, when it is typed.
+# A run that does not fit names a setup that does: typed, it fits.
 try() {
     echo "memsim $*"
     "$MEMSIM" "$@" >out

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Where a pool's blocks lie: of one run, in each format, as it was saved; of
-# several, one under another; what has no addresses.
+# several, one under another; results without addresses.
 run() {
     "$MEMSIM" run gpt2 --batch 4 --sequence 256 --set model.layers=2 "$@"
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Whose memory FSDP's blocks are: the compute stream's (0), the all-gathers'
+# The streams that own FSDP's blocks: the compute stream's (0), the all-gathers'
 # (3), the reductions' (8), FSDP1's casts' (9).  How many blocks and bytes.
 streams() {
     echo "$1"

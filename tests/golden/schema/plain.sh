@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A schema whole; what is wrong says what there is.
+# A whole schema; the message for a wrong name lists those that exist.
 "$MEMSIM" schema inspect
 "$MEMSIM" schema modle 2>&1
 echo "status $?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Conditions that cannot be, and one that leaves nothing.
+# Impossible conditions, and one that leaves no point.
 try() {
     "$MEMSIM" sweep tiny.json --grid batch=1..4 "$@" 2>&1
     echo "status $?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Grids that cannot be: said before anything runs.
+# Impossible grids are refused before anything runs.
 try() {
     "$MEMSIM" sweep "$@" 2>&1
     echo "status $?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Sweeps that cannot be made, files that cannot be written or gone on with.
+# Sweeps that cannot be made, files that cannot be written or resumed.
 try() {
     "$MEMSIM" sweep "$@" 2>&1
     echo "status $?"

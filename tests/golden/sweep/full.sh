@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A disk that fills up: whole rows stay, and can be gone on with.
+# A disk fills up: whole rows stay, and the sweep can be resumed.
 "$MEMSIM" sweep tiny.json --grid batch=1..200 -o whole.csv -q
 (
     trap '' XFSZ

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Address maps that there are not, that are too many, that were edited.
+# Address maps that do not exist, that are too many, or that were edited.
 try() {
     { "$MEMSIM" "$@" >/dev/null; } 2>&1
     echo "$?"

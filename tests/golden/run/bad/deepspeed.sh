@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What DeepSpeed does not know, or what would change nothing, is refused.
+# Settings that DeepSpeed does not know, or that change nothing, are refused.
 try() {
     "$MEMSIM" run tiny16.json "$@" 2>&1
     echo "status $?"

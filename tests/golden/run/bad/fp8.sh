@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Where fp8 and what is near it are not known, they are refused.
+# fp8 and its variants are refused where memsim does not know what they do.
 try() {
     "$MEMSIM" run "$@" 2>&1
     echo "status $?"

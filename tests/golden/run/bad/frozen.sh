@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What frozen weights are not known beside is refused.
+# Settings are refused whose effect on frozen weights memsim does not know.
 try() {
     "$MEMSIM" run tiny16.json "$@" 2>&1
     echo "status $?"

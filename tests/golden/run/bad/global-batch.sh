@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Batches of a job that are none.
+# These numbers are no batch of a job.
 try() {
     "$MEMSIM" run "$@" 2>&1 | head -3
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Lists of lengths, and of pools, that cannot be.
+# These lists of lengths, and of pools, are impossible.
 try() {
     "$MEMSIM" "$@" 2>&1
     echo "$?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# One code runs a step: what offloads the states follows what shares them.
+# One framework runs a step: states are offloaded by the one that shards them.
 try() {
     "$MEMSIM" run tiny16.json -q --dump policy "$@" 2>&1
     echo "status $?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What an optimizer does not know, or what contradicts it, is refused.
+# Settings that an optimizer does not know or that contradict it are refused.
 try() {
     "$MEMSIM" run tiny16.json "$@" 2>&1
     echo "status $?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Libraries that bring no policy.
+# These libraries have no policy.
 try() {
     "$MEMSIM" run mlp.json --plugin "$@" 2>&1
     "$MEMSIM" run mlp.json --plugin "$@" >/dev/null 2>&1

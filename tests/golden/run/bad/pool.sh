@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Pools that a step cannot go through.
+# A step cannot use these pools.
 try() {
     "$MEMSIM" run gpt2 --batch 1 -q "$@" 2>&1
     echo "$?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Programs that are none.
+# These files are no programs.
 : >empty.txt
 head -c 1000000 /dev/zero | tr '\0' a >word.txt
 printf 'program\n\377\000\033[31m\n' >bytes.txt

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Whose checkpoints wait on the host, and what goes with them.
+# The arguments that each implementation of offloaded checkpoints takes.
 try() {
     "$MEMSIM" run tiny16.json -q --dump policy "$@" 2>&1
     echo "status $?"
