@@ -4,8 +4,8 @@
 #
 #   tests/truth/times.sh [MEMSIM]           default: memsim
 #
-# It tells how far times can be trusted; no test depends on it.  README.md quotes
-# it.
+# It tells how far times can be trusted; no test depends on it.  README.md
+# quotes it.
 set -eu
 export LC_ALL=C
 memsim=${1-memsim}

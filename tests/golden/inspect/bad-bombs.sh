@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Inputs that would exhaust the machine are refused by a counted budget: templates and
-# repeats that double, files of a folder that never end.
+# Inputs that would exhaust the machine are refused by a counted budget:
+# templates and repeats that double, files of a folder that never end.
 rest='{"type": "linear", "name": "head", "out": 4}, {"type": "cross_entropy"}]'
 try() {
     timeout 10 "$MEMSIM" inspect "$1" 2>&1 | sed -n 1p
