@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/common/saved.h"
 #include "policies/share/sharedstates.h"
 
 #include <string.h>
