@@ -4,9 +4,7 @@
 
 #include "graphs/formats/dtypes.h"
 #include "graphs/formats/precisions.h"
-#include "graphs/json/fields.h"
 #include "graphs/kernels/kernels.h"
-#include "graphs/layers/headloss.h"
 #include "graphs/model.h"
 #include "graphs/optimizer/optimtable.h"
 #include "graphs/quantized/packed.h"

@@ -20,7 +20,6 @@
  * bits as is its momentum, and held until then; its matrices are a parameter
  * group of their own (stage_1_and_2.py, get_flat_partition; zero/muon). */
 #include "graphs/formats/precisions.h"
-#include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"

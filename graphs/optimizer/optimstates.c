@@ -3,7 +3,6 @@
  * (graphs/states.md 2).  With 16-bit weights the state holds an fp32 master
  * copy. */
 #include "graphs/formats/precisions.h"
-#include "graphs/ops/ops.h"
 #include "graphs/optimizer/hostblocks.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/optimizer/optimtable.h"

@@ -6,7 +6,6 @@
  * for any update, to gradients of the master copies that end with zero_grad
  * (megatron/core/optimizer/optimizer.py, _copy_model_grads_to_main_grads). */
 #include "graphs/formats/precisions.h"
-#include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/optimizer/optimtable.h"
 #include "graphs/optimizer/stepkernels.h"

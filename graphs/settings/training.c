@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/training.h"
 #include "graphs/field.h"
-#include "graphs/formats/precisions.h"
 #include "graphs/json/fields.h"
 #include "graphs/kernels/kernels.h"
 #include "graphs/layers/headloss.h"
 #include "graphs/machines/overheads.h"
-#include "graphs/optimizer/optimtable.h"
-#include "graphs/quantized/packed.h"
 #include "graphs/settings/settingwords.h"
 
 #include <assert.h>

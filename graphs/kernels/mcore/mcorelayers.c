@@ -2,7 +2,6 @@
 /* The step's inputs, products' workspaces, and the dropout that an addition
  * does with its own. */
 #include "graphs/kernels/mcore/mcore.h"
-#include "graphs/layers/layers.h"
 #include "graphs/layertypes.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/trace/trace.h"

@@ -8,7 +8,6 @@
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 #include "graphs/trace/trace.h"
-#include "sim/graph.h"
 
 static const ms_tensor *at(ms_trace *trace, uint32_t tensor)
 {

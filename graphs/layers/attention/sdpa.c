@@ -2,7 +2,6 @@
 #include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
-#include "graphs/ops/autocast.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
