@@ -8,7 +8,6 @@
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 

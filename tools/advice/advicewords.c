@@ -5,7 +5,6 @@
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tools/advice/advice.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/terminal/quantity.h"

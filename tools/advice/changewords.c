@@ -3,7 +3,6 @@
 
 #include "policies/common/policy.h"
 #include "tools/advice/changes.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"

@@ -7,7 +7,6 @@
 #include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/timeline.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/terminal/quantity.h"

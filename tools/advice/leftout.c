@@ -4,7 +4,6 @@
 #include "policies/common/policy.h"
 #include "sim/plan.h"
 #include "sim/timeline.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 
 #include "plots/record/record.h"

@@ -5,7 +5,6 @@
 #include "tools/advice/needless.h"
 #include "policies/common/policy.h"
 #include "sim/plan.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 
 #include "tools/advice/leftout.h"

@@ -3,11 +3,8 @@
  * through a pool with each of them. */
 
 #include "tools/advice/pooltries.h"
-#include "policies/common/policy.h"
 #include "sim/plan.h"
 #include "sim/report.h"
-#include "tools/alive/alive.h"
-#include "tools/cli/commands.h"
 #include "tools/job/allocator.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"

@@ -4,13 +4,11 @@
  * compared. */
 
 #include "tools/advice/remedy.h"
-#include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tools/alive/alive.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 

@@ -5,14 +5,11 @@
 #include "tools/advice/setup.h"
 #include "graphs/training.h"
 #include "policies/common/policy.h"
-#include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
-#include "tools/job/settings.h"
 
 #include <string.h>
 

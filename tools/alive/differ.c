@@ -2,12 +2,10 @@
 /* Finds what two runs of a model hold differently, each at an instant of its
  * own: tensor by tensor, then in groups. */
 
-#include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "tools/alive/alive.h"
-#include "tools/cli/commands.h"
 #include "tools/job/result.h"
 
 /* What became of a tensor that one run does not hold at its instant: plan ops

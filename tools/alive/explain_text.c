@@ -6,7 +6,6 @@
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "tools/alive/alive.h"
-#include "tools/cli/commands.h"
 #include "tools/job/result.h"
 #include "tools/options/options.h"
 #include "tools/terminal/quantity.h"

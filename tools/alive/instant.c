@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --at TIME|PHASE|OP: to a place among the events. */
 
-#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/names.h"
@@ -9,7 +8,6 @@
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tools/alive/alive.h"
-#include "tools/cli/commands.h"
 #include "tools/job/result.h"
 #include "tools/terminal/quantity.h"
 

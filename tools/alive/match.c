@@ -4,12 +4,10 @@
  * there from the start can agree in all of these, and each micro-batch makes
  * its own: such tensors are counted together. */
 
-#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "tools/alive/alive.h"
-#include "tools/cli/commands.h"
 #include "tools/job/result.h"
 
 #include <stdlib.h>

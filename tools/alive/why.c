@@ -2,13 +2,11 @@
 /* Finds what keeps a row alive. The plan says which ops read a row and after
  * which op the host drops it. */
 
-#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "tools/alive/alive.h"
-#include "tools/cli/commands.h"
 #include "tools/job/result.h"
 
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "policies/common/policy.h"
 #include "sim/pools/place/placement.h"
 #include "sim/pools/steps/pooled.h"
-#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "tools/job/globalbatch.h"
 #include "graphs/training.h"
 #include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/lengths.h"
 #include "tools/job/result.h"

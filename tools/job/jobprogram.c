@@ -9,7 +9,6 @@
 #include "sim/program.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/terminal/quantity.h"

@@ -3,8 +3,6 @@
 
 #include "tools/job/lengths.h"
 #include "graphs/training.h"
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/job/allocator.h"
 #include "tools/job/job.h"
 #include "tools/terminal/quantity.h"

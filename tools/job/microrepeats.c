@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Replays steps of many micro-batches as steps of a few. */
 
-#include "policies/common/policy.h"
 #include "sim/expand/repeat.h"
 #include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"

@@ -3,8 +3,6 @@
 
 #include "tools/job/outputs.h"
 #include "plots/plots.h"
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/options/options.h"
 #include "tools/terminal/screen.h"

@@ -13,7 +13,6 @@
 #include "sim/pools/steps/pooled.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
-#include "tools/cli/commands.h"
 #include "tools/job/allocator.h"
 #include "tools/job/globalbatch.h"
 #include "tools/job/job.h"

@@ -4,7 +4,6 @@
 
 #include "policies/common/policy.h"
 #include "policies/pluginpolicy.h"
-#include "tools/cli/commands.h"
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
 

@@ -12,11 +12,8 @@
 #include "graphs/model.h"
 #include "graphs/modelgraph.h"
 #include "graphs/training.h"
-#include "policies/common/policy.h"
 #include "sim/graph.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
-#include "tools/job/lengths.h"
 #include "tools/job/result.h"
 
 #include <pthread.h>

@@ -7,7 +7,6 @@
 #include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"
-#include "tools/cli/commands.h"
 #include "tools/job/allocator.h"
 #include "tools/job/job.h"
 #include "tools/job/lengths.h"

@@ -4,7 +4,6 @@
 #include "graphs/models/files/namewords.h"
 #include "policies/common/policy.h"
 #include "sim/pools/steps/pooled.h"
-#include "tools/cli/commands.h"
 #include "tools/job/allocator.h"
 #include "tools/job/job.h"
 #include "tools/options/options.h"

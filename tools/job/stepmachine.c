@@ -5,7 +5,6 @@
 #include "policies/common/policy.h"
 #include "sim/machine.h"
 #include "sim/names.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"

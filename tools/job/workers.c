@@ -8,8 +8,6 @@
 /* sched_getaffinity: the cores that taskset and Slurm leave us */
 #define _GNU_SOURCE
 
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/job/points.h"
 #include "tools/terminal/quantity.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/recordings/addresstable.h"
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 
 #include <stdlib.h>
 

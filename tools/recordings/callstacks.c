@@ -3,8 +3,6 @@
  * are one where a 64-bit hash over their frames is equal; a list of frames that
  * the pickle names again by its memo is hashed once. */
 #include "tools/recordings/callstacks.h"
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 
 #include <string.h>
 

@@ -3,7 +3,6 @@
  * or import. Opcodes are those of CPython's Lib/pickletools.py. */
 #include "tools/recordings/pickle.h"
 #include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -16,7 +16,6 @@
 #include "graphs/json/json.h"
 #include "sim/pools/history/alloctrace.h"
 #include "sim/pools/torch/torch.h"
-#include "tools/cli/commands.h"
 #include "tools/recordings/recordings.h"
 
 #include <stdio.h>

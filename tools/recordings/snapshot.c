@@ -3,9 +3,7 @@
  * histories (sim/pools/README.md 15). A snapshot has the segments as they are
  * at its end and a trace of the events before it: undoing the trace from its
  * last entry to its first gives the segments at its start. */
-#include "policies/common/policy.h"
 #include "sim/names.h"
-#include "tools/cli/commands.h"
 #include "tools/recordings/addresstable.h"
 #include "tools/recordings/callstacks.h"
 #include "tools/recordings/pickle.h"

@@ -5,9 +5,7 @@
 #include "graphs/model.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
-#include "sim/names.h"
 #include "sim/report.h"
-#include "tools/cli/commands.h"
 #include "tools/results/sheet.h"
 
 #include <string.h>

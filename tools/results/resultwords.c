@@ -4,7 +4,6 @@
 #include "graphs/json/json.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/results/results.h"
 
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"
 #include "sim/base/size.h"
-#include "tools/cli/commands.h"
 
 #include <assert.h>
 #include <stdlib.h>

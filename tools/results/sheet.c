@@ -8,7 +8,6 @@
 #include "sim/names.h"
 #include "sim/pools/steps/pooled.h"
 #include "sim/report.h"
-#include "tools/cli/commands.h"
 
 #include <string.h>
 

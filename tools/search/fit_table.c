@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What fit found, as a table for people. */
 
-#include "tools/alive/alive.h"
 #include "tools/search/fit.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"

@@ -7,7 +7,6 @@
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/program.h"
-#include "tools/cli/commands.h"
 #include "tools/search/fit.h"
 
 #include <string.h>

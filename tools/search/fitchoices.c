@@ -4,7 +4,6 @@
 
 #include "graphs/training.h"
 #include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/options/options.h"

@@ -3,8 +3,6 @@
  * cost anything are decided once, by a few replays of set-ups that differ most,
  * instead of being multiplied with all other dimensions. */
 
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/search/fit.h"
 
 #include <string.h>

@@ -3,8 +3,6 @@
  * allocator. A set-up that does not fit there is not shown; the next one takes
  * its place. */
 
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/search/fit.h"
 
 #include <stdlib.h>

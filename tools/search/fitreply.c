@@ -3,7 +3,6 @@
  * for, how the plain set-up does. */
 
 #include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"

@@ -19,12 +19,9 @@
  * looked at only between rounds of a fixed size: so any number of threads gives
  * the same answer. */
 
-#include "policies/common/policy.h"
 #include "sim/machine.h"
 #include "sim/names.h"
-#include "sim/plan.h"
 #include "sim/report.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"

@@ -3,7 +3,6 @@
 
 #include "graphs/training.h"
 #include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/search/fit.h"
 

@@ -4,7 +4,6 @@
 #include "graphs/machines/overheads.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
-#include "tools/cli/commands.h"
 #include "tools/job/globalbatch.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"

@@ -7,7 +7,6 @@
 #include "policies/common/policy.h"
 #include "sim/base/size.h"
 #include "sim/names.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/points.h"
 #include "tools/job/settings.h"

@@ -8,8 +8,6 @@
  *
  * Nothing here allocates: "out of memory" must be printed, too. */
 
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/terminal/screen.h"
 
 #include <stdio.h>

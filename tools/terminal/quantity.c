@@ -2,9 +2,7 @@
 /* Numbers with units: read from what people type, and printed for them. */
 
 #include "tools/terminal/quantity.h"
-#include "policies/common/policy.h"
 #include "sim/base/size.h"
-#include "tools/cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,6 @@
  * filled to the width of the line. */
 
 #include "tools/terminal/screen.h"
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -4,7 +4,6 @@
 #include "sim/pools/place/placement.h"
 #include "sim/pools/steps/pooled.h"
 #include "sim/report.h"
-#include "tools/job/result.h"
 #include "tools/terminal/quantity.h"
 #include "tools/words/words.h"
 

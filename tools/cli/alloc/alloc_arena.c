@@ -4,7 +4,6 @@
 
 #include "tools/cli/alloc/alloc_arena.h"
 #include "plots/plots.h"
-#include "policies/common/policy.h"
 #include "sim/base/size.h"
 #include "tools/cli/commands.h"
 #include "tools/job/outputs.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim alloc --json: the statistics and segments of each pool at the end. */
 
-#include "policies/common/policy.h"
 #include "sim/pools/history/alloctrace.h"
 #include "tools/cli/alloc/alloc.h"
 #include "tools/cli/alloc/alloc_keys.h"
-#include "tools/cli/commands.h"
 
 ms_alloc_held ms_alloc_data_held(const ms_alloc_run *run)
 {

@@ -8,9 +8,7 @@
  * consists of at least three equal runs. It must make up half of all
  * allocations. */
 
-#include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc.h"
-#include "tools/cli/commands.h"
 
 #include <string.h>
 

@@ -3,10 +3,8 @@
  * of an operation is its number, counted from 1. What is alive when the
  * trace starts has the time 0. */
 
-#include "policies/common/policy.h"
 #include "sim/pools/history/alloctrace.h"
 #include "tools/cli/alloc/alloc_arena.h"
-#include "tools/cli/commands.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include "sim/names.h"
 #include "sim/pools/history/alloctrace.h"
 #include "tools/cli/alloc/alloc.h"
-#include "tools/cli/commands.h"
 #include "tools/job/outputs.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "plots/plots.h"
-#include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"

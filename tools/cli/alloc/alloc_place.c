@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Makes a static plan in the order that --allocator arena asks for. */
 
-#include "policies/common/policy.h"
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/commands.h"
 #include "tools/job/points.h"

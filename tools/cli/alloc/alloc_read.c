@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Reads the operations of memsim alloc. */
 
-#include "policies/common/policy.h"
 #include "sim/pools/history/alloctrace.h"
 #include "tools/cli/alloc/alloc.h"
-#include "tools/cli/commands.h"
 #include "tools/recordings/recordings.h"
 
 #include <errno.h>

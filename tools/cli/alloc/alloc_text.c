@@ -2,7 +2,6 @@
 /* Prints memsim alloc for people: a column for each allocator. */
 
 #include "sim/pools/history/alloctrace.h"
-#include "tools/alive/alive.h"
 #include "tools/cli/alloc/alloc.h"
 #include "tools/job/settings.h"
 #include "tools/terminal/quantity.h"

@@ -4,7 +4,6 @@
 
 #include "tools/cli/compare/compare.h"
 #include "plots/plots.h"
-#include "policies/common/policy.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/run/figures.h"

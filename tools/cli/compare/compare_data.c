@@ -2,10 +2,6 @@
 /* Writes a comparison for scripts. */
 
 #include "plots/plots.h"
-#include "plots/record/record.h"
-#include "sim/names.h"
-#include "sim/pools/steps/pooled.h"
-#include "sim/report.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/cli/compare/compare_keys.h"

@@ -4,8 +4,6 @@
 #include "plots/plots.h"
 #include "plots/record/record.h"
 #include "plots/record/tiles.h"
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/cli/run/figures.h"
 #include "tools/terminal/quantity.h"

@@ -3,7 +3,6 @@
 
 #include "policies/common/policy.h"
 #include "tools/advice/needless.h"
-#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/terminal/textlines.h"
 

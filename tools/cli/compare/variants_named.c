@@ -2,8 +2,6 @@
 /* Variants that the command line names, what figures call them, and that no two
  * are one. */
 
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/job/job.h"
 #include "tools/job/settings.h"

@@ -3,9 +3,7 @@
 
 #include "graphs/device.h"
 #include "plots/record/record.h"
-#include "policies/common/policy.h"
 #include "sim/report.h"
-#include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/job/job.h"
 #include "tools/job/settings_table.h"

@@ -3,7 +3,6 @@
 
 #include "tools/search/fit.h"
 #include "graphs/training.h"
-#include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/fit/fit_keys.h"
 #include "tools/job/job.h"

@@ -7,7 +7,6 @@
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
-#include "tools/cli/commands.h"
 #include "tools/cli/run/figures.h"
 #include "tools/job/outputs.h"
 #include "tools/search/fit.h"

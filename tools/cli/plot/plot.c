@@ -6,7 +6,6 @@
 #include "graphs/model.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"
-#include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/outputs.h"

@@ -2,8 +2,6 @@
 /* Headings and capacities that the rows of a sweep give for their figures. */
 
 #include "plots/plots.h"
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/cli/plot/plot.h"
 #include "tools/terminal/quantity.h"
 

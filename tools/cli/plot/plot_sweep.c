@@ -6,7 +6,6 @@
 #include "policies/common/policy.h"
 #include "sim/base/size.h"
 #include "sim/report.h"
-#include "tools/cli/commands.h"
 #include "tools/cli/plot/plot.h"
 #include "tools/options/options.h"
 

@@ -3,7 +3,6 @@
 
 #include "plots/plots.h"
 #include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/cli/plot/plot.h"
 
 #include <math.h>

@@ -4,9 +4,7 @@
 #include "plots/plots.h"
 #include "plots/record/record.h"
 #include "plots/record/tiles.h"
-#include "policies/common/policy.h"
 #include "sim/report.h"
-#include "tools/cli/commands.h"
 #include "tools/job/job.h"
 
 #include <string.h>

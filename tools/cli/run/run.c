@@ -6,7 +6,6 @@
 #include "graphs/model.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"
-#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"

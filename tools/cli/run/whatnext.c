@@ -2,14 +2,12 @@
 /* The end of the summary: what would help, and what to type next. */
 
 #include "tools/cli/run/whatnext.h"
-#include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tools/advice/hostadvice.h"
 #include "tools/advice/setup.h"
-#include "tools/cli/commands.h"
 #include "tools/cli/run/run.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"

@@ -4,7 +4,6 @@
  * rows in it are never thrown away. */
 
 #include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/cli/sweep/sweep.h"
 #include "tools/job/outputs.h"
 #include "tools/terminal/screen.h"

@@ -4,9 +4,7 @@
 
 #include "graphs/json/json.h"
 #include "plots/record/record.h"
-#include "policies/common/policy.h"
 #include "sim/names.h"
-#include "tools/cli/commands.h"
 #include "tools/results/keys/keys.h"
 
 #define MUST MS_KEYS_MUST

@@ -5,8 +5,6 @@
 #include "graphs/json/json.h"
 #include "policies/common/policy.h"
 #include "sim/pools/steps/pooled.h"
-#include "sim/report.h"
-#include "tools/cli/commands.h"
 #include "tools/job/allocator.h"
 #include "tools/results/sheet.h"
 

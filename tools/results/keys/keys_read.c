@@ -2,9 +2,7 @@
 /* Reads objects of saved JSON back, by the rows of their keys. */
 
 #include "graphs/json/json.h"
-#include "policies/common/policy.h"
 #include "sim/report.h"
-#include "tools/cli/commands.h"
 #include "tools/results/keys/keys.h"
 
 #include <assert.h>

@@ -2,8 +2,6 @@
 /* Allocates the elements of an array that is read, or the rows of a table. */
 
 #include "graphs/json/json.h"
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/results/keys/keys.h"
 
 #include <string.h>

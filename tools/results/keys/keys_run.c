@@ -5,7 +5,6 @@
 #include "policies/common/policy.h"
 #include "sim/names.h"
 #include "sim/report.h"
-#include "tools/cli/commands.h"
 #include "tools/results/keys/keys_rank.h"
 #include "tools/results/sheet.h"
 

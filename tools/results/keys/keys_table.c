@@ -3,8 +3,6 @@
  * 1024]]}. */
 
 #include "graphs/json/json.h"
-#include "policies/common/policy.h"
-#include "tools/cli/commands.h"
 #include "tools/results/keys/keys.h"
 
 #include <stdio.h>

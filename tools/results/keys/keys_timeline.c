@@ -3,9 +3,7 @@
 
 #include "graphs/json/json.h"
 #include "plots/record/record.h"
-#include "policies/common/policy.h"
 #include "sim/measure/bylayer.h"
-#include "tools/cli/commands.h"
 #include "tools/results/keys/keys.h"
 
 #define MUST MS_KEYS_MUST

@@ -2,9 +2,6 @@
 
 #include "tools/results/keys/values.h"
 #include "graphs/json/json.h"
-#include "policies/common/policy.h"
-#include "sim/report.h"
-#include "tools/cli/commands.h"
 
 #include <string.h>
 
