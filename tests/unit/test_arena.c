@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Arenas, and the fault record that they fill. */
 #include "sim/base/base.h"
 #include "tests/tests.h"
 

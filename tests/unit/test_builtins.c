@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Built-in models, what is like them, and what their pages need of layer
- * lists. */
+/* Built-in models, models that refer to them with "like", and what their
+ * pages need of layer lists. */
 #include "graphs/json/json.h"
 #include "graphs/layertypes.h"
 #include "graphs/model.h"

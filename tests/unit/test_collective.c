@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The time of collectives, by the links of a device and of its nodes. */
 #include "graphs/device.h"
 #include "tests/tests.h"
 #include "tools/job/jobprogram.h"

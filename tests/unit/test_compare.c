@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim compare: names of variants, rows that sum, saved results that are the
- * variants they were, and memory that runs out. */
+/* memsim compare: the names of variants, rows that add up, saved results
+ * that compare as the runs did that they come from, and memory that runs
+ * out. */
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "sim/names.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The order of layers: where a DAG can be cut, cycles, and its DOT. */
 #include "graphs/layertypes.h"
 #include "graphs/model.h"
 #include "tests/tests.h"

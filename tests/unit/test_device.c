@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The table of devices, and devices that users write. */
 #include "graphs/device.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Programs and graphs as text, read back. */
 #include "sim/graph.h"
 #include "sim/program.h"
 #include "tests/laws/laws.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Expressions in pages: their values, and what is wrong with them. */
 #include "graphs/json/expression.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"

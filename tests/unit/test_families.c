@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Families of models: published counts, and the layers they consist of. */
 #include "graphs/field.h"
 #include "graphs/layertypes.h"
 #include "graphs/model.h"

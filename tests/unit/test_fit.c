@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim fit: what the search passes over cannot matter, and what it reports is
- * true. */
+/* memsim fit: what the search leaves out cannot change its answer, and what
+ * it reports is what a run reports. */
 #include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tests/tests.h"

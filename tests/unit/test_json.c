@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The JSON reader: what it refuses, places, numbers and strings. */
 #include "graphs/json/json.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The label of the peak keeps off the line of what is reserved. */
+/* The label of the peak does not overlap the line of what is reserved. */
 #include "plots/axes/labels.h"
 #include "plots/gnuplot/canvas.h"
 #include "plots/record/stack.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What SuperNeurons keeps, makes again and lets go of around each unit of
- * random steps, against the paper's rules stated once more, without lists or
+/* What SuperNeurons keeps, recomputes and releases around each unit of
+ * random steps. The paper's rules are stated a second time, without lists or
  * order: every set from its definition, over all storages and ops. */
 #include "policies/common/policy.h"
 #include "sim/graph.h"

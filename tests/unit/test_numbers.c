@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Numbers and groups of a layer list that are expressions. */
 #include "graphs/model.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The blocks of an op graph, told by the names of its layers. */
 #include "graphs/opgraph/opblocks.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Memory of a process besides the step: workspaces, NCCL, contexts. */
 #include "graphs/device.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/training.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Programs of calls by hand, and the checks of wrong ones. */
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The reader of model files: fields, templates, overrides, messages. */
 #include "graphs/field.h"
 #include "graphs/layertypes.h"
 #include "graphs/model.h"

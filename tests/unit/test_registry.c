@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The registry of policies: what it adds and what it refuses. */
 #include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The text of policies: how it is read, added up and printed. */
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/program.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Texts: numbers, JSON strings, names and the nearest of them. */
 #include "sim/base/base.h"
 #include "sim/names.h"
 #include "tests/tests.h"

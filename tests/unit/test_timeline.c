@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Levels over time: points that are left out, rows that are alive. */
 #include "tests/tests.h"
 
 #include "sim/plan.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The settings of training: defaults, values that are refused. */
 #include "graphs/kernels/kernels.h"
 #include "graphs/model.h"
 #include "graphs/training.h"

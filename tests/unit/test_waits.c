@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Who is to blame for a wait, and what is hidden: a timeline by hand. */
+/* Which op is the cause of a wait, and which copies are hidden: a timeline
+ * worked out by hand. */
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/replay/collective.h"

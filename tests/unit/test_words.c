@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Words of other programs: each row of each table is understood as what it
- * means, or its answer can be typed. */
+ * means, or the message says what to type instead. */
 #include "graphs/device.h"
 #include "graphs/field.h"
 #include "graphs/model.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The keys of memsim alloc --json, pools that a trace went through, and the
- * columns of its CSV. */
+/* The keys of memsim alloc --json for pools that a trace went through, and
+ * the columns of its CSV. */
 
 #include "tools/cli/alloc/alloc_keys.h"
 #include "sim/pools/history/alloctrace.h"
@@ -44,7 +44,7 @@ static bool is_moving(const void *of)
     return kind_of(of) == MS_POOL_CONTIGUOUS;
 }
 
-/* PyTorch 1.13 does not count what was requested. */
+/* Says whether the pool counts what was requested; PyTorch 1.13 does not. */
 static bool counts_requests(const void *of)
 {
     const ms_alloc_pool_shown *shown = of;
@@ -56,8 +56,8 @@ static bool counts_requests_by_scope(const void *of)
     return is_torch(of) && counts_requests(of);
 }
 
-/* "allocated_bytes.all" and its like, as far as the pool counts them: heaps
- * have no small and large pools, nor split blocks. */
+/* Makes the rows of "allocated_bytes.all" and the like, as far as the pool
+ * counts them: heaps have neither small and large pools nor split blocks. */
 static bool measure(uint32_t i, ms_arena *arena, ms_key *key)
 {
     uint32_t which = i / MS_TORCH_N_SCOPES, scope = i % MS_TORCH_N_SCOPES;
@@ -112,9 +112,10 @@ static const ms_key stats_rows[] = {
      .optional = true,
      SHOWN(I64, stats.max_split_bytes),
      .there = is_torch},
-    /* Of heaps, TensorFlow's names (tf.config.experimental.get_memory_info,
-     * AllocatorStats) for what torch has none for.  TensorFlow frees what other
-     * streams use when they are past it: in use is what is active. */
+    /* Heaps use TensorFlow's names (tf.config.experimental.get_memory_info,
+     * AllocatorStats) where torch has none. TensorFlow frees what other
+     * streams use once they are past it, so that what is in use is what is
+     * active. */
     COUNT_OF(is_heap, "touched_bytes", SHOWN(U64, told.touched_bytes)),
     COUNT_OF(is_heap, "largest_alloc_size", SHOWN(U64, told.largest_bytes)),
     COUNT_OF(is_heap, "largest_free_block_bytes",
@@ -372,7 +373,7 @@ static ms_key_list pools_of(const void *of)
 #define SHEET(kind, member) MS_KEYS_AT(kind, ms_alloc_sheet, member)
 #define RUN(kind, member)                                                      \
     MS_KEYS_VIA(ms_alloc_sheet, run), MS_KEYS_AT(kind, ms_alloc_run, member)
-/* What all pools have alike. */
+/* The members that are equal for all pools. */
 #define FIRST(kind, member)                                                    \
     MS_KEYS_VIA(ms_alloc_sheet, first), MS_KEYS_AT(kind, ms_alloc_pool, member)
 static const ms_key alloc_rows[] = {

@@ -195,6 +195,9 @@ static ms_err fail_steps(const ms_alloc_source *source, bool marked,
                    "allocations is not three times the same");
 }
 
+/* Takes the instants at which what is alive is compared.  The first marked step
+ * is left out: it allocates what stays.  Without marks the points lie a period
+ * apart, behind the last allocation of each. */
 static ms_err find_points(ms_alloc_leaks *leaks, const ms_alloc_source *source,
                           ms_fault *fault)
 {

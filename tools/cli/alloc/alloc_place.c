@@ -173,6 +173,8 @@ static ms_err search_lowest(const ms_alloc_arena *run, ms_alloc_plan *plan,
     return MS_OK;
 }
 
+/* Where no plan within the capacity is found, the lowest greedy plan is noted,
+ * for the message to name. */
 static ms_err search_within(const ms_alloc_arena *run, ms_alloc_plan *plan,
                             const ms_hall *hall, ms_fault *fault)
 {

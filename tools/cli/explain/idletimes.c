@@ -78,6 +78,8 @@ static uint64_t half_ns(const ms_idle_tensor *list, uint32_t n, uint64_t bytes)
     return low;
 }
 
+/* The longest wait sets the width of the classes.  What nothing reads again may
+ * wait for longer: it is counted in the last class. */
 ms_err ms_idletimes_sort(const ms_idle_tensor *list, uint32_t n,
                          ms_arena *arena, ms_idletimes *saved, ms_fault *fault)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Objects printed as JSON, and as rows of CSV, from the rows of their keys. */
+/* Prints objects as JSON, and as rows of CSV, from the rows of their keys. */
 
 #include "plots/plots.h"
 #include "sim/report.h"
@@ -27,7 +27,7 @@ static uint64_t load_u64(const void *at)
     return number;
 }
 
-/* A number, or null. */
+/* Writes a number; the one that stands for null is written as null. */
 static void put_count(ms_text *text, uint64_t number, uint64_t null)
 {
     if (number == null)
@@ -36,7 +36,8 @@ static void put_count(ms_text *text, uint64_t number, uint64_t null)
         ms_text_u64(text, number);
 }
 
-/* FLOPs are whole numbers: all their digits, as long as they fit. */
+/* FLOPs are whole numbers, so that all digits are written as long as they
+ * fit. */
 static void put_double(ms_text *text, ms_key_held held, const void *at)
 {
     double number;
@@ -61,7 +62,7 @@ static void put_words(ms_text *text, ms_key_held held, const void *at)
         ms_text_json(text, words);
 }
 
-/* The index in a table of names. */
+/* The name of a value that is an index into the key's names. */
 static const char *name_at(const ms_key *key, const void *at)
 {
     uint32_t which =
@@ -117,7 +118,7 @@ static void put_held(ms_text *text, const ms_key *key, const void *at)
     }
 }
 
-/* What a function makes. */
+/* Writes the value that the key's function computes. */
 static void put_made(ms_text *text, const ms_key *key, const void *of)
 {
     uint64_t number = key->make(of);
@@ -132,11 +133,11 @@ static void put_made(ms_text *text, const ms_key *key, const void *of)
 static void put_name_of(ms_text *text, const char *name)
 {
     put(text, "\"");
-    put(text, name); /* ours: nothing to escape */
+    put(text, name); /* memsim's own: nothing to escape */
     put(text, "\": ");
 }
 
-/* What stands before a member or an element: the comma, and its line. */
+/* Writes what is between two members or elements: a comma, and a new line. */
 static void put_between(ms_text *text, bool is_first, uint8_t line)
 {
     if (line == 0)
@@ -145,7 +146,7 @@ static void put_between(ms_text *text, bool is_first, uint8_t line)
         ms_text_add(text, "%s\n%*s", is_first ? "" : ",", line, "");
 }
 
-/* One of an array of objects, some of which were printed already. */
+/* Writes an element of an array of objects; some were printed before. */
 static void put_element(ms_text *text, const ms_key *key, const void *at)
 {
     const ms_key_printed *printed =
@@ -177,7 +178,7 @@ static void put_list(ms_text *text, const ms_key *key, const void *of)
     put(text, "]");
 }
 
-/* Members whose names come from the user. */
+/* Writes members whose names come from the user. */
 static void put_map(ms_text *text, const ms_key *key, const void *of)
 {
     ms_key_list list = key->list(of);
@@ -193,7 +194,7 @@ static void put_map(ms_text *text, const ms_key *key, const void *of)
     put(text, "}");
 }
 
-/* A member for each name. */
+/* Writes a member for each name. */
 static void put_named(ms_text *text, const ms_key *key, const void *at)
 {
     bool is_first = true, objects = key->type == MS_KEY_NAMED;
@@ -222,7 +223,7 @@ static const char *place_of(const ms_key *key, const void *of)
     return at != NULL ? at + key->at : NULL;
 }
 
-/* What lies at a place. */
+/* Writes the value that lies at a place. */
 static void put_placed(ms_text *text, const ms_key *key, const void *of,
                        const char *at)
 {
@@ -262,7 +263,7 @@ static bool is_left_out(const ms_key *key, const void *of)
     return !key->null && key->there != NULL && !key->there(of);
 }
 
-/* A member, unless it is left out. */
+/* Writes a member, unless it is left out. */
 static void put_member(const ms_key *key, const void *of, bool *is_first,
                        ms_text *text)
 {
@@ -328,8 +329,8 @@ void ms_keys_write_names(const ms_keys *keys, const char *first,
     }
 }
 
-/* The words of a cell that has some, NULL for none; a WORD that is an index has
- * its name. */
+/* The text of a cell that has one, else NULL. A WORD that is an index has a
+ * name. */
 static const char *cell_words(const ms_key *key, const void *of)
 {
     const char *at = place_of(key, of), *words;
