@@ -29,6 +29,12 @@ static ms_key_list classes(const void *of)
     return (ms_key_list){saved->of, saved->n, sizeof *saved->of};
 }
 
+/* Does anything that has bytes wait for backward? */
+static bool has_bytes(const void *of)
+{
+    return ((const ms_idletimes *)of)->all.bytes > 0;
+}
+
 static const ms_key saved_rows[] = {
     {.name = "bytes",
      .type = MS_KEY_COUNT,
@@ -41,8 +47,12 @@ static const ms_key saved_rows[] = {
      .help = "how often ops of either pass read them, all together"},
     {.name = "half_ns",
      .type = MS_KEY_COUNT,
+     .null = true,
      SAVED(U64, half_ns),
-     .help = "half of the bytes wait for as long, or longer"},
+     .there = has_bytes,
+     .help =
+         "half of the bytes wait for as long, or longer; null where nothing "
+         "is saved"},
     {.name = "alone_bytes",
      .type = MS_KEY_COUNT,
      SAVED(U64, all.alone_bytes),

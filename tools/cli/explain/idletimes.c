@@ -62,7 +62,8 @@ static uint64_t idle_ns(const ms_idle_tensor *it)
     return it->to_ns - it->from_ns;
 }
 
-/* The longest time that half of the bytes wait at least, found by bisection. */
+/* The longest time that half of the bytes wait at least, found by bisection;
+ * bytes is not 0. */
 static uint64_t half_ns(const ms_idle_tensor *list, uint32_t n, uint64_t bytes)
 {
     uint64_t low = 0, high = UINT64_MAX / 2;
@@ -102,7 +103,8 @@ ms_err ms_idletimes_sort(const ms_idle_tensor *list, uint32_t n,
         uint64_t at = idle_ns(&list[i]) / width_ns;
         add(&saved->of[at < saved->n ? at : saved->n - 1], &list[i]);
     }
-    saved->half_ns = half_ns(list, n, saved->all.bytes);
+    if (saved->all.bytes > 0)
+        saved->half_ns = half_ns(list, n, saved->all.bytes);
     return MS_OK;
 }
 
