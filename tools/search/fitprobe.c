@@ -5,10 +5,10 @@
 
 #include "tools/search/fit.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define MOST_PROBES 4u /* without and with checkpoints, at two batches */
-#define MOST_CHOICES 4u
 
 /* In this order: each is probed with the last option that was kept of those
  * before it. */
@@ -121,10 +121,14 @@ static ms_err probe_axis(probes *p, ms_fit_axis_id id, ms_fault *fault)
 {
     ms_fit *fit = p->fit;
     ms_fit_axis *axis = &fit->axes[id];
-    ms_fit_point points[MOST_CHOICES * MOST_PROBES];
-    found of[MOST_CHOICES][MOST_PROBES] = {0};
-    uint32_t n = 0, n_options = axis->n < MOST_CHOICES ? axis->n : MOST_CHOICES;
-    for (uint32_t i = 0; i < n_options; i++)
+    uint32_t n = 0;
+    ms_fit_point *points =
+        ms_arena_take(fit->arena, axis->n * MOST_PROBES, sizeof *points);
+    found(*of)[MOST_PROBES] = ms_arena_take(fit->arena, axis->n, sizeof *of);
+    if (points == NULL || of == NULL)
+        return ms_fail_nomem(fault);
+    assert(axis->n <= 32); /* axis->dropped has a bit for each */
+    for (uint32_t i = 0; i < axis->n; i++)
         for (uint32_t k = 0; k < p->n; k++) {
             points[n] = p->points[k];
             points[n++].option[id] = (uint16_t)i;
