@@ -42,5 +42,7 @@ try tiny.json --gpus 4 --global-batch 8 --batch 4
 try tiny.json --gpus 1,x
 try tiny.json --gpus 2,,4
 try tiny.json --gpus 1,2 --csv -
+try no.json --gpus 1,2 --csv gpus.csv
+try no.json --gpus 1,x
 try tiny.json --allocator exact --steps 3
 try tiny.json --allocator torc

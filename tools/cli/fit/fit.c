@@ -245,10 +245,15 @@ static ms_err print_result(const run *r, ms_fault *fault)
                : ms_outputs_write(r->out.csv, &csv, r->out.quiet, fault);
 }
 
-static ms_err answer(run *r, ms_fault *fault)
+/* What can be refused without a search. */
+static ms_err prepare(run *r, ms_fault *fault)
 {
     MS_TRY(read_options(r, fault));
-    MS_TRY(check_max(r, fault));
+    return check_max(r, fault);
+}
+
+static ms_err answer(run *r, ms_fault *fault)
+{
     MS_TRY(ms_points_open(&r->points, fault));
     return search(r, fault);
 }
@@ -263,7 +268,9 @@ static void leave(run *r)
 static ms_err answer_one(const ms_hall *hall, int *status, ms_fault *fault)
 {
     run r = {.hall = hall, .arguments = hall->arguments};
-    ms_err err = answer(&r, fault);
+    ms_err err = prepare(&r, fault);
+    if (err == MS_OK)
+        err = answer(&r, fault);
     if (err == MS_OK)
         err = print_result(&r, fault);
     if (err == MS_OK)
@@ -330,6 +337,18 @@ static ms_err print_all(run *all, uint32_t n, ms_fault *fault)
     return ms_screen_print(&text, fault);
 }
 
+static ms_err prepare_each(run *all, uint32_t n, ms_fault *fault)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        MS_TRY(prepare(&all[i], fault));
+        if (all[i].out.csv != NULL || all[i].out.picture.path != NULL)
+            return ms_fail(fault, MS_EUSAGE, "--gpus",
+                           "give one number, or take --json",
+                           "a file is of one number of GPUs");
+    }
+    return MS_OK;
+}
+
 static ms_err answer_each(const ms_hall *hall, const char *numbers, int *status,
                           ms_fault *fault)
 {
@@ -338,15 +357,10 @@ static ms_err answer_each(const ms_hall *hall, const char *numbers, int *status,
     if (all == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(split(hall, numbers, all, &n, fault));
-    ms_err err = MS_OK;
+    ms_err err = prepare_each(all, n, fault);
     *status = ms_complain_status(MS_EINFEASIBLE);
     for (uint32_t i = 0; i < n && err == MS_OK; i++) {
         err = answer(&all[i], fault);
-        if (err == MS_OK &&
-            (all[i].out.csv != NULL || all[i].out.picture.path != NULL))
-            err = ms_fail(fault, MS_EUSAGE, "--gpus",
-                          "give one number, or take --json",
-                          "a file is of one number of GPUs");
         if (err == MS_OK && all[i].fit.best != MS_NONE)
             *status = 0;
     }
