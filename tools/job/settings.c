@@ -70,6 +70,26 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
     return row->read(row, given->value, arena, job, fault);
 }
 
+/* The model, the program and a page may each come from standard input, but only
+ * one of them: the second would find it at its end. */
+static ms_err check_input(const ms_arguments *arguments, ms_fault *fault)
+{
+    bool is_taken = strcmp(arguments->operands[0], "-") == 0;
+    for (uint32_t i = 0; i < arguments->n_given; i++) {
+        const ms_given *given = &arguments->given[i];
+        if ((given->option->id != MS_OPTION_PROGRAM &&
+             given->option->id != MS_OPTION_PAGE) ||
+            strcmp(given->value, "-") != 0)
+            continue;
+        if (is_taken)
+            return ms_fail(fault, MS_EUSAGE, NULL, "name a file instead",
+                           "\"--%s -\": standard input can be read only once",
+                           given->option->name);
+        is_taken = true;
+    }
+    return MS_OK;
+}
+
 /* A wall delays ops in time, which only a device gives. */
 static ms_err check_wall(const ms_arguments *arguments, ms_job *job,
                          ms_fault *fault)
@@ -116,6 +136,7 @@ ms_err ms_settings_open(const ms_arguments *arguments, ms_arena *arena,
     if (job->device == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(ms_optionwords_twice(arguments, fault));
+    MS_TRY(check_input(arguments, fault));
     job->plugins = plugins;
     job->model = arguments->operands[0];
     job->overrides = overrides;
