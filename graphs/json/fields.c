@@ -205,18 +205,18 @@ static ms_err from_expression(const ms_json *json, uint32_t row,
                               ms_value *value, ms_fault *fault)
 {
     const char *text = json->nodes[row].value.s;
-    ms_numbers_error error = {0};
-    bool fine;
+    ms_fault why;
+    ms_err err;
     double number = 0;
     int64_t whole = 0;
     if (field->type == MS_INT || field->type == MS_INTS)
-        fine = ms_numbers_integer(text, keys->variables, &whole, &error);
+        err = ms_numbers_integer(text, keys->variables, &whole, &why);
     else
-        fine = ms_numbers_value(text, keys->variables, &number, &error);
-    if (!fine)
+        err = ms_numbers_value(text, keys->variables, &number, &why);
+    if (err != MS_OK)
         return ms_json_fail(
-            json, row, fault, *error.hint != '\0' ? error.hint : field->help,
-            "\"%s\" cannot be \"%.100s\": %s", field->name, text, error.what);
+            json, row, fault, *why.hint != '\0' ? why.hint : field->help,
+            "\"%s\" cannot be \"%.100s\": %s", field->name, text, why.what);
     if (field->type == MS_BOOL)
         value->b = number != 0;
     else if (field->type == MS_FLOAT)

@@ -26,7 +26,7 @@ static uint64_t least_times(const ms_json *json, uint32_t row,
                             const ms_variable *config)
 {
     uint32_t repeat = ms_json_find(json, row, "repeat");
-    ms_numbers_error passed_over;
+    ms_fault passed_over;
     int64_t times = 0;
     if (ms_json_find(json, row, "when") != MS_NONE)
         return 0;
@@ -35,8 +35,8 @@ static uint64_t least_times(const ms_json *json, uint32_t row,
     if (json->nodes[repeat].kind == MS_JSON_INT)
         times = json->nodes[repeat].value.i;
     else if (json->nodes[repeat].kind == MS_JSON_STRING &&
-             !ms_numbers_integer(json->nodes[repeat].value.s, config, &times,
-                                 &passed_over))
+             ms_numbers_integer(json->nodes[repeat].value.s, config, &times,
+                                &passed_over) != MS_OK)
         times = 0;
     /* A number that does not fit is refused when the group is read. */
     bool fits = times > 0 && times <= MS_LAYERLIST_MAX;

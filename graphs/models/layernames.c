@@ -21,12 +21,12 @@ typedef struct ms_layernames_reference {
 } reference;
 
 static ms_err fail_expression(const ms_layernames *names, uint32_t node,
-                              const ms_numbers_error *error)
+                              const ms_fault *why)
 {
     return ms_json_fail(names->json, node, names->fault,
-                        *error->hint != '\0' ? error->hint : NULL,
+                        *why->hint != '\0' ? why->hint : NULL,
                         "a name cannot be \"%.100s\": %s",
-                        names->json->nodes[node].value.s, error->what);
+                        names->json->nodes[node].value.s, why->what);
 }
 
 /* ---- making names -------------------------------------------------------- */
@@ -81,15 +81,15 @@ static ms_err fill(const ms_layernames *names, uint32_t node,
                    const char **word)
 {
     const char *text = names->json->nodes[node].value.s;
-    ms_numbers_error error = {0};
+    ms_fault why;
     *word = text;
     if (strchr(text, '{') == NULL)
         return MS_OK;
     *word = buffer;
     return ms_numbers_fill(text, scope->variables, buffer, MS_LAYERNAMES_FULL,
-                           &error)
+                           &why) == MS_OK
                ? MS_OK
-               : fail_expression(names, node, &error);
+               : fail_expression(names, node, &why);
 }
 
 ms_err ms_layernames_make(const ms_layernames *names, uint32_t row,

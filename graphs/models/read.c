@@ -136,7 +136,7 @@ static ms_err open_family(const ms_reader *r, uint32_t node, ms_page *page,
         return ms_json_fail(&r->json, node, r->fault, NULL,
                             "\"family\" must be a string, not %s",
                             ms_json_kind_name(&r->json, node));
-    ms_expression_node(&r->json, node, &name);
+    ms_known_node(&r->json, node, &name);
     return ms_familypage_open(page, &name, family);
 }
 

@@ -66,15 +66,15 @@ static ms_err find_type(ms_page *page)
                           .is.s = set->value,
                           .where = "--set model.model_type"};
     else if (row != MS_NONE)
-        ms_expression_node(page->config, row, &type);
+        ms_known_node(page->config, row, &type);
     if (set == NULL && (row == MS_NONE || type.kind == MS_KIND_NULL)) {
         ms_page_types(hint + strlen(hint), sizeof hint - strlen(hint));
         return ms_json_fail(page->config, row == MS_NONE ? 0 : row, page->fault,
                             hint, "no \"model_type\"");
     }
     if (type.kind != MS_KIND_TEXT)
-        return ms_expression_fail(&type, page->fault, NULL,
-                                  "\"model_type\" must be a string");
+        return ms_known_fail(&type, page->fault, NULL,
+                             "\"model_type\" must be a string");
     return ms_page_open(page, &type);
 }
 

@@ -42,8 +42,8 @@ static ms_err fail_type(const ms_page *page, const ms_known *type)
     else if (used < sizeof hint)
         snprintf(hint + used, sizeof hint - used,
                  "; other models as layers: memsim help files");
-    return ms_expression_fail(type, page->fault, hint,
-                              "unknown \"model_type\" \"%s\"", type->is.s);
+    return ms_known_fail(type, page->fault, hint,
+                         "unknown \"model_type\" \"%s\"", type->is.s);
 }
 
 uint32_t ms_page_entry(const ms_page *page, const char *key,
@@ -95,7 +95,7 @@ static ms_err open_chain(ms_page *page, const ms_known *type, ms_known *missing)
         missing->kind = MS_KIND_NULL;
         if (like == MS_NONE || page->n_pages == MS_PAGE_LIKE)
             return MS_OK;
-        ms_expression_node(json, like, &name);
+        ms_known_node(json, like, &name);
     }
 }
 
@@ -120,8 +120,8 @@ static ms_err fail_family(ms_page *page, const ms_known *family)
     const char *near = ms_names_nearest(family->is.s, names, n);
     if (near != NULL)
         snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
-    return ms_expression_fail(family, page->fault, hint,
-                              "unknown family \"%s\"", family->is.s);
+    return ms_known_fail(family, page->fault, hint, "unknown family \"%s\"",
+                         family->is.s);
 }
 
 ms_err ms_page_open_family(ms_page *page, const ms_known *family)
@@ -208,7 +208,7 @@ static ms_err read_override(ms_page *page, const ms_override *set,
     if (err == MS_ENOMEM)
         return ms_fail_nomem(page->fault);
     if (err == MS_OK)
-        ms_expression_node(json, 0, value);
+        ms_known_node(json, 0, value);
     else
         *value = (ms_known){.kind = MS_KIND_TEXT, .is.s = set->value};
     value->name = set->key;
@@ -232,7 +232,7 @@ static ms_err given_as(ms_page *page, const char *key, ms_known *value,
     if (row == MS_NONE)
         return MS_OK;
     *given = true;
-    ms_expression_node(page->config, row, value);
+    ms_known_node(page->config, row, value);
     value->name = key;
     return MS_OK;
 }
@@ -240,15 +240,15 @@ static ms_err given_as(ms_page *page, const char *key, ms_known *value,
 /* Both names of one key: the same, or one of them from --set. */
 static ms_err merge(ms_page *page, ms_known *value, const ms_known *other)
 {
-    if (ms_expression_equal(value, other) || value->where != NULL)
+    if (ms_known_equal(value, other) || value->where != NULL)
         return MS_OK;
     if (other->where != NULL) {
         *value = *other;
         return MS_OK;
     }
-    return ms_expression_fail(other, page->fault, "keep one of the two",
-                              "\"%s\" and \"%s\" are one setting, but differ",
-                              value->name, other->name);
+    return ms_known_fail(other, page->fault, "keep one of the two",
+                         "\"%s\" and \"%s\" are one setting, but differ",
+                         value->name, other->name);
 }
 
 ms_err ms_page_given(ms_page *page, const char *key, ms_known *value,
@@ -286,16 +286,16 @@ static ms_err check_type(const ms_page *page, const ms_known *value,
     bool fits = have == want || have == MS_KIND_NULL || want == MS_KIND_NULL ||
                 (want == MS_KIND_FLOAT && have == MS_KIND_INT);
     if (!fits)
-        return ms_expression_fail(value, page->fault, NULL,
-                                  "\"%s\" must be %s, not %s", value->name,
-                                  types[want], types[have]);
+        return ms_known_fail(value, page->fault, NULL,
+                             "\"%s\" must be %s, not %s", value->name,
+                             types[want], types[have]);
     if (have == MS_KIND_INT && (value->is.i < 0 || value->is.i > MOST_NUMBER))
-        return ms_expression_fail(value, page->fault,
-                                  "memsim help huggingface lists the keys of "
-                                  "the type and their defaults",
-                                  "\"%s\" must be between 0 and %" PRId64
-                                  ", not %" PRId64,
-                                  value->name, MOST_NUMBER, value->is.i);
+        return ms_known_fail(value, page->fault,
+                             "memsim help huggingface lists the keys of "
+                             "the type and their defaults",
+                             "\"%s\" must be between 0 and %" PRId64
+                             ", not %" PRId64,
+                             value->name, MOST_NUMBER, value->is.i);
     return MS_OK;
 }
 
@@ -342,7 +342,7 @@ static ms_err find_setting(ms_page *page, const char *key, ms_known *value,
     *known = row != MS_NONE;
     if (row == MS_NONE)
         return MS_OK;
-    ms_expression_node(json, row, &fallback);
+    ms_known_node(json, row, &fallback);
     *value = fallback;
     value->name = key;
     if (set == NULL)
@@ -368,7 +368,7 @@ ms_err ms_page_key(ms_page *page, const char *key, ms_known *value, bool *known)
     *known = row != MS_NONE;
     if (row == MS_NONE)
         return find_setting(page, key, value, known);
-    ms_expression_node(json, row, &fallback);
+    ms_known_node(json, row, &fallback);
     MS_TRY(ms_page_given(page, key, value, &given));
     if (given)
         return check_type(page, value, &fallback);
@@ -462,8 +462,12 @@ static ms_err find_name(void *scope, const char *name, ms_known *value)
         return MS_OK;
     uint32_t let = inner_entry(page, "let", name, &json);
     if (let != MS_NONE)
-        return find_let(page, name, json->nodes[let].value.s, value);
-    MS_TRY(ms_page_key(page, name, value, &known));
+        return find_let(page, json->nodes[let].key, json->nodes[let].value.s,
+                        value);
+    const char *key = ms_arena_text(page->arena, name, strlen(name));
+    if (key == NULL)
+        return ms_fail_nomem(page->fault);
+    MS_TRY(ms_page_key(page, key, value, &known));
     return known ? MS_OK
                  : ms_fail(page->fault, MS_EINPUT, page->type, NULL,
                            "no page knows \"%s\"", name);

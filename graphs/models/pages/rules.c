@@ -18,12 +18,12 @@ static ms_err check_positive(ms_page *page, const rule *r)
         bool known;
         MS_TRY(ms_page_key(page, json->nodes[i].value.s, &value, &known));
         if (known && value.kind == MS_KIND_INT && value.is.i == 0)
-            return ms_expression_fail(&value, page->fault, r->why,
-                                      "\"%s\" must be at least 1", value.name);
+            return ms_known_fail(&value, page->fault, r->why,
+                                 "\"%s\" must be at least 1", value.name);
         if (known && value.kind == MS_KIND_NULL)
-            return ms_expression_fail(&value, page->fault, r->why,
-                                      "\"%s\" must be an integer, not null",
-                                      value.name);
+            return ms_known_fail(&value, page->fault, r->why,
+                                 "\"%s\" must be an integer, not null",
+                                 value.name);
     }
     return MS_OK;
 }
@@ -61,10 +61,10 @@ static ms_err check_divides(ms_page *page, const rule *r)
         return MS_OK;
     if (v[0].is.i > 0 && v[1].is.i % v[0].is.i == 0)
         return MS_OK;
-    return ms_expression_fail(at, page->fault, r->why,
-                              "\"%s\" (%" PRId64 ") is no multiple of \"%s\" "
-                              "(%" PRId64 ")",
-                              v[1].name, v[1].is.i, v[0].name, v[0].is.i);
+    return ms_known_fail(at, page->fault, r->why,
+                         "\"%s\" (%" PRId64 ") is no multiple of \"%s\" "
+                         "(%" PRId64 ")",
+                         v[1].name, v[1].is.i, v[0].name, v[0].is.i);
 }
 
 static const char *text_at(const rule *r, const char *key)
@@ -84,15 +84,15 @@ static ms_err check_that(ms_page *page, const rule *r, const char *that)
     if (holds)
         return MS_OK;
     if (r->keys == MS_NONE)
-        return ms_expression_fail(
+        return ms_known_fail(
             &(ms_known){.json = page->config, .row = page->config_row},
             page->fault, r->why, "%s", text_at(r, "else"));
     MS_TRY(two_keys(page, r, v, &at));
     ms_page_show(&v[0], first, sizeof first);
     ms_page_show(&v[1], second, sizeof second);
-    return ms_expression_fail(at, page->fault, r->why,
-                              "\"%s\" (%s) contradicts \"%s\" (%s)", v[0].name,
-                              first, v[1].name, second);
+    return ms_known_fail(at, page->fault, r->why,
+                         "\"%s\" (%s) contradicts \"%s\" (%s)", v[0].name,
+                         first, v[1].name, second);
 }
 
 /* A value that the page has no layers for ("if" said so). */
@@ -102,10 +102,10 @@ static ms_err fail_unsupported(ms_page *page, const rule *r)
     ms_known value;
     MS_TRY(known_key(page, r->json, ms_json_first(r->json, r->keys), &value));
     ms_page_show(&value, text, sizeof text);
-    return ms_expression_fail(&value, page->fault, r->why,
-                              "\"%s\" %s is not supported for model_type "
-                              "\"%s\"",
-                              value.name, text, page->type);
+    return ms_known_fail(&value, page->fault, r->why,
+                         "\"%s\" %s is not supported for model_type "
+                         "\"%s\"",
+                         value.name, text, page->type);
 }
 
 /* A list has an element for each layer, or is null. */
@@ -119,11 +119,11 @@ static ms_err check_list(ms_page *page, const rule *r)
     uint32_t n = v[0].json->nodes[v[0].row].value.n;
     if (n == v[1].is.i)
         return MS_OK;
-    return ms_expression_fail(&v[0], page->fault,
-                              "it needs an element for each layer",
-                              "\"%s\" (%u elements) contradicts \"%s\" "
-                              "(%" PRId64 ")",
-                              v[0].name, n, v[1].name, v[1].is.i);
+    return ms_known_fail(&v[0], page->fault,
+                         "it needs an element for each layer",
+                         "\"%s\" (%u elements) contradicts \"%s\" "
+                         "(%" PRId64 ")",
+                         v[0].name, n, v[1].name, v[1].is.i);
 }
 
 static ms_err check_rule(ms_page *page, rule r)

@@ -55,9 +55,9 @@ static ms_err put_known(const writer *w, const ms_known *value)
         break;
     case MS_KIND_NULL:
     case MS_KIND_LIST:
-        return ms_expression_fail(value, w->page->fault, NULL,
-                                  "\"%s\" must be a number or a word",
-                                  value->name == NULL ? "" : value->name);
+        return ms_known_fail(value, w->page->fault, NULL,
+                             "\"%s\" must be a number or a word",
+                             value->name == NULL ? "" : value->name);
     }
     return MS_OK;
 }
@@ -138,9 +138,8 @@ static ms_err count_blocks(const writer *w, const char *text, int64_t *n)
     if (*n <= MOST_BLOCKS)
         return MS_OK;
     MS_TRY(ms_expression_value(text, &w->names, &value));
-    return ms_expression_fail(&value, w->page->fault, NULL,
-                              "%" PRId64 " layers; at most %d", *n,
-                              MOST_BLOCKS);
+    return ms_known_fail(&value, w->page->fault, NULL,
+                         "%" PRId64 " layers; at most %d", *n, MOST_BLOCKS);
 }
 
 /* Blocks alike in a row are one repeat; where the first does not ask for its
@@ -194,7 +193,7 @@ static ms_err put_node(writer *w, uint32_t row, const char *key, bool *first)
     case MS_JSON_FLOAT:
         break;
     }
-    ms_expression_node(w->json, row, &value);
+    ms_known_node(w->json, row, &value);
     put_separator(w, key, false, first);
     return put_known(w, &value);
 }

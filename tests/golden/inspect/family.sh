@@ -30,7 +30,7 @@ cat >mlp.page.json <<'EOF'
      {"type": "=act", "name": "act"},
      {"type": "dropout", "name": "dropout", "if": "p > 0", "p": "=p"},
      {"type": "linear", "name": "down",
-      "out": "=i == 0 ? width : width / 2 * 2", "bias": "=bias"}]},
+      "out": "=i == 0 ? width : width // 2 * 2", "bias": "=bias"}]},
    {"type": "mean", "name": "loss"}]}
 EOF
 model() {
