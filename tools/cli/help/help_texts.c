@@ -64,11 +64,13 @@ static void op_graphs(ms_text *text)
 static void groups_of_layers(ms_text *text)
 {
     static const char *const lines[] = {
-        "Numbers of a layer list may be expressions (+ - * / %, comparisons, "
-        "a ? b : c,",
-        "min, max, floor) of the numbers in \"config\", which --set "
-        "model.NAME=N changes, and",
-        "of what groups of layers bind; names may hold them in braces:",
+        "Numbers of a layer list may be expressions (+ - * / // %, "
+        "comparisons, a ? b : c,",
+        "min, max, floor; 7 / 2 is 3.5, 7 // 2 is 3) of the numbers in "
+        "\"config\", which",
+        "--set model.NAME=N changes, and of what groups of layers bind; names "
+        "may hold them",
+        "in braces:",
         "",
         "    {\"memsim\": 1, \"name\": \"small\", \"input\": {\"shape\": "
         "[3, 32, 32]},",
