@@ -128,7 +128,7 @@ static const struct {
     {"policy=none;chekpoint:sqrt", "unknown policy", 12},
     {"policy=checkpoint:sqrt;checkpoint:sqrt", "twice", 23},
     {"device=h100,h100-80gb-sxm", "twice", 12},
-    {"gpus=0", "no number of GPUs", 5},
+    {"gpus=0", "expected a number of GPUs", 5},
     {"precision=fp99", "cannot be", 10},
 };
 
