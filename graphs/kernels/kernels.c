@@ -4,7 +4,7 @@
 #include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/headloss.h"
 
-#define OBJECT(id, word, object, help) &object,
+#define OBJECT(id, word, object, help) &(object),
 static const ms_kernel_set *const sets[] = {MS_KERNELS_SETS(OBJECT)};
 static const ms_kernel_hooks none = {.check = NULL};
 

@@ -147,7 +147,7 @@ uint32_t ms_layers_vector(ms_trace *trace, const char *role, int64_t n);
 #define MS_LAYERS_HEADS_FIELD(text)                                            \
     {                                                                          \
         .name = "heads", .type = MS_INT, .required = true, .low = 1,           \
-        .high = INT64_C(1) << 24, .help = text                                 \
+        .high = INT64_C(1) << 24, .help = (text)                               \
     }
 #define MS_LAYERS_CAUSAL_FIELD                                                 \
     {                                                                          \

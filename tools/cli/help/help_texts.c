@@ -100,6 +100,13 @@ static void groups_of_layers(ms_text *text)
         "       {\"type\": \"batch_norm\"}, {\"type\": \"relu\", "
         "\"inplace\": true}]}}",
         "",
+        NULL};
+    put(text, lines);
+}
+
+static void rules_of_groups(ms_text *text)
+{
+    static const char *const lines[] = {
         "A group has \"layers\" or names a \"template\"; it reads the layer "
         "before it or its one",
         "of \"inputs\", which its layers call \"input\".  \"repeat\": so many "
@@ -168,6 +175,7 @@ void ms_help_texts_files(ms_text *text)
         "memsim help families    families and their keys", NULL};
     put(text, lines);
     groups_of_layers(text);
+    rules_of_groups(text);
     op_graphs(text);
     put(text, topics);
 }
