@@ -22,6 +22,18 @@ ms_err ms_known_fail(const ms_known *value, ms_fault *fault, const char *hint,
     return ms_fail(fault, MS_EINPUT, value->where, hint, "%s", what);
 }
 
+ms_err ms_known_place(ms_err err, const ms_json *json, uint32_t row,
+                      ms_fault *fault)
+{
+    if (err != MS_EINPUT || *fault->where != '\0')
+        return err;
+    const ms_fault found = *fault;
+    *fault = (ms_fault){0};
+    return ms_json_fail(json, row, fault,
+                        *found.hint == '\0' ? NULL : found.hint, "%s",
+                        found.what);
+}
+
 ms_err ms_known_wrong(const ms_formula *f, const char *hint, const char *format,
                       ...)
 {

@@ -72,6 +72,10 @@ bool ms_known_equal(const ms_known *a, const ms_known *b);
 ms_err ms_known_fail(const ms_known *value, ms_fault *fault, const char *hint,
                      const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* A fault that has no place yet gets that of the text in row, which was
+ * computed.  err: what computing it came to, and is returned. */
+ms_err ms_known_place(ms_err err, const ms_json *json, uint32_t row,
+                      ms_fault *fault);
 /* What is wrong with the text itself, not with a value of a name. */
 ms_err ms_known_wrong(const ms_formula *f, const char *hint, const char *format,
                       ...) __attribute__((format(printf, 3, 4)));

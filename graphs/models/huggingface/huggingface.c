@@ -321,14 +321,18 @@ static ms_err put_short_input(ms_page *page, ms_text *text)
     ms_text_add(text, image == MS_NONE ? "{\"tokens\": true" : "{\"shape\": [");
     for (uint32_t i = image == MS_NONE ? MS_NONE : ms_json_first(json, image);
          i != MS_NONE; i = json->nodes[i].next) {
-        MS_TRY(ms_expression_integer(json->nodes[i].value.s, &names, 1, &size));
+        MS_TRY(ms_known_place(
+            ms_expression_integer(json->nodes[i].value.s, &names, 1, &size),
+            json, i, page->fault));
         ms_text_i64(text, size);
         ms_text_add(text, json->nodes[i].next == MS_NONE ? "]" : ", ");
     }
     uint32_t sequence = ms_page_entry(page, "sequence", &json);
     if (sequence != MS_NONE) {
-        MS_TRY(ms_expression_integer(json->nodes[sequence].value.s, &names, 1,
-                                     &size));
+        MS_TRY(
+            ms_known_place(ms_expression_integer(json->nodes[sequence].value.s,
+                                                 &names, 1, &size),
+                           json, sequence, page->fault));
         ms_text_add(text, ", \"longest\": ");
         ms_text_i64(text, size);
     }
@@ -355,7 +359,9 @@ static ms_err find_refusal(ms_page *page, ms_huggingface_model *model)
     uint32_t row = ms_page_entry(page, "refuse", &json);
     ms_known why = {0};
     if (row != MS_NONE)
-        MS_TRY(ms_expression_value(json->nodes[row].value.s, &names, &why));
+        MS_TRY(ms_known_place(
+            ms_expression_value(json->nodes[row].value.s, &names, &why), json,
+            row, page->fault));
     model->refusal = why.kind == MS_KIND_TEXT ? why.is.s : NULL;
     return MS_OK;
 }

@@ -42,7 +42,9 @@ ms_err ms_familypage_write(ms_page *page, ms_text *text, uint64_t *longest)
     ms_text_add(text, "}\n");
     uint32_t row = ms_page_entry(page, "max_sequence", &json);
     if (row != MS_NONE)
-        MS_TRY(ms_expression_value(json->nodes[row].value.s, &names, &value));
+        MS_TRY(ms_known_place(
+            ms_expression_value(json->nodes[row].value.s, &names, &value), json,
+            row, page->fault));
     *longest = 0;
     if (value.kind == MS_KIND_INT && value.is.i > 0)
         *longest = (uint64_t)value.is.i;

@@ -462,8 +462,9 @@ static ms_err find_name(void *scope, const char *name, ms_known *value)
         return MS_OK;
     uint32_t let = inner_entry(page, "let", name, &json);
     if (let != MS_NONE)
-        return find_let(page, json->nodes[let].key, json->nodes[let].value.s,
-                        value);
+        return ms_known_place(find_let(page, json->nodes[let].key,
+                                       json->nodes[let].value.s, value),
+                              json, let, page->fault);
     const char *key = ms_arena_text(page->arena, name, strlen(name));
     if (key == NULL)
         return ms_fail_nomem(page->fault);

@@ -155,7 +155,9 @@ ms_err ms_rules_check(ms_page *page)
         uint32_t list = ms_json_find(json, 0, "check");
         uint32_t row = list == MS_NONE ? MS_NONE : ms_json_first(json, list);
         for (; row != MS_NONE; row = json->nodes[row].next)
-            MS_TRY(check_rule(page, (rule){.json = json, .row = row}));
+            MS_TRY(ms_known_place(
+                check_rule(page, (rule){.json = json, .row = row}), json, row,
+                page->fault));
     }
     return MS_OK;
 }

@@ -81,8 +81,10 @@ static ms_err put_object(writer *w, uint32_t row, const char *key, bool *first)
     uint32_t condition = ms_json_find(json, row, "if");
     bool there = true, none = true;
     if (condition != MS_NONE)
-        MS_TRY(ms_expression_truth(json->nodes[condition].value.s, &w->names,
-                                   &there));
+        MS_TRY(
+            ms_known_place(ms_expression_truth(json->nodes[condition].value.s,
+                                               &w->names, &there),
+                           json, condition, w->page->fault));
     if (!there)
         return MS_OK;
     put_separator(w, key, key == NULL, first);
@@ -151,7 +153,9 @@ static ms_err put_blocks(writer *w, uint32_t row, bool *first)
     ms_text bodies[2] = {{.arena = w->page->arena}, {.arena = w->page->arena}};
     uint32_t now = 0;
     int64_t n, from = 0;
-    MS_TRY(count_blocks(w, w->json->nodes[times].value.s + 1, &n));
+    MS_TRY(
+        ms_known_place(count_blocks(w, w->json->nodes[times].value.s + 1, &n),
+                       w->json, times, w->page->fault));
     for (int64_t i = 0; i < n; i++) {
         w->page->i = i;
         w->page->i_was_asked = false;
@@ -177,7 +181,8 @@ static ms_err put_node(writer *w, uint32_t row, const char *key, bool *first)
     ms_known value;
     switch ((ms_json_kind)node->kind) {
     case MS_JSON_STRING:
-        return put_text(w, node->value.s, key, first);
+        return ms_known_place(put_text(w, node->value.s, key, first), w->json,
+                              row, w->page->fault);
     case MS_JSON_OBJECT:
         return put_object(w, row, key, first);
     case MS_JSON_ARRAY:

@@ -76,6 +76,7 @@ broken "no words" 's/"words": "relu|gelu", //'
 broken "a name" 's/"depth": {/"i": {/'
 broken "a name in a rule" 's/"if": "false"/"if": "true"/'
 broken "a name in a layer" 's/=wide"/=wdie"/'
+broken "an expression" 's/=wide"/=wide +"/'
 broken "a field of a layer" 's/"out": "=wide"/"out": "=0"/'
 echo "# no layers"
 echo '{"family": "mlp", "keys": {}}' >broken.json
