@@ -470,7 +470,7 @@ static ms_err find_name(void *scope, const char *name, ms_known *value)
         return ms_fail_nomem(page->fault);
     MS_TRY(ms_page_key(page, key, value, &known));
     return known ? MS_OK
-                 : ms_fail(page->fault, MS_EINPUT, page->type, NULL,
+                 : ms_fail(page->fault, MS_EINPUT, NULL, NULL,
                            "no page knows \"%s\"", name);
 }
 

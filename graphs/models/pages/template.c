@@ -125,7 +125,8 @@ static ms_err write_body(const writer *w, uint32_t layers, ms_text *body)
                             MOST_BODIES);
     inner.text = body;
     body->length = 0;
-    return put_list(&inner, layers);
+    MS_TRY(put_list(&inner, layers));
+    return body->failed ? ms_fail_nomem(w->page->fault) : MS_OK;
 }
 
 static bool same_text(const ms_text *a, const ms_text *b)
