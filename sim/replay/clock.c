@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The clock.  Streams are FIFO, so at most one op per stream runs and the event
- * queue is an array: the next instant is the minimum over the streams' ends.
- * At one instant all completions come first, in stream order, then starts.
+/* The clock.  Streams are FIFO, so at most one op per stream runs: the next
+ * instant of a rank is the minimum over its streams' ends, that of the job the
+ * first of a heap over the ranks.  At one instant all completions come first,
+ * in stream order, then starts.
+ *
+ * A rank is looked at when something of its own happens, and when an op ends
+ * for which a head of it waits: such a head is in the list of that op.
  *
  * Where ops interfere, what is left of each is counted again whenever an op on
  * its rank starts or ends; an op that starts later than it is scheduled has an
@@ -11,6 +15,7 @@
 #include "sim/graph.h"
 #include "sim/replay/hosts.h"
 #include "sim/replay/inorder.h"
+#include "sim/replay/rankheap.h"
 #include "sim/replay/speed.h"
 #include "sim/timeline.h"
 
@@ -41,7 +46,16 @@ typedef struct pacing {
 typedef struct waiting {
     uint32_t at, last; /* last: the op that ended last, or MS_NONE */
     uint64_t ready_ns; /* when it did */
+    bool listed;       /* among those that wait for the op at `at` */
+    uint32_t next;     /* stream in that list, or MS_NONE */
 } waiting;
+
+/* Ranks that are looked at in this instant: a ring, each at most once. */
+typedef struct due_ranks {
+    uint32_t first, n;
+    uint32_t *ring; /* n_ranks */
+    bool *is_due;   /* per rank */
+} due_ranks;
 
 typedef struct clock_state {
     const ms_plan *plan;
@@ -58,10 +72,12 @@ typedef struct clock_state {
     bool *done;        /* per op */
     uint32_t n_done;
     ms_hosts hosts;
-    bool *due;         /* per rank: something of its own happens now */
+    due_ranks due;
+    ms_rankheap ranks; /* by their next instant; unused where one is alone */
+    uint32_t *waiter;  /* per op: a stream of another rank whose head waits for
+                          it, or MS_NONE; NULL: no op waits for another rank's */
     uint64_t *wake_ns; /* per rank, with a wall: a head may start then */
     bool alone;        /* there is one rank */
-    bool joined;       /* ops wait for ops of other ranks */
     pacing *pacing;    /* NULL: nothing interferes */
     ms_wall *wall;     /* NULL: nothing waits for memory */
     bool *again;       /* with a wall, per stream: a revoked copy comes again */
@@ -71,6 +87,7 @@ typedef struct clock_state {
 static ms_err open_pacing(clock_state *clock, ms_arena *arena, ms_fault *fault)
 {
     pacing *paces = ms_arena_take(arena, 1, sizeof *paces);
+
     if (!paces)
         return ms_fail_nomem(fault);
     paces->of = ms_arena_take(arena, clock->n_streams, sizeof *paces->of);
@@ -89,10 +106,11 @@ static void next_waits(clock_state *clock, uint32_t s)
 {
     const ms_plan *plan = clock->plan;
     uint32_t op = clock->head[s];
+
     if (op != MS_NONE && plan->wait_at)
-        clock->waiting[s] = (waiting){plan->wait_at[op], MS_NONE, 0};
+        clock->waiting[s] = (waiting){.at = plan->wait_at[op], .last = MS_NONE};
     else
-        clock->waiting[s] = (waiting){0, MS_NONE, 0};
+        clock->waiting[s] = (waiting){.last = MS_NONE};
 }
 
 static bool are_joined(const ms_plan *plan)
@@ -106,16 +124,34 @@ static bool are_joined(const ms_plan *plan)
     return false;
 }
 
+static ms_err open_ranks(clock_state *clock, ms_arena *arena, ms_fault *fault)
+{
+    const ms_plan *plan = clock->plan;
+
+    clock->due.ring = ms_arena_take(arena, plan->n_ranks, sizeof(uint32_t));
+    clock->due.is_due = ms_arena_take(arena, plan->n_ranks, sizeof(bool));
+    if (!clock->due.ring || !clock->due.is_due)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_rankheap_open(&clock->ranks, plan->n_ranks, arena, fault));
+    if (!are_joined(plan))
+        return MS_OK;
+    clock->waiter = ms_arena_take_raw(arena, plan->n_ops, sizeof(uint32_t));
+    if (!clock->waiter)
+        return ms_fail_nomem(fault);
+    memset(clock->waiter, 0xff, plan->n_ops * sizeof(uint32_t));
+    return MS_OK;
+}
+
 static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
 {
     const ms_plan *plan = clock->plan;
     uint32_t n = plan->n_ranks * (uint32_t)MS_N_STREAMS;
+
     clock->n_streams = n;
     clock->alone = plan->n_ranks == 1;
-    clock->joined = are_joined(plan);
     MS_TRY(ms_hosts_open(&clock->hosts, plan, clock->machine->launch_ns, arena,
                          fault));
-    clock->due = ms_arena_take(arena, plan->n_ranks, sizeof(bool));
+    MS_TRY(open_ranks(clock, arena, fault));
     clock->wake_ns = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
     clock->head = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->running = ms_arena_take_raw(arena, n, sizeof(uint32_t));
@@ -125,8 +161,7 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     clock->next = ms_arena_take_raw(arena, plan->n_ops, sizeof(uint32_t));
     clock->done = ms_arena_take(arena, plan->n_ops, sizeof(bool));
     if (!clock->head || !clock->running || !clock->end_ns || !clock->free_ns ||
-        !clock->next || !clock->done || !clock->waiting || !clock->due ||
-        !clock->wake_ns)
+        !clock->next || !clock->done || !clock->waiting || !clock->wake_ns)
         return ms_fail_nomem(fault);
     memset(clock->head, 0xff, n * sizeof(uint32_t));
     memset(clock->running, 0xff, n * sizeof(uint32_t));
@@ -151,6 +186,7 @@ static bool waits_over(clock_state *clock, uint32_t s, uint32_t op)
 {
     const ms_plan *plan = clock->plan;
     waiting *now = &clock->waiting[s];
+
     if (!plan->wait_at)
         return true;
     for (; now->at < plan->wait_at[op + 1]; now->at++) {
@@ -174,6 +210,7 @@ static void begin(clock_state *clock, uint32_t s)
 {
     pacing *paces = clock->pacing;
     uint64_t ns = clock->plan->op[clock->running[s]].ns;
+
     paces->of[s] = (pace){ns * MS_SPEED_WHOLE, paces->now_ns, MS_SPEED_WHOLE};
     clock->end_ns[s] = paces->now_ns + ns;
     paces->paced[s / MS_N_STREAMS] = UNCOUNTED; /* a new op: count again */
@@ -195,6 +232,7 @@ static void schedule(clock_state *clock, uint32_t s, uint64_t t_ns)
 static const uint16_t *speeds_of(clock_state *clock, uint8_t busy)
 {
     pacing *paces = clock->pacing;
+
     for (uint32_t i = 0; i < MS_N_STREAMS && !paces->known[busy]; i++)
         if (busy & 1u << i)
             paces->speed[busy][i] =
@@ -207,27 +245,77 @@ static const uint16_t *speeds_of(clock_state *clock, uint8_t busy)
 static void repace(clock_state *clock, uint32_t s, uint32_t speed)
 {
     pace *of = &clock->pacing->of[s];
+
     of->work -= (clock->pacing->now_ns - of->since_ns) * of->speed;
     of->since_ns = clock->pacing->now_ns;
     of->speed = speed;
     clock->end_ns[s] = of->since_ns + of->work / speed + (of->work % speed > 0);
 }
 
-/* Ops have started or ended: those that run go on at new speeds. */
-static void repace_ranks(clock_state *clock)
+/* Ops of the rank have started or ended: those that run go on at new speeds.
+ */
+static void repace_rank(clock_state *clock, uint32_t rank)
 {
     pacing *paces = clock->pacing;
-    for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
-        uint8_t busy = paces->busy[r];
-        if (busy == paces->paced[r])
-            continue;
-        paces->paced[r] = busy;
-        const uint16_t *speed = speeds_of(clock, busy);
-        for (uint32_t i = 0; i < MS_N_STREAMS; i++)
-            if (busy & 1u << i &&
-                paces->of[r * MS_N_STREAMS + i].speed != speed[i])
-                repace(clock, r * MS_N_STREAMS + i, speed[i]);
+    uint8_t busy = paces->busy[rank];
+
+    if (busy == paces->paced[rank])
+        return;
+    paces->paced[rank] = busy;
+    const uint16_t *speed = speeds_of(clock, busy);
+    for (uint32_t i = 0; i < MS_N_STREAMS; i++)
+        if (busy & 1u << i &&
+            paces->of[rank * MS_N_STREAMS + i].speed != speed[i])
+            repace(clock, rank * MS_N_STREAMS + i, speed[i]);
+}
+
+/* ---- which ranks are looked at ------------------------------------------- */
+
+static void add_due(clock_state *clock, uint32_t rank)
+{
+    due_ranks *due = &clock->due;
+
+    if (due->is_due[rank])
+        return;
+    due->is_due[rank] = true;
+    due->ring[(due->first + due->n++) % clock->plan->n_ranks] = rank;
+}
+
+static uint32_t next_due(clock_state *clock)
+{
+    due_ranks *due = &clock->due;
+    uint32_t rank = due->ring[due->first];
+
+    due->first = (due->first + 1) % clock->plan->n_ranks;
+    due->n--;
+    due->is_due[rank] = false;
+    return rank;
+}
+
+/* The head of stream s waits for an op that has not ended. */
+static void list_waiter(clock_state *clock, uint32_t s)
+{
+    const ms_plan *plan = clock->plan;
+    waiting *now = &clock->waiting[s];
+
+    if (!clock->waiter || now->listed)
+        return;
+    uint32_t other = plan->wait[now->at];
+    if (plan->op[other].rank == s / MS_N_STREAMS)
+        return; /* looked at anyway when that ends */
+    now->listed = true;
+    now->next = clock->waiter[other];
+    clock->waiter[other] = s;
+}
+
+static void wake_waiters(clock_state *clock, uint32_t op)
+{
+    for (uint32_t s = clock->waiter[op]; s != MS_NONE;
+         s = clock->waiting[s].next) {
+        clock->waiting[s].listed = false;
+        add_due(clock, s / MS_N_STREAMS);
     }
+    clock->waiter[op] = MS_NONE;
 }
 
 /* ---- from instant to instant --------------------------------------------- */
@@ -248,6 +336,7 @@ static uint64_t ready_ns(const clock_state *clock,
     uint32_t op = clock->head[s];
     uint64_t issued_ns = ms_hosts_issue_ns(&clock->hosts, host, op);
     uint64_t t_ns = clock->free_ns[s];
+
     *cause = MS_GAP_NONE;
     if (clock->waiting[s].ready_ns > t_ns) {
         t_ns = clock->waiting[s].ready_ns;
@@ -265,6 +354,7 @@ static ms_err start_again(clock_state *clock, uint32_t op, uint32_t user)
 {
     uint32_t s = ms_inorder_stream(clock->plan, op);
     bool may;
+
     if (clock->running[s] != MS_NONE)
         return MS_OK;
     MS_TRY(ms_wall_fetch(clock->wall, op, user, &may));
@@ -284,6 +374,7 @@ static ms_err pass_wall(clock_state *clock, uint32_t op, uint64_t *t_ns,
     uint64_t now_ns = clock->now_ns, wake_ns = *t_ns;
     ms_wall_answer answer;
     uint32_t again;
+
     *may = false;
     if (*t_ns <= now_ns) {
         MS_TRY(ms_wall_ask(clock->wall, op, &answer, &again));
@@ -309,9 +400,14 @@ static ms_err start_head(clock_state *clock, const struct ms_hosts_host *host,
     uint32_t op = clock->head[s];
     uint8_t cause;
     bool may = true;
+
     if (op == MS_NONE || clock->running[s] != MS_NONE ||
-        !ms_hosts_issued(host, op) || !waits_over(clock, s, op))
+        !ms_hosts_issued(host, op))
         return MS_OK;
+    if (!waits_over(clock, s, op)) {
+        list_waiter(clock, s);
+        return MS_OK;
+    }
     uint64_t t_ns = ready_ns(clock, host, s, &cause);
     if (clock->wall)
         MS_TRY(pass_wall(clock, op, &t_ns, &cause, &may));
@@ -340,12 +436,15 @@ static void end_op(clock_state *clock, uint32_t op)
     clock->done[op] = true;
     clock->n_done++;
     clock->hosts.of[clock->plan->op[op].rank].n_done++;
+    if (clock->waiter)
+        wake_waiters(clock, op);
 }
 
 static ms_err complete(clock_state *clock, uint32_t s)
 {
     uint32_t op = clock->running[s];
     uint64_t end_ns = clock->end_ns[s];
+
     leave(clock, s);
     if (clock->again && clock->again[s]) {
         clock->again[s] = false;
@@ -359,6 +458,7 @@ static ms_err complete(clock_state *clock, uint32_t s)
 static void pass_syncs(clock_state *clock, uint32_t rank)
 {
     const struct ms_hosts_host *host = &clock->hosts.of[rank];
+
     if (host->sync != MS_NONE && ms_hosts_is_over(host, clock->done))
         ms_hosts_pass(&clock->hosts, rank, clock->done, clock->line->end_ns,
                       clock->now_ns);
@@ -369,27 +469,17 @@ static uint64_t earliest_of(const clock_state *clock, uint32_t rank)
 {
     uint64_t t_ns = clock->wall ? clock->wake_ns[rank] : UINT64_MAX;
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
+
     for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
         if (clock->end_ns[s] < t_ns)
             t_ns = clock->end_ns[s];
     return t_ns;
 }
 
-static uint64_t earliest(const clock_state *clock)
-{
-    uint64_t t_ns = UINT64_MAX;
-    for (uint32_t s = 0; s < clock->n_streams; s++)
-        if (clock->end_ns[s] < t_ns)
-            t_ns = clock->end_ns[s];
-    for (uint32_t r = 0; clock->wall && r < clock->plan->n_ranks; r++)
-        if (clock->wake_ns[r] < t_ns)
-            t_ns = clock->wake_ns[r];
-    return t_ns;
-}
-
 static ms_err complete_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
 {
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
+
     for (uint32_t s = first; s < first + MS_N_STREAMS; s++) {
         if (clock->end_ns[s] != now_ns)
             continue;
@@ -409,14 +499,16 @@ static ms_err pass_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
     return complete_rank(clock, rank, now_ns);
 }
 
-/* Nothing changes for a rank at an instant of others, unless it may wait for
- * them. */
+/* Ranks of which nothing ends now are looked at only if they wait for an op of
+ * another that does. */
 static ms_err pass_ranks(clock_state *clock, uint64_t now_ns)
 {
-    for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
-        clock->due[r] = clock->joined || earliest_of(clock, r) == now_ns;
-        if (clock->due[r])
-            MS_TRY(pass_rank(clock, r, now_ns));
+    while (ms_rankheap_first_ns(&clock->ranks) == now_ns) {
+        uint32_t rank = ms_rankheap_first(&clock->ranks);
+        add_due(clock, rank);
+        MS_TRY(pass_rank(clock, rank, now_ns));
+        ms_rankheap_set(&clock->ranks, rank,
+                        (ms_rankkey){MS_RANKHEAP_NEVER, 0});
     }
     return MS_OK;
 }
@@ -434,6 +526,7 @@ static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
 static ms_err start_heads(clock_state *clock, uint32_t rank)
 {
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
+
     clock->wake_ns[rank] = UINT64_MAX;
     for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
         MS_TRY(start_head(clock, &clock->hosts.of[rank], s));
@@ -444,6 +537,7 @@ static ms_err start_heads(clock_state *clock, uint32_t rank)
 static ms_err put_off(clock_state *clock, uint32_t op)
 {
     uint32_t s = ms_inorder_stream(clock->plan, op);
+
     clock->line->start_ns[op] = clock->line->end_ns[op] = clock->now_ns;
     clock->line->gap_cause[op] = MS_GAP_MEMORY;
     clock->free_ns[s] = clock->now_ns;
@@ -460,7 +554,8 @@ static bool waits_for_others(const clock_state *clock, uint32_t rank)
 {
     const ms_plan *plan = clock->plan;
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-    for (uint32_t s = first; clock->joined && s < first + MS_N_STREAMS; s++) {
+
+    for (uint32_t s = first; clock->waiter && s < first + MS_N_STREAMS; s++) {
         uint32_t op = clock->head[s], at = clock->waiting[s].at;
         if (op != MS_NONE && at < plan->wait_at[op + 1] &&
             plan->op[plan->wait[at]].rank != rank)
@@ -475,6 +570,7 @@ static ms_err make_room(clock_state *clock, uint32_t rank, bool idle,
                         bool *more)
 {
     uint32_t prefetch;
+
     MS_TRY(ms_wall_give_way(clock->wall, rank, clock->running, idle, more,
                             &prefetch));
     if (prefetch != MS_NONE) {
@@ -490,6 +586,7 @@ static ms_err make_room(clock_state *clock, uint32_t rank, bool idle,
 static ms_err start_rank(clock_state *clock, uint32_t rank)
 {
     bool more = clock->wall != NULL;
+
     MS_TRY(start_heads(clock, rank));
     while (more && clock->wake_ns[rank] == UINT64_MAX) {
         bool idle = earliest_of(clock, rank) == UINT64_MAX &&
@@ -500,45 +597,60 @@ static ms_err start_rank(clock_state *clock, uint32_t rank)
         ms_wall_round(clock->wall, rank, clock->now_ns);
         MS_TRY(start_heads(clock, rank));
     }
+    if (clock->pacing)
+        repace_rank(clock, rank);
     return MS_OK;
 }
 
-static ms_err start_all(clock_state *clock)
+static ms_err start_due(clock_state *clock)
 {
     if (clock->alone)
         return start_rank(clock, 0);
-    for (uint32_t r = 0; r < clock->plan->n_ranks; r++)
-        if (clock->due[r])
-            MS_TRY(start_rank(clock, r));
+    while (clock->due.n > 0) {
+        uint32_t rank = next_due(clock);
+        if (clock->wall)
+            ms_wall_round(clock->wall, rank, clock->now_ns);
+        MS_TRY(start_rank(clock, rank));
+        ms_rankheap_set(&clock->ranks, rank,
+                        (ms_rankkey){earliest_of(clock, rank), 0});
+    }
     return MS_OK;
 }
 
-static ms_err run_clock(clock_state *clock, ms_fault *fault)
+static uint64_t earliest(const clock_state *clock)
 {
-    const ms_plan *plan = clock->plan;
+    return clock->alone ? earliest_of(clock, 0)
+                        : ms_rankheap_first_ns(&clock->ranks);
+}
+
+static void open_hosts(clock_state *clock)
+{
     clock->line->passed_ns = clock->hosts.passed_ns;
-    for (uint32_t r = 0; r < plan->n_ranks; r++) {
-        clock->due[r] = true;
+    for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
+        add_due(clock, r);
         if (clock->wall)
             ms_wall_round(clock->wall, r, 0);
         pass_syncs(clock, r);
     }
-    for (;;) {
-        MS_TRY(start_all(clock));
-        if (clock->pacing)
-            repace_ranks(clock);
-        uint64_t now_ns = earliest(clock);
-        if (now_ns == UINT64_MAX)
-            break;
+}
+
+static ms_err run_clock(clock_state *clock, ms_fault *fault)
+{
+    uint64_t now_ns;
+
+    open_hosts(clock);
+    MS_TRY(start_due(clock));
+    while ((now_ns = earliest(clock)) != UINT64_MAX) {
         MS_TRY(pass_instant(clock, now_ns));
+        MS_TRY(start_due(clock));
     }
-    if (clock->n_done == plan->n_ops)
+    if (clock->n_done == clock->plan->n_ops)
         return MS_OK;
-    return ms_fail(fault, MS_EINPUT, plan->graph->name,
+    return ms_fail(fault, MS_EINPUT, clock->plan->graph->name,
                    "look for a cycle among moves and syncs in the program",
                    "the step stops after %u of %u ops: each stream waits for "
                    "another",
-                   clock->n_done, plan->n_ops);
+                   clock->n_done, clock->plan->n_ops);
 }
 
 ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
@@ -547,6 +659,7 @@ ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
 {
     clock_state clock = {
         .plan = plan, .machine = machine, .line = line, .wall = wall};
+
     bool paced = ms_speed_varies(machine) && !ms_inorder_alone(plan);
     if (!wall && !paced)
         return ms_inorder_run(plan, machine, arena, line, fault);
