@@ -15,32 +15,12 @@
 #include "sim/graph.h"
 #include "sim/replay/hosts.h"
 #include "sim/replay/inorder.h"
+#include "sim/replay/pace.h"
 #include "sim/replay/rankheap.h"
 #include "sim/replay/speed.h"
 #include "sim/timeline.h"
 
 #include <string.h>
-
-/* The op of a stream where ops interfere. */
-typedef struct pace {
-    uint64_t work;     /* left at since_ns, in 1/MS_SPEED_WHOLE ns */
-    uint64_t since_ns; /* since then at this speed */
-    uint32_t speed;    /* 0: it has not begun */
-} pace;
-
-/* Streams of a rank as bits, MS_N_STREAMS of them. */
-#define N_SETS (1u << MS_N_STREAMS)
-#define UNCOUNTED N_SETS /* no set of streams */
-_Static_assert(MS_N_STREAMS <= 8, "a set of streams is a byte");
-
-typedef struct pacing {
-    pace *of;        /* per stream */
-    uint8_t *busy;   /* per rank: streams whose op runs */
-    uint16_t *paced; /* per rank: the streams that ran when last counted */
-    uint64_t now_ns;
-    bool known[N_SETS];
-    uint16_t speed[N_SETS][MS_N_STREAMS];
-} pacing;
 
 /* What the head of a stream still waits for: its list up to `at` is over. */
 typedef struct waiting {
@@ -78,27 +58,11 @@ typedef struct clock_state {
                           it, or MS_NONE; NULL: no op waits for another rank's */
     uint64_t *wake_ns; /* per rank, with a wall: a head may start then */
     bool alone;        /* there is one rank */
-    pacing *pacing;    /* NULL: nothing interferes */
+    ms_pace *pace;     /* NULL: nothing interferes */
     ms_wall *wall;     /* NULL: nothing waits for memory */
     bool *again;       /* with a wall, per stream: a revoked copy comes again */
     uint64_t now_ns;
 } clock_state;
-
-static ms_err open_pacing(clock_state *clock, ms_arena *arena, ms_fault *fault)
-{
-    pacing *paces = ms_arena_take(arena, 1, sizeof *paces);
-
-    if (!paces)
-        return ms_fail_nomem(fault);
-    paces->of = ms_arena_take(arena, clock->n_streams, sizeof *paces->of);
-    paces->busy = ms_arena_take(arena, clock->plan->n_ranks, 1);
-    paces->paced =
-        ms_arena_take(arena, clock->plan->n_ranks, sizeof *paces->paced);
-    if (!paces->of || !paces->busy || !paces->paced)
-        return ms_fail_nomem(fault);
-    clock->pacing = paces;
-    return MS_OK;
-}
 
 /* Stream s has a new head: of the ops that it waits for none is known to have
  * ended. */
@@ -106,7 +70,6 @@ static void next_waits(clock_state *clock, uint32_t s)
 {
     const ms_plan *plan = clock->plan;
     uint32_t op = clock->head[s];
-
     if (op != MS_NONE && plan->wait_at)
         clock->waiting[s] = (waiting){.at = plan->wait_at[op], .last = MS_NONE};
     else
@@ -127,7 +90,6 @@ static bool are_joined(const ms_plan *plan)
 static ms_err open_ranks(clock_state *clock, ms_arena *arena, ms_fault *fault)
 {
     const ms_plan *plan = clock->plan;
-
     clock->due.ring = ms_arena_take(arena, plan->n_ranks, sizeof(uint32_t));
     clock->due.is_due = ms_arena_take(arena, plan->n_ranks, sizeof(bool));
     if (!clock->due.ring || !clock->due.is_due)
@@ -146,7 +108,6 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
 {
     const ms_plan *plan = clock->plan;
     uint32_t n = plan->n_ranks * (uint32_t)MS_N_STREAMS;
-
     clock->n_streams = n;
     clock->alone = plan->n_ranks == 1;
     MS_TRY(ms_hosts_open(&clock->hosts, plan, clock->machine->launch_ns, arena,
@@ -174,7 +135,8 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     for (uint32_t s = 0; s < n; s++)
         next_waits(clock, s);
     if (ms_speed_varies(clock->machine))
-        MS_TRY(open_pacing(clock, arena, fault));
+        MS_TRY(ms_pace_open(clock->machine, plan->n_ranks, arena, &clock->pace,
+                            fault));
     if (clock->wall && !(clock->again = ms_arena_take(arena, n, sizeof(bool))))
         return ms_fail_nomem(fault);
     return MS_OK;
@@ -186,7 +148,6 @@ static bool waits_over(clock_state *clock, uint32_t s, uint32_t op)
 {
     const ms_plan *plan = clock->plan;
     waiting *now = &clock->waiting[s];
-
     if (!plan->wait_at)
         return true;
     for (; now->at < plan->wait_at[op + 1]; now->at++) {
@@ -201,80 +162,11 @@ static bool waits_over(clock_state *clock, uint32_t s, uint32_t op)
     return true;
 }
 
-/* ---- ops that interfere -------------------------------------------------- */
-
-/* The longest op whose work can be counted; longer ones are not slowed. */
-#define LONGEST_NS (UINT64_MAX / MS_SPEED_WHOLE)
-
-static void begin(clock_state *clock, uint32_t s)
-{
-    pacing *paces = clock->pacing;
-    uint64_t ns = clock->plan->op[clock->running[s]].ns;
-
-    paces->of[s] = (pace){ns * MS_SPEED_WHOLE, paces->now_ns, MS_SPEED_WHOLE};
-    clock->end_ns[s] = paces->now_ns + ns;
-    paces->paced[s / MS_N_STREAMS] = UNCOUNTED; /* a new op: count again */
-    if (ns > 0 && ns <= LONGEST_NS)
-        paces->busy[s / MS_N_STREAMS] |= (uint8_t)(1u << s % MS_N_STREAMS);
-}
-
-/* The op of stream s will start at t_ns. */
-static void schedule(clock_state *clock, uint32_t s, uint64_t t_ns)
-{
-    if (t_ns <= clock->pacing->now_ns) {
-        begin(clock, s);
-        return;
-    }
-    clock->pacing->of[s].speed = 0;
-    clock->end_ns[s] = t_ns;
-}
-
-static const uint16_t *speeds_of(clock_state *clock, uint8_t busy)
-{
-    pacing *paces = clock->pacing;
-
-    for (uint32_t i = 0; i < MS_N_STREAMS && !paces->known[busy]; i++)
-        if (busy & 1u << i)
-            paces->speed[busy][i] =
-                (uint16_t)ms_speed_of(clock->machine, busy, i);
-    paces->known[busy] = true;
-    return paces->speed[busy];
-}
-
-/* The speed of a running op changes now. */
-static void repace(clock_state *clock, uint32_t s, uint32_t speed)
-{
-    pace *of = &clock->pacing->of[s];
-
-    of->work -= (clock->pacing->now_ns - of->since_ns) * of->speed;
-    of->since_ns = clock->pacing->now_ns;
-    of->speed = speed;
-    clock->end_ns[s] = of->since_ns + of->work / speed + (of->work % speed > 0);
-}
-
-/* Ops of the rank have started or ended: those that run go on at new speeds.
- */
-static void repace_rank(clock_state *clock, uint32_t rank)
-{
-    pacing *paces = clock->pacing;
-    uint8_t busy = paces->busy[rank];
-
-    if (busy == paces->paced[rank])
-        return;
-    paces->paced[rank] = busy;
-    const uint16_t *speed = speeds_of(clock, busy);
-    for (uint32_t i = 0; i < MS_N_STREAMS; i++)
-        if (busy & 1u << i &&
-            paces->of[rank * MS_N_STREAMS + i].speed != speed[i])
-            repace(clock, rank * MS_N_STREAMS + i, speed[i]);
-}
-
 /* ---- which ranks are looked at ------------------------------------------- */
 
 static void add_due(clock_state *clock, uint32_t rank)
 {
     due_ranks *due = &clock->due;
-
     if (due->is_due[rank])
         return;
     due->is_due[rank] = true;
@@ -285,7 +177,6 @@ static uint32_t next_due(clock_state *clock)
 {
     due_ranks *due = &clock->due;
     uint32_t rank = due->ring[due->first];
-
     due->first = (due->first + 1) % clock->plan->n_ranks;
     due->n--;
     due->is_due[rank] = false;
@@ -297,7 +188,6 @@ static void list_waiter(clock_state *clock, uint32_t s)
 {
     const ms_plan *plan = clock->plan;
     waiting *now = &clock->waiting[s];
-
     if (!clock->waiter || now->listed)
         return;
     uint32_t other = plan->wait[now->at];
@@ -323,9 +213,10 @@ static void wake_waiters(clock_state *clock, uint32_t op)
 static void start_op(clock_state *clock, uint32_t s, uint32_t op, uint64_t t_ns)
 {
     clock->running[s] = op;
-    clock->end_ns[s] = t_ns + clock->plan->op[op].ns;
-    if (clock->pacing)
-        schedule(clock, s, t_ns);
+    uint64_t ns = clock->plan->op[op].ns;
+    clock->end_ns[s] =
+        clock->pace ? ms_pace_start(clock->pace, s, ns, t_ns, clock->now_ns)
+                    : t_ns + ns;
 }
 
 /* When the head of stream s could start but for memory, and why not before. */
@@ -336,7 +227,6 @@ static uint64_t ready_ns(const clock_state *clock,
     uint32_t op = clock->head[s];
     uint64_t issued_ns = ms_hosts_issue_ns(&clock->hosts, host, op);
     uint64_t t_ns = clock->free_ns[s];
-
     *cause = MS_GAP_NONE;
     if (clock->waiting[s].ready_ns > t_ns) {
         t_ns = clock->waiting[s].ready_ns;
@@ -354,7 +244,6 @@ static ms_err start_again(clock_state *clock, uint32_t op, uint32_t user)
 {
     uint32_t s = ms_inorder_stream(clock->plan, op);
     bool may;
-
     if (clock->running[s] != MS_NONE)
         return MS_OK;
     MS_TRY(ms_wall_fetch(clock->wall, op, user, &may));
@@ -374,7 +263,6 @@ static ms_err pass_wall(clock_state *clock, uint32_t op, uint64_t *t_ns,
     uint64_t now_ns = clock->now_ns, wake_ns = *t_ns;
     ms_wall_answer answer;
     uint32_t again;
-
     *may = false;
     if (*t_ns <= now_ns) {
         MS_TRY(ms_wall_ask(clock->wall, op, &answer, &again));
@@ -400,7 +288,6 @@ static ms_err start_head(clock_state *clock, const struct ms_hosts_host *host,
     uint32_t op = clock->head[s];
     uint8_t cause;
     bool may = true;
-
     if (op == MS_NONE || clock->running[s] != MS_NONE ||
         !ms_hosts_issued(host, op))
         return MS_OK;
@@ -426,9 +313,8 @@ static void leave(clock_state *clock, uint32_t s)
     clock->free_ns[s] = clock->end_ns[s];
     clock->running[s] = MS_NONE;
     clock->end_ns[s] = UINT64_MAX;
-    if (clock->pacing)
-        clock->pacing->busy[s / MS_N_STREAMS] &=
-            (uint8_t) ~(1u << s % MS_N_STREAMS);
+    if (clock->pace)
+        ms_pace_leave(clock->pace, s);
 }
 
 static void end_op(clock_state *clock, uint32_t op)
@@ -444,7 +330,6 @@ static ms_err complete(clock_state *clock, uint32_t s)
 {
     uint32_t op = clock->running[s];
     uint64_t end_ns = clock->end_ns[s];
-
     leave(clock, s);
     if (clock->again && clock->again[s]) {
         clock->again[s] = false;
@@ -458,7 +343,6 @@ static ms_err complete(clock_state *clock, uint32_t s)
 static void pass_syncs(clock_state *clock, uint32_t rank)
 {
     const struct ms_hosts_host *host = &clock->hosts.of[rank];
-
     if (host->sync != MS_NONE && ms_hosts_is_over(host, clock->done))
         ms_hosts_pass(&clock->hosts, rank, clock->done, clock->line->end_ns,
                       clock->now_ns);
@@ -469,7 +353,6 @@ static uint64_t earliest_of(const clock_state *clock, uint32_t rank)
 {
     uint64_t t_ns = clock->wall ? clock->wake_ns[rank] : UINT64_MAX;
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-
     for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
         if (clock->end_ns[s] < t_ns)
             t_ns = clock->end_ns[s];
@@ -479,12 +362,12 @@ static uint64_t earliest_of(const clock_state *clock, uint32_t rank)
 static ms_err complete_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
 {
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-
     for (uint32_t s = first; s < first + MS_N_STREAMS; s++) {
         if (clock->end_ns[s] != now_ns)
             continue;
-        if (clock->pacing && clock->pacing->of[s].speed == 0)
-            begin(clock, s); /* this instant is its start */
+        if (clock->pace && !ms_pace_has_begun(clock->pace, s)) /* its start */
+            clock->end_ns[s] = ms_pace_begin(
+                clock->pace, s, clock->plan->op[clock->running[s]].ns, now_ns);
         else
             MS_TRY(complete(clock, s));
     }
@@ -515,8 +398,6 @@ static ms_err pass_ranks(clock_state *clock, uint64_t now_ns)
 
 static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
 {
-    if (clock->pacing)
-        clock->pacing->now_ns = now_ns;
     clock->now_ns = now_ns;
     clock->line->step_ns = now_ns;
     return clock->alone ? pass_rank(clock, 0, now_ns)
@@ -526,7 +407,6 @@ static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
 static ms_err start_heads(clock_state *clock, uint32_t rank)
 {
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-
     clock->wake_ns[rank] = UINT64_MAX;
     for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
         MS_TRY(start_head(clock, &clock->hosts.of[rank], s));
@@ -537,7 +417,6 @@ static ms_err start_heads(clock_state *clock, uint32_t rank)
 static ms_err put_off(clock_state *clock, uint32_t op)
 {
     uint32_t s = ms_inorder_stream(clock->plan, op);
-
     clock->line->start_ns[op] = clock->line->end_ns[op] = clock->now_ns;
     clock->line->gap_cause[op] = MS_GAP_MEMORY;
     clock->free_ns[s] = clock->now_ns;
@@ -554,7 +433,6 @@ static bool waits_for_others(const clock_state *clock, uint32_t rank)
 {
     const ms_plan *plan = clock->plan;
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-
     for (uint32_t s = first; clock->waiter && s < first + MS_N_STREAMS; s++) {
         uint32_t op = clock->head[s], at = clock->waiting[s].at;
         if (op != MS_NONE && at < plan->wait_at[op + 1] &&
@@ -570,7 +448,6 @@ static ms_err make_room(clock_state *clock, uint32_t rank, bool idle,
                         bool *more)
 {
     uint32_t prefetch;
-
     MS_TRY(ms_wall_give_way(clock->wall, rank, clock->running, idle, more,
                             &prefetch));
     if (prefetch != MS_NONE) {
@@ -586,7 +463,6 @@ static ms_err make_room(clock_state *clock, uint32_t rank, bool idle,
 static ms_err start_rank(clock_state *clock, uint32_t rank)
 {
     bool more = clock->wall != NULL;
-
     MS_TRY(start_heads(clock, rank));
     while (more && clock->wake_ns[rank] == UINT64_MAX) {
         bool idle = earliest_of(clock, rank) == UINT64_MAX &&
@@ -597,8 +473,8 @@ static ms_err start_rank(clock_state *clock, uint32_t rank)
         ms_wall_round(clock->wall, rank, clock->now_ns);
         MS_TRY(start_heads(clock, rank));
     }
-    if (clock->pacing)
-        repace_rank(clock, rank);
+    if (clock->pace)
+        ms_pace_rank(clock->pace, rank, clock->now_ns, clock->end_ns);
     return MS_OK;
 }
 
@@ -637,7 +513,6 @@ static void open_hosts(clock_state *clock)
 static ms_err run_clock(clock_state *clock, ms_fault *fault)
 {
     uint64_t now_ns;
-
     open_hosts(clock);
     MS_TRY(start_due(clock));
     while ((now_ns = earliest(clock)) != UINT64_MAX) {
@@ -659,7 +534,6 @@ ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
 {
     clock_state clock = {
         .plan = plan, .machine = machine, .line = line, .wall = wall};
-
     bool paced = ms_speed_varies(machine) && !ms_inorder_alone(plan);
     if (!wall && !paced)
         return ms_inorder_run(plan, machine, arena, line, fault);

@@ -20,7 +20,6 @@ ms_err ms_rankheap_open(ms_rankheap *heap, uint32_t n, ms_arena *arena,
 static bool is_before(const ms_rankheap *heap, uint32_t a, uint32_t b)
 {
     const ms_rankkey *x = &heap->key[a], *y = &heap->key[b];
-
     if (x->t_ns != y->t_ns)
         return x->t_ns < y->t_ns;
     return x->turn != y->turn ? x->turn < y->turn : a < b;
@@ -61,7 +60,6 @@ void ms_rankheap_set(ms_rankheap *heap, uint32_t rank, ms_rankkey key)
     bool earlier =
         key.t_ns < heap->key[rank].t_ns ||
         (key.t_ns == heap->key[rank].t_ns && key.turn < heap->key[rank].turn);
-
     heap->key[rank] = key;
     if (earlier)
         rise(heap, heap->at[rank], rank);

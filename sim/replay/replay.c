@@ -5,6 +5,7 @@
 #include "sim/replay/active.h"
 #include "sim/replay/clock.h"
 #include "sim/replay/paging.h"
+#include "sim/replay/rankheap.h"
 #include "sim/timeline.h"
 
 #include <assert.h>
@@ -93,71 +94,89 @@ static void book_host(book_state *books)
     }
 }
 
-/* The hosts of several ranks: each in its own order, and all by time. */
-typedef struct host_event {
-    uint64_t t_ns;
-    uint32_t turn; /* which of its rank's at that time it is */
-    uint32_t row, op;
-    uint8_t rank;
-    bool alloc;
-} host_event;
+/* The hosts of several ranks: each in its own order, and all by time; at one
+ * time the first of each rank's comes before the second of any. */
+typedef struct host_cursor {
+    uint32_t op;       /* of the rank, or MS_NONE: it has no more */
+    uint32_t row, end; /* rows that op allocates, from the next one on */
+    uint32_t release;  /* the next entry of release, once these are through */
+    uint64_t t_ns;     /* of the last event */
+    uint32_t turn;     /* which of the rank's at that time it is */
+} host_cursor;
 
-static int by_host_time(const void *a, const void *b)
+/* Per op the next one of its rank; each cursor gets the first. */
+static ms_err link_ranks(const ms_plan *plan, ms_arena *arena,
+                         host_cursor *cursors, uint32_t **next, ms_fault *fault)
 {
-    const host_event *x = a, *y = b;
-    if (x->t_ns != y->t_ns)
-        return x->t_ns < y->t_ns ? -1 : 1;
-    if (x->turn != y->turn)
-        return x->turn < y->turn ? -1 : 1;
-    return (x->rank > y->rank) - (x->rank < y->rank);
-}
-
-/* last: the last event of its rank so far.  Sorting by time alone would change
- * the order within a rank; turn keeps it among events of one instant. */
-static void list_event(host_event *last, host_event *list, uint64_t t_ns,
-                       uint32_t row, uint32_t op, bool alloc)
-{
-    last->turn = t_ns > last->t_ns ? 0 : last->turn + 1;
-    last->t_ns = t_ns > last->t_ns ? t_ns : last->t_ns;
-    last->row = row;
-    last->op = op;
-    last->alloc = alloc;
-    *list = *last;
-}
-
-static void list_host_events(const book_state *books, host_event *last,
-                             host_event *list)
-{
-    const ms_plan *plan = books->plan;
-    const ms_timeline *line = books->line;
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
-        host_event *own = &last[plan->op[op].rank];
-        uint64_t start_ns = ms_timeline_booked(line, op, line->start_ns[op]);
-        uint64_t end_ns = ms_timeline_booked(line, op, line->end_ns[op]);
-        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
-             r++)
-            list_event(own, list++, start_ns, r, op, true);
-        for (uint32_t i = plan->op[op].release_at;
-             i < plan->op[op + 1].release_at; i++)
-            list_event(own, list++, end_ns, plan->release[i], op, false);
+    *next = ms_arena_take_raw(arena, plan->n_ops, sizeof **next);
+    if (!*next)
+        return ms_fail_nomem(fault);
+    for (uint32_t r = 0; r < plan->n_ranks; r++)
+        cursors[r].op = MS_NONE;
+    for (uint32_t op = plan->n_ops; op-- > 0;) {
+        host_cursor *own = &cursors[plan->op[op].rank];
+        (*next)[op] = own->op;
+        own->op = op;
     }
+    return MS_OK;
+}
+
+static void enter_op(const ms_plan *plan, host_cursor *at, uint32_t op)
+{
+    at->op = op;
+    if (op == MS_NONE)
+        return;
+    at->row = plan->op[op].alloc_at;
+    at->end = plan->op[op + 1].alloc_at;
+    at->release = plan->op[op].release_at;
+}
+
+/* Leaves ops behind that have no event left; the key of the rank's next. */
+static ms_rankkey next_event(const ms_timeline *line, host_cursor *at,
+                             const uint32_t *next)
+{
+    const ms_plan *plan = line->plan;
+    while (at->op != MS_NONE && at->row == at->end &&
+           at->release == plan->op[at->op + 1].release_at)
+        enter_op(plan, at, next[at->op]);
+    if (at->op == MS_NONE)
+        return (ms_rankkey){MS_RANKHEAP_NEVER, 0};
+    uint64_t own_ns =
+        at->row < at->end ? line->start_ns[at->op] : line->end_ns[at->op];
+    uint64_t t_ns = ms_timeline_booked(line, at->op, own_ns);
+    at->turn = t_ns > at->t_ns ? 0 : at->turn + 1;
+    at->t_ns = t_ns > at->t_ns ? t_ns : at->t_ns;
+    return (ms_rankkey){at->t_ns, at->turn};
+}
+
+static void book_next(book_state *books, host_cursor *at)
+{
+    if (at->row < at->end)
+        book(books, at->row++, at->op, true, at->t_ns);
+    else
+        book(books, books->plan->release[at->release++], at->op, false,
+             at->t_ns);
 }
 
 static ms_err book_hosts(book_state *books, ms_arena *arena, ms_fault *fault)
 {
     const ms_plan *plan = books->plan;
-    uint32_t n = plan->n_rows + plan->op[plan->n_ops].release_at;
-    host_event *last = ms_arena_take(arena, plan->n_ranks, sizeof *last);
-    host_event *list = ms_arena_take_raw(arena, n, sizeof *list);
-    if (!last || !list)
+    host_cursor *cursors = ms_arena_take(arena, plan->n_ranks, sizeof *cursors);
+    uint32_t *next;
+    ms_rankheap heap;
+    if (!cursors)
         return ms_fail_nomem(fault);
-    for (uint32_t r = 0; r < plan->n_ranks; r++)
-        last[r].rank = (uint8_t)r;
-    list_host_events(books, last, list);
-    if (n > 0)
-        qsort(list, n, sizeof *list, by_host_time);
-    for (uint32_t i = 0; i < n; i++)
-        book(books, list[i].row, list[i].op, list[i].alloc, list[i].t_ns);
+    MS_TRY(link_ranks(plan, arena, cursors, &next, fault));
+    MS_TRY(ms_rankheap_open(&heap, plan->n_ranks, arena, fault));
+    for (uint32_t r = 0; r < plan->n_ranks; r++) {
+        enter_op(plan, &cursors[r], cursors[r].op);
+        ms_rankheap_set(&heap, r, next_event(books->line, &cursors[r], next));
+    }
+    while (ms_rankheap_first_ns(&heap) != MS_RANKHEAP_NEVER) {
+        uint32_t r = ms_rankheap_first(&heap);
+        book_next(books, &cursors[r]);
+        ms_rankheap_set(&heap, r, next_event(books->line, &cursors[r], next));
+    }
     return MS_OK;
 }
 

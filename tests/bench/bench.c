@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim-bench [MEMSIM]: how fast the way through the house is, as JSON.  Each
- * figure is the best and the median of its runs.  With the path of a memsim
- * binary whole processes are timed, too.  Nothing fails for being slow:
- * machines differ; the budgets are
+/* memsim-bench [./memsim] [PART...]: how fast the way through the house is, as
+ * JSON, in CPU time.  Each figure is the best and the median of its runs.  With
+ * the path of a memsim binary whole processes are timed, too, by the wall.
+ * Nothing fails for being slow: machines differ; the budgets are
  *
  *     lower_ns_per_op      1000   of the graph
  *     read_mb_per_s          50   of an op graph of 100,000 ops
@@ -11,11 +11,11 @@
  *     measure_ns_per_event    8
  *     streams_ns_per_event   12   replay with every stream busy; the second
  *                                 figure: where each op slows the others
- *     torch_train_ns_per_op 100   a malloc or free of the torch pool
- *     placement_7000_ms      50   a static plan, greedy by size
- *     exact_ms            71600   CPU: plans within the capacity for all files
- *                                 of minimalloc, exact_A ... exact_K; where
- *                                 MEMSIM_TRUTH has them
+ *     ranks_64_ns_per_op          many ranks that wait for each other, no
+ * slower than one, but for the heap of ranks torch_train_ns_per_op 100   a
+ * malloc or free of the torch pool placement_7000_ms      50   a static plan,
+ * greedy by size exact_ms            71600   CPU: plans within the capacity for
+ * all files of minimalloc, exact_A ... exact_K; where MEMSIM_TRUTH has them
  *     offload_ms             20   GPT-3 175B with ZeRO-3, offload to the disk
  *                                 and checkpoints, the whole way; its parts per
  *                                 op and event below
@@ -48,6 +48,7 @@
 #include "tests/bench/ops.h"
 #include "tests/bench/plans.h"
 #include "tests/bench/pools.h"
+#include "tests/bench/ranks.h"
 #include "tests/bench/streams.h"
 #include "tests/bench/times.h"
 #include "tools/cli/run/run.h"
@@ -251,6 +252,30 @@ static void bench_streams(const char *label, bool interfering)
     ms_arena_free(&keep);
 }
 
+/* So many ranks that wait for each other, of as many ops in all. */
+static void bench_ranks(const char *label, uint32_t ranks, bool interfering)
+{
+    struct bench_times times = {.n = 5};
+    bench_ranks_size size = {ranks, 512, 64 / ranks};
+    ms_machine machine = bench_streams_machine(interfering);
+    ms_arena keep = {0}, trial = {0};
+    ms_graph graph = {.name = "ranks"};
+    ms_plan plan = {0};
+    ms_timeline line = {0};
+    ms_fault fault = {0};
+    if (!bench_ranks_plan(size, &graph, &keep, &plan))
+        demand(ms_fail_nomem(&fault), &fault);
+    for (size_t i = 0; i <= times.n; i++) {
+        ms_arena_reset(&trial);
+        double t0 = bench_times_now_ns();
+        demand(ms_replay(&plan, &machine, &trial, &line, &fault), &fault);
+        times.ns[i > 0 ? i - 1 : 0] = bench_times_now_ns() - t0;
+    }
+    bench_times_print(label, &times, plan.n_ops);
+    ms_arena_free(&trial);
+    ms_arena_free(&keep);
+}
+
 /* A step with all streams busy: ranks share, gather, copy and read the disk. */
 static void bench_offload(void)
 {
@@ -403,7 +428,7 @@ static double process_ns(const char *const *argv)
     int status = 0;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    double t0 = bench_times_now_ns();
+    double t0 = bench_times_wall_ns();
     if (posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv,
                     environ) != 0 ||
         waitpid(pid, &status, 0) != pid || status != 0) {
@@ -411,7 +436,7 @@ static double process_ns(const char *const *argv)
         exit(EXIT_FAILURE);
     }
     posix_spawn_file_actions_destroy(&actions);
-    return bench_times_now_ns() - t0;
+    return bench_times_wall_ns() - t0;
 }
 
 static void bench_processes(const char *label, const char *const *argv,
@@ -562,9 +587,11 @@ static void bench_sweep(const char *memsim)
     printf(",\n  \"sweep_threads\": %.2f", one.ns[0] / two.ns[0]);
 }
 
-int main(int argc, char **argv)
+/* ---- the parts ----------------------------------------------------------- */
+
+static void bench_steps(const char *memsim)
 {
-    printf("{\"memsim\": \"%s\"", MS_VERSION);
+    (void)memsim;
     bench_step("gpt3", "gpt3.json", NULL, "none", 51);
     bench_step("gpt3_sqrt", "gpt3.json", NULL, "checkpoint:sqrt", 51);
     bench_step("layers_12", "gpt3-small", "12", "checkpoint:sqrt", 51);
@@ -573,28 +600,129 @@ int main(int argc, char **argv)
     bench_step("layers_10000", "gpt3-small", "10000", "checkpoint:sqrt", 5);
     bench_step("mixtral", "mixtral-8x7b", NULL, "checkpoint:sqrt", 21);
     bench_step("resnet50", "resnet50", NULL, "checkpoint:sqrt", 51);
+}
+
+static void bench_opgraphs(const char *memsim)
+{
+    (void)memsim;
     bench_ops("ops_1000", 333);
     bench_ops("ops_100000", 33333);
+}
+
+static void bench_lowering(const char *memsim)
+{
+    (void)memsim;
     bench_families_lower();
+}
+
+static void bench_clocks(const char *memsim)
+{
+    (void)memsim;
     bench_streams("streams_ns_per_event", false);
     bench_streams("streams_slowed_ns_per_event", true);
     bench_offload();
+}
+
+/* The same number of ops, of more and more ranks. */
+static void bench_every_ranks(const char *memsim)
+{
+    (void)memsim;
+    bench_ranks("ranks_1_ns_per_op", 1, false);
+    bench_ranks("ranks_8_ns_per_op", 8, false);
+    bench_ranks("ranks_64_ns_per_op", 64, false);
+    bench_ranks("ranks_1_slowed_ns_per_op", 1, true);
+    bench_ranks("ranks_8_slowed_ns_per_op", 8, true);
+    bench_ranks("ranks_64_slowed_ns_per_op", 64, true);
+}
+
+static void bench_allocators(const char *memsim)
+{
+    (void)memsim;
     bench_every_pool();
     bench_placement();
     bench_exact();
+}
+
+static void bench_recordings(const char *memsim)
+{
+    (void)memsim;
     bench_record();
+}
+
+static void bench_policies(const char *memsim)
+{
+    (void)memsim;
     bench_choices();
-    if (argc > 1) {
-        const char *version[] = {argv[1], "--version", NULL};
-        const char *run[] = {argv[1], MAIN_JOB, NULL};
-        bench_process("process_version_ms", version);
-        bench_process("process_run_ms", run);
-        bench_families_run(argv[1], process_ns);
-        bench_figure(argv[1]);
-        bench_fit(argv[1]);
-        bench_sweep(argv[1]);
-        bench_million(argv[1]);
+}
+
+static void bench_starts(const char *memsim)
+{
+    const char *version[] = {memsim, "--version", NULL};
+    const char *run[] = {memsim, MAIN_JOB, NULL};
+    bench_process("process_version_ms", version);
+    bench_process("process_run_ms", run);
+    bench_families_run(memsim, process_ns);
+    bench_figure(memsim);
+}
+
+/* memsim: the program to start, or NULL where a part needs none. */
+static const struct bench_part {
+    const char *name;
+    void (*run)(const char *memsim);
+    bool starts; /* runs the program */
+} parts[] = {
+    {"steps", bench_steps, false},
+    {"opgraphs", bench_opgraphs, false},
+    {"lowering", bench_lowering, false},
+    {"clocks", bench_clocks, false},
+    {"ranks", bench_every_ranks, false},
+    {"allocators", bench_allocators, false},
+    {"recordings", bench_recordings, false},
+    {"policies", bench_policies, false},
+    {"processes", bench_starts, true},
+    {"fit", bench_fit, true},
+    {"sweep", bench_sweep, true},
+    {"million", bench_million, true},
+};
+enum { N_PARTS = sizeof parts / sizeof parts[0] };
+
+static bool is_wanted(const char *part, int n, char **words)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(words[i], part) == 0)
+            return true;
+    return n == 0;
+}
+
+static void check_words(int n, char **words)
+{
+    for (int i = 0; i < n; i++) {
+        size_t part = 0;
+        while (part < N_PARTS && strcmp(parts[part].name, words[i]) != 0)
+            part++;
+        if (part < N_PARTS)
+            continue;
+        fprintf(stderr, "memsim-bench: %s: no such part; there are:", words[i]);
+        for (part = 0; part < N_PARTS; part++)
+            fprintf(stderr, " %s", parts[part].name);
+        fprintf(stderr, "\n");
+        exit(EXIT_FAILURE);
     }
+}
+
+/* memsim-bench [./memsim] [PART...]: all parts, or those named; those that
+ * start the program run where its path (with a slash) comes first. */
+int main(int argc, char **argv)
+{
+    const char *memsim = argc > 1 && strchr(argv[1], '/') ? argv[1] : NULL;
+    int first = memsim ? 2 : 1;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    check_words(argc - first, argv + first);
+    printf("{\"memsim\": \"%s\"", MS_VERSION);
+    for (size_t i = 0; i < N_PARTS; i++)
+        if ((memsim || !parts[i].starts) &&
+            is_wanted(parts[i].name, argc - first, argv + first))
+            parts[i].run(memsim);
     printf("\n}\n");
     return EXIT_SUCCESS;
 }

@@ -13,7 +13,8 @@ struct bench_times {
     double ns[BENCH_TIMES_MOST];
 };
 
-double bench_times_now_ns(void);
+double bench_times_now_ns(void);  /* CPU time of this process */
+double bench_times_wall_ns(void); /* for processes that it starts */
 /* Prints the best and the median as a member of a JSON object, in units of
  * `per` ns. */
 void bench_times_print(const char *name, struct bench_times *times, double per);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/replay/pace.h"
+#include "sim/machine.h"
+#include "sim/replay/speed.h"
+
+/* The longest op whose work can be counted; longer ones are not slowed. */
+#define LONGEST_NS (UINT64_MAX / MS_SPEED_WHOLE)
+
+/* Streams of a rank as bits, MS_N_STREAMS of them. */
+#define N_SETS (1u << MS_N_STREAMS)
+#define UNCOUNTED N_SETS /* no set of streams */
+_Static_assert(MS_N_STREAMS <= 8, "a set of streams is a byte");
+
+/* The op of a stream. */
+typedef struct progress {
+    uint64_t work;     /* left at since_ns, in 1/MS_SPEED_WHOLE ns */
+    uint64_t since_ns; /* since then at this speed */
+    uint32_t speed;    /* 0: it has not begun */
+} progress;
+
+struct ms_pace {
+    const ms_machine *machine;
+    progress *of;      /* per stream */
+    uint8_t *busy;     /* per rank: streams whose op runs */
+    uint16_t *counted; /* per rank: the streams that ran when last counted */
+    bool known[N_SETS];
+    uint16_t speed[N_SETS][MS_N_STREAMS];
+};
+
+ms_err ms_pace_open(const ms_machine *machine, uint32_t n_ranks,
+                    ms_arena *arena, ms_pace **pace, ms_fault *fault)
+{
+    ms_pace *it = ms_arena_take(arena, 1, sizeof *it);
+    if (!it)
+        return ms_fail_nomem(fault);
+    it->machine = machine;
+    it->of =
+        ms_arena_take(arena, n_ranks * (size_t)MS_N_STREAMS, sizeof *it->of);
+    it->busy = ms_arena_take(arena, n_ranks, 1);
+    it->counted = ms_arena_take(arena, n_ranks, sizeof *it->counted);
+    if (!it->of || !it->busy || !it->counted)
+        return ms_fail_nomem(fault);
+    *pace = it;
+    return MS_OK;
+}
+
+bool ms_pace_has_begun(const ms_pace *pace, uint32_t s)
+{
+    return pace->of[s].speed > 0;
+}
+
+uint64_t ms_pace_begin(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t now_ns)
+{
+    pace->of[s] = (progress){ns * MS_SPEED_WHOLE, now_ns, MS_SPEED_WHOLE};
+    pace->counted[s / MS_N_STREAMS] = UNCOUNTED; /* a new op: count again */
+    if (ns > 0 && ns <= LONGEST_NS)
+        pace->busy[s / MS_N_STREAMS] |= (uint8_t)(1u << s % MS_N_STREAMS);
+    return now_ns + ns;
+}
+
+uint64_t ms_pace_start(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t t_ns,
+                       uint64_t now_ns)
+{
+    if (t_ns <= now_ns)
+        return ms_pace_begin(pace, s, ns, now_ns);
+    pace->of[s].speed = 0;
+    return t_ns;
+}
+
+void ms_pace_leave(ms_pace *pace, uint32_t s)
+{
+    pace->busy[s / MS_N_STREAMS] &= (uint8_t) ~(1u << s % MS_N_STREAMS);
+}
+
+static const uint16_t *speeds_of(ms_pace *pace, uint8_t busy)
+{
+    for (uint32_t i = 0; i < MS_N_STREAMS && !pace->known[busy]; i++)
+        if (busy & 1u << i)
+            pace->speed[busy][i] =
+                (uint16_t)ms_speed_of(pace->machine, busy, i);
+    pace->known[busy] = true;
+    return pace->speed[busy];
+}
+
+/* The op goes on at this speed from now on: when it ends. */
+static uint64_t change_speed(progress *of, uint32_t speed, uint64_t now_ns)
+{
+    of->work -= (now_ns - of->since_ns) * of->speed;
+    of->since_ns = now_ns;
+    of->speed = speed;
+    return now_ns + of->work / speed + (of->work % speed > 0);
+}
+
+void ms_pace_rank(ms_pace *pace, uint32_t rank, uint64_t now_ns,
+                  uint64_t *end_ns)
+{
+    uint8_t busy = pace->busy[rank];
+    if (busy == pace->counted[rank])
+        return;
+    pace->counted[rank] = busy;
+    const uint16_t *speed = speeds_of(pace, busy);
+    for (uint32_t i = 0; i < MS_N_STREAMS; i++) {
+        uint32_t s = rank * (uint32_t)MS_N_STREAMS + i;
+        if (busy & 1u << i && pace->of[s].speed != speed[i])
+            end_ns[s] = change_speed(&pace->of[s], speed[i], now_ns);
+    }
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_PACE_H
+#define MS_SIM_PACE_H
+
+/* Private to clock.c: when ops end that slow each other.  What is left of each
+ * is counted again whenever an op on its rank starts or ends; an op that starts
+ * later than it is scheduled has an instant of its own for its start.
+ *
+ * A worked example: an op of 100 ns runs alone for 40 ns, then beside another
+ * at half speed: 60 ns of work are left, so it ends at 40 + 120 ns. */
+
+#include "sim/base/base.h"
+#include "sim/nouns.h"
+
+typedef struct ms_pace ms_pace;
+
+ms_err ms_pace_open(const ms_machine *machine, uint32_t n_ranks,
+                    ms_arena *arena, ms_pace **pace, ms_fault *fault);
+/* An op of ns starts on stream s (of all ranks' streams) at t_ns.  Its end at
+ * full speed; or, where that is later than now, t_ns: it begins then. */
+uint64_t ms_pace_start(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t t_ns,
+                       uint64_t now_ns);
+bool ms_pace_has_begun(const ms_pace *pace, uint32_t s);
+uint64_t ms_pace_begin(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t now_ns);
+/* The op of the stream has ended. */
+void ms_pace_leave(ms_pace *pace, uint32_t s);
+/* Ops of the rank may have started or ended: those that run go on at new
+ * speeds, and end_ns (per stream of all ranks) follows. */
+void ms_pace_rank(ms_pace *pace, uint32_t rank, uint64_t now_ns,
+                  uint64_t *end_ns);
+
+#endif
