@@ -55,7 +55,7 @@ typedef struct clock_state {
     due_ranks due;
     ms_rankheap ranks; /* by their next instant; unused where one is alone */
     uint32_t *waiter;  /* per op: a stream of another rank whose head waits for
-                          it, or MS_NONE; NULL: no op waits for another rank's */
+                          it, or MS_NONE; NULL: no op waits for another rank */
     uint64_t *wake_ns; /* per rank, with a wall: a head may start then */
     bool alone;        /* there is one rank */
     ms_pace *pace;     /* NULL: nothing interferes */

@@ -48,6 +48,7 @@
 #include "tests/bench/ops.h"
 #include "tests/bench/plans.h"
 #include "tests/bench/pools.h"
+#include "tests/bench/processes.h"
 #include "tests/bench/ranks.h"
 #include "tests/bench/streams.h"
 #include "tests/bench/times.h"
@@ -57,19 +58,11 @@
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define LOWER_RUNS 5
-#define MAIN_JOB "run", "gpt3.json", "--policy", "checkpoint:sqrt", "--json"
-#define MILLION 1000000u
 
 /* The objects of a run, from a model to its timeline. */
 struct way {
@@ -420,36 +413,6 @@ static void bench_choices(void)
     ms_arena_free(&way.keep);
 }
 
-static double process_ns(const char *const *argv)
-{
-    extern char **environ;
-    posix_spawn_file_actions_t actions;
-    pid_t pid;
-    int status = 0;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    double t0 = bench_times_wall_ns();
-    if (posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv,
-                    environ) != 0 ||
-        waitpid(pid, &status, 0) != pid || status != 0) {
-        fprintf(stderr, "memsim-bench: %s %s failed\n", argv[0], argv[1]);
-        exit(EXIT_FAILURE);
-    }
-    posix_spawn_file_actions_destroy(&actions);
-    return bench_times_wall_ns() - t0;
-}
-
-static void bench_processes(const char *label, const char *const *argv,
-                            size_t runs)
-{
-    struct bench_times times = {.n = runs};
-    for (size_t i = 0; i < times.n; i++)
-        times.ns[i] = process_ns(argv);
-    bench_times_print(label, &times, 1e6);
-}
-
-#define MANY "run", "gpt3.json", "--batch=128", "-p", "microbatch:128", "-q"
-
 static void bench_exact(void)
 {
     struct bench_times all = {.n = 1};
@@ -492,99 +455,6 @@ static void bench_record(void)
     ms_arena_free(&keep);
     ms_arena_free(&trial);
     ms_arena_free(&drawn);
-}
-
-static void bench_figure(const char *memsim)
-{
-    char folder[] = "/tmp/memsim-bench-XXXXXX", path[40];
-    if (mkdtemp(folder) == NULL) {
-        fprintf(stderr, "memsim-bench: /tmp: cannot write\n");
-        exit(EXIT_FAILURE);
-    }
-    snprintf(path, sizeof path, "%s/a.png", folder);
-    struct bench_times times = {.n = 5};
-    const char *without[] = {memsim, MANY, NULL};
-    const char *with[] = {memsim, MANY, "--plot", path, NULL};
-    for (size_t i = 0; i < times.n; i++) {
-        double plain_ns = process_ns(without), all_ns = process_ns(with);
-        times.ns[i] = all_ns > plain_ns ? all_ns - plain_ns : 0;
-    }
-    unlink(path);
-    rmdir(folder);
-    bench_times_print("figure_million_ms", &times, 1e6);
-}
-
-static void bench_process(const char *label, const char *const *argv)
-{
-    bench_processes(label, argv, 21);
-}
-
-static void bench_fit(const char *memsim)
-{
-    const char *small[] = {memsim,    "fit", "llama-2-7b", "--gpus", "8",
-                           "--batch", "8",   "--json",     NULL};
-    const char *large[] = {memsim, "fit",    "gpt3", "--gpus",
-                           "64",   "--json", NULL};
-    bench_processes("fit_7b_ms", small, 5);
-    bench_processes("fit_175b_ms", large, 5);
-}
-
-/* Writes each layer out, since a template may repeat only fewer. */
-static void write_million(int file, const char *path)
-{
-    FILE *out = file < 0 ? NULL : fdopen(file, "w");
-    bool written =
-        out != NULL &&
-        fputs("{\"input\": {\"shape\": [16]}, \"layers\": [", out) >= 0;
-    for (uint32_t i = 0; written && i < MILLION; i++)
-        written = fputs(i % 2 == 0 ? "{\"type\": \"linear\", \"out\": 16},\n"
-                                   : "{\"type\": \"relu\"},\n",
-                        out) >= 0;
-    written = written && fputs("{\"type\": \"mean\"}]}\n", out) >= 0;
-    if (out != NULL && fclose(out) == 0 && written)
-        return;
-    fprintf(stderr, "memsim-bench: %s: cannot write\n", path);
-    exit(EXIT_FAILURE);
-}
-
-/* A chain of a million layers; no process before it takes as much memory. */
-static void bench_million(const char *memsim)
-{
-    char path[] = "/tmp/memsim-bench-XXXXXX";
-    write_million(mkstemp(path), path);
-    struct bench_times times = {.n = 3};
-    const char *run[] = {memsim, "run", path, "--json", NULL};
-    for (size_t i = 0; i < times.n; i++)
-        times.ns[i] = process_ns(run);
-    unlink(path);
-    bench_times_print("layers_million_ms", &times, 1e6);
-    struct rusage children;
-    getrusage(RUSAGE_CHILDREN, &children);
-    printf(",\n  \"layers_million_mib\": %.0f",
-           (double)children.ru_maxrss / 1024);
-}
-
-/* Policies vary fastest, since those that only place tensors share a graph. */
-static void bench_sweep(const char *memsim)
-{
-    static const char policies[] =
-        "policy=none;checkpoint:sqrt;checkpoint:full;checkpoint:every=2;"
-        "checkpoint:selective;zero:1,dp=8;zero:3,dp=8;offload:optimizer;"
-        "zero:1,dp=8+checkpoint:sqrt;zero:3,dp=8+checkpoint:sqrt";
-    const char *run[] = {
-        memsim,   "sweep",        "llama-2-7b", "-q",
-        "--grid", "batch=1..250", "--grid",     "sequence=512..4096*2",
-        "--grid", policies,       "-j1",        NULL};
-    struct bench_times one = {.n = 3}, two = {.n = 3};
-    for (size_t i = 0; i < one.n; i++) {
-        run[10] = "-j1";
-        one.ns[i] = process_ns(run);
-        run[10] = "-j2";
-        two.ns[i] = process_ns(run);
-    }
-    bench_times_print("sweep_10000_one_ms", &one, 1e6);
-    bench_times_print("sweep_10000_ms", &two, 1e6);
-    printf(",\n  \"sweep_threads\": %.2f", one.ns[0] / two.ns[0]);
 }
 
 /* ---- the parts ----------------------------------------------------------- */
@@ -655,16 +525,6 @@ static void bench_policies(const char *memsim)
     bench_choices();
 }
 
-static void bench_starts(const char *memsim)
-{
-    const char *version[] = {memsim, "--version", NULL};
-    const char *run[] = {memsim, MAIN_JOB, NULL};
-    bench_process("process_version_ms", version);
-    bench_process("process_run_ms", run);
-    bench_families_run(memsim, process_ns);
-    bench_figure(memsim);
-}
-
 /* memsim: the program to start, or NULL where a part needs none. */
 static const struct bench_part {
     const char *name;
@@ -679,10 +539,10 @@ static const struct bench_part {
     {"allocators", bench_allocators, false},
     {"recordings", bench_recordings, false},
     {"policies", bench_policies, false},
-    {"processes", bench_starts, true},
-    {"fit", bench_fit, true},
-    {"sweep", bench_sweep, true},
-    {"million", bench_million, true},
+    {"processes", bench_processes_start, true},
+    {"fit", bench_processes_fit, true},
+    {"sweep", bench_processes_sweep, true},
+    {"million", bench_processes_million, true},
 };
 enum { N_PARTS = sizeof parts / sizeof parts[0] };
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_BENCH_PROCESSES_H
+#define MS_BENCH_PROCESSES_H
+
+/* Whole processes of the program at the path memsim, by the wall. */
+
+/* Its start, the main job, every built-in model, a figure of a million events.
+ */
+void bench_processes_start(const char *memsim);
+void bench_processes_fit(const char *memsim);
+/* 10,000 points, on one thread and on two. */
+void bench_processes_sweep(const char *memsim);
+/* A chain of a million layers: its time, and the most memory it holds. */
+void bench_processes_million(const char *memsim);
+
+#endif
