@@ -75,7 +75,7 @@ void bench_processes_fit(const char *memsim)
     time_runs("fit_175b_ms", large, 5);
 }
 
-/* Written out: layers that a template repeats are limited to fewer. */
+/* Writes each layer out, since a template may repeat only fewer. */
 static void write_million(int file, const char *path)
 {
     FILE *out = file < 0 ? NULL : fdopen(file, "w");
@@ -93,7 +93,7 @@ static void write_million(int file, const char *path)
     exit(EXIT_FAILURE);
 }
 
-/* A chain of a million layers; nothing that ran before holds as much. */
+/* A chain of a million layers; no process before it takes as much memory. */
 void bench_processes_million(const char *memsim)
 {
     char path[] = "/tmp/memsim-bench-XXXXXX";
@@ -110,7 +110,7 @@ void bench_processes_million(const char *memsim)
            (double)children.ru_maxrss / 1024);
 }
 
-/* Policies vary fastest: those that only place tensors share a graph. */
+/* Policies vary fastest, since those that only place tensors share a graph. */
 void bench_processes_sweep(const char *memsim)
 {
     static const char policies[] =
