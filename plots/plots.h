@@ -59,7 +59,7 @@ typedef struct ms_export {
     const char *model_path;  /* where the model was read */
     const uint32_t *lines;   /* per layer of the graph its line in that file,
                                 0 where there is none; or NULL: none has */
-    uint8_t rank;            /* whose; a snapshot has all of them */
+    uint16_t rank;           /* whose; a snapshot has all of them */
     uint64_t capacity_bytes; /* of the device, what others hold included */
     uint64_t context_bytes;  /* that they do */
     const char *conf;        /* options of the timeline's pool, where it has
@@ -87,11 +87,11 @@ ms_err ms_allocations_write(const ms_export *of, const char *path,
 
 /* chart.c: the level over time in one line of width block characters, scaled
  * from 0 to the peak; peak columns keep their maximum. */
-ms_err ms_chart_line(const ms_timeline *line, uint8_t rank, uint32_t width,
+ms_err ms_chart_line(const ms_timeline *line, uint16_t rank, uint32_t width,
                      ms_arena *arena, ms_text *text, ms_fault *fault);
 /* What belongs below it: "|forward  |backward       |opt. ".  Nothing where
  * the step takes no time. */
-ms_err ms_chart_phases(const ms_timeline *line, uint8_t rank, uint32_t width,
+ms_err ms_chart_phases(const ms_timeline *line, uint16_t rank, uint32_t width,
                        ms_arena *arena, ms_text *text, ms_fault *fault);
 
 /* What a figure has at its top, and where it goes.  The format follows the

@@ -32,7 +32,8 @@ typedef struct ms_plan_op {
     uint32_t of; /* graph op, or MS_NONE (start, copies) */
     uint32_t micro_batch;
     uint32_t alloc_at, release_at;
-    uint8_t pass, stream, rank;
+    uint8_t pass, stream;
+    uint16_t rank;
 } ms_plan_op;
 
 /* streams: one bit per ms_stream_kind of its rank on which an op reads it; kept
@@ -67,7 +68,7 @@ typedef struct ms_plan {
     uint32_t n_marks;
     struct ms_plan_mark {
         uint8_t mark;
-        uint8_t rank;
+        uint16_t rank;
         uint32_t micro_batch;
         uint32_t op;       /* the last op before the mark */
         uint32_t releases; /* entries of release before the mark: op's last
@@ -89,9 +90,9 @@ typedef struct ms_plan {
         uint32_t op;    /* before it issues this one or a later of its own */
         uint32_t until; /* for the end of this earlier op; MS_NONE: of all of
                            the rank's */
-        uint8_t rank;
+        uint16_t rank;
     } * sync;
-    uint8_t n_ranks;
+    uint16_t n_ranks;
     uint32_t n_micro_batches;
     uint32_t recomputed_ops; /* how many ops ran again */
     uint32_t repeated; /* this micro-batch stands for so many more, which do */

@@ -169,7 +169,7 @@ typedef struct ms_task {
 
 typedef struct ms_call {
     uint8_t verb; /* ms_verb */
-    uint8_t rank;
+    uint16_t rank;
     uint16_t frame; /* micro-batch slot */
     uint32_t micro_batch;
     uint32_t unit, last; /* RUN, STATE: unit; RERUN, DROP_SET: [unit, last] */
@@ -207,7 +207,7 @@ typedef struct ms_program {
     uint8_t *saved_in; /* (optional) per storage: ms_host_memory of its copy on
                           the host, where swaps differ; NULL: ms_machine's */
     uint16_t n_frames;
-    uint8_t n_ranks;
+    uint16_t n_ranks;
     uint32_t n_micro_batches;
 } ms_program;
 

@@ -64,7 +64,7 @@ typedef struct ms_link_use {
  * start of one, in booking order (what a copy allocates counts for the phase
  * in which it is issued); 0 where no op is of phase p. */
 typedef struct ms_rank_report {
-    uint8_t rank;
+    uint16_t rank;
     ms_peak peak;
     uint64_t category_peaks[MS_N_CATEGORIES];
     uint64_t parameters_bytes; /* highest level without model buffers */
@@ -125,7 +125,7 @@ typedef struct ms_report {
     const struct ms_pooled *pooled; /* NULL: the pool is exact */
     ms_lack lack; /* with MS_OUT_OF_MEMORY, and the names of its op */
     const char *lack_op, *lack_layer;
-    uint8_t n_ranks, worst; /* worst: the rank with the highest peak */
+    uint16_t n_ranks, worst; /* worst: the rank with the highest peak */
     ms_rank_report *ranks;
 } ms_report;
 

@@ -5,7 +5,7 @@
 #include "sim/plan.h"
 #include "sim/timeline.h"
 
-static bool on_device(const ms_plan *plan, uint32_t row, uint8_t rank)
+static bool on_device(const ms_plan *plan, uint32_t row, uint16_t rank)
 {
     return plan->row[row].pool == MS_DEVICE_POOL &&
            plan->op[plan->row[row].op].rank == rank;
@@ -20,7 +20,7 @@ uint64_t ms_timeline_booked(const ms_timeline *line, uint32_t op, uint64_t t_ns)
 
 /* ---- named instants ------------------------------------------------------ */
 
-static bool is_of(const ms_timeline *line, uint32_t event, uint8_t rank)
+static bool is_of(const ms_timeline *line, uint32_t event, uint16_t rank)
 {
     return line->plan->op[line->events[event].op_act >> 1].rank == rank;
 }
@@ -86,7 +86,7 @@ static uint32_t events_until(const ms_timeline *line,
     return line->plan->op[mark->op + 1].alloc_at + mark->releases;
 }
 
-uint32_t ms_timeline_until(const ms_timeline *line, uint8_t rank, ms_mark mark)
+uint32_t ms_timeline_until(const ms_timeline *line, uint16_t rank, ms_mark mark)
 {
     const struct ms_plan_mark *found = NULL;
     for (uint32_t m = 0; m < line->plan->n_marks; m++) {
@@ -117,7 +117,7 @@ static int compare_sized(const void *left, const void *right)
 }
 
 static uint32_t mark_alive(const ms_timeline *line, uint32_t event,
-                           uint8_t rank, uint8_t *alive)
+                           uint16_t rank, uint8_t *alive)
 {
     uint32_t n = 0;
     for (uint32_t e = 0; e <= event && e < line->n_events; e++) {
@@ -130,7 +130,7 @@ static uint32_t mark_alive(const ms_timeline *line, uint32_t event,
     return n;
 }
 
-ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
+ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint16_t rank,
                          ms_arena *arena, uint32_t **rows, uint32_t *n,
                          ms_fault *fault)
 {
@@ -189,7 +189,7 @@ static void see(column *in, uint32_t event, uint64_t total_bytes)
 
 /* The end of the axis: the time of the last event of the rank or, in a step
  * that takes no time, the number of events. */
-static uint64_t end_of(const ms_timeline *line, uint8_t rank)
+static uint64_t end_of(const ms_timeline *line, uint16_t rank)
 {
     uint32_t e = line->n_events;
     while (e > 0 && !is_of(line, e - 1, rank))
@@ -203,8 +203,8 @@ static bool takes_time(const ms_timeline *line)
     return line->n_events && line->events[line->n_events - 1].t_ns > 0;
 }
 
-static void fill_columns(const ms_timeline *line, uint8_t rank, column *columns,
-                         uint32_t n_columns)
+static void fill_columns(const ms_timeline *line, uint16_t rank,
+                         column *columns, uint32_t n_columns)
 {
     uint64_t width = end_of(line, rank) / n_columns + 1;
     bool has_time = takes_time(line);
@@ -238,7 +238,8 @@ static uint32_t list_shown(const column *columns, uint32_t n_columns,
     return n;
 }
 
-static uint32_t list_all(const ms_timeline *line, uint8_t rank, uint32_t *shown)
+static uint32_t list_all(const ms_timeline *line, uint16_t rank,
+                         uint32_t *shown)
 {
     uint32_t n = 0;
     for (uint32_t e = 0; e < line->n_events; e++)
@@ -247,9 +248,9 @@ static uint32_t list_all(const ms_timeline *line, uint8_t rank, uint32_t *shown)
     return n;
 }
 
-static ms_err choose(const ms_timeline *line, uint8_t rank, uint32_t max_points,
-                     ms_arena *arena, uint32_t **shown, uint32_t *n,
-                     ms_fault *fault)
+static ms_err choose(const ms_timeline *line, uint16_t rank,
+                     uint32_t max_points, ms_arena *arena, uint32_t **shown,
+                     uint32_t *n, ms_fault *fault)
 {
     *shown = ms_arena_take_raw(arena, max_points, sizeof **shown);
     if (!*shown)
@@ -269,7 +270,7 @@ static ms_err choose(const ms_timeline *line, uint8_t rank, uint32_t max_points,
     return MS_OK;
 }
 
-static void fill_points(const ms_timeline *line, uint8_t rank,
+static void fill_points(const ms_timeline *line, uint16_t rank,
                         const uint32_t *shown, uint32_t n, ms_point *points)
 {
     const ms_plan *plan = line->plan;
@@ -288,7 +289,7 @@ static void fill_points(const ms_timeline *line, uint8_t rank,
     }
 }
 
-ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
+ms_err ms_timeline_points(const ms_timeline *line, uint16_t rank,
                           uint32_t max_points, ms_arena *arena,
                           ms_point **points, uint32_t *n, ms_fault *fault)
 {

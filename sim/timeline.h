@@ -110,11 +110,12 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
 /* How many events are booked no later than the mark: start, before_loss and
  * after_forward of the first micro-batch, after_backward and end of the last.
  * MS_NONE: the program has no such mark. */
-uint32_t ms_timeline_until(const ms_timeline *line, uint8_t rank, ms_mark mark);
+uint32_t ms_timeline_until(const ms_timeline *line, uint16_t rank,
+                           ms_mark mark);
 
 /* Rows of rank's device pool alive just after event index e, largest first;
  * *n of them. */
-ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
+ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint16_t rank,
                          ms_arena *arena, uint32_t **rows, uint32_t *n,
                          ms_fault *fault);
 
@@ -127,7 +128,7 @@ typedef struct ms_point {
     uint64_t t_ns, total_bytes;
     uint64_t bytes[MS_N_CATEGORIES];
 } ms_point;
-ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
+ms_err ms_timeline_points(const ms_timeline *line, uint16_t rank,
                           uint32_t max_points, ms_arena *arena,
                           ms_point **points, uint32_t *n, ms_fault *fault);
 

@@ -24,7 +24,7 @@ static uint32_t column_of(const ms_timeline *line, uint32_t i, uint32_t width)
 
 /* highest[c] is the highest level in column c.  A level lasts until the next
  * event, so that a column without events has the level before it. */
-static void fold(const ms_timeline *line, uint8_t rank, uint32_t width,
+static void fold(const ms_timeline *line, uint16_t rank, uint32_t width,
                  uint64_t *highest)
 {
     const ms_plan *plan = line->plan;
@@ -56,7 +56,7 @@ static uint32_t eighths(uint64_t level, uint64_t peak)
     return nearest > 0 ? nearest : 1;
 }
 
-ms_err ms_chart_line(const ms_timeline *line, uint8_t rank, uint32_t width,
+ms_err ms_chart_line(const ms_timeline *line, uint16_t rank, uint32_t width,
                      ms_arena *arena, ms_text *text, ms_fault *fault)
 {
     uint64_t peak = 0;
@@ -100,7 +100,7 @@ static void put_run(uint8_t phase, uint32_t columns, ms_text *text)
         ms_text_add(text, "|%-*s", (int)columns - 1, word);
 }
 
-ms_err ms_chart_phases(const ms_timeline *line, uint8_t rank, uint32_t width,
+ms_err ms_chart_phases(const ms_timeline *line, uint16_t rank, uint32_t width,
                        ms_arena *arena, ms_text *text, ms_fault *fault)
 {
     ms_band *bands;

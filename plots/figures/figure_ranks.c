@@ -40,8 +40,8 @@ struct scene {
     struct side sides[N_SIDES];
     const ms_report *report;
     uint32_t data_ranks;
-    uint32_t n;       /* rows */
-    uint8_t *rank_of; /* of a row: an index into the report's ranks */
+    uint32_t n;        /* rows */
+    uint16_t *rank_of; /* of a row: an index into the report's ranks */
     double names_px, pitch;
 };
 
@@ -69,10 +69,10 @@ static void choose(struct scene *scene)
     const ms_report *report = scene->report;
     uint32_t each = per_row(report);
     for (uint32_t rank = 0; rank < report->n_ranks; rank++) {
-        uint8_t *chosen = &scene->rank_of[rank / each];
+        uint16_t *chosen = &scene->rank_of[rank / each];
         if (rank % each == 0 ||
             peak_of(report, rank) > peak_of(report, *chosen))
-            *chosen = (uint8_t)rank;
+            *chosen = (uint16_t)rank;
     }
     scene->n = (report->n_ranks + each - 1) / each;
 }
@@ -126,7 +126,7 @@ static void open_sides(struct scene *scene, ms_text *script)
 static ms_err load(struct scene *scene, ms_text *script, ms_fault *fault)
 {
     uint32_t most = scene->report->n_ranks;
-    scene->rank_of = ms_arena_take(script->arena, most, 1);
+    scene->rank_of = ms_arena_take(script->arena, most, sizeof *scene->rank_of);
     for (int s = 0; s < N_SIDES; s++) {
         struct side *side = &scene->sides[s];
         side->parts = ms_arena_take(script->arena, most, sizeof *side->parts);

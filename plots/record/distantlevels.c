@@ -6,7 +6,7 @@
 
 /* A level lasts until the next event: a column that sees none has the level
  * that the one before it ended with. */
-ms_err ms_distantlevels_levels(const ms_timeline *line, uint8_t rank,
+ms_err ms_distantlevels_levels(const ms_timeline *line, uint16_t rank,
                                ms_pool_kind pool, uint32_t n, ms_arena *arena,
                                uint64_t **levels, ms_fault *fault)
 {

@@ -10,7 +10,7 @@
 
 /* The highest level of a rank in that pool in each of n equal parts of the
  * step (n > 0). */
-ms_err ms_distantlevels_levels(const ms_timeline *line, uint8_t rank,
+ms_err ms_distantlevels_levels(const ms_timeline *line, uint16_t rank,
                                ms_pool_kind pool, uint32_t n, ms_arena *arena,
                                uint64_t **levels, ms_fault *fault);
 

@@ -235,7 +235,7 @@ static ms_err list_again(ms_lanes *lanes, const ms_timeline *line,
     return MS_OK;
 }
 
-ms_err ms_lanes_open(ms_lanes *lanes, const ms_timeline *line, uint8_t rank,
+ms_err ms_lanes_open(ms_lanes *lanes, const ms_timeline *line, uint16_t rank,
                      ms_arena *arena, ms_fault *fault)
 {
     const ms_plan *plan = line->plan;

@@ -36,11 +36,11 @@ typedef struct ms_lanes {
     ms_wait *parts; /* of one wait */
     uint32_t parts_capacity, n_again;
     const struct ms_revoked **again; /* of all ranks, by their start */
-    uint8_t rank;
+    uint16_t rank;
     uint64_t busy_ns[MS_N_STREAMS];
 } ms_lanes;
 
-ms_err ms_lanes_open(ms_lanes *lanes, const ms_timeline *line, uint8_t rank,
+ms_err ms_lanes_open(ms_lanes *lanes, const ms_timeline *line, uint16_t rank,
                      ms_arena *arena, ms_fault *fault);
 /* What a stream of the rank does from 0 to step_ns, without gaps: spans whose
  * neighbours differ, cut.  The times of a compute stream's works are the

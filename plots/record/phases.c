@@ -26,7 +26,7 @@ static bool is_early(const ms_plan *plan, uint32_t op)
 
 /* The phase that op is drawn as, or MS_N_PHASES for what is not drawn.  What
  * the host does of the optimizer's step counts once the device is done. */
-static uint8_t phase_of(const ms_timeline *line, uint8_t rank, uint32_t op,
+static uint8_t phase_of(const ms_timeline *line, uint16_t rank, uint32_t op,
                         uint64_t done_ns)
 {
     const ms_plan *plan = line->plan;
@@ -43,7 +43,7 @@ static uint8_t phase_of(const ms_timeline *line, uint8_t rank, uint32_t op,
 }
 
 /* Counts the bands; with bands not NULL also writes their phases and starts. */
-static uint32_t find(const ms_timeline *line, uint8_t rank, ms_band *bands)
+static uint32_t find(const ms_timeline *line, uint16_t rank, ms_band *bands)
 {
     uint32_t n = 0;
     uint8_t last = MS_N_PHASES;
@@ -85,7 +85,7 @@ static void close_gaps(ms_band *bands, uint32_t n, uint64_t end_ns)
     bands[n - 1].to_ns = end_ns;
 }
 
-ms_err ms_phases_bands(const ms_timeline *line, uint8_t rank, uint64_t end_ns,
+ms_err ms_phases_bands(const ms_timeline *line, uint16_t rank, uint64_t end_ns,
                        ms_arena *arena, ms_band **bands, uint32_t *n,
                        ms_fault *fault)
 {

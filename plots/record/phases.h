@@ -14,7 +14,7 @@ extern const char *const ms_phases_words[MS_N_PHASES + 1][MS_PHASE_WORDS];
 
 /* The phases of a rank's compute stream in order, without gaps from 0 to
  * end_ns; *n is 0 where no op takes time. */
-ms_err ms_phases_bands(const ms_timeline *line, uint8_t rank, uint64_t end_ns,
+ms_err ms_phases_bands(const ms_timeline *line, uint16_t rank, uint64_t end_ns,
                        ms_arena *arena, ms_band **bands, uint32_t *n,
                        ms_fault *fault);
 

@@ -51,14 +51,14 @@ struct scribe {
     const ms_timeline *line;
     const ms_report *report;
     ms_arena *arena, *scratch; /* scratch goes when the record is there */
-    uint8_t rank;
+    uint16_t rank;
     ms_record_rank *of;
 };
 
 /* The raises of a rank's active bytes in the order of time. */
 struct raises {
     const ms_timeline *line;
-    uint8_t rank;
+    uint16_t rank;
     uint32_t event, next; /* behind the event of the last one */
 };
 
@@ -153,7 +153,7 @@ static ms_err load_recomputed(const struct scribe *scribe, ms_fault *fault)
     return MS_OK;
 }
 
-ms_err ms_record_points(const ms_timeline *line, uint8_t rank, ms_arena *arena,
+ms_err ms_record_points(const ms_timeline *line, uint16_t rank, ms_arena *arena,
                         ms_record_rank *of, ms_fault *fault)
 {
     MS_TRY(ms_timeline_points(line, rank, MOST_POINTS, arena, &of->points,

@@ -134,7 +134,7 @@ ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
                     ms_record *record, ms_fault *fault);
 /* The level of a rank, thinned to what a figure can show: has_time, end_ns,
  * points and n_points. */
-ms_err ms_record_points(const ms_timeline *line, uint8_t rank, ms_arena *arena,
+ms_err ms_record_points(const ms_timeline *line, uint16_t rank, ms_arena *arena,
                         ms_record_rank *of, ms_fault *fault);
 /* MS_EINPUT for a record without ranks: it was read back from a result that has
  * no timeline, and figures of one run cannot be drawn. */
@@ -144,7 +144,7 @@ ms_err ms_record_check(const ms_record *record, ms_fault *fault);
  * ---------- */
 
 /* line: of that step; policy is the caller's to set. */
-ms_err ms_recordwithoutpolicies_of(const ms_timeline *line, uint8_t rank,
+ms_err ms_recordwithoutpolicies_of(const ms_timeline *line, uint16_t rank,
                                    ms_arena *arena, ms_record_without **without,
                                    ms_fault *fault);
 

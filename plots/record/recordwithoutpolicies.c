@@ -18,7 +18,7 @@ static void load_levels(const ms_record_rank *from, ms_record_without *to)
     }
 }
 
-ms_err ms_recordwithoutpolicies_of(const ms_timeline *line, uint8_t rank,
+ms_err ms_recordwithoutpolicies_of(const ms_timeline *line, uint16_t rank,
                                    ms_arena *arena, ms_record_without **without,
                                    ms_fault *fault)
 {

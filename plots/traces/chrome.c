@@ -75,7 +75,7 @@ static uint32_t thread_of(uint32_t stream)
 
 /* ---- who is who ---------------------------------------------------------- */
 
-static void put_process(ms_text *text, uint8_t rank)
+static void put_process(ms_text *text, uint16_t rank)
 {
     put_number(text,
                rank == 0 ? "\n{\"ph\":\"M\",\"pid\":"
@@ -91,7 +91,7 @@ static void put_process(ms_text *text, uint8_t rank)
     put(text, "}}");
 }
 
-static void put_thread(ms_text *text, uint8_t rank, uint32_t stream)
+static void put_thread(ms_text *text, uint16_t rank, uint32_t stream)
 {
     uint32_t thread = thread_of(stream);
     put_number(text, ",\n{\"ph\":\"M\",\"pid\":", rank);
@@ -112,7 +112,7 @@ static bool is_slice(const ms_timeline *line, uint32_t op)
     return line->end_ns[op] > line->start_ns[op];
 }
 
-static void put_rank(struct trace *trace, uint8_t rank)
+static void put_rank(struct trace *trace, uint16_t rank)
 {
     const ms_plan *plan = trace->line->plan;
     bool works[MS_N_STREAMS] = {[MS_STREAM_COMPUTE] = true};
@@ -143,7 +143,7 @@ static void put_head(struct trace *trace)
     put_name(text, ",\"device\":", trace->names->device);
     put_name(text, ",\"policy\":", trace->names->policy);
     put(text, "},\"traceEvents\":[");
-    for (uint8_t rank = 0; rank < trace->line->plan->n_ranks; rank++)
+    for (uint16_t rank = 0; rank < trace->line->plan->n_ranks; rank++)
         put_rank(trace, rank);
 }
 
@@ -262,7 +262,7 @@ static void see_gap(struct trace *trace, uint32_t op)
     pause->free_ns = line->end_ns[op];
 }
 
-static void put_pause(struct trace *trace, uint8_t rank)
+static void put_pause(struct trace *trace, uint16_t rank)
 {
     struct pause *pause = &trace->pauses[rank];
     for (int gap = 0; gap < MS_N_CAUSES; gap++)
@@ -322,7 +322,7 @@ static void put_again(struct trace *trace, const struct ms_revoked *it)
 
 /* ---- counters ------------------------------------------------------------ */
 
-static void put_counter(struct trace *trace, uint8_t rank, uint64_t t_ns,
+static void put_counter(struct trace *trace, uint16_t rank, uint64_t t_ns,
                         const char *name)
 {
     put_number(&trace->text, ",\n{\"ph\":\"C\",\"pid\":", rank);
@@ -331,7 +331,7 @@ static void put_counter(struct trace *trace, uint8_t rank, uint64_t t_ns,
     put(&trace->text, ",\"args\":{");
 }
 
-static void put_level(struct trace *trace, uint8_t rank, uint64_t t_ns,
+static void put_level(struct trace *trace, uint16_t rank, uint64_t t_ns,
                       int pool, uint64_t total_bytes, const uint64_t *bytes)
 {
     static const char *const names[MS_N_POOLS][2] = {
@@ -354,7 +354,7 @@ static void put_level(struct trace *trace, uint8_t rank, uint64_t t_ns,
     put(&trace->text, "}}");
 }
 
-static void put_levels(struct trace *trace, uint8_t rank, uint64_t t_ns)
+static void put_levels(struct trace *trace, uint16_t rank, uint64_t t_ns)
 {
     struct levels *levels = &trace->levels[rank];
     if (levels->device_changed && levels->highest_bytes > levels->total_bytes)
@@ -402,7 +402,7 @@ static void put_instant(struct trace *trace)
     while (trace->event < line->n_events &&
            line->events[trace->event].t_ns == t_ns)
         count(trace, &line->events[trace->event++]);
-    for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++)
+    for (uint16_t rank = 0; rank < line->plan->n_ranks; rank++)
         put_levels(trace, rank, t_ns);
 }
 

@@ -458,7 +458,7 @@ static ms_err open_devices(memoryviz *m)
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {
         device *d = &m->devices[rank];
         ms_request *list;
-        MS_TRY(ms_requests_list(m->of->line, m->of->machine, (uint8_t)rank,
+        MS_TRY(ms_requests_list(m->of->line, m->of->machine, (uint16_t)rank,
                                 m->arena, &list, &d->n, m->fault));
         d->list = list;
         MS_TRY(ms_torch_new(setup, m->arena, &d->pool, m->fault));

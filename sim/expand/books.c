@@ -230,7 +230,7 @@ ms_err ms_books_close(ms_books *books)
     ms_plan *plan = books->plan;
     MS_TRY(ms_books_reserve(books, 0, 0, 0));
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++)
-        ms_diskbuffers_end(books, (uint8_t)rank);
+        ms_diskbuffers_end(books, (uint16_t)rank);
     plan->op[plan->n_ops].alloc_at = plan->n_rows;
     plan->op[plan->n_ops].release_at = books->n_release;
     if (books->streams)
@@ -253,7 +253,7 @@ ms_err ms_books_sync(ms_books *books, const ms_books_at *at, uint32_t until)
     return MS_OK;
 }
 
-ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
+ms_books_at ms_books_at_of(const ms_books *books, uint16_t rank, uint16_t frame,
                            uint32_t micro_batch)
 {
     const ms_graph *graph = books->graph;

@@ -84,7 +84,7 @@ typedef struct ms_books_at {
     uint32_t persistent, frame; /* cell = storage + one of these */
     uint32_t buffers;           /* + buffer: its place in buffer_row */
     uint32_t micro_batch;
-    uint8_t rank;
+    uint16_t rank;
 } ms_books_at;
 
 static inline uint32_t ms_books_cell(const ms_books *books,
@@ -99,7 +99,7 @@ ms_err ms_books_close(ms_books *books);
 /* The rank's host waits before its next op: for op until, or for all of the
  * rank's (MS_NONE). */
 ms_err ms_books_sync(ms_books *books, const ms_books_at *at, uint32_t until);
-ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
+ms_books_at ms_books_at_of(const ms_books *books, uint16_t rank, uint16_t frame,
                            uint32_t micro_batch);
 ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
                      uint32_t reads);
@@ -421,7 +421,7 @@ ms_err ms_diskbuffers_hold(ms_books *books, const ms_books_at *at, uint32_t row,
 /* The cell's copy, as far as it is held, or MS_NONE. */
 uint32_t ms_diskbuffers_row(const ms_books *books, const ms_books_at *at,
                             uint32_t cell);
-void ms_diskbuffers_end(ms_books *books, uint8_t rank);
+void ms_diskbuffers_end(ms_books *books, uint16_t rank);
 
 /* pack.c: buffers of the program */
 ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer);
@@ -474,7 +474,7 @@ ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
 ms_err ms_rankdrops_settle(ms_books *books);
 
 /* start.c: what exists before the step. */
-ms_err ms_start_rank(ms_books *books, uint8_t rank);
+ms_err ms_start_rank(ms_books *books, uint16_t rank);
 
 /* bind.c */
 ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,

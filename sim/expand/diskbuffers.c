@@ -58,7 +58,7 @@ uint32_t ms_diskbuffers_row(const ms_books *books, const ms_books_at *at,
     return MS_NONE;
 }
 
-void ms_diskbuffers_end(ms_books *books, uint8_t rank)
+void ms_diskbuffers_end(ms_books *books, uint16_t rank)
 {
     struct ms_diskbuffers *it =
         books->disk_buffers ? &books->disk_buffers[rank] : NULL;

@@ -198,7 +198,7 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
     MS_TRY(ms_books_reserve(&books, graph->n_ops + copies,
                             graph->n_storages + copies, copies));
     for (uint32_t r = 0; r < program->n_ranks; r++)
-        MS_TRY(ms_start_rank(&books, (uint8_t)r));
+        MS_TRY(ms_start_rank(&books, (uint16_t)r));
     MS_TRY(expand_calls(&books, program));
     return ms_books_close(&books);
 }

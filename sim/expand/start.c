@@ -66,7 +66,7 @@ static void start_plain(ms_books *books, const ms_books_at *at)
         ms_books_made(books, first);
 }
 
-ms_err ms_start_rank(ms_books *books, uint8_t rank)
+ms_err ms_start_rank(ms_books *books, uint16_t rank)
 {
     const ms_graph *graph = books->graph;
     ms_books_at at = ms_books_at_of(books, rank, 0, 0);

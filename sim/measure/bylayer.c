@@ -10,7 +10,7 @@
 typedef struct by_layer {
     const ms_timeline *line;
     const ms_graph *graph;
-    uint8_t rank;
+    uint16_t rank;
     uint32_t *row; /* of the list, by number; MS_NONE: not met */
     ms_layer_use *list;
     uint32_t n;
@@ -89,7 +89,7 @@ static void add_event(by_layer *by, const ms_event *event)
         event->op_act & 1u ? row->bytes : 0 - row->bytes;
 }
 
-ms_err ms_bylayer_measure(const ms_timeline *line, uint8_t rank,
+ms_err ms_bylayer_measure(const ms_timeline *line, uint16_t rank,
                           ms_arena *arena, ms_layer_use **layers, uint32_t *n,
                           ms_fault *fault)
 {

@@ -22,7 +22,7 @@ typedef struct ms_layer_use {
     const char *name;
     uint64_t saved_bytes, forward_ns, recompute_ns;
 } ms_layer_use;
-ms_err ms_bylayer_measure(const ms_timeline *line, uint8_t rank,
+ms_err ms_bylayer_measure(const ms_timeline *line, uint16_t rank,
                           ms_arena *arena, ms_layer_use **layers, uint32_t *n,
                           ms_fault *fault);
 

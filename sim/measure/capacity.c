@@ -57,7 +57,7 @@ uint64_t ms_capacity_short(const ms_report *report, ms_pool_kind pool)
 static uint64_t find_worst(ms_report *report)
 {
     uint64_t reserved_bytes = 0;
-    for (uint8_t rank = 0; rank < report->n_ranks; rank++) {
+    for (uint16_t rank = 0; rank < report->n_ranks; rank++) {
         const ms_peak *peak = &report->ranks[rank].peak;
         if (peak->reserved_bytes > reserved_bytes)
             reserved_bytes = peak->reserved_bytes;
@@ -96,7 +96,7 @@ bool ms_capacity_fits_exact(const ms_report *report)
     for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++)
         if (ms_capacity_short(report, (ms_pool_kind)pool) > 0)
             return false;
-    for (uint8_t rank = 0; rank < report->n_ranks; rank++)
+    for (uint16_t rank = 0; rank < report->n_ranks; rank++)
         if (pooled->ranks[rank].exact_bytes > ms_capacity_usable(report))
             return false;
     return report->capacity_bytes >= report->context_bytes;

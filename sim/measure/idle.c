@@ -8,7 +8,7 @@
 
 typedef struct idle_state {
     const ms_timeline *line;
-    uint8_t rank;
+    uint16_t rank;
     uint32_t mark_op; /* the last op of forward */
     uint32_t *at;     /* per row: its tensor, or MS_NONE */
     ms_idle_tensor *list;
@@ -113,7 +113,7 @@ static void find_hidden(const ms_idle_links *links, ms_idle_tensor *list,
     }
 }
 
-static const struct ms_plan_mark *find_mark(const ms_plan *plan, uint8_t rank)
+static const struct ms_plan_mark *find_mark(const ms_plan *plan, uint16_t rank)
 {
     for (uint32_t i = 0; i < plan->n_marks; i++)
         if (plan->marks[i].rank == rank &&
@@ -122,7 +122,7 @@ static const struct ms_plan_mark *find_mark(const ms_plan *plan, uint8_t rank)
     return NULL;
 }
 
-ms_err ms_idle_list(const ms_timeline *line, uint8_t rank,
+ms_err ms_idle_list(const ms_timeline *line, uint16_t rank,
                     const ms_idle_links *links, ms_arena *arena,
                     ms_idle_tensor **list, uint32_t *n, ms_fault *fault)
 {

@@ -31,7 +31,7 @@ typedef struct ms_idle_tensor {
 /* Of the rank, by from_ns; their bytes sum to the report's
  * saved_for_backward_bytes.  Needs plan.use.  *n is 0 where the program does
  * not mark that instant. */
-ms_err ms_idle_list(const ms_timeline *line, uint8_t rank,
+ms_err ms_idle_list(const ms_timeline *line, uint16_t rank,
                     const ms_idle_links *links, ms_arena *arena,
                     ms_idle_tensor **list, uint32_t *n, ms_fault *fault);
 

@@ -15,7 +15,7 @@
 /* A place in the event list where levels are read: before event "at". */
 typedef struct level_stop {
     uint32_t at;
-    uint8_t rank;
+    uint16_t rank;
     uint8_t what; /* ms_mark, or PEAK */
 } level_stop;
 #define PEAK ((uint8_t)MS_N_MARKS)
@@ -258,7 +258,7 @@ static uint32_t list_stops(const fold_state *fold, level_stop *stops)
 {
     const ms_plan *plan = fold->plan;
     uint32_t n = 0;
-    for (uint8_t rank = 0; rank < plan->n_ranks; rank++) {
+    for (uint16_t rank = 0; rank < plan->n_ranks; rank++) {
         uint32_t peak = fold->ranks[rank].out->peak.event;
         for (uint32_t mark = 0; mark < MS_N_MARKS; mark++) {
             uint32_t at = ms_timeline_until(fold->line, rank, (ms_mark)mark);
@@ -295,7 +295,8 @@ static void name_peak(const ms_plan *plan, ms_peak *peak)
 }
 
 /* The number of the event among those of its rank. */
-static uint32_t number_of(const ms_timeline *line, uint32_t event, uint8_t rank)
+static uint32_t number_of(const ms_timeline *line, uint32_t event,
+                          uint16_t rank)
 {
     const ms_plan *plan = line->plan;
     uint32_t n = 0;
@@ -458,7 +459,7 @@ static ms_err chain_ops(fold_state *fold, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
-static void init_rank(fold_state *fold, ms_rank_report *out, uint8_t rank)
+static void init_rank(fold_state *fold, ms_rank_report *out, uint16_t rank)
 {
     fold->ranks[rank].out = out;
     fold->ranks[rank].phase = CARRIED;
@@ -477,7 +478,7 @@ static ms_err init_fold(fold_state *fold, ms_arena *arena, ms_report *report,
     report->ranks = ms_arena_take(arena, plan->n_ranks, sizeof *report->ranks);
     if (!fold->ranks || !report->ranks)
         return ms_fail_nomem(fault);
-    for (uint8_t rank = 0; rank < plan->n_ranks; rank++)
+    for (uint16_t rank = 0; rank < plan->n_ranks; rank++)
         init_rank(fold, &report->ranks[rank], rank);
     for (ms_pass pass = 0; pass < MS_N_PASSES; pass++)
         fold->phase_of[pass] = pass == MS_START || pass == MS_COPY
@@ -521,7 +522,7 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
     if (!stops)
         return ms_fail_nomem(fault);
     run_fold(&fold, stops, list_stops(&fold, stops));
-    for (uint8_t rank = 0; rank < plan->n_ranks; rank++) {
+    for (uint16_t rank = 0; rank < plan->n_ranks; rank++) {
         ms_rank_report *out = &report->ranks[rank];
         out->gradients_bytes = out->category_peaks[MS_GRADIENTS];
         out->optimizer_state_bytes = out->category_peaks[MS_OPTIMIZER_STATE];

@@ -17,7 +17,7 @@
 
 typedef struct ms_recomputed {
     const ms_timeline *line;
-    uint8_t rank;
+    uint16_t rank;
     uint32_t op; /* the next one that may run again */
     uint64_t done_ns;
     double done_flops;

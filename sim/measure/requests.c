@@ -13,7 +13,7 @@ typedef struct requests {
     const ms_active_seen *seen;
     uint32_t n_seen, at_seen;
     uint8_t *late; /* per row: its free is seen later; NULL: none is */
-    uint8_t rank;
+    uint16_t rank;
 } requests;
 
 static void add(requests *r, uint64_t t_ns, uint32_t row, ms_request_kind kind)
@@ -48,7 +48,7 @@ static void add_event(requests *r, const ms_event *event)
 }
 
 ms_err ms_requests_list(const ms_timeline *line, const ms_machine *machine,
-                        uint8_t rank, ms_arena *arena, ms_request **list,
+                        uint16_t rank, ms_arena *arena, ms_request **list,
                         uint32_t *n, ms_fault *fault)
 {
     requests r = {.line = line, .rank = rank};

@@ -25,7 +25,7 @@ typedef struct ms_request {
  * reach an allocator, nor do rows that lie in the block of another row
  * (ms_active_asked). */
 ms_err ms_requests_list(const ms_timeline *line, const ms_machine *machine,
-                        uint8_t rank, ms_arena *arena, ms_request **list,
+                        uint16_t rank, ms_arena *arena, ms_request **list,
                         uint32_t *n, ms_fault *fault);
 /* active.c: the streams that must pass a row before its memory is free, a bit
  * each; the stream whose own it is; and the handle, for PyTorch's pool, of the

@@ -93,7 +93,8 @@ static void close_clock(const ms_waits *waits, rank_clock *clock)
 
 typedef struct interval {
     uint64_t from_ns, to_ns;
-    uint8_t link, rank;
+    uint8_t link;
+    uint16_t rank;
 } interval;
 
 /* Until when each link, and each kind of links, is known to work. */
@@ -220,13 +221,13 @@ ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
     if (!clocks)
         return ms_fail_nomem(fault);
     MS_TRY(ms_waits_open(&waits, line, arena, fault));
-    for (uint8_t rank = 0; rank < report->n_ranks; rank++)
+    for (uint16_t rank = 0; rank < report->n_ranks; rank++)
         clocks[rank] =
             (rank_clock){.last = MS_NONE, .out = &report->ranks[rank]};
     fold_ops(&waits, clocks, report);
     MS_TRY(fold_busy(&waits, arena, report, fault));
     ms_linkbytes_add(&waits, report);
-    for (uint8_t rank = 0; rank < report->n_ranks; rank++) {
+    for (uint16_t rank = 0; rank < report->n_ranks; rank++) {
         close_clock(&waits, &clocks[rank]);
         close_links(&report->ranks[rank]);
     }

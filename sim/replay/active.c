@@ -67,7 +67,7 @@ uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row)
     return (uint8_t)(row->streams & ~(1u << ms_active_home(plan, row)));
 }
 
-static uint8_t rank_of(const ms_plan *plan, uint32_t row)
+static uint16_t rank_of(const ms_plan *plan, uint32_t row)
 {
     return plan->op[plan->row[row].op].rank;
 }

@@ -16,7 +16,7 @@ typedef struct ms_hostclock {
     uint64_t host_ns; /* when the host issues the op at hand */
     uint64_t all_ns;  /* end of everything issued */
     uint32_t sync;    /* the first of the plan's syncs not looked at */
-    uint8_t rank;
+    uint16_t rank;
 } ms_hostclock;
 
 static inline ms_hostclock ms_hostclock_open(const ms_timeline *line,
@@ -25,7 +25,7 @@ static inline ms_hostclock ms_hostclock_open(const ms_timeline *line,
     return (ms_hostclock){.plan = line->plan,
                           .line = line,
                           .launch_ns = launch_ns,
-                          .rank = (uint8_t)rank};
+                          .rank = (uint16_t)rank};
 }
 
 static inline void ms_hostclock_sync(ms_hostclock *clock, uint32_t op)

@@ -20,7 +20,7 @@ static void wait_at(ms_hosts *hosts, struct ms_hosts_host *host, uint32_t k)
 /* n: what each rank has issued before sync k. */
 static void link_sync(ms_hosts *hosts, uint32_t k, sync_state *n)
 {
-    uint8_t rank = hosts->plan->sync[k].rank;
+    uint16_t rank = hosts->plan->sync[k].rank;
     hosts->sync[k] = n[rank];
     if (n[rank].before == MS_NONE)
         wait_at(hosts, &hosts->of[rank], k);

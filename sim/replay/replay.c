@@ -20,7 +20,7 @@ typedef struct book_state {
 } book_state;
 
 /* A host drops references behind an op of its own rank (rankdrops.c). */
-static inline uint8_t rank_of(const ms_plan *plan, uint32_t row)
+static inline uint16_t rank_of(const ms_plan *plan, uint32_t row)
 {
     return plan->op[plan->row[row].op].rank;
 }

@@ -229,12 +229,12 @@ static ms_err read_head(reader *r)
     MS_TRY(expect(r, "frames"));
     MS_TRY(read_number(r, "frames", 1, UINT16_MAX, &frames));
     MS_TRY(expect(r, "ranks"));
-    MS_TRY(read_number(r, "ranks", 1, UINT8_MAX, &ranks));
+    MS_TRY(read_number(r, "ranks", 1, UINT16_MAX, &ranks));
     MS_TRY(expect(r, "micro-batches"));
     MS_TRY(read_number(r, "micro-batches", 1, UINT32_MAX - 1,
                        &r->program->n_micro_batches));
     r->program->n_frames = (uint16_t)frames;
-    r->program->n_ranks = (uint8_t)ranks;
+    r->program->n_ranks = (uint16_t)ranks;
     return expect_end(r);
 }
 
@@ -391,7 +391,7 @@ static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
                            &call->micro_batch);
     case MS_DUMP_RANK:
         MS_TRY(read_number(r, "rank", 0, r->program->n_ranks - 1u, &value));
-        call->rank = (uint8_t)value;
+        call->rank = (uint16_t)value;
         break;
     case MS_DUMP_KEEP:
         return read_set_name(r, &call->run.keep);

@@ -75,7 +75,7 @@ bool bench_ranks_plan(bench_ranks_size size, const ms_graph *graph,
     uint32_t stages = size.ranks * size.chunks;
     uint32_t n = stages * size.micro_batches;
     writer it = {.size = size, .plan = plan, .n_stages = stages};
-    *plan = (ms_plan){.graph = graph, .n_ranks = (uint8_t)size.ranks};
+    *plan = (ms_plan){.graph = graph, .n_ranks = (uint16_t)size.ranks};
     plan->op = ms_arena_take(arena, 4 * (size_t)n + 1, sizeof *plan->op);
     plan->row = ms_arena_take(arena, n, sizeof *plan->row);
     plan->release = ms_arena_take(arena, n, sizeof *plan->release);

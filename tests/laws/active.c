@@ -16,7 +16,7 @@ typedef struct active_walk {
      * passed */
     uint64_t *until_ns;
     uint64_t host_ns, peak_bytes, allocated_bytes;
-    uint8_t rank; /* its ops are walked; rows of other ranks stay UNBORN */
+    uint16_t rank; /* its ops are walked; rows of other ranks stay UNBORN */
 } active_walk;
 
 /* The rank's bytes on the device in states from LIVES to last. */
@@ -110,7 +110,7 @@ void laws_check_active(const ms_plan *plan, const ms_timeline *line,
 {
     ms_arena arena = {0};
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {
-        active_walk walk = {.plan = plan, .line = line, .rank = (uint8_t)rank};
+        active_walk walk = {.plan = plan, .line = line, .rank = (uint16_t)rank};
         walk.state = ms_arena_take(&arena, plan->n_rows, 1);
         walk.until_ns = ms_arena_take(&arena, plan->n_rows, sizeof(uint64_t));
         check_rank(&walk, &line->ranks[rank], machine->launch_ns);

@@ -9,7 +9,7 @@
 
 /* Bytes of activations before event `until`: those that autograd holds, and
  * those that only closures hold. */
-static void sum_alive(const ms_timeline *line, uint8_t rank, uint32_t until,
+static void sum_alive(const ms_timeline *line, uint16_t rank, uint32_t until,
                       uint64_t *saved_bytes, uint64_t *held_bytes)
 {
     const ms_plan *plan = line->plan;
@@ -28,7 +28,7 @@ static void sum_alive(const ms_timeline *line, uint8_t rank, uint32_t until,
 void laws_check_layers(const ms_timeline *line, const ms_report *report,
                        ms_arena *arena)
 {
-    for (uint8_t r = 0; r < report->n_ranks; r++) {
+    for (uint16_t r = 0; r < report->n_ranks; r++) {
         const ms_rank_report *rank = &report->ranks[r];
         ms_layer_use *layers, all = {0};
         ms_fault fault = {0};

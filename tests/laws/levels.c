@@ -18,10 +18,10 @@ typedef struct running_level {
     uint32_t peak_event;
     uint64_t t_ns;
     uint32_t n; /* events so far, including those of other ranks */
-    uint8_t rank;
+    uint16_t rank;
 } running_level;
 
-static uint8_t rank_of(const ms_plan *plan, uint32_t row)
+static uint16_t rank_of(const ms_plan *plan, uint32_t row)
 {
     return plan->op[plan->row[row].op].rank;
 }
@@ -101,7 +101,7 @@ void laws_check_levels(const ms_plan *plan, const ms_timeline *line)
     for (uint32_t e = 1; e < line->n_events; e++)
         HOLDS(line->events[e].t_ns >= line->events[e - 1].t_ns, "event %u", e);
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {
-        running_level now = {.line = line, .rank = (uint8_t)rank};
+        running_level now = {.line = line, .rank = (uint16_t)rank};
         for (uint32_t op = 0; op < plan->n_ops; op++) {
             if (plan->op[op].rank != rank)
                 continue;
@@ -161,7 +161,7 @@ void laws_check_device_levels(const ms_plan *plan, const ms_timeline *line)
     uint64_t *last_ns = last_ends(plan, line, &arena);
     uint8_t *state = laws_take(&arena, plan->n_rows, 1);
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {
-        running_level now = {.line = line, .rank = (uint8_t)rank};
+        running_level now = {.line = line, .rank = (uint16_t)rank};
         check_rank_levels(&now, last_ns, state);
     }
     ms_arena_free(&arena);

@@ -26,7 +26,7 @@ typedef struct row_walk {
         *alive;    /* device rows of a storage; of .grad: and what became it */
     uint32_t *far; /* by storage: rows in host memory or on the disk */
     uint64_t level_bytes;
-    uint8_t rank; /* the rank whose ops and rows are checked */
+    uint16_t rank; /* the rank whose ops and rows are checked */
 } row_walk;
 
 /* Counts a row for its storage; a gradient's buffer that has become .grad is
@@ -224,7 +224,7 @@ void laws_check_rows(const ms_plan *plan)
         row_walk walk = {.plan = plan,
                          .graph = plan->graph,
                          .state = state,
-                         .rank = (uint8_t)rank};
+                         .rank = (uint16_t)rank};
         walk.alive =
             laws_take(&arena, plan->graph->n_storages, sizeof(uint32_t));
         walk.far = laws_take(&arena, plan->graph->n_storages, sizeof(uint32_t));
@@ -245,7 +245,7 @@ typedef struct clock_walk {
     const ms_plan *plan;
     const ms_timeline *line;
     uint64_t free_ns[MS_N_STREAMS], all_ns, host_ns;
-    uint8_t rank;
+    uint16_t rank;
 } clock_walk;
 
 /* Passes the rank's syncs that stand before op. Op may be another rank's; then
@@ -312,7 +312,7 @@ void laws_check_clock(const ms_plan *plan, const ms_timeline *line,
     uint64_t all_ns = 0;
     bool varies = memcmp(machine->demand, none.demand, sizeof none.demand) != 0;
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {
-        clock_walk walk = {.plan = plan, .line = line, .rank = (uint8_t)rank};
+        clock_walk walk = {.plan = plan, .line = line, .rank = (uint16_t)rank};
         all_ns = laws_larger(
             all_ns, check_rank_clock(&walk, machine->launch_ns, varies));
     }

@@ -40,7 +40,7 @@ static uint32_t shifted(uint32_t set, uint32_t first)
     return set == MS_ALL || set == MS_NOTHING ? set : set + first;
 }
 
-static void add_call(ms_program *program, rank_part *part, uint8_t rank,
+static void add_call(ms_program *program, rank_part *part, uint16_t rank,
                      ms_arena *arena)
 {
     ms_fault fault = {0};
@@ -60,7 +60,7 @@ ms_program laws_ranks(laws_random *random, const ms_program *const *of,
                       uint32_t n, ms_arena *arena)
 {
     enum { IN_SEQUENCE, IN_TURN, AT_RANDOM, N_ORDERS };
-    ms_program program = {.n_ranks = (uint8_t)n};
+    ms_program program = {.n_ranks = (uint16_t)n};
     rank_part *parts = ms_arena_take(arena, n, sizeof *parts);
     uint32_t order = laws_below(random, N_ORDERS), rank = 0, left = 0;
     ck_assert_ptr_nonnull(parts);
@@ -73,7 +73,7 @@ ms_program laws_ranks(laws_random *random, const ms_program *const *of,
         if (order == AT_RANDOM)
             rank = laws_below(random, n);
         if (parts[rank].next < of[rank]->n_calls) {
-            add_call(&program, &parts[rank], (uint8_t)rank, arena);
+            add_call(&program, &parts[rank], (uint16_t)rank, arena);
             left--;
         }
         if (order == IN_TURN || parts[rank].next == of[rank]->n_calls)

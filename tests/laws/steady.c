@@ -12,7 +12,7 @@
  * leaves. */
 typedef struct difference {
     const ms_plan *plan;
-    uint8_t rank;
+    uint16_t rank;
     int64_t *of;   /* by persistent storage and then by buffer, for each pool */
     bool *is_grad; /* by persistent storage */
     uint32_t n, n_persistent;
@@ -87,7 +87,7 @@ static void check(const difference *d, bool clears_grads)
     }
 }
 
-static const struct ms_plan_mark *start_of(const ms_plan *plan, uint8_t rank)
+static const struct ms_plan_mark *start_of(const ms_plan *plan, uint16_t rank)
 {
     for (uint32_t i = 0; i < plan->n_marks; i++)
         if (plan->marks[i].mark == MS_MARK_START && plan->marks[i].rank == rank)

@@ -353,7 +353,7 @@ END_TEST
 /* ---- at random ----------------------------------------------------------- */
 
 /* A host waits for an op of its own rank, or for all of them. */
-static void random_sync(laws_random *random, hand_plan *p, uint8_t rank)
+static void random_sync(laws_random *random, hand_plan *p, uint16_t rank)
 {
     uint32_t until = laws_below(random, p->plan.n_ops);
     if (laws_chance(random, 50))
@@ -368,7 +368,7 @@ static void random_sync(laws_random *random, hand_plan *p, uint8_t rank)
 static void random_op(laws_random *random, hand_plan *p, bool one_stream)
 {
     uint8_t stream = one_stream ? 0 : (uint8_t)laws_below(random, MS_N_STREAMS);
-    uint8_t rank = (uint8_t)laws_below(random, p->plan.n_ranks);
+    uint16_t rank = (uint8_t)laws_below(random, p->plan.n_ranks);
     if (laws_chance(random, 5) && p->plan.n_ops > 0)
         random_sync(random, p, rank);
     uint32_t op = add_op(
@@ -400,7 +400,7 @@ static void random_plan(laws_random *random, hand_plan *p, bool one_stream)
     if (one_stream)
         p->plan.wait_at = NULL;
     else if (laws_chance(random, 60))
-        p->plan.n_ranks = (uint8_t)(1 + laws_below(random, MOST_RANKS));
+        p->plan.n_ranks = (uint16_t)(1 + laws_below(random, MOST_RANKS));
     while (p->plan.n_ops < n)
         random_op(random, p, one_stream);
 }

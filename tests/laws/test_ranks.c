@@ -23,7 +23,7 @@
 #include <string.h>
 
 #define N_TRIALS 400u
-#define MOST_RANKS 4u
+#define MOST_RANKS 5u
 #define ROOM (UINT64_C(1) << 40)
 
 typedef struct one_run {
@@ -85,7 +85,7 @@ static void compare_reports(const one_run *joint, uint32_t rank,
     LAW(same(&a, &b, sizeof a));
 }
 
-static void compare_points(const one_run *joint, uint8_t rank,
+static void compare_points(const one_run *joint, uint16_t rank,
                            const one_run *alone)
 {
     ms_fault fault = {0};
@@ -99,7 +99,7 @@ static void compare_points(const one_run *joint, uint8_t rank,
 }
 
 /* Compares what is alive at the peak by what the rows hold. */
-static void compare_alive(const one_run *joint, uint8_t rank,
+static void compare_alive(const one_run *joint, uint16_t rank,
                           const one_run *alone)
 {
     ms_fault fault = {0};
@@ -170,8 +170,8 @@ static void compare_ranks(const ranks_trial *trial, const one_run *joint,
     for (uint32_t r = 0; r < trial->n; r++) {
         alone[r] = run(&trial->graph, &trial->of[r], &trial->opts, machine);
         compare_reports(joint, r, alone[r]);
-        compare_points(joint, (uint8_t)r, alone[r]);
-        compare_alive(joint, (uint8_t)r, alone[r]);
+        compare_points(joint, (uint16_t)r, alone[r]);
+        compare_alive(joint, (uint16_t)r, alone[r]);
     }
 }
 
@@ -371,6 +371,29 @@ START_TEST(policies_on_two_ranks)
 }
 END_TEST
 
+/* There are more ranks than a byte counts, and each gets what one alone gets.
+ */
+START_TEST(many_ranks_are_as_one)
+{
+    enum { MANY_RANKS = 700 };
+    laws_random random = {7};
+    ranks_trial trial;
+    const ms_program *of[MANY_RANKS];
+    ms_machine machine = {.launch_ns = 10, .capacity_bytes = ROOM};
+    open_trial(&trial, 7);
+    for (uint32_t r = 0; r < MANY_RANKS; r++)
+        of[r] = &trial.of[0];
+    ms_program many = laws_ranks(&random, of, MANY_RANKS, &arena);
+    one_run *alone = run(&trial.graph, &trial.of[0], &trial.opts, &machine);
+    one_run *joint = run(&trial.graph, &many, &trial.opts, &machine);
+    ck_assert_uint_eq(joint->report.n_ranks, MANY_RANKS);
+    for (uint32_t r = 0; r < MANY_RANKS; r++)
+        compare_reports(joint, r, alone);
+    LAW(joint->line.step_ns == alone->line.step_ns);
+    ms_arena_free(&arena);
+}
+END_TEST
+
 Suite *suite_ranks(void)
 {
     Suite *suite = suite_create("ranks");
@@ -380,6 +403,7 @@ Suite *suite_ranks(void)
     tcase_add_test(tcase, ranks_are_alone_by_device_time);
     tcase_add_test(tcase, ranks_have_pools_of_their_own);
     tcase_add_test(tcase, equal_ranks_need_twice_as_much);
+    tcase_add_test(tcase, many_ranks_are_as_one);
     tcase_add_loop_test(tcase, policies_on_two_ranks, 0,
                         (int)(sizeof policies / sizeof *policies));
     suite_add_tcase(suite, tcase);

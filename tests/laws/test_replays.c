@@ -61,7 +61,7 @@ static ms_program twice(const ms_program *one)
     ck_assert_int_eq(ms_program_fork(one, &trial, &two, &fault), MS_OK);
     two.n_ranks = 2;
     for (uint32_t i = 0; i < one->n_calls; i++)
-        for (uint8_t rank = 0; rank < 2; rank++) {
+        for (uint16_t rank = 0; rank < 2; rank++) {
             ms_call call = one->calls[i];
             call.rank = rank;
             ck_assert_int_eq(ms_program_add(&two, call, &trial, &fault), MS_OK);
@@ -71,7 +71,7 @@ static ms_program twice(const ms_program *one)
 
 /* Says whether the rank runs the ops of the plan of one rank, in their
  * order. */
-static bool same_ops(const ms_plan *one, const ms_plan *two, uint8_t rank)
+static bool same_ops(const ms_plan *one, const ms_plan *two, uint16_t rank)
 {
     uint32_t k = 0;
     for (uint32_t i = 0; i < two->n_ops; i++) {

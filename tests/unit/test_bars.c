@@ -94,7 +94,7 @@ static ms_err draw_bars(const ms_drawing *drawing)
 static ms_err draw_ranks(const ms_drawing *drawing)
 {
     ms_report report = {
-        .capacity_bytes = usable_bytes, .n_ranks = (uint8_t)n, .ranks = ranks};
+        .capacity_bytes = usable_bytes, .n_ranks = (uint16_t)n, .ranks = ranks};
     return ms_figure_ranks(&report, data_ranks, drawing, &fault);
 }
 

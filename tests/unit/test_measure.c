@@ -235,7 +235,7 @@ START_TEST(ranks_have_own_levels_and_traffic)
     ck_assert_uint_eq(ranks[1].levels[MS_MARK_AFTER_FORWARD], 2001);
     ck_assert_uint_eq(ranks[1].saved_for_backward_bytes, 1);
     ck_assert_uint_ge(ranks[1].time.stall_ns, 100);
-    for (uint8_t rank = 0; rank < 2; rank++) {
+    for (uint16_t rank = 0; rank < 2; rank++) {
         const ms_times *time = &ranks[rank].time;
         ck_assert_uint_eq(time->step_ns, time->forward_ns + time->backward_ns +
                                              time->stall_ns +

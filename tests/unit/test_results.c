@@ -150,7 +150,7 @@ static void check_peaks(void)
 
 /* Of a pool what comparisons need comes back. */
 static void check_pool(const ms_pooled *pool, const ms_pooled *read,
-                       uint8_t worst)
+                       uint16_t worst)
 {
     ck_assert_int_eq(pool == NULL, read == NULL);
     if (pool == NULL)

@@ -180,7 +180,7 @@ double ms_poolwords_unused(uint64_t reserved_bytes, uint64_t allocated_bytes)
     return 100 * (1 - (double)allocated_bytes / (double)reserved_bytes);
 }
 
-double ms_poolwords_fragmentation(const ms_pooled *pooled, uint8_t rank,
+double ms_poolwords_fragmentation(const ms_pooled *pooled, uint16_t rank,
                                   uint32_t n)
 {
     uint64_t allocated_bytes = 0, reserved_bytes = 0;

@@ -25,7 +25,7 @@ double ms_poolwords_unused(uint64_t reserved_bytes, uint64_t allocated_bytes);
 /* Percent of the most bytes that steps 1 to n of a rank reserve that is beyond
  * the most that any of these steps allocates. The maxima are over all the steps
  * so far, so that a short step after a long one does not look fragmented. */
-double ms_poolwords_fragmentation(const ms_pooled *pooled, uint8_t rank,
+double ms_poolwords_fragmentation(const ms_pooled *pooled, uint16_t rank,
                                   uint32_t n);
 /* The size of a step (counted from 1): "1024" tokens, "8x1024" where batches
  * differ, too, or "8x" samples of a model without sequences. */

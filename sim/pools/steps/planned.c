@@ -215,7 +215,7 @@ static void tell(ms_addressmap *map, ms_torch_action action, uint64_t address,
 }
 
 /* Records where the rows lie, if maps are asked for. */
-static ms_err tell_places(const planned *p, uint8_t rank, ms_arena *arena)
+static ms_err tell_places(const planned *p, uint16_t rank, ms_arena *arena)
 {
     ms_addressmap *map = p->out->maps ? &p->out->maps[rank] : NULL;
     if (map == NULL)
@@ -239,7 +239,7 @@ static ms_err tell_places(const planned *p, uint8_t rank, ms_arena *arena)
     return ms_addressmap_close(map, p->fault);
 }
 
-static ms_err plan_rank(planned *p, const ms_machine *machine, uint8_t rank,
+static ms_err plan_rank(planned *p, const ms_machine *machine, uint16_t rank,
                         ms_arena *arena)
 {
     const ms_torch_setup *device = &p->out->setup.torch;
@@ -273,7 +273,7 @@ static ms_err note_raises(ms_timeline *line, const ms_pooled *out,
         return ms_fail_nomem(fault);
     for (uint32_t r = 0; r < plan->n_rows; r++) {
         uint32_t op = plan->row[r].op, k = 0;
-        uint8_t rank = plan->op[op].rank;
+        uint16_t rank = plan->op[op].rank;
         while (k < line->n_raises && plan->op[line->raises[k].op].rank != rank)
             k++;
         if (k == line->n_raises && plan->row[r].pool == MS_DEVICE_POOL &&
@@ -289,7 +289,8 @@ ms_err ms_planned_run(const ms_machine *machine, ms_arena *arena,
 {
     ms_arena trial = {0};
     ms_err err = MS_OK;
-    for (uint8_t rank = 0; rank < line->plan->n_ranks && err == MS_OK; rank++) {
+    for (uint16_t rank = 0; rank < line->plan->n_ranks && err == MS_OK;
+         rank++) {
         planned p = {.line = line,
                      .out = out,
                      .rank = &out->ranks[rank],

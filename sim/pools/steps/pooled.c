@@ -81,7 +81,7 @@ static ms_err list_queues(pooled_run *run)
 }
 
 /* What the rank's streams have done by now, of what was issued before op. */
-static ms_err see_streams(pooled_run *run, uint8_t rank, uint32_t op)
+static ms_err see_streams(pooled_run *run, uint16_t rank, uint32_t op)
 {
     const ms_timeline *now = run->now;
     if (!run->queue)
@@ -103,7 +103,7 @@ static ms_err see_streams(pooled_run *run, uint8_t rank, uint32_t op)
 /* Between steps the device comes to rest. */
 static ms_err rest(pooled_run *run)
 {
-    for (uint8_t rank = 0; rank < run->now->plan->n_ranks; rank++)
+    for (uint16_t rank = 0; rank < run->now->plan->n_ranks; rank++)
         for (uint32_t s = 0; run->queue && s < MS_N_STREAMS; s++)
             MS_TRY(ms_torchstreams_finish(run->pools[rank], s, UINT64_MAX,
                                           run->fault));
@@ -114,7 +114,7 @@ static ms_err rest(pooled_run *run)
 
 static void run_out(pooled_run *run, uint32_t op, uint64_t bytes)
 {
-    uint8_t rank = run->now->plan->op[op].rank;
+    uint16_t rank = run->now->plan->op[op].rank;
     const ms_pool *pool = run->pools[rank];
     const ms_torch_setup *torch = &run->setup->torch;
     uint64_t used_bytes = ms_torchview_device_used(pool) + torch->base_bytes;
@@ -147,7 +147,7 @@ static ms_err request(pooled_run *run, uint32_t op, uint32_t r)
     uint64_t bytes = ms_active_asked(plan, row);
     if (!on_device(row) || bytes == 0 || *block != MS_NONE || run->failed)
         return MS_OK;
-    uint8_t rank = plan->op[op].rank;
+    uint16_t rank = plan->op[op].rank;
     run->out->ranks[rank].requests += run->stop_op == MS_NONE;
     MS_TRY(ms_pool_malloc(run->pools[rank], bytes, ms_active_memory(plan, row),
                           block, run->fault));
@@ -280,7 +280,7 @@ static ms_err raise_to(pooled_run *run, uint32_t op, uint64_t bytes)
 /* After the requests of an op of the last step. */
 static ms_err watch(pooled_run *run, uint32_t op)
 {
-    uint8_t rank = run->now->plan->op[op].rank;
+    uint16_t rank = run->now->plan->op[op].rank;
     const ms_pool *pool = run->pools[rank];
     ms_pooled_rank *out = &run->out->ranks[rank];
     uint64_t reserved = ms_torchview_current(pool, MS_TORCH_RESERVED_BYTES);
@@ -300,7 +300,7 @@ static ms_err watch(pooled_run *run, uint32_t op)
 
 static ms_err look(pooled_run *run, uint32_t op)
 {
-    uint8_t rank = run->now->plan->op[op].rank;
+    uint16_t rank = run->now->plan->op[op].rank;
     return ms_poolinstant_look(run->now->plan, op, run->pools[rank],
                                &run->scratch, &run->out->ranks[rank].at_peak,
                                run->fault);
@@ -340,7 +340,7 @@ static ms_err do_op(pooled_run *run, uint32_t op)
 
 /* Called at the start of a step and at its end: told then counts what a pool
  * that moves blocks has moved between the two. */
-static void tell(pooled_run *run, uint8_t rank, bool from)
+static void tell(pooled_run *run, uint16_t rank, bool from)
 {
     ms_pool_stats *told = &run->out->ranks[rank].told, before = *told;
     ms_pool_tell(run->pools[rank], told);
@@ -353,7 +353,7 @@ static void tell(pooled_run *run, uint8_t rank, bool from)
 
 static void count_calls(pooled_run *run, bool from)
 {
-    for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
+    for (uint16_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
         ms_torch_stats stats;
         ms_torchview_stats(run->pools[rank], &stats);
         ms_pooledsteps_count(run->out, run->step, rank, &stats, from);
@@ -371,7 +371,7 @@ static ms_err open_map(pooled_run *run)
         MS_TRY(ms_pooledmap_start(&run->map, rank, run->pools[rank],
                                   &run->scratch, run->arena, run->fault));
     for (uint32_t r = 0; r < plan->n_rows; r++) {
-        uint8_t rank = plan->op[plan->row[r].op].rank;
+        uint16_t rank = plan->op[plan->row[r].op].rank;
         ms_pooledmap_take(&run->map, rank, run->pools[rank],
                           run->blocks.block[r], r);
     }
@@ -461,7 +461,7 @@ static ms_err run_all(pooled_run *run)
 {
     ms_err err = do_steps(run);
     if (err == MS_OK && !run->failed && run->stop_op == MS_NONE) {
-        for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
+        for (uint16_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
             ms_pooled_rank *out = &run->out->ranks[rank];
             const ms_pool *pool = run->pools[rank];
             out->active_peak_bytes =
@@ -502,7 +502,7 @@ static ms_err clear_ranks(pooled_run *run)
 static ms_err look_back(pooled_run *run)
 {
     run->map.maps = NULL;
-    for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
+    for (uint16_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
         if (run->setup->brief)
             run->out->ranks[rank].at_peak.op = MS_NONE;
         run->stop_op = run->out->ranks[rank].at_peak.op;
@@ -528,7 +528,7 @@ static void close_line(const pooled_run *run)
     ms_timeline *line = run->line;
     const ms_pooled_oom *lack = &run->out->lack;
     ms_pooledsteps_exact(line, run->out);
-    for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++) {
+    for (uint16_t rank = 0; rank < line->plan->n_ranks; rank++) {
         ms_rank_levels *levels = &line->ranks[rank];
         const ms_pooled_rank *out = &run->out->ranks[rank];
         if (out->reserved_peak_bytes < levels->reserved_peak_bytes)

@@ -53,7 +53,7 @@ typedef struct ms_pooled_course {
  * torch.cuda.OutOfMemoryError), and what its message says then. */
 typedef struct ms_pooled_oom {
     uint32_t step; /* from 1; 0: in construction */
-    uint8_t rank;
+    uint16_t rank;
     uint32_t op; /* of the timeline's plan: the one that asks, or in the first
                     step the one that does the same */
     uint64_t requested_bytes, total_bytes, free_bytes, allocated_bytes,

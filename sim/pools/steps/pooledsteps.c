@@ -18,7 +18,7 @@ const ms_timeline *ms_pooledsteps_line(const ms_pooled_setup *setup,
 uint64_t ms_pooledsteps_level(const ms_timeline *line)
 {
     uint64_t bytes = 0;
-    for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++) {
+    for (uint16_t rank = 0; rank < line->plan->n_ranks; rank++) {
         uint64_t peak_bytes = line->ranks[rank].pool[MS_DEVICE_POOL].peak_bytes;
         bytes = peak_bytes > bytes ? peak_bytes : bytes;
     }
@@ -111,7 +111,7 @@ void ms_pooledsteps_planned(ms_pooled *out)
 
 void ms_pooledsteps_exact(const ms_timeline *line, ms_pooled *out)
 {
-    for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++)
+    for (uint16_t rank = 0; rank < line->plan->n_ranks; rank++)
         out->ranks[rank].exact_bytes =
             line->pooled ? line->pooled->ranks[rank].exact_bytes
                          : line->ranks[rank].reserved_peak_bytes;

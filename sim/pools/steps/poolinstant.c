@@ -6,7 +6,7 @@
 /* The next row that op's rank asks for after op. */
 static const ms_row *next_request(const ms_plan *plan, uint32_t op)
 {
-    uint8_t rank = plan->op[op].rank;
+    uint16_t rank = plan->op[op].rank;
     for (uint32_t r = plan->op[op + 1].alloc_at; r < plan->n_rows; r++)
         if (plan->row[r].pool == MS_DEVICE_POOL && plan->row[r].bytes > 0 &&
             plan->op[plan->row[r].op].rank == rank)

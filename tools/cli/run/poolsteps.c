@@ -20,7 +20,7 @@ static ms_label count_cell(uint64_t n)
     return n > 0 ? ms_quantity_count(n) : (ms_label){"-"};
 }
 
-static void put_step(const ms_pooled *pooled, uint8_t rank, uint32_t k,
+static void put_step(const ms_pooled *pooled, uint16_t rank, uint32_t k,
                      ms_text *text)
 {
     const ms_pooled_step *step =
@@ -45,7 +45,7 @@ static void put_step(const ms_pooled *pooled, uint8_t rank, uint32_t k,
 
 /* Says when the highest level of reserved bytes is first reached, and whether
  * fragmentation grows from step to step. */
-static void put_growth(const ms_pooled *pooled, uint8_t rank, ms_text *words)
+static void put_growth(const ms_pooled *pooled, uint16_t rank, ms_text *words)
 {
     const ms_pooled_rank *of = &pooled->ranks[rank];
     uint32_t n = pooled->setup.steps;

@@ -133,7 +133,7 @@ static ms_err chart_lines(const ms_summary *summary, ms_text *text,
 {
     const ms_result *result = summary->result;
     const ms_timeline *line = result->line;
-    uint8_t rank = result->report->worst;
+    uint16_t rank = result->report->worst;
     ms_text_add(text, "memory:   ");
     MS_TRY(
         ms_chart_line(line, rank, CHART_COLUMNS, summary->arena, text, fault));

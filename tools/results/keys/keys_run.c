@@ -184,7 +184,7 @@ static ms_err ranks_room(const ms_values *values, uint32_t value, void *of)
     if (n == 0 || n > UINT8_MAX)
         return ms_json_fail(values->json, value, values->fault, NULL,
                             "there are 1 to %u ranks, not %u", UINT8_MAX, n);
-    report->n_ranks = (uint8_t)n;
+    report->n_ranks = (uint16_t)n;
     report->ranks = ms_arena_take(values->arena, n, sizeof *report->ranks);
     return report->ranks != NULL ? MS_OK : ms_fail_nomem(values->fault);
 }
