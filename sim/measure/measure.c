@@ -389,12 +389,16 @@ static ms_err fold_in_flight(fold_state *fold, ms_arena *arena, ms_fault *fault)
  * run one model together, other ranks each run one of their own. */
 static uint32_t count_models(const ms_plan *plan)
 {
-    uint8_t seen[UINT8_MAX] = {0};
+    if (plan->n_ranks == 1)
+        return 1;
+    uint64_t seen[(UINT16_MAX + 1u) / 64u] = {0}; /* a bit per rank */
     uint32_t n = 0;
-    for (uint32_t op = 0; op < plan->n_ops && plan->n_ranks > 1; op++) {
-        if (plan->op[op].of != 0 || seen[plan->op[op].rank])
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        uint32_t rank = plan->op[op].rank;
+        uint64_t bit = UINT64_C(1) << rank % 64u;
+        if (plan->op[op].of != 0 || (seen[rank / 64u] & bit) != 0)
             continue;
-        seen[plan->op[op].rank] = 1;
+        seen[rank / 64u] |= bit;
         n++;
     }
     return n > 0 ? n : 1;
