@@ -135,7 +135,7 @@ double ms_precisions_peak_flops(const ms_training *training,
     return row->tf32 ? device->tf32_flops : device->fp32_flops;
 }
 
-/* ---- DeepSpeed's flat step ---------------------------------------------- */
+/* ---- DeepSpeed's flat step ----------------------------------------------- */
 
 bool ms_precisions_has_sum(const ms_step_settings *settings)
 {

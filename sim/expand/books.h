@@ -2,9 +2,9 @@
 #ifndef MS_SIM_BOOKS_H
 #define MS_SIM_BOOKS_H
 
-/* Private to expand.c, bind.c and books.c: the books of a plan under
- * construction.  A cell is a (storage, frame, rank); row[cell] is its live
- * device row or MS_NONE, state[cell] the host references on it. */
+/* Private to sim/expand and sim/fold: the books of a plan under construction.
+ * A cell is a (storage, frame, rank); row[cell] is its live device row or
+ * MS_NONE, state[cell] the host references on it. */
 
 #include "sim/graph.h"
 #include "sim/machine.h"
@@ -492,6 +492,9 @@ ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
 /* The random state of call's unit: made, or dropped. */
 ms_err ms_bind_state(ms_books *books, const ms_books_at *at,
                      const ms_call *call);
+/* expand.c: one call, which is no MARK. */
+ms_err ms_expand_call(ms_books *books, const ms_books_at *at,
+                      const ms_program *program, const ms_call *call);
 /* rununit.c: a RUN; one op of the graph with its inputs made present. */
 ms_err ms_rununit_call(ms_books *books, const ms_books_at *at,
                        const ms_program *program, const ms_call *call);

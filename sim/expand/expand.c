@@ -116,6 +116,44 @@ static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
     return MS_OK;
 }
 
+ms_err ms_expand_call(ms_books *books, const ms_books_at *at,
+                      const ms_program *program, const ms_call *call)
+{
+    switch ((ms_verb)call->verb) {
+    case MS_RUN:
+        return ms_rununit_call(books, at, program, call);
+    case MS_RERUN:
+        return ms_bind_units(books, at, call);
+    case MS_MOVE:
+        return move_set(books, at, program, call);
+    case MS_STEP_SET:
+        return run_step(books, at, program, call);
+    case MS_HOLD:
+        return ms_bind_hold(books, at, program, call);
+    case MS_DROP_SET:
+        drop_set(books, at, program, call->set);
+        drop_units(books, at, call);
+        return MS_OK;
+    case MS_STATE:
+        return ms_bind_state(books, at, call);
+    case MS_SYNC:
+    case MS_WAIT:
+    case MS_GATHER:
+    case MS_REDUCE:
+        return collect_set(books, at, program, call);
+    case MS_TAKE:
+        return ms_pack_take(books, at, call->buffer);
+    case MS_GIVE:
+        return ms_pack_give(books, at, call->buffer);
+    case MS_WORK:
+        return do_task(books, at, program, call);
+    case MS_MARK:
+    case MS_N_VERBS:
+        assert(false);
+    }
+    return MS_OK;
+}
+
 static ms_err expand_calls(ms_books *books, const ms_program *program)
 {
     uint32_t marks = 0;
@@ -125,50 +163,10 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
         if (books->hooked)
             MS_TRY(ms_hooks_rest(books, &at, call));
-        switch ((ms_verb)call->verb) {
-        case MS_RUN:
-            MS_TRY(ms_rununit_call(books, &at, program, call));
-            break;
-        case MS_RERUN:
-            MS_TRY(ms_bind_units(books, &at, call));
-            break;
-        case MS_MOVE:
-            MS_TRY(move_set(books, &at, program, call));
-            break;
-        case MS_STEP_SET:
-            MS_TRY(run_step(books, &at, program, call));
-            break;
-        case MS_HOLD:
-            MS_TRY(ms_bind_hold(books, &at, program, call));
-            break;
-        case MS_DROP_SET:
-            drop_set(books, &at, program, call->set);
-            drop_units(books, &at, call);
-            break;
-        case MS_MARK:
+        if (call->verb == MS_MARK)
             MS_TRY(add_mark(books, call, &marks));
-            break;
-        case MS_STATE:
-            MS_TRY(ms_bind_state(books, &at, call));
-            break;
-        case MS_SYNC:
-        case MS_WAIT:
-        case MS_GATHER:
-        case MS_REDUCE:
-            MS_TRY(collect_set(books, &at, program, call));
-            break;
-        case MS_TAKE:
-            MS_TRY(ms_pack_take(books, &at, call->buffer));
-            break;
-        case MS_GIVE:
-            MS_TRY(ms_pack_give(books, &at, call->buffer));
-            break;
-        case MS_WORK:
-            MS_TRY(do_task(books, &at, program, call));
-            break;
-        case MS_N_VERBS:
-            assert(false);
-        }
+        else
+            MS_TRY(ms_expand_call(books, &at, program, call));
     }
     return MS_OK;
 }

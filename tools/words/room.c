@@ -81,7 +81,7 @@ void ms_room_verdict(const ms_report *report, ms_text *text)
                     ms_quantity_size(report->capacity_bytes).s);
 }
 
-/* ---- where it ends ------------------------------------------------------ */
+/* ---- where it ends ------------------------------------------------------- */
 
 /* The op whose allocation first goes beyond the capacity, or MS_NONE. */
 static uint32_t first_over(const ms_result *result)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- cosines and sines -------------------------------------------------- */
+/* ---- cosines and sines --------------------------------------------------- */
 
 /* Rotates only the first channels of each head. */
 static uint32_t rotate_part(ms_trace *trace, uint32_t x, int64_t turning,

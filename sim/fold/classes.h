@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_CLASSES_H
+#define MS_SIM_CLASSES_H
+
+/* Private to sim/fold: units by content.  Each storage has an owner, most often
+ * the unit whose op makes it, and an index among the owner's.  A unit's forward
+ * (or backward) names the storages of its ops by owner, counted from the unit,
+ * and index; units with the same names, sizes, times, drop lists and references
+ * are of one class, and expand cannot tell them apart.
+ *
+ * What is read far from where it is made (the angles of rotary embeddings, an
+ * encoder's output) has the owner `shared`; what no unit touches (the
+ * optimizer's state) has the owner `rest`.  These two are the same for all.
+ *
+ * A worked example: unit 7 reads what unit 6 makes first and makes a tensor of
+ * its own.  In class: reads (-1, 0), makes (0, 0), owners -1 and 0.  Unit 8
+ * says the same of units 7 and 8: one class. */
+
+#include "sim/fold/intern.h"
+#include "sim/nouns.h"
+
+/* Owners as a unit sees them: so many units behind it, or one of these. */
+#define MS_CLASSES_SHARED INT32_MAX
+#define MS_CLASSES_REST (INT32_MAX - 1)
+
+/* What a call runs of a unit. */
+typedef enum ms_class_side {
+    MS_CLASS_FORWARD,
+    MS_CLASS_BACKWARD,
+    MS_N_CLASS_SIDES
+} ms_class_side;
+
+typedef struct ms_class {
+    int32_t *owner; /* those of which its ops touch storages */
+    uint32_t n_owners;
+} ms_class;
+
+typedef struct ms_classes {
+    const ms_graph *graph;
+    uint32_t n_owners; /* n_units + 2 */
+    uint32_t shared, rest;
+    uint32_t *owner, *index;        /* per storage */
+    uint32_t *cell_at, *cell;       /* per owner: its storages by index */
+    uint32_t *kind;                 /* per owner: equal for equal storages */
+    uint32_t *of[MS_N_CLASS_SIDES]; /* per unit: its class */
+    ms_class *classes;
+    uint32_t n_classes;
+} ms_classes;
+
+/* The graph is prepared (ms_prepare_graph). */
+ms_err ms_classes_open(ms_classes *classes, const ms_graph *graph,
+                       ms_arena *arena, ms_fault *fault);
+
+static inline uint32_t ms_classes_owner(const ms_classes *classes,
+                                        uint32_t unit, int32_t owner)
+{
+    if (owner == MS_CLASSES_SHARED)
+        return classes->shared;
+    return owner == MS_CLASSES_REST ? classes->rest
+                                    : (uint32_t)((int32_t)unit + owner);
+}
+
+/* The same the other way round. */
+static inline int32_t ms_classes_seen(const ms_classes *classes, uint32_t unit,
+                                      uint32_t owner)
+{
+    if (owner == classes->shared)
+        return MS_CLASSES_SHARED;
+    return owner == classes->rest ? MS_CLASSES_REST
+                                  : (int32_t)owner - (int32_t)unit;
+}
+
+/* The ops [*first, *end) of one side of a unit. */
+void ms_classes_ops(const ms_graph *graph, uint32_t unit, ms_class_side side,
+                    uint32_t *first, uint32_t *end);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_FOLD_H
+#define MS_SIM_FOLD_H
+
+/* The peak and the time of a program without its rows.  What a call does to the
+ * level and to the clock depends on the content of its unit, on what it names,
+ * and on the state (is it here, who holds it) of the storages that its ops
+ * touch.  The first call of a kind is expanded in books of the evaluator's own
+ * and summarised; the next one that reads the same is a look-up.  Summaries
+ * compose (sim/fold/effect.h), and micro-batches that leave behind what they
+ * found are one summary, repeated.
+ *
+ * A fold is exact, to the byte and to the nanosecond, or there is none: then
+ * `why` says what stands in the way, and the program has to be replayed.
+ *
+ * A worked example, the unit of sim/graph.h checkpointed.  Its forward, with
+ * nothing kept, is learnt: level +0 (x goes again), most 8 MiB, 20 ns.  Each
+ * later unit of the class that finds its input in the same state adds these
+ * three numbers and the new state of x: not here.
+ *
+ *     ms_fold *fold;
+ *     ms_folded folded;
+ *     MS_TRY(ms_fold_open(&graph, &opts, &machine, &keep, &fold, fault));
+ *     for (each program)
+ *         MS_TRY(ms_fold_program(fold, &program, &folded, fault));
+ *     if (folded.why == MS_FOLD_WHOLE)
+ *         use(folded.peak_bytes, folded.step_ns);
+ *     ms_fold_close(fold);
+ *
+ * An evaluator belongs to one thread; it learns, but what it answers does not
+ * depend on what it was asked before. */
+
+#include "sim/base/base.h"
+#include "sim/nouns.h"
+
+typedef struct ms_fold ms_fold;
+
+/* Why a program is replayed instead. */
+typedef enum ms_fold_why {
+    MS_FOLD_WHOLE,   /* it is not: peak and time are folded */
+    MS_FOLD_RANKS,   /* several ranks */
+    MS_FOLD_FRAMES,  /* several micro-batches under way at once */
+    MS_FOLD_STREAMS, /* ops, copies or collectives on other streams */
+    MS_FOLD_MEMORY,  /* books by device time, a wall, unified memory */
+    MS_FOLD_PARTS,   /* replays in parts, between which other calls stand */
+    MS_FOLD_SIZES,   /* a storage takes over the row of one of another size */
+    MS_FOLD_FAULT,   /* expand refuses it, and says why */
+    MS_N_FOLD_WHYS
+} ms_fold_why;
+
+/* peak_bytes: allocated on the device at most, which is as much as is active
+ * and, with the exact pool, reserved.  calls: of the program, of which learnt
+ * were expanded and repeated belong to micro-batches that were not walked. */
+typedef struct ms_folded {
+    ms_fold_why why;
+    uint64_t peak_bytes, step_ns;
+    uint32_t calls, learnt, repeated;
+} ms_folded;
+
+/* What stands in the way, as a sentence without its full stop. */
+const char *ms_fold_sentence(ms_fold_why why);
+
+/* The graph, the options and the machine must outlive the evaluator; what it
+ * learns is its own, and bounded.  Faults: MS_ENOMEM. */
+ms_err ms_fold_open(const ms_graph *graph, const ms_expand_opts *opts,
+                    const ms_machine *machine, ms_arena *arena, ms_fold **fold,
+                    ms_fault *fault);
+void ms_fold_close(ms_fold *fold);
+/* Faults: MS_ENOMEM.  A program that cannot be folded, or not be expanded, is
+ * no fault but a `why`. */
+ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
+                       ms_folded *folded, ms_fault *fault);
+/* The bytes of all that the evaluator holds. */
+uint64_t ms_fold_bytes(const ms_fold *fold);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What is folded is what expand and replay say, to the byte and to the
+ * nanosecond, or a reason is given: on random graphs and programs, on equal
+ * units, and for compositions of policies.  Refusing everything does not
+ * pass. */
+#include "policies/common/policy.h"
+#include "sim/fold/fold.h"
+#include "sim/graph.h"
+#include "sim/timeline.h"
+#include "tests/inlined.h"
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+#include "tools/job/jobprogram.h"
+#include "tools/job/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GRAPHS 2000u
+#define PROGRAMS_EACH 3u
+#define MANY(list) (sizeof(list) / sizeof *(list))
+
+static ms_arena keep, trial;
+
+/* How many programs there were, and what became of them. */
+typedef struct tally {
+    uint32_t programs, folded, refused[MS_N_FOLD_WHYS];
+    uint64_t calls, learnt, repeated;
+} tally;
+
+static void close_arenas(void)
+{
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+
+/* The program is folded, and told by its rows; *whole: there was a fold. */
+static void check_program(ms_fold *fold, const ms_graph *graph,
+                          const ms_program *program, const ms_expand_opts *opts,
+                          const ms_machine *machine, const char *what,
+                          tally *counts)
+{
+    ms_fault fault = {0};
+    ms_folded folded;
+    ms_plan plan;
+    ms_timeline line;
+    ck_assert_int_eq(ms_fold_program(fold, program, &folded, &fault), MS_OK);
+    counts->programs++;
+    counts->refused[folded.why]++;
+    ms_err err = ms_expand(graph, program, opts, &trial, &plan, &fault);
+    if (err != MS_OK || folded.why != MS_FOLD_WHOLE) {
+        ck_assert_msg(folded.why != MS_FOLD_WHOLE, "%s: %s", what, fault.what);
+        ck_assert_msg(folded.why != MS_FOLD_FAULT || err != MS_OK,
+                      "%s: it can be run", what);
+        ck_assert_ptr_nonnull(ms_fold_sentence(folded.why));
+        return;
+    }
+    counts->folded++;
+    counts->calls += folded.calls;
+    counts->learnt += folded.learnt;
+    counts->repeated += folded.repeated;
+    ck_assert_int_eq(ms_replay(&plan, machine, &trial, &line, &fault), MS_OK);
+    ck_assert_msg(folded.peak_bytes == line.ranks[0].reserved_peak_bytes,
+                  "%s, seed %llu: peak %llu, replay %llu", what,
+                  (unsigned long long)laws_seed,
+                  (unsigned long long)folded.peak_bytes,
+                  (unsigned long long)line.ranks[0].reserved_peak_bytes);
+    ck_assert_msg(
+        folded.step_ns == line.step_ns, "%s, seed %llu: time %llu, replay %llu",
+        what, (unsigned long long)laws_seed, (unsigned long long)folded.step_ns,
+        (unsigned long long)line.step_ns);
+}
+
+static void check_random_programs(laws_random *random, const ms_graph *graph,
+                                  uint32_t n, const char *what, tally *counts)
+{
+    const ms_expand_opts opts = {0};
+    ms_machine machine = {.launch_ns = laws_below(random, 150)};
+    ms_fault fault = {0};
+    ms_fold *fold;
+    ck_assert_int_eq(ms_fold_open(graph, &opts, &machine, &keep, &fold, &fault),
+                     MS_OK);
+    for (uint32_t i = 0; i < n; i++) {
+        ms_keep choices;
+        ms_program program;
+        uint32_t micro_batches = 1 + laws_below(random, 6);
+        ms_arena_reset(&trial);
+        laws_keep(random, graph, &trial, &choices);
+        ck_assert_int_eq(ms_defaultprogram(graph, &choices, micro_batches,
+                                           &trial, &program, &fault),
+                         MS_OK);
+        if (laws_chance(random, 5))
+            laws_moves(random, graph, &trial, &program);
+        check_program(fold, graph, &program, &opts, &machine, what, counts);
+    }
+    ms_fold_close(fold);
+}
+
+static void print_counts(const char *what, const tally *counts)
+{
+    if (getenv("MEMSIM_TALK") == NULL)
+        return;
+    printf("%s: %u programs, %u folded, %llu calls, %llu learnt, %llu "
+           "repeated\n",
+           what, counts->programs, counts->folded,
+           (unsigned long long)counts->calls,
+           (unsigned long long)counts->learnt,
+           (unsigned long long)counts->repeated);
+    for (uint32_t why = 1; why < MS_N_FOLD_WHYS; why++)
+        if (counts->refused[why] > 0)
+            printf("    %u: %s\n", counts->refused[why],
+                   ms_fold_sentence((ms_fold_why)why));
+}
+
+/* A quarter of these graphs has ops on two streams, and a few programs move
+ * storages; the others are folded, but for those that expand refuses. */
+START_TEST(random_programs)
+{
+    tally counts = {0};
+    for (laws_seed = 1; laws_seed <= GRAPHS; laws_seed++) {
+        laws_random random = {laws_seed};
+        ms_graph graph;
+        ms_arena_reset(&keep);
+        laws_graph(&random, &keep, &graph);
+        check_random_programs(&random, &graph, PROGRAMS_EACH, "random",
+                              &counts);
+    }
+    print_counts("random", &counts);
+    ck_assert_uint_eq(counts.programs, GRAPHS * PROGRAMS_EACH);
+    ck_assert_uint_ge(counts.folded, counts.programs * 6 / 10);
+    close_arenas();
+}
+END_TEST
+
+/* Equal units share what is learnt. */
+START_TEST(equal_units)
+{
+    tally counts = {0};
+    for (laws_seed = 1; laws_seed <= 200; laws_seed++) {
+        laws_random random = {laws_seed};
+        ms_graph graph;
+        ms_arena_reset(&keep);
+        laws_chain(1 + laws_below(&random, 40), 1000, &keep, &graph);
+        check_random_programs(&random, &graph, 20, "chain", &counts);
+    }
+    print_counts("equal units", &counts);
+    ck_assert_uint_ge(counts.folded, counts.programs * 9 / 10);
+    ck_assert_uint_lt(3 * counts.learnt, counts.calls);
+    close_arenas();
+}
+END_TEST
+
+static const char *const models[] = {
+    "{\"memsim\": 1, \"family\": \"decoder\", \"config\": {\"layers\": 6, "
+    "\"hidden\": 32, \"heads\": 2, \"vocab\": 100, \"positions\": 16}}",
+    "{\"memsim\": 1, \"name\": \"cnn\", \"input\": {\"shape\": [3, 16, 16]}, "
+    "\"layers\": [{\"repeat\": 5, \"name\": \"b\", \"layers\": ["
+    "{\"type\": \"conv2d\", \"out\": 8, \"kernel\": 3, \"padding\": 1}, "
+    "{\"type\": \"batch_norm\"}, {\"type\": \"relu\", \"inplace\": true}]}, "
+    "{\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 10}, "
+    "{\"type\": \"cross_entropy\"}]}",
+};
+static const char *const checkpoints[] = {"",
+                                          "+checkpoint:full",
+                                          "+checkpoint:sqrt",
+                                          "+checkpoint:every=2",
+                                          "+checkpoint:every=4",
+                                          "+checkpoint:selective",
+                                          "+checkpoint:sac",
+                                          "+checkpoint:full,variant=reentrant",
+                                          "+checkpoint:sqrt,variant=reentrant"};
+static const char *const micro_batches[] = {"", "+microbatch:4"};
+/* What a law about one stream cannot fold comes behind the first. */
+static const char *const others[] = {"",
+                                     "+ddp:dp=4",
+                                     "+zero:1,dp=4",
+                                     "+zero:2,dp=4",
+                                     "+zero:3,dp=4",
+                                     "+fsdp:dp=4",
+                                     "+offload:optimizer",
+                                     "+swap:vdnn=all"};
+
+/* Steps of the job through the evaluator, and through expand and replay. */
+static void check_policy(const char *model, const char *policy, tally *counts)
+{
+    static ms_arena lowered;
+    ms_fault fault = {0};
+    ms_job job;
+    ms_result result = {0};
+    ms_expand_opts opts;
+    ms_fold *fold;
+    ms_arena_reset(&lowered);
+    ms_arena_reset(&trial);
+    ms_settings_init(&job);
+    job.training.batch = 4;
+    if (inlined_lower(model, policy, &job, &lowered, &result, &fault) != MS_OK)
+        return;
+    ck_assert_msg(ms_jobprogram_make(&job, &trial, &opts, &result, &fault) ==
+                      MS_OK,
+                  "%s: %s", policy, fault.what);
+    ck_assert_int_eq(ms_fold_open(result.graph, &opts, result.machine, &lowered,
+                                  &fold, &fault),
+                     MS_OK);
+    for (int again = 0; again < 2; again++)
+        check_program(fold, result.graph, result.program, &opts, result.machine,
+                      policy, counts);
+    ms_fold_close(fold);
+    ms_arena_free(&lowered);
+}
+
+/* Every composition: what runs on one stream is folded. */
+START_TEST(compositions)
+{
+    tally plain = {0}, rest = {0};
+    char policy[160];
+    for (size_t i = 0; i < MANY(models) * MANY(checkpoints) *
+                               MANY(micro_batches) * MANY(others);
+         i++) {
+        size_t k = i / MANY(models), c = k % MANY(checkpoints);
+        size_t m = k / MANY(checkpoints) % MANY(micro_batches);
+        size_t o = k / MANY(checkpoints) / MANY(micro_batches);
+        snprintf(policy, sizeof policy, "none%s%s%s", checkpoints[c],
+                 micro_batches[m], others[o]);
+        check_policy(models[i % MANY(models)], policy, o == 0 ? &plain : &rest);
+    }
+    print_counts("compositions", &plain);
+    print_counts("with others", &rest);
+    ck_assert_uint_ge(plain.programs, 60);
+    ck_assert_uint_eq(plain.folded, plain.programs);
+    close_arenas();
+}
+END_TEST
+
+/* What is learnt of the same programs is learnt once, and many others do not
+ * make the evaluator grow without end. */
+START_TEST(bounded_memory)
+{
+    const ms_expand_opts opts = {0};
+    const ms_machine machine = {.launch_ns = 5};
+    ms_fault fault = {0};
+    ms_fold *fold;
+    ms_graph graph;
+    uint64_t bytes = 0, most_bytes = 0;
+    laws_chain(100, 1000, &keep, &graph);
+    ck_assert_int_eq(
+        ms_fold_open(&graph, &opts, &machine, &keep, &fold, &fault), MS_OK);
+    for (uint32_t i = 0; i < 6000; i++) {
+        laws_random random = {i % 2 == 0 ? 7 : i};
+        ms_keep choices;
+        ms_program program;
+        ms_folded folded;
+        ms_arena_reset(&trial);
+        laws_keep(&random, &graph, &trial, &choices);
+        ck_assert_int_eq(
+            ms_defaultprogram(&graph, &choices, 2, &trial, &program, &fault),
+            MS_OK);
+        ck_assert_int_eq(ms_fold_program(fold, &program, &folded, &fault),
+                         MS_OK);
+        ck_assert_int_eq(folded.why, MS_FOLD_WHOLE);
+        bytes = ms_fold_bytes(fold);
+        most_bytes = bytes > most_bytes ? bytes : most_bytes;
+    }
+    ms_fold_close(fold);
+    ck_assert_uint_lt(most_bytes, UINT64_C(64) << 20);
+    close_arenas();
+}
+END_TEST
+
+Suite *suite_folds(void)
+{
+    Suite *suite = suite_create("folds");
+    TCase *tcase = tcase_create("folds");
+    tcase_set_timeout(tcase, 300);
+    tcase_add_test(tcase, random_programs);
+    tcase_add_test(tcase, equal_units);
+    tcase_add_test(tcase, compositions);
+    tcase_add_test(tcase, bounded_memory);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
