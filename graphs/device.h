@@ -31,9 +31,9 @@ typedef struct ms_device {
     double h2d_bytes_per_s, d2h_bytes_per_s;
     double nvlink_bytes_per_s;  /* per GPU and direction; 0: PCIe only */
     double network_bytes_per_s; /* between nodes, per GPU and direction */
-    double peer_bytes_per_s;    /* as ms_ring's, printed */
+    double peer_bytes_per_s;    /* as ms_links', printed */
     uint32_t gpus_per_node;
-    double nvls_share; /* as ms_ring's */
+    double nvls_share; /* as ms_links' */
     const ms_curve *curves;
     uint32_t n_curves;
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */

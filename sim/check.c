@@ -54,6 +54,21 @@ static ms_err check_task(const ms_program *program, const ms_call *call,
     return MS_OK;
 }
 
+static ms_err check_group(const ms_program *program, const ms_call *call,
+                          ms_fault *fault)
+{
+    uint32_t n = program->n_groups > 0 ? program->n_groups : MS_N_GROUP_ROLES;
+    uint32_t group = 0;
+    if (call->verb == MS_GATHER)
+        group = call->gather.group;
+    else if (call->verb == MS_REDUCE)
+        group = call->reduce.group;
+    if (group < n)
+        return MS_OK;
+    return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                   "there is no group %u; the program has %u", group, n);
+}
+
 static ms_err check_indices(const ms_program *program, const ms_call *call,
                             ms_fault *fault)
 {
@@ -76,6 +91,7 @@ static ms_err check_indices(const ms_program *program, const ms_call *call,
         MS_TRY(check_set(program, call->run.keep, fault));
     MS_TRY(check_set(program, call->set, fault));
     MS_TRY(check_task(program, call, fault));
+    MS_TRY(check_group(program, call, fault));
     return check_buffer(program, call, fault);
 }
 

@@ -23,6 +23,7 @@
  * Where the program keeps all, it lives from op 40 to op 97. */
 
 #include "sim/expand/hostplace.h"
+#include "sim/group.h"
 #include "sim/names.h"
 #include "sim/nouns.h"
 #include "sim/saves.h"
@@ -62,6 +63,14 @@ enum {                    /* ms_graph.op_flags */
  * that exist at the start. */
 #define MS_UNSHARED UINT64_MAX
 
+/* What the ranks of a group divide among them. */
+typedef struct ms_share {
+    uint32_t parts;  /* how many; 0: nothing */
+    uint32_t copies; /* groups of ranks that have all of them */
+    uint8_t again;   /* the group in which these copies are summed */
+    uint8_t whole_bytes, part_bytes; /* of an element of a weight */
+} ms_share;
+
 typedef struct ms_graph {
     const char *name;
 
@@ -95,10 +104,10 @@ typedef struct ms_graph {
                                     besides the part */
     uint32_t *storage_width;     /* (optional) of shared weights: the longer of
                                     the first two dimensions; 0: it has one */
-    /* Bytes of an element of a shared weight, whole and of a part; ranks with a
-     * part each; groups of these.  0: nothing is shared. */
-    uint8_t weight_bytes, part_bytes;
-    uint32_t part_ranks, part_groups;
+    uint8_t *storage_shard_group; /* (optional) of persistent storages: the row
+                                     of the groups whose ranks have a part each;
+                                     NULL: MS_GROUP_DATA */
+    ms_share share[MS_N_GROUP_ROLES]; /* what each of these groups divides */
     uint32_t *storage_layer;   /* row of layer_name, or MS_NONE; (optional) */
     const char **storage_name; /* in its layer: "weight", "grad" */
 
@@ -108,6 +117,8 @@ typedef struct ms_graph {
     uint8_t *op_pass;
     uint8_t *op_flags;
     uint8_t *op_stream;
+    uint8_t *op_group;  /* (optional) of those that gather: in which group;
+                           NULL: MS_GROUP_DATA */
     uint32_t *op_unit;  /* MS_NONE for step ops */
     uint32_t *op_layer; /* row of layer_name, or MS_NONE */
     uint32_t *op_node;  /* autograd node, or MS_NONE */
@@ -179,6 +190,12 @@ typedef struct ms_graph {
  * name; cut where the buffer ends. */
 const char *ms_graph_storage_name(const ms_graph *graph, uint32_t storage,
                                   char buffer[MS_STORAGE_NAME]);
+/* The group whose ranks share a persistent storage. */
+static inline uint8_t ms_graph_group(const ms_graph *graph, uint32_t storage)
+{
+    return graph->storage_shard_group ? graph->storage_shard_group[storage]
+                                      : (uint8_t)MS_GROUP_DATA;
+}
 /* Is it a parameter, not a buffer of the model? */
 bool ms_graph_is_weight(const ms_graph *graph, uint32_t storage);
 /* The invariants above.  Faults: MS_EINPUT names the row, MS_ENOMEM. */

@@ -7,8 +7,8 @@
  */
 
 #include "sim/expand/hostplace.h"
+#include "sim/group.h"
 #include "sim/outside.h"
-#include "sim/replay/collective.h"
 #include "sim/shape.h"
 
 typedef struct ms_expand_opts {
@@ -22,8 +22,8 @@ typedef struct ms_expand_opts {
     double nvme_read_bytes_per_s, nvme_write_bytes_per_s;
     double hbm_bytes_per_s; /* of the device's memory, as printed */
     double flops_per_s;     /* WORK: of 16-bit products, as printed */
-    ms_ring ring;           /* GATHER, REDUCE */
-    ms_ring outer;          /* REDUCE with OUTER */
+    ms_group groups[MS_N_GROUP_ROLES]; /* of a program that has none of its own
+                                        */
 } ms_expand_opts;
 
 /* What ops that run side by side on a rank share. */

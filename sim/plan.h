@@ -79,6 +79,7 @@ typedef struct ms_plan {
     struct ms_transfer {
         uint32_t op;
         uint8_t kind;   /* ms_transfer_kind */
+        uint8_t group;  /* of a collective: row of the groups */
         uint64_t bytes; /* of a collective: that each rank sends, and of */
         uint64_t network_bytes; /* these between nodes */
     } * transfers;

@@ -125,6 +125,22 @@ ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
     return MS_OK;
 }
 
+ms_err ms_program_add_groups(ms_program *program, const ms_group *groups,
+                             uint32_t n, ms_arena *arena, ms_fault *fault)
+{
+    uint32_t own = program->n_groups;
+    ms_group *rows = ms_arena_take(arena, own > 0 ? own : n, sizeof *rows);
+    if (rows == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < (own > 0 ? own : n); i++)
+        rows[i] = own > 0 ? program->groups[i] : groups[i];
+    for (uint32_t i = 0; i < own; i++)
+        rows[i].links = groups->links;
+    program->groups = rows;
+    program->n_groups = own > 0 ? own : n;
+    return MS_OK;
+}
+
 ms_err ms_program_reserve(ms_program *program, uint64_t more, ms_arena *arena,
                           ms_fault *fault)
 {

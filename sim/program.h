@@ -26,6 +26,7 @@
  *     drop 0 frame 0 micro 0 */
 
 #include "sim/base/base.h"
+#include "sim/group.h"
 #include "sim/nouns.h"
 #include "sim/saves.h"
 
@@ -44,18 +45,19 @@ typedef enum ms_verb {
     MS_SYNC,     /* the host waits for the last copies of set, for what wrote
                     buffer, or (NOTHING) until the device has caught up */
     MS_MARK,     /* a named instant: levels are read here */
-    MS_GATHER,   /* all-gather set: one collective makes what is SHARD whole, in
-                    storages of its own or PACKED in a buffer; what only lies in
-                    another memory is brought; what the ranks do not share is
-                    written where it is */
-    MS_STATE,    /* set unit's random state aside, or let it go */
-    MS_WAIT,     /* the compute stream waits for the copies of set; what a move
-                    that is `later` took to the host is dropped here */
-    MS_REDUCE,   /* sum set over the ranks; of what was not made nothing */
-    MS_TAKE,     /* allocate a buffer of the program */
-    MS_GIVE,     /* the host lets go of it */
-    MS_WORK,     /* do a task of the program on its stream: it reads and writes
-                    what is there of set */
+    MS_GATHER, /* all-gather set in a group: one collective makes what is SHARD
+                  whole, in storages of its own or PACKED in a buffer; what only
+                  lies in another memory is brought; what the ranks do not share
+                  is written where it is */
+    MS_STATE,  /* set unit's random state aside, or let it go */
+    MS_WAIT,   /* the compute stream waits for the copies of set; what a move
+                  that is `later` took to the host is dropped here */
+    MS_REDUCE, /* sum set over the ranks of a group; of what was not made
+                  nothing */
+    MS_TAKE,   /* allocate a buffer of the program */
+    MS_GIVE,   /* the host lets go of it */
+    MS_WORK,   /* do a task of the program on its stream: it reads and writes
+                  what is there of set */
     MS_N_VERBS
 } ms_verb;
 
@@ -131,7 +133,7 @@ typedef struct ms_mark_call {
 } ms_mark_call;
 
 typedef struct ms_gather_call {
-    bool outer; /* among the ranks of the outer ring */
+    uint8_t group; /* row of the program's groups */
     bool ahead; /* takes memory of the queue's own, not of the compute stream's
                  */
     bool limit; /* the host waits for what used the second last set moved to
@@ -143,15 +145,14 @@ typedef struct ms_state_call {
 } ms_state_call;
 
 typedef struct ms_reduce_call {
-    uint8_t to;  /* MS_SHARD: reduce-scatter into the shards; MS_HERE:
-                    all-reduce */
-    bool outer;  /* over the groups that hold the same part, on their queue, as
-                    many bytes as a buffer named has */
+    uint8_t to;    /* MS_SHARD: reduce-scatter into the shards; MS_HERE:
+                      all-reduce */
+    uint8_t group; /* row of the program's groups, on whose queue it is.  Of
+                      what another group divides, its ranks hold the same part:
+                      these are summed, as many bytes as a buffer named has */
     bool whole;  /* every rank gets the sum of all, though it keeps its part */
     bool filled; /* of a buffer what is packed in it, not all of it */
-    bool exchange; /* an all-to-all among the ranks of a node, or (outer) among
-                      those that have the same place in each node; to HERE it
-                      arrives in call's buffer */
+    bool exchange; /* an all-to-all; to HERE it arrives in call's buffer */
     bool in_line;  /* the next owner of the memory waits on an event recorded
                       here, so that it is not held */
 } ms_reduce_call;
@@ -203,6 +204,8 @@ typedef struct ms_program {
     ms_buffer *buffers;
     uint32_t n_tasks, tasks_capacity;
     ms_task *tasks;
+    const ms_group *groups; /* n_groups: the roles, and rows of its own */
+    uint32_t n_groups;      /* 0: those of the machine (ms_expand_opts) */
     ms_hooks hooks;
     uint8_t *saved_in; /* (optional) per storage: ms_host_memory of its copy on
                           the host, where swaps differ; NULL: ms_machine's */
@@ -242,6 +245,10 @@ ms_err ms_program_add_buffer(ms_program *program, ms_buffer value,
  * times. */
 ms_err ms_program_add_task(ms_program *program, ms_task task, ms_arena *arena,
                            uint32_t *row, ms_fault *fault);
+/* Gives the program a copy of the machine's groups or, where it has rows of its
+ * own, the links of the first one to these: its text tells none. */
+ms_err ms_program_add_groups(ms_program *program, const ms_group *groups,
+                             uint32_t n, ms_arena *arena, ms_fault *fault);
 /* A call with nothing set: unit, last and buffer MS_NONE, set (and of a RUN
  * keep) MS_NOTHING, the rest zero. */
 ms_call ms_program_call(ms_verb verb);

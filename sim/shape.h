@@ -138,6 +138,8 @@ typedef struct ms_shape {
                                copies have the format of the weights (FSDP) */
     uint32_t reshard_ranks; /* after forward the weights are divided among so
                                many neighbours only; 0: let go (FSDP2) */
+    bool exchanges;    /* gradients are exchanged in each node, then between
+                          nodes (ZeRO++) */
     bool copies_parts; /* whole copies come and go even where one rank has all
                           (FSDP) */
     uint64_t whole_elements; /* shared parameters of at most so many elements
@@ -150,5 +152,11 @@ typedef struct ms_shape {
     uint64_t fault_ns; /* what one costs on the device */
     bool one_memory;   /* the device's and the host's are one */
 } ms_shape;
+
+/* The ranks that divide the states: all of them, or those of a group. */
+static inline uint32_t ms_shape_parts(const ms_shape *shape)
+{
+    return shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
+}
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/machines/overheads.h"
+#include "graphs/machines/communicators.h"
 #include "graphs/machines/cudnn.h"
 #include "sim/shape.h"
 
@@ -85,16 +86,16 @@ static void add_communicator(const ms_training *training, uint32_t ranks,
     outside->nccl_bytes += outside->channels * channel_bytes(training, ranks);
 }
 
-/* The groups that ms_shape makes of the ranks. */
+/* The groups of the job; what the code of exchanges between nodes adds is not
+ * known. */
 static void add_nccl(const ms_device *device, const ms_training *training,
                      const ms_shape *shape, ms_outside *outside)
 {
-    uint32_t inner =
-        shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
+    ms_group groups[MS_N_GROUP_ROLES];
+    ms_communicators_make(device, shape, groups);
     outside->channels = channels_of(device, training);
-    add_communicator(training, inner, outside);
-    add_communicator(training, shape->data_ranks / inner, outside);
-    add_communicator(training, shape->reshard_ranks, outside);
+    for (uint32_t role = MS_GROUP_DATA; role <= MS_GROUP_SECONDARY; role++)
+        add_communicator(training, groups[role].ranks, outside);
     outside->nccl_bytes += device->nccl_bytes;
 }
 

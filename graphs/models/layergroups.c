@@ -94,7 +94,8 @@ static ms_err find_template(const ms_layernames *names, uint32_t templates,
 }
 
 static ms_err find_layers(const ms_layernames *names, uint32_t templates,
-                          const ms_value *values, uint64_t given, ms_group *g)
+                          const ms_value *values, uint64_t given,
+                          ms_repetition *g)
 {
     bool template = (given >> TEMPLATE & 1) != 0;
     g->layers = ms_json_find(names->json, g->row, "layers");
@@ -127,7 +128,7 @@ static ms_err check_variable(const ms_layernames *names, uint32_t node,
 /* The layers are found last, so that a fault in the group's own keys is told
  * before one in its layers. */
 ms_err ms_layergroups_read(const ms_layernames *names, uint32_t templates,
-                           uint32_t row, const ms_scope *in, ms_group *g)
+                           uint32_t row, const ms_scope *in, ms_repetition *g)
 {
     const ms_json *json = names->json;
     const ms_fields keys = {.rows = ms_layergroups_fields,
@@ -140,13 +141,13 @@ ms_err ms_layergroups_read(const ms_layernames *names, uint32_t templates,
     ms_value values[MS_LAYERGROUPS_FIELDS] = {[REPEAT].i = 1};
     ms_fields_values out = {.values = values};
     MS_TRY(ms_fields_read_object(json, row, &keys, NULL, &out, names->fault));
-    *g = (ms_group){.row = row,
-                    .each = ms_json_find(json, row, "each"),
-                    .with = ms_json_find(json, row, "with"),
-                    .times = values[REPEAT].i,
-                    .first = values[FIRST].i,
-                    .repeats = (out.given >> REPEAT & 1) != 0,
-                    .label = MS_NONE};
+    *g = (ms_repetition){.row = row,
+                         .each = ms_json_find(json, row, "each"),
+                         .with = ms_json_find(json, row, "with"),
+                         .times = values[REPEAT].i,
+                         .first = values[FIRST].i,
+                         .repeats = (out.given >> REPEAT & 1) != 0,
+                         .label = MS_NONE};
     bool said = (out.given >> BLOCK & 1) != 0;
     g->is_block = said ? values[BLOCK].b : g->repeats;
     g->is_many = g->repeats || g->each != MS_NONE;
@@ -200,7 +201,7 @@ static ms_err bind_node(const ms_layernames *names, const char *name,
 }
 
 /* Binds the variables of repetition k. */
-ms_err ms_layergroups_bind(const ms_layernames *names, const ms_group *g,
+ms_err ms_layergroups_bind(const ms_layernames *names, const ms_repetition *g,
                            int64_t k, ms_scope *scope)
 {
     const ms_json_node *nodes = names->json->nodes;

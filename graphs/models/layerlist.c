@@ -354,7 +354,7 @@ static ms_err leave_out(list *l, uint32_t row, const ms_scope *in,
 /* ---- repetitions --------------------------------------------------------- */
 
 /* Layers and their references keep the scope, so it is not on the stack. */
-static ms_err open_scope(list *l, const ms_group *g, int64_t k,
+static ms_err open_scope(list *l, const ms_repetition *g, int64_t k,
                          const ms_scope *outer, const char *own, uint32_t input,
                          ms_scope **scope)
 {
@@ -404,7 +404,7 @@ static ms_err note_holds(const list *l)
     return MS_OK;
 }
 
-static ms_err read_repetition(list *l, const ms_group *g, ms_scope *in,
+static ms_err read_repetition(list *l, const ms_repetition *g, ms_scope *in,
                               uint32_t block, uint32_t *previous)
 {
     uint32_t label = g->label;
@@ -426,7 +426,7 @@ static ms_err read_repetition(list *l, const ms_group *g, ms_scope *in,
 }
 
 /* Makes the name of a group without one from its kind and number. */
-static void name_group(list *l, const ms_group *g, char own[64])
+static void name_group(list *l, const ms_repetition *g, char own[64])
 {
     static const char *const words[] = {"repeat", "each", "group"};
     uint32_t kind = g->repeats           ? N_REPEATS
@@ -452,7 +452,7 @@ static ms_err read_group(list *l, uint32_t row, const ms_scope *in,
     char own[64];
     const char *name;
     uint32_t input;
-    ms_group g;
+    ms_repetition g;
     MS_TRY(ms_layergroups_read(&l->names, l->given->templates, row, in, &g));
     MS_TRY(check_one_input(l, row));
     MS_TRY(find_source(l, row, in, *previous, &input));

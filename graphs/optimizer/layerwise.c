@@ -91,7 +91,7 @@ bool ms_layerwise_is(const ms_step_settings *settings)
 
 void ms_layerwise_split(ms_trace *trace)
 {
-    uint32_t ranks = ms_parts_ranks(trace->settings->shape);
+    uint32_t ranks = ms_shape_parts(trace->settings->shape);
     matrix *matrices = ms_arena_take_raw(trace->scratch, trace->n_parameters,
                                          sizeof *matrices);
     uint32_t n = matrices == NULL ? 0 : list_matrices(trace, matrices);

@@ -90,7 +90,7 @@ ms_err ms_optimcheck_settings(const ms_trace *trace)
     const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
     const ms_shape *shape = trace->settings->shape;
     bool shared =
-        shape->shared >= MS_SHARED_OPTIMIZER && ms_parts_ranks(shape) > 1;
+        shape->shared >= MS_SHARED_OPTIMIZER && ms_shape_parts(shape) > 1;
     if (row == NULL || !trace->settings->train)
         return MS_OK;
     MS_TRY(check_settings(trace));

@@ -51,11 +51,6 @@ typedef struct ms_optimizer_state {
 
 /* Sets every parameter's part. */
 void ms_parts_split(ms_trace *trace);
-/* The ranks that divide the states. */
-static inline uint32_t ms_parts_ranks(const ms_shape *shape)
-{
-    return shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
-}
 /* Are gradients summed over ranks, or go through the code that does it? */
 static inline bool ms_parts_are_reduced(const ms_shape *shape)
 {

@@ -103,7 +103,7 @@ static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
 void ms_parts_split(ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
-    uint32_t ranks = ms_parts_ranks(shape);
+    uint32_t ranks = ms_shape_parts(shape);
     if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_FLAT) {
         split_flat(trace, ranks, EVERY);
         return;
@@ -218,7 +218,7 @@ static uint64_t weight_part_bytes(const ms_trace *trace,
 {
     uint8_t dtype = ms_trace_at(trace, parameter->tensor)->dtype;
     if (is_packed(trace, parameter, whole))
-        return over(whole, ms_parts_ranks(trace->settings->shape));
+        return over(whole, ms_shape_parts(trace->settings->shape));
     return parameter->part * ms_dtypes_bytes[part_dtype(trace, dtype)];
 }
 
@@ -276,10 +276,12 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
     MS_TRY(element_column(trace, new_id));
     if (!shares_gradients(trace->settings))
         return MS_OK;
-    g->weight_bytes = ms_dtypes_bytes[trace->weight_dtype];
-    g->part_ranks = ms_parts_ranks(shape);
-    g->part_groups = shape->data_ranks / g->part_ranks;
-    g->part_bytes = ms_dtypes_bytes[part_dtype(trace, trace->weight_dtype)];
+    g->share[MS_GROUP_DATA] = (ms_share){
+        .parts = ms_shape_parts(shape),
+        .copies = shape->data_ranks / ms_shape_parts(shape),
+        .again = MS_GROUP_REPLICATE,
+        .whole_bytes = ms_dtypes_bytes[trace->weight_dtype],
+        .part_bytes = ms_dtypes_bytes[part_dtype(trace, trace->weight_dtype)]};
     g->storage_shard_bytes =
         ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint64_t));
     g->storage_whole = ms_arena_take(trace->arena, g->n_persistent, 1);

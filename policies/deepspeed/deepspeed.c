@@ -212,6 +212,7 @@ static void shape_step(const ms_policy_context *context, ms_shape *shape)
     shape->flat_step.tile_elements = (uint64_t)values[SUB_GROUP].number;
     shape->whole_elements = (uint64_t)values[PERSISTENT].number;
     shape->whole_in_all = (uint64_t)values[PERSISTENT_ALL].number;
+    shape->exchanges = values[QUANTIZED_GRADIENTS].number;
     if (values[HPZ].number > 1)
         shape->reshard_ranks = (uint32_t)values[HPZ].number;
 }
@@ -237,8 +238,9 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 static uint32_t node_ranks(const ms_policy_context *context)
 {
     uint32_t ranks = context->shape->data_ranks;
-    uint32_t local =
-        context->opts != NULL ? context->opts->ring.ranks_per_node : 0;
+    uint32_t local = context->opts != NULL
+                         ? context->opts->groups[MS_GROUP_DATA].node_ranks
+                         : 0;
     return local > 0 && local < ranks ? local : ranks;
 }
 

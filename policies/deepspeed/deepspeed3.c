@@ -231,13 +231,13 @@ static uint64_t gathered_bytes(const trace *t, uint32_t row)
 /* One all-gather of n parameters: one where it will lie, several into a flat
  * buffer (all_gather_coalesced). */
 static ms_err launch_these(trace *t, const ms_call *like, const uint32_t *list,
-                           uint32_t n, bool outer)
+                           uint32_t n, ms_group_role among)
 {
     ms_deepspeed_writer *w = t->w;
     uint32_t set, buffer = MS_NONE;
     uint64_t bytes = 0;
     bool flat = n > 1 || w->how->quantized;
-    ms_gather_call how = {.outer = outer, .ahead = w->how->overlap};
+    ms_gather_call how = {.group = (uint8_t)among, .ahead = w->how->overlap};
     if (n == 0)
         return MS_OK;
     for (uint32_t i = 0; i < n; i++) {
@@ -281,8 +281,8 @@ static ms_err launch(trace *t, const ms_call *like, uint32_t n)
         else
             t->list[whole++] = r;
     }
-    MS_TRY(launch_these(t, like, t->other, parted, true));
-    return launch_these(t, like, t->list, whole, false);
+    MS_TRY(launch_these(t, like, t->other, parted, MS_GROUP_SECONDARY));
+    return launch_these(t, like, t->list, whole, MS_GROUP_DATA);
 }
 
 /* Waiting for one of a group copies all of it out. */

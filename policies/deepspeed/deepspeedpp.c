@@ -70,8 +70,9 @@ static ms_err hop(ms_deepspeed_writer *w, const ms_call *like, uint32_t set,
 {
     bool last = from == REQUANTIZED;
     bool ahead = w->how->overlap;
-    ms_reduce_call sum = {
-        .to = last ? MS_SHARD : MS_HERE, .outer = last, .exchange = true};
+    ms_reduce_call sum = {.to = last ? MS_SHARD : MS_HERE,
+                          .group = last ? MS_GROUP_ACROSS : MS_GROUP_NODE,
+                          .exchange = true};
     MS_TRY(renew(w, like, from, bytes[from], buffers));
     MS_TRY(ms_deepspeedcalls_move(
         w, like, set, buffers[from],

@@ -58,14 +58,19 @@ static ms_err give(writer *w, uint32_t buffer)
                : add(w, ms_program_call_like(MS_GIVE, w->at), buffer);
 }
 
+static const ms_share *share_of(const writer *w, uint32_t f)
+{
+    return &w->graph->share[w->unit[f].group];
+}
+
 /* Starts the all-gather of unit f. */
 static ms_err unshard(writer *w, uint32_t f)
 {
     ms_unshard_unit *it = &w->unit[f];
-    bool ahead = w->graph->part_ranks > 1;
-    ms_gather_call how = {.outer = it->parked,
-                          .ahead = ahead,
-                          .limit = ahead && w->options->limit};
+    bool ahead = share_of(w, f)->parts > 1;
+    uint8_t group = it->parked ? (uint8_t)MS_GROUP_SECONDARY : it->group;
+    ms_gather_call how = {
+        .group = group, .ahead = ahead, .limit = ahead && w->options->limit};
     if (it->weights == MS_NOTHING || it->whole || it->flying)
         return MS_OK;
     it->flying = true;
@@ -79,7 +84,7 @@ static ms_err unshard(writer *w, uint32_t f)
 /* An all-gather ahead of its use.  One rank alone copies when it must. */
 static ms_err prefetch(writer *w, uint32_t f)
 {
-    return w->graph->part_ranks == 1 ? MS_OK : unshard(w, f);
+    return share_of(w, f)->parts == 1 ? MS_OK : unshard(w, f);
 }
 
 /* Unit f is whole for what runs next.  The output of forward's all-gathers
@@ -207,17 +212,18 @@ static ms_err end_scatter(writer *w)
 static ms_err sum(writer *w, uint32_t f)
 {
     ms_unshard_unit *it = &w->unit[f];
+    const ms_share *share = share_of(w, f);
     bool first = w->at->micro_batch == 0 || w->options->last_only;
     bool as_part = w->options->reduced_bytes == 0 ||
-                   w->options->reduced_bytes == w->graph->part_bytes;
+                   w->options->reduced_bytes == share->part_bytes;
     uint32_t out = first && !it->kept && as_part ? MS_NONE : it->out;
     MS_TRY(take(w, out));
-    ms_reduce_call how = {.to = MS_SHARD};
+    ms_reduce_call how = {.to = MS_SHARD, .group = it->group};
     MS_TRY(add(w, ms_program_reduce(w->at, it->grads, how), MS_NONE));
-    how.outer = true;
-    if (w->graph->part_groups > 1)
+    how.group = share->again;
+    if (share->copies > 1)
         MS_TRY(add(w, ms_program_reduce(w->at, it->grads, how), out));
-    if (w->graph->part_groups == 1 || w->options->flat || out == MS_NONE)
+    if (share->copies == 1 || w->options->flat || out == MS_NONE)
         return give(w, out);
     w->outer = f; /* FSDP2 holds an all-reduce's input like a scatter's */
     return MS_OK;

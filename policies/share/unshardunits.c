@@ -47,20 +47,21 @@ static void measure_unit(const ms_unshardunits *w, ms_unshard_unit *it,
                          uint32_t weight)
 {
     const ms_graph *graph = w->graph;
+    const ms_share *share = &graph->share[it->group];
     uint32_t grad = graph->storage_grad[weight];
     uint64_t whole = graph->storage_bytes[weight];
     uint64_t elements = graph->weight_elements != NULL
                             ? graph->weight_elements[weight]
-                            : whole / graph->weight_bytes;
+                            : whole / share->whole_bytes;
     uint64_t shard = graph->storage_shard_bytes[weight];
-    bool casts = whole == elements * graph->weight_bytes;
+    bool casts = whole == elements * share->whole_bytes;
     it->n_weight++;
     it->part_bytes +=
-        casts ? shard / graph->part_bytes * graph->weight_bytes : shard;
+        casts ? shard / share->part_bytes * share->whole_bytes : shard;
     if (grad == MS_NONE || whole == 0)
         return;
     it->grad_bytes = graph->storage_bytes[grad] / elements;
-    uint64_t width = casts ? graph->part_bytes : whole / elements;
+    uint64_t width = casts ? share->part_bytes : whole / elements;
     it->part_width = (uint8_t)width;
     it->part_elements += shard / it->part_width;
     it->kept = graph->storage_at_start[grad];
@@ -115,16 +116,16 @@ static ms_err add_buffer(ms_unshardunits *w, const char *name, uint64_t bytes,
 /* Of FSDP2 one rank alone needs none: its part is copied as it is. */
 static ms_err make_buffers(ms_unshardunits *w, ms_unshard_unit *it)
 {
-    const ms_graph *graph = w->graph;
-    bool flat = w->options->flat, alone = graph->part_ranks == 1;
-    uint64_t gathered = it->part_bytes * graph->part_ranks;
-    uint64_t part = it->part_elements, all = part * graph->part_ranks;
+    const ms_share *share = &w->graph->share[it->group];
+    bool flat = w->options->flat, alone = share->parts == 1;
+    uint64_t gathered = it->part_bytes * share->parts;
+    uint64_t part = it->part_elements, all = part * share->parts;
     uint64_t bytes = w->options->reduced_bytes;
     bool apart = flat || w->options->copies_apart;
     bool again = w->program->n_micro_batches > 1 && !w->options->last_only;
     if (bytes == 0)
         bytes = it->part_width;
-    if (!alone && graph->part_bytes != graph->weight_bytes)
+    if (!alone && share->part_bytes != share->whole_bytes)
         MS_TRY(add_buffer(w, "all_gather_input", it->part_bytes,
                           flat ? MS_HOME_CAST : MS_HOME_STREAM, &it->cast));
     if (!alone && !flat)

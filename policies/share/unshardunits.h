@@ -10,6 +10,7 @@
 /* What is gathered and reduced together. */
 typedef struct ms_unshard_unit {
     uint32_t weights, grads; /* sets */
+    uint8_t group;           /* whose ranks divide them */
     uint64_t part_bytes;     /* of all weights, padded, of one rank, in the
                                 format of whole copies */
     uint64_t part_elements;  /* of those that are trained, padded, likewise */

@@ -197,6 +197,12 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     books->n_cells = (uint32_t)cells;
     books->n_frames = program->n_frames;
     books->n_buffers = program->n_buffers;
+    books->groups = books->opts->groups;
+    books->n_groups = MS_N_GROUP_ROLES;
+    if (program->n_groups > 0) {
+        books->groups = program->groups;
+        books->n_groups = program->n_groups;
+    }
     MS_TRY(take_cells(books, program->n_sets > 0));
     bool homes = graph->storage_pool != NULL;
     bool moves = program_has(program, MS_MOVE) || homes || program->hooks.used;

@@ -34,6 +34,8 @@ typedef struct ms_books {
     const ms_expand_opts *opts;
     ms_arena *arena;
     ms_plan *plan;
+    const ms_group *groups; /* n_groups */
+    uint32_t n_groups;
     uint32_t ops_capacity, rows_capacity;
     uint32_t wait_capacity, use_capacity, n_release, n_wait, n_use;
     uint32_t n_cells, n_frames, n_buffers;
@@ -195,13 +197,20 @@ static inline uint32_t ms_books_take_buffer(ms_books *books, uint32_t buffer,
     return r;
 }
 
+/* A row of the groups: the program's where it has some, else the machine's. */
+static inline const ms_group *ms_books_group(const ms_books *books,
+                                             uint8_t group)
+{
+    return &books->groups[group < books->n_groups ? group : MS_GROUP_DATA];
+}
+
 /* This rank's part of a storage: of what a micro-batch makes an equal one for
- * each rank of the ring, the last one filled up. */
+ * each rank of the data group, the last one filled up. */
 static inline uint64_t ms_books_part_bytes(const ms_books *books,
                                            uint32_t storage)
 {
     uint64_t bytes = books->graph->storage_bytes[storage];
-    uint64_t ranks = books->opts->ring.ranks;
+    uint64_t ranks = ms_books_group(books, MS_GROUP_DATA)->ranks;
     if (storage < books->graph->n_persistent)
         return books->graph->storage_shard_bytes[storage];
     return ranks > 1 ? bytes / ranks + (bytes % ranks > 0) : bytes;

@@ -2,29 +2,26 @@
 /* What ranks share: gathering the whole from the parts, summing over ranks. */
 #include "sim/expand/books.h"
 #include "sim/program.h"
+#include "sim/replay/collective.h"
 
-/* The ranks that take part in a collective: all of the ring, or of the outer
- * one.  In an exchange all ranks of a node; then (outer) one rank of each node,
- * those that have the same place in their nodes. */
-static ms_ring ring_of(const ms_books *books, bool outer, bool exchange)
+static uint8_t queue_of(const ms_group *group)
 {
-    ms_ring ring = books->opts->ring;
-    uint32_t local = ring.ranks_per_node > 0 ? ring.ranks_per_node : 1;
-    if (!exchange)
-        return outer ? books->opts->outer : ring;
-    if (outer) {
-        ring.ranks = (ring.ranks + local - 1) / local;
-        ring.ranks_per_node = 1;
-    } else if (ring.ranks > local) {
-        ring.ranks = local;
-    }
-    return ring;
+    return group->queue == MS_STREAM_OUTER ? MS_STREAM_OUTER : MS_STREAM_COMM;
 }
 
-/* One op on the queue of the ranks over so many bytes, and room for what it
+/* Of the collective just noted. */
+static void note_group(ms_books *books, uint8_t group, uint64_t network_bytes)
+{
+    struct ms_transfer *it =
+        &books->plan->transfers[books->plan->n_transfers - 1];
+    it->group = group;
+    it->network_bytes = network_bytes;
+}
+
+/* One op on the queue of a group over so many bytes, and room for what it
  * makes and reads. */
 static ms_err issue_collective(ms_books *books, const ms_books_at *at,
-                               ms_transfer_kind kind, const ms_ring *ring,
+                               ms_transfer_kind kind, uint8_t group,
                                uint64_t bytes, uint32_t n)
 {
     static const ms_collective collectives[MS_N_TRANSFERS] = {
@@ -34,13 +31,13 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
         [MS_TRANSFER_OUTER] = MS_ALL_REDUCE,
         [MS_TRANSFER_EXCHANGE] = MS_ALL_TO_ALL,
     };
-    bool apart = kind == MS_TRANSFER_OUTER;
+    const ms_group *ranks = ms_books_group(books, group);
     MS_TRY(
-        ms_move_issue(books, at, kind, apart ? MS_STREAM_OUTER : MS_STREAM_COMM,
-                      ms_collective_sent_bytes(ring, collectives[kind], bytes),
-                      ms_collective_ns(ring, collectives[kind], bytes), n));
-    books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
-        ms_collective_network_bytes(ring, collectives[kind], bytes);
+        ms_move_issue(books, at, kind, queue_of(ranks),
+                      ms_collective_sent_bytes(ranks, collectives[kind], bytes),
+                      ms_collective_ns(ranks, collectives[kind], bytes), n));
+    note_group(books, group,
+               ms_collective_network_bytes(ranks, collectives[kind], bytes));
     return MS_OK;
 }
 
@@ -48,13 +45,15 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
  * gradients. */
 ms_err ms_gather_note_step(ms_books *books, uint32_t op, uint64_t *ns)
 {
-    const ms_ring *ring = &books->opts->ring;
+    const uint8_t *groups = books->graph->op_group;
+    uint8_t group = groups ? groups[op] : (uint8_t)MS_GROUP_DATA;
+    const ms_group *ranks = ms_books_group(books, group);
     uint64_t bytes = books->graph->op_write_bytes[op];
-    *ns = ms_collective_ns(ring, MS_ALL_GATHER, bytes);
+    *ns = ms_collective_ns(ranks, MS_ALL_GATHER, bytes);
     MS_TRY(ms_move_note(books, MS_TRANSFER_REDUCE,
-                        ms_collective_sent_bytes(ring, MS_ALL_GATHER, bytes)));
-    books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
-        ms_collective_network_bytes(ring, MS_ALL_GATHER, bytes);
+                        ms_collective_sent_bytes(ranks, MS_ALL_GATHER, bytes)));
+    note_group(books, group,
+               ms_collective_network_bytes(ranks, MS_ALL_GATHER, bytes));
     return MS_OK;
 }
 
@@ -75,9 +74,10 @@ static ms_err wait_for_limit(ms_books *books, const ms_books_at *at)
 }
 
 /* A single rank communicates with no other: the collective takes no time. */
-static bool is_alone(const ms_books *books, const ms_ring *ring)
+static bool is_alone(const ms_books *books, uint8_t group)
 {
-    return ring->ranks < 2 && !books->graph->storage_shard_bytes;
+    return ms_books_group(books, group)->ranks < 2 &&
+           !books->graph->storage_shard_bytes;
 }
 
 /* ---- gathering ----------------------------------------------------------- */
@@ -148,18 +148,17 @@ ms_err ms_gather_gather(ms_books *books, const ms_books_at *at,
     uint64_t bytes;
     uint32_t buffer = call->buffer, to = MS_NONE, wanted;
     bool ahead = call->gather.ahead;
-    const ms_ring all = books->opts->ring;
-    const ms_ring ring = ring_of(books, call->gather.outer, false);
+    uint8_t group = call->gather.group;
     if (buffer != MS_NONE)
         to = ms_books_buffer(books, at, buffer);
     MS_TRY(bring_parts(books, at, storages, n, ahead, &wanted, &bytes));
-    if (wanted == 0 || is_alone(books, &all))
+    if (wanted == 0 || is_alone(books, group))
         return MS_OK;
     if (to != MS_NONE)
         bytes = books->plan->buffers[buffer].bytes;
     if (call->gather.limit)
         MS_TRY(wait_for_limit(books, at));
-    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER, &ring, bytes, n));
+    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER, group, bytes, n));
     if (books->shard_row && !ahead)
         ms_move_after_compute(books, at);
     for (uint32_t i = 0; i < n; i++) {
@@ -193,10 +192,47 @@ static ms_err note_asked(ms_books *books, uint32_t storage)
     return MS_OK;
 }
 
+static uint8_t group_of(const ms_books *books, uint32_t storage)
+{
+    bool made = storage >= books->graph->n_persistent; /* by a micro-batch */
+    return made ? (uint8_t)MS_GROUP_DATA
+                : ms_graph_group(books->graph, storage);
+}
+
+/* The storages of one group; they come to lie behind those asked for. */
+static ms_err gather_asked_of(ms_books *books, const ms_books_at *at,
+                              uint32_t first, uint8_t group)
+{
+    ms_call call = ms_program_call(MS_GATHER);
+    uint32_t end = books->n_asked;
+    for (uint32_t i = first; i < end; i++)
+        if (group_of(books, books->asked[i]) == group)
+            MS_TRY(note_asked(books, books->asked[i]));
+    call.gather.group = group;
+    uint32_t n = books->n_asked - end;
+    books->n_asked = end;
+    return n == 0 ? MS_OK
+                  : ms_gather_gather(books, at, books->asked + end, n, &call);
+}
+
+/* What was asked for since first: one collective for each group. */
+static ms_err gather_asked(ms_books *books, const ms_books_at *at,
+                           uint32_t first)
+{
+    ms_call call = ms_program_call(MS_GATHER);
+    if (!books->graph->storage_shard_group)
+        return ms_gather_gather(books, at, books->asked + first,
+                                books->n_asked - first, &call);
+    for (uint32_t group = 0; group < MS_N_GROUP_ROLES; group++)
+        MS_TRY(gather_asked_of(books, at, first, (uint8_t)group));
+    return MS_OK;
+}
+
 ms_err ms_gather_ask(ms_books *books, const ms_books_at *at, uint32_t storage)
 {
     ms_call call = ms_program_call(MS_GATHER);
     MS_TRY(note_asked(books, storage));
+    call.gather.group = group_of(books, storage);
     return ms_gather_gather(books, at, &storage, 1, &call);
 }
 
@@ -230,9 +266,7 @@ ms_err ms_gather_open_unit(ms_books *books, const ms_books_at *at,
             continue;
         MS_TRY(note_asked(books, s));
     }
-    ms_call call = ms_program_call(MS_GATHER);
-    return ms_gather_gather(books, at, books->asked + n, books->n_asked - n,
-                            &call);
+    return gather_asked(books, at, n);
 }
 
 void ms_gather_close_unit(ms_books *books, const ms_books_at *at)
@@ -245,12 +279,22 @@ void ms_gather_close_unit(ms_books *books, const ms_books_at *at)
 
 /* ---- reducing ------------------------------------------------------------ */
 
-/* The row that holds the cell's values: its own, the buffer's, or its part. */
-static uint32_t holder(const ms_books *books, const ms_books_at *at,
-                       uint32_t cell, const ms_reduce_call *how)
+/* Do the ranks of the call's group hold the same part of it? */
+static bool sums_parts(const ms_books *books, uint32_t storage,
+                       const ms_reduce_call *how)
 {
+    return !how->exchange && ms_books_shared(books, storage) &&
+           ms_graph_group(books->graph, storage) != how->group;
+}
+
+/* The row that holds the storage's values: its own, the buffer's, or its part.
+ */
+static uint32_t holder(const ms_books *books, const ms_books_at *at,
+                       uint32_t storage, const ms_reduce_call *how)
+{
+    uint32_t cell = ms_books_cell(books, at, storage);
     uint32_t in = ms_books_in(books->packed, cell);
-    if (how->outer && !how->exchange)
+    if (sums_parts(books, storage, how))
         return ms_books_in(books->shard_row, cell);
     if (books->row[cell] != MS_NONE)
         return books->row[cell];
@@ -301,7 +345,7 @@ static bool is_divided(const ms_books *books, const ms_books_at *at,
                        uint32_t storage)
 {
     return storage >= books->graph->n_persistent &&
-           books->opts->ring.ranks > 1 &&
+           ms_books_group(books, MS_GROUP_DATA)->ranks > 1 &&
            books->row[ms_books_cell(books, at, storage)] != MS_NONE;
 }
 
@@ -360,7 +404,7 @@ static uint32_t measure(const ms_books *books, const ms_books_at *at,
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);
-        uint32_t row = holder(books, at, c, how);
+        uint32_t row = holder(books, at, storages[i], how);
         if (row == MS_NONE)
             continue;
         made++;
@@ -390,24 +434,23 @@ ms_err ms_gather_reduce(ms_books *books, const ms_books_at *at,
                         const ms_call *call)
 {
     const ms_reduce_call *how = &call->reduce;
-    const ms_ring ring = ring_of(books, how->outer, how->exchange);
     ms_transfer_kind kind = MS_TRANSFER_REDUCE;
     uint64_t bytes;
     if (how->exchange)
         kind = MS_TRANSFER_EXCHANGE;
-    else if (how->outer)
+    else if (queue_of(ms_books_group(books, how->group)) == MS_STREAM_OUTER)
         kind = MS_TRANSFER_OUTER;
     else if (how->to == MS_SHARD && !how->whole)
         kind = MS_TRANSFER_SCATTER;
     if (measure(books, at, storages, n, how, &bytes) == 0 ||
-        is_alone(books, &ring))
+        is_alone(books, how->group))
         return MS_OK;
     if (kind == MS_TRANSFER_OUTER && call->buffer != MS_NONE)
         bytes = books->plan->buffers[call->buffer].bytes;
-    MS_TRY(issue_collective(books, at, kind, &ring, bytes, n));
+    MS_TRY(issue_collective(books, at, kind, how->group, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
-        uint32_t row = holder(books, at, c, how);
+        uint32_t row = holder(books, at, s, how);
         if (row == MS_NONE)
             continue;
         ms_books_write(books, row);

@@ -28,8 +28,8 @@ ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes)
     if (!transfers)
         return ms_fail_nomem(books->fault);
     plan->transfers = transfers;
-    transfers[plan->n_transfers++] =
-        (struct ms_transfer){plan->n_ops, (uint8_t)kind, bytes, 0};
+    transfers[plan->n_transfers++] = (struct ms_transfer){
+        .op = plan->n_ops, .kind = (uint8_t)kind, .bytes = bytes};
     return MS_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "sim/replay/collective.h"
 
 #include <math.h>
+#include <stddef.h>
 
 /* Per protocol: the share of the link that it reaches, and in microseconds
  * what a collective and each of its hops takes (NVIDIA/nccl,
@@ -32,26 +33,26 @@ static const protocol protocols[] = {
 #define NVLS_ALGORITHM (5.0 / 6.0)
 
 /* Of the ranks: those of a node, and how many nodes. */
-typedef struct groups {
+typedef struct span {
     double ranks, local, nodes;
-} groups;
+} span;
 
-static groups groups_of(const ms_ring *ring)
+static span span_of(const ms_group *group)
 {
-    uint32_t per_node = ring->ranks_per_node > 0 ? ring->ranks_per_node : 1;
-    uint32_t local = ring->ranks < per_node ? ring->ranks : per_node;
-    uint32_t nodes = (ring->ranks + per_node - 1) / per_node;
-    return (groups){.ranks = ring->ranks, .local = local, .nodes = nodes};
+    uint32_t per_node = group->node_ranks > 0 ? group->node_ranks : 1;
+    uint32_t local = group->ranks < per_node ? group->ranks : per_node;
+    uint32_t nodes = (group->ranks + per_node - 1) / per_node;
+    return (span){.ranks = group->ranks, .local = local, .nodes = nodes};
 }
 
 /* ---- what is sent -------------------------------------------------------- */
 
-uint64_t ms_collective_sent_bytes(const ms_ring *ring, ms_collective kind,
+uint64_t ms_collective_sent_bytes(const ms_group *group, ms_collective kind,
                                   uint64_t bytes)
 {
-    if (ring->ranks < 2)
+    if (group->ranks < 2)
         return 0;
-    uint64_t sent = bytes - bytes / ring->ranks;
+    uint64_t sent = bytes - bytes / group->ranks;
     switch (kind) {
     case MS_ALL_REDUCE:
         return 2 * sent;
@@ -63,12 +64,12 @@ uint64_t ms_collective_sent_bytes(const ms_ring *ring, ms_collective kind,
     }
 }
 
-uint64_t ms_collective_network_bytes(const ms_ring *ring, ms_collective kind,
+uint64_t ms_collective_network_bytes(const ms_group *group, ms_collective kind,
                                      uint64_t bytes)
 {
-    groups g = groups_of(ring);
-    double sent = (double)ms_collective_sent_bytes(ring, kind, bytes);
-    if (ring->ranks < 2 || g.nodes < 2)
+    span g = span_of(group);
+    double sent = (double)ms_collective_sent_bytes(group, kind, bytes);
+    if (group->ranks < 2 || g.nodes < 2)
         return 0;
     switch (kind) {
     case MS_ALL_REDUCE: /* each rank's share with its peers of other nodes */
@@ -87,29 +88,29 @@ uint64_t ms_collective_network_bytes(const ms_ring *ring, ms_collective kind,
 
 /* What a node's ranks reach among themselves.  Where every pair has a link of
  * its own and there is no switch, few ranks have few links. */
-static double node_rate(const ms_ring *ring)
+static double node_rate(const ms_group *group)
 {
-    double links = groups_of(ring).local - 1;
-    double mesh = ring->peer_bytes_per_s * (links > 1 ? links : 1);
-    if (mesh > 0 && mesh < ring->node_bytes_per_s)
+    double links = span_of(group).local - 1;
+    double mesh = group->links.peer_bytes_per_s * (links > 1 ? links : 1);
+    if (mesh > 0 && mesh < group->links.node_bytes_per_s)
         return mesh;
-    return ring->node_bytes_per_s;
+    return group->links.node_bytes_per_s;
 }
 
 /* What the slowest link of a ring carries per second: a node's ranks send
  * through the network side by side. */
-static double ring_rate(const ms_ring *ring)
+static double ring_rate(const ms_group *group)
 {
-    groups g = groups_of(ring);
-    double network = ring->network_bytes_per_s * g.local;
-    if (g.nodes == 1 || (g.local > 1 && node_rate(ring) < network))
-        return node_rate(ring);
+    span g = span_of(group);
+    double network = group->links.network_bytes_per_s * g.local;
+    if (g.nodes == 1 || (g.local > 1 && node_rate(group) < network))
+        return node_rate(group);
     return network;
 }
 
-static double hop_us(const ms_ring *ring, const protocol *p)
+static double hop_us(const ms_group *group, const protocol *p)
 {
-    return ring->nvlink ? p->nvlink_us : p->pcie_us;
+    return group->links.nvlink ? p->nvlink_us : p->pcie_us;
 }
 
 static double moving_us(double bytes, double bytes_per_s)
@@ -118,142 +119,170 @@ static double moving_us(double bytes, double bytes_per_s)
 }
 
 /* Ring algorithms; rounds: 2 for an all-reduce, which goes round twice. */
-static double ring_us(const ms_ring *ring, const protocol *p, double rounds,
+static double ring_us(const ms_group *group, const protocol *p, double rounds,
                       double sent)
 {
-    groups g = groups_of(ring);
+    span g = span_of(group);
     double steps = rounds * (g.ranks - 1), between = rounds * (g.nodes - 1);
-    return p->ring_us + (steps - between) * hop_us(ring, p) +
+    return p->ring_us + (steps - between) * hop_us(group, p) +
            between * p->network_us +
-           moving_us(sent, ring_rate(ring) * p->share);
+           moving_us(sent, ring_rate(group) * p->share);
 }
 
-static double tree_us(const ms_ring *ring, const protocol *p, double sent)
+static double tree_us(const ms_group *group, const protocol *p, double sent)
 {
-    groups g = groups_of(ring);
-    double hop = ring->nvlink ? p->tree_nvlink_us : p->tree_pcie_us;
+    span g = span_of(group);
+    double hop = group->links.nvlink ? p->tree_nvlink_us : p->tree_pcie_us;
     return p->tree_us +
            2 * ((g.ranks / g.nodes - 1) * hop +
                 log2(g.nodes) * p->tree_network_us) +
-           moving_us(sent, ring_rate(ring) * p->share * TREE_SHARE);
+           moving_us(sent, ring_rate(group) * p->share * TREE_SHARE);
 }
 
 /* ---- all-reduce of several nodes ----------------------------------------- */
 
 /* The part between nodes: each rank reduces its share of the bytes with its
  * peers of the other nodes, over its own link to the network. */
-static double between_us(const ms_ring *ring, double bytes)
+static double between_us(const ms_group *group, double bytes)
 {
-    groups g = groups_of(ring);
+    span g = span_of(group);
     double sent = 2 * (g.nodes - 1) / g.nodes * bytes / g.local;
-    return g.nodes > 1 ? moving_us(sent, ring->network_bytes_per_s) : 0;
+    return g.nodes > 1 ? moving_us(sent, group->links.network_bytes_per_s) : 0;
 }
 
 /* Reduce-scatter in the node, all-reduce between nodes, all-gather in the
  * node; the phases of different chunks overlap (stas00/ml-engineering,
  * network/README.md), so that the slower of the two links counts. */
-static double nested_us(const ms_ring *ring, const protocol *p, double bytes)
+static double nested_us(const ms_group *group, const protocol *p, double bytes)
 {
-    groups g = groups_of(ring);
+    span g = span_of(group);
     double within =
-        moving_us(2 * (g.local - 1) / g.local * bytes, node_rate(ring));
-    return p->ring_us + 2 * (g.local - 1) * hop_us(ring, p) +
+        moving_us(2 * (g.local - 1) / g.local * bytes, node_rate(group));
+    return p->ring_us + 2 * (g.local - 1) * hop_us(group, p) +
            2 * (g.nodes - 1) * p->network_us +
-           fmax(within, between_us(ring, bytes)) / p->share;
+           fmax(within, between_us(group, bytes)) / p->share;
 }
 
 /* The switch of each node reduces; a tree joins the nodes. */
-static double nvls_us(const ms_ring *ring, double bytes)
+static double nvls_us(const ms_group *group, double bytes)
 {
-    double within =
-        moving_us(bytes, node_rate(ring) * ring->nvls_share * NVLS_ALGORITHM);
-    return NVLS_US + 2 * log2(groups_of(ring).nodes) * NVLS_NETWORK_US +
-           fmax(within, between_us(ring, bytes));
+    double within = moving_us(
+        bytes, node_rate(group) * group->links.nvls_share * NVLS_ALGORITHM);
+    return NVLS_US + 2 * log2(span_of(group).nodes) * NVLS_NETWORK_US +
+           fmax(within, between_us(group, bytes));
 }
 
-static double all_reduce_us(const ms_ring *ring, const protocol *p,
+/* How one algorithm would do it, or forever where it cannot: a tree of
+ * switches needs switches, nesting needs nodes with several ranks. */
+static double one_way_us(const ms_group *group, const protocol *p,
+                         ms_algorithm algorithm, double bytes, double sent)
+{
+    span g = span_of(group);
+    switch (algorithm) {
+    case MS_ALGORITHM_TREE:
+        return tree_us(group, p, sent);
+    case MS_ALGORITHM_NESTED:
+        return g.nodes > 1 && g.local > 1 ? nested_us(group, p, bytes)
+                                          : INFINITY;
+    case MS_ALGORITHM_SWITCH:
+        return group->links.nvls_share > 0 && g.local > 1
+                   ? nvls_us(group, bytes)
+                   : INFINITY;
+    default:
+        return ring_us(group, p, 2, sent);
+    }
+}
+
+static double all_reduce_us(const ms_group *group, const protocol *p,
                             double bytes, double sent)
 {
-    groups g = groups_of(ring);
-    double best = fmin(ring_us(ring, p, 2, sent), tree_us(ring, p, sent));
-    if (g.nodes > 1 && g.local > 1)
-        best = fmin(best, nested_us(ring, p, bytes));
-    if (ring->nvls_share > 0 && g.local > 1)
-        best = fmin(best, nvls_us(ring, bytes));
+    ms_algorithm forced = (ms_algorithm)group->algorithm;
+    double best = one_way_us(group, p, MS_ALGORITHM_RING, bytes, sent);
+    double us = one_way_us(group, p, forced, bytes, sent);
+    if (forced != MS_ALGORITHM_FASTEST)
+        return us < INFINITY ? us : best;
+    for (uint32_t way = MS_ALGORITHM_TREE; way < MS_N_ALGORITHMS; way++)
+        best = fmin(best, one_way_us(group, p, (ms_algorithm)way, bytes, sent));
     return best;
 }
 
 /* ---- chains and messages ------------------------------------------------- */
 
 /* A chain that passes pieces on: NCCL counts one hop. */
-static double broadcast_us(const ms_ring *ring, const protocol *p, double bytes)
+static double broadcast_us(const ms_group *group, const protocol *p,
+                           double bytes)
 {
-    bool away = groups_of(ring).nodes > 1;
-    return p->ring_us + (away ? p->network_us : hop_us(ring, p)) +
-           moving_us(bytes, ring_rate(ring) * p->share);
+    bool away = span_of(group).nodes > 1;
+    return p->ring_us + (away ? p->network_us : hop_us(group, p)) +
+           moving_us(bytes, ring_rate(group) * p->share);
 }
 
 /* All messages leave at once: those to the own node and those to others do
  * not share a link. */
-static double all_to_all_us(const ms_ring *ring, const protocol *p,
+static double all_to_all_us(const ms_group *group, const protocol *p,
                             double bytes)
 {
-    groups g = groups_of(ring);
-    double within = moving_us((g.local - 1) / g.ranks * bytes, node_rate(ring));
+    span g = span_of(group);
+    double within =
+        moving_us((g.local - 1) / g.ranks * bytes, node_rate(group));
     double away = g.ranks - g.local;
-    double hop = away > 0 ? p->network_us : hop_us(ring, p);
+    double hop = away > 0 ? p->network_us : hop_us(group, p);
     if (away > 0)
         within = fmax(within, moving_us(away / g.ranks * bytes,
-                                        ring->network_bytes_per_s));
+                                        group->links.network_bytes_per_s));
     return p->ring_us + hop + within / p->share;
 }
 
 /* One message to a neighbour; of ranks on several nodes, to another node. */
-static double send_us(const ms_ring *ring, const protocol *p, double bytes)
+static double send_us(const ms_group *group, const protocol *p, double bytes)
 {
-    bool away = groups_of(ring).nodes > 1;
-    double rate = away ? ring->network_bytes_per_s : ring->node_bytes_per_s;
-    if (!away && ring->peer_bytes_per_s > 0)
-        rate = fmin(rate, ring->peer_bytes_per_s);
-    return p->ring_us + (away ? p->network_us : hop_us(ring, p)) +
+    bool away = span_of(group).nodes > 1;
+    double rate =
+        away ? group->links.network_bytes_per_s : group->links.node_bytes_per_s;
+    if (!away && group->links.peer_bytes_per_s > 0)
+        rate = fmin(rate, group->links.peer_bytes_per_s);
+    return p->ring_us + (away ? p->network_us : hop_us(group, p)) +
            moving_us(bytes, rate * p->share);
 }
 
-static double kind_us(const ms_ring *ring, const protocol *p,
+static double kind_us(const ms_group *group, const protocol *p,
                       ms_collective kind, uint64_t bytes)
 {
-    double sent = (double)ms_collective_sent_bytes(ring, kind, bytes);
+    double sent = (double)ms_collective_sent_bytes(group, kind, bytes);
     switch (kind) {
     case MS_ALL_REDUCE:
-        return all_reduce_us(ring, p, (double)bytes, sent);
+        return all_reduce_us(group, p, (double)bytes, sent);
     case MS_BROADCAST:
-        return broadcast_us(ring, p, (double)bytes);
+        return broadcast_us(group, p, (double)bytes);
     case MS_ALL_TO_ALL:
-        return all_to_all_us(ring, p, (double)bytes);
+        return all_to_all_us(group, p, (double)bytes);
     case MS_SEND:
-        return send_us(ring, p, (double)bytes);
+        return send_us(group, p, (double)bytes);
     default:
-        return ring_us(ring, p, 1, sent);
+        return ring_us(group, p, 1, sent);
     }
 }
 
 /* NCCL takes what its model finds fastest. */
-static double model_us(const ms_ring *ring, ms_collective kind, uint64_t bytes)
+static double model_us(const ms_group *group, ms_collective kind,
+                       uint64_t bytes)
 {
     double best = INFINITY;
     for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
-        best = fmin(best, kind_us(ring, &protocols[i], kind, bytes));
+        best = fmin(best, kind_us(group, &protocols[i], kind, bytes));
     return best;
 }
 
 /* ---- measured ------------------------------------------------------------ */
 
-static const ms_curve *curve_of(const ms_ring *ring)
+static const ms_curve *curve_of(const ms_group *group)
 {
-    for (uint32_t i = 0; i < ring->n_curves; i++)
-        if (ring->curves[i].ranks == ring->ranks &&
-            ring->curves[i].ranks_per_node == ring->ranks_per_node)
-            return &ring->curves[i];
+    if (group->algorithm != MS_ALGORITHM_FASTEST)
+        return NULL;
+    for (uint32_t i = 0; i < group->links.n_curves; i++)
+        if (group->links.curves[i].ranks == group->ranks &&
+            group->links.curves[i].ranks_per_node == group->node_ranks)
+            return &group->links.curves[i];
     return NULL;
 }
 
@@ -279,27 +308,27 @@ static double bus_bytes_per_s(const ms_curve *curve, double bytes)
  * doc/PERFORMANCE.md defines it so that it is one for all); but no switch
  * reduces for them, so that they are never faster than their ring: 8 H200
  * measure 482 GB/s for the all-reduce and 361 for the all-gather. */
-static double measured_us(const ms_ring *ring, const ms_curve *curve,
+static double measured_us(const ms_group *group, const ms_curve *curve,
                           ms_collective kind, uint64_t bytes)
 {
-    double share = 1 - 1.0 / ring->ranks; /* not rounded to whole bytes */
+    double share = 1 - 1.0 / group->ranks; /* not rounded to whole bytes */
     if (kind == MS_ALL_REDUCE)
         share *= 2;
     if (kind == MS_BROADCAST)
         share = 1;
     double us =
         moving_us(share * (double)bytes, bus_bytes_per_s(curve, (double)bytes));
-    return kind == MS_ALL_REDUCE ? us : fmax(us, model_us(ring, kind, bytes));
+    return kind == MS_ALL_REDUCE ? us : fmax(us, model_us(group, kind, bytes));
 }
 
-uint64_t ms_collective_ns(const ms_ring *ring, ms_collective kind,
+uint64_t ms_collective_ns(const ms_group *group, ms_collective kind,
                           uint64_t bytes)
 {
-    const ms_curve *curve = curve_of(ring);
-    if (ring->ranks < 2)
+    const ms_curve *curve = curve_of(group);
+    if (group->ranks < 2)
         return 0;
     double us = curve && bytes > 0 && kind != MS_SEND
-                    ? measured_us(ring, curve, kind, bytes)
-                    : model_us(ring, kind, bytes);
+                    ? measured_us(group, curve, kind, bytes)
+                    : model_us(group, kind, bytes);
     return (uint64_t)fmin(us * 1e3 + 0.5, LONGEST_NS);
 }

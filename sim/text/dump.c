@@ -25,10 +25,12 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                  WHEN | KEY(OF) | KEY(IN_LINE) | KEY(BUFFER)},
     [MS_MARK] = {"mark", MS_DUMP_MARK, WHEN},
     [MS_GATHER] = {"gather", MS_DUMP_SET,
-                   WHEN | KEY(OUTER) | KEY(AHEAD) | KEY(LIMIT) | KEY(BUFFER)},
+                   WHEN | KEY(OUTER) | KEY(GROUP) | KEY(AHEAD) | KEY(LIMIT) |
+                       KEY(BUFFER)},
     [MS_REDUCE] = {"reduce", MS_DUMP_SET,
-                   WHEN | KEY(TO) | KEY(OUTER) | KEY(WHOLE) | KEY(FILLED) |
-                       KEY(EXCHANGE) | KEY(IN_LINE) | KEY(BUFFER)},
+                   WHEN | KEY(TO) | KEY(OUTER) | KEY(GROUP) | KEY(WHOLE) |
+                       KEY(FILLED) | KEY(EXCHANGE) | KEY(IN_LINE) |
+                       KEY(BUFFER)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_WORK] = {"work", MS_DUMP_TASK, WHEN | KEY(OF)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
@@ -55,7 +57,7 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_FILLED] = "filled",     [MS_DUMP_OF] = "of",
     [MS_DUMP_SIDE] = "side",         [MS_DUMP_AGAIN] = "again",
     [MS_DUMP_EXCHANGE] = "exchange", [MS_DUMP_PART] = "part",
-    [MS_DUMP_STRAIGHT] = "straight",
+    [MS_DUMP_STRAIGHT] = "straight", [MS_DUMP_GROUP] = "group",
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
@@ -88,10 +90,8 @@ static const struct {
     FLAG(MS_HOLD, SAVES, hold.saves),
     FLAG(MS_HOLD, AGAIN, hold.again),
     FLAG(MS_SYNC, IN_LINE, sync.compute),
-    FLAG(MS_GATHER, OUTER, gather.outer),
     FLAG(MS_GATHER, AHEAD, gather.ahead),
     FLAG(MS_GATHER, LIMIT, gather.limit),
-    FLAG(MS_REDUCE, OUTER, reduce.outer),
     FLAG(MS_REDUCE, WHOLE, reduce.whole),
     FLAG(MS_REDUCE, FILLED, reduce.filled),
     FLAG(MS_REDUCE, EXCHANGE, reduce.exchange),
@@ -322,6 +322,16 @@ static void put_object(const ms_call *call, ms_text *text)
     }
 }
 
+/* An exchange had groups of its own before there were rows of them, so that it
+ * always says which. */
+static void put_group(const ms_call *call, ms_text *text)
+{
+    bool gathers = call->verb == MS_GATHER;
+    uint8_t group = gathers ? call->gather.group : call->reduce.group;
+    if (group != MS_GROUP_DATA || (!gathers && call->reduce.exchange))
+        put_number(text, "group", group);
+}
+
 /* A key at its default is left out, and is read back as the same. */
 static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
 {
@@ -368,6 +378,11 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
     case MS_DUMP_BUFFER:
         if (call->buffer != MS_NONE)
             put_number(text, "buffer", call->buffer);
+        break;
+    case MS_DUMP_GROUP:
+        put_group(call, text);
+        break;
+    case MS_DUMP_OUTER:
         break;
     default:
         flag = ms_dump_flag(call->verb, key);
@@ -436,6 +451,19 @@ static void dump_hooks(const ms_hooks *hooks, ms_text *text)
     ms_text_put(text, "\n", 1);
 }
 
+static void dump_group(const ms_group *group, uint32_t id, ms_text *text)
+{
+    if (group->ranks < 2)
+        return;
+    ms_text_add(text, "group %u = ", id);
+    put_name(text, group->name);
+    ms_text_add(text, " ranks %u stride %u node %u", group->ranks,
+                group->stride, group->node_ranks);
+    put_word(text, ms_names_stream[group->queue]);
+    put_word(text, ms_group_algorithms[group->algorithm]);
+    ms_text_put(text, "\n", 1);
+}
+
 void ms_dump_program(const ms_graph *graph, const ms_program *program,
                      ms_text *text)
 {
@@ -444,6 +472,8 @@ void ms_dump_program(const ms_graph *graph, const ms_program *program,
                 (unsigned)program->n_frames, (unsigned)program->n_ranks,
                 program->n_micro_batches);
     dump_hooks(&program->hooks, text);
+    for (uint32_t group = 0; group < program->n_groups; group++)
+        dump_group(&program->groups[group], group, text);
     for (uint32_t set = 0; set < program->n_sets; set++)
         dump_set(graph, program, set, text);
     for (uint32_t buffer = 0; buffer < program->n_buffers; buffer++)

@@ -6,6 +6,7 @@
  *
  *     memsim-program 1
  *     frames 1 ranks 1 micro-batches 1
+ *     group 0 = data ranks 8 stride 1 node 8 comm fastest
  *     set 0 = 71 72  # layers.3.norm layers.3.gelu
  *     buffer 0 = 4096 communication device comm waited  # all_gather_output
  *     task 0 = 12000 ns compute  # compress
@@ -20,7 +21,11 @@
  * not said has the value of ms_program_call; '#' begins a comment; sets,
  * buffers (bytes, category, pool, stream or ms_block_home, how freed) and tasks
  * (an amount of ns, flops or bytes, and the stream) are numbered in order and
- * stand before the calls that name them. */
+ * stand before the calls that name them.  Groups (sim/group.h: how many of a
+ * node's GPUs can be in one, the queue, the algorithm) stand before these;
+ * those not told are of one rank.  A program that tells none has the machine's.
+ *
+ * "outer" was a program's second group, before there were rows of groups. */
 
 #include "sim/program.h"
 
@@ -49,7 +54,8 @@ typedef enum ms_dump_key {
     MS_DUMP_IN_LINE,      /* in-line */
     MS_DUMP_STATE,        /* state */
     MS_DUMP_ADD,          /* add */
-    MS_DUMP_OUTER,        /* outer */
+    MS_DUMP_OUTER,        /* outer: read, never written */
+    MS_DUMP_GROUP,        /* group 1 */
     MS_DUMP_AHEAD,        /* ahead */
     MS_DUMP_LIMIT,        /* limit */
     MS_DUMP_SIDE,         /* side */

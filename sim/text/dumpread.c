@@ -21,6 +21,8 @@ typedef struct reader {
     uint32_t *call_at; /* per call: its offset, for errors of the whole */
     uint32_t call_at_capacity;
     uint32_t *items, items_capacity; /* of the set being read */
+    ms_group *groups;                /* the program's */
+    uint32_t groups_capacity, next_group;
     ms_fault *fault;
 } reader;
 
@@ -347,6 +349,55 @@ static ms_err read_hooks(reader *r)
     return expect_end(r);
 }
 
+static ms_err parse_name(reader *r, const char **name)
+{
+    token word = next_word(r);
+    if (word.length == 0)
+        return fail_expected(r, &word, "a name");
+    *name = ms_arena_text(r->arena, start(r, &word), word.length);
+    return *name == NULL ? ms_fail_nomem(r->fault) : MS_OK;
+}
+
+static ms_err read_group_row(reader *r, ms_group *row)
+{
+    static const char *const queues[] = {"comm", "outer"};
+    uint32_t queue, algorithm;
+    MS_TRY(expect(r, "="));
+    MS_TRY(parse_name(r, &row->name));
+    MS_TRY(expect(r, "ranks"));
+    MS_TRY(read_number(r, "ranks", 2, UINT32_MAX - 1, &row->ranks));
+    MS_TRY(expect(r, "stride"));
+    MS_TRY(read_number(r, "stride", 1, UINT32_MAX - 1, &row->stride));
+    MS_TRY(expect(r, "node"));
+    MS_TRY(read_number(r, "node", 1, UINT32_MAX - 1, &row->node_ranks));
+    MS_TRY(read_word_of(r, "queue", queues, 2, &queue));
+    MS_TRY(read_word_of(r, "algorithm", ms_group_algorithms, MS_N_ALGORITHMS,
+                        &algorithm));
+    row->queue = queue == 0 ? MS_STREAM_COMM : MS_STREAM_OUTER;
+    row->algorithm = (uint8_t)algorithm;
+    return expect_end(r);
+}
+
+/* Rows between those that are told are of one rank. */
+static ms_err read_group(reader *r)
+{
+    uint32_t id, before = r->program->n_groups, n;
+    uint32_t next = r->next_group;
+    MS_TRY(read_number(r, "group", next, UINT8_MAX, &id));
+    n = id + 1 > MS_N_GROUP_ROLES ? id + 1 : MS_N_GROUP_ROLES;
+    ms_group *rows = ms_arena_grow(r->arena, r->groups, &r->groups_capacity, n,
+                                   sizeof *rows);
+    if (rows == NULL)
+        return ms_fail_nomem(r->fault);
+    for (uint32_t i = before; i < n; i++)
+        rows[i] = (ms_group){.ranks = 1, .queue = MS_STREAM_COMM};
+    r->groups = rows;
+    r->program->groups = rows;
+    r->program->n_groups = n;
+    r->next_group = id + 1;
+    return read_group_row(r, &rows[id]);
+}
+
 static ms_err read_object(reader *r, ms_call *call)
 {
     static const char *const passes[] = {"forward", "backward"};
@@ -369,6 +420,25 @@ static ms_err read_object(reader *r, ms_call *call)
         break;
     }
     return MS_OK;
+}
+
+static uint8_t *group_of(ms_call *call)
+{
+    return call->verb == MS_GATHER ? &call->gather.group : &call->reduce.group;
+}
+
+/* Which rows programs named before they had groups. */
+static void name_group(uint32_t given, ms_call *call)
+{
+    bool outer = given & 1u << MS_DUMP_OUTER;
+    if (given & 1u << MS_DUMP_GROUP)
+        return;
+    if (call->verb == MS_GATHER && outer)
+        call->gather.group = MS_GROUP_SECONDARY;
+    else if (call->verb == MS_REDUCE && call->reduce.exchange)
+        call->reduce.group = outer ? MS_GROUP_ACROSS : MS_GROUP_NODE;
+    else if (call->verb == MS_REDUCE && outer)
+        call->reduce.group = MS_GROUP_REPLICATE;
 }
 
 static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
@@ -405,6 +475,12 @@ static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
     case MS_DUMP_BUFFER:
         return read_number(r, "buffer", 0, highest(r->program->n_buffers),
                            &call->buffer);
+    case MS_DUMP_GROUP:
+        MS_TRY(read_number(r, "group", 0, UINT8_MAX, &value));
+        *group_of(call) = (uint8_t)value;
+        break;
+    case MS_DUMP_OUTER:
+        break;
     default:
         ((bool *)call)[ms_dump_flag(call->verb, key)] = true;
     }
@@ -419,8 +495,10 @@ static ms_err read_keys(reader *r, ms_call *call)
     for (;;) {
         size_t before = r->text.offset;
         token word = next_word(r);
-        if (word.length == 0)
+        if (word.length == 0) {
+            name_group(given, call);
             return MS_OK;
+        }
         r->text.offset = before;
         MS_TRY(read_word_of(r, "key", ms_dump_keys, MS_DUMP_N_KEYS, &key));
         ms_quote at = quote(r, &word);
@@ -450,20 +528,21 @@ static ms_err note_call(reader *r, size_t at)
 
 static ms_err read_line(reader *r)
 {
-    static ms_err (*const tables[])(reader * r) = {read_set, read_buffer,
-                                                   read_task, read_hooks};
-    const char *verbs[MS_N_VERBS + 4];
+    static ms_err (*const tables[])(reader * r) = {
+        read_set, read_buffer, read_task, read_hooks, read_group};
+    const char *verbs[MS_N_VERBS + 5];
     for (uint32_t i = 0; i < MS_N_VERBS; i++)
         verbs[i] = ms_dump_verbs[i].name;
     verbs[MS_N_VERBS] = "set";
     verbs[MS_N_VERBS + 1] = "buffer";
     verbs[MS_N_VERBS + 2] = "task";
     verbs[MS_N_VERBS + 3] = "hooks";
+    verbs[MS_N_VERBS + 4] = "group";
     size_t before = r->text.offset;
     token word = next_word(r);
     r->text.offset = before;
     uint32_t verb;
-    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 4, &verb));
+    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 5, &verb));
     if (verb >= MS_N_VERBS)
         return tables[verb - MS_N_VERBS](r);
     ms_call call = ms_program_call((ms_verb)verb);

@@ -61,6 +61,26 @@ ms_program laws_ranks(laws_random *random, const ms_program *const *of,
 void laws_chain(uint32_t n, uint64_t unit_bytes, ms_arena *arena,
                 ms_graph *graph);
 
+/* Of ms_expand_opts: groups of some of the roles, of several sizes, on nodes of
+ * two. */
+#define LAWS_LINKS                                                             \
+    {                                                                          \
+        .node_bytes_per_s = 1e11, .network_bytes_per_s = 1e10                  \
+    }
+#define LAWS_GROUP(role, members, apart, on_node, where)                       \
+    [role] = {.ranks = (members),                                              \
+              .stride = (apart),                                               \
+              .node_ranks = (on_node),                                         \
+              .queue = (where),                                                \
+              .links = LAWS_LINKS}
+#define LAWS_GROUPS                                                            \
+    {                                                                          \
+        LAWS_GROUP(MS_GROUP_DATA, 4, 1, 2, MS_STREAM_COMM),                    \
+            LAWS_GROUP(MS_GROUP_REPLICATE, 3, 4, 1, MS_STREAM_OUTER),          \
+            LAWS_GROUP(MS_GROUP_NODE, 2, 1, 2, MS_STREAM_COMM),                \
+            LAWS_GROUP(MS_GROUP_ACROSS, 2, 2, 1, MS_STREAM_COMM)               \
+    }
+
 /* ---- builder.c: columns of a graph, as ops are appended ------------------ */
 
 typedef struct laws_builder {

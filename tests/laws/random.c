@@ -425,9 +425,12 @@ static void add_collective(laws_random *random, const ms_graph *graph,
         call.gather.ahead = laws_chance(random, 50);
         call.gather.limit = laws_chance(random, 30);
     }
-    if (call.verb == MS_REDUCE && laws_chance(random, 20)) {
-        call.reduce.exchange = true;
-        call.reduce.outer = laws_chance(random, 50);
+    uint8_t group = (uint8_t)laws_below(random, MS_N_GROUP_ROLES);
+    if (call.verb == MS_GATHER && laws_chance(random, 30))
+        call.gather.group = group;
+    if (call.verb == MS_REDUCE) {
+        call.reduce.exchange = laws_chance(random, 20);
+        call.reduce.group = laws_chance(random, 40) ? group : MS_GROUP_DATA;
     }
     call.micro_batch = after->micro_batch;
     ck_assert_int_eq(

@@ -35,10 +35,7 @@ static const ms_expand_opts opts = {.uses = true,
                                     .nvme_read_bytes_per_s = 7e9,
                                     .hbm_bytes_per_s = 1.1e11,
                                     .flops_per_s = 1.3e13,
-                                    .ring = {.ranks = 4,
-                                             .ranks_per_node = 2,
-                                             .node_bytes_per_s = 1e11,
-                                             .network_bytes_per_s = 1e10}};
+                                    .groups = LAWS_GROUPS};
 
 static one_run *run_program(const ms_graph *graph, const ms_program *program,
                             const ms_machine *machine, ms_arena *arena)

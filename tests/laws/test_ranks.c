@@ -138,10 +138,7 @@ static void open_trial(ranks_trial *trial, uint64_t seed)
                                     .h2d_bytes_per_s = 1e10,
                                     .d2h_bytes_per_s = 2e10,
                                     .copy_ns = 7,
-                                    .ring = {.ranks = 4,
-                                             .ranks_per_node = 2,
-                                             .node_bytes_per_s = 1e11,
-                                             .network_bytes_per_s = 1e10}}};
+                                    .groups = LAWS_GROUPS}};
     laws_graph(random, &arena, &trial->graph);
     bool shares = laws_chance(random, 30);
     if (shares)

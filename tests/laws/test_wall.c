@@ -44,7 +44,7 @@ static uint32_t add_op(hand_plan *p, uint8_t stream, uint64_t ns)
     p->use_at[op + 1] = p->n_use;
     if (stream == MS_STREAM_H2D)
         p->transfer[p->plan.n_transfers++] =
-            (struct ms_transfer){op, MS_TRANSFER_H2D, 1, 0};
+            (struct ms_transfer){.op = op, .kind = MS_TRANSFER_H2D, .bytes = 1};
     return op;
 }
 
@@ -284,10 +284,7 @@ static ms_plan random_plan(laws_random *random)
                            .h2d_bytes_per_s = 1e10,
                            .d2h_bytes_per_s = 2e10,
                            .copy_ns = 7,
-                           .ring = {.ranks = 4,
-                                    .ranks_per_node = 2,
-                                    .node_bytes_per_s = 1e11,
-                                    .network_bytes_per_s = 1e10}};
+                           .groups = LAWS_GROUPS};
     laws_graph(random, &arena, graph);
     laws_keep(random, graph, &arena, &keep);
     bool shares = laws_chance(random, 30);

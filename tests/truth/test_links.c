@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Collectives on real nodes (links.tsv): bus bandwidth by size. */
+#include "graphs/machines/communicators.h"
+#include "sim/replay/collective.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/job/jobprogram.h"
@@ -19,7 +21,7 @@ static ms_collective kind_of(const char *name)
 }
 
 /* The ring of the device's links, without those that the row excludes. */
-static ms_ring ring_of(const truth_table *table, uint32_t row)
+static ms_group ring_of(const truth_table *table, uint32_t row)
 {
     const ms_device *device = NULL;
     ms_fault fault = {0};
@@ -27,12 +29,12 @@ static ms_ring ring_of(const truth_table *table, uint32_t row)
     ck_assert_int_eq(
         ms_device_find(truth_cell(table, row, "device"), &device, &fault),
         MS_OK);
-    ms_ring ring = ms_stepmachine_ring(
-        device, (uint32_t)truth_number(table, row, "ranks"));
+    ms_group ring = ms_communicators_row(
+        device, MS_GROUP_DATA, (uint32_t)truth_number(table, row, "ranks"), 1);
     if (strcmp(by, "curve") != 0)
-        ring.n_curves = 0;
+        ring.links.n_curves = 0;
     if (strcmp(by, "ring") == 0)
-        ring.nvls_share = 0;
+        ring.links.nvls_share = 0;
     return ring;
 }
 
@@ -44,7 +46,7 @@ START_TEST(bus_bandwidth)
     for (uint32_t row = 0; row < table.n_rows; row++) {
         char name[96], quantity[96];
         const char *collective = truth_cell(&table, row, "collective");
-        ms_ring ring = ring_of(&table, row);
+        ms_group ring = ring_of(&table, row);
         ms_collective kind = kind_of(collective);
         uint64_t kib = truth_number(&table, row, "kib");
         double sent = (double)ms_collective_sent_bytes(&ring, kind, kib << 10);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The time of collectives, by the links of a device and of its nodes. */
-#include "graphs/device.h"
+#include "graphs/machines/communicators.h"
+#include "sim/replay/collective.h"
 #include "tests/tests.h"
-#include "tools/job/jobprogram.h"
 
 #define GIB ((uint64_t)1 << 30)
 
-static const ms_ring eight = {.ranks = 8,
-                              .ranks_per_node = 8,
-                              .nvlink = true,
-                              .node_bytes_per_s = 360e9,
-                              .network_bytes_per_s = 37.5e9};
+static const ms_group eight = {.ranks = 8,
+                               .node_ranks = 8,
+                               .links = {.nvlink = true,
+                                         .node_bytes_per_s = 360e9,
+                                         .network_bytes_per_s = 37.5e9}};
 
 /* nccl-tests' bus bandwidth in GB/s. */
-static double bus(const ms_ring *ring, ms_collective kind, uint64_t bytes)
+static double bus(const ms_group *ring, ms_collective kind, uint64_t bytes)
 {
     return (double)ms_collective_sent_bytes(ring, kind, bytes) /
            (double)ms_collective_ns(ring, kind, bytes);
@@ -21,8 +21,8 @@ static double bus(const ms_ring *ring, ms_collective kind, uint64_t bytes)
 
 START_TEST(one_rank_needs_nobody)
 {
-    ms_ring alone = {.ranks = 1};
-    ms_ring unsaid = {0};
+    ms_group alone = {.ranks = 1};
+    ms_group unsaid = {0};
     ck_assert_uint_eq(ms_collective_ns(&alone, MS_ALL_REDUCE, GIB), 0);
     ck_assert_uint_eq(ms_collective_ns(&unsaid, MS_ALL_GATHER, GIB), 0);
     ck_assert_uint_eq(ms_collective_sent_bytes(&alone, MS_ALL_REDUCE, GIB), 0);
@@ -60,10 +60,10 @@ END_TEST
 
 START_TEST(between_nodes_the_network_carries_it)
 {
-    ms_ring two = eight;
+    ms_group two = eight;
     two.ranks = 16;
     ck_assert_double_eq_tol(bus(&two, MS_ALL_GATHER, 64 * GIB), 300, 1);
-    two.ranks_per_node = 1; /* one GPU per node: its own link */
+    two.node_ranks = 1; /* one GPU per node: its own link */
     ck_assert_double_eq_tol(bus(&two, MS_ALL_GATHER, 64 * GIB), 37.5, 1);
 }
 END_TEST
@@ -86,18 +86,19 @@ static const uint32_t counts[] = {1, 2, 3, 7, 8, 9, 16, 31, 32, 64, 1000};
 #define N_COUNTS (sizeof counts / sizeof *counts)
 
 /* Calls law with each device's links for each count of ranks. */
-static void for_each_ring(void (*law)(const ms_ring *ring))
+static void for_each_ring(void (*law)(const ms_group *ring))
 {
     for (uint32_t i = 0; i < ms_devices_n; i++)
         for (size_t j = 0; j < N_COUNTS; j++) {
-            ms_ring ring = ms_stepmachine_ring(ms_devicerows_at(i), counts[j]);
+            ms_group ring = ms_communicators_row(ms_devicerows_at(i),
+                                                 MS_GROUP_DATA, counts[j], 1);
             law(&ring);
-            ring.n_curves = 0;
+            ring.links.n_curves = 0;
             law(&ring);
         }
 }
 
-static void alone_is_free(const ms_ring *ring)
+static void alone_is_free(const ms_group *ring)
 {
     for (uint32_t kind = 0; ring->ranks == 1 && kind < N_KINDS; kind++) {
         ck_assert_uint_eq(ms_collective_ns(ring, kind, GIB), 0);
@@ -105,7 +106,7 @@ static void alone_is_free(const ms_ring *ring)
     }
 }
 
-static void size_costs_time(const ms_ring *ring)
+static void size_costs_time(const ms_group *ring)
 {
     for (uint32_t kind = 0; kind < N_KINDS; kind++) {
         uint64_t before_ns = 0;
@@ -117,7 +118,7 @@ static void size_costs_time(const ms_ring *ring)
     }
 }
 
-static void volumes_add_up(const ms_ring *ring)
+static void volumes_add_up(const ms_group *ring)
 {
     for (uint64_t bytes = 1; bytes < 64 * GIB; bytes += bytes / 3 + 1) {
         uint64_t sent[N_KINDS];
@@ -130,7 +131,7 @@ static void volumes_add_up(const ms_ring *ring)
     }
 }
 
-static void no_broadcast_beyond_all_reduce(const ms_ring *ring)
+static void no_broadcast_beyond_all_reduce(const ms_group *ring)
 {
     for (uint64_t bytes = 1; bytes < 64 * GIB; bytes += bytes / 3 + 1)
         ck_assert_uint_le(ms_collective_ns(ring, MS_BROADCAST, bytes),
@@ -138,10 +139,10 @@ static void no_broadcast_beyond_all_reduce(const ms_ring *ring)
 }
 
 /* Every point of every curve, to the nanosecond. */
-static void curves_hold_at_their_points(const ms_ring *ring)
+static void curves_hold_at_their_points(const ms_group *ring)
 {
-    for (uint32_t i = 0; i < ring->n_curves; i++) {
-        const ms_curve *curve = &ring->curves[i];
+    for (uint32_t i = 0; i < ring->links.n_curves; i++) {
+        const ms_curve *curve = &ring->links.curves[i];
         if (curve->ranks != ring->ranks)
             continue;
         for (uint32_t j = 0; j < curve->n; j++) {
@@ -169,8 +170,8 @@ END_TEST
 /* 25 us and the bytes at 0.85 * 5 / 6 of the links; small ones by LL. */
 START_TEST(switches_reduce)
 {
-    ms_ring hopper = eight;
-    hopper.nvls_share = 0.85;
+    ms_group hopper = eight;
+    hopper.links.nvls_share = 0.85;
     double ns = 25e3 + (double)GIB / (360 * 0.85 * 5 / 6);
     ck_assert_uint_eq(ms_collective_ns(&hopper, MS_ALL_REDUCE, GIB),
                       (uint64_t)(ns + 0.5));
@@ -185,12 +186,12 @@ END_TEST
  * the network, a ring 2 * 15/16 at 8 times its rate. */
 START_TEST(nodes_reduce_by_themselves_first)
 {
-    ms_ring two = eight;
+    ms_group two = eight;
     two.ranks = 16;
     ck_assert_double_eq_tol(
         16e9 * GIB / (double)ms_collective_ns(&two, MS_ALL_REDUCE, 16 * GIB),
         205.7e9, 2e9); /* 360 / 1.75: NVLink */
-    two.network_bytes_per_s = 10e9;
+    two.links.network_bytes_per_s = 10e9;
     ck_assert_double_eq_tol(
         16e9 * GIB / (double)ms_collective_ns(&two, MS_ALL_REDUCE, 16 * GIB),
         80e9, 1e9); /* 8 x 10 */
@@ -199,8 +200,8 @@ END_TEST
 
 START_TEST(pairs_without_a_switch_have_one_link)
 {
-    ms_ring mesh = eight;
-    mesh.peer_bytes_per_s = 50e9;
+    ms_group mesh = eight;
+    mesh.links.peer_bytes_per_s = 50e9;
     ck_assert_double_eq_tol(bus(&mesh, MS_ALL_REDUCE, 16 * GIB), 350, 1);
     ck_assert_double_eq_tol(bus(&mesh, MS_SEND, 16 * GIB), 50, 0.1);
     mesh.ranks = 2;
@@ -212,7 +213,7 @@ END_TEST
  * of the ranks side by side. */
 START_TEST(messages_to_all)
 {
-    ms_ring two = eight;
+    ms_group two = eight;
     ck_assert_double_eq_tol(bus(&two, MS_ALL_TO_ALL, 16 * GIB), 360, 1);
     two.ranks = 16;
     ck_assert_double_eq_tol(
@@ -229,9 +230,9 @@ START_TEST(curves_are_log_log)
 {
     static const ms_curve_point points[] = {{1 << 20, 40e9}, {4 << 20, 90e9}};
     static const ms_curve curve = {8, 8, 2, points};
-    ms_ring ring = eight;
-    ring.curves = &curve;
-    ring.n_curves = 1;
+    ms_group ring = eight;
+    ring.links.curves = &curve;
+    ring.links.n_curves = 1;
     ck_assert_double_eq_tol(bus(&ring, MS_ALL_REDUCE, 2 << 20), 60, 0.01);
     ck_assert_double_eq_tol(bus(&ring, MS_ALL_REDUCE, 8 << 20), 90, 0.01);
     ck_assert_uint_eq(ms_collective_ns(&ring, MS_ALL_REDUCE, 1),

@@ -189,10 +189,10 @@ START_TEST(groups_list_their_numbers)
 {
     static const char *const layers[] = {"a.2.b", "a.0.b", "a.1.b",
                                          "a.5.b", "a.1.c", "a"};
-    ms_group groups[6] = {0};
+    ms_alike groups[6] = {0};
     ms_text text = {.arena = &f.trial};
     for (uint32_t i = 0; i < 6; i++)
-        groups[i] = (ms_group){.layer = layers[i],
+        groups[i] = (ms_alike){.layer = layers[i],
                                .role = "x",
                                .side = {{.bytes = 8, .each_bytes = 8}},
                                .member = i};
@@ -212,7 +212,7 @@ static bool helps(const char *words, const char *name)
 {
     uint32_t n,
         *group_of = ms_arena_take(&f.trial, f.alive.n, sizeof *group_of);
-    ms_group *groups = ms_arena_take(&f.trial, f.alive.n, sizeof *groups);
+    ms_alike *groups = ms_arena_take(&f.trial, f.alive.n, sizeof *groups);
     ms_remedy *remedies;
     for (uint32_t i = 0; i < f.alive.n; i++) {
         group_of[i] = i;
@@ -278,7 +278,7 @@ START_TEST(differences_add_up)
     ms_alive runs[2] = {f.alive};
     look_again(policies[_i % 5], &other, &runs[1]);
     for (int turn = 0; turn < 2; turn++) {
-        ms_group *groups;
+        ms_alike *groups;
         uint32_t n;
         uint64_t sum = 0;
         ck_assert_int_eq(ms_differ_find(runs, &f.trial, &groups, &n, &f.fault),
@@ -298,7 +298,7 @@ START_TEST(differences_add_up)
 }
 END_TEST
 
-static const ms_group *group_named(const ms_group *groups, uint32_t n,
+static const ms_alike *group_named(const ms_alike *groups, uint32_t n,
                                    const char *role, const char *op)
 {
     for (uint32_t g = 0; g < n; g++)
@@ -312,7 +312,7 @@ static const ms_group *group_named(const ms_group *groups, uint32_t n,
 /* A peak in backward against one in the optimizer step. */
 START_TEST(where_it_has_gone)
 {
-    ms_group *groups;
+    ms_alike *groups;
     uint32_t n;
     ms_result other;
     ms_alive runs[2];
@@ -333,7 +333,7 @@ START_TEST(where_it_has_gone)
         MS_OK);
     ck_assert_int_eq(ms_differ_find(runs, &f.trial, &groups, &n, &f.fault),
                      MS_OK);
-    const ms_group *list =
+    const ms_alike *list =
         group_named(groups, n, "sqrt", "aten::_foreach_sqrt");
     ck_assert_int_eq(list->side[0].why, MS_WHY_NOT_YET);
     ck_assert_uint_eq(list->side[0].bytes, 0);

@@ -58,8 +58,8 @@ static ms_row row[] = {
 static uint32_t wait_at[] = {0, 0, 0, 1, 2, 3, 4};
 static uint32_t wait_for[] = {1, 1, 3, 4};
 static struct ms_transfer moved[] = {
-    {2, MS_TRANSFER_D2H, 2u << 20, 0},
-    {4, MS_TRANSFER_H2D, 2u << 20, 0},
+    {2, MS_TRANSFER_D2H, 0, 2u << 20, 0},
+    {4, MS_TRANSFER_H2D, 0, 2u << 20, 0},
 };
 static ms_plan plan = {.graph = &graph,
                        .wait_at = wait_at,

@@ -39,9 +39,11 @@ static uint8_t gap_cause[] = {
 static uint32_t wait_at[] = {0, 0, 0, 0, 1, 2, 2, 2, 3, 4, 4};
 static uint32_t wait_for[] = {READ, COPY, REDUCE, STEP};
 static struct ms_transfer moved[] = {
-    {READ, MS_TRANSFER_NVME_READ, 300, 0},   {COPY, MS_TRANSFER_H2D, 200, 0},
-    {REDUCE, MS_TRANSFER_SCATTER, 400, 100}, {OUTER, MS_TRANSFER_OUTER, 50, 50},
-    {LAST, MS_TRANSFER_H2D, 100, 0},
+    {READ, MS_TRANSFER_NVME_READ, 0, 300, 0},
+    {COPY, MS_TRANSFER_H2D, 0, 200, 0},
+    {REDUCE, MS_TRANSFER_SCATTER, 0, 400, 100},
+    {OUTER, MS_TRANSFER_OUTER, 0, 50, 50},
+    {LAST, MS_TRANSFER_H2D, 0, 100, 0},
 };
 static ms_graph graph;
 static ms_plan plan = {.graph = &graph,
@@ -190,7 +192,7 @@ END_TEST
 /* A ring of two nodes of 8: an eighth of what a rank sends leaves the node. */
 START_TEST(nodes_borders_are_shared)
 {
-    ms_ring ring = {.ranks = 16, .ranks_per_node = 8};
+    ms_group ring = {.ranks = 16, .node_ranks = 8};
     ck_assert_uint_eq(ms_collective_network_bytes(&ring, MS_ALL_GATHER, 1600),
                       1500 / 8);
     ck_assert_uint_eq(ms_collective_network_bytes(&ring, MS_ALL_REDUCE, 1600),
@@ -200,7 +202,7 @@ START_TEST(nodes_borders_are_shared)
     ring.ranks = 8;
     ck_assert_uint_eq(ms_collective_network_bytes(&ring, MS_ALL_GATHER, 1600),
                       0);
-    ring.ranks_per_node = 1; /* one of each node: all of it */
+    ring.node_ranks = 1; /* one of each node: all of it */
     ck_assert_uint_eq(ms_collective_network_bytes(&ring, MS_ALL_REDUCE, 1600),
                       ms_collective_sent_bytes(&ring, MS_ALL_REDUCE, 1600));
 }

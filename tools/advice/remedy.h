@@ -23,7 +23,7 @@ typedef struct ms_remedy_task {
     const ms_alive *alive;
     const uint32_t *group_of; /* by row alive */
     uint32_t n_groups;
-    const ms_group *groups;
+    const ms_alike *groups;
 } ms_remedy_task;
 
 /* Replays the step with each change of the table and compares what is alive at

@@ -54,12 +54,12 @@ ms_group_side ms_alive_side(const ms_plan *plan, ms_fate fate, uint64_t bytes)
     return side;
 }
 
-ms_group ms_alive_one(const ms_alive *alive, uint32_t i)
+ms_alike ms_alive_one(const ms_alive *alive, uint32_t i)
 {
     const ms_plan *plan = alive->result->plan;
     const ms_row *row = &plan->row[alive->rows[i]];
     uint8_t pass = plan->op[row->op].pass;
-    ms_group group = {.layer = ms_alive_layer(plan->graph, row->storage),
+    ms_alike group = {.layer = ms_alive_layer(plan->graph, row->storage),
                       .role = row->storage == MS_NONE
                                   ? "copy"
                                   : plan->graph->storage_name[row->storage],
@@ -73,10 +73,10 @@ ms_group ms_alive_one(const ms_alive *alive, uint32_t i)
 
 /* ---- the line of the summary --------------------------------------------- */
 
-static ms_group one(const ms_plan *plan, uint32_t row, uint32_t member)
+static ms_alike one(const ms_plan *plan, uint32_t row, uint32_t member)
 {
     const ms_row *it = &plan->row[row];
-    ms_group group = {.layer = ms_alive_layer(plan->graph, it->storage),
+    ms_alike group = {.layer = ms_alive_layer(plan->graph, it->storage),
                       .category = it->category,
                       .side = {{.bytes = it->bytes}},
                       .member = member};
@@ -87,7 +87,7 @@ static ms_group one(const ms_plan *plan, uint32_t row, uint32_t member)
     return group;
 }
 
-static ms_err put_groups(const ms_group *groups, uint32_t n, ms_text *text)
+static ms_err put_groups(const ms_alike *groups, uint32_t n, ms_text *text)
 {
     for (uint32_t i = 0; i < n; i++) {
         char safe[64];
@@ -118,7 +118,7 @@ ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
         return MS_OK;
     MS_TRY(ms_timeline_alive(result->line, event, report->worst, arena, &rows,
                              &n, fault));
-    ms_group *groups = ms_arena_take(arena, n + 1, sizeof *groups);
+    ms_alike *groups = ms_arena_take(arena, n + 1, sizeof *groups);
     if (groups == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < n; i++)

@@ -120,7 +120,7 @@ typedef struct ms_group_side {
  * Names are those of the first tensor; spans are the numbers in ascending
  * order, in up to three runs of numbers. side[1] is zero unless two runs of a
  * model are compared. */
-typedef struct ms_group {
+typedef struct ms_alike {
     const char *layer; /* "layers.0.mlp.up", or NULL */
     const char *role;  /* "out"; NULL: the layer's tensors of any role */
     /* the op that made it; NULL: it was there before the step */
@@ -131,19 +131,19 @@ typedef struct ms_group {
     uint32_t n_spans; /* more than MS_GROUP_SPANS: too many to list */
     uint32_t from[MS_GROUP_SPANS], to[MS_GROUP_SPANS];
     uint8_t category;
-} ms_group;
+} ms_alike;
 
 /* Merges groups of one tensor each (without count, spans and one_reader) in
  * place, the largest gap first; returns how many are left. leader, unless NULL,
  * gets for each member the member that leads its group. */
-uint32_t ms_groups_merge(ms_group *groups, uint32_t n, uint32_t *leader);
+uint32_t ms_groups_merge(ms_alike *groups, uint32_t n, uint32_t *leader);
 /* The difference of the two sides in bytes. */
-uint64_t ms_groups_gap(const ms_group *group);
+uint64_t ms_groups_gap(const ms_alike *group);
 /* The name that may contain a number: the layer, or else the role. */
-const char *ms_groups_numbered(const ms_group *group);
+const char *ms_groups_numbered(const ms_alike *group);
 /* The name with its numbers: "layers.0-95.mlp.up", or "layers.*.mlp.up" where
  * there are too many runs of numbers. */
-void ms_groups_name(const ms_group *group, ms_text *text);
+void ms_groups_name(const ms_alike *group, ms_text *text);
 /* A dotted name with * for its first number; unchanged if literal. */
 void ms_groups_pattern(const char *name, bool literal, ms_text *text);
 
@@ -161,7 +161,7 @@ typedef struct ms_alive {
 ms_err ms_alive_find(const ms_result *result, const char *at, ms_arena *arena,
                      ms_alive *alive, ms_fault *fault);
 /* The i-th row as a group of one tensor. */
-ms_group ms_alive_one(const ms_alive *alive, uint32_t i);
+ms_alike ms_alive_one(const ms_alive *alive, uint32_t i);
 ms_group_side ms_alive_side(const ms_plan *plan, ms_fate fate, uint64_t bytes);
 /* The layer of a storage, or NULL. */
 const char *ms_alive_layer(const ms_graph *graph, uint32_t storage);
@@ -194,7 +194,7 @@ ms_match *ms_match_find(const ms_matches *all, const ms_plan *plan,
  * first; side s is that of runs[s]. The gaps sum to the difference of the
  * levels. */
 ms_err ms_differ_find(const ms_alive runs[2], ms_arena *arena,
-                      ms_group **groups, uint32_t *n, ms_fault *fault);
+                      ms_alike **groups, uint32_t *n, ms_fault *fault);
 
 /* ---- explain_text.c ------------------------------------------------------ */
 
@@ -208,10 +208,10 @@ void ms_explain_text_instant(const ms_result *result, const ms_instant *instant,
                              ms_text *words);
 /* "216.02 GiB  layers.0-95.mlp.up:sqrt, 96 x 2.25 GiB"; size is the first
  * column. */
-void ms_explain_text_name(const ms_group *group, const char *size,
+void ms_explain_text_name(const ms_alike *group, const char *size,
                           ms_text *text);
 /* "optimizer state made by aten::zeros". */
-void ms_explain_text_maker(const ms_group *group, ms_text *words);
+void ms_explain_text_maker(const ms_alike *group, ms_text *words);
 /* Why the side's tensors are alive, or when they were freed. */
 void ms_explain_text_why(const ms_result *result, const ms_group_side *side,
                          ms_text *words);

@@ -43,7 +43,7 @@ static void split_name(const char *name, ms_group_shown *shown, ms_text *text)
     text->failed |= shown->layer == NULL;
 }
 
-static void show_name(const ms_group *group, ms_group_shown *shown,
+static void show_name(const ms_alike *group, ms_group_shown *shown,
                       ms_text *text)
 {
     ms_text words = {.arena = text->arena};
@@ -73,7 +73,7 @@ static void show_side(const ms_result *result, const ms_group_side *side,
 }
 
 void ms_alive_keys_group_show(const ms_result *const results[2],
-                              const ms_group *group, ms_group_shown *shown,
+                              const ms_alike *group, ms_group_shown *shown,
                               ms_text *text)
 {
     *shown = (ms_group_shown){

@@ -44,7 +44,7 @@ void ms_alive_keys_instant_show(const ms_result *result,
 /* results: of each side, the second NULL unless two runs are compared.  Words
  * are made in the arena of text, which fails where they cannot be. */
 void ms_alive_keys_group_show(const ms_result *const results[2],
-                              const ms_group *group, ms_group_shown *shown,
+                              const ms_alike *group, ms_group_shown *shown,
                               ms_text *text);
 
 extern const ms_keys ms_alive_keys_instant;  /* of ms_instant_shown */

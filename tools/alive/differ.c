@@ -89,11 +89,11 @@ static ms_fate fate_of(trail left)
                      .reader = left.end};
 }
 
-static ms_group group_of(const differ *d, uint32_t m)
+static ms_alike group_of(const differ *d, uint32_t m)
 {
     const ms_match *match = &d->all.rows[m];
     int from = match->first[0] == MS_NONE;
-    ms_group group = ms_alive_one(&d->runs[from], match->first[from]);
+    ms_alike group = ms_alive_one(&d->runs[from], match->first[from]);
     group.member = m;
     for (int s = 0; s < 2; s++) {
         const ms_alive *run = &d->runs[s];
@@ -105,7 +105,7 @@ static ms_group group_of(const differ *d, uint32_t m)
 }
 
 ms_err ms_differ_find(const ms_alive runs[2], ms_arena *arena,
-                      ms_group **groups, uint32_t *n, ms_fault *fault)
+                      ms_alike **groups, uint32_t *n, ms_fault *fault)
 {
     differ d = {.runs = runs};
     *n = 0;

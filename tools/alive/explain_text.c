@@ -75,13 +75,13 @@ void ms_explain_text_instant(const ms_result *result, const ms_instant *instant,
 }
 
 /* The bytes of each tensor, where both runs agree on that; else 0. */
-static uint64_t each_bytes(const ms_group *group)
+static uint64_t each_bytes(const ms_alike *group)
 {
     uint64_t a = group->side[0].each_bytes, b = group->side[1].each_bytes;
     return a == 0 || b == 0 || a == b ? a | b : 0;
 }
 
-void ms_explain_text_name(const ms_group *group, const char *size,
+void ms_explain_text_name(const ms_alike *group, const char *size,
                           ms_text *text)
 {
     ms_text name = {.arena = text->arena};
@@ -101,7 +101,7 @@ void ms_explain_text_name(const ms_group *group, const char *size,
         ms_textlines_put(label, MS_TEXTLINES_GROUP_INDENT, &name, text);
 }
 
-void ms_explain_text_maker(const ms_group *group, ms_text *words)
+void ms_explain_text_maker(const ms_alike *group, ms_text *words)
 {
     ms_textlines_category(group->category, words);
     if (group->op != NULL)

@@ -26,12 +26,12 @@ static size_t find_number(const char *name, size_t *length)
     return strlen(name);
 }
 
-const char *ms_groups_numbered(const ms_group *group)
+const char *ms_groups_numbered(const ms_alike *group)
 {
     return group->layer != NULL ? group->layer : group->role;
 }
 
-static uint32_t number_of(const ms_group *group)
+static uint32_t number_of(const ms_alike *group)
 {
     const char *name = ms_groups_numbered(group);
     size_t length, at = find_number(name, &length);
@@ -48,7 +48,7 @@ void ms_groups_pattern(const char *name, bool literal, ms_text *text)
     ms_text_add(text, "%.*s*%s", (int)at, name, name + at + length);
 }
 
-void ms_groups_name(const ms_group *group, ms_text *text)
+void ms_groups_name(const ms_alike *group, ms_text *text)
 {
     const char *name = ms_groups_numbered(group);
     size_t length, at = find_number(name, &length);
@@ -101,7 +101,7 @@ static int compare_sides(const ms_group_side *x, const ms_group_side *y)
     return order;
 }
 
-static int compare_keys(const ms_group *x, const ms_group *y)
+static int compare_keys(const ms_alike *x, const ms_alike *y)
 {
     int order = compare_names(ms_groups_numbered(x), ms_groups_numbered(y));
     if (order == 0)
@@ -119,7 +119,7 @@ static int compare_keys(const ms_group *x, const ms_group *y)
 
 static int by_key(const void *a, const void *b)
 {
-    const ms_group *x = a, *y = b;
+    const ms_alike *x = a, *y = b;
     int order = compare_keys(x, y);
     uint32_t from = number_of(x), to = number_of(y);
     if (order == 0)
@@ -128,7 +128,7 @@ static int by_key(const void *a, const void *b)
                       : (x->member > y->member) - (x->member < y->member);
 }
 
-uint64_t ms_groups_gap(const ms_group *group)
+uint64_t ms_groups_gap(const ms_alike *group)
 {
     uint64_t a = group->side[0].bytes, b = group->side[1].bytes;
     return a > b ? a - b : b - a;
@@ -142,7 +142,7 @@ static int by_gap(const void *a, const void *b)
     return by_key(a, b);
 }
 
-static void add_number(ms_group *group, uint32_t number)
+static void add_number(ms_alike *group, uint32_t number)
 {
     uint32_t last = group->n_spans - 1;
     if (group->n_spans > MS_GROUP_SPANS || number == group->to[last])
@@ -155,7 +155,7 @@ static void add_number(ms_group *group, uint32_t number)
     }
 }
 
-static void join(ms_group *group, const ms_group *more)
+static void join(ms_alike *group, const ms_alike *more)
 {
     group->count++;
     for (int s = 0; s < 2; s++) {
@@ -168,7 +168,7 @@ static void join(ms_group *group, const ms_group *more)
     add_number(group, number_of(more));
 }
 
-static void begin(ms_group *group, const ms_group *first)
+static void begin(ms_alike *group, const ms_alike *first)
 {
     *group = *first;
     group->count = 1;
@@ -177,7 +177,7 @@ static void begin(ms_group *group, const ms_group *first)
     group->side[0].one_reader = group->side[1].one_reader = true;
 }
 
-uint32_t ms_groups_merge(ms_group *groups, uint32_t n, uint32_t *leader)
+uint32_t ms_groups_merge(ms_alike *groups, uint32_t n, uint32_t *leader)
 {
     uint32_t kept = 0;
     qsort(groups, n, sizeof *groups, by_key);

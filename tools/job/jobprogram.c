@@ -99,7 +99,11 @@ ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
                                        .opts = opts,
                                        .machine = &measured};
     if (job->program != NULL)
-        return read_program(job, trial, result, fault);
-    return ms_apply_program(&job->spec, &context, result->shape.micro_batches,
-                            result->program, fault);
+        MS_TRY(read_program(job, trial, result, fault));
+    else
+        MS_TRY(ms_apply_program(&job->spec, &context,
+                                result->shape.micro_batches, result->program,
+                                fault));
+    return ms_program_add_groups(result->program, opts->groups,
+                                 MS_N_GROUP_ROLES, trial, fault);
 }

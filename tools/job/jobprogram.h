@@ -16,8 +16,6 @@
 
 /* ---- stepmachine.c ------------------------------------------------------- */
 
-/* The ring of so many GPUs, with the links between them. */
-ms_ring ms_stepmachine_ring(const ms_device *device, uint32_t ranks);
 /* The options of expanding for one of the ranks that work side by side. */
 ms_expand_opts ms_stepmachine_rates(const ms_device *device,
                                     const ms_shape *shape);

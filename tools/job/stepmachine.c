@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/device.h"
+#include "graphs/machines/communicators.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/training.h"
 #include "policies/common/policy.h"
@@ -9,10 +10,6 @@
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
 
-/* What collectives reach of a link's printed rate; modelling defaults that the
- * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */
-#define NVLINK_SHARE 0.8
-#define NETWORK_SHARE 0.75
 /* What a collective's kernels hold of the multiprocessors, in thousandths:
  * Calculon's systems (calculon-ai/calculon systems/a100_80g.json,
  * h100_80g.json: "processor_usage") have 0.15 for NVLink and 0.02 for
@@ -49,38 +46,6 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result,
     };
 }
 
-ms_ring ms_stepmachine_ring(const ms_device *device, uint32_t ranks)
-{
-    bool nvlink = device->nvlink_bytes_per_s > 0;
-    return (ms_ring){
-        .ranks = ranks,
-        .ranks_per_node = device->gpus_per_node,
-        .nvlink = nvlink,
-        .node_bytes_per_s = nvlink ? device->nvlink_bytes_per_s * NVLINK_SHARE
-                                   : device->d2h_bytes_per_s,
-        .network_bytes_per_s = device->network_bytes_per_s * NETWORK_SHARE,
-        .peer_bytes_per_s = device->peer_bytes_per_s * NVLINK_SHARE,
-        .nvls_share = device->nvls_share,
-        .curves = device->curves,
-        .n_curves = device->n_curves};
-}
-
-/* Where groups of ranks divide the states, adjacent ranks form a group, and
- * ranks with the same shard meet across the groups. */
-static void set_rings(const ms_device *device, const ms_shape *shape,
-                      ms_expand_opts *opts)
-{
-    uint32_t inner =
-        shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
-    opts->ring = ms_stepmachine_ring(device, inner);
-    opts->outer = ms_stepmachine_ring(device, shape->data_ranks / inner);
-    opts->outer.ranks_per_node = device->gpus_per_node / inner;
-    if (opts->outer.ranks_per_node == 0)
-        opts->outer.ranks_per_node = 1;
-    if (shape->reshard_ranks > 0)
-        opts->outer = ms_stepmachine_ring(device, shape->reshard_ranks);
-}
-
 /* The rates that one rank has while all of them work. */
 ms_expand_opts ms_stepmachine_rates(const ms_device *device,
                                     const ms_shape *shape)
@@ -96,7 +61,7 @@ ms_expand_opts ms_stepmachine_rates(const ms_device *device,
         .nvme_write_bytes_per_s = device->nvme_write_bytes_per_s * share,
         .hbm_bytes_per_s = device->hbm_bytes_per_s,
         .flops_per_s = device->half_flops};
-    set_rings(device, shape, &opts);
+    ms_communicators_make(device, shape, opts.groups);
     return opts;
 }
 
@@ -126,10 +91,10 @@ static void set_memory_demands(const ms_expand_opts *opts, ms_machine *machine)
  * and the host's work share the rank's part of the host memory's bandwidth. */
 static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
 {
-    const ms_ring *ring = &opts->ring;
+    const ms_group *data = &opts->groups[MS_GROUP_DATA];
     ms_demand *comm = machine->demand[MS_STREAM_COMM];
-    bool in_node = ring->ranks <= ring->ranks_per_node;
-    bool links = ring->nvlink || ring->peer_bytes_per_s > 0;
+    bool in_node = data->ranks <= data->node_ranks;
+    bool links = data->links.nvlink || data->links.peer_bytes_per_s > 0;
     machine->demand[MS_STREAM_COMPUTE][MS_MULTIPROCESSORS].shared = WHOLE;
     machine->demand[MS_STREAM_H2D][MS_LINK_IN].shared = WHOLE;
     machine->demand[MS_STREAM_D2H][MS_LINK_OUT].shared = WHOLE;

@@ -3,7 +3,7 @@
 double() {
     sed 's/  #.*//' |
         awk 'NR == 2 { sub(/ranks 1/, "ranks 2") } { print }
-            NR > 2 && !/^set |^buffer / { print $0 " rank 1" }'
+            NR > 2 && !/^group |^set |^buffer / { print $0 " rank 1" }'
 }
 ranks() { # the ranks of a result, a line each, without their number
     sed 's/}], "timeline".*//; s/.*"ranks": \[//; s/}, {"rank"/}\

@@ -78,7 +78,7 @@ typedef struct ms_comparison {
     uint32_t top;   /* the number of groups to show; MS_NONE: all */
     ms_alive alive[2];
     /* the groups of tensors that the two variants hold differently */
-    ms_group *groups;
+    ms_alike *groups;
     uint32_t n_groups;
 } ms_comparison;
 

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-static void side_line(const ms_comparison *c, const ms_group *group, int s,
+static void side_line(const ms_comparison *c, const ms_alike *group, int s,
                       ms_text *text)
 {
     const ms_group_side *side = &group->side[s];
@@ -24,7 +24,7 @@ static void side_line(const ms_comparison *c, const ms_group *group, int s,
 static void put_group(const ms_comparison *c, uint32_t g, const ms_style *style,
                       ms_text *text)
 {
-    const ms_group *group = &c->groups[g];
+    const ms_alike *group = &c->groups[g];
     bool less = group->side[1].bytes < group->side[0].bytes;
     ms_text maker = {.arena = text->arena};
     ms_explain_text_name(group,

@@ -34,7 +34,7 @@ typedef struct explain {
     const char *at;     /* --at as given; NULL: the peak */
     uint32_t top;       /* MS_NONE: all groups */
     ms_alive alive;
-    ms_group *groups;
+    ms_alike *groups;
     uint32_t *group_of; /* by row of the plan: its group */
     uint32_t n_groups;
     ms_remedy *remedies;
@@ -196,7 +196,7 @@ static void put_remedies(const explain *x, uint32_t g, ms_text *words)
 
 static void put_group(const explain *x, uint32_t g, ms_text *text)
 {
-    const ms_group *group = &x->groups[g];
+    const ms_alike *group = &x->groups[g];
     const ms_group_side *side = &group->side[0];
     ms_text words = {.arena = text->arena};
     ms_explain_text_name(group, ms_quantity_size(side->bytes).s, text);

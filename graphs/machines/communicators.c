@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/machines/communicators.h"
+
+/* What collectives reach of a link's printed rate; modelling defaults that the
+ * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */
+#define NVLINK_SHARE 0.8
+#define NETWORK_SHARE 0.75
+
+ms_group ms_communicators_row(const ms_device *device, ms_group_role role,
+                              uint32_t ranks, uint32_t stride)
+{
+    bool nvlink = device->nvlink_bytes_per_s > 0;
+    ms_group row = ms_group_of(role, ranks, stride, device->gpus_per_node);
+    row.links = (ms_links){
+        .nvlink = nvlink,
+        .node_bytes_per_s = nvlink ? device->nvlink_bytes_per_s * NVLINK_SHARE
+                                   : device->d2h_bytes_per_s,
+        .network_bytes_per_s = device->network_bytes_per_s * NETWORK_SHARE,
+        .peer_bytes_per_s = device->peer_bytes_per_s * NVLINK_SHARE,
+        .nvls_share = device->nvls_share,
+        .curves = device->curves,
+        .n_curves = device->n_curves};
+    return row;
+}
+
+/* Neighbours divide the states; those that hold the same part are as far apart
+ * as there are parts. */
+void ms_communicators_make(const ms_device *device, const ms_shape *shape,
+                           ms_group rows[MS_N_GROUP_ROLES])
+{
+    uint32_t local = device->gpus_per_node, ranks = shape->data_ranks;
+    uint32_t parts = ms_shape_parts(shape);
+    uint32_t size[MS_N_GROUP_ROLES] = {[MS_GROUP_DATA] = parts,
+                                       [MS_GROUP_REPLICATE] = ranks / parts,
+                                       [MS_GROUP_SECONDARY] =
+                                           shape->reshard_ranks};
+    uint32_t stride[MS_N_GROUP_ROLES] = {
+        [MS_GROUP_REPLICATE] = parts, [MS_GROUP_ACROSS] = local};
+    if (shape->exchanges) {
+        size[MS_GROUP_NODE] = ranks < local ? ranks : local;
+        size[MS_GROUP_ACROSS] = ranks / local + (ranks % local > 0);
+    }
+    for (uint32_t role = 0; role < MS_N_GROUP_ROLES; role++)
+        rows[role] = ms_communicators_row(device, (ms_group_role)role,
+                                          size[role] > 0 ? size[role] : 1,
+                                          stride[role] > 0 ? stride[role] : 1);
+}
