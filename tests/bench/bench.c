@@ -45,6 +45,7 @@
 #include "sim/timeline.h"
 #include "tests/bench/demand.h"
 #include "tests/bench/families.h"
+#include "tests/bench/folding.h"
 #include "tests/bench/ops.h"
 #include "tests/bench/plans.h"
 #include "tests/bench/pools.h"
@@ -539,6 +540,7 @@ static const struct bench_part {
     {"allocators", bench_allocators, false},
     {"recordings", bench_recordings, false},
     {"policies", bench_policies, false},
+    {"folding", bench_folding_run, false},
     {"processes", bench_processes_start, true},
     {"fit", bench_processes_fit, true},
     {"sweep", bench_processes_sweep, true},
