@@ -44,6 +44,7 @@ typedef enum ms_fold_why {
     MS_FOLD_MEMORY,  /* books by device time, a wall, unified memory */
     MS_FOLD_PARTS,   /* replays in parts, between which other calls stand */
     MS_FOLD_SIZES,   /* a storage takes over the row of one of another size */
+    MS_FOLD_FAR,     /* of a choice: units read what far ones make */
     MS_FOLD_FAULT,   /* expand refuses it, and says why */
     MS_N_FOLD_WHYS
 } ms_fold_why;
@@ -56,6 +57,20 @@ typedef struct ms_folded {
     uint64_t peak_bytes, step_ns;
     uint32_t calls, learnt, repeated;
 } ms_folded;
+
+/* `segments` segments of `units` units each, from unit `first` on. */
+typedef struct ms_fold_stretch {
+    uint32_t first, units, segments;
+} ms_fold_stretch;
+
+/* Checkpoints, as the policy writes them: segments save nothing that their
+ * units make, all other units save everything.  Stretches ascend and do not
+ * overlap. */
+typedef struct ms_fold_choice {
+    const ms_fold_stretch *stretches;
+    uint32_t n_stretches, micro_batches;
+    bool reentrant, early_stop; /* as in ms_keep */
+} ms_fold_choice;
 
 /* What stands in the way, as a sentence without its full stop. */
 const char *ms_fold_sentence(ms_fold_why why);
@@ -70,6 +85,14 @@ void ms_fold_close(ms_fold *fold);
  * no fault but a `why`. */
 ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
                        ms_folded *folded, ms_fault *fault);
+/* The same of the default program of a choice, which is written only where a
+ * piece of it is new; learnt counts pieces, calls and repeated are 0. */
+ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
+                      ms_folded *folded, ms_fault *fault);
+/* pieces.c: the keep of a choice, from which ms_defaultprogram writes the
+ * program that is meant; keep is that of ms_program_keep_all before. */
+void ms_pieces_keep(const ms_graph *graph, const ms_fold_choice *choice,
+                    ms_keep *keep);
 /* The bytes of all that the evaluator holds. */
 uint64_t ms_fold_bytes(const ms_fold *fold);
 

@@ -182,6 +182,7 @@ static ms_effect sum_up(ms_learner *learner, uint32_t n_here)
     plan->op[plan->n_ops].alloc_at = plan->n_rows;
     plan->op[plan->n_ops].release_at = learner->books.n_release;
     assert(plan->op[1].alloc_at == n_here);
+    (void)n_here;
     ms_effect effect = effect_of_op(learner, 0);
     effect = (ms_effect){.level_bytes = effect.level_bytes - effect.most_bytes};
     for (uint32_t op = 1; op < plan->n_ops; op++)

@@ -27,6 +27,9 @@ typedef struct choices {
     ms_graph graph;
     uint32_t n;
     ms_program program[MOST_PROGRAMS];
+    /* The same as stretches of units, where there are any. */
+    ms_fold_choice choice[MOST_PROGRAMS];
+    ms_fold_stretch stretches[MOST_PROGRAMS][2];
     ms_fold *fold;
 } choices;
 
@@ -77,6 +80,28 @@ static void add_program(choices *all, const char *policy,
            &fault);
 }
 
+/* checkpoint:every=k of equal blocks: the last segment may be shorter. */
+static void add_choice(choices *all, uint32_t k, uint32_t micro_batches)
+{
+    const ms_graph *graph = &all->graph;
+    ms_fold_stretch *stretch = all->stretches[all->n - 1];
+    ms_fold_choice *choice = &all->choice[all->n - 1];
+    uint32_t first = 0, n = graph->n_blocks, units = 0;
+    while (graph->unit_block[first] == MS_NONE)
+        first++;
+    for (uint32_t u = 0; u < graph->n_units; u++)
+        units += graph->unit_block[u] != MS_NONE;
+    units /= n;
+    *choice = (ms_fold_choice){.stretches = stretch,
+                               .micro_batches = micro_batches,
+                               .early_stop = true};
+    if (k == 0)
+        return;
+    stretch[0] = (ms_fold_stretch){first, k * units, n / k};
+    stretch[1] = (ms_fold_stretch){first + n / k * k * units, n % k * units, 1};
+    choice->n_stretches = n % k > 0 ? 2 : 1;
+}
+
 /* Ends the benchmark where a fold is not what the replay says. */
 static void check(choices *all, uint32_t i, const ms_folded *folded)
 {
@@ -110,6 +135,20 @@ static double fold_all(choices *all, bool checks)
     return bench_times_now_ns() - from_ns;
 }
 
+static double choose_all(choices *all, bool checks)
+{
+    ms_folded folded;
+    ms_fault fault = {0};
+    double from_ns = bench_times_now_ns();
+    for (uint32_t i = 0; i < all->n; i++) {
+        demand(ms_fold_choose(all->fold, &all->choice[i], &folded, &fault),
+               &fault);
+        if (checks)
+            check(all, i, &folded);
+    }
+    return bench_times_now_ns() - from_ns;
+}
+
 static double replay_all(choices *all)
 {
     ms_plan plan;
@@ -126,20 +165,32 @@ static double replay_all(choices *all)
     return bench_times_now_ns() - from_ns;
 }
 
-/* Prints both in us a program; the first fold, which learns, is not timed. */
+static void print(const choices *all, const char *what, const char *label,
+                  struct bench_times *times)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s_us", what, label);
+    bench_times_print(name, times, 1e3 * all->n);
+}
+
+/* Prints all in us a program: first choices that are new to the evaluator, then
+ * those that it knows, programs that were written, and their replay. */
 static void time_both(choices *all, const char *label)
 {
+    struct bench_times news = {.n = 1}, knowns = {.n = ROUNDS};
     struct bench_times folds = {.n = ROUNDS}, replays = {.n = ROUNDS};
-    char name[64];
+    news.ns[0] = choose_all(all, false);
+    choose_all(all, true);
     fold_all(all, true);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         replays.ns[i] = replay_all(all);
         folds.ns[i] = fold_all(all, false);
+        knowns.ns[i] = choose_all(all, false);
     }
-    snprintf(name, sizeof name, "fold_%s_us", label);
-    bench_times_print(name, &folds, 1e3 * all->n);
-    snprintf(name, sizeof name, "replay_%s_us", label);
-    bench_times_print(name, &replays, 1e3 * all->n);
+    print(all, "new", label, &news);
+    print(all, "choice", label, &knowns);
+    print(all, "program", label, &folds);
+    print(all, "replay", label, &replays);
 }
 
 static void time_choices(const char *layers, const char *label)
@@ -148,9 +199,11 @@ static void time_choices(const char *layers, const char *label)
     char policy[64];
     open_choices(&all, "gpt3.json", layers);
     add_program(&all, "none", 1);
+    add_choice(&all, 0, 1);
     for (unsigned k = 1; k <= 96; k++) {
         snprintf(policy, sizeof policy, "checkpoint:every=%u", k);
         add_program(&all, policy, 1);
+        add_choice(&all, k, 1);
     }
     time_both(&all, label);
     close_choices(&all);
@@ -160,7 +213,8 @@ static void time_micro_batches(uint32_t n, const char *label)
 {
     choices all;
     open_choices(&all, "gpt3.json", NULL);
-    add_program(&all, "checkpoint:sqrt", n);
+    add_program(&all, "checkpoint:every=10", n);
+    add_choice(&all, 10, n);
     time_both(&all, label);
     close_choices(&all);
 }

@@ -35,7 +35,42 @@ static void close_arenas(void)
     ms_arena_free(&trial);
 }
 
-/* The program is folded, and told by its rows; *whole: there was a fold. */
+/* What was folded is what expand and replay say; or expand refuses it, too. */
+static void check_folded(const ms_folded *folded, const ms_graph *graph,
+                         const ms_program *program, const ms_expand_opts *opts,
+                         const ms_machine *machine, const char *what,
+                         tally *counts)
+{
+    ms_fault fault = {0};
+    ms_plan plan;
+    ms_timeline line;
+    counts->programs++;
+    counts->refused[folded->why]++;
+    ms_err err = ms_expand(graph, program, opts, &trial, &plan, &fault);
+    if (err != MS_OK || folded->why != MS_FOLD_WHOLE) {
+        ck_assert_msg(folded->why != MS_FOLD_WHOLE, "%s: %s", what, fault.what);
+        ck_assert_msg(folded->why != MS_FOLD_FAULT || err != MS_OK,
+                      "%s: it can be run", what);
+        ck_assert_ptr_nonnull(ms_fold_sentence(folded->why));
+        return;
+    }
+    counts->folded++;
+    counts->calls += folded->calls;
+    counts->learnt += folded->learnt;
+    counts->repeated += folded->repeated;
+    ck_assert_int_eq(ms_replay(&plan, machine, &trial, &line, &fault), MS_OK);
+    ck_assert_msg(folded->peak_bytes == line.ranks[0].reserved_peak_bytes,
+                  "%s, seed %llu: peak %llu, replay %llu", what,
+                  (unsigned long long)laws_seed,
+                  (unsigned long long)folded->peak_bytes,
+                  (unsigned long long)line.ranks[0].reserved_peak_bytes);
+    ck_assert_msg(folded->step_ns == line.step_ns,
+                  "%s, seed %llu: time %llu, replay %llu", what,
+                  (unsigned long long)laws_seed,
+                  (unsigned long long)folded->step_ns,
+                  (unsigned long long)line.step_ns);
+}
+
 static void check_program(ms_fold *fold, const ms_graph *graph,
                           const ms_program *program, const ms_expand_opts *opts,
                           const ms_machine *machine, const char *what,
@@ -43,33 +78,52 @@ static void check_program(ms_fold *fold, const ms_graph *graph,
 {
     ms_fault fault = {0};
     ms_folded folded;
-    ms_plan plan;
-    ms_timeline line;
     ck_assert_int_eq(ms_fold_program(fold, program, &folded, &fault), MS_OK);
-    counts->programs++;
-    counts->refused[folded.why]++;
-    ms_err err = ms_expand(graph, program, opts, &trial, &plan, &fault);
-    if (err != MS_OK || folded.why != MS_FOLD_WHOLE) {
-        ck_assert_msg(folded.why != MS_FOLD_WHOLE, "%s: %s", what, fault.what);
-        ck_assert_msg(folded.why != MS_FOLD_FAULT || err != MS_OK,
-                      "%s: it can be run", what);
-        ck_assert_ptr_nonnull(ms_fold_sentence(folded.why));
-        return;
+    check_folded(&folded, graph, program, opts, machine, what, counts);
+}
+
+#define MOST_STRETCHES 8u
+
+/* Stretches of random lengths, between which units are open. */
+static uint32_t draw_stretches(laws_random *random, uint32_t n_units,
+                               ms_fold_stretch *stretches)
+{
+    uint32_t at = laws_below(random, 3), n = 0;
+    while (n < MOST_STRETCHES && at < n_units) {
+        uint32_t left = n_units - at;
+        uint32_t units = 1 + laws_below(random, left < 6 ? left : 6);
+        uint32_t segments = 1 + laws_below(random, left / units);
+        stretches[n++] = (ms_fold_stretch){at, units, segments};
+        at += units * segments + laws_below(random, 4) / 2;
     }
-    counts->folded++;
-    counts->calls += folded.calls;
-    counts->learnt += folded.learnt;
-    counts->repeated += folded.repeated;
-    ck_assert_int_eq(ms_replay(&plan, machine, &trial, &line, &fault), MS_OK);
-    ck_assert_msg(folded.peak_bytes == line.ranks[0].reserved_peak_bytes,
-                  "%s, seed %llu: peak %llu, replay %llu", what,
-                  (unsigned long long)laws_seed,
-                  (unsigned long long)folded.peak_bytes,
-                  (unsigned long long)line.ranks[0].reserved_peak_bytes);
-    ck_assert_msg(
-        folded.step_ns == line.step_ns, "%s, seed %llu: time %llu, replay %llu",
-        what, (unsigned long long)laws_seed, (unsigned long long)folded.step_ns,
-        (unsigned long long)line.step_ns);
+    return laws_chance(random, 10) ? 0 : n;
+}
+
+static void check_choice(ms_fold *fold, laws_random *random,
+                         const ms_graph *graph, const ms_machine *machine,
+                         tally *counts)
+{
+    const ms_expand_opts opts = {0};
+    ms_fold_stretch stretches[MOST_STRETCHES];
+    ms_fault fault = {0};
+    ms_folded folded;
+    ms_keep choices;
+    ms_program program;
+    ms_fold_choice choice = {
+        .stretches = stretches,
+        .n_stretches = draw_stretches(random, graph->n_units, stretches),
+        .micro_batches = 1 + laws_below(random, 6),
+        .reentrant = laws_chance(random, 30),
+        .early_stop = laws_chance(random, 70)};
+    ms_arena_reset(&trial);
+    ck_assert_int_eq(ms_program_keep_all(graph, &trial, &choices, &fault),
+                     MS_OK);
+    ms_pieces_keep(graph, &choice, &choices);
+    ck_assert_int_eq(ms_defaultprogram(graph, &choices, choice.micro_batches,
+                                       &trial, &program, &fault),
+                     MS_OK);
+    ck_assert_int_eq(ms_fold_choose(fold, &choice, &folded, &fault), MS_OK);
+    check_folded(&folded, graph, &program, &opts, machine, "choice", counts);
 }
 
 static void check_random_programs(laws_random *random, const ms_graph *graph,
@@ -232,6 +286,42 @@ START_TEST(compositions)
 }
 END_TEST
 
+static void check_choices(laws_random *random, const ms_graph *graph,
+                          uint32_t n, tally *counts)
+{
+    const ms_expand_opts opts = {0};
+    const ms_machine machine = {.launch_ns = laws_below(random, 150)};
+    ms_fault fault = {0};
+    ms_fold *fold;
+    ck_assert_int_eq(ms_fold_open(graph, &opts, &machine, &keep, &fold, &fault),
+                     MS_OK);
+    for (uint32_t i = 0; i < n; i++)
+        check_choice(fold, random, graph, &machine, counts);
+    ms_fold_close(fold);
+}
+
+/* Choices by stretches of units, without a program. */
+START_TEST(random_choices)
+{
+    tally random_graphs = {0}, chains = {0};
+    for (laws_seed = 1; laws_seed <= 500; laws_seed++) {
+        laws_random random = {laws_seed};
+        ms_graph graph;
+        ms_arena_reset(&keep);
+        laws_graph(&random, &keep, &graph);
+        check_choices(&random, &graph, 5, &random_graphs);
+        ms_arena_reset(&keep);
+        laws_chain(1 + laws_below(&random, 60), 1000, &keep, &graph);
+        check_choices(&random, &graph, 10, &chains);
+    }
+    print_counts("choices", &random_graphs);
+    print_counts("choices of chains", &chains);
+    ck_assert_uint_ge(random_graphs.folded, random_graphs.programs / 2);
+    ck_assert_uint_eq(chains.folded, chains.programs);
+    close_arenas();
+}
+END_TEST
+
 /* What is learnt of the same programs is learnt once, and many others do not
  * make the evaluator grow without end. */
 START_TEST(bounded_memory)
@@ -274,6 +364,7 @@ Suite *suite_folds(void)
     tcase_set_timeout(tcase, 300);
     tcase_add_test(tcase, random_programs);
     tcase_add_test(tcase, equal_units);
+    tcase_add_test(tcase, random_choices);
     tcase_add_test(tcase, compositions);
     tcase_add_test(tcase, bounded_memory);
     suite_add_tcase(suite, tcase);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_CALLWALK_H
+#define MS_SIM_CALLWALK_H
+
+/* Private to sim/fold: calls of a program one after the other, from the states
+ * of owners in learner.now, which they change.
+ *
+ *     MS_TRY(ms_callwalk_begin(&walk, &program, fault));
+ *     for (i = 0; i < n && walk.why == MS_FOLD_WHOLE; i++)
+ *         MS_TRY(ms_callwalk_call(&walk, &program.calls[i]));
+ *     use(walk.since); */
+
+#include "sim/fold/learn.h"
+
+typedef struct ms_callwalk {
+    ms_learner learner;
+    ms_question question;
+    const ms_program *program;
+    ms_question_set *sets; /* of the program */
+    uint32_t sets_capacity;
+    ms_fault *fault;
+    ms_fold_why why;
+    ms_effect since; /* what the calls did since it was set to nothing */
+    uint32_t learnt; /* calls that were expanded */
+    /* Unless `all`, the owners whose states are set up, besides shared and
+     * rest; strayed: a call has asked of another one. */
+    bool all, strayed;
+    uint32_t low, high;
+} ms_callwalk;
+
+/* Before the first call of a program. */
+ms_err ms_callwalk_begin(ms_callwalk *walk, const ms_program *program,
+                         ms_fault *fault);
+/* One call; why says whether there was an answer. */
+ms_err ms_callwalk_call(ms_callwalk *walk, const ms_call *call);
+
+#endif

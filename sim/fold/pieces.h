@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_PIECES_H
+#define MS_SIM_PIECES_H
+
+/* Private to sim/fold: choices of checkpoints without a program.  Segments and
+ * the open stretches between them are pieces; the default program runs piece
+ * after piece forward, then back.  What it writes for a piece follows from the
+ * classes of the piece's units and of their neighbours as far as these reach,
+ * and from where these are cut; what its calls do, from the states of the
+ * pieces that they touch.  So a piece that is like one before it is a look-up.
+ *
+ * For a piece that is new, the default program of the whole choice is written,
+ * and the calls of this piece are walked.
+ *
+ * A worked example: 96 equal blocks, segments of 10.  Forward, the pieces are
+ * the embedding, nine segments of ten blocks, one of six, and the head.  The
+ * second segment differs from the first in what stands before it; the third to
+ * the eighth are like the second. */
+
+#include "sim/fold/callwalk.h"
+
+typedef struct ms_piece {
+    uint32_t first, end; /* units */
+    uint32_t state;      /* the number of the states of its owners */
+    bool segment;
+} ms_piece;
+
+/* What a piece's calls do, and the states that they leave to the pieces near
+ * it, to shared and to rest. */
+typedef struct ms_piece_answer {
+    ms_effect effect;
+    uint32_t first, n; /* entries of left */
+} ms_piece_answer;
+
+typedef struct ms_pieces {
+    ms_callwalk *walk;
+    ms_arena *keep, *known;
+    ms_arena trial;  /* the program of a choice that has a new piece */
+    uint32_t window; /* how many units on either side matter */
+    bool far;        /* units read what far ones make: nothing is known */
+    uint32_t *n_far; /* per unit, of those before it: gradients from far away */
+    uint32_t *home;  /* per unit: a unit before it from which on units are */
+    uint32_t *alike; /* like those from it on, and so many; or itself */
+    ms_intern states, questions, starts;
+    ms_piece_answer *answer;
+    uint32_t *left, *start_of;
+    uint32_t n_left, answers_capacity, left_capacity, starts_capacity;
+    uint32_t *word, n_words; /* of the question */
+    ms_piece *piece;
+    uint32_t n, shared, rest; /* states of the latter two */
+    uint32_t *before;         /* all states as the micro-batch began */
+    const ms_fold_choice *choice;
+    ms_program program; /* written: */
+    bool written;
+    uint32_t *forward_end, *backward_end; /* per unit: behind its calls */
+    uint32_t tail, last;                  /* of a micro-batch; of the step */
+    ms_effect effect;                     /* of the calls so far */
+    ms_fold_why why;
+    uint32_t learnt, n_calls;
+    ms_fault *fault;
+} ms_pieces;
+
+ms_err ms_pieces_open(ms_pieces *pieces, ms_callwalk *walk, ms_arena *keep,
+                      ms_arena *known, ms_fault *fault);
+/* The learner has forgotten everything: so do the pieces. */
+ms_err ms_pieces_forget(ms_pieces *pieces, ms_fault *fault);
+/* Fills effect, why and learnt. */
+ms_err ms_pieces_fold(ms_pieces *pieces, const ms_fold_choice *choice,
+                      ms_fault *fault);
+void ms_pieces_close(ms_pieces *pieces);
+
+#endif
