@@ -10,13 +10,21 @@
 typedef struct held_free {
     uint64_t t_ns; /* when they have passed */
     uint32_t row;
+    uint32_t next; /* on its stream, or MS_NONE */
 } held_free;
+
+/* The frees that one stream holds up longest.  Its ops end one behind the
+ * other, so that the frees that come later complete later, too. */
+typedef struct held_queue {
+    uint32_t first, last; /* MS_NONE: it is empty */
+} held_queue;
 
 typedef struct rank_active {
     uint64_t now_bytes;             /* active */
     uint64_t tail_ns[MS_N_STREAMS]; /* end of what is issued */
-    held_free *heap;                /* earliest first */
-    uint32_t n_heap;
+    held_queue held[MS_N_STREAMS];
+    uint64_t first_ns; /* when the first of all of them completes */
+    uint8_t first;     /* and on which stream */
     ms_hostclock clock;
 } rank_active;
 
@@ -27,6 +35,8 @@ typedef struct active_state {
     uint64_t launch_ns;
     uint32_t raises_capacity;
     rank_active *ranks;
+    held_free *held; /* n_held, of all ranks */
+    uint32_t n_held;
     uint8_t *late; /* for ms_active_list, or NULL; then this, too */
     ms_active_seen *seen;
     uint32_t n_seen;
@@ -67,44 +77,53 @@ uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row)
     return (uint8_t)(row->streams & ~(1u << ms_active_home(plan, row)));
 }
 
-static uint16_t rank_of(const ms_plan *plan, uint32_t row)
-{
-    return plan->op[plan->row[row].op].rank;
-}
-
 /* ---- frees that wait ----------------------------------------------------- */
 
-static void push(rank_active *rank, held_free item)
+/* It waits for stream s, and for no other longer. */
+static void push(active_state *state, rank_active *rank, uint32_t s,
+                 uint32_t row)
 {
-    held_free *heap = rank->heap;
-    uint32_t i = rank->n_heap++;
-    for (; i > 0 && heap[(i - 1) / 2].t_ns > item.t_ns; i = (i - 1) / 2)
-        heap[i] = heap[(i - 1) / 2];
-    heap[i] = item;
+    uint64_t t_ns = rank->tail_ns[s];
+    held_queue *queue = &rank->held[s];
+    uint32_t i = state->n_held++;
+    state->held[i] = (held_free){t_ns, row, MS_NONE};
+    if (queue->first == MS_NONE)
+        queue->first = i;
+    else
+        state->held[queue->last].next = i;
+    queue->last = i;
+    if (t_ns < rank->first_ns) {
+        rank->first_ns = t_ns;
+        rank->first = (uint8_t)s;
+    }
 }
 
-static held_free pop(rank_active *rank)
+/* The first of the heads of the queues. */
+static void find_first(const active_state *state, rank_active *rank)
 {
-    held_free *heap = rank->heap, first = heap[0];
-    held_free last = heap[--rank->n_heap];
-    uint32_t i = 0;
-    for (;;) {
-        uint32_t child = 2 * i + 1;
-        if (child + 1 < rank->n_heap && heap[child + 1].t_ns < heap[child].t_ns)
-            child++;
-        if (child >= rank->n_heap || heap[child].t_ns >= last.t_ns)
-            break;
-        heap[i] = heap[child];
-        i = child;
+    rank->first_ns = UINT64_MAX;
+    for (uint32_t s = 0; s < MS_N_STREAMS; s++) {
+        uint32_t head = rank->held[s].first;
+        if (head == MS_NONE || state->held[head].t_ns >= rank->first_ns)
+            continue;
+        rank->first_ns = state->held[head].t_ns;
+        rank->first = (uint8_t)s;
     }
-    heap[i] = last;
-    return first;
+}
+
+static uint32_t pop(const active_state *state, rank_active *rank)
+{
+    held_queue *queue = &rank->held[rank->first];
+    const held_free *item = &state->held[queue->first];
+    queue->first = item->next;
+    find_first(state, rank);
+    return item->row;
 }
 
 static void complete_frees(active_state *state, rank_active *rank, uint32_t op)
 {
-    while (rank->n_heap > 0 && rank->heap[0].t_ns <= rank->clock.host_ns) {
-        uint32_t row = pop(rank).row;
+    while (rank->first_ns <= rank->clock.host_ns) {
+        uint32_t row = pop(state, rank);
         if (state->late)
             state->seen[state->n_seen++] = (ms_active_seen){row, op};
         rank->now_bytes -= state->plan->row[row].bytes;
@@ -150,24 +169,24 @@ static ms_err allocate(active_state *state, rank_active *rank, uint32_t op,
     return raise_to(state, op, rank->now_bytes, fault);
 }
 
-static void release(active_state *state, uint32_t row)
+/* A row of rank's. */
+static void release(active_state *state, rank_active *rank, uint32_t row)
 {
     const ms_plan *plan = state->plan;
-    rank_active *rank = &state->ranks[rank_of(plan, row)];
-    uint8_t streams = ms_active_foreign(plan, &plan->row[row]);
-    held_free item = {0, row};
+    uint32_t streams = ms_active_foreign(plan, &plan->row[row]), last;
     if (plan->row[row].pool != MS_DEVICE_POOL)
         return;
     if (streams == 0) {
         rank->now_bytes -= plan->row[row].bytes;
         return;
     }
-    for (uint32_t s = 0; s < MS_N_STREAMS; s++)
-        if (streams & 1u << s && rank->tail_ns[s] > item.t_ns)
-            item.t_ns = rank->tail_ns[s];
+    last = (uint32_t)__builtin_ctz(streams);
+    for (uint32_t s = last + 1; streams >> s != 0; s++)
+        if (streams >> s & 1u && rank->tail_ns[s] > rank->tail_ns[last])
+            last = s;
     if (state->late)
         state->late[row] = 1;
-    push(rank, item);
+    push(state, rank, last, row);
 }
 
 /* An op that is issued is the end of its stream now. */
@@ -182,7 +201,7 @@ static ms_err walk(active_state *state, ms_fault *fault)
         ms_hostclock_issue(&rank->clock, op);
         for (uint32_t i = plan->op[op].release_at;
              i < plan->op[op + 1].release_at; i++)
-            release(state, plan->release[i]);
+            release(state, rank, plan->release[i]);
     }
     return MS_OK;
 }
@@ -198,34 +217,21 @@ static uint32_t count_foreign(const ms_plan *plan)
     return n;
 }
 
-/* Each rank's heap has room for its frees that may wait, of n in all.  n_heap
- * counts them first, and is set back to an empty heap. */
-static void share_heap(active_state *state, held_free *heap, uint32_t n)
-{
-    const ms_plan *plan = state->plan;
-    state->ranks[0].n_heap = plan->n_ranks == 1 ? n : 0;
-    for (uint32_t r = 0; plan->n_ranks > 1 && r < plan->n_rows; r++)
-        state->ranks[rank_of(plan, r)].n_heap +=
-            ms_active_foreign(plan, &plan->row[r]) != 0;
-    for (uint32_t r = 0; r < plan->n_ranks; r++) {
-        state->ranks[r].heap = heap;
-        heap += state->ranks[r].n_heap;
-        state->ranks[r].n_heap = 0;
-    }
-}
-
 static ms_err open_ranks(active_state *state, uint32_t n, ms_fault *fault)
 {
     const ms_plan *plan = state->plan;
-    held_free *heap = ms_arena_take_raw(state->arena, n, sizeof *heap);
+    state->held = ms_arena_take_raw(state->arena, n, sizeof *state->held);
     state->ranks =
         ms_arena_take(state->arena, plan->n_ranks, sizeof *state->ranks);
-    if (!state->ranks || !heap)
+    if (!state->ranks || !state->held)
         return ms_fail_nomem(fault);
-    share_heap(state, heap, n);
-    for (uint32_t r = 0; r < plan->n_ranks; r++)
-        state->ranks[r].clock =
-            ms_hostclock_open(state->line, state->launch_ns, r);
+    for (uint32_t r = 0; r < plan->n_ranks; r++) {
+        rank_active *rank = &state->ranks[r];
+        for (uint32_t s = 0; s < MS_N_STREAMS; s++)
+            rank->held[s].first = MS_NONE;
+        rank->first_ns = UINT64_MAX;
+        rank->clock = ms_hostclock_open(state->line, state->launch_ns, r);
+    }
     return MS_OK;
 }
 

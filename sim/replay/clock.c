@@ -5,7 +5,9 @@
  * in stream order, then starts.
  *
  * A rank is looked at when something of its own happens, and when an op ends
- * for which a head of it waits: such a head is in the list of that op.
+ * for which a head of it waits: such a head is in the list of that op.  Of the
+ * heads of a rank those are looked at in whose way something was that has gone
+ * since: the op before, an op that they wait for, a sync of the host.
  *
  * Where ops interfere, what is left of each is counted again whenever an op on
  * its rank starts or ends; an op that starts later than it is scheduled has an
@@ -57,6 +59,9 @@ typedef struct clock_state {
     uint32_t *waiter;  /* per op: a stream of another rank whose head waits for
                           it, or MS_NONE; NULL: no op waits for another rank */
     uint64_t *wake_ns; /* per rank, with a wall: a head may start then */
+    uint8_t *look;     /* per rank: streams whose head may start, as bits */
+    uint8_t *held;     /* per stream: those of its rank whose head waits for an
+                          op on it */
     bool alone;        /* there is one rank */
     ms_pace *pace;     /* NULL: nothing interferes */
     ms_wall *wall;     /* NULL: nothing waits for memory */
@@ -114,6 +119,8 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
                          fault));
     MS_TRY(open_ranks(clock, arena, fault));
     clock->wake_ns = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
+    clock->look = ms_arena_take(arena, plan->n_ranks, 1);
+    clock->held = ms_arena_take(arena, n, 1);
     clock->head = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->running = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->end_ns = ms_arena_take_raw(arena, n, sizeof(uint64_t));
@@ -122,8 +129,10 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     clock->next = ms_arena_take_raw(arena, plan->n_ops, sizeof(uint32_t));
     clock->done = ms_arena_take(arena, plan->n_ops, sizeof(bool));
     if (!clock->head || !clock->running || !clock->end_ns || !clock->free_ns ||
-        !clock->next || !clock->done || !clock->waiting || !clock->wake_ns)
+        !clock->next || !clock->done || !clock->waiting || !clock->wake_ns ||
+        !clock->look || !clock->held)
         return ms_fail_nomem(fault);
+    memset(clock->look, 0xff, plan->n_ranks);
     memset(clock->head, 0xff, n * sizeof(uint32_t));
     memset(clock->running, 0xff, n * sizeof(uint32_t));
     memset(clock->end_ns, 0xff, n * sizeof(uint64_t));
@@ -183,16 +192,24 @@ static uint32_t next_due(clock_state *clock)
     return rank;
 }
 
+/* Of a stream of all ranks, among those of its own. */
+static uint8_t stream_bit(uint32_t s)
+{
+    return (uint8_t)(1u << s % MS_N_STREAMS);
+}
+
 /* The head of stream s waits for an op that has not ended. */
 static void list_waiter(clock_state *clock, uint32_t s)
 {
     const ms_plan *plan = clock->plan;
     waiting *now = &clock->waiting[s];
-    if (!clock->waiter || now->listed)
-        return;
     uint32_t other = plan->wait[now->at];
-    if (plan->op[other].rank == s / MS_N_STREAMS)
-        return; /* looked at anyway when that ends */
+    if (plan->op[other].rank == s / MS_N_STREAMS) {
+        clock->held[ms_inorder_stream(plan, other)] |= stream_bit(s);
+        return;
+    }
+    if (now->listed)
+        return;
     now->listed = true;
     now->next = clock->waiter[other];
     clock->waiter[other] = s;
@@ -203,6 +220,7 @@ static void wake_waiters(clock_state *clock, uint32_t op)
     for (uint32_t s = clock->waiter[op]; s != MS_NONE;
          s = clock->waiting[s].next) {
         clock->waiting[s].listed = false;
+        clock->look[s / MS_N_STREAMS] |= stream_bit(s);
         add_due(clock, s / MS_N_STREAMS);
     }
     clock->waiter[op] = MS_NONE;
@@ -317,11 +335,14 @@ static void leave(clock_state *clock, uint32_t s)
         ms_pace_leave(clock->pace, s);
 }
 
-static void end_op(clock_state *clock, uint32_t op)
+static void end_op(clock_state *clock, uint32_t s, uint32_t op)
 {
+    uint32_t rank = s / (uint32_t)MS_N_STREAMS;
     clock->done[op] = true;
     clock->n_done++;
-    clock->hosts.of[clock->plan->op[op].rank].n_done++;
+    clock->hosts.of[rank].n_done++;
+    clock->look[rank] |= clock->held[s] | stream_bit(s);
+    clock->held[s] = 0;
     if (clock->waiter)
         wake_waiters(clock, op);
 }
@@ -336,16 +357,18 @@ static ms_err complete(clock_state *clock, uint32_t s)
         return ms_wall_arrive(clock->wall, op);
     }
     clock->line->end_ns[op] = end_ns;
-    end_op(clock, op);
+    end_op(clock, s, op);
     return clock->wall ? ms_wall_end(clock->wall, op) : MS_OK;
 }
 
 static void pass_syncs(clock_state *clock, uint32_t rank)
 {
     const struct ms_hosts_host *host = &clock->hosts.of[rank];
-    if (host->sync != MS_NONE && ms_hosts_is_over(host, clock->done))
-        ms_hosts_pass(&clock->hosts, rank, clock->done, clock->line->end_ns,
-                      clock->now_ns);
+    if (host->sync == MS_NONE || !ms_hosts_is_over(host, clock->done))
+        return;
+    ms_hosts_pass(&clock->hosts, rank, clock->done, clock->line->end_ns,
+                  clock->now_ns);
+    clock->look[rank] = UINT8_MAX;
 }
 
 /* When something happens on the rank next. */
@@ -407,9 +430,14 @@ static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
 static ms_err start_heads(clock_state *clock, uint32_t rank)
 {
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
+    /* With a wall any op may have made room. */
+    uint32_t look = clock->wall ? UINT8_MAX : clock->look[rank];
+    clock->look[rank] = 0;
     clock->wake_ns[rank] = UINT64_MAX;
-    for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
+    for (; look != 0; look &= look - 1) {
+        uint32_t s = first + (uint32_t)__builtin_ctz(look);
         MS_TRY(start_head(clock, &clock->hosts.of[rank], s));
+    }
     return MS_OK;
 }
 
@@ -422,7 +450,7 @@ static ms_err put_off(clock_state *clock, uint32_t op)
     clock->free_ns[s] = clock->now_ns;
     clock->head[s] = clock->next[op];
     next_waits(clock, s);
-    end_op(clock, op);
+    end_op(clock, s, op);
     MS_TRY(ms_wall_put_off(clock->wall, op));
     pass_syncs(clock, clock->plan->op[op].rank);
     return MS_OK;

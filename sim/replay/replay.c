@@ -27,28 +27,45 @@ static inline uint16_t rank_of(const ms_plan *plan, uint32_t row)
 
 /* Books go in the order of the list: an event that is earlier than the one
  * booked before it gets that one's time, so that times never fall. */
-static void book(book_state *books, uint32_t row, uint32_t op, bool alloc,
-                 uint64_t t_ns)
+static inline ms_level *note(book_state *books, uint32_t row, uint32_t op,
+                             bool alloc, uint64_t t_ns)
 {
     const ms_plan *plan = books->plan;
     ms_timeline *line = books->line;
-    ms_level *level = &line->ranks[plan->op[op].rank].pool[plan->row[row].pool];
-    uint32_t e = line->n_events++;
+    uint32_t rank = plan->n_ranks == 1 ? 0 : plan->op[op].rank;
     assert(rank_of(plan, row) == plan->op[op].rank);
     if (t_ns > books->now_ns)
         books->now_ns = t_ns;
-    line->events[e] = (ms_event){
+    line->events[line->n_events++] = (ms_event){
         .t_ns = books->now_ns, .row = row, .op_act = op << 1 | alloc};
-    if (!alloc) {
-        assert(level->now_bytes >= plan->row[row].bytes);
-        level->now_bytes -= plan->row[row].bytes;
-        return;
-    }
-    level->now_bytes += plan->row[row].bytes;
+    return &line->ranks[rank].pool[plan->row[row].pool];
+}
+
+static inline void book_alloc(book_state *books, uint32_t row, uint32_t op,
+                              uint64_t t_ns)
+{
+    ms_level *level = note(books, row, op, true, t_ns);
+    level->now_bytes += books->plan->row[row].bytes;
     if (level->now_bytes > level->peak_bytes) {
         level->peak_bytes = level->now_bytes;
-        level->peak_event = e;
+        level->peak_event = books->line->n_events - 1;
     }
+}
+
+static inline void book_release(book_state *books, uint32_t row, uint32_t op,
+                                uint64_t t_ns)
+{
+    ms_level *level = note(books, row, op, false, t_ns);
+    assert(level->now_bytes >= books->plan->row[row].bytes);
+    level->now_bytes -= books->plan->row[row].bytes;
+}
+
+static void book(book_state *books, const ms_wall_instant *instant)
+{
+    if (instant->turn == 1)
+        book_alloc(books, instant->row, instant->op, instant->t_ns);
+    else
+        book_release(books, instant->row, instant->op, instant->t_ns);
 }
 
 /* Host issue order is what PyTorch's counters count; its instants lie on the
@@ -85,12 +102,11 @@ static void book_host(book_state *books)
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         uint64_t start_ns = ms_timeline_booked(line, op, line->start_ns[op]);
         uint64_t end_ns = ms_timeline_booked(line, op, line->end_ns[op]);
-        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
-             r++)
-            book(books, r, op, true, start_ns);
-        for (uint32_t i = plan->op[op].release_at;
-             i < plan->op[op + 1].release_at; i++)
-            book(books, plan->release[i], op, false, end_ns);
+        uint32_t row = plan->op[op].alloc_at, i = plan->op[op].release_at;
+        for (; row < plan->op[op + 1].alloc_at; row++)
+            book_alloc(books, row, op, start_ns);
+        for (; i < plan->op[op + 1].release_at; i++)
+            book_release(books, plan->release[i], op, end_ns);
     }
 }
 
@@ -152,10 +168,10 @@ static ms_rankkey next_event(const ms_timeline *line, host_cursor *at,
 static void book_next(book_state *books, host_cursor *at)
 {
     if (at->row < at->end)
-        book(books, at->row++, at->op, true, at->t_ns);
+        book_alloc(books, at->row++, at->op, at->t_ns);
     else
-        book(books, books->plan->release[at->release++], at->op, false,
-             at->t_ns);
+        book_release(books, books->plan->release[at->release++], at->op,
+                     at->t_ns);
 }
 
 static ms_err book_hosts(book_state *books, ms_arena *arena, ms_fault *fault)
@@ -251,7 +267,7 @@ static ms_err book_device(book_state *books, ms_wall *wall, ms_arena *arena,
     if (n > 0)
         qsort(list, n, sizeof *list, by_time);
     for (uint32_t i = 0; i < n; i++)
-        book(books, list[i].row, list[i].op, list[i].turn == 1, list[i].t_ns);
+        book(books, &list[i]);
     return MS_OK;
 }
 
@@ -298,7 +314,7 @@ static ms_err replay_paging(book_state *books, const ms_machine *machine,
     if (!line->events)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < n; i++)
-        book(books, list[i].row, list[i].op, list[i].turn == 1, list[i].t_ns);
+        book(books, &list[i]);
     close_ranks(books->plan, line);
     return MS_OK;
 }
