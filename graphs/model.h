@@ -144,8 +144,7 @@ const char *ms_huggingface_type(uint32_t i);
  * NULL. */
 extern const char *const ms_huggingface_native[];
 
-/* The versions of the libraries in use, "1.7.15": cJSON, igraph. */
-const char *ms_json_library(void);
+/* The version of igraph in use, "0.10.10". */
 const char *ms_dag_library(void);
 
 #endif

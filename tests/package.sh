@@ -90,7 +90,7 @@ done
 field() {
     dpkg-deb -f "$package" "$1"
 }
-libraries='libc6 libcjson1'
+libraries='libc6'
 grep -q '^MEMSIM_SHARED_IGRAPH:BOOL=ON' "$build/CMakeCache.txt" &&
     libraries="$libraries libigraph3"
 for library in $libraries; do

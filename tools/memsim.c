@@ -143,8 +143,8 @@ static ms_err call_top(const char *const *words, uint32_t n, ms_hall *hall,
                             fault));
     if (ms_options_value(arguments, MS_OPTION_VERSION) != NULL) {
         ms_text text = {.arena = hall->keep};
-        ms_text_add(&text, "memsim %s\n%scJSON %s, igraph %s\n", MS_VERSION,
-                    MS_COMMIT, ms_json_library(), ms_dag_library());
+        ms_text_add(&text, "memsim %s\n%sigraph %s\n", MS_VERSION, MS_COMMIT,
+                    ms_dag_library());
         return ms_screen_print(&text, fault);
     }
     return print_help(arguments->n_operands > 0 ? arguments->operands[0] : NULL,

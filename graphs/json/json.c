@@ -3,204 +3,263 @@
 
 #include "graphs/json/index.h"
 #include "graphs/json/scan.h"
-#include "graphs/model.h"
+#include "graphs/json/spelling.h"
 
-#include <assert.h>
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define FEW_KEYS 8u    /* compared pairwise; more go through an index */
-#define KIND_MASK 0xff /* of cJSON's type; the rest are flags */
+#define FEW_KEYS 8u /* compared pairwise; more go through an index */
+#define WHOLE UINT32_MAX
 
-/* cJSON takes its memory from the arena of the read that this thread is in;
- * what it frees goes with the arena. */
-static _Thread_local ms_arena *cjson_arena;
-
-static void *cjson_take(size_t size)
-{
-    return ms_arena_take_raw(cjson_arena, 1, size);
-}
-
-static void cjson_drop(void *memory)
-{
-    (void)memory;
-}
-
-/* The walk that turns cJSON's tree into rows. */
-typedef struct walk {
+/* A text that becomes rows. */
+typedef struct parser {
+    ms_scan at;
     ms_json *json;
-    const ms_scan_value *values; /* of the scan, in the same order */
-    uint32_t row;                /* the next free one */
-    ms_arena *keep, *scratch;
-    ms_fault *fault;
-} walk;
+    ms_arena *rows, *keep; /* keep: of texts */
+    ms_spelling *keys;
+    uint32_t capacity, depth;
+    uint32_t fold; /* arrays and objects in so many others are left folded */
+    ms_fault late; /* the first of what is legal as a text, but refused: told
+                      where the rest of the text is legal, too */
+} parser;
 
-static ms_err fail_duplicate(const walk *w, uint32_t first, uint32_t second)
+/* ---- keys ---------------------------------------------------------------- */
+
+static void refuse_duplicate(parser *p, uint32_t first, uint32_t second)
 {
     if (first > second) {
         uint32_t swap = first;
         first = second;
         second = swap;
     }
-    return ms_json_fail_key(w->json, second, w->fault, "keep one of the two",
-                            "duplicate key \"%s\" (first in line %u)",
-                            w->json->nodes[second].key,
-                            w->json->nodes[first].line);
+    ms_json_fail_key(p->json, second, &p->late, "keep one of the two",
+                     "duplicate key \"%s\" (first in line %u)",
+                     p->json->nodes[second].key, p->json->nodes[first].line);
 }
 
-static ms_err check_few_keys(const walk *w, uint32_t object)
+static void check_few_keys(parser *p, uint32_t object)
 {
-    const ms_json_node *nodes = w->json->nodes;
+    const ms_json_node *nodes = p->json->nodes;
     for (uint32_t i = object + 1; i != MS_NONE; i = nodes[i].next)
         for (uint32_t j = nodes[i].next; j != MS_NONE; j = nodes[j].next)
-            if (strcmp(nodes[i].key, nodes[j].key) == 0)
-                return fail_duplicate(w, i, j);
-    return MS_OK;
+            if (nodes[i].key == nodes[j].key) {
+                refuse_duplicate(p, i, j);
+                return;
+            }
 }
 
-static ms_err check_many_keys(const walk *w, uint32_t object)
+static ms_err check_many_keys(parser *p, uint32_t object)
 {
-    const ms_json_node *nodes = w->json->nodes;
+    const ms_json_node *nodes = p->json->nodes;
+    ms_arena scratch = {.limit_bytes = p->rows->limit_bytes};
     ms_index index;
-    MS_TRY(ms_index_make(&index, nodes[object].value.n, w->scratch, w->fault));
-    for (uint32_t i = object + 1; i != MS_NONE; i = nodes[i].next) {
+    ms_err err =
+        ms_index_make(&index, nodes[object].value.n, &scratch, p->at.fault);
+    for (uint32_t i = object + 1; err == MS_OK && i != MS_NONE;
+         i = nodes[i].next) {
         uint32_t first = ms_index_add(&index, nodes[i].key, i);
-        if (first != i)
-            return fail_duplicate(w, first, i);
+        if (first == i)
+            continue;
+        refuse_duplicate(p, first, i);
+        break;
     }
+    ms_arena_free(&scratch);
+    return err;
+}
+
+static ms_err check_keys(parser *p, uint32_t object)
+{
+    uint32_t n = p->json->nodes[object].value.n;
+    if (n < 2 || p->late.err != MS_OK)
+        return MS_OK;
+    if (n > FEW_KEYS)
+        return check_many_keys(p, object);
+    check_few_keys(p, object);
     return MS_OK;
 }
 
-static char *keep_text(const walk *w, const char *text)
-{
-    return ms_arena_text(w->keep, text, strlen(text));
-}
+/* ---- values -------------------------------------------------------------- */
 
-/* An integer as the text spells it, or false for a number that is none; the
- * scan has checked the range.  The source need not end with a NUL. */
-static bool exact_integer(const ms_quote *source, uint32_t at, int64_t *integer)
-{
-    const char *c = source->bytes + at, *end = source->bytes + source->length;
-    bool negative = *c == '-';
-    uint64_t value = 0;
-    for (c += negative; c < end && *c >= '0' && *c <= '9'; c++)
-        value = value * 10 + (uint64_t)(*c - '0');
-    *integer = negative ? (int64_t)(0 - value) : (int64_t)value;
-    return c == end || (*c != '.' && *c != 'e' && *c != 'E');
-}
+/* What stands before a value of an object. */
+typedef struct label {
+    const char *key; /* NULL: none */
+    uint32_t at;
+} label;
 
-static ms_err walk_number(const walk *w, const cJSON *item, uint32_t row)
+static ms_err add_row(parser *p, const label *of, uint32_t *row)
 {
-    ms_json_node *node = &w->json->nodes[row];
-    if (exact_integer(&w->json->source, node->at, &node->value.i)) {
-        node->kind = MS_JSON_INT;
-        return MS_OK;
-    }
-    node->kind = MS_JSON_FLOAT;
-    node->value.f = item->valuedouble;
-    if (isfinite(item->valuedouble))
-        return MS_OK;
-    return ms_json_fail(w->json, row, w->fault, NULL,
-                        "the number is beyond the range of a double");
-}
-
-static ms_err walk_value(walk *w, const cJSON *item);
-
-/* The members of an array or object, in order (cJSON_GetArrayItem would walk
- * the list for each). */
-static ms_err walk_members(walk *w, const cJSON *item, uint32_t row)
-{
-    ms_json_node *nodes = w->json->nodes;
-    uint32_t n = 0, last = MS_NONE;
-    for (const cJSON *child = item->child; child != NULL; child = child->next) {
-        if (last != MS_NONE)
-            nodes[last].next = w->row;
-        last = w->row;
-        n++;
-        MS_TRY(walk_value(w, child));
-    }
-    nodes[row].kind = cJSON_IsArray(item) ? MS_JSON_ARRAY : MS_JSON_OBJECT;
-    nodes[row].value.n = n;
-    if (n < 2 || cJSON_IsArray(item))
-        return MS_OK;
-    return n <= FEW_KEYS ? check_few_keys(w, row) : check_many_keys(w, row);
-}
-
-/* Depth is at most MS_SCAN_DEPTH. */
-static ms_err walk_value(walk *w, const cJSON *item)
-{
-    uint32_t row = w->row++;
-    assert(row < w->json->n);
-    const ms_scan_value *from = &w->values[row];
-    ms_json_node *node = &w->json->nodes[row];
-    *node = (ms_json_node){.at = from->at,
-                           .key_at = from->key_at,
-                           .line = from->line,
-                           .column = from->column,
-                           .next = MS_NONE,
-                           .kind = MS_JSON_NULL};
-    if (item->string != NULL) {
-        node->key = keep_text(w, item->string);
-        if (node->key == NULL)
-            return ms_fail_nomem(w->fault);
-    }
-    switch (item->type & KIND_MASK) {
-    case cJSON_Array:
-    case cJSON_Object:
-        return walk_members(w, item, row);
-    case cJSON_Number:
-        return walk_number(w, item, row);
-    case cJSON_True:
-    case cJSON_False:
-        node->kind = MS_JSON_BOOL;
-        node->value.b = (item->type & KIND_MASK) == cJSON_True;
-        break;
-    case cJSON_String:
-        node->kind = MS_JSON_STRING;
-        node->value.s = keep_text(w, item->valuestring);
-        if (node->value.s == NULL)
-            return ms_fail_nomem(w->fault);
-        break;
-    default: /* null */
-        break;
-    }
-    return MS_OK;
-}
-
-/* rest, unless NULL: where in the source the value stands, and what follows;
- * line: in which line. */
-static ms_err read_with(ms_arena *keep, ms_arena *scratch, ms_json *json,
-                        ms_quote *rest, uint32_t *line, ms_fault *fault)
-{
-    ms_scan_value *values;
-    const ms_quote *source = &json->source;
-    size_t at = rest != NULL ? rest->offset : 0;
-    MS_TRY(rest != NULL
-               ? ms_scan_next(rest, line, scratch, &values, &json->n, fault)
-               : ms_scan_values(source, scratch, &values, &json->n, fault));
-    json->nodes = ms_arena_take_raw(keep, json->n, sizeof *json->nodes);
+    ms_json *json = p->json;
+    if (json->n == p->capacity)
+        json->nodes = ms_arena_grow(p->rows, json->nodes, &p->capacity,
+                                    json->n + 1, sizeof *json->nodes);
     if (json->nodes == NULL)
-        return ms_fail_nomem(fault);
-    cJSON_Hooks hooks = {cjson_take, cjson_drop};
-    cJSON_InitHooks(&hooks);
-    cjson_arena = scratch;
-    const cJSON *root = cJSON_ParseWithLengthOpts(source->bytes + at,
-                                                  source->length - at, NULL, 0);
-    cjson_arena = NULL;
-    if (root == NULL) /* the scan has accepted the text */
-        return ms_fail_nomem(fault);
-    walk w = {.json = json,
-              .values = values,
-              .keep = keep,
-              .scratch = scratch,
-              .fault = fault};
-    MS_TRY(walk_value(&w, root));
-    assert(w.row == json->n);
+        return ms_fail_nomem(p->at.fault);
+    *row = json->n++;
+    json->nodes[*row] = (ms_json_node){.key = of->key,
+                                       .at = (uint32_t)(p->at.at - p->at.start),
+                                       .key_at = of->at,
+                                       .line = p->at.line,
+                                       .column = ms_scan_column(&p->at),
+                                       .next = MS_NONE,
+                                       .kind = MS_JSON_NULL};
     return MS_OK;
 }
+
+static ms_err read_string(parser *p, uint32_t row)
+{
+    ms_scan_text text;
+    ms_json_node *node = &p->json->nodes[row];
+    MS_TRY(ms_scan_string(&p->at, &text));
+    node->kind = MS_JSON_STRING;
+    node->value.s = NULL;
+    if (p->depth > p->fold) /* the row is about to go */
+        return MS_OK;
+    node->value.s = ms_spelling_text(&text, p->keep);
+    return node->value.s == NULL ? ms_fail_nomem(p->at.fault) : MS_OK;
+}
+
+static ms_err read_number(parser *p, uint32_t row)
+{
+    ms_scan_number number;
+    ms_json_node *node = &p->json->nodes[row];
+    MS_TRY(ms_scan_digits(&p->at, &number));
+    node->kind = number.integer ? MS_JSON_INT : MS_JSON_FLOAT;
+    if (number.integer) {
+        node->value.i = number.value.i;
+        return MS_OK;
+    }
+    node->value.f = number.value.f;
+    if (!isfinite(number.value.f))
+        ms_json_fail(p->json, row, &p->late, NULL,
+                     "the number is beyond the range of a double");
+    return MS_OK;
+}
+
+static ms_err read_word(parser *p, uint32_t row)
+{
+    unsigned char first;
+    ms_json_node *node = &p->json->nodes[row];
+    MS_TRY(ms_scan_word(&p->at, &first));
+    if (first == 'n')
+        return MS_OK;
+    node->kind = MS_JSON_BOOL;
+    node->value.b = first == 't';
+    return MS_OK;
+}
+
+static ms_err read_key(parser *p, label *of)
+{
+    ms_scan *at = &p->at;
+    ms_scan_text text;
+    if (at->at == at->end || *at->at != '"')
+        return ms_scan_unexpected(at, "a key in double quotes");
+    of->at = (uint32_t)(at->at - at->start);
+    MS_TRY(ms_scan_string(at, &text));
+    of->key = ms_spelling_of_key(p->keys, &text);
+    if (of->key == NULL)
+        return ms_fail_nomem(at->fault);
+    ms_scan_blanks(at);
+    if (at->at == at->end || *at->at != ':')
+        return ms_scan_unexpected(at, "':' after the key");
+    at->at++;
+    ms_scan_blanks(at);
+    return MS_OK;
+}
+
+static ms_err read_value(parser *p, const label *of);
+
+/* The members of a parent, as they come. */
+typedef struct members {
+    uint32_t parent, last;      /* last: MS_NONE where there is none */
+    const unsigned char *comma; /* the one before, or NULL */
+    unsigned char close;
+} members;
+
+/* Is the end of the array or object here?  It is passed then. */
+static bool closes(parser *p, const members *in)
+{
+    ms_scan_blanks(&p->at);
+    if (p->at.at == p->at.end || *p->at.at != in->close)
+        return false;
+    p->at.at++;
+    return true;
+}
+
+static ms_err read_member(parser *p, members *in)
+{
+    bool object = in->close == '}';
+    label of = {NULL, MS_NONE};
+    uint32_t row = p->json->n;
+    if (object)
+        MS_TRY(read_key(p, &of));
+    MS_TRY(read_value(p, &of));
+    if (in->last != MS_NONE)
+        p->json->nodes[in->last].next = row;
+    in->last = row;
+    p->json->nodes[in->parent].value.n++;
+    return MS_OK;
+}
+
+static ms_err read_members(parser *p, members *in)
+{
+    if (closes(p, in))
+        return MS_OK;
+    for (;;) {
+        MS_TRY(read_member(p, in));
+        if (closes(p, in))
+            return MS_OK;
+        if (p->at.at == p->at.end || *p->at.at != ',')
+            return ms_scan_unexpected(&p->at, in->close == '}' ? "',' or '}'"
+                                                               : "',' or ']'");
+        in->comma = p->at.at++;
+        if (closes(p, in))
+            return ms_scan_fail(&p->at, in->comma, "remove it",
+                                "a comma before the closing '%c'", in->close);
+    }
+}
+
+/* What is folded is read all the same, as far as it may be wrong. */
+static ms_err read_parent(parser *p, uint32_t row, unsigned char open)
+{
+    bool object = open == '{';
+    members in = {row, MS_NONE, NULL, object ? '}' : ']'};
+    ms_json_node *node = &p->json->nodes[row];
+    if (p->depth == MS_JSON_DEPTH)
+        return ms_scan_fail(&p->at, p->at.at, NULL,
+                            "nested deeper than %u levels", MS_JSON_DEPTH);
+    node->kind = object ? MS_JSON_OBJECT : MS_JSON_ARRAY;
+    node->value.n = 0;
+    node->folded = p->depth >= p->fold;
+    p->at.at++;
+    p->depth++;
+    MS_TRY(read_members(p, &in));
+    p->depth--;
+    if (object)
+        MS_TRY(check_keys(p, row));
+    if (p->depth >= p->fold)
+        p->json->n = row + 1;
+    return MS_OK;
+}
+
+static ms_err read_value(parser *p, const label *of)
+{
+    uint32_t row = 0;
+    if (p->at.at == p->at.end)
+        return ms_scan_unexpected(&p->at, "a value");
+    MS_TRY(add_row(p, of, &row));
+    unsigned char c = *p->at.at;
+    if (c == '-' || (c >= '0' && c <= '9'))
+        return read_number(p, row);
+    if (c == '"')
+        return read_string(p, row);
+    if (c == '{' || c == '[')
+        return read_parent(p, row, c);
+    return read_word(p, row);
+}
+
+/* ---- texts --------------------------------------------------------------- */
 
 static ms_err check_length(const ms_quote *source, ms_fault *fault)
 {
@@ -211,33 +270,104 @@ static ms_err check_length(const ms_quote *source, ms_fault *fault)
         "the text is larger than %u MiB", (unsigned)(MS_JSON_MAX_BYTES >> 20));
 }
 
+static ms_err open_keys(ms_json *json, ms_arena *arena, ms_fault *fault)
+{
+    json->keys = ms_arena_take(arena, 1, sizeof *json->keys);
+    if (json->keys == NULL)
+        return ms_fail_nomem(fault);
+    json->keys->arena = arena;
+    return MS_OK;
+}
+
+/* The value at the offset of rest, in the given line; both are moved behind it
+ * and the blanks there. */
+static ms_err read_next(ms_quote *rest, uint32_t *line, uint32_t fold,
+                        ms_arena *arena, ms_json *json, ms_fault *fault)
+{
+    static const unsigned char mark[] = {0xEF, 0xBB, 0xBF};
+    parser p = {.json = json, .rows = arena, .keep = arena, .fold = fold};
+    MS_TRY(check_length(rest, fault));
+    MS_TRY(open_keys(json, arena, fault));
+    p.keys = json->keys;
+    ms_scan *at = &p.at;
+    ms_scan_open(at, rest, *line, fault);
+    if (rest->offset == 0 && rest->length >= sizeof mark &&
+        memcmp(at->start, mark, sizeof mark) == 0)
+        return ms_scan_fail(at, at->at, "save the file as UTF-8 without it",
+                            "the file begins with a byte order mark");
+    ms_scan_blanks(at);
+    if (at->at == at->end)
+        return ms_scan_fail(at, at->start, NULL, "the file is empty");
+    MS_TRY(read_value(&p, &(label){NULL, MS_NONE}));
+    ms_scan_blanks(at);
+    *line = at->line;
+    rest->offset = (size_t)(at->at - at->start);
+    if (p.late.err == MS_OK)
+        return MS_OK;
+    *fault = p.late;
+    return p.late.err;
+}
+
+ms_err ms_json_outline(const char *name, const char *bytes, size_t length,
+                       uint32_t fold, ms_arena *arena, ms_json *json,
+                       ms_fault *fault)
+{
+    ms_quote rest = {name, bytes, length, 0};
+    ms_fault late = {0};
+    uint32_t line = 1;
+    *json = (ms_json){.source = rest};
+    ms_err err = read_next(&rest, &line, fold, arena, json, &late);
+    /* What follows goes before what is legal as a text, but refused. */
+    if (rest.offset > 0 && rest.offset < rest.length)
+        return ms_fail_at(fault, MS_EINPUT, &rest,
+                          "a file holds one JSON value",
+                          "text after the end of the value");
+    if (err != MS_OK && fault != NULL && fault->err == MS_OK)
+        *fault = late;
+    return err;
+}
+
 ms_err ms_json_read(const char *name, const char *bytes, size_t length,
                     ms_arena *arena, ms_json *json, ms_fault *fault)
 {
-    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
-    *json = (ms_json){.source = {name, bytes, length, 0}};
-    MS_TRY(check_length(&json->source, fault));
-    ms_err err = read_with(arena, &scratch, json, NULL, NULL, fault);
-    ms_arena_free(&scratch);
-    return err;
+    return ms_json_outline(name, bytes, length, WHOLE, arena, json, fault);
 }
 
 ms_err ms_json_next(ms_quote *source, uint32_t *line, ms_arena *arena,
                     ms_json *json, ms_fault *fault)
 {
-    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
     *json = (ms_json){.source = *source};
-    MS_TRY(check_length(source, fault));
-    ms_err err = read_with(arena, &scratch, json, source, line, fault);
-    ms_arena_free(&scratch);
-    return err;
+    return read_next(source, line, WHOLE, arena, json, fault);
+}
+
+ms_err ms_json_unfold(const ms_json *json, uint32_t *row, ms_arena *arena,
+                      ms_json *part, ms_fault *fault)
+{
+    const ms_json_node *node = &json->nodes[*row];
+    parser p = {.json = part,
+                .rows = arena,
+                .keep = arena,
+                .keys = json->keys,
+                .fold = WHOLE};
+    ms_quote from = json->source;
+    if (!node->folded) {
+        *part = *json;
+        return MS_OK;
+    }
+    *part = (ms_json){.source = json->source, .keys = json->keys};
+    from.offset = 0;
+    ms_scan_open(&p.at, &from, node->line, fault);
+    p.at.at += node->at;
+    p.at.line_start = p.at.at - (node->column - 1);
+    *row = 0;
+    return read_value(&p, &(label){node->key, node->key_at});
 }
 
 uint32_t ms_json_first(const ms_json *json, uint32_t row)
 {
     const ms_json_node *node = &json->nodes[row];
     bool parent = node->kind == MS_JSON_ARRAY || node->kind == MS_JSON_OBJECT;
-    return parent && node->value.n > 0 ? row + 1 : MS_NONE;
+    return parent && !node->folded && node->value.n > 0 ? row + 1 : MS_NONE;
 }
 
 uint32_t ms_json_find(const ms_json *json, uint32_t row, const char *key)
@@ -286,9 +416,4 @@ ms_err ms_json_fail_key(const ms_json *json, uint32_t row, ms_fault *fault,
         fail_at(json, json->nodes[row].key_at, fault, hint, format, args);
     va_end(args);
     return err;
-}
-
-const char *ms_json_library(void)
-{
-    return cJSON_Version();
 }

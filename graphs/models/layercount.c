@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/models/layercount.h"
 
-#include "graphs/json/scan.h"
+#include "graphs/json/json.h"
 
 #include <inttypes.h>
 
@@ -78,7 +78,7 @@ static ms_err count(const ms_layerlist *list, uint32_t row, uint64_t times,
         *n += times;
         if (*n > list->most)
             return ms_layercount_fail(list, i, fault);
-        if (layers != MS_NONE && inner > 0 && depth + 1 < MS_SCAN_DEPTH)
+        if (layers != MS_NONE && inner > 0 && depth + 1 < MS_JSON_DEPTH)
             MS_TRY(count(list, layers, inner, NULL, depth + 1, n, fault));
     }
     return MS_OK;

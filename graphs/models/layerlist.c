@@ -2,7 +2,7 @@
 #include "graphs/models/layerlist.h"
 
 #include "graphs/json/fields.h"
-#include "graphs/json/scan.h"
+#include "graphs/json/json.h"
 #include "graphs/layertypes.h"
 #include "graphs/models/build.h"
 #include "graphs/models/layercount.h"
@@ -37,7 +37,7 @@ typedef struct list {
     ms_layernames names;
     ms_build build;
     const ms_layerlist *given;
-    uint32_t *counters[MS_SCAN_DEPTH]; /* per depth */
+    uint32_t *counters[MS_JSON_DEPTH]; /* per depth */
     uint32_t depth, n_visits;
     hold *holds; /* in the order in which groups end */
     uint32_t n_holds, holds_capacity;
@@ -494,7 +494,7 @@ static ms_err read_list(list *l, uint32_t row, const ms_scope *in,
                         uint32_t block, uint32_t *previous)
 {
     size_t n = ms_layer_n_kinds + N_COUNTERS;
-    if (l->depth + 1 == MS_SCAN_DEPTH)
+    if (l->depth + 1 == MS_JSON_DEPTH)
         return ms_json_fail(json_of(l), row, l->names.fault,
                             "does a template use itself?",
                             "groups of layers nest too deep");

@@ -16,6 +16,8 @@
 #include <string.h>
 
 #define FORMAT_VERSION 1
+#define OUTLINE_BYTES ((size_t)1 << 20) /* from here on two passes pay */
+#define OUTLINE_FOLD 2 /* an op graph's root, its lists, their rows */
 
 /* ---- families ------------------------------------------------------------ */
 
@@ -374,11 +376,37 @@ static ms_err read_native(ms_reader *r)
     return MS_OK;
 }
 
+/* A long text is an op graph as a rule: its outline alone becomes rows, and
+ * they go as soon as it is read. */
+static ms_err read_long(const ms_reader *r, bool *is_one)
+{
+    ms_arena scratch = {.limit_bytes = r->arena->limit_bytes};
+    ms_reader own = *r;
+    ms_model *model = r->model;
+    ms_err err =
+        ms_json_outline(model->path, model->source, model->source_length,
+                        OUTLINE_FOLD, &scratch, &own.json, r->fault);
+    *is_one = err == MS_OK && is_op_graph(&own);
+    if (*is_one)
+        err = read_op_graph(&own);
+    if (*is_one && err == MS_OK) {
+        model->name = ms_arena_text(r->arena, model->name, strlen(model->name));
+        err = model->name == NULL ? ms_fail_nomem(r->fault) : MS_OK;
+    }
+    ms_arena_free(&scratch);
+    return err;
+}
+
 static ms_err read_any(ms_reader *r, const char *name, const char *bytes,
                        size_t length)
 {
+    bool is_one = false;
     *r->model =
         (ms_model){.path = name, .source = bytes, .source_length = length};
+    if (length >= OUTLINE_BYTES)
+        MS_TRY(read_long(r, &is_one));
+    if (is_one)
+        return MS_OK;
     MS_TRY(ms_json_read(name, bytes, length, r->arena, &r->json, r->fault));
     if (is_op_graph(r))
         return read_op_graph(r);

@@ -5,6 +5,7 @@
 #include "graphs/opgraph/opmerge.h"
 
 #include "graphs/json/index.h"
+#include "graphs/json/spelling.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -13,11 +14,15 @@
 #include <string.h>
 
 typedef struct reader {
-    const ms_json *json;
+    const ms_json *json;    /* at work: the outline, or the part */
+    const ms_json *outline; /* rows of lists may be folded */
+    ms_json part;           /* one of them, in scratch */
     ms_arena *arena;
+    ms_arena scratch, temporary; /* temporary: until all is read */
     ms_opgraph *ops;
     ms_fault *fault;
     ms_index modules;
+    ms_spelling names; /* of ops and modules, each once */
     const char *thing; /* at work, for faults: "node" 7, of JSON row */
     uint32_t number, row;
     uint8_t *seen;  /* per tensor: made or read by an earlier node */
@@ -26,11 +31,25 @@ typedef struct reader {
 
 /* ---- pieces -------------------------------------------------------------- */
 
+/* A row of the outline. */
 static void begin(reader *r, const char *thing, uint32_t number, uint32_t row)
 {
+    r->json = r->outline;
     r->thing = thing;
     r->number = number;
     r->row = row;
+}
+
+/* A row of a list of the outline, which from here on is one of the part. */
+static ms_err enter(reader *r, const char *thing, uint32_t number,
+                    uint32_t *row)
+{
+    begin(r, thing, number, *row);
+    ms_arena_reset(&r->scratch);
+    MS_TRY(ms_json_unfold(r->outline, row, &r->scratch, &r->part, r->fault));
+    r->json = &r->part;
+    r->row = *row;
+    return MS_OK;
 }
 
 /* row MS_NONE: at the thing as a whole. */
@@ -124,13 +143,28 @@ static ms_err required(const reader *r, uint32_t object, const char *key,
                         "the key \"%s\" is missing", key);
 }
 
-static ms_err take(const reader *r, void *items, uint64_t n, size_t size)
+static ms_err take_from(const reader *r, ms_arena *arena, void *items,
+                        uint64_t n, size_t size)
 {
-    void *taken = ms_arena_take(r->arena, (size_t)n, size);
+    void *taken = ms_arena_take(arena, (size_t)n, size);
     if (!taken)
         return ms_fail_nomem(r->fault);
     memcpy(items, &taken, sizeof taken);
     return MS_OK;
+}
+
+static ms_err take(const reader *r, void *items, uint64_t n, size_t size)
+{
+    return take_from(r, r->arena, items, n, size);
+}
+
+/* The same text, kept. */
+static ms_err keep_name(reader *r, const char **name)
+{
+    *name = ms_spelling_of_key(
+        &r->names,
+        &(ms_scan_text){(const unsigned char *)*name, strlen(*name), false});
+    return *name == NULL ? ms_fail_nomem(r->fault) : MS_OK;
 }
 
 /* ---- storages and tensors ------------------------------------------------ */
@@ -152,6 +186,26 @@ static ms_err storage_kind(const reader *r, uint32_t row, const char *word,
 }
 
 /* [sid, bytes, kind, name]: sids count from 0. */
+static ms_err read_storage(const reader *r, uint32_t row, uint32_t id)
+{
+    ms_opstorage *storage = &r->ops->storages[id];
+    int64_t sid, bytes = 0;
+    const char *word = "", *name = "";
+    if (!is_array(r, row) || children(r, row) > MS_OPFIELDS_STORAGE)
+        return wrong(r, row, "a storage is [id, bytes, kind, name]");
+    uint32_t item = ms_json_first(r->json, row);
+    MS_TRY(next_int(r, &item, id, id, "the id (they count from 0)", &sid));
+    MS_TRY(next_field(r, &item, &ms_opfields_storage[STORAGE_BYTES], &bytes));
+    storage->bytes = (uint64_t)bytes;
+    uint32_t at = item;
+    MS_TRY(next_text(r, &item, "the kind", &word));
+    MS_TRY(storage_kind(r, at, word, &storage->kind));
+    MS_TRY(next_text(r, &item, "the name", &name));
+    storage->name =
+        *name == '\0' ? "" : ms_arena_text(r->arena, name, strlen(name));
+    return storage->name == NULL ? ms_fail_nomem(r->fault) : MS_OK;
+}
+
 static ms_err read_storages(reader *r, uint32_t list)
 {
     ms_opgraph *ops = r->ops;
@@ -160,23 +214,11 @@ static ms_err read_storages(reader *r, uint32_t list)
     ops->n_storages = children(r, list);
     MS_TRY(take(r, &ops->storages, ops->n_storages, sizeof *ops->storages));
     uint32_t id = 0;
-    for (uint32_t row = ms_json_first(r->json, list); row != MS_NONE;
-         row = r->json->nodes[row].next, id++) {
-        begin(r, "storage", id, row);
-        if (!is_array(r, row) || children(r, row) > MS_OPFIELDS_STORAGE)
-            return wrong(r, row, "a storage is [id, bytes, kind, name]");
-        uint32_t item = ms_json_first(r->json, row);
-        ms_opstorage *storage = &ops->storages[id];
-        int64_t sid, bytes = 0;
-        const char *word = "";
-        MS_TRY(next_int(r, &item, id, id, "the id (they count from 0)", &sid));
-        MS_TRY(
-            next_field(r, &item, &ms_opfields_storage[STORAGE_BYTES], &bytes));
-        storage->bytes = (uint64_t)bytes;
-        uint32_t at = item;
-        MS_TRY(next_text(r, &item, "the kind", &word));
-        MS_TRY(storage_kind(r, at, word, &storage->kind));
-        MS_TRY(next_text(r, &item, "the name", &storage->name));
+    for (uint32_t row = ms_json_first(r->outline, list); row != MS_NONE;
+         row = r->outline->nodes[row].next, id++) {
+        uint32_t at = row;
+        MS_TRY(enter(r, "storage", id, &at));
+        MS_TRY(read_storage(r, at, id));
     }
     return MS_OK;
 }
@@ -288,10 +330,11 @@ static ms_err read_tensors(reader *r, uint32_t list)
         return wrong(r, list, "\"tensors\" must be a list");
     ops->n_tensors = children(r, list);
     MS_TRY(take(r, &ops->tensors, ops->n_tensors, sizeof *ops->tensors));
-    for (uint32_t row = ms_json_first(r->json, list); row != MS_NONE;
-         row = r->json->nodes[row].next, id++) {
-        begin(r, "tensor", id, row);
-        MS_TRY(read_tensor(r, row, id));
+    for (uint32_t row = ms_json_first(r->outline, list); row != MS_NONE;
+         row = r->outline->nodes[row].next, id++) {
+        uint32_t at = row;
+        MS_TRY(enter(r, "tensor", id, &at));
+        MS_TRY(read_tensor(r, at, id));
     }
     return MS_OK;
 }
@@ -319,12 +362,13 @@ static ms_err read_ids(const reader *r, uint32_t list, uint32_t *n,
     return MS_OK;
 }
 
-static uint32_t module_of(reader *r, const char *name)
+static ms_err module_of(reader *r, const char *name, uint32_t *row)
 {
-    uint32_t row = ms_index_add(&r->modules, name, r->ops->n_modules);
-    if (row == r->ops->n_modules)
+    MS_TRY(keep_name(r, &name));
+    *row = ms_index_add(&r->modules, name, r->ops->n_modules);
+    if (*row == r->ops->n_modules)
         r->ops->modules[r->ops->n_modules++] = name;
-    return row;
+    return MS_OK;
 }
 
 static ms_err text_of(const reader *r, uint32_t node, const char *key,
@@ -336,7 +380,7 @@ static ms_err text_of(const reader *r, uint32_t node, const char *key,
 }
 
 /* What a run without the tracing mode executes, where it differs. */
-static ms_err read_op_name(const reader *r, uint32_t row, ms_opnode *node)
+static ms_err read_op_name(reader *r, uint32_t row, ms_opnode *node)
 {
     const char *name = NULL;
     MS_TRY(text_of(r, row, "op", NULL, &name));
@@ -345,6 +389,8 @@ static ms_err read_op_name(const reader *r, uint32_t row, ms_opnode *node)
     node->renamed = ms_json_find(r->json, row, "real_op") != MS_NONE;
     MS_TRY(text_of(r, row, "real_op", name, &name));
     MS_TRY(text_of(r, row, "overload", "default", &node->overload));
+    MS_TRY(keep_name(r, &name));
+    MS_TRY(keep_name(r, &node->overload));
     node->name = name;
     node->op = strncmp(name, "aten.", 5) == 0 ? name + 5 : name;
     return MS_OK;
@@ -417,7 +463,7 @@ static ms_err read_node(reader *r, uint32_t row, ms_opnode *node)
     node->number = r->number;
     MS_TRY(read_op_name(r, row, node));
     MS_TRY(text_of(r, row, "mod", "", &module));
-    node->module = module_of(r, module);
+    MS_TRY(module_of(r, module, &node->module));
     MS_TRY(read_ids(r, ms_json_find(json, row, "in"), &node->n_in, &node->in));
     MS_TRY(
         read_ids(r, ms_json_find(json, row, "out"), &node->n_out, &node->out));
@@ -438,14 +484,16 @@ static ms_err read_nodes(reader *r, uint32_t list)
     ops->n_nodes = children(r, list);
     MS_TRY(take(r, &ops->nodes, ops->n_nodes, sizeof *ops->nodes));
     MS_TRY(take(r, &ops->modules, ops->n_nodes, sizeof *ops->modules));
-    MS_TRY(take(r, &r->seen, ops->n_tensors, 1));
-    MS_TRY(take(r, &r->made, ops->n_storages, sizeof *r->made));
+    MS_TRY(take_from(r, &r->temporary, &r->seen, ops->n_tensors, 1));
+    MS_TRY(take_from(r, &r->temporary, &r->made, ops->n_storages,
+                     sizeof *r->made));
     memset(r->made, 0xff, ops->n_storages * sizeof *r->made);
-    MS_TRY(ms_index_make(&r->modules, ops->n_nodes, r->arena, r->fault));
-    for (uint32_t row = ms_json_first(r->json, list); row != MS_NONE;
-         row = r->json->nodes[row].next, n++) {
-        begin(r, "node", n, row);
-        MS_TRY(read_node(r, row, &ops->nodes[n]));
+    MS_TRY(ms_index_make(&r->modules, ops->n_nodes, &r->temporary, r->fault));
+    for (uint32_t row = ms_json_first(r->outline, list); row != MS_NONE;
+         row = r->outline->nodes[row].next, n++) {
+        uint32_t at = row;
+        MS_TRY(enter(r, "node", n, &at));
+        MS_TRY(read_node(r, at, &ops->nodes[n]));
     }
     return MS_OK;
 }
@@ -474,19 +522,34 @@ static ms_err read_loss(reader *r)
     return MS_OK;
 }
 
+static ms_err read_whole(reader *r)
+{
+    uint32_t storages = 0, tensors = 0, nodes = 0;
+    MS_TRY(ms_opfields_check(r->json, 0, false, r->fault));
+    MS_TRY(required(r, 0, "storages", &storages));
+    MS_TRY(required(r, 0, "tensors", &tensors));
+    MS_TRY(required(r, 0, "nodes", &nodes));
+    MS_TRY(read_storages(r, storages));
+    MS_TRY(read_tensors(r, tensors));
+    MS_TRY(read_nodes(r, nodes));
+    MS_TRY(ms_opmerge_in_place(r->ops, r->arena, r->fault));
+    return read_loss(r);
+}
+
 ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
                        ms_fault *fault)
 {
-    reader r = {.json = json, .arena = arena, .ops = ops, .fault = fault};
-    uint32_t storages = 0, tensors = 0, nodes = 0;
+    reader r = {.json = json,
+                .outline = json,
+                .arena = arena,
+                .scratch = {.limit_bytes = arena->limit_bytes},
+                .temporary = {.limit_bytes = arena->limit_bytes},
+                .ops = ops,
+                .fault = fault,
+                .names = {.arena = arena}};
     *ops = (ms_opgraph){0};
-    MS_TRY(ms_opfields_check(json, 0, false, fault));
-    MS_TRY(required(&r, 0, "storages", &storages));
-    MS_TRY(required(&r, 0, "tensors", &tensors));
-    MS_TRY(required(&r, 0, "nodes", &nodes));
-    MS_TRY(read_storages(&r, storages));
-    MS_TRY(read_tensors(&r, tensors));
-    MS_TRY(read_nodes(&r, nodes));
-    MS_TRY(ms_opmerge_in_place(ops, arena, fault));
-    return read_loss(&r);
+    ms_err err = read_whole(&r);
+    ms_arena_free(&r.scratch);
+    ms_arena_free(&r.temporary);
+    return err;
 }

@@ -80,9 +80,10 @@ struct ms_opgraph {
     uint64_t batch;       /* samples of one run; 0: not said */
 };
 
-/* Faults: MS_EINPUT with the position of the node, tensor or storage that is
- * wrong (ids out of range or order, shapes that do not fit their storage,
- * negative strides, unknown dtypes). */
+/* Rows of the three lists may be folded (ms_json_outline); nothing of json is
+ * kept.  Faults: MS_EINPUT with the position of the node, tensor or storage
+ * that is wrong (ids out of range or order, shapes that do not fit their
+ * storage, negative strides, unknown dtypes). */
 ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
                        ms_fault *fault);
 

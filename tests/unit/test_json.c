@@ -197,6 +197,67 @@ START_TEST(duplicates_among_many_keys_are_found)
 }
 END_TEST
 
+static const char folded_text[] =
+    "{\"rows\": [[1, \"a\\n\"],\n [2, [3], {}]],\n"
+    " \"\xC3\xA9\": {\"k\": [true]}}";
+
+START_TEST(rows_of_lists_may_be_folded)
+{
+    ms_json json, part;
+    ms_arena scratch = {0};
+    ck_assert_int_eq(ms_json_outline("t", folded_text, strlen(folded_text), 2,
+                                     &arena, &json, &fault),
+                     MS_OK);
+    ck_assert_uint_eq(json.n, 6);
+    ck_assert_uint_eq(json.nodes[1].value.n, 2);
+    ck_assert_uint_eq(ms_json_first(&json, 2), MS_NONE);
+    uint32_t row = 3;
+    ck_assert_uint_eq(json.nodes[row].value.n, 3);
+    ck_assert_int_eq(ms_json_unfold(&json, &row, &scratch, &part, &fault),
+                     MS_OK);
+    ck_assert_uint_eq(row, 0);
+    ck_assert_uint_eq(part.n, 5);
+    ck_assert_uint_eq(part.nodes[0].line, 2);
+    ck_assert_uint_eq(part.nodes[0].column, 2);
+    ck_assert_uint_eq(part.nodes[2].column, 6);
+    ck_assert_int_eq(part.nodes[3].value.i, 3);
+    ms_json_fail(&part, 4, &fault, NULL, "here");
+    ck_assert_str_eq(fault.where, "t:2:11");
+    ms_arena_free(&scratch);
+}
+END_TEST
+
+START_TEST(what_is_folded_is_checked_all_the_same)
+{
+    static const struct {
+        const char *text, *where;
+    } rows[] = {
+        {"[[{\"a\":1,\"a\":2}]]", "t:1:10"},
+        {"[[{\"a\":1,\"a\":2}],]", "t:1:17"}, /* that first */
+        {"[[[1e999]]]", "t:1:4"},
+        {"[[[1e999]]] x", "t:1:13"},
+        {"[[[\"\\x\"]]]", "t:1:5"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ms_json json;
+        ms_fault whole = {0}, folded = {0};
+        const char *text = rows[i].text;
+        ms_json_read("t", text, strlen(text), &arena, &json, &whole);
+        ms_json_outline("t", text, strlen(text), 1, &arena, &json, &folded);
+        ck_assert_str_eq(whole.where, rows[i].where);
+        ck_assert_str_eq(folded.where, rows[i].where);
+        ck_assert_str_eq(folded.what, whole.what);
+    }
+}
+END_TEST
+
+START_TEST(equal_keys_are_one)
+{
+    ms_json json = read_text("[{\"ab\": 1}, {\"\\u0061b\": 2}]");
+    ck_assert_ptr_eq(json.nodes[2].key, json.nodes[4].key);
+}
+END_TEST
+
 START_TEST(out_of_memory_is_reported)
 {
     const char *text = "{\"a\": [1, 2, {\"b\": \"text\"}], \"c\": null}";
@@ -231,6 +292,9 @@ Suite *suite_json(void)
     tcase_add_test(tcase, a_number_at_the_end_is_not_overread);
     tcase_add_test(tcase, nesting_has_a_limit);
     tcase_add_test(tcase, duplicates_among_many_keys_are_found);
+    tcase_add_test(tcase, rows_of_lists_may_be_folded);
+    tcase_add_test(tcase, what_is_folded_is_checked_all_the_same);
+    tcase_add_test(tcase, equal_keys_are_one);
     tcase_add_test(tcase, out_of_memory_is_reported);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -47,7 +47,7 @@ struct ms_points_cache {
     pthread_mutex_t lock; /* of the list and what stands in its entries but
                              for what is made */
     pthread_cond_t made;
-    /* igraph and cJSON have global state, so one thread reads at a time */
+    /* igraph has global state, so one thread reads at a time */
     pthread_mutex_t reading;
     entry *first;
     uint64_t bytes;
