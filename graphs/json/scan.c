@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_NUMBER 63 /* characters */
+#define MAX_NUMBER 63  /* characters */
+#define SAFE_DIGITS 18 /* of so many no integer is beyond 64 bits */
 
 ms_err ms_scan_fail(const ms_scan *s, const unsigned char *byte,
                     const char *hint, const char *format, ...)
@@ -21,7 +22,7 @@ ms_err ms_scan_fail(const ms_scan *s, const unsigned char *byte,
     return ms_fail_at(s->fault, MS_EINPUT, &at, hint, "%s", what);
 }
 
-void ms_scan_blanks(ms_scan *s)
+void ms_scan_over_blanks(ms_scan *s)
 {
     for (; s->at < s->end; s->at++) {
         if (*s->at == '\n') {
@@ -206,6 +207,12 @@ static ms_err read_integer(const ms_scan *s, const unsigned char *first,
 {
     bool negative = *first == '-';
     uint64_t value = 0, limit = (uint64_t)INT64_MAX + negative;
+    if (s->at - first <= SAFE_DIGITS) {
+        for (const unsigned char *c = first + negative; c < s->at; c++)
+            value = value * 10 + (uint64_t)(*c - '0');
+        *integer = negative ? -(int64_t)value : (int64_t)value;
+        return MS_OK;
+    }
     for (const unsigned char *c = first + negative; c < s->at; c++)
         if (__builtin_mul_overflow(value, 10u, &value) ||
             __builtin_add_overflow(value, (uint64_t)(*c - '0'), &value) ||
@@ -275,11 +282,6 @@ ms_err ms_scan_word(ms_scan *s, unsigned char *first)
         }
     }
     return ms_scan_unexpected(s, "a value");
-}
-
-uint32_t ms_scan_column(const ms_scan *s)
-{
-    return (uint32_t)(s->at - s->line_start - (ptrdiff_t)s->continuation + 1);
 }
 
 void ms_scan_open(ms_scan *s, const ms_quote *source, uint32_t line,

@@ -37,9 +37,20 @@ typedef struct ms_scan_number {
 /* At the offset of source, in the given line. */
 void ms_scan_open(ms_scan *s, const ms_quote *source, uint32_t line,
                   ms_fault *fault);
-void ms_scan_blanks(ms_scan *s);
+void ms_scan_over_blanks(ms_scan *s);
+/* Most tokens have none before them. */
+static inline void ms_scan_blanks(ms_scan *s)
+{
+    if (s->at < s->end && *s->at <= ' ')
+        ms_scan_over_blanks(s);
+}
+
 /* In characters, from 1. */
-uint32_t ms_scan_column(const ms_scan *s);
+static inline uint32_t ms_scan_column(const ms_scan *s)
+{
+    return (uint32_t)(s->at - s->line_start - (ptrdiff_t)s->continuation + 1);
+}
+
 /* What stands at s->at, behind which it is moved. */
 ms_err ms_scan_string(ms_scan *s, ms_scan_text *text);
 ms_err ms_scan_digits(ms_scan *s, ms_scan_number *number);

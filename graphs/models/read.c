@@ -17,6 +17,7 @@
 
 #define FORMAT_VERSION 1
 #define OUTLINE_BYTES ((size_t)1 << 20) /* from here on two passes pay */
+#define HEAD_BYTES ((size_t)4 << 10)
 #define OUTLINE_FOLD 2 /* an op graph's root, its lists, their rows */
 
 /* ---- families ------------------------------------------------------------ */
@@ -376,8 +377,23 @@ static ms_err read_native(ms_reader *r)
     return MS_OK;
 }
 
-/* A long text is an op graph as a rule: its outline alone becomes rows, and
- * they go as soon as it is read. */
+/* Is it worth reading as an outline: long, and an op graph by its beginning?
+ * One that says so later takes more memory, that is all. */
+static bool may_be_op_graph(const char *bytes, size_t length)
+{
+    static const char key[] = "\"format\"";
+    const char *end = bytes + (length < HEAD_BYTES ? length : HEAD_BYTES);
+    if (length < OUTLINE_BYTES)
+        return false;
+    for (const char *at = bytes; at + sizeof key <= end; at++) {
+        at = memchr(at, '"', (size_t)(end - at) - sizeof key + 1);
+        if (at == NULL || memcmp(at, key, sizeof key - 1) == 0)
+            return at != NULL;
+    }
+    return false;
+}
+
+/* Its outline alone becomes rows, and they go as soon as it is read. */
 static ms_err read_long(const ms_reader *r, bool *is_one)
 {
     ms_arena scratch = {.limit_bytes = r->arena->limit_bytes};
@@ -403,7 +419,7 @@ static ms_err read_any(ms_reader *r, const char *name, const char *bytes,
     bool is_one = false;
     *r->model =
         (ms_model){.path = name, .source = bytes, .source_length = length};
-    if (length >= OUTLINE_BYTES)
+    if (may_be_op_graph(bytes, length))
         MS_TRY(read_long(r, &is_one));
     if (is_one)
         return MS_OK;
