@@ -46,8 +46,9 @@ typedef struct ms_layer {
     uint32_t in_at, n_in;
     uint32_t block; /* MS_NONE: in no block; of nested repeats the outermost */
     ms_spot spot;
-    ms_value field[MS_LAYER_FIELDS]; /* in the order of the kind's fields */
-    const uint64_t *ints;            /* the MS_INTS field, if any */
+    ms_value *field;      /* in the order of the kind's fields; layers that
+                             are equal share them */
+    const uint64_t *ints; /* the MS_INTS field, if any */
     uint32_t n_ints;
 } ms_layer;
 

@@ -23,6 +23,11 @@ ms_layer *ms_build_layer(ms_build *build, const char *name, uint32_t kind)
 {
     ms_model *model = build->model;
     const ms_layer_kind *row = &ms_layer_kinds[kind];
+    if (build->open == NULL)
+        build->open =
+            ms_arena_take(build->arena, MS_LAYER_FIELDS, sizeof *build->open);
+    if (build->open == NULL)
+        return NULL;
     if (model->n_layers == build->layers_capacity) {
         model->layers =
             ms_arena_grow(build->arena, model->layers, &build->layers_capacity,
@@ -31,8 +36,12 @@ ms_layer *ms_build_layer(ms_build *build, const char *name, uint32_t kind)
             return NULL;
     }
     ms_layer *layer = &model->layers[model->n_layers++];
-    *layer = (ms_layer){
-        .name = name, .kind = row, .in_at = model->n_edges, .block = MS_NONE};
+    *layer = (ms_layer){.name = name,
+                        .kind = row,
+                        .in_at = model->n_edges,
+                        .block = MS_NONE,
+                        .field = build->open};
+    build->open = NULL;
     assert(row->n_fields <= MS_LAYER_FIELDS);
     for (uint32_t i = 0; i < row->n_fields; i++) {
         layer->field[i] = row->fields[i].fallback;
@@ -40,6 +49,27 @@ ms_layer *ms_build_layer(ms_build *build, const char *name, uint32_t kind)
             layer->field[i].s = "";
     }
     return layer;
+}
+
+ms_err ms_build_close(ms_build *build, ms_fault *fault)
+{
+    ms_layer *layer = &build->model->layers[build->model->n_layers - 1];
+    size_t bytes = layer->kind->n_fields * sizeof *layer->field;
+    if (build->last == NULL)
+        build->last =
+            ms_arena_take(build->arena, ms_layer_n_kinds, sizeof *build->last);
+    if (build->last == NULL)
+        return ms_fail_nomem(fault);
+    ms_value **last = &build->last[layer->kind - ms_layer_kinds];
+    build->open = layer->field;
+    if (*last == NULL || memcmp(*last, layer->field, bytes) != 0) {
+        *last = ms_arena_take_raw(build->arena, bytes, 1);
+        if (*last == NULL)
+            return ms_fail_nomem(fault);
+        memcpy(*last, layer->field, bytes);
+    }
+    layer->field = *last;
+    return MS_OK;
 }
 
 bool ms_build_edge(ms_build *build, uint32_t from)

@@ -14,6 +14,8 @@ typedef struct ms_build {
     ms_model *model;
     ms_arena *arena;
     uint32_t layers_capacity, edges_capacity, blocks_capacity;
+    ms_value *open;  /* fields for the next layer, or NULL */
+    ms_value **last; /* per kind: fields of the last that is closed, or NULL */
 } ms_build;
 
 /* Room for so many from the start; more is possible. */
@@ -22,6 +24,10 @@ ms_err ms_build_reserve(ms_build *build, uint32_t layers, uint32_t edges,
 /* Appends a layer with its kind's default values, no inputs and no block.
  * The name must outlive the model.  NULL: out of memory. */
 ms_layer *ms_build_layer(ms_build *build, const char *name, uint32_t kind);
+/* The fields of the newest layer are complete.  Where they are those of the
+ * last layer of its kind, they become one: a model of a million layers has few
+ * that differ. */
+ms_err ms_build_close(ms_build *build, ms_fault *fault);
 /* Appends an input of the newest layer: a layer, or MS_NONE for the model's
  * input.  False: out of memory. */
 bool ms_build_edge(ms_build *build, uint32_t from);

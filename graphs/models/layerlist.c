@@ -175,9 +175,11 @@ static ms_err read_fields(list *l, uint32_t row, element *e, ms_layer *layer,
     ms_fields_values out = {.values = layer->field};
     if (in->variables == NULL && e->made != MS_NONE) {
         const ms_layer *first = &l->build.model->layers[e->made];
-        memcpy(layer->field, first->field, sizeof layer->field);
+        memcpy(layer->field, first->field,
+               kind->n_fields * sizeof *layer->field);
         layer->ints = first->ints;
         layer->n_ints = first->n_ints;
+        MS_TRY(ms_build_close(&l->build, l->names.fault));
         return defer_fields(l, row, e, layer, in);
     }
     MS_TRY(ms_fields_read_object(json, row, &keys, l->build.arena, &out,
@@ -185,6 +187,7 @@ static ms_err read_fields(list *l, uint32_t row, element *e, ms_layer *layer,
     MS_TRY(ms_fields_require(json, row, &keys, out.given, l->names.fault));
     layer->ints = out.ints;
     layer->n_ints = out.n_ints;
+    MS_TRY(ms_build_close(&l->build, l->names.fault));
     if (in->variables == NULL)
         e->made = l->build.model->n_layers - 1;
     e->given = out.given;

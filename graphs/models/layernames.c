@@ -340,6 +340,21 @@ ms_err ms_layernames_defer(ms_layernames *names, uint32_t node,
     return MS_OK;
 }
 
+/* Others may share the fields of the layer as they are. */
+static ms_err set_field(const ms_layernames *names, const reference *from,
+                        const char *name)
+{
+    ms_layer *layer = &names->model->layers[from->layer];
+    size_t n = layer->kind->n_fields;
+    ms_value *own = ms_arena_take_raw(names->arena, n, sizeof *own);
+    if (own == NULL)
+        return ms_fail_nomem(names->fault);
+    memcpy(own, layer->field, n * sizeof *own);
+    own[from->field].s = name;
+    layer->field = own;
+    return MS_OK;
+}
+
 static ms_err resolve(const ms_layernames *names, const reference *from)
 {
     ms_model *model = names->model;
@@ -352,8 +367,7 @@ static ms_err resolve(const ms_layernames *names, const reference *from)
         layer = names->labels[label].output;
     if (layer == MS_NONE)
         return fail_reference(names, from->node, from->scope, from->word);
-    model->layers[from->layer].field[from->field].s = model->layers[layer].name;
-    return MS_OK;
+    return set_field(names, from, model->layers[layer].name);
 }
 
 ms_err ms_layernames_resolve(ms_layernames *names)
