@@ -3,9 +3,13 @@
 #include "sim/names.h"
 
 const char *const ms_group_names[MS_N_GROUP_ROLES] = {
-    [MS_GROUP_DATA] = "data",           [MS_GROUP_REPLICATE] = "replicate",
-    [MS_GROUP_SECONDARY] = "secondary", [MS_GROUP_NODE] = "node",
+    [MS_GROUP_DATA] = "data",
+    [MS_GROUP_REPLICATE] = "replicate",
+    [MS_GROUP_SECONDARY] = "secondary",
+    [MS_GROUP_NODE] = "node",
     [MS_GROUP_ACROSS] = "across",
+    [MS_GROUP_EXPERT_DATA] = "expert-data",
+    [MS_GROUP_EXPERT_REPLICATE] = "expert-replicate",
 };
 
 const char *const ms_group_algorithms[MS_N_ALGORITHMS] = {
@@ -18,7 +22,8 @@ ms_group ms_group_of(ms_group_role role, uint32_t ranks, uint32_t stride,
                      uint32_t gpus_per_node)
 {
     uint32_t local = stride > 0 ? gpus_per_node / stride : gpus_per_node;
-    bool apart = role == MS_GROUP_REPLICATE;
+    bool apart =
+        role == MS_GROUP_REPLICATE || role == MS_GROUP_EXPERT_REPLICATE;
     return (ms_group){.name = ms_group_names[role],
                       .ranks = ranks,
                       .stride = stride,

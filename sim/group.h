@@ -66,13 +66,16 @@ typedef enum ms_algorithm {
 
 /* The rows of every job. */
 typedef enum ms_group_role {
-    MS_GROUP_DATA,      /* the ranks that divide the states; where nothing is
-                           divided, those with other samples */
-    MS_GROUP_REPLICATE, /* those that hold the same part (HSDP) */
-    MS_GROUP_SECONDARY, /* neighbours that divide weights between forward and
-                           backward (FSDP2's reshard_after_forward, ZeRO++) */
-    MS_GROUP_NODE,      /* those on one node */
-    MS_GROUP_ACROSS,    /* those at the same place of each node */
+    MS_GROUP_DATA,        /* the ranks that divide the states; where nothing is
+                             divided, those with other samples */
+    MS_GROUP_REPLICATE,   /* those that hold the same part (HSDP) */
+    MS_GROUP_SECONDARY,   /* neighbours that divide weights between forward and
+                             backward (FSDP2's reshard_after_forward, ZeRO++) */
+    MS_GROUP_NODE,        /* those on one node */
+    MS_GROUP_ACROSS,      /* those at the same place of each node */
+    MS_GROUP_EXPERT_DATA, /* those that divide the states of experts, where
+                             others than the rest's do */
+    MS_GROUP_EXPERT_REPLICATE, /* and those that hold the same part of them */
     MS_N_GROUP_ROLES
 } ms_group_role;
 

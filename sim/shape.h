@@ -132,6 +132,8 @@ typedef struct ms_shape {
     bool copies_gradients; /* to buckets of their own, as large as they */
     uint32_t shard_ranks;  /* of data_ranks, those that divide the states; the
                               groups hold copies (HSDP); 0: all */
+    uint32_t expert_ranks; /* of data_ranks, those that divide the states of
+                              experts: every so-many-th one; 0: as the rest */
     ms_part_rule part;
     uint32_t flat_multiple;
     bool part_is_master;    /* the fp32 part is the master copy of itself; whole

@@ -24,7 +24,10 @@ ms_group ms_communicators_row(const ms_device *device, ms_group_role role,
 }
 
 /* Neighbours divide the states; those that hold the same part are as far apart
- * as there are parts. */
+ * as there are parts.  Of experts neighbours hold the same part, as where they
+ * shared out the experts themselves: expert parallelism is the inner of the two
+ * dimensions of the mesh (pytorch/torchtitan, torchtitan/distributed/
+ * parallel_dims.py: dp_shard_mod_ep, dp_shard_in_ep). */
 void ms_communicators_make(const ms_device *device, const ms_shape *shape,
                            ms_group rows[MS_N_GROUP_ROLES])
 {
@@ -36,6 +39,11 @@ void ms_communicators_make(const ms_device *device, const ms_shape *shape,
                                            shape->reshard_ranks};
     uint32_t stride[MS_N_GROUP_ROLES] = {
         [MS_GROUP_REPLICATE] = parts, [MS_GROUP_ACROSS] = local};
+    if (shape->expert_ranks > 0) {
+        size[MS_GROUP_EXPERT_DATA] = shape->expert_ranks;
+        size[MS_GROUP_EXPERT_REPLICATE] = ranks / shape->expert_ranks;
+        stride[MS_GROUP_EXPERT_DATA] = ranks / shape->expert_ranks;
+    }
     if (shape->exchanges) {
         size[MS_GROUP_NODE] = ranks < local ? ranks : local;
         size[MS_GROUP_ACROSS] = ranks / local + (ranks % local > 0);

@@ -94,8 +94,9 @@ static void add_nccl(const ms_device *device, const ms_training *training,
     ms_group groups[MS_N_GROUP_ROLES];
     ms_communicators_make(device, shape, groups);
     outside->channels = channels_of(device, training);
-    for (uint32_t role = MS_GROUP_DATA; role <= MS_GROUP_SECONDARY; role++)
-        add_communicator(training, groups[role].ranks, outside);
+    for (uint32_t role = 0; role < MS_N_GROUP_ROLES; role++)
+        if (role != MS_GROUP_NODE && role != MS_GROUP_ACROSS)
+            add_communicator(training, groups[role].ranks, outside);
     outside->nccl_bytes += device->nccl_bytes;
 }
 

@@ -5,6 +5,8 @@
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
+#include <string.h>
+
 bool ms_parts_hold_gradients(const ms_step_settings *settings)
 {
     const ms_shape *shape = settings->shape;
@@ -28,6 +30,31 @@ static uint64_t over(uint64_t n, uint64_t ranks)
 bool ms_parts_is_frozen(const ms_trace *trace, const ms_parameter *parameter)
 {
     return !ms_trace_at(trace, parameter->tensor)->requires_grad;
+}
+
+/* The weights and biases of experts, not their router; they are named so. */
+static bool is_expert(const ms_trace *trace, const ms_parameter *parameter)
+{
+    const char *name = trace->graph->storage_name[parameter->storage];
+    return name != NULL && strncmp(name, "experts.", 8) == 0;
+}
+
+/* The groups of ranks that divide the parameters. */
+static void find_groups(ms_trace *trace)
+{
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        ms_parameter *it = &trace->parameters[p];
+        bool apart =
+            trace->settings->shape->expert_ranks > 0 && is_expert(trace, it);
+        it->group = apart ? MS_GROUP_EXPERT_DATA : MS_GROUP_DATA;
+    }
+}
+
+static uint32_t ranks_of(const ms_trace *trace, const ms_parameter *parameter)
+{
+    const ms_shape *shape = trace->settings->shape;
+    return parameter->group == MS_GROUP_EXPERT_DATA ? shape->expert_ranks
+                                                    : ms_shape_parts(shape);
 }
 
 /* A part is rows of dimension 0.  All ranks hold the same number of rows,
@@ -104,6 +131,7 @@ void ms_parts_split(ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
     uint32_t ranks = ms_shape_parts(shape);
+    find_groups(trace);
     if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_FLAT) {
         split_flat(trace, ranks, EVERY);
         return;
@@ -119,6 +147,7 @@ void ms_parts_split(ms_trace *trace)
         it->part = it->owned = it->elements;
         if (shape->shared < MS_SHARED_OPTIMIZER)
             continue;
+        ranks = ranks_of(trace, it);
         it->part = shape->part == MS_PART_ROWS ? part_of_rows(trace, it, ranks)
                                                : over(it->elements, ranks);
         it->owned = it->part;
@@ -218,7 +247,7 @@ static uint64_t weight_part_bytes(const ms_trace *trace,
 {
     uint8_t dtype = ms_trace_at(trace, parameter->tensor)->dtype;
     if (is_packed(trace, parameter, whole))
-        return over(whole, ms_shape_parts(trace->settings->shape));
+        return over(whole, ranks_of(trace, parameter));
     return parameter->part * ms_dtypes_bytes[part_dtype(trace, dtype)];
 }
 
@@ -265,6 +294,71 @@ static uint32_t width_of(const ms_trace *trace, const ms_parameter *parameter)
                                                         : tensor->size[1]);
 }
 
+static ms_share share_of(const ms_trace *trace, uint32_t parts,
+                         ms_group_role again)
+{
+    uint8_t dtype = trace->weight_dtype;
+    return (ms_share){.parts = parts,
+                      .copies = trace->settings->shape->data_ranks / parts,
+                      .again = (uint8_t)again,
+                      .whole_bytes = ms_dtypes_bytes[dtype],
+                      .part_bytes = ms_dtypes_bytes[part_dtype(trace, dtype)]};
+}
+
+/* A storage of an expert's, by its number in the graph. */
+static void mark(ms_graph *g, const uint32_t *new_id, uint32_t storage)
+{
+    if (storage != MS_NONE && new_id[storage] < g->n_persistent)
+        g->storage_shard_group[new_id[storage]] = MS_GROUP_EXPERT_DATA;
+}
+
+static bool mark_experts(ms_trace *trace, const uint32_t *new_id)
+{
+    bool some = false;
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        const ms_parameter *it = &trace->parameters[p];
+        if (it->group == MS_GROUP_DATA)
+            continue;
+        some = true;
+        mark(trace->graph, new_id, it->storage);
+        mark(trace->graph, new_id, it->grad_storage);
+        mark(trace->graph, new_id, it->master);
+        for (uint32_t i = 0; i < MS_MOST_STATES; i++)
+            mark(trace->graph, new_id, it->state[i]);
+    }
+    return some;
+}
+
+/* Ops that gather do so among the ranks that divide what they read. */
+static void group_ops(ms_graph *g, uint32_t n_in)
+{
+    for (uint32_t op = 0; op < g->n_ops; op++) {
+        uint32_t end = op + 1 < g->n_ops ? g->in_at[op + 1] : n_in;
+        bool gathers = g->op_flags[op] & MS_OP_GATHERS;
+        for (uint32_t i = g->in_at[op]; gathers && i < end; i++)
+            if (g->in[i] < g->n_persistent &&
+                g->storage_shard_group[g->in[i]] != MS_GROUP_DATA)
+                g->op_group[op] = g->storage_shard_group[g->in[i]];
+    }
+}
+
+static ms_err expert_columns(ms_trace *trace, const uint32_t *new_id)
+{
+    ms_graph *g = trace->graph;
+    uint32_t ranks = trace->settings->shape->expert_ranks;
+    if (ranks == 0)
+        return MS_OK;
+    g->storage_shard_group = ms_arena_take(trace->arena, g->n_persistent, 1);
+    g->op_group = ms_arena_take(trace->arena, g->n_ops, 1);
+    if (!g->storage_shard_group || !g->op_group)
+        return ms_fail_nomem(trace->fault);
+    if (mark_experts(trace, new_id))
+        g->share[MS_GROUP_EXPERT_DATA] =
+            share_of(trace, ranks, MS_GROUP_EXPERT_REPLICATE);
+    group_ops(g, trace->n_in);
+    return MS_OK;
+}
+
 ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
 {
     const ms_shape *shape = trace->settings->shape;
@@ -276,12 +370,9 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
     MS_TRY(element_column(trace, new_id));
     if (!shares_gradients(trace->settings))
         return MS_OK;
-    g->share[MS_GROUP_DATA] = (ms_share){
-        .parts = ms_shape_parts(shape),
-        .copies = shape->data_ranks / ms_shape_parts(shape),
-        .again = MS_GROUP_REPLICATE,
-        .whole_bytes = ms_dtypes_bytes[trace->weight_dtype],
-        .part_bytes = ms_dtypes_bytes[part_dtype(trace, trace->weight_dtype)]};
+    g->share[MS_GROUP_DATA] =
+        share_of(trace, ms_shape_parts(shape), MS_GROUP_REPLICATE);
+    MS_TRY(expert_columns(trace, new_id));
     g->storage_shard_bytes =
         ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint64_t));
     g->storage_whole = ms_arena_take(trace->arena, g->n_persistent, 1);

@@ -68,6 +68,7 @@ typedef struct ms_parameter {
     uint32_t uses, grad; /* engine: gradients still to come; their sum */
     uint64_t elements;
     uint64_t part;      /* elements that this rank updates: see parts.c */
+    uint8_t group;      /* ms_group_role: whose ranks divide it */
     uint64_t owned;     /* of one tensor, at most, on one rank */
     bool far;           /* the host updates it: see hoststep.c */
     uint32_t host_grad; /* where its gradient goes then, or MS_NONE */

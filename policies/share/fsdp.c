@@ -17,6 +17,7 @@ enum {
     IMPL,
     RANKS,
     SHARD,
+    EXPERTS,
     UNITS,
     RESHARD,
     RESHARD_RANKS,
@@ -52,6 +53,13 @@ static const ms_param params[N_PARAMS] = {
                .high = MOST_RANKS,
                .help = "ranks that divide the states, where groups of them "
                        "hold copies (HSDP); default all"},
+    [EXPERTS] = {.name = "expert_ranks",
+                 .type = MS_PARAM_INT,
+                 .low = 1,
+                 .high = MOST_RANKS,
+                 .help = "impl 2: ranks that divide the states of experts, a "
+                         "unit of their own in each block; default as the "
+                         "rest"},
     [UNITS] = {.name = "units",
                .type = MS_PARAM_WORD,
                .words = "blocks|split|whole",
@@ -185,6 +193,23 @@ static ms_err check_shard(const ms_policy_value *values, uint32_t ranks,
     return MS_OK;
 }
 
+/* The parts of experts lie on ranks that are no neighbours. */
+static ms_err check_experts(const ms_policy_value *values, ms_fault *fault)
+{
+    if (!values[EXPERTS].given)
+        return MS_OK;
+    if (is_old(values))
+        return ms_fail(fault, MS_EUSAGE, "fsdp:expert_ranks",
+                       "leave it out, or impl=1",
+                       "FSDP1 flattens a unit's parameters together");
+    if (values[RESHARD_RANKS].given)
+        return ms_fail(fault, MS_EUSAGE, "fsdp:expert_ranks",
+                       "leave one of the two out",
+                       "reshard_ranks are neighbours, which hold the same "
+                       "part of experts");
+    return MS_OK;
+}
+
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
@@ -194,6 +219,9 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     MS_TRY(ms_sharedstates_ranks(&values[RANKS], "fsdp", shape, fault));
     MS_TRY(check_shard(values, shape->data_ranks, fault));
     MS_TRY(check_reshard(values, shape->data_ranks, fault));
+    MS_TRY(check_experts(values, fault));
+    MS_TRY(ms_sharedstates_experts(&values[EXPERTS], "fsdp:expert_ranks", shape,
+                                   fault));
     shape->reshard_ranks = (uint32_t)values[RESHARD_RANKS].number;
     shape->shared = MS_SHARED_PARAMETERS;
     /* FSDP2 divides each parameter by its rows, FSDP1 each unit's parameters as
@@ -235,6 +263,7 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
         .reduced_bytes = values[REDUCE].given
                              ? (values[REDUCE].number == REDUCE_FP32 ? 4 : 2)
                              : 0};
+    MS_TRY(ms_sharedstates_need_experts(context, "fsdp:expert_ranks", fault));
     return ms_unshard_write(context, &options, program, fault);
 }
 

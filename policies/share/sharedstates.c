@@ -25,6 +25,33 @@ ms_err ms_sharedstates_ranks(const ms_policy_value *dp, const char *where,
     return MS_OK;
 }
 
+ms_err ms_sharedstates_experts(const ms_policy_value *value, const char *where,
+                               ms_shape *shape, ms_fault *fault)
+{
+    uint32_t some = (uint32_t)value->number;
+    if (!value->given)
+        return MS_OK;
+    if (shape->data_ranks % some != 0)
+        return ms_fail(fault, MS_EUSAGE, where,
+                       "the groups must be equally large",
+                       "%u ranks do not divide into groups of %u",
+                       shape->data_ranks, some);
+    shape->expert_ranks = some;
+    return MS_OK;
+}
+
+ms_err ms_sharedstates_need_experts(const ms_policy_context *context,
+                                    const char *where, ms_fault *fault)
+{
+    const ms_graph *graph = context->graph;
+    if (context->shape == NULL || context->shape->expert_ranks == 0 ||
+        graph->storage_shard_bytes == NULL ||
+        graph->share[MS_GROUP_EXPERT_DATA].parts > 0)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, where, "leave expert_ranks out",
+                   "the model has no experts");
+}
+
 ms_err ms_sharedstates_two_memories(const char *where, const ms_shape *shape,
                                     ms_fault *fault)
 {

@@ -27,6 +27,14 @@ typedef struct ms_sharedstates {
  * (MS_EUSAGE, at where): neither is said; another policy has said it. */
 ms_err ms_sharedstates_ranks(const ms_policy_value *dp, const char *where,
                              ms_shape *shape, ms_fault *fault);
+/* So many of these ranks divide the states of experts, where it is given.
+ * Faults (MS_EUSAGE, at where): the ranks do not divide into such groups. */
+ms_err ms_sharedstates_experts(const ms_policy_value *value, const char *where,
+                               ms_shape *shape, ms_fault *fault);
+/* Fault (MS_EUSAGE, at where): experts share their states otherwise, and the
+ * graph has none. */
+ms_err ms_sharedstates_need_experts(const ms_policy_context *context,
+                                    const char *where, ms_fault *fault);
 /* What moves between the memories of host and device needs both.  Fault
  * (MS_EUSAGE, at where): the device has one memory. */
 ms_err ms_sharedstates_two_memories(const char *where, const ms_shape *shape,

@@ -63,8 +63,18 @@ static const ms_share *share_of(const writer *w, uint32_t f)
     return &w->graph->share[w->unit[f].group];
 }
 
+/* The experts of unit f, where other ranks divide them: a unit that is nested
+ * in it, gathered and let go beside it (pytorch/torchtitan, torchtitan/models/
+ * llama4/infra/parallelize.py, apply_fsdp: fully_shard of moe.experts on a mesh
+ * of their own, prefetched with their block).  Else MS_NONE. */
+static uint32_t experts_of(const writer *w, uint32_t f)
+{
+    uint32_t n = w->units.n_plain;
+    return f < n && n < w->n_units ? f + n : MS_NONE;
+}
+
 /* Starts the all-gather of unit f. */
-static ms_err unshard(writer *w, uint32_t f)
+static ms_err unshard_one(writer *w, uint32_t f)
 {
     ms_unshard_unit *it = &w->unit[f];
     bool ahead = share_of(w, f)->parts > 1;
@@ -84,18 +94,23 @@ static ms_err unshard(writer *w, uint32_t f)
 /* An all-gather ahead of its use.  One rank alone copies when it must. */
 static ms_err prefetch(writer *w, uint32_t f)
 {
-    return share_of(w, f)->parts == 1 ? MS_OK : unshard(w, f);
+    uint32_t experts = experts_of(w, f);
+    if (share_of(w, f)->parts > 1)
+        MS_TRY(unshard_one(w, f));
+    return experts == MS_NONE || share_of(w, experts)->parts == 1
+               ? MS_OK
+               : unshard_one(w, experts);
 }
 
 /* Unit f is whole for what runs next.  The output of forward's all-gathers
  * stays until the next one's is copied out, so that copy and collective
  * overlap. */
-static ms_err await(writer *w, uint32_t f, bool forward)
+static ms_err await_one(writer *w, uint32_t f, bool forward)
 {
     ms_unshard_unit *it = &w->unit[f];
     if (it->weights == MS_NOTHING || it->whole)
         return MS_OK;
-    MS_TRY(unshard(w, f));
+    MS_TRY(unshard_one(w, f));
     it->whole = true;
     it->flying = false;
     if (it->gathered == MS_NONE)
@@ -110,6 +125,13 @@ static ms_err await(writer *w, uint32_t f, bool forward)
         return give(w, it->gathered);
     w->held = f;
     return MS_OK;
+}
+
+static ms_err await(writer *w, uint32_t f, bool forward)
+{
+    uint32_t experts = experts_of(w, f);
+    MS_TRY(await_one(w, f, forward));
+    return experts == MS_NONE ? MS_OK : await_one(w, experts, forward);
 }
 
 static ms_err reshard(writer *w, uint32_t f)
@@ -140,6 +162,9 @@ static ms_err leave_forward(writer *w)
     if (f == MS_NONE || f == w->root || w->options->keep == MS_UNSHARD_STAY ||
         (w->options->keep == MS_UNSHARD_BUT_LAST && is_last(w, f)))
         return MS_OK;
+    uint32_t experts = experts_of(w, f);
+    if (experts != MS_NONE)
+        MS_TRY(reshard(w, experts));
     w->unit[f].parked = w->unit[f].small != MS_NONE;
     MS_TRY(take(w, w->unit[f].small));
     return reshard(w, f);
@@ -273,7 +298,7 @@ static ms_err scatter_apart(writer *w, uint32_t f)
     return give(w, in);
 }
 
-static ms_err post_backward(writer *w, uint32_t f)
+static ms_err post_backward_one(writer *w, uint32_t f)
 {
     ms_unshard_unit *it = &w->unit[f];
     if (it->weights == MS_NOTHING)
@@ -292,6 +317,15 @@ static ms_err post_backward(writer *w, uint32_t f)
         w->scattering = f;
     }
     return sum(w, f);
+}
+
+/* What is nested ends first. */
+static ms_err post_backward(writer *w, uint32_t f)
+{
+    uint32_t experts = experts_of(w, f);
+    if (experts != MS_NONE)
+        MS_TRY(post_backward_one(w, experts));
+    return post_backward_one(w, f);
 }
 
 /* The unit before the blocks has no input with a gradient that could carry a
@@ -344,9 +378,9 @@ static ms_err end_backward(writer *w)
     MS_TRY(leave_backward(w));
     for (uint32_t f = 0; f < w->n_units; f++) {
         if (w->unit[f].flying) /* a unit without a backward */
-            MS_TRY(await(w, f, false));
+            MS_TRY(await_one(w, f, false));
         if (w->unit[f].whole)
-            MS_TRY(post_backward(w, f));
+            MS_TRY(post_backward_one(w, f));
     }
     MS_TRY(end_scatter(w));
     w->in_backward = w->in_forward = false;

@@ -41,6 +41,11 @@ static void find_owners(const ms_unshardunits *w, uint32_t *owner)
             owner[s] = other ? w->root : f;
         }
     }
+    for (uint32_t s = 0; w->n_plain < w->n_units && s < graph->n_persistent;
+         s++)
+        if (owner[s] != MS_NONE &&
+            ms_graph_group(graph, s) == MS_GROUP_EXPERT_DATA)
+            owner[s] += w->n_plain;
 }
 
 static void measure_unit(const ms_unshardunits *w, ms_unshard_unit *it,
@@ -157,12 +162,16 @@ ms_err ms_unshardunits_open(ms_unshardunits *w)
     uint32_t *owner =
         ms_arena_take_raw(w->arena, graph->n_persistent, sizeof *owner);
     w->root = graph->n_blocks;
-    w->n_units = w->root + 3;
+    w->n_plain = w->n_units = w->root + 3;
+    if (graph->share[MS_GROUP_EXPERT_DATA].parts > 0)
+        w->n_units += w->n_plain;
     w->unit = ms_arena_take(w->arena, w->n_units, sizeof *w->unit);
     w->order = ms_arena_take_raw(w->arena, w->n_units, sizeof *w->order);
     if (owner == NULL || w->unit == NULL || w->order == NULL)
         return ms_fail_nomem(w->fault);
     find_owners(w, owner);
+    for (uint32_t f = w->n_plain; f < w->n_units; f++)
+        w->unit[f].group = MS_GROUP_EXPERT_DATA;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
         if (owner[s] != MS_NONE)
             measure_unit(w, &w->unit[owner[s]], s);

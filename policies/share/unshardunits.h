@@ -33,6 +33,8 @@ typedef struct ms_unshardunits {
     ms_program *program; /* gets the sets and the buffers */
     ms_unshard_unit *unit;
     uint32_t n_units, root; /* root + 1, root + 2: before, behind the blocks */
+    uint32_t n_plain; /* the experts of unit f, where other ranks divide them,
+                         are unit f + n_plain; without such n_units */
     uint32_t *order, n_order; /* units but the root, as forward runs them */
 } ms_unshardunits;
 

@@ -41,8 +41,8 @@ static span span_of(const ms_group *group)
 {
     uint32_t per_node = group->node_ranks > 0 ? group->node_ranks : 1;
     uint32_t local = group->ranks < per_node ? group->ranks : per_node;
-    uint32_t nodes = (group->ranks + per_node - 1) / per_node;
-    return (span){.ranks = group->ranks, .local = local, .nodes = nodes};
+    return (span){
+        .ranks = group->ranks, .local = local, .nodes = ms_group_nodes(group)};
 }
 
 /* ---- what is sent -------------------------------------------------------- */

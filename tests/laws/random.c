@@ -393,7 +393,14 @@ void laws_share(laws_random *random, ms_graph *graph, ms_arena *arena)
     graph->storage_shard_bytes =
         ms_arena_take(arena, graph->n_persistent, sizeof(uint64_t));
     ck_assert_ptr_nonnull(graph->storage_shard_bytes);
+    if (laws_chance(random, 50)) {
+        graph->storage_shard_group =
+            ms_arena_take(arena, graph->n_persistent, 1);
+        ck_assert_ptr_nonnull(graph->storage_shard_group);
+    }
     for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        if (graph->storage_shard_group && laws_chance(random, 30))
+            graph->storage_shard_group[s] = MS_GROUP_EXPERT_DATA;
         graph->storage_shard_bytes[s] = MS_UNSHARED;
         bool state = graph->storage_category[s] == MS_GRADIENTS ||
                      (graph->storage_category[s] == MS_PARAMETERS &&

@@ -66,7 +66,8 @@ static const char *const offloads[] = {
     "+offload:optimizer/params/gradients,to=nvme,tile=100"};
 #define MANY(list) (sizeof(list) / sizeof *(list))
 
-/* A decoder, a network of convolutions, a chain with a state of its own. */
+/* A decoder, a network of convolutions, a chain with a state of its own; the
+ * last two have experts. */
 static const char *const models[] = {
     "{\"memsim\": 1, \"family\": \"decoder\", \"config\": {\"layers\": 3, "
     "\"hidden\": 32, \"heads\": 2, \"vocab\": 100, \"positions\": 16}}",
@@ -75,11 +76,13 @@ static const char *const models[] = {
     "{\"type\": \"conv2d\", \"out\": 8, \"kernel\": 3, \"padding\": 1}, "
     "{\"type\": \"batch_norm\"}, {\"type\": \"relu\", \"inplace\": true}]}, "
     "{\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 10}, "
+    "{\"type\": \"moe\", \"experts\": 2, \"hidden\": 4}, "
     "{\"type\": \"cross_entropy\"}]}",
     "{\"memsim\": 1, \"name\": \"mlp\", \"input\": {\"shape\": [32]}, "
     "\"layers\": [{\"repeat\": 4, \"name\": \"h\", \"layers\": ["
     "{\"type\": \"linear\", \"out\": 32}, {\"type\": \"dropout\"}, "
-    "{\"type\": \"gelu\"}]}, {\"type\": \"mean\"}]}",
+    "{\"type\": \"gelu\"}]}, {\"type\": \"moe\", \"experts\": 4, "
+    "\"hidden\": 8}, {\"type\": \"mean\"}]}",
 };
 
 /* More policies of each kind, for compositions at random. */
@@ -205,14 +208,18 @@ static void append(laws_random *random, const char *const *list, size_t n,
     put(policy, list[laws_below(random, (uint32_t)n)]);
 }
 
-START_TEST(all_compositions)
+/* Every step-th composition with one of these shares, from the first on;
+ * returns how many are not refused. */
+static size_t compose(const char *model, const char *const *share, size_t n,
+                      size_t first, size_t step, size_t *all)
 {
-    const size_t sizes[] = {MANY(checkpoints), MANY(micro_batches),
-                            MANY(shares), MANY(swaps), MANY(offloads)};
-    const char *const *const parts[] = {checkpoints, micro_batches, shares,
+    const size_t sizes[] = {MANY(checkpoints), MANY(micro_batches), n,
+                            MANY(swaps), MANY(offloads)};
+    const char *const *const parts[] = {checkpoints, micro_batches, share,
                                         swaps, offloads};
-    size_t all = sizes[0] * sizes[1] * sizes[2] * sizes[3] * sizes[4], ran = 0;
-    for (size_t i = (size_t)_i; i < all; i += MANY(models)) {
+    size_t ran = 0;
+    *all = sizes[0] * sizes[1] * sizes[2] * sizes[3] * sizes[4];
+    for (size_t i = first; i < *all; i += step) {
         char policy[LONGEST] = "none";
         size_t rest = i;
         for (size_t p = 0; p < MANY(parts); p++) {
@@ -220,8 +227,15 @@ START_TEST(all_compositions)
             rest /= sizes[p];
         }
         laws_seed = i;
-        ran += run_policy(models[_i], policy, (setting){0});
+        ran += run_policy(model, policy, (setting){0});
     }
+    return ran;
+}
+
+START_TEST(all_compositions)
+{
+    size_t all, ran = compose(models[_i], shares, MANY(shares), (size_t)_i,
+                              MANY(models), &all);
     ck_assert_uint_gt(4 * MANY(models) * ran,
                       3 * all); /* few contradict each other */
     ms_arena_free(&keep);
@@ -265,12 +279,25 @@ START_TEST(random_compositions)
 }
 END_TEST
 
+/* The models that have experts, which other ranks divide than the rest. */
+START_TEST(experts_apart)
+{
+    static const char *const apart[] = {"+fsdp:dp=8,expert_ranks=4",
+                                        "+fsdp:dp=8,expert_ranks=2,shard=4"};
+    size_t all, ran = compose(models[_i], apart, MANY(apart), 0, 1, &all);
+    ck_assert_uint_gt(4 * ran, 3 * all);
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+END_TEST
+
 Suite *suite_compose(void)
 {
     Suite *suite = suite_create("compose");
     TCase *tcase = tcase_create("compose");
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, all_compositions, 0, (int)MANY(models));
+    tcase_add_loop_test(tcase, experts_apart, 1, (int)MANY(models));
     tcase_add_loop_test(tcase, random_compositions, 0, (int)MANY(models));
     suite_add_tcase(suite, tcase);
     return suite;

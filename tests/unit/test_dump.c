@@ -108,7 +108,21 @@ START_TEST(text_of_a_small_program)
 }
 END_TEST
 
-/* Random graphs, keeps, moves and work: what is printed reads back the same. */
+/* The roles of which two are of one rank, and a row of the program's own. */
+#define N_GROUPS (MS_N_GROUP_ROLES + 1u)
+static const ms_group groups[N_GROUPS] = {
+    {"data", 4, 1, 2, MS_ALGORITHM_FASTEST, MS_STREAM_COMM, {0}},
+    {"replicate", 2, 4, 1, MS_ALGORITHM_RING, MS_STREAM_OUTER, {0}},
+    {.ranks = 1, .queue = MS_STREAM_COMM},
+    {"node", 2, 1, 2, MS_ALGORITHM_TREE, MS_STREAM_COMM, {0}},
+    {.ranks = 1, .queue = MS_STREAM_COMM},
+    {"expert-data", 2, 4, 1, MS_ALGORITHM_SWITCH, MS_STREAM_COMM, {0}},
+    {"expert-replicate", 4, 1, 2, MS_ALGORITHM_NESTED, MS_STREAM_OUTER, {0}},
+    {"pairs", 2, 2, 1, MS_ALGORITHM_FASTEST, MS_STREAM_OUTER, {0}},
+};
+
+/* Random graphs, keeps, moves, work and collectives: what is printed reads back
+ * the same. */
 START_TEST(programs_read_back)
 {
     laws_random random = {(uint64_t)_i + 1};
@@ -123,6 +137,9 @@ START_TEST(programs_read_back)
                      MS_OK);
     laws_moves(&random, &graph, &arena, &program);
     laws_work(&random, &graph, &arena, &program);
+    laws_collectives(&random, &graph, &arena, &program);
+    program.groups = groups;
+    program.n_groups = _i % 2 ? N_GROUPS : 0;
     const char *text = dump(&program);
     ck_assert_msg(read_back(text, &again) == MS_OK, "%s: %s", fault.where,
                   fault.what);
@@ -239,6 +256,30 @@ START_TEST(layout_is_free)
 }
 END_TEST
 
+/* Before there were rows of groups. */
+START_TEST(outer_is_a_row)
+{
+    ms_program program;
+    laws_chain(2, 1, &arena, &graph);
+    ck_assert_int_eq(read_back("memsim-program 1\n"
+                               "frames 1 ranks 1 micro-batches 1\n"
+                               "gather all\ngather all outer\n"
+                               "reduce all to shard\n"
+                               "reduce all to shard outer\n"
+                               "reduce all to here exchange\n"
+                               "reduce all to shard exchange outer\n",
+                               &program),
+                     MS_OK);
+    static const uint8_t reduced[] = {MS_GROUP_DATA, MS_GROUP_REPLICATE,
+                                      MS_GROUP_NODE, MS_GROUP_ACROSS};
+    ck_assert_uint_eq(program.calls[0].gather.group, MS_GROUP_DATA);
+    ck_assert_uint_eq(program.calls[1].gather.group, MS_GROUP_SECONDARY);
+    for (size_t i = 0; i < 4; i++)
+        ck_assert_uint_eq(program.calls[2 + i].reduce.group, reduced[i]);
+    ck_assert_uint_eq(program.n_groups, 0);
+}
+END_TEST
+
 START_TEST(frames_are_bounded)
 {
     ms_program program;
@@ -325,6 +366,7 @@ Suite *suite_dump(void)
     tcase_add_loop_test(tcase, mistakes_are_located, 0,
                         (int)(sizeof mistakes / sizeof mistakes[0]));
     tcase_add_test(tcase, layout_is_free);
+    tcase_add_test(tcase, outer_is_a_row);
     tcase_add_test(tcase, frames_are_bounded);
     tcase_add_test(tcase, damaged_texts);
     tcase_add_test(tcase, text_of_a_graph);
