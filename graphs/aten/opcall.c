@@ -13,7 +13,8 @@
 #define PREFIX "aten::"
 #define MOST_INPUTS 4u
 
-void ms_opcall_like(const ms_trace *trace, ms_optensor *made, uint32_t tensor)
+void ms_opcall_like(const ms_trace *trace, ms_opcall_made *made,
+                    uint32_t tensor)
 {
     if (trace->err)
         return;

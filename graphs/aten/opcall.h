@@ -15,6 +15,12 @@
 
 #define MS_OPCALL_OUTPUTS 2u
 
+/* An output to be: contiguous. */
+typedef struct ms_opcall_made {
+    uint8_t dtype, n_dims;
+    int64_t size[MS_MAX_DIMS];
+} ms_opcall_made;
+
 typedef struct ms_opcall {
     const char *op;       /* "aten::" and a row of the table */
     const char *overload; /* NULL: "default", else the one with numbers */
@@ -22,12 +28,13 @@ typedef struct ms_opcall {
         *args; /* as an exporter writes them: tensors are there too */
     uint32_t n_args;
     uint32_t scratch; /* tensors like the first input, while the op runs */
-    ms_optensor made[MS_OPCALL_OUTPUTS]; /* dtypes and sizes; contiguous */
-    double flops;                        /* per element of the first input */
+    ms_opcall_made made[MS_OPCALL_OUTPUTS];
+    double flops; /* per element of the first input */
 } ms_opcall;
 
 /* The shape and dtype of a tensor. */
-void ms_opcall_like(const ms_trace *trace, ms_optensor *made, uint32_t tensor);
+void ms_opcall_like(const ms_trace *trace, ms_opcall_made *made,
+                    uint32_t tensor);
 /* The first output, laid out as the first input of its shape; a second one
  * (indices) is dropped, so it lives only where it is saved. */
 uint32_t ms_opcall_run(ms_trace *trace, const ms_opcall *call,

@@ -27,7 +27,8 @@ static ms_err map(ms_trace *trace, const ms_layer *layer, const uint32_t *in,
     for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++)
         ms_opcall_like(trace, &call.made[k], widest);
     if (!trace->settings->cpu) /* log_sigmoid's buffer is for the CPU */
-        call.made[1] = (ms_optensor){.dtype = call.made[1].dtype, .n_dims = 1};
+        call.made[1] =
+            (ms_opcall_made){.dtype = call.made[1].dtype, .n_dims = 1};
     *out = ms_opcall_run(trace, &call, in, layer->n_in);
     return trace->err;
 }

@@ -64,7 +64,7 @@ static ms_err read_dims(ms_trace *trace, const ms_layer *layer, uint32_t x,
 }
 
 static void reduce_shape(const ms_tensor *x, uint32_t bits, bool keep,
-                         ms_optensor *made)
+                         ms_opcall_made *made)
 {
     made->dtype = x->dtype;
     made->n_dims = 0;

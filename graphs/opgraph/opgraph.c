@@ -2,6 +2,7 @@
 #include "graphs/opgraph/opgraph.h"
 #include "graphs/formats/dtypes.h"
 #include "graphs/layertypes.h"
+#include "graphs/opgraph/oplayouts.h"
 #include "graphs/opgraph/opmerge.h"
 
 #include "graphs/json/index.h"
@@ -23,6 +24,7 @@ typedef struct reader {
     ms_fault *fault;
     ms_index modules;
     ms_spelling names; /* of ops and modules, each once */
+    ms_oplayouts layouts;
     const char *thing; /* at work, for faults: "node" 7, of JSON row */
     uint32_t number, row;
     uint8_t *seen;  /* per tensor: made or read by an earlier node */
@@ -290,9 +292,21 @@ static ms_err check_extent(const reader *r, uint32_t row,
     return MS_OK;
 }
 
-/* [tid, sid, shape, dtype, strides, offset] */
-static ms_err read_tensor(const reader *r, uint32_t row, uint32_t id)
+static ms_err set_layout(reader *r, ms_optensor *tensor,
+                         const ms_oplayout *layout)
 {
+    const ms_oplayout *kept = ms_oplayouts_find(&r->layouts, layout);
+    if (kept == NULL)
+        return ms_fail_nomem(r->fault);
+    tensor->size = kept->size;
+    tensor->stride = kept->stride;
+    return MS_OK;
+}
+
+/* [tid, sid, shape, dtype, strides, offset] */
+static ms_err read_tensor(reader *r, uint32_t row, uint32_t id)
+{
+    ms_oplayout layout = {0};
     ms_optensor *tensor = &r->ops->tensors[id];
     int64_t tid, sid = 0, offset = 0;
     uint8_t n_strides = 0;
@@ -306,17 +320,18 @@ static ms_err read_tensor(const reader *r, uint32_t row, uint32_t id)
     MS_TRY(next_int(r, &item, 0, (int64_t)r->ops->n_storages - 1,
                     "the id of its storage", &sid));
     tensor->storage = (uint32_t)sid;
-    MS_TRY(read_dims(r, item, TENSOR_SHAPE, tensor->size, &tensor->n_dims));
+    MS_TRY(read_dims(r, item, TENSOR_SHAPE, layout.size, &tensor->n_dims));
     item = r->json->nodes[item].next;
     uint32_t at = item;
     MS_TRY(next_text(r, &item, "the dtype", &word));
     MS_TRY(dtype_of(r, at, word, &tensor->dtype));
-    MS_TRY(read_dims(r, item, TENSOR_STRIDES, tensor->stride, &n_strides));
+    MS_TRY(read_dims(r, item, TENSOR_STRIDES, layout.stride, &n_strides));
     if (n_strides != tensor->n_dims)
         return wrong(r, item, "it has %u sizes, but %u strides", tensor->n_dims,
                      n_strides);
     item = r->json->nodes[item].next;
     MS_TRY(next_field(r, &item, &ms_opfields_tensor[TENSOR_OFFSET], &offset));
+    MS_TRY(set_layout(r, tensor, &layout));
     MS_TRY(check_elements(r, row, tensor));
     return check_extent(r, row, tensor, offset);
 }
@@ -547,6 +562,7 @@ ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
                 .ops = ops,
                 .fault = fault,
                 .names = {.arena = arena}};
+    r.layouts = (ms_oplayouts){.keep = arena, .scratch = &r.temporary};
     *ops = (ms_opgraph){0};
     ms_err err = read_whole(&r);
     ms_arena_free(&r.scratch);

@@ -48,10 +48,15 @@ typedef struct ms_opstorage {
     const char *name; /* "" for act */
 } ms_opstorage;
 
+/* Beyond the dimensions of the tensor all is 0. */
+typedef struct ms_oplayout {
+    int64_t size[MS_MAX_DIMS], stride[MS_MAX_DIMS];
+} ms_oplayout;
+
 typedef struct ms_optensor {
+    const int64_t *size, *stride; /* of a layout that equal tensors share */
     uint32_t storage;
     uint8_t dtype, n_dims;
-    int64_t size[MS_MAX_DIMS], stride[MS_MAX_DIMS];
 } ms_optensor;
 
 typedef struct ms_opnode {

@@ -88,11 +88,13 @@ static uint32_t make_leaf(run *r, const ms_optensor *shown)
 static void make_unread(run *r, uint32_t storage)
 {
     const ms_opstorage *s = &r->ops->storages[storage];
-    ms_optensor flat = {.storage = storage,
+    const ms_oplayout layout = {.size = {(int64_t)(s->bytes / 4)},
+                                .stride = {1}};
+    ms_optensor flat = {.size = layout.size,
+                        .stride = layout.stride,
+                        .storage = storage,
                         .dtype = MS_FLOAT32,
-                        .n_dims = 1,
-                        .size = {(int64_t)(s->bytes / 4)},
-                        .stride = {1}};
+                        .n_dims = 1};
     r->made[storage] = make_leaf(r, &flat);
 }
 
@@ -146,7 +148,7 @@ static ms_err find_inputs(run *r, const ms_opnode *node)
             /* Another view of a leaf, such as a tied weight. */
             bool same = memcmp(ms_trace_at(r->trace, base)->size,
                                r->ops->tensors[id].size,
-                               sizeof r->ops->tensors[id].size) == 0;
+                               sizeof(int64_t[MS_MAX_DIMS])) == 0;
             t = same ? base : ms_trace_alias(r->trace, base);
             if (!same)
                 set_layout(r->trace, t, &r->ops->tensors[id]);
