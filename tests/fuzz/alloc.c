@@ -111,7 +111,7 @@ static ms_err read_csv(const char *bytes, size_t length, ms_arena *arena,
         return ms_fail_nomem(fault);
     MS_TRY(ms_placement_bound(b, list.n, arena, &bound, fault));
     for (ms_placement_rule rule = 0; rule < MS_PLACEMENT_N_RULES; rule++) {
-        MS_TRY(ms_placement_greedy(b, list.n, rule, arena, at, &height, fault));
+        MS_TRY(ms_placement_greedy(b, list.n, rule, at, &height, fault));
         FUZZ_LAW(height >= bound);
         for (uint32_t i = 1; i < list.n; i++)
             FUZZ_LAW(b[i].lower >= b[i - 1].upper ||

@@ -530,8 +530,8 @@ static uint64_t height_by(const ms_placement_list *list, ms_placement_rule rule)
     ms_fault fault = {0};
     uint64_t *offsets = ms_arena_take(&keep, list->n, sizeof *offsets);
     ck_assert_ptr_nonnull(offsets);
-    ck_assert_int_eq(ms_placement_greedy(list->buffers, list->n, rule, &keep,
-                                         offsets, &height, &fault),
+    ck_assert_int_eq(ms_placement_greedy(list->buffers, list->n, rule, offsets,
+                                         &height, &fault),
                      MS_OK);
     return height;
 }

@@ -71,8 +71,8 @@ static void check_rules(differ_table *told, const truth_table *heights,
                   truth_number(heights, row, "lower_bound"), height, NULL);
     for (int rule = 0; rule < MS_PLACEMENT_N_RULES; rule++) {
         ck_assert_int_eq(ms_placement_greedy(list->buffers, list->n,
-                                             (ms_placement_rule)rule, &arena,
-                                             offsets, &height, &fault),
+                                             (ms_placement_rule)rule, offsets,
+                                             &height, &fault),
                          MS_OK);
         differ_number(told, name, rules[rule],
                       truth_number(heights, row, rules[rule]), height,

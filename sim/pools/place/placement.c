@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Static planning, the greedy rules. */
 
-#include "sim/pools/place/placement.h"
+#include "sim/pools/place/occupied.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -157,27 +157,12 @@ ms_err ms_placement_bound(const ms_placement_buffer *buffers, uint32_t n,
 
 /* ---- gaps ---------------------------------------------------------------- */
 
-/* The buffers already placed, by offset.  Lives are stored apart from ids,
- * because for each buffer all lives are looked at but few ids. */
 typedef struct plan {
     const ms_placement_buffer *buffers;
-    ms_placement_life *lives, *placed;
-    uint32_t *ids, *meets;
+    ms_placement_life *lives;
+    ms_occupied occupied;
     uint64_t *offsets, height;
-    uint32_t n;
 } plan;
-
-/* Without a branch, because whether two lives meet cannot be predicted. */
-static uint32_t find_meeting(const plan *p, ms_placement_life life)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < p->n; i++) {
-        p->meets[n] = p->ids[i];
-        n += (uint32_t)((p->placed[i].lower < life.upper) &
-                        (life.lower < p->placed[i].upper));
-    }
-    return n;
-}
 
 static uint64_t aligned(uint64_t offset, uint64_t align)
 {
@@ -185,75 +170,74 @@ static uint64_t aligned(uint64_t offset, uint64_t align)
     return over > 0 ? offset + align - over : offset;
 }
 
-static uint64_t find_gap(const plan *p, uint32_t id, ms_placement_fit fit)
+/* The last gap has no end: a plan grows there only where nothing else is left,
+ * or where fit is TOP and it is tight below the height so far. */
+static uint64_t find_gap(plan *p, uint32_t id, ms_placement_fit fit)
 {
     const ms_placement_buffer *b = &p->buffers[id];
-    uint32_t n = find_meeting(p, p->lives[id]);
-    uint64_t end = 0, found = 0, smallest = UINT64_MAX;
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t offset = p->offsets[p->meets[i]];
-        uint64_t front = aligned(end, b->align);
-        if (front + b->bytes <= offset && offset - front < smallest) {
-            found = front;
-            smallest = offset - front;
-            if (fit == MS_PLACEMENT_FIRST)
-                break;
-        }
-        uint64_t other = offset + p->buffers[p->meets[i]].bytes;
-        end = other > end ? other : end;
+    uint64_t found = 0, smallest = UINT64_MAX, front;
+    ms_occupied_span gap = {0, 0};
+    ms_occupied_look(&p->occupied, p->lives[id]);
+    for (;;) {
+        gap = ms_occupied_gap(&p->occupied, gap.to);
+        front = aligned(gap.from, b->align);
+        if (gap.to == UINT64_MAX)
+            break;
+        if (front + b->bytes > gap.to || gap.to - front >= smallest)
+            continue;
+        found = front;
+        smallest = gap.to - front;
+        if (fit == MS_PLACEMENT_FIRST)
+            return found;
     }
-    uint64_t front = aligned(end, b->align);
     bool top = fit == MS_PLACEMENT_TOP && front + b->bytes <= p->height &&
                p->height - front < smallest;
     return top || smallest == UINT64_MAX ? front : found;
 }
 
-static void put(plan *p, uint32_t id, uint64_t offset)
+static ms_err put(plan *p, uint32_t id, uint64_t offset, ms_fault *fault)
 {
-    uint32_t low = 0, high = p->n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->offsets[p->ids[middle]] <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    memmove(p->ids + low + 1, p->ids + low, (p->n - low) * sizeof *p->ids);
-    memmove(p->placed + low + 1, p->placed + low,
-            (p->n - low) * sizeof *p->placed);
-    p->ids[low] = id;
-    p->placed[low] = p->lives[id];
+    uint64_t end = offset + p->buffers[id].bytes;
     p->offsets[id] = offset;
-    p->n++;
-    if (offset + p->buffers[id].bytes > p->height)
-        p->height = offset + p->buffers[id].bytes;
+    p->height = end > p->height ? end : p->height;
+    return ms_occupied_put(&p->occupied, p->lives[id],
+                           (ms_occupied_span){offset, end}, fault);
+}
+
+/* In the order of the rule. */
+static ms_err put_all(plan *p, uint32_t n, const ms_placement_row *row,
+                      ms_arena *arena, ms_fault *fault)
+{
+    size_t room = (size_t)n + 1;
+    uint32_t n_times;
+    ticket *tickets = ms_arena_take(arena, room, sizeof *tickets);
+    p->lives = ms_arena_take(arena, room, sizeof *p->lives);
+    if (tickets == NULL || p->lives == NULL)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_placement_rank(p->buffers, n, arena, p->lives, &n_times, fault));
+    MS_TRY(ms_occupied_begin(&p->occupied, n_times, arena, fault));
+    for (uint32_t i = 0; i < n; i++) {
+        tickets[i].id = i;
+        put_keys(&p->buffers[i], row->keys, &tickets[i]);
+    }
+    qsort(tickets, n, sizeof *tickets, by_keys);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t id = tickets[i].id;
+        MS_TRY(put(p, id, find_gap(p, id, row->fit), fault));
+    }
+    return MS_OK;
 }
 
 ms_err ms_placement_greedy(const ms_placement_buffer *buffers, uint32_t n,
-                           ms_placement_rule rule, ms_arena *arena,
-                           uint64_t *offsets, uint64_t *height, ms_fault *fault)
+                           ms_placement_rule rule, uint64_t *offsets,
+                           uint64_t *height, ms_fault *fault)
 {
-    const ms_placement_row *row = &ms_placement_rows[rule];
-    size_t room = (size_t)n + 1;
-    uint32_t n_times;
     plan p = {.buffers = buffers, .offsets = offsets};
-    ticket *tickets = ms_arena_take(arena, room, sizeof *tickets);
-    p.lives = ms_arena_take(arena, room, sizeof *p.lives);
-    p.placed = ms_arena_take(arena, room, sizeof *p.placed);
-    p.ids = ms_arena_take(arena, room, sizeof *p.ids);
-    p.meets = ms_arena_take(arena, room, sizeof *p.meets);
-    if (tickets == NULL || p.lives == NULL || p.placed == NULL ||
-        p.ids == NULL || p.meets == NULL)
-        return ms_fail_nomem(fault);
-    MS_TRY(check_sizes(buffers, n, fault));
-    MS_TRY(ms_placement_rank(buffers, n, arena, p.lives, &n_times, fault));
-    for (uint32_t i = 0; i < n; i++) {
-        tickets[i].id = i;
-        put_keys(&buffers[i], row->keys, &tickets[i]);
-    }
-    qsort(tickets, n, sizeof *tickets, by_keys);
-    for (uint32_t i = 0; i < n; i++)
-        put(&p, tickets[i].id, find_gap(&p, tickets[i].id, row->fit));
+    ms_arena own = {0};
+    ms_err err = check_sizes(buffers, n, fault);
+    if (err == MS_OK)
+        err = put_all(&p, n, &ms_placement_rows[rule], &own, fault);
+    ms_arena_free(&own);
     *height = p.height;
-    return MS_OK;
+    return err;
 }

@@ -11,8 +11,8 @@
  *
  *     ms_placement_buffer buffers[] = {{0, 2, 10, 1}, {1, 3, 20, 1}};
  *     uint64_t offsets[2], height;
- *     MS_TRY(ms_placement_greedy(buffers, 2, MS_PLACEMENT_SIZE, &arena,
- *                                offsets, &height, fault));
+ *     MS_TRY(ms_placement_greedy(buffers, 2, MS_PLACEMENT_SIZE, offsets,
+ *                                &height, fault));
  *
  * gives the offsets 20 and 0, and the height 30.
  *
@@ -58,9 +58,8 @@ extern const ms_placement_row ms_placement_rows[MS_PLACEMENT_N_RULES];
 
 /* offsets: room for n. */
 ms_err ms_placement_greedy(const ms_placement_buffer *buffers, uint32_t n,
-                           ms_placement_rule rule, ms_arena *arena,
-                           uint64_t *offsets, uint64_t *height,
-                           ms_fault *fault);
+                           ms_placement_rule rule, uint64_t *offsets,
+                           uint64_t *height, ms_fault *fault);
 /* The most bytes that are live at once. */
 ms_err ms_placement_bound(const ms_placement_buffer *buffers, uint32_t n,
                           ms_arena *arena, uint64_t *bytes, ms_fault *fault);

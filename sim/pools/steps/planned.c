@@ -197,7 +197,7 @@ static ms_err place_all(planned *p)
         if (offsets == NULL)
             return ms_fail_nomem(p->fault);
         MS_TRY(ms_placement_greedy(p->buffers, p->n, (ms_placement_rule)rule,
-                                   p->trial, offsets, &height, p->fault));
+                                   offsets, &height, p->fault));
         if (rule > from && height >= *least)
             continue;
         *least = height;

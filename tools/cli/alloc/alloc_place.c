@@ -22,8 +22,8 @@ static ms_err place_rules(const ms_alloc_arena *run, ms_alloc_plan *plan,
             return ms_fail_nomem(fault);
         ms_arena_reset(hall->trial);
         MS_TRY(ms_placement_greedy(run->list.buffers, run->list.n,
-                                   (ms_placement_rule)rule, hall->trial,
-                                   offsets, &height, fault));
+                                   (ms_placement_rule)rule, offsets, &height,
+                                   fault));
         if (plan->offsets != NULL && height >= plan->height)
             continue;
         plan->by = rule;
