@@ -59,6 +59,7 @@ elseif(CPACK_TEMPORARY_INSTALL_DIRECTORY) # ---- before packing ----------------
          OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
     execute_process(COMMAND gzip -9n ${share}/doc/memsim/changelog
                                      ${share}/man/man1/memsim.1
+                                     ${share}/man/man3/memsim.3
                     COMMAND_ERROR_IS_FATAL ANY)
 
 else() # ---- in CMakeLists.txt ------------------------------------------------

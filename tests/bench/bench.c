@@ -53,11 +53,11 @@
 #include "tests/bench/ranks.h"
 #include "tests/bench/streams.h"
 #include "tests/bench/times.h"
-#include "tools/cli/run/run.h"
 #include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
+#include "tools/library/runrecord.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -446,8 +446,8 @@ static void bench_record(void)
     for (size_t i = 0; i < RUNS; i++) {
         ms_arena_reset(&drawn);
         double t0 = bench_times_now_ns();
-        demand(ms_run_record(&job, &result, "microbatch:128", &drawn, &record,
-                             &fault),
+        demand(ms_runrecord_of(&job, &result, "microbatch:128", &drawn, &record,
+                               &fault),
                &fault);
         times.ns[i] = bench_times_now_ns() - t0;
     }

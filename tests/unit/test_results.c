@@ -13,10 +13,10 @@
 #include "tools/advice/leftout.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/run/figures.h"
-#include "tools/cli/run/run.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
+#include "tools/library/runrecord.h"
 #include "tools/options/options.h"
 #include "tools/results/results.h"
 #include "tools/results/sheet.h"
@@ -79,9 +79,9 @@ static const char *run(int which)
     job.addresses = true;
     MUST(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
     const char *policy = ms_settings_policy(&job, &keep);
-    MUST(ms_run_record(&job, &result, policy, &keep, &written, &fault));
+    MUST(ms_runrecord_of(&job, &result, policy, &keep, &written, &fault));
     MUST(ms_leftout_record(&job, &result, &keep, &written, &fault));
-    MUST(ms_run_json(&job, &result, policy, &text, &fault));
+    MUST(ms_runrecord_json(&job, &result, policy, &text, &fault));
     ck_assert(!text.failed);
     return text.bytes;
 }

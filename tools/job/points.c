@@ -47,8 +47,6 @@ struct ms_points_cache {
     pthread_mutex_t lock; /* of the list and what stands in its entries but
                              for what is made */
     pthread_cond_t made;
-    /* igraph has global state, so one thread reads at a time */
-    pthread_mutex_t reading;
     entry *first;
     uint64_t bytes;
     ms_arena arena;
@@ -56,6 +54,9 @@ struct ms_points_cache {
     size_t input_length;
 };
 typedef struct ms_points_cache cache;
+
+/* igraph has global state, so one thread of the process reads at a time. */
+static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 
 /* What lowering depends on. Shapes that differ only in their padding count as
  * different: that costs time and nothing else. */
@@ -245,9 +246,9 @@ static ms_err read_and_order(cache *all, const ms_job *job, entry *it,
 
 static ms_err make_model(const request *want, entry *it, ms_fault *fault)
 {
-    pthread_mutex_lock(&want->all->reading);
+    pthread_mutex_lock(&reading);
     ms_err err = read_and_order(want->all, want->job, it, fault);
-    pthread_mutex_unlock(&want->all->reading);
+    pthread_mutex_unlock(&reading);
     return err;
 }
 
@@ -381,7 +382,6 @@ ms_err ms_points_open(ms_points *points, ms_fault *fault)
         return ms_fail_nomem(fault);
     all->arena = arena;
     pthread_mutex_init(&all->lock, NULL);
-    pthread_mutex_init(&all->reading, NULL);
     pthread_cond_init(&all->made, NULL);
     return MS_OK;
 }
@@ -397,7 +397,6 @@ void ms_points_close(ms_points *points)
         drop(it);
     }
     pthread_cond_destroy(&all->made);
-    pthread_mutex_destroy(&all->reading);
     pthread_mutex_destroy(&all->lock);
     ms_arena arena = all->arena;
     ms_arena_free(&arena);

@@ -25,3 +25,9 @@ void ms_setupwords_put(const ms_result *result, const char *times,
                     ? "no optimizer"
                     : ms_settings_value(training, "optimizer").s);
 }
+
+void ms_setupwords_gpus(uint32_t gpus, ms_text *title)
+{
+    if (gpus > 1)
+        ms_text_add(title, " on %u GPUs, per GPU", gpus);
+}

@@ -14,6 +14,9 @@
  * ("x" in text, "\u00d7" in figures). */
 void ms_setupwords_put(const ms_result *result, const char *times,
                        ms_text *text);
+/* " on 64 GPUs, per GPU"; nothing for one GPU or where the number is not known
+ * (0). */
+void ms_setupwords_gpus(uint32_t gpus, ms_text *title);
 /* poolwords.c: what the allocator reserves, and how much of that is idle. */
 void ms_poolwords_put(const ms_report *report, ms_text *words);
 /* Only what stops or slows the run (out of memory, retries); adds nothing where

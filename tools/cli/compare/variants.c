@@ -11,12 +11,12 @@
 #include "sim/report.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
-#include "tools/cli/run/run.h"
 #include "tools/job/allocator.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
 #include "tools/job/settings_table.h"
+#include "tools/library/runrecord.h"
 #include "tools/options/options.h"
 #include "tools/results/results.h"
 #include "tools/terminal/quantity.h"
@@ -395,8 +395,8 @@ static ms_err set_record(const maker *m, ms_variant *variant)
 {
     const ms_result *result = &variant->result;
     if (m->needs & MS_VARIANTS_TIMELINE)
-        return ms_run_record(&variant->job, result, variant->policy,
-                             m->hall->keep, &variant->record, m->fault);
+        return ms_runrecord_of(&variant->job, result, variant->policy,
+                               m->hall->keep, &variant->record, m->fault);
     variant->record = (ms_record){.model = result->model.name,
                                   .device = variant->job.device->name,
                                   .policy = variant->policy,
@@ -408,8 +408,8 @@ static ms_err set_record(const maker *m, ms_variant *variant)
 static ms_err set_json(ms_variant *variant, ms_arena *arena, ms_fault *fault)
 {
     ms_text text = {.arena = arena};
-    MS_TRY(ms_run_json(&variant->job, &variant->result, variant->policy, &text,
-                       fault));
+    MS_TRY(ms_runrecord_json(&variant->job, &variant->result, variant->policy,
+                             &text, fault));
     variant->json = text.bytes;
     variant->json_length = text.length;
     return text.failed ? ms_fail_nomem(fault) : MS_OK;

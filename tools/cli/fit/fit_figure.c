@@ -11,6 +11,7 @@
 #include "tools/job/outputs.h"
 #include "tools/search/fit.h"
 #include "tools/terminal/quantity.h"
+#include "tools/words/words.h"
 
 /* The kind of a setup: where the bytes are that do not fit the device. */
 static const char *family_of(const ms_fit_point *point)
@@ -110,7 +111,7 @@ static void put_titles(const ms_fit_reply *reply, ms_text *title,
     uint32_t gpus = fit->job->gpus;
     ms_text_add(title, "%s (%s parameters)", fit->model.model.name,
                 ms_quantity_short(fit->model.graph->parameters).s);
-    ms_figures_gpus(gpus, title);
+    ms_setupwords_gpus(gpus, title);
     ms_text_add(title, "%s set-ups on %s", gpus > 1 ? ":" : ",",
                 fit->job->device->name);
     ms_fit_text_batch(fit, "\u00d7", subtitle);

@@ -73,12 +73,6 @@ static ms_err draw_bars(const ms_record *run, const ms_drawing *drawing,
     return ms_figure_bars(&bar, 1, drawing, fault);
 }
 
-void ms_figures_gpus(uint32_t gpus, ms_text *title)
-{
-    if (gpus > 1)
-        ms_text_add(title, " on %u GPUs, per GPU", gpus);
-}
-
 const char *ms_figures_family(const char *policy, ms_arena *arena)
 {
     ms_text family = {.arena = arena};

@@ -40,9 +40,6 @@ ms_err ms_figures_draw(const char *kind, const ms_record *run,
 ms_bar ms_figures_bar(const ms_record *run, const char *name);
 ms_err ms_figures_trade(const ms_record *run, const char *name, ms_arena *arena,
                         ms_trade *trade, ms_fault *fault);
-/* " on 64 GPUs, per GPU"; nothing for one GPU or where the number is not known
- * (0). */
-void ms_figures_gpus(uint32_t gpus, ms_text *title);
 /* "zero + checkpoint" for "zero:3,dp=8+checkpoint:full": the names of the
  * policies, each once; NULL: out of memory. */
 const char *ms_figures_family(const char *policy, ms_arena *arena);

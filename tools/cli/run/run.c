@@ -18,6 +18,7 @@
 #include "tools/job/outputs.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
+#include "tools/library/runrecord.h"
 #include "tools/options/options.h"
 #include "tools/results/sheet.h"
 #include "tools/terminal/quantity.h"
@@ -109,72 +110,9 @@ static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
 
 /* ---- standard output ----------------------------------------------------- */
 
-static ms_report_names names_of(const ms_job *job, const ms_result *result,
-                                const char *policy)
-{
-    return (ms_report_names){.model = result->model.name,
-                             .device = job->device->name,
-                             .policy = policy};
-}
-
-/* A figure's subtitle begins with what tells it from other figures of the
- * model: its policy and set-up. */
-static void put_headings(const ms_job *job, const ms_result *result,
-                         const char *policy, ms_text *title, ms_text *subtitle)
-{
-    bool none = strcmp(policy, "none") == 0;
-    ms_text_add(title, "%s (%s parameters)", result->model.name,
-                ms_quantity_short(result->graph->parameters).s);
-    ms_figures_gpus(result->shape.data_ranks, title);
-    ms_text_add(title, "%s %s", result->shape.data_ranks > 1 ? ":" : ",",
-                none ? "no policy" : policy);
-    ms_setupwords_put(result, "\u00d7", subtitle);
-    ms_text_add(subtitle, "; %s; ", job->device->name);
-    if (result->line->step_ns > 0)
-        ms_text_add(subtitle, "step %s; ",
-                    ms_quantity_time(result->line->step_ns).s);
-    ms_room_subtitle(result->report, subtitle);
-}
-
-ms_err ms_run_record(const ms_job *job, const ms_result *result,
-                     const char *policy, ms_arena *arena, ms_record *record,
-                     ms_fault *fault)
-{
-    ms_report_names names = names_of(job, result, policy);
-    ms_text title = {.arena = arena}, subtitle = title;
-    put_headings(job, result, policy, &title, &subtitle);
-    if (title.failed || subtitle.failed)
-        return ms_fail_nomem(fault);
-    MS_TRY(ms_record_of(result->line, result->report, &names, arena, record,
-                        fault));
-    record->title = title.bytes;
-    record->subtitle = subtitle.bytes;
-    record->data_ranks = result->machine->data_ranks;
-    if (job->allocator == NULL)
-        return MS_OK;
-    return ms_addresses_of(result->line, job->allocator->spec, arena, record,
-                           fault);
-}
-
-ms_err ms_run_json(const ms_job *job, const ms_result *result,
-                   const char *policy, ms_text *text, ms_fault *fault)
-{
-    ms_record record;
-    ms_text settings = {.arena = text->arena};
-    MS_TRY(ms_run_record(job, result, policy, text->arena, &record, fault));
-    MS_TRY(ms_leftout_record(job, result, text->arena, &record, fault));
-    ms_settings_json(job, &result->training, &settings);
-    if (settings.failed)
-        return ms_fail_nomem(fault);
-    ms_report_names names = names_of(job, result, policy);
-    names.settings_json = settings.bytes;
-    ms_sheet_json(result->report, result->graph, &names, &record, text);
-    return MS_OK;
-}
-
 static ms_err write_json(const run *r, ms_text *text, ms_fault *fault)
 {
-    MS_TRY(ms_run_json(&r->job, &r->result, r->policy, text, fault));
+    MS_TRY(ms_runrecord_json(&r->job, &r->result, r->policy, text, fault));
     ms_text_add(text, "\n");
     return MS_OK;
 }
@@ -231,7 +169,7 @@ static ms_err write_trace(const run *r, ms_fault *fault)
     const char *path = r->outputs.trace;
     if (path == NULL)
         return MS_OK;
-    ms_report_names names = names_of(&r->job, result, r->policy);
+    ms_report_names names = ms_runrecord_names(&r->job, result, r->policy);
     MS_TRY(ms_chrome_trace(result->line, result->report, &names, path,
                            r->hall->trial, fault));
     if (!r->outputs.quiet && !ms_outputs_is_stdout(path))
@@ -256,7 +194,7 @@ static const uint32_t *layer_lines(const ms_result *result, ms_arena *arena)
 static ms_err write_exports(const run *r, ms_fault *fault)
 {
     const ms_result *result = &r->result;
-    ms_report_names names = names_of(&r->job, result, r->policy);
+    ms_report_names names = ms_runrecord_names(&r->job, result, r->policy);
     ms_export of = {.line = result->line,
                     .machine = result->machine,
                     .names = &names,
@@ -286,7 +224,7 @@ static ms_err write_figure(const run *r, ms_fault *fault)
     ms_record record;
     if (out->figure.path == NULL)
         return MS_OK;
-    MS_TRY(ms_run_record(&r->job, result, r->policy, arena, &record, fault));
+    MS_TRY(ms_runrecord_of(&r->job, result, r->policy, arena, &record, fault));
     if (ms_figures_is_timeline(out->figure.kind))
         MS_TRY(ms_leftout_record(&r->job, result, arena, &record, fault));
     ms_drawing drawing = {.title = record.title,

@@ -2,7 +2,7 @@
 #ifndef MS_TOOLS_RUN_H
 #define MS_TOOLS_RUN_H
 
-/* The parts of memsim run: the summary, and the run as a result. */
+/* The parts of memsim run: the summary. */
 
 #include "plots/plots.h"
 #include "tools/words/words.h"
@@ -27,13 +27,5 @@ void ms_poolsteps_put(const ms_summary *summary, ms_text *text);
 void ms_traffic_links(const ms_result *result, const ms_style *style,
                       ms_text *text);
 void ms_traffic_memories(const ms_result *result, ms_text *text);
-
-/* The parts of a run that are saved, with the headings of its figures. */
-ms_err ms_run_record(const ms_job *job, const ms_result *result,
-                     const char *policy, ms_arena *arena, ms_record *record,
-                     ms_fault *fault);
-/* The object that run --json prints. */
-ms_err ms_run_json(const ms_job *job, const ms_result *result,
-                   const char *policy, ms_text *text, ms_fault *fault);
 
 #endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* libmemsim as its callers see it; tests/library.sh has it as installed. */
+#include "tests/tests.h"
+#include "tools/library/memsim.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static memsim_numbers evaluate(memsim_job *job)
+{
+    memsim_numbers numbers = {.size = sizeof numbers};
+    ck_assert_msg(memsim_evaluate(job, &numbers) == MEMSIM_OK, "%s",
+                  memsim_what(job));
+    return numbers;
+}
+
+static void set(memsim_job *job, const char *key, const char *value)
+{
+    ck_assert_msg(memsim_set(job, key, value) == MEMSIM_OK, "%s",
+                  memsim_what(job));
+}
+
+START_TEST(settings_are_those_of_the_command_line)
+{
+    memsim_job *job = memsim_open("gpt2"), *other = memsim_open("gpt2");
+    memsim_numbers plain = evaluate(job), eight, sum;
+    set(job, "batch", "8");
+    set(job, "policy", "checkpoint:sqrt");
+    set(job, "policy", "microbatch:2");
+    eight = evaluate(job);
+    set(other, "policy", "microbatch:2");
+    set(other, "training.batch", "8");
+    sum = evaluate(other);
+    ck_assert(memcmp(&eight, &sum, sizeof sum) == 0);
+    ck_assert(eight.peak_allocated_bytes > plain.peak_allocated_bytes);
+    set(job, "batch", NULL);
+    set(job, "policy", NULL);
+    sum = evaluate(job);
+    ck_assert(memcmp(&plain, &sum, sizeof sum) == 0);
+    memsim_free(job);
+    memsim_free(other);
+}
+END_TEST
+
+START_TEST(numbers_are_those_of_the_result)
+{
+    memsim_job *job = memsim_open("gpt2");
+    char peak[64];
+    size_t n;
+    set(job, "model.layers", "2");
+    set(job, "allocator", "exact");
+    memsim_numbers numbers = evaluate(job);
+    uint64_t sum = 0, highest = 0;
+    for (int i = 0; i < MEMSIM_CATEGORIES; i++)
+        sum += numbers.by_category[i];
+    ck_assert_uint_eq(sum, numbers.peak_allocated_bytes);
+    const memsim_point *points = memsim_points(job, 0, &n);
+    for (size_t i = 0; i < n; i++)
+        highest = points[i].bytes > highest ? points[i].bytes : highest;
+    ck_assert_uint_eq(highest, numbers.peak_allocated_bytes);
+    ck_assert_ptr_null(memsim_points(job, 1, &n));
+    ck_assert_uint_eq(n, 0);
+    snprintf(peak, sizeof peak, "\"peak\": {\"allocated_bytes\": %llu,",
+             (unsigned long long)highest);
+    const char *text = memsim_run(job);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_ptr_nonnull(strstr(text, peak));
+    memsim_free(job);
+}
+END_TEST
+
+START_TEST(faults_say_what_and_change_nothing)
+{
+    memsim_job *job = memsim_open("gpt2");
+    memsim_numbers before = evaluate(job), after;
+    ck_assert_int_eq(memsim_set(job, "polcy", "none"), MEMSIM_USAGE);
+    ck_assert_str_eq(memsim_what(job), "unknown key \"polcy\"");
+    ck_assert_str_eq(memsim_hint(job), "did you mean \"policy\"?");
+    ck_assert_int_eq(memsim_set(job, "policy", "nil"), MEMSIM_USAGE);
+    ck_assert_int_eq(memsim_set(job, "memory", "80G"), MEMSIM_USAGE);
+    ck_assert_int_eq(memsim_set(job, "batch", "-1"), MEMSIM_USAGE);
+    ck_assert_int_eq(memsim_set(job, NULL, "1"), MEMSIM_USAGE);
+    after = evaluate(job);
+    ck_assert_int_eq(memsim_fault(job), MEMSIM_OK);
+    ck_assert_str_eq(memsim_what(job), "");
+    ck_assert(memcmp(&before, &after, sizeof after) == 0);
+    memsim_free(job);
+    job = memsim_open("no/such/model.json");
+    ck_assert_ptr_null(memsim_run(job));
+    ck_assert_int_eq(memsim_fault(job), MEMSIM_SYSTEM);
+    ck_assert_str_ne(memsim_what(job), "");
+    memsim_free(job);
+}
+END_TEST
+
+START_TEST(no_job_is_harmless)
+{
+    size_t n = 1;
+    memsim_numbers numbers = {.size = sizeof numbers};
+    ck_assert_int_eq(memsim_set(NULL, "batch", "1"), MEMSIM_NO_MEMORY);
+    ck_assert_int_eq(memsim_evaluate(NULL, &numbers), MEMSIM_NO_MEMORY);
+    ck_assert_ptr_null(memsim_run(NULL));
+    ck_assert_ptr_null(memsim_points(NULL, 0, &n));
+    ck_assert_uint_eq(n, 0);
+    ck_assert_ptr_null(memsim_copy(NULL));
+    ck_assert_int_eq(memsim_fault(NULL), MEMSIM_NO_MEMORY);
+    ck_assert_str_eq(memsim_where(NULL), "");
+    memsim_free(NULL);
+}
+END_TEST
+
+/* A caller that was compiled with fewer members gets these alone. */
+START_TEST(older_callers_get_what_they_know)
+{
+    memsim_job *job = memsim_open("gpt2");
+    memsim_numbers numbers = {.size = offsetof(memsim_numbers, capacity_bytes),
+                              .capacity_bytes = 77};
+    ck_assert_int_eq(memsim_evaluate(job, &numbers), MEMSIM_OK);
+    ck_assert_uint_gt(numbers.peak_reserved_bytes, 0);
+    ck_assert_uint_eq(numbers.capacity_bytes, 77);
+    memsim_free(job);
+}
+END_TEST
+
+/* ---- threads ------------------------------------------------------------- */
+
+#define N_THREADS 8u
+
+static const char *const policies[] = {"none", "checkpoint:full",
+                                       "microbatch:2", "checkpoint:every=2"};
+#define N_POLICIES (sizeof policies / sizeof policies[0])
+
+typedef struct worker {
+    pthread_t thread;
+    const memsim_job *like; /* to be copied; NULL: a job of its own */
+    memsim_numbers numbers[N_POLICIES];
+} worker;
+
+static void *work(void *of)
+{
+    worker *w = of;
+    memsim_job *job = w->like ? memsim_copy(w->like) : memsim_open("gpt2");
+    memsim_set(job, "batch", "2");
+    for (size_t i = 0; i < N_POLICIES; i++) {
+        w->numbers[i] = (memsim_numbers){.size = sizeof w->numbers[i]};
+        memsim_set(job, "policy", policies[i]);
+        memsim_evaluate(job, &w->numbers[i]);
+    }
+    memsim_free(job);
+    return NULL;
+}
+
+START_TEST(threads_agree)
+{
+    memsim_job *like = memsim_open("gpt2");
+    worker alone = {.like = like}, workers[N_THREADS] = {{0}};
+    work(&alone);
+    for (uint32_t i = 0; i < N_THREADS; i++) {
+        workers[i].like = i % 2 ? like : NULL;
+        ck_assert_int_eq(
+            pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (uint32_t i = 0; i < N_THREADS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        ck_assert(memcmp(workers[i].numbers, alone.numbers,
+                         sizeof alone.numbers) == 0);
+    }
+    ck_assert_uint_gt(alone.numbers[0].peak_allocated_bytes, 0);
+    memsim_free(like);
+}
+END_TEST
+
+Suite *suite_library(void)
+{
+    Suite *suite = suite_create("library");
+    TCase *all = tcase_create("all");
+    tcase_add_test(all, settings_are_those_of_the_command_line);
+    tcase_add_test(all, numbers_are_those_of_the_result);
+    tcase_add_test(all, faults_say_what_and_change_nothing);
+    tcase_add_test(all, no_job_is_harmless);
+    tcase_add_test(all, older_callers_get_what_they_know);
+    tcase_add_test(all, threads_agree);
+    suite_add_tcase(suite, all);
+    return suite;
+}
