@@ -121,6 +121,23 @@ static void find_owners(sort_state *sorter)
         give_index(sorter, 0, s);
 }
 
+/* An op that makes nothing finishes its first input in place (bind.c). */
+static void find_writers(sort_state *sorter)
+{
+    const ms_graph *graph = sorter->graph;
+    ms_classes *classes = sorter->classes;
+    uint32_t end = graph->forward_at[graph->n_units];
+    memset(classes->writer, 0xff, graph->n_storages * sizeof(uint32_t));
+    for (uint32_t op = 0; op < end; op++) {
+        uint32_t first = graph->in_at[op];
+        if (graph->out_at[op] < graph->out_at[op + 1] ||
+            first == graph->in_at[op + 1])
+            continue;
+        classes->writer_before[op] = classes->writer[graph->in[first]];
+        classes->writer[graph->in[first]] = op;
+    }
+}
+
 /* ---- what a class says --------------------------------------------------- */
 
 static ms_err put(sort_state *sorter, uint32_t word)
@@ -174,7 +191,11 @@ static ms_err put_storage(sort_state *sorter, uint32_t unit, uint32_t s)
     MS_TRY(put(sorter, flags));
     MS_TRY(put_place(sorter, unit, graph->storage_maker[s]));
     MS_TRY(put_place(sorter, unit, graph->storage_local_end[s]));
-    return put_place(sorter, unit, graph->storage_saved_end[s]);
+    MS_TRY(put_place(sorter, unit, graph->storage_saved_end[s]));
+    for (uint32_t op = sorter->classes->writer[s]; op != MS_NONE;
+         op = sorter->classes->writer_before[op])
+        MS_TRY(put_place(sorter, unit, op));
+    return put(sorter, MS_NONE);
 }
 
 static ms_err find_kinds(sort_state *sorter)
@@ -309,6 +330,8 @@ static ms_err take_columns(sort_state *sorter)
     MS_TRY(take(sorter, arena, owners + 1, &classes->cell_at));
     MS_TRY(take(sorter, arena, storages, &classes->cell));
     MS_TRY(take(sorter, arena, owners, &classes->kind));
+    MS_TRY(take(sorter, arena, storages, &classes->writer));
+    MS_TRY(take(sorter, arena, sorter->graph->n_ops, &classes->writer_before));
     MS_TRY(take(sorter, arena, units, &classes->of[MS_CLASS_FORWARD]));
     MS_TRY(take(sorter, arena, units, &classes->of[MS_CLASS_BACKWARD]));
     MS_TRY(take(sorter, scratch, storages, &sorter->low));
@@ -328,6 +351,7 @@ static ms_err sort(sort_state *sorter)
 {
     MS_TRY(take_columns(sorter));
     find_owners(sorter);
+    find_writers(sorter);
     return find_classes(sorter);
 }
 

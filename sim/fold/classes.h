@@ -43,6 +43,9 @@ typedef struct ms_classes {
     uint32_t *cell_at, *cell;       /* per owner: its storages by index */
     uint32_t *kind;                 /* per owner: equal for equal storages */
     uint32_t *of[MS_N_CLASS_SIDES]; /* per unit: its class */
+    /* Forward ops that write a storage in place: per storage the last of them,
+     * per op the one before it, or MS_NONE. */
+    uint32_t *writer, *writer_before;
     ms_class *classes;
     uint32_t n_classes;
 } ms_classes;

@@ -103,25 +103,30 @@ static ms_err put_left(ms_learner *learner, int32_t owner, uint32_t state,
     return MS_OK;
 }
 
+static ms_err ask_unit(ms_learner *learner, const ms_question *question,
+                       uint32_t op, ms_fault *fault)
+{
+    uint32_t unit = learner->graph->op_unit[op];
+    if (is_part(question, unit))
+        return MS_OK;
+    return put_left(learner, (int32_t)unit - (int32_t)question->base, 0, fault);
+}
+
 /* The storage may be made again: by its maker, and by ops that finish it in
- * place while it has its local reference. */
+ * place. */
 static ms_err ask_makers(ms_learner *learner, const ms_question *question,
                          uint32_t storage, ms_fault *fault)
 {
     const ms_graph *graph = learner->graph;
+    const ms_classes *classes = &learner->classes;
     uint32_t maker = graph->storage_maker[storage];
-    uint32_t last = graph->storage_local_end[storage];
-    uint32_t end = graph->forward_at[graph->n_units];
-    if (state_word(learner, storage) & MS_LEARN_HERE || maker >= end)
-        return MS_OK; /* MS_NONE is, too */
-    uint32_t unit = graph->op_unit[maker], until = unit;
-    if (last != MS_NONE)
-        until = last < end ? graph->op_unit[last] : graph->n_units - 1;
-    for (uint32_t u = unit; u <= until; u++)
-        if (!is_part(question, u))
-            MS_TRY(put_left(learner, (int32_t)u - (int32_t)question->base, 0,
-                            fault));
-    return MS_OK;
+    if (maker >= graph->forward_at[graph->n_units] || /* MS_NONE is, too */
+        state_word(learner, storage) & MS_LEARN_HERE)
+        return MS_OK;
+    for (uint32_t op = classes->writer[storage]; op != MS_NONE;
+         op = classes->writer_before[op])
+        MS_TRY(ask_unit(learner, question, op, fault));
+    return ask_unit(learner, question, maker, fault);
 }
 
 static ms_err ask_inputs(ms_learner *learner, const ms_question *question,

@@ -20,6 +20,10 @@
  *                                 and checkpoints, the whole way; its parts per
  *                                 op and event below
  *     choices_1000_ms      1000   program, expand, replay of one lowered model
+ *     choice_choices_us       2   peak and time of a checkpoint choice, folded,
+ *                                 against replay_choices_us; new_: of choices
+ *                                 that are new; program_: with a program
+ *     choice_micro_64_us     31   the same of 64 micro-batches
  *     process_run_ms         30   more than process_version_ms; no slower
  *     builtin_slowest_ms          is a run of any built-in model
  *     deepseek_v3_lower_ms   20   61 layers of 256 experts
