@@ -8,6 +8,7 @@
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 #include "graphs/lowering/finish.h"
+#include "graphs/lowering/stamps.h"
 #include "graphs/modelgraph.h"
 #include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
@@ -26,6 +27,23 @@
 /* A first guess of what a layer takes, rarely exceeded by whole models. */
 #define STORAGES_PER_LAYER 16u
 #define OPS_PER_LAYER 6u
+
+static ms_err name_layers(ms_trace *trace)
+{
+    const ms_model *model = trace->settings->model;
+    ms_graph *g = trace->graph;
+    g->layer_name =
+        ms_arena_take(trace->arena, model->n_layers, sizeof *g->layer_name);
+    if (!g->layer_name)
+        return ms_fail_nomem(trace->fault);
+    g->n_layers = model->n_layers;
+    for (uint32_t i = 0; i < model->n_layers; i++)
+        g->layer_name[i] = model->layers[i].name;
+    g->n_blocks = model->n_blocks;
+    g->block_name = model->block_names;
+    g->name = model->name;
+    return MS_OK;
+}
 
 static ms_err open_trace(ms_trace *trace)
 {
@@ -47,17 +65,10 @@ static ms_err open_trace(ms_trace *trace)
     trace->input = trace->positions = trace->free_tensor = MS_NONE;
     trace->layer_weight =
         ms_arena_take_raw(trace->scratch, model->n_layers, sizeof(uint32_t));
-    trace->graph->layer_name = ms_arena_take(trace->arena, model->n_layers,
-                                             sizeof *trace->graph->layer_name);
-    if (!trace->layer_weight || !trace->graph->layer_name)
+    if (!trace->layer_weight)
         return ms_fail_nomem(trace->fault);
     memset(trace->layer_weight, 0xff, model->n_layers * sizeof(uint32_t));
-    trace->graph->n_layers = model->n_layers;
-    for (uint32_t i = 0; i < model->n_layers; i++)
-        trace->graph->layer_name[i] = model->layers[i].name;
-    trace->graph->n_blocks = model->n_blocks;
-    trace->graph->block_name = model->block_names;
-    trace->graph->name = model->name;
+    MS_TRY(name_layers(trace));
     return ms_trace_reserve(trace, STORAGES_PER_LAYER * model->n_layers,
                             OPS_PER_LAYER * model->n_layers);
 }
@@ -123,9 +134,8 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static ms_err lower(ms_trace *trace, ms_graph *graph)
+static ms_err forward_and_backward(ms_trace *trace, ms_forward *forward)
 {
-    ms_forward forward = {.loss_unit = MS_NONE, .loss = MS_NONE};
     MS_TRY(open_trace(trace));
     MS_TRY(ms_precisions_refuse(trace));
     MS_TRY(ms_fp8_check(trace));
@@ -135,13 +145,18 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     if (!trace->settings->model->ops)
         MS_TRY(ms_layerroles_fill(trace));
     if (trace->settings->model->ops)
-        MS_TRY(ms_oprun_forward(trace, &forward));
+        MS_TRY(ms_oprun_forward(trace, forward));
     else
-        MS_TRY(ms_walk_layers(trace, &forward));
+        MS_TRY(ms_walk_layers(trace, forward));
     MS_TRY(ms_lora_close(trace));
     MS_TRY(ms_fp8_close(trace));
     ms_autocast_leave(trace);
-    MS_TRY(run_backward(trace, &forward));
+    return run_backward(trace, forward);
+}
+
+static ms_err step_and_finish(ms_trace *trace, const ms_forward *forward,
+                              ms_graph *graph)
+{
     if (trace->settings->train)
         ms_optimstep_step(trace);
     MS_TRY(trace->err);
@@ -149,7 +164,50 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     ms_libraryworkspace_add(trace);
     ms_cost_ops(trace);
     MS_TRY(trace->err);
-    return ms_finish_graph(trace, &forward, graph);
+    return ms_finish_graph(trace, forward, graph);
+}
+
+/* Records a model in which equal blocks are left out, and stamps these.  False:
+ * it cannot be; nothing of the trace is to be used. */
+static bool lower_stamped(ms_trace *trace, ms_forward *forward)
+{
+    const ms_step_settings *settings = trace->settings;
+    ms_blockrun run = {0};
+    ms_model model;
+    if (ms_stamps_apply(settings))
+        run = ms_blockrun_find(settings->model);
+    if (run.left_out == 0 ||
+        !ms_blockrun_cut(settings->model, &run, trace->scratch, &model))
+        return false;
+    ms_step_settings cut = *settings;
+    ms_fault fault = {0};
+    ms_fault *told = trace->fault;
+    cut.model = &model;
+    trace->settings = &cut;
+    trace->fault = &fault;
+    bool ok = forward_and_backward(trace, forward) == MS_OK &&
+              ms_stamps_unfold(trace, forward, &run, settings->model);
+    trace->settings = settings;
+    trace->fault = told;
+    return ok && name_layers(trace) == MS_OK &&
+           ms_layerroles_fill(trace) == MS_OK;
+}
+
+static ms_err lower(ms_trace *trace, ms_graph *graph)
+{
+    static const ms_forward fresh = {.loss_unit = MS_NONE, .loss = MS_NONE};
+    const ms_trace whole = *trace;
+    const ms_optimizer_state optimizer = *trace->optimizer;
+    const ms_graph empty = *trace->graph;
+    ms_forward forward = fresh;
+    if (!lower_stamped(trace, &forward)) {
+        *trace = whole;
+        *trace->optimizer = optimizer;
+        *trace->graph = empty;
+        forward = fresh;
+        MS_TRY(forward_and_backward(trace, &forward));
+    }
+    return step_and_finish(trace, &forward, graph);
 }
 
 ms_err ms_lower(const ms_model *model, const ms_training *training,

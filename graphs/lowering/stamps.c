@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/lowering/stamps.h"
+#include "graphs/formats/precisions.h"
+#include "graphs/lowering/stampspace.h"
+#include "graphs/optimizer/optimizer.h"
+#include "graphs/trace/trace.h"
+#include "sim/graph.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* ---- where it applies ---------------------------------------------------- */
+
+static bool is_plain_shape(const ms_shape *shape)
+{
+    return shape->data_ranks == 1 && !shape->copies_parts &&
+           !shape->copies_gradients && !shape->holds_gradients &&
+           shape->shared == 0 && shape->flat_multiple == 0 &&
+           shape->offload.gradients == MS_DEVICE_POOL &&
+           shape->reshard_ranks == 0 && shape->saves == 0;
+}
+
+bool ms_stamps_apply(const ms_step_settings *settings)
+{
+    const ms_training *training = settings->training;
+    const ms_precision_row *precision = ms_precisions_of(training);
+    return settings->train && !settings->cpu && !settings->model->ops &&
+           is_plain_shape(settings->shape) && !precision->fp8 &&
+           !precision->quantized && precision->optimizers == 0 &&
+           training->retain_graph == 0 && training->lora_rank == 0 &&
+           training->frozen_blocks == 0 && training->frozen_base == 0 &&
+           training->optimizer_in_backward == 0 &&
+           training->kernels != MS_MEGATRON;
+}
+
+/* ---- the spaces ---------------------------------------------------------- */
+
+typedef struct stamper {
+    ms_trace *trace;
+    const ms_blockrun *run;
+    ms_stampspace layers, ops, storages, nodes, units, parameters, saves;
+    ms_stampspace in, out, drop;
+    uint32_t *unit_layer; /* the first of each unit */
+    bool ok;
+} stamper;
+
+static uint8_t block_of(const stamper *s, uint32_t layer)
+{
+    if (layer == MS_NONE || layer < s->run->first)
+        return MS_STAMP_OUT;
+    uint32_t block = (layer - s->run->first) / s->run->period;
+    return block < MS_STAMP_OUT ? (uint8_t)block : MS_STAMP_OUT;
+}
+
+/* rows: of n items of stride bytes, in each of which there is a row whose block
+ * is looked up, or the layer itself. */
+static void open_space(stamper *s, ms_stampspace *space, uint32_t n,
+                       const ms_stampcolumn *rows, const uint8_t *lookup)
+{
+    uint8_t *block;
+    if (!s->ok)
+        return;
+    block = ms_arena_take_raw(s->trace->scratch, n + 1, 1);
+    for (uint32_t i = 0; i < n && block; i++) {
+        uint32_t row = i;
+        if (rows)
+            memcpy(&row, (const char *)rows->from + rows->at + i * rows->stride,
+                   sizeof row);
+        block[i] = lookup ? lookup[row] : block_of(s, row);
+    }
+    s->ok = block && ms_stampspace_open(space, n, block, s->run->left_out + 1,
+                                        s->trace->scratch);
+}
+
+static uint32_t list_end(const ms_graph *g, const uint32_t *at, uint32_t op,
+                         uint32_t all)
+{
+    return op + 1 < g->n_ops ? at[op + 1] : all;
+}
+
+static void open_entries(stamper *s, ms_stampspace *space, const uint32_t *at,
+                         uint32_t all)
+{
+    const ms_graph *g = s->trace->graph;
+    uint8_t *block = ms_arena_take_raw(s->trace->scratch, all + 1, 1);
+    if (!s->ok || !block) {
+        s->ok = false;
+        return;
+    }
+    for (uint32_t op = 0; op < g->n_ops; op++)
+        for (uint32_t i = at[op]; i < list_end(g, at, op, all); i++)
+            block[i] = s->ops.block[op];
+    s->ok = ms_stampspace_open(space, all, block, s->run->left_out + 1,
+                               s->trace->scratch);
+}
+
+/* A unit is named by its first layer. */
+static void open_units(stamper *s, const ms_forward *forward)
+{
+    const ms_model *model = s->trace->settings->model;
+    uint32_t *layer = ms_arena_take_raw(s->trace->scratch, forward->n_units + 1,
+                                        sizeof *layer);
+    uint32_t l = 0;
+    if (!s->ok || !layer) {
+        s->ok = false;
+        return;
+    }
+    for (uint32_t u = 0; u < forward->n_units; u++) {
+        while (model->layers[l].name != forward->unit_name[u])
+            l++;
+        layer[u] = l;
+    }
+    open_space(s, &s->units, forward->n_units,
+               &(ms_stampcolumn){.from = layer, .stride = sizeof *layer}, NULL);
+    s->unit_layer = layer;
+}
+
+static void open_spaces(stamper *s, const ms_forward *forward)
+{
+    const ms_trace *t = s->trace;
+    const ms_graph *g = t->graph;
+    ms_stampcolumn op = {.from = g->op_layer, .stride = sizeof(uint32_t)};
+    ms_stampcolumn storage = {.from = g->storage_layer,
+                              .stride = sizeof(uint32_t)};
+    ms_stampcolumn node = {.from = t->nodes,
+                           .stride = sizeof *t->nodes,
+                           .at = offsetof(ms_node, layer)};
+    ms_stampcolumn parameter = {.from = t->parameters,
+                                .stride = sizeof *t->parameters,
+                                .at = offsetof(ms_parameter, layer)};
+    ms_stampcolumn save = {.from = g->saves,
+                           .stride = sizeof *g->saves,
+                           .at = offsetof(ms_save, op)};
+    open_space(s, &s->layers, g->n_layers, NULL, NULL);
+    open_space(s, &s->ops, g->n_ops, &op, NULL);
+    open_space(s, &s->storages, g->n_storages, &storage, NULL);
+    open_space(s, &s->nodes, t->n_nodes, &node, NULL);
+    open_space(s, &s->parameters, t->n_parameters, &parameter, NULL);
+    open_space(s, &s->saves, g->n_saves, &save, s->ops.block);
+    open_units(s, forward);
+    open_entries(s, &s->in, g->in_at, t->n_in);
+    open_entries(s, &s->out, g->out_at, t->n_out);
+    open_entries(s, &s->drop, g->drop_at, t->n_drop);
+}
+
+/* ---- columns ------------------------------------------------------------- */
+
+/* With room for the step, and for the closing offsets of the CSR columns. */
+static uint32_t room_for(const ms_stampspace *space)
+{
+    return space->n_stamped + space->n_stamped / 4 + 64;
+}
+
+/* A new column in place of *column; the caller renames it.  equal: so many
+ * bytes of an item, from `at` on, are the same in equal blocks. */
+static ms_stampcolumn stamp(stamper *s, const ms_stampspace *space,
+                            void *column, size_t stride, size_t equal)
+{
+    ms_stampcolumn it = {.stride = stride};
+    void *from;
+    memcpy(&from, column, sizeof from);
+    it.from = from;
+    if (!s->ok)
+        return it;
+    it.to = ms_arena_take_raw(s->trace->arena, room_for(space), stride);
+    if (!it.to || !ms_stampspace_equal(space, &it, equal)) {
+        s->ok = false;
+        return it;
+    }
+    ms_stampspace_copy(space, &it);
+    memcpy(column, &it.to, sizeof it.to);
+    return it;
+}
+
+static void rename_at(stamper *s, const ms_stampspace *space,
+                      const ms_stampspace *named, ms_stampcolumn column,
+                      size_t at)
+{
+    column.at = at;
+    if (s->ok)
+        s->ok = ms_stampspace_rename(space, named, &column, 0);
+}
+
+#define STAMP(space, column)                                                   \
+    stamp(s, &s->space, &(column), sizeof *(column), sizeof *(column))
+#define STAMP_IDS(space, named, column)                                        \
+    rename_at(s, &s->space, &s->named,                                         \
+              stamp(s, &s->space, &(column), sizeof *(column), 0), 0)
+#define STAMP_ROWS(space, rows) stamp(s, &s->space, &(rows), sizeof *(rows), 0)
+#define RENAME(space, named, column, type, field)                              \
+    rename_at(s, &s->space, &s->named, column, offsetof(type, field))
+
+/* The offsets of a list, whose entries come in the order of their ops. */
+static void stamp_offsets(stamper *s, uint32_t **at, uint32_t all)
+{
+    const ms_graph *g = s->trace->graph;
+    uint32_t sum = 0, *length;
+    if (!s->ok)
+        return;
+    length = ms_arena_take_raw(s->trace->scratch, g->n_ops + 1, sizeof *length);
+    if (!length) {
+        s->ok = false;
+        return;
+    }
+    for (uint32_t op = 0; op < g->n_ops; op++)
+        length[op] = list_end(g, *at, op, all) - (*at)[op];
+    *at = length;
+    STAMP(ops, *at);
+    for (uint32_t op = 0; op < s->ops.n_stamped && s->ok; op++) {
+        uint32_t n = (*at)[op];
+        (*at)[op] = sum;
+        sum += n;
+    }
+}
+
+static void stamp_lists(stamper *s)
+{
+    ms_trace *t = s->trace;
+    ms_graph *g = t->graph;
+    ms_stampcolumn drop;
+    stamp_offsets(s, &g->in_at, t->n_in);
+    stamp_offsets(s, &g->out_at, t->n_out);
+    stamp_offsets(s, &g->drop_at, t->n_drop);
+    STAMP_IDS(in, storages, g->in);
+    STAMP_IDS(out, storages, g->out);
+    drop = STAMP_ROWS(drop, g->drop);
+    if (s->ok)
+        s->ok = ms_stampspace_rename(&s->drop, &s->storages, &drop, 1);
+    t->n_in = s->in.n_stamped;
+    t->in_capacity = room_for(&s->in);
+    t->n_out = s->out.n_stamped;
+    t->out_capacity = room_for(&s->out);
+    t->n_drop = s->drop.n_stamped;
+    t->drop_capacity = room_for(&s->drop);
+}
+
+/* How many storages there were when an op ended: the last of them plus one. */
+static void stamp_ends(stamper *s)
+{
+    ms_trace *t = s->trace;
+    ms_stampcolumn ends;
+    for (uint32_t op = 0; op < s->ops.n; op++)
+        t->ends[op].storages--;
+    ends = STAMP_ROWS(ops, t->ends);
+    RENAME(ops, storages, ends, ms_op_end, storages);
+    for (uint32_t op = 0; op < s->ops.n_stamped && s->ok; op++)
+        t->ends[op].storages++;
+}
+
+static void stamp_ops(stamper *s)
+{
+    ms_trace *t = s->trace;
+    ms_graph *g = t->graph;
+    stamp_lists(s);
+    STAMP(ops, g->op_name);
+    STAMP(ops, g->op_pass);
+    STAMP(ops, g->op_flags);
+    STAMP(ops, g->op_stream);
+    STAMP(ops, g->op_flops);
+    STAMP(ops, g->op_read_bytes);
+    STAMP(ops, g->op_write_bytes);
+    STAMP(ops, g->op_ns);
+    STAMP_IDS(ops, units, g->op_unit);
+    STAMP_IDS(ops, layers, g->op_layer);
+    STAMP_IDS(ops, nodes, g->op_node);
+    stamp_ends(s);
+    g->n_ops = s->ops.n_stamped;
+    t->ops_capacity = room_for(&s->ops);
+}
+
+static void stamp_storages(stamper *s)
+{
+    ms_trace *t = s->trace;
+    ms_graph *g = t->graph;
+    STAMP(storages, g->storage_bytes);
+    STAMP(storages, g->storage_category);
+    STAMP(storages, g->storage_at_start);
+    STAMP(storages, g->storage_buffer);
+    STAMP(storages, g->storage_name);
+    STAMP(storages, t->counts);
+    STAMP_IDS(storages, ops, g->storage_maker);
+    STAMP_IDS(storages, ops, g->storage_local_end);
+    STAMP_IDS(storages, ops, g->storage_saved_end);
+    STAMP_IDS(storages, storages, g->storage_grad);
+    STAMP_IDS(storages, layers, g->storage_layer);
+    g->n_storages = s->storages.n_stamped;
+    t->storages_capacity = room_for(&s->storages);
+}
+
+static void stamp_saves(stamper *s)
+{
+    ms_trace *t = s->trace;
+    ms_graph *g = t->graph;
+    ms_stampcolumn saves, nodes;
+    saves = STAMP_ROWS(saves, g->saves);
+    RENAME(saves, storages, saves, ms_save, storage);
+    RENAME(saves, nodes, saves, ms_save, node);
+    RENAME(saves, ops, saves, ms_save, op);
+    nodes = STAMP_ROWS(nodes, t->nodes);
+    RENAME(nodes, layers, nodes, ms_node, layer);
+    RENAME(nodes, units, nodes, ms_node, unit);
+    g->n_saves = s->saves.n_stamped;
+    t->saves_capacity = room_for(&s->saves);
+}
+
+/* The ops of a node that has run; it may have had none: last_op is the one
+ * before first_op then. */
+static void stamp_runs(stamper *s, const ms_node *nodes)
+{
+    ms_stampcolumn column = {
+        .from = nodes, .to = s->trace->nodes, .stride = sizeof *nodes};
+    RENAME(nodes, ops, column, ms_node, last_op);
+    for (uint32_t n = 0; n < s->nodes.n_stamped && s->ok; n++) {
+        ms_node *node = &s->trace->nodes[n];
+        uint32_t length = node->first_op;
+        node->first_op = node->last_op + 1 - length;
+    }
+}
+
+static void stamp_nodes(stamper *s)
+{
+    ms_trace *t = s->trace;
+    const ms_node *nodes = t->nodes;
+    for (uint32_t n = 0; n < t->n_nodes; n++) {
+        ms_node *node = &t->nodes[n];
+        if (!node->ran) /* no ops to number */
+            node->first_op = node->last_op = 0;
+        else
+            node->first_op = node->last_op + 1 - node->first_op;
+    }
+    stamp_saves(s);
+    if (s->ok)
+        stamp_runs(s, nodes);
+    t->n_nodes = s->nodes.n_stamped;
+    t->nodes_capacity = room_for(&s->nodes);
+}
+
+static void stamp_parameters(stamper *s)
+{
+    ms_trace *t = s->trace;
+    ms_stampcolumn rows = STAMP_ROWS(parameters, t->parameters);
+    rows.at = offsetof(ms_parameter, elements);
+    if (s->ok)
+        s->ok = ms_stampspace_equal(&s->parameters, &rows, sizeof(uint64_t));
+    RENAME(parameters, layers, rows, ms_parameter, layer);
+    RENAME(parameters, storages, rows, ms_parameter, storage);
+    RENAME(parameters, storages, rows, ms_parameter, grad_storage);
+    RENAME(parameters, storages, rows, ms_parameter, master);
+    RENAME(parameters, storages, rows, ms_parameter, sum);
+    RENAME(parameters, storages, rows, ms_parameter, next);
+    for (uint32_t i = 0; i < MS_MOST_STATES; i++)
+        rename_at(s, &s->parameters, &s->storages, rows,
+                  offsetof(ms_parameter, state) + i * sizeof(uint32_t));
+    t->n_parameters = s->parameters.n_stamped;
+    t->parameters_capacity = room_for(&s->parameters);
+}
+
+/* ---- what there is once -------------------------------------------------- */
+
+static void stamp_units(stamper *s, ms_forward *forward, const ms_model *whole)
+{
+    ms_stampcolumn block = STAMP_ROWS(units, forward->unit_block);
+    if (s->ok)
+        ms_stampspace_add(&s->units, &block, s->run->blocks);
+    STAMP_ROWS(units, forward->unit_name);
+    STAMP_IDS(units, layers, s->unit_layer);
+    forward->n_units = s->units.n_stamped;
+    for (uint32_t u = 0; u < forward->n_units && s->ok; u++)
+        forward->unit_name[u] = whole->layers[s->unit_layer[u]].name;
+    if (s->ok && forward->loss_unit != MS_NONE)
+        s->ok = ms_stampspace_outside(&s->units, &forward->loss_unit);
+}
+
+/* Storages of no layer are the model's inputs; others would be made of all
+ * blocks together. */
+static bool has_common(const ms_graph *g)
+{
+    for (uint32_t i = 0; i < g->n_storages; i++)
+        if (g->storage_layer[i] == MS_NONE &&
+            g->storage_category[i] != MS_INPUTS)
+            return true;
+    return false;
+}
+
+/* What the optimizer has made for the step is only per parameter. */
+static bool is_plain_optimizer(const ms_trace *trace)
+{
+    const ms_optimizer_state *optimizer = trace->optimizer;
+    uint64_t flat = optimizer->swap_elements;
+    for (uint32_t i = 0; i < 6; i++)
+        flat |= optimizer->flat_bytes[i] | optimizer->flat_elements[i];
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        const ms_parameter *it = &trace->parameters[p];
+        if (it->far || it->host_grad != MS_NONE || it->due_end > 0 ||
+            it->grad != MS_NONE || it->copy[0] != MS_NONE ||
+            it->copy[1] != MS_NONE || it->linear)
+            return false;
+    }
+    return flat == 0 && !optimizer->stepper && optimizer->n_homes == 0 &&
+           optimizer->n_slots == 0 && optimizer->step_order == MS_NONE;
+}
+
+static bool sum_bytes(ms_trace *trace)
+{
+    const ms_graph *g = trace->graph;
+    trace->all_bytes = 0;
+    for (uint32_t i = 0; i < g->n_storages; i++)
+        if (__builtin_add_overflow(trace->all_bytes, g->storage_bytes[i],
+                                   &trace->all_bytes))
+            return false;
+    return trace->all_bytes <= UINT64_C(1) << 62;
+}
+
+bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
+                      const ms_blockrun *run, const ms_model *whole)
+{
+    stamper it = {.trace = trace, .run = run, .ok = true}, *s = &it;
+    ms_graph *g = trace->graph;
+    if (g->n_untrained > 0 || trace->n_searched > 0 || g->n_unknown > 0 ||
+        has_common(g) || !is_plain_optimizer(trace) || g->unit_state)
+        return false;
+    open_spaces(s, forward);
+    for (uint32_t i = 0; i < g->n_kept && s->ok; i++)
+        s->ok = ms_stampspace_outside(&s->storages, &g->kept[i]);
+    if (!s->ok)
+        return false;
+    stamp_nodes(s);
+    stamp_parameters(s);
+    stamp_storages(s);
+    stamp_ops(s);
+    stamp_units(s, forward, whole);
+    STAMP(layers, g->layer_bytes);
+    STAMP(layers, trace->is_head);
+    if (s->ok && trace->head.layer != MS_NONE)
+        s->ok = ms_stampspace_outside(&s->layers, &trace->head.layer);
+    return s->ok && sum_bytes(trace);
+}

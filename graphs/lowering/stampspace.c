@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/lowering/stampspace.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* ---- numbering ----------------------------------------------------------- */
+
+static bool take(ms_stampspace *s, ms_arena *arena)
+{
+    s->place = ms_arena_take_raw(arena, s->n + 1, sizeof *s->place);
+    s->step = ms_arena_take(arena, s->n + 1, sizeof *s->step);
+    s->rank = ms_arena_take_raw(arena, s->n + 1, sizeof *s->rank);
+    s->row[0] = ms_arena_take_raw(arena, s->n + 1, sizeof **s->row);
+    s->row[1] = ms_arena_take_raw(arena, s->n + 1, sizeof **s->row);
+    s->spans = ms_arena_take_raw(arena, s->n + 1, sizeof *s->spans);
+    return s->place && s->step && s->rank && s->row[0] && s->row[1] && s->spans;
+}
+
+static void find_spans(ms_stampspace *s)
+{
+    for (uint32_t i = 0; i < s->n;) {
+        ms_stampspan *span = &s->spans[s->n_spans++];
+        *span = (ms_stampspan){.first = i, .block = s->block[i]};
+        while (i < s->n && s->block[i] == span->block)
+            i++;
+        span->end = i;
+    }
+}
+
+static bool find_ranks(ms_stampspace *s)
+{
+    uint32_t n[MS_STAMP_OUT + 1] = {0};
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint8_t block = s->block[i];
+        s->rank[i] = n[block]++;
+        if (block == 1 || block == 2)
+            s->row[block - 1][s->rank[i]] = i;
+    }
+    s->n_equal = n[1];
+    return n[1] == n[2];
+}
+
+/* 1: copies rise; -1: they fall; 0: the span's neighbours say neither. */
+static int direction(const ms_stampspace *s, uint32_t i)
+{
+    if (i == 0 || i + 1 == s->n_spans)
+        return 0;
+    uint8_t before = s->spans[i - 1].block, behind = s->spans[i + 1].block;
+    if (before == 1 && behind == 3)
+        return 1;
+    return before == 3 && behind == 1 ? -1 : 0;
+}
+
+static bool number(ms_stampspace *s)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < s->n_spans; i++) {
+        const ms_stampspan *span = &s->spans[i];
+        uint32_t length = span->end - span->first;
+        uint32_t first = next, copies = span->block == 2 ? s->copies : 1;
+        int way = span->block == 2 ? direction(s, i) : 1;
+        if (way == 0)
+            return false;
+        if (way < 0)
+            first += (copies - 1) * length;
+        for (uint32_t k = 0; k < length; k++) {
+            s->place[span->first + k] = first + k;
+            if (span->block == 2)
+                s->step[span->first + k] = way * (int32_t)length;
+        }
+        next += copies * length;
+    }
+    s->n_stamped = next;
+    return true;
+}
+
+bool ms_stampspace_open(ms_stampspace *space, uint32_t n, uint8_t *block,
+                        uint32_t copies, ms_arena *arena)
+{
+    *space = (ms_stampspace){.n = n, .copies = copies, .block = block};
+    if (!take(space, arena))
+        return false;
+    find_spans(space);
+    return find_ranks(space) && number(space);
+}
+
+/* ---- columns ------------------------------------------------------------- */
+
+void ms_stampspace_copy(const ms_stampspace *space, const ms_stampcolumn *it)
+{
+    const char *from = it->from;
+    char *to = it->to;
+    for (uint32_t i = 0; i < space->n_spans; i++) {
+        const ms_stampspan *span = &space->spans[i];
+        size_t bytes = (span->end - span->first) * it->stride;
+        uint32_t copies = span->block == 2 ? space->copies : 1;
+        int64_t place = space->place[span->first];
+        for (uint32_t c = 0; c < copies; c++) {
+            memcpy(to + (size_t)place * it->stride,
+                   from + span->first * it->stride, bytes);
+            place += space->step[span->first];
+        }
+    }
+}
+
+bool ms_stampspace_equal(const ms_stampspace *space, const ms_stampcolumn *it,
+                         size_t size)
+{
+    const char *from = (const char *)it->from + it->at;
+    for (uint32_t r = 0; r < space->n_equal; r++)
+        if (memcmp(from + space->row[0][r] * it->stride,
+                   from + space->row[1][r] * it->stride, size) != 0)
+            return false;
+    return true;
+}
+
+static uint32_t item_at(const ms_stampcolumn *it, uint32_t row)
+{
+    uint32_t item;
+    memcpy(&item, (const char *)it->from + it->at + row * it->stride,
+           sizeof item);
+    return item;
+}
+
+static void put(const ms_stampcolumn *it, uint32_t row, uint32_t item)
+{
+    memcpy((char *)it->to + it->at + row * it->stride, &item, sizeof item);
+}
+
+/* What the copies of a row name: first and last, and between them base and
+ * multiples of step. */
+typedef struct names {
+    uint32_t first, last, base;
+    int32_t step;
+} names;
+
+/* b is what a row of block 2 names, a what that of block 1 does. */
+static bool find_names(const ms_stampspace *to, uint32_t a, uint32_t b,
+                       names *found)
+{
+    uint8_t block = to->block[b], before = to->block[a];
+    int32_t last = (int32_t)to->copies - 1;
+    uint32_t row = b;
+    if (a == b && (block == 0 || block == MS_STAMP_OUT)) {
+        *found = (names){to->place[b], to->place[b], to->place[b], 0};
+        return true;
+    }
+    if (block == MS_STAMP_OUT || before + 1 != block)
+        return false;
+    if (block == 2 && to->rank[a] != to->rank[b])
+        return false;
+    if (block == 3)
+        row = a;
+    if (block == 1)
+        row = to->row[1][to->rank[b]];
+    found->step = to->step[row];
+    found->base = to->place[row];
+    if (block == 1)
+        found->base -= (uint32_t)found->step;
+    if (block == 3)
+        found->base += (uint32_t)found->step;
+    found->first = block == 1 ? to->place[b] : found->base;
+    found->last = block == 3 ? to->place[b]
+                             : found->base + (uint32_t)(last * found->step);
+    return true;
+}
+
+/* A copy behind the other, without a choice in the loop. */
+static void put_names(const ms_stampspace *space, const ms_stampcolumn *it,
+                      uint32_t row, const names *found, unsigned shift,
+                      uint32_t low)
+{
+    uint32_t n = space->copies;
+    ptrdiff_t hop = (ptrdiff_t)space->step[row] * (ptrdiff_t)it->stride;
+    char *to = (char *)it->to + it->at + space->place[row] * it->stride;
+    uint32_t name = found->base << shift | low;
+    uint32_t step = (uint32_t)found->step << shift;
+    uint32_t last = found->last << shift | low;
+    memcpy(to, &(uint32_t){found->first << shift | low}, sizeof name);
+    for (uint32_t c = 1; c < n; c++) {
+        to += hop;
+        name += step;
+        memcpy(to, &name, sizeof name);
+    }
+    memcpy(to, &last, sizeof last);
+}
+
+static bool rename_copies(const ms_stampspace *space, const ms_stampspace *to,
+                          const ms_stampcolumn *it, uint32_t row,
+                          unsigned shift)
+{
+    uint32_t b = item_at(it, row), low = b & ((1u << shift) - 1);
+    uint32_t a = item_at(it, space->row[0][space->rank[row]]);
+    names found = {0};
+    if ((a == MS_NONE) != (b == MS_NONE))
+        return false;
+    if (a == MS_NONE)
+        return true;
+    if ((a & ((1u << shift) - 1)) != low ||
+        !find_names(to, a >> shift, b >> shift, &found))
+        return false;
+    put_names(space, it, row, &found, shift, low);
+    return true;
+}
+
+/* What a row of another block than 2 names. */
+static bool rename_one(const ms_stampspace *to, uint8_t from, uint32_t *row)
+{
+    uint8_t block = to->block[*row];
+    uint32_t place = to->place[*row];
+    if (block == 2 && from == 3)
+        place += (to->copies - 1) * (uint32_t)to->step[*row];
+    if ((block == 2 && from != 1 && from != 3) || (block == 1 && from > 1) ||
+        (block == 3 && from < 3))
+        return false;
+    *row = place;
+    return true;
+}
+
+bool ms_stampspace_rename(const ms_stampspace *space,
+                          const ms_stampspace *named, const ms_stampcolumn *it,
+                          unsigned shift)
+{
+    for (uint32_t row = 0; row < space->n; row++) {
+        uint8_t block = space->block[row];
+        uint32_t item = item_at(it, row), name = item >> shift;
+        if (block == 2) {
+            if (!rename_copies(space, named, it, row, shift))
+                return false;
+            continue;
+        }
+        if (item == MS_NONE)
+            continue;
+        if (!rename_one(named, block, &name))
+            return false;
+        put(it, space->place[row],
+            name << shift | (item & ((1u << shift) - 1)));
+    }
+    return true;
+}
+
+void ms_stampspace_add(const ms_stampspace *space, const ms_stampcolumn *it,
+                       uint32_t amount)
+{
+    for (uint32_t r = 0; r < space->n_equal; r++) {
+        uint32_t row = space->row[1][r], item = item_at(it, row);
+        uint32_t place = space->place[row];
+        for (uint32_t c = 0; c < space->copies; c++) {
+            put(it, place, item + c * amount);
+            place += (uint32_t)space->step[row];
+        }
+    }
+}
+
+bool ms_stampspace_outside(const ms_stampspace *named, uint32_t *row)
+{
+    return rename_one(named, MS_STAMP_OUT, row);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A graph in which equal blocks are stamped is the one in which each of them is
+ * lowered by itself: the same models, but with a row of the table of layer
+ * types for each layer, so that no two are equal. */
+#include "graphs/layertypes.h"
+#include "graphs/lowering/blockrun.h"
+#include "graphs/modelgraph.h"
+#include "sim/graph.h"
+#include "sim/shape.h"
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TRIALS 120u
+
+static const char *const models[] = {
+    "gpt3",        "llama-2-7b",  "gpt2",      "bert-base",    "mixtral-8x7b",
+    "qwen3-4b",    "deepseek-v3", "falcon-7b", "gemma-2-2b",   "mpt-7b",
+    "gpt-oss-20b", "t5-small",    "phi-4",     "gpt-neox-20b", "bloom-560m",
+};
+enum { N_MODELS = sizeof models / sizeof *models };
+
+static const char *const layers[] = {"{\"type\": \"linear\", \"out\": 96}",
+                                     "{\"type\": \"relu\"}",
+                                     "{\"type\": \"gelu\"}",
+                                     "{\"type\": \"layer_norm\"}",
+                                     "{\"type\": \"dropout\"}",
+                                     "{\"type\": \"linear\", \"out\": 64}"};
+enum { N_LAYERS = sizeof layers / sizeof *layers };
+
+/* ---- models -------------------------------------------------------------- */
+
+/* A chain of random layers, some of them equal blocks. */
+static void write_list(laws_random *random, char *json, size_t size)
+{
+    int n = snprintf(json, size,
+                     "{\"memsim\": 1, \"name\": \"list\", \"input\": "
+                     "{\"shape\": [96]}, \"layers\": [{\"type\": \"linear\", "
+                     "\"out\": 64}, {\"repeat\": %u, \"name\": \"block\", "
+                     "\"layers\": [",
+                     7 + laws_below(random, 9));
+    uint32_t count = 1 + laws_below(random, 5);
+    for (uint32_t i = 0; i < count; i++)
+        n += snprintf(json + n, size - (size_t)n, "%s, ",
+                      layers[laws_below(random, N_LAYERS)]);
+    snprintf(json + n, size - (size_t)n, "%s]}, %s, {\"type\": \"mean\"}]}",
+             layers[0], layers[laws_below(random, N_LAYERS)]);
+}
+
+static void read_one(laws_random *random, ms_arena *arena, ms_model *model,
+                     ms_fault *fault)
+{
+    char json[2048], blocks[8];
+    ms_override override = {.key = "layers", .value = blocks};
+    if (laws_chance(random, 30)) {
+        write_list(random, json, sizeof json);
+        ck_assert_msg(!ms_read_model_bytes("list.json", json, strlen(json),
+                                           NULL, 0, arena, model, fault),
+                      "%s", fault->what);
+    } else {
+        const char *name = models[laws_below(random, N_MODELS)];
+        snprintf(blocks, sizeof blocks, "%u", 5 + laws_below(random, 14));
+        ck_assert_msg(!ms_read_model(name, &override, 1, arena, model, fault),
+                      "%s: %s", name, fault->what);
+    }
+    ck_assert(!ms_dag_order(model, arena, fault));
+}
+
+static void set(ms_training *training, const char *key, const char *value)
+{
+    ms_fault fault = {0};
+    ck_assert_msg(!ms_training_set(training, key, value, &fault), "%s",
+                  fault.what);
+}
+
+static void choose(laws_random *random, ms_training *training)
+{
+    static const char *const kernels[] = {"eager", "flash", "sdpa", "fused",
+                                          "megatron"};
+    static const char *const precisions[] = {"fp32", "bf16-mixed", "bf16",
+                                             "autocast-bf16", "fp8"};
+    static const char *const optimizers[] = {"sgd", "adamw", "adafactor",
+                                             "lion", "muon"};
+    ms_training_init(training);
+    set(training, "kernels", kernels[laws_below(random, 5)]);
+    set(training, "precision", precisions[laws_below(random, 5)]);
+    set(training, "optimizer", optimizers[laws_below(random, 5)]);
+    set(training, "batch", "8");
+    if (laws_chance(random, 20))
+        set(training, "retain_graph", "yes");
+    if (laws_chance(random, 20))
+        set(training, "frozen.blocks", "2");
+    if (laws_chance(random, 20))
+        set(training, "clip_norm", "1");
+    if (laws_chance(random, 20))
+        set(training, "lora.rank", "8");
+}
+
+/* Equal kinds of layers become different ones. */
+static void disguise(ms_model *model, ms_arena *arena)
+{
+    ms_layer_kind *kinds = ms_arena_take(arena, model->n_layers, sizeof *kinds);
+    ck_assert_ptr_nonnull(kinds);
+    for (uint32_t l = 0; l < model->n_layers; l++) {
+        kinds[l] = *model->layers[l].kind;
+        model->layers[l].kind = &kinds[l];
+    }
+}
+
+/* ---- graphs -------------------------------------------------------------- */
+
+static bool same(const void *a, const void *b, size_t n, size_t size)
+{
+    if (!a || !b)
+        return a == b;
+    return memcmp(a, b, n * size) == 0;
+}
+
+#define SAME(column, n)                                                        \
+    ck_assert_msg(same(a->column, b->column, n, sizeof *a->column),            \
+                  #column ", seed %llu", (unsigned long long)laws_seed)
+
+/* What the text of a graph does not say. */
+static void compare_columns(const ms_graph *a, const ms_graph *b)
+{
+    ck_assert_uint_eq(a->n_ops, b->n_ops);
+    ck_assert_uint_eq(a->n_storages, b->n_storages);
+    ck_assert_uint_eq(a->n_units, b->n_units);
+    ck_assert_uint_eq(a->n_saves, b->n_saves);
+    SAME(op_node, a->n_ops);
+    SAME(op_ns, a->n_ops);
+    SAME(op_kind, a->n_ops);
+    SAME(op_flags, a->n_ops);
+    SAME(op_layer, a->n_ops);
+    SAME(op_unit, a->n_ops);
+    SAME(op_flops, a->n_ops);
+    SAME(op_read_bytes, a->n_ops);
+    SAME(op_write_bytes, a->n_ops);
+    SAME(in_at, a->n_ops + 1);
+    SAME(out_at, a->n_ops + 1);
+    SAME(drop_at, a->n_ops + 1);
+    SAME(in, a->in_at[a->n_ops]);
+    SAME(out, a->out_at[a->n_ops]);
+    SAME(drop, a->drop_at[a->n_ops]);
+    SAME(storage_bytes, a->n_storages);
+    SAME(storage_category, a->n_storages);
+    SAME(storage_at_start, a->n_storages);
+    SAME(storage_maker, a->n_storages);
+    SAME(storage_local_end, a->n_storages);
+    SAME(storage_saved_end, a->n_storages);
+    SAME(storage_grad, a->n_storages);
+    SAME(storage_layer, a->n_storages);
+    SAME(storage_buffer, a->n_storages);
+    SAME(unit_block, a->n_units);
+    SAME(unit_name, a->n_units);
+    SAME(unit_in_at, a->n_units + 1);
+    SAME(saves, a->n_saves);
+    SAME(kept, a->n_kept);
+    SAME(layer_bytes, a->n_layers);
+    SAME(layer_role, a->n_layers);
+}
+
+static void compare_texts(const ms_graph *a, const ms_graph *b, ms_arena *arena)
+{
+    ms_text texts[2] = {{.arena = arena}, {.arena = arena}};
+    ms_dump_graph(a, &texts[0]);
+    ms_dump_graph(b, &texts[1]);
+    ck_assert_uint_eq(texts[0].length, texts[1].length);
+    ck_assert(memcmp(texts[0].bytes, texts[1].bytes, texts[0].length) == 0);
+}
+
+/* 1 where blocks were equal; 0 where settings contradict the model. */
+static uint32_t try_one(laws_random *random, ms_arena *arena)
+{
+    const ms_shape shape = {.micro_batches = 1 + laws_below(random, 2),
+                            .data_ranks = 1};
+    ms_model model;
+    ms_training training;
+    ms_graph graphs[2];
+    const ms_device *device;
+    ms_fault fault = {0};
+    read_one(random, arena, &model, &fault);
+    choose(random, &training);
+    if (ms_resolve_training(&training, &model, &fault))
+        return 0;
+    ck_assert(!ms_device_find("h100", &device, &fault));
+    uint32_t equal = ms_blockrun_find(&model).left_out > 0;
+    ms_err err =
+        ms_lower(&model, &training, device, &shape, arena, &graphs[0], &fault);
+    disguise(&model, arena);
+    ck_assert_uint_eq(ms_blockrun_find(&model).left_out, 0);
+    ck_assert_int_eq(err, ms_lower(&model, &training, device, &shape, arena,
+                                   &graphs[1], &fault));
+    if (err)
+        return 0;
+    compare_columns(&graphs[0], &graphs[1]);
+    compare_texts(&graphs[0], &graphs[1], arena);
+    return equal;
+}
+
+START_TEST(stamped_is_lowered_one_by_one)
+{
+    uint32_t equal = 0;
+    for (laws_seed = 1; laws_seed <= TRIALS; laws_seed++) {
+        laws_random random = {laws_seed};
+        ms_arena arena = {0};
+        equal += try_one(&random, &arena);
+        ms_arena_free(&arena);
+    }
+    ck_assert_uint_gt(equal, TRIALS / 4);
+}
+END_TEST
+
+Suite *suite_stamps(void)
+{
+    Suite *suite = suite_create("stamps");
+    TCase *tcase = tcase_create("stamps");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, stamped_is_lowered_one_by_one);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
