@@ -2,7 +2,7 @@
 #include "sim/group.h"
 #include "sim/names.h"
 
-const char *const ms_group_names[MS_N_GROUP_ROLES] = {
+const char *const ms_group_names[MS_GROUP_NAMES] = {
     [MS_GROUP_DATA] = "data",
     [MS_GROUP_REPLICATE] = "replicate",
     [MS_GROUP_SECONDARY] = "secondary",
@@ -10,6 +10,7 @@ const char *const ms_group_names[MS_N_GROUP_ROLES] = {
     [MS_GROUP_ACROSS] = "across",
     [MS_GROUP_EXPERT_DATA] = "expert-data",
     [MS_GROUP_EXPERT_REPLICATE] = "expert-replicate",
+    [MS_N_GROUP_ROLES] = "other",
 };
 
 const char *const ms_group_algorithms[MS_N_ALGORITHMS] = {

@@ -88,7 +88,9 @@ typedef struct ms_group {
     ms_links links;
 } ms_group;
 
-extern const char *const ms_group_names[MS_N_GROUP_ROLES];
+/* Of the roles, and of any other row. */
+#define MS_GROUP_NAMES (MS_N_GROUP_ROLES + 1)
+extern const char *const ms_group_names[MS_GROUP_NAMES];
 extern const char *const ms_group_algorithms[MS_N_ALGORITHMS];
 
 /* Neighbours on a node with so many GPUs: a group of `ranks` members `stride`

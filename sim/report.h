@@ -9,6 +9,7 @@
  *     MS_TRY(ms_measure(&line, &machine, &trial, &report, fault));
  *     use(report.ranks[report.worst].peak.by_category[MS_ACTIVATIONS]); */
 
+#include "sim/group.h"
 #include "sim/measure/waits.h"
 #include "sim/outside.h"
 #include "sim/shape.h"
@@ -81,6 +82,8 @@ typedef struct ms_rank_report {
     ms_times time;
     uint64_t stalls_ns[MS_N_CAUSES]; /* the waits and in-line copies of time */
     ms_link_use links[MS_N_LINKS];
+    uint64_t group_bytes[MS_GROUP_NAMES]; /* of comm_bytes, by group; the last
+                                             is all rows of a program's own */
     ms_overlap comm, copies; /* all collectives; all copies, the disk's too */
     uint64_t h2d_bytes, d2h_bytes, comm_bytes, nvme_bytes;
     uint32_t in_flight_micro_batches; /* most at once between their first

@@ -28,5 +28,10 @@ void ms_linkbytes_add(const ms_waits *waits, ms_report *report)
         uint64_t times = times_moved(line, it->op);
         use->bytes += it->bytes * times;
         use->network_bytes += it->network_bytes * times;
+        if (it->kind < MS_TRANSFER_GATHER)
+            continue;
+        uint32_t group =
+            it->group < MS_N_GROUP_ROLES ? it->group : MS_N_GROUP_ROLES;
+        out->group_bytes[group] += it->bytes * times;
     }
 }

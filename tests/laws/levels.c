@@ -183,7 +183,11 @@ static void check_times(const ms_timeline *line, const ms_times *time)
  * longer than that was busy. */
 static void check_overlap(const ms_rank_report *rank)
 {
-    uint64_t exposed_ns = rank->stalls_ns[MS_CAUSE_PACK], bytes = 0;
+    uint64_t exposed_ns = rank->stalls_ns[MS_CAUSE_PACK], bytes = 0, sent = 0;
+    for (uint32_t group = 0; group < MS_GROUP_NAMES; group++)
+        sent += rank->group_bytes[group];
+    HOLDS(sent == rank->comm_bytes, "groups send %llu",
+          (unsigned long long)sent);
     for (int link = 0; link < MS_N_LINKS; link++) {
         const ms_link_use *use = &rank->links[link];
         HOLDS(use->time.exposed_ns <= use->time.busy_ns, "link %d", link);

@@ -188,11 +188,31 @@ static uint64_t network_bytes(const void *of)
            rank->links[MS_LINK_OUTER].network_bytes;
 }
 
+static bool has_groups(const void *of)
+{
+    const ms_rank_report *rank = of;
+    uint64_t bytes = 0;
+    for (uint32_t group = 0; group < MS_GROUP_NAMES; group++)
+        bytes += rank->group_bytes[group];
+    return bytes > 0;
+}
+
 static const ms_key traffic_rows[] = {
     MS_KEYS_COUNT("h2d_bytes", RANK(U64, h2d_bytes), MUST),
     MS_KEYS_COUNT("d2h_bytes", RANK(U64, d2h_bytes), MUST),
     MS_KEYS_COUNT("comm_bytes", RANK(U64, comm_bytes), MUST),
     MS_KEYS_COUNT("network_bytes", .make = network_bytes, SKIP),
+    {.name = "groups",
+     .type = MS_KEY_SOME,
+     .names = ms_group_names,
+     .n_names = MS_GROUP_NAMES,
+     RANK(NOT, group_bytes),
+     .there = has_groups,
+     .optional = true,
+     .help = "of comm_bytes, by the group of ranks: data (those that divide "
+             "the states), replicate (those with the same part), secondary, "
+             "node and across (ZeRO++, reshard_ranks), expert-data, "
+             "expert-replicate (expert_ranks), other (a program's own)"},
     MS_KEYS_COUNT("nvme_bytes", RANK(U64, nvme_bytes), MUST),
     MS_KEYS_COUNT("nvme_read_bytes", RANK(U64, links[MS_LINK_NVME_READ].bytes),
                   SKIP),
