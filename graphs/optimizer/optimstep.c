@@ -214,22 +214,27 @@ static bool find_grads(step *s)
     return some;
 }
 
-/* Columns of so many names, all of nothing. */
+/* A column of n names, all of nothing. */
+static void take_column(step *s, uint32_t n, uint32_t **column)
+{
+    ms_trace *trace = s->trace;
+    *column = ms_arena_take_raw(trace->scratch, n, sizeof **column);
+    if (*column)
+        memset(*column, 0xff, n * sizeof **column);
+    else if (!trace->err)
+        trace->err = ms_fail_nomem(trace->fault);
+}
+
+/* For n parameters.  Variables have a name for each in lists alone. */
 static bool take_names(step *s, uint32_t n)
 {
-    uint32_t **columns[MS_STEP_N_VARIABLES + 3] = {&s->grads, &s->weights,
-                                                   &s->made};
+    uint32_t slots = s->foreach ? n : 1;
+    take_column(s, n, &s->grads);
+    take_column(s, n, &s->weights);
+    take_column(s, slots, &s->made);
     for (uint32_t t = 0; t < MS_STEP_N_VARIABLES; t++)
-        columns[3 + t] = &s->names[t];
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-        *columns[i] = ms_arena_take_raw(s->trace->scratch, n, sizeof(uint32_t));
-        if (!*columns[i]) {
-            s->trace->err = ms_fail_nomem(s->trace->fault);
-            return false;
-        }
-        memset(*columns[i], 0xff, n * sizeof(uint32_t));
-    }
-    return true;
+        take_column(s, slots, &s->names[t]);
+    return !s->trace->err;
 }
 
 static bool open_step(step *s)
