@@ -282,10 +282,11 @@ static ms_err open_keys(ms_json *json, ms_arena *arena, ms_fault *fault)
 /* The value at the offset of rest, in the given line; both are moved behind it
  * and the blanks there. */
 static ms_err read_next(ms_quote *rest, uint32_t *line, uint32_t fold,
-                        ms_arena *arena, ms_json *json, ms_fault *fault)
+                        ms_arena *rows, ms_arena *arena, ms_json *json,
+                        ms_fault *fault)
 {
     static const unsigned char mark[] = {0xEF, 0xBB, 0xBF};
-    parser p = {.json = json, .rows = arena, .keep = arena, .fold = fold};
+    parser p = {.json = json, .rows = rows, .keep = arena, .fold = fold};
     MS_TRY(check_length(rest, fault));
     MS_TRY(open_keys(json, arena, fault));
     p.keys = json->keys;
@@ -308,15 +309,14 @@ static ms_err read_next(ms_quote *rest, uint32_t *line, uint32_t fold,
     return p.late.err;
 }
 
-ms_err ms_json_outline(const char *name, const char *bytes, size_t length,
-                       uint32_t fold, ms_arena *arena, ms_json *json,
-                       ms_fault *fault)
+/* The whole of json->source. */
+static ms_err read_all(uint32_t fold, ms_arena *rows, ms_arena *arena,
+                       ms_json *json, ms_fault *fault)
 {
-    ms_quote rest = {name, bytes, length, 0};
+    ms_quote rest = json->source;
     ms_fault late = {0};
     uint32_t line = 1;
-    *json = (ms_json){.source = rest};
-    ms_err err = read_next(&rest, &line, fold, arena, json, &late);
+    ms_err err = read_next(&rest, &line, fold, rows, arena, json, &late);
     /* What follows goes before what is legal as a text, but refused. */
     if (rest.offset > 0 && rest.offset < rest.length)
         return ms_fail_at(fault, MS_EINPUT, &rest,
@@ -327,17 +327,33 @@ ms_err ms_json_outline(const char *name, const char *bytes, size_t length,
     return err;
 }
 
+ms_err ms_json_outline(const char *name, const char *bytes, size_t length,
+                       uint32_t fold, ms_arena *arena, ms_json *json,
+                       ms_fault *fault)
+{
+    *json = (ms_json){.source = {name, bytes, length, 0}};
+    return read_all(fold, arena, arena, json, fault);
+}
+
+ms_err ms_json_read_apart(const char *name, const char *bytes, size_t length,
+                          ms_arena *rows, ms_arena *arena, ms_json *json,
+                          ms_fault *fault)
+{
+    *json = (ms_json){.source = {name, bytes, length, 0}};
+    return read_all(WHOLE, rows, arena, json, fault);
+}
+
 ms_err ms_json_read(const char *name, const char *bytes, size_t length,
                     ms_arena *arena, ms_json *json, ms_fault *fault)
 {
-    return ms_json_outline(name, bytes, length, WHOLE, arena, json, fault);
+    return ms_json_read_apart(name, bytes, length, arena, arena, json, fault);
 }
 
 ms_err ms_json_next(ms_quote *source, uint32_t *line, ms_arena *arena,
                     ms_json *json, ms_fault *fault)
 {
     *json = (ms_json){.source = *source};
-    return read_next(source, line, WHOLE, arena, json, fault);
+    return read_next(source, line, WHOLE, arena, arena, json, fault);
 }
 
 ms_err ms_json_unfold(const ms_json *json, uint32_t *row, ms_arena *arena,

@@ -64,6 +64,11 @@ ms_err ms_json_read(const char *name, const char *bytes, size_t length,
 ms_err ms_json_outline(const char *name, const char *bytes, size_t length,
                        uint32_t fold, ms_arena *arena, ms_json *json,
                        ms_fault *fault);
+/* As ms_json_read; the nodes lie in rows, so that they can go and the texts
+ * stay. */
+ms_err ms_json_read_apart(const char *name, const char *bytes, size_t length,
+                          ms_arena *rows, ms_arena *arena, ms_json *json,
+                          ms_fault *fault);
 /* The value at *row as a tree of its own, in which it is at *row; places are
  * those in the text.  What is not folded is handed on as it is. */
 ms_err ms_json_unfold(const ms_json *json, uint32_t *row, ms_arena *arena,

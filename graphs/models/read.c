@@ -413,22 +413,32 @@ static ms_err read_long(const ms_reader *r, bool *is_one)
     return err;
 }
 
+static ms_err read_form(ms_reader *r)
+{
+    if (is_op_graph(r))
+        return read_op_graph(r);
+    if (ms_huggingface_is(&r->json))
+        return read_hugging_face(r);
+    return read_native(r);
+}
+
 static ms_err read_any(ms_reader *r, const char *name, const char *bytes,
                        size_t length)
 {
     bool is_one = false;
+    ms_arena rows = {.limit_bytes = r->arena->limit_bytes};
     *r->model =
         (ms_model){.path = name, .source = bytes, .source_length = length};
     if (may_be_op_graph(bytes, length))
         MS_TRY(read_long(r, &is_one));
     if (is_one)
         return MS_OK;
-    MS_TRY(ms_json_read(name, bytes, length, r->arena, &r->json, r->fault));
-    if (is_op_graph(r))
-        return read_op_graph(r);
-    if (ms_huggingface_is(&r->json))
-        return read_hugging_face(r);
-    return read_native(r);
+    ms_err err = ms_json_read_apart(name, bytes, length, &rows, r->arena,
+                                    &r->json, r->fault);
+    if (err == MS_OK)
+        err = read_form(r);
+    ms_arena_free(&rows);
+    return err;
 }
 
 ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
