@@ -53,22 +53,25 @@ ms_layer *ms_build_layer(ms_build *build, const char *name, uint32_t kind)
 
 ms_err ms_build_close(ms_build *build, ms_fault *fault)
 {
-    ms_layer *layer = &build->model->layers[build->model->n_layers - 1];
+    ms_model *model = build->model;
+    ms_layer *layer = &model->layers[model->n_layers - 1];
     size_t bytes = layer->kind->n_fields * sizeof *layer->field;
     if (build->last == NULL)
         build->last =
             ms_arena_take(build->arena, ms_layer_n_kinds, sizeof *build->last);
     if (build->last == NULL)
         return ms_fail_nomem(fault);
-    ms_value **last = &build->last[layer->kind - ms_layer_kinds];
-    build->open = layer->field;
-    if (*last == NULL || memcmp(*last, layer->field, bytes) != 0) {
-        *last = ms_arena_take_raw(build->arena, bytes, 1);
-        if (*last == NULL)
+    uint32_t *last = &build->last[layer->kind - ms_layer_kinds];
+    ms_value *fields = *last == 0 ? NULL : model->layers[*last - 1].field;
+    if (fields == NULL || memcmp(fields, layer->field, bytes) != 0) {
+        fields = ms_arena_take_raw(build->arena, bytes, 1);
+        if (fields == NULL)
             return ms_fail_nomem(fault);
-        memcpy(*last, layer->field, bytes);
+        memcpy(fields, layer->field, bytes);
     }
-    layer->field = *last;
+    build->open = layer->field;
+    layer->field = fields;
+    *last = model->n_layers;
     return MS_OK;
 }
 

@@ -14,8 +14,8 @@ typedef struct ms_build {
     ms_model *model;
     ms_arena *arena;
     uint32_t layers_capacity, edges_capacity, blocks_capacity;
-    ms_value *open;  /* fields for the next layer, or NULL */
-    ms_value **last; /* per kind: fields of the last that is closed, or NULL */
+    ms_value *open; /* fields for the next layer, or NULL */
+    uint32_t *last; /* per kind: the last layer that is closed, from 1; or 0 */
 } ms_build;
 
 /* Room for so many from the start; more is possible. */

@@ -17,13 +17,13 @@ static uint32_t hash_of(const ms_oplayout *layout)
 }
 
 /* The slot of an equal one, or the free one where it belongs. */
-static const ms_oplayout **slot_of(const ms_oplayouts *all,
-                                   const ms_oplayout *layout)
+static struct ms_oplayouts_slot *slot_of(const ms_oplayouts *all,
+                                         const ms_oplayout *layout)
 {
     uint32_t mask = all->capacity - 1;
     for (uint32_t i = hash_of(layout) & mask;; i = (i + 1) & mask)
-        if (all->slots[i] == NULL ||
-            memcmp(all->slots[i], layout, sizeof *layout) == 0)
+        if (all->slots[i].layout == NULL ||
+            memcmp(all->slots[i].layout, layout, sizeof *layout) == 0)
             return &all->slots[i];
 }
 
@@ -37,8 +37,8 @@ static bool make_room(ms_oplayouts *all)
     if (more.slots == NULL)
         return false;
     for (uint32_t i = 0; i < all->capacity; i++)
-        if (all->slots[i] != NULL)
-            *slot_of(&more, all->slots[i]) = all->slots[i];
+        if (all->slots[i].layout != NULL)
+            *slot_of(&more, all->slots[i].layout) = all->slots[i];
     *all = more;
     return true;
 }
@@ -48,14 +48,14 @@ const ms_oplayout *ms_oplayouts_find(ms_oplayouts *all,
 {
     if (!make_room(all))
         return NULL;
-    const ms_oplayout **slot = slot_of(all, layout);
-    if (*slot != NULL)
-        return *slot;
+    struct ms_oplayouts_slot *slot = slot_of(all, layout);
+    if (slot->layout != NULL)
+        return slot->layout;
     ms_oplayout *kept = ms_arena_take_raw(all->keep, 1, sizeof *kept);
     if (kept == NULL)
         return NULL;
     *kept = *layout;
-    *slot = kept;
+    slot->layout = kept;
     all->n++;
     return kept;
 }

@@ -10,7 +10,9 @@
 typedef struct ms_oplayouts {
     ms_arena *keep, *scratch; /* of the layouts; of the table */
     uint32_t n, capacity;     /* capacity: 0 or a power of two */
-    const ms_oplayout **slots;
+    struct ms_oplayouts_slot {
+        const ms_oplayout *layout; /* NULL: free */
+    } * slots;
 } ms_oplayouts;
 
 /* The one that is equal to layout, whose numbers beyond its dimensions are 0;
