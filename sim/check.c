@@ -278,7 +278,7 @@ static ms_err check_whole(const ms_graph *graph, const ms_program *program,
             return ms_fail(fault, MS_EINPUT, NULL, NULL,
                            "there is no storage %u; the graph has %u",
                            program->set_item[i], graph->n_storages);
-    return MS_OK;
+    return ms_stage_check(graph, program, fault);
 }
 
 ms_err ms_check_calls(const ms_graph *graph, const ms_program *program,
@@ -298,6 +298,8 @@ ms_err ms_check_calls(const ms_graph *graph, const ms_program *program,
         err = check_indices(program, call, fault);
         if (err == MS_OK)
             err = check_units(graph, call, fault);
+        if (err == MS_OK)
+            err = ms_stage_check_call(graph, program, call, fault);
         if (err == MS_OK)
             err = check_holds(graph, program, call, fault);
         if (err == MS_OK)

@@ -34,7 +34,15 @@ typedef struct ms_plan_op {
     uint32_t alloc_at, release_at;
     uint8_t pass, stream;
     uint16_t rank;
+    uint32_t cut; /* the share of the graph's op that it does, in 2^-32; 0: all
+                     of it (sim/stage.h) */
 } ms_plan_op;
+
+/* What of its graph op's FLOPs and bytes an op stands for. */
+static inline double ms_plan_part(const ms_plan_op *op)
+{
+    return op->cut > 0 ? (double)op->cut * 0x1p-32 : 1.0;
+}
 
 /* streams: one bit per ms_stream_kind of its rank on which an op reads it; kept
  * where several streams are in use.  A block that another stream has read stays

@@ -105,7 +105,7 @@ ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
                        ms_program *program, ms_fault *fault)
 {
     ms_program anew = *from;
-    void *at, *item, *buffers, *tasks;
+    void *at, *item, *buffers, *tasks, *stages;
     anew.calls = NULL;
     anew.n_calls = anew.calls_capacity = 0;
     MS_TRY(copy_table(from->set_at, from->n_sets > 0 ? from->n_sets + 1 : 0,
@@ -117,10 +117,13 @@ ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
                       arena, &anew.buffers_capacity, &buffers, fault));
     MS_TRY(copy_table(from->tasks, from->n_tasks, sizeof *from->tasks, arena,
                       &anew.tasks_capacity, &tasks, fault));
+    MS_TRY(copy_table(from->stages, from->n_stages, sizeof *from->stages, arena,
+                      &anew.stages_capacity, &stages, fault));
     anew.set_at = at;
     anew.set_item = item;
     anew.buffers = buffers;
     anew.tasks = tasks;
+    anew.stages = stages;
     *program = anew;
     return MS_OK;
 }

@@ -29,6 +29,7 @@
 #include "sim/group.h"
 #include "sim/nouns.h"
 #include "sim/saves.h"
+#include "sim/stage.h"
 
 typedef enum ms_verb {
     MS_RUN,      /* run a unit's forward or backward ops */
@@ -204,6 +205,8 @@ typedef struct ms_program {
     ms_buffer *buffers;
     uint32_t n_tasks, tasks_capacity;
     ms_task *tasks;
+    uint32_t n_stages, stages_capacity; /* 0: each rank has the whole model */
+    ms_stage *stages;
     const ms_group *groups; /* n_groups: the roles, and rows of its own */
     uint32_t n_groups;      /* 0: those of the machine (ms_expand_opts) */
     ms_hooks hooks;
@@ -264,9 +267,9 @@ ms_call ms_program_gather(const ms_call *like, uint32_t set,
 ms_call ms_program_reduce(const ms_call *like, uint32_t set,
                           ms_reduce_call how);
 ms_call ms_program_wait(const ms_call *like, uint32_t set);
-/* from's sets, buffers and tasks, in tables of its own, and no calls: a program
- * to be written anew.  Each of the two may grow, neither knows what the other
- * adds.
+/* from's sets, buffers, tasks and stages, in tables of its own, and no calls: a
+ * program to be written anew.  Each of the two may grow, neither knows what the
+ * other adds.
  */
 ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
                        ms_program *program, ms_fault *fault);

@@ -190,6 +190,26 @@ static ms_err want_writers(ms_books *books, uint32_t storage, uint32_t *n)
     return MS_OK;
 }
 
+/* What a unit of another rank makes cannot be made again here. */
+static ms_err is_elsewhere(ms_books *books, const ms_books_at *at,
+                           uint32_t storage, uint32_t reader)
+{
+    const ms_graph *graph = books->graph;
+    char name[MS_STORAGE_NAME];
+    uint32_t maker = graph->storage_maker[storage];
+    uint32_t unit = maker == MS_NONE ? MS_NONE : graph->op_unit[maker];
+    if (!books->staged || unit == MS_NONE ||
+        ms_stage_has(books->staged, at->rank, unit))
+        return MS_OK;
+    return ms_fail(books->fault, MS_EINPUT, graph->name,
+                   "give the rank a stage with both units",
+                   "rank %u: %s (op %u) reads %s, which unit %u (%s) of "
+                   "another rank makes",
+                   (unsigned)at->rank, graph->op_name[reader], reader,
+                   ms_graph_storage_name(graph, storage, name), unit,
+                   graph->unit_name[unit]);
+}
+
 /* Asks for the maker of storage to run again, unless it was asked already. */
 static ms_err want_maker(ms_books *books, const ms_books_at *at,
                          uint32_t storage, uint32_t reader, uint32_t *n)
@@ -197,6 +217,7 @@ static ms_err want_maker(ms_books *books, const ms_books_at *at,
     const ms_graph *graph = books->graph;
     uint32_t maker = graph->storage_maker[storage];
     uint32_t c = ms_books_cell(books, at, storage);
+    MS_TRY(is_elsewhere(books, at, storage, reader));
     if (maker == MS_NONE || !(books->state[c] & MS_REF_MADE) ||
         graph->op_pass[maker] > MS_LOSS)
         return cannot_make(books, storage, reader);

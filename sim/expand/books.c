@@ -228,7 +228,9 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
         MS_TRY(take_rows(books, (uint32_t)n, &books->buffer_read));
     }
     books->reads = books->streams || books->opts->uses;
-    return MS_OK;
+    books->staged = program->n_stages > 0 ? program : NULL;
+    return ms_stage_find(graph, program, books->arena, &books->stage_holds,
+                         books->fault);
 }
 
 ms_err ms_books_close(ms_books *books)

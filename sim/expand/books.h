@@ -66,6 +66,8 @@ typedef struct ms_books {
     bool reads;         /* streams or opts->uses: record what ops read */
     bool complete;      /* what the ops of this RUN read is here, and room */
     bool ran_due;       /* a STEP_SET of a set has come */
+    const ms_program *staged; /* NULL unless ranks have stages (sim/stage.h) */
+    uint8_t *stage_holds; /* then, per rank and storage: MS_STAGE_HELD, OWNED */
     /* bind.c: NULL until something is made again. */
     uint32_t *stamps;           /* per rank: */
     uint32_t *stamp, *op_stamp; /* per storage, op: last tick that touched it */
@@ -94,6 +96,16 @@ static inline uint32_t ms_books_cell(const ms_books *books,
 {
     return storage +
            (storage < books->graph->n_persistent ? at->persistent : at->frame);
+}
+
+/* Is the storage one that the rank holds?  Of what its units make nothing is
+ * said. */
+static inline bool ms_books_holds(const ms_books *books, const ms_books_at *at,
+                                  uint32_t storage)
+{
+    size_t first = (size_t)at->rank * books->graph->n_storages;
+    return !books->stage_holds ||
+           (books->stage_holds[first + storage] & MS_STAGE_HELD);
 }
 
 ms_err ms_books_open(ms_books *books, const ms_program *program);
@@ -369,6 +381,9 @@ ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place);
 /* What of it is due with these gradients. */
 ms_err ms_step_run_due(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n);
+
+/* cutstep.c: one op of the step, or of it the rank's share. */
+ms_err ms_cutstep_op(ms_books *books, const ms_books_at *at, uint32_t op);
 
 /* The reference on a .grad that was just made: until the step's drop lists end
  * it, or for good. */

@@ -73,12 +73,13 @@ ms_err ms_start_rank(ms_books *books, uint16_t rank)
     uint32_t wholes = graph->storage_whole ? graph->n_start : 0;
     MS_TRY(ms_books_reserve(books, 1, graph->n_start + wholes, 0));
     ms_books_issue(books, &at, MS_NONE, MS_START, MS_STREAM_COMPUTE, 0);
-    if (!graph->storage_pool && !graph->storage_shard_bytes) {
+    if (!graph->storage_pool && !graph->storage_shard_bytes &&
+        !books->stage_holds) {
         start_plain(books, &at);
         return MS_OK;
     }
     for (uint32_t s = 0; s < graph->n_persistent; s++) {
-        if (!graph->storage_at_start[s])
+        if (!graph->storage_at_start[s] || !ms_books_holds(books, &at, s))
             continue;
         books->state[ms_books_cell(books, &at, s)] = refs_at_start(graph, s);
         start_in(books, &at, s, home_of(books, s));

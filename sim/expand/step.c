@@ -168,7 +168,7 @@ static ms_err find_grads(ms_books *books, const ms_books_at *at)
         uint32_t s = graph->step_in[i];
         char name[MS_STORAGE_NAME];
         uint32_t c = s + at->persistent;
-        if (ms_books_found(books, c) == MS_NONE)
+        if (ms_books_found(books, c) == MS_NONE && ms_books_holds(books, at, s))
             return ms_fail(books->fault, MS_EINPUT, graph->name,
                            "run the backward of every unit before the step",
                            "the optimizer step reads %s, which no backward "
@@ -195,7 +195,7 @@ static void home_gathered(ms_books *books)
 static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t op,
                      uint32_t before)
 {
-    MS_TRY(ms_rununit_op(books, at, op));
+    MS_TRY(ms_cutstep_op(books, at, op));
     if (books->graph->op_flags[op] & MS_OP_GATHERS)
         home_gathered(books);
     if (before == MS_NONE || books->graph->op_stream[op] != MS_STREAM_H2D)
@@ -216,7 +216,7 @@ ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
     if (place != MS_HOST) /* its gradients are of the step before */
         MS_TRY(find_grads(books, at));
     books->complete = false;
-    if (graph->step && !books->reads)
+    if (graph->step && !books->reads && !books->stage_holds)
         return ms_step_append(books, at);
     for (uint32_t op = first; op < graph->n_ops; op++)
         if (is_in(graph, op, place))
@@ -236,6 +236,6 @@ ms_err ms_step_run_due(ms_books *books, const ms_books_at *at,
     for (uint32_t i = 0; graph->due_first && i < n; i++)
         for (uint32_t op = graph->due_first[storages[i]];
              op < graph->due_end[storages[i]]; op++)
-            MS_TRY(ms_rununit_op(books, at, op));
+            MS_TRY(ms_cutstep_op(books, at, op));
     return MS_OK;
 }

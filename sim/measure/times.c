@@ -201,7 +201,7 @@ static void fold_ops(const ms_waits *waits, rank_clock *clocks,
         const ms_plan_op *row = &plan->op[op];
         rank_clock *clock = &clocks[row->rank];
         if (row->of != MS_NONE)
-            by_pass[row->pass] += flops[row->of];
+            by_pass[row->pass] += flops[row->of] * ms_plan_part(row);
         if (row->stream == MS_STREAM_COMPUTE)
             add_op(waits, clock, op);
         clock->last = ms_waits_later(line, op, clock->last);

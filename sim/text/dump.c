@@ -420,6 +420,13 @@ static void dump_task(const ms_program *program, uint32_t id, ms_text *text)
     ms_text_put(text, "\n", 1);
 }
 
+static void dump_stage(const ms_program *program, uint32_t id, ms_text *text)
+{
+    const ms_stage *stage = &program->stages[id];
+    ms_text_add(text, "stage %u = rank %u units %u-%u\n", id,
+                (unsigned)stage->rank, stage->first, stage->last);
+}
+
 static void dump_call(const ms_graph *graph, const ms_call *call, ms_text *text)
 {
     const ms_dump_verb *verb = &ms_dump_verbs[call->verb];
@@ -480,6 +487,8 @@ void ms_dump_program(const ms_graph *graph, const ms_program *program,
         dump_buffer(program, buffer, text);
     for (uint32_t task = 0; task < program->n_tasks; task++)
         dump_task(program, task, text);
+    for (uint32_t stage = 0; stage < program->n_stages; stage++)
+        dump_stage(program, stage, text);
     for (uint32_t i = 0; i < program->n_calls; i++)
         dump_call(graph, &program->calls[i], text);
 }

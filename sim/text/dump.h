@@ -10,6 +10,7 @@
  *     set 0 = 71 72  # layers.3.norm layers.3.gelu
  *     buffer 0 = 4096 communication device comm waited  # all_gather_output
  *     task 0 = 12000 ns compute  # compress
+ *     stage 0 = rank 0 units 0-3
  *     mark start
  *     run forward unit 3 frame 0 micro 0 keep 0 hold nothing
  *     rerun units 1-3 frame 0 micro 0 whole
@@ -24,6 +25,7 @@
  * stand before the calls that name them.  Groups (sim/group.h: how many of a
  * node's GPUs can be in one, the queue, the algorithm) stand before these;
  * those not told are of one rank.  A program that tells none has the machine's.
+ * Stages (sim/stage.h) stand there, too.
  *
  * "outer" was a program's second group, before there were rows of groups. */
 

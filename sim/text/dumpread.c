@@ -200,7 +200,7 @@ static ms_err read_set_name(reader *r, uint32_t *set)
     return MS_OK;
 }
 
-static ms_err read_units(reader *r, ms_call *call)
+static ms_err read_range(reader *r, uint32_t *first, uint32_t *end)
 {
     uint32_t most = highest(r->graph->n_units);
     token word = next_word(r), last = word;
@@ -212,8 +212,8 @@ static ms_err read_units(reader *r, ms_call *call)
     word.length = (size_t)(dash - start(r, &word));
     last.at += word.length + 1;
     last.length -= word.length + 1;
-    MS_TRY(parse_number(r, &word, "unit", 0, most, &call->unit));
-    return parse_number(r, &last, "unit", call->unit, most, &call->last);
+    MS_TRY(parse_number(r, &word, "unit", 0, most, first));
+    return parse_number(r, &last, "unit", *first, most, end);
 }
 
 /* ---- lines --------------------------------------------------------------- */
@@ -327,6 +327,21 @@ static ms_err read_task(reader *r)
     task.stream = (uint8_t)stream;
     MS_TRY(expect_end(r));
     return ms_program_add_task(r->program, task, r->arena, &id, r->fault);
+}
+
+static ms_err read_stage(reader *r)
+{
+    uint32_t id, next = r->program->n_stages, rank;
+    ms_stage stage;
+    MS_TRY(read_number(r, "stage", next, next, &id));
+    MS_TRY(expect(r, "="));
+    MS_TRY(expect(r, "rank"));
+    MS_TRY(read_number(r, "rank", 0, r->program->n_ranks - 1u, &rank));
+    MS_TRY(expect(r, "units"));
+    MS_TRY(read_range(r, &stage.first, &stage.last));
+    MS_TRY(expect_end(r));
+    stage.rank = (uint16_t)rank;
+    return ms_stage_add(r->program, stage, r->arena, r->fault);
 }
 
 static ms_err read_hooks(reader *r)
@@ -451,7 +466,7 @@ static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
         call->last = call->unit;
         break;
     case MS_DUMP_UNITS:
-        return read_units(r, call);
+        return read_range(r, &call->unit, &call->last);
     case MS_DUMP_FRAME:
         MS_TRY(read_number(r, "frame", 0, r->program->n_frames - 1u, &value));
         call->frame = (uint16_t)value;
@@ -529,8 +544,8 @@ static ms_err note_call(reader *r, size_t at)
 static ms_err read_line(reader *r)
 {
     static ms_err (*const tables[])(reader * r) = {
-        read_set, read_buffer, read_task, read_hooks, read_group};
-    const char *verbs[MS_N_VERBS + 5];
+        read_set, read_buffer, read_task, read_hooks, read_group, read_stage};
+    const char *verbs[MS_N_VERBS + 6];
     for (uint32_t i = 0; i < MS_N_VERBS; i++)
         verbs[i] = ms_dump_verbs[i].name;
     verbs[MS_N_VERBS] = "set";
@@ -538,11 +553,12 @@ static ms_err read_line(reader *r)
     verbs[MS_N_VERBS + 2] = "task";
     verbs[MS_N_VERBS + 3] = "hooks";
     verbs[MS_N_VERBS + 4] = "group";
+    verbs[MS_N_VERBS + 5] = "stage";
     size_t before = r->text.offset;
     token word = next_word(r);
     r->text.offset = before;
     uint32_t verb;
-    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 5, &verb));
+    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 6, &verb));
     if (verb >= MS_N_VERBS)
         return tables[verb - MS_N_VERBS](r);
     ms_call call = ms_program_call((ms_verb)verb);
