@@ -17,3 +17,6 @@ for policy in none checkpoint:sqrt swap:vdnn=all zero:3,dp=8,impl=deepspeed; do
     [ "$(grep -c category_peaks one)" = 1 ] && cat one one | cmp - two &&
         echo "$policy: the same"
 done
+# In words, each rank has a line.
+"$MEMSIM" run tiny.json --dump program | double >two.program
+"$MEMSIM" run tiny.json --program two.program | grep '^rank '

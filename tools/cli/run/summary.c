@@ -21,6 +21,7 @@
 #include "tools/words/untrained.h"
 #include "tools/words/words.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define CHART_COLUMNS 50u
@@ -306,6 +307,39 @@ static void peak_line(const ms_summary *summary, ms_text *text)
     ms_text_add(text, "%s", summary->style->plain);
 }
 
+static uint64_t waits_of(const ms_times *time)
+{
+    return time->bubble_ns + time->exposed_comm_ns + time->stall_ns +
+           time->host_bound_ns + time->page_wait_ns + time->memory_wait_ns +
+           time->idle_ns;
+}
+
+/* Of several ranks what each needs of what the context leaves, and how long its
+ * compute stream stands still. */
+static void rank_lines(const ms_summary *summary, ms_text *text)
+{
+    const ms_report *report = summary->result->report;
+    for (uint32_t i = 0; i < report->n_ranks && report->n_ranks > 1; i++) {
+        const ms_rank_report *rank = &report->ranks[i];
+        ms_text words = {.arena = summary->arena};
+        char label[16];
+        snprintf(label, sizeof label, "rank %u:", (unsigned)rank->rank);
+        ms_text_add(&words, "%s",
+                    ms_quantity_size(rank->peak.allocated_bytes).s);
+        if (report->pooled != NULL)
+            ms_text_add(&words, " allocated, %s reserved",
+                        ms_quantity_size(rank->peak.reserved_bytes).s);
+        if (ms_capacity_usable(report) > 0)
+            ms_text_add(&words, " of %s",
+                        ms_quantity_size(ms_capacity_usable(report)).s);
+        ms_text_add(
+            &words, "; waits %s of %s",
+            ms_quantity_time_as(waits_of(&rank->time), rank->time.step_ns).s,
+            ms_quantity_time(rank->time.step_ns).s);
+        put_line(text, label, &words);
+    }
+}
+
 static void pool_line(const ms_summary *summary, ms_text *text)
 {
     ms_text words = {.arena = summary->arena};
@@ -479,6 +513,7 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     device_line(summary, text);
     pool_line(summary, text);
     peak_line(summary, text);
+    rank_lines(summary, text);
     categories_line(summary, text);
     ms_traffic_memories(summary->result, text);
     MS_TRY(alive_line(summary, text, fault));
