@@ -331,17 +331,16 @@ static ms_err read_task(reader *r)
 
 static ms_err read_stage(reader *r)
 {
-    uint32_t id, next = r->program->n_stages, rank;
-    ms_stage stage;
+    uint32_t id, next = r->program->n_stages, rank, first, last;
     MS_TRY(read_number(r, "stage", next, next, &id));
     MS_TRY(expect(r, "="));
     MS_TRY(expect(r, "rank"));
     MS_TRY(read_number(r, "rank", 0, r->program->n_ranks - 1u, &rank));
     MS_TRY(expect(r, "units"));
-    MS_TRY(read_range(r, &stage.first, &stage.last));
+    MS_TRY(read_range(r, &first, &last));
     MS_TRY(expect_end(r));
-    stage.rank = (uint16_t)rank;
-    return ms_stage_add(r->program, stage, r->arena, r->fault);
+    return ms_stage_add(r->program, (ms_stage){(uint16_t)rank, first, last},
+                        r->arena, r->fault);
 }
 
 static ms_err read_hooks(reader *r)
@@ -545,15 +544,12 @@ static ms_err read_line(reader *r)
 {
     static ms_err (*const tables[])(reader * r) = {
         read_set, read_buffer, read_task, read_hooks, read_group, read_stage};
+    static const char *const words[] = {"set",   "buffer", "task",
+                                        "hooks", "group",  "stage"};
     const char *verbs[MS_N_VERBS + 6];
     for (uint32_t i = 0; i < MS_N_VERBS; i++)
         verbs[i] = ms_dump_verbs[i].name;
-    verbs[MS_N_VERBS] = "set";
-    verbs[MS_N_VERBS + 1] = "buffer";
-    verbs[MS_N_VERBS + 2] = "task";
-    verbs[MS_N_VERBS + 3] = "hooks";
-    verbs[MS_N_VERBS + 4] = "group";
-    verbs[MS_N_VERBS + 5] = "stage";
+    memcpy(verbs + MS_N_VERBS, words, sizeof words);
     size_t before = r->text.offset;
     token word = next_word(r);
     r->text.offset = before;
