@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The models and graphs that many variants of a job share.
  *
- * Both are entries of one list, the one used last first, each with an arena of
- * its own. The first thread that asks for an entry makes it, and the others
- * wait for it; an entry that failed stays in the list and fails again with the
- * same message. Entries in use are never dropped; of the others the list keeps
- * at most MOST_BYTES. */
+ * Both are entries of one table, each with an arena of its own. The first
+ * thread that asks for an entry makes it, and the others wait for it; an entry
+ * that failed stays in the table and fails again with the same message. Entries
+ * in use are never dropped; of the others the table keeps at most MOST_BYTES,
+ * and drops first what was used longest ago: callers come with all variants of
+ * a graph before those of the next one (tools/cli/sweep), so that this is what
+ * is used again last, if at all. */
 
 #include "tools/job/points.h"
 #include "graphs/device.h"
@@ -27,7 +29,9 @@
 typedef enum entry_state { MAKING, MADE, FAILED } entry_state;
 
 struct ms_points_entry {
-    struct ms_points_entry *next;
+    struct ms_points_entry *next;           /* of its bucket */
+    struct ms_points_entry *before, *after; /* by last use; before: older */
+    uint64_t hash;                          /* of its key */
     /* of a graph: the model that it was lowered from */
     struct ms_points_entry *model;
     const char *key;
@@ -44,10 +48,12 @@ struct ms_points_entry {
 typedef struct ms_points_entry entry;
 
 struct ms_points_cache {
-    pthread_mutex_t lock; /* of the list and what stands in its entries but
+    pthread_mutex_t lock; /* of the table and what stands in its entries but
                              for what is made */
     pthread_cond_t made;
-    entry *first;
+    entry **buckets;
+    uint32_t n_buckets, n_entries; /* n_buckets: a power of two */
+    entry *oldest, *newest;        /* by last use */
     uint64_t bytes;
     ms_arena arena;
     char *input; /* standard input, which can be read only once */
@@ -76,7 +82,9 @@ typedef struct request {
 } request;
 typedef ms_err make_entry(const request *want, entry *it, ms_fault *fault);
 
-/* ---- the list ------------------------------------------------------------ */
+/* ---- the table ----------------------------------------------------------- */
+
+#define FIRST_BUCKETS 64u
 
 static uint64_t bytes_of(const entry *it)
 {
@@ -90,60 +98,118 @@ static void drop(entry *it)
     ms_arena_free(&arena);
 }
 
-/* Moves the entry of the key to the front and returns it, or NULL. */
-static entry *find(cache *all, const char *key, size_t length)
+/* FNV-1a (Fowler, Noll, Vo), eight bytes at a time. */
+static uint64_t hash_of(const char *key, size_t length)
 {
-    for (entry **link = &all->first; *link != NULL; link = &(*link)->next) {
-        entry *it = *link;
-        if (it->key_length != length || memcmp(it->key, key, length) != 0)
-            continue;
-        *link = it->next;
-        it->next = all->first;
-        all->first = it;
-        return it;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325), word = 0;
+    for (size_t i = 0; i < length; i += sizeof word) {
+        size_t left = length - i;
+        memcpy(&word, key + i, left < sizeof word ? left : sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x100000001b3);
+        hash ^= hash >> 32;
     }
-    return NULL;
+    return hash;
 }
 
-static entry *add(cache *all, const char *key, size_t length)
+static entry **bucket_of(const cache *all, uint64_t hash)
+{
+    return &all->buckets[hash & (all->n_buckets - 1)];
+}
+
+static void take_out(cache *all, entry *it)
+{
+    *(it->before != NULL ? &it->before->after : &all->oldest) = it->after;
+    *(it->after != NULL ? &it->after->before : &all->newest) = it->before;
+}
+
+static void put_newest(cache *all, entry *it)
+{
+    it->before = all->newest;
+    it->after = NULL;
+    *(all->newest != NULL ? &all->newest->after : &all->oldest) = it;
+    all->newest = it;
+}
+
+/* The entry of the key, which is now the newest, or NULL. */
+static entry *find(cache *all, uint64_t hash, const char *key, size_t length)
+{
+    entry *it = all->n_buckets > 0 ? *bucket_of(all, hash) : NULL;
+    while (it != NULL && (it->hash != hash || it->key_length != length ||
+                          memcmp(it->key, key, length) != 0))
+        it = it->next;
+    if (it == NULL)
+        return NULL;
+    take_out(all, it);
+    put_newest(all, it);
+    return it;
+}
+
+/* As many buckets as entries, or more. */
+static bool make_buckets(cache *all)
+{
+    uint32_t n = all->n_buckets > 0 ? 2 * all->n_buckets : FIRST_BUCKETS;
+    if (all->n_entries < all->n_buckets)
+        return true;
+    entry **buckets = ms_arena_take(&all->arena, n, sizeof(entry *));
+    if (buckets == NULL)
+        return false;
+    all->buckets = buckets;
+    all->n_buckets = n;
+    for (entry *it = all->oldest; it != NULL; it = it->after) {
+        entry **bucket = bucket_of(all, it->hash);
+        it->next = *bucket;
+        *bucket = it;
+    }
+    return true;
+}
+
+static entry *add(cache *all, uint64_t hash, const char *key, size_t length)
 {
     ms_arena arena = {0};
     entry *it = ms_arena_take(&arena, 1, sizeof *it);
     char *copy = it == NULL ? NULL : ms_arena_text(&arena, key, length);
-    if (copy == NULL) {
+    if (copy == NULL || !make_buckets(all)) {
         ms_arena_free(&arena);
         return NULL;
     }
     it->arena = arena;
     it->key = copy;
     it->key_length = length;
-    it->next = all->first;
-    all->first = it;
+    it->hash = hash;
+    it->next = *bucket_of(all, hash);
+    *bucket_of(all, hash) = it;
+    all->n_entries++;
+    put_newest(all, it);
     return it;
 }
 
-/* The entry used longest ago among those that no seat uses, or NULL. */
-static entry **find_unused(cache *all)
+static void take_away(cache *all, entry *it)
 {
-    entry **last = NULL;
-    for (entry **link = &all->first; *link != NULL; link = &(*link)->next)
-        if ((*link)->users == 0)
-            last = link;
-    return last;
+    entry **link = bucket_of(all, it->hash);
+    while (*link != it)
+        link = &(*link)->next;
+    *link = it->next;
+    take_out(all, it);
+    all->n_entries--;
+    all->bytes -= bytes_of(it);
+    if (it->model != NULL)
+        it->model->users--;
+    drop(it);
 }
 
-/* Drops unused entries until the list is small enough. A graph uses its model,
- * so dropping a graph may free a model, too. */
+/* Drops unused entries until the rest is small enough. A graph uses its model,
+ * so dropping a graph may free a model that is older: the search begins anew.
+ * It passes no more entries than there are seats and models. */
 static void make_room(cache *all)
 {
-    entry **link;
-    while (all->bytes > MOST_BYTES && (link = find_unused(all)) != NULL) {
-        entry *it = *link;
-        *link = it->next;
-        all->bytes -= bytes_of(it);
-        if (it->model != NULL)
-            it->model->users--;
-        drop(it);
+    entry *it = all->oldest;
+    while (it != NULL && all->bytes > MOST_BYTES) {
+        if (it->users > 0) {
+            it = it->after;
+            continue;
+        }
+        take_away(all, it);
+        it = all->oldest;
     }
 }
 
@@ -178,10 +244,11 @@ static ms_err use(const request *want, const char *key, size_t length,
                   make_entry *how, entry **found, ms_fault *fault)
 {
     cache *all = want->all;
+    uint64_t hash = hash_of(key, length);
     pthread_mutex_lock(&all->lock);
-    entry *it = find(all, key, length);
+    entry *it = find(all, hash, key, length);
     bool fresh = it == NULL;
-    if (fresh && (it = add(all, key, length)) == NULL) {
+    if (fresh && (it = add(all, hash, key, length)) == NULL) {
         pthread_mutex_unlock(&all->lock);
         return ms_fail_nomem(fault);
     }
@@ -391,9 +458,8 @@ void ms_points_close(ms_points *points)
     cache *all = points->cache;
     if (all == NULL)
         return;
-    while (all->first != NULL) {
-        entry *it = all->first;
-        all->first = it->next;
+    for (entry *it = all->oldest, *after; it != NULL; it = after) {
+        after = it->after;
         drop(it);
     }
     pthread_cond_destroy(&all->made);

@@ -66,6 +66,7 @@ struct ms_setting {
     bool in_grid;    /* it may be a key of --grid, --filter, --variant */
     bool has_ranges; /* values in a grid may be ranges: 1..64*2 */
     bool has_lists;  /* each value in a grid is a list with commas */
+    bool is_late;    /* a graph does not depend on it; on policies, few do */
     bool joins;      /* given again, it joins the value before */
     bool is_bare;    /* names of variants have its value without the key */
     /* Sets the value; value and arena must last as long as job. MS_EUSAGE. */

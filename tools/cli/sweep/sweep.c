@@ -18,16 +18,32 @@
 #include "tools/words/words.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What a thread works with: memory for the job of a point, and a seat. */
+/* What a thread works with: memory for the job of a point, a seat, and the rows
+ * of the window that it has written. */
 typedef struct desk {
     ms_points_seat seat;
-    ms_arena words;
+    ms_arena words, rows;
 } desk;
+
+/* Points are simulated a window at a time, within it graph by graph
+ * (sweep_order.c), and then written in the order of the grid. The first window
+ * is small, so that first rows come soon; each one after it has twice as many
+ * points, up to the largest, whose rows are some 16 MiB. */
+#define FIRST_WINDOW 1024u
+#define MOST_WINDOW 65536u
+
+/* A point that was simulated. */
+typedef struct slot {
+    const char *row; /* NULL: not done */
+    size_t length;
+    bool fits, is_bare, is_refused;
+} slot;
 
 typedef struct run {
     const ms_hall *hall;
@@ -43,9 +59,12 @@ typedef struct run {
     uint32_t threads;
     uint64_t shard, shards; /* counted from 1 */
     desk *desks;
-    /* MS_WORKERS_AHEAD outcomes, item i in slot i modulo that */
-    ms_outcome *ring;
-    uint32_t begin; /* the first item that is not yet in the file */
+    ms_arena window;   /* what follows, of the window under way */
+    uint32_t begin, n; /* its first item, and how many it has */
+    uint32_t *order;
+    slot *slots;          /* by item */
+    pthread_mutex_t lock; /* of fault and err, which a thread may set */
+    uint32_t n_simulated; /* of the window */
     uint32_t n_done, n_fit, n_refused;
     /* rows whose fits is of the live bytes alone, without a pool */
     uint32_t n_bare;
@@ -322,41 +341,83 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
     return ends_sweep(err) ? err : MS_OK;
 }
 
+/* The first fault that ends the sweep stays. */
+static void stop(run *r, const ms_fault *fault)
+{
+    pthread_mutex_lock(&r->lock);
+    if (r->err == MS_OK) {
+        r->err = fault->err;
+        *r->fault = *fault;
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
 static void work(void *of, uint32_t i, uint32_t thread)
 {
     run *r = of;
     desk *own = &r->desks[thread];
-    ms_sweep_item(&r->sweep, r->begin + i, &r->points, &own->seat, &own->words,
-                  &r->ring[i % MS_WORKERS_AHEAD]);
+    slot *to = &r->slots[r->order[i]];
+    uint32_t item = r->begin + r->order[i];
+    ms_outcome outcome;
+    ms_text row = {.arena = &own->rows};
+    ms_err err = ms_sweep_item(&r->sweep, item, &r->points, &own->seat,
+                               &own->words, &outcome);
+    ms_sweep_rows_begin(&r->sweep, item, &row);
+    ms_sweep_rows_end(&r->sweep, &outcome, &row);
+    if (err == MS_OK && row.failed)
+        err = ms_fail_nomem(&outcome.fault);
+    if (err != MS_OK) {
+        stop(r, &outcome.fault);
+        return;
+    }
+    bool simulated = outcome.fault.err == MS_OK;
+    *to = (slot){
+        .row = row.bytes,
+        .length = row.length,
+        .fits =
+            outcome.row.fits_known ? outcome.row.fits : outcome.row.fits_exact,
+        .is_bare = simulated && !outcome.row.fits_known,
+        .is_refused = !simulated,
+    };
 }
 
 /* ---- rows as they come --------------------------------------------------- */
 
+static bool has_failed(run *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool failed = r->err != MS_OK;
+    pthread_mutex_unlock(&r->lock);
+    return failed;
+}
+
 static bool tick(void *of)
 {
     run *r = of;
-    r->err = ms_sweep_file_flush(&r->file, interrupt != 0, r->fault);
-    ms_progress_show(&r->progress, r->begin + r->n_done);
-    return r->err == MS_OK && interrupt == 0;
+    ms_progress_show(&r->progress, r->begin + r->n_simulated);
+    return !has_failed(r) && interrupt == 0;
 }
 
 static bool done(void *of, uint32_t i)
 {
     run *r = of;
-    const ms_outcome *outcome = &r->ring[i % MS_WORKERS_AHEAD];
-    if (ends_sweep(outcome->fault.err)) {
-        r->err = outcome->fault.err;
-        *r->fault = outcome->fault;
-        return false;
+    (void)i;
+    r->n_simulated++;
+    return tick(r);
+}
+
+/* Writes the rows of the window, up to the first that is not there. */
+static ms_err write_window(run *r, ms_fault *fault)
+{
+    for (uint32_t i = 0; i < r->n && r->slots[i].row != NULL; i++) {
+        const slot *it = &r->slots[i];
+        ms_text_put(&r->file.rows, it->row, it->length);
+        r->n_done++;
+        r->n_fit += it->fits;
+        r->n_bare += it->is_bare;
+        r->n_refused += it->is_refused;
     }
-    ms_sweep_rows_begin(&r->sweep, r->begin + i, &r->file.rows);
-    ms_sweep_rows_end(&r->sweep, outcome, &r->file.rows);
-    r->n_done++;
-    r->n_fit +=
-        outcome->row.fits_known ? outcome->row.fits : outcome->row.fits_exact;
-    r->n_bare += outcome->fault.err == MS_OK && !outcome->row.fits_known;
-    r->n_refused += outcome->fault.err != MS_OK;
-    return tick(of);
+    return ms_sweep_file_flush(&r->file, interrupt != 0, fault);
 }
 
 /* ---- the run ------------------------------------------------------------- */
@@ -368,13 +429,14 @@ static ms_err check_last(run *r, const ms_text *last, ms_fault *fault)
     ms_text row = {.arena = r->hall->trial};
     char where[256];
     uint32_t item = r->file.found - 1;
+    ms_outcome outcome;
     ms_err err = ms_sweep_item(&r->sweep, item, &r->points, &r->desks->seat,
-                               &r->desks->words, r->ring);
+                               &r->desks->words, &outcome);
     if (err != MS_OK)
-        *fault = r->ring->fault;
+        *fault = outcome.fault;
     MS_TRY(err);
     ms_sweep_rows_begin(&r->sweep, item, &row);
-    ms_sweep_rows_end(&r->sweep, r->ring, &row);
+    ms_sweep_rows_end(&r->sweep, &outcome, &row);
     if (row.failed)
         return ms_fail_nomem(fault);
     size_t at = 0;
@@ -396,8 +458,7 @@ static ms_err take_rooms(run *r, ms_fault *fault)
 {
     ms_arena *keep = r->hall->keep;
     r->desks = ms_arena_take(keep, r->threads, sizeof *r->desks);
-    r->ring = ms_arena_take(keep, MS_WORKERS_AHEAD, sizeof *r->ring);
-    return r->desks == NULL || r->ring == NULL ? ms_fail_nomem(fault) : MS_OK;
+    return r->desks == NULL ? ms_fail_nomem(fault) : MS_OK;
 }
 
 static ms_err open_file(run *r, ms_fault *fault)
@@ -435,17 +496,41 @@ static void tell(const run *r)
     ms_complain_note(what, path);
 }
 
+static ms_err simulate_window(run *r, ms_fault *fault)
+{
+    ms_arena_reset(&r->window);
+    for (uint32_t i = 0; i < r->threads; i++)
+        ms_arena_reset(&r->desks[i].rows);
+    MS_TRY(ms_sweep_order(&r->sweep, r->begin, r->n, &r->window, &r->order,
+                          fault));
+    r->slots = ms_arena_take(&r->window, r->n, sizeof *r->slots);
+    if (r->slots == NULL)
+        return ms_fail_nomem(fault);
+    r->n_simulated = 0;
+    MS_TRY(ms_workers_run(r->n, r->threads, work, done, tick, r, fault));
+    return write_window(r, fault);
+}
+
 static ms_err simulate(run *r, ms_fault *fault)
 {
+    ms_err err = MS_OK;
     r->begin = r->file.found;
     r->fault = fault;
     ms_progress_open(&r->progress, r->quiet,
                      r->file.path == NULL && isatty(STDOUT_FILENO) == 1,
                      r->begin, r->sweep.n);
-    MS_TRY(ms_workers_run(r->sweep.n - r->begin, r->threads, work, done, tick,
-                          r, fault));
+    for (uint32_t size = FIRST_WINDOW; r->begin < r->sweep.n; size *= 2) {
+        uint32_t left = r->sweep.n - r->begin;
+        size = size < MOST_WINDOW ? size : MOST_WINDOW;
+        r->n = left < size ? left : size;
+        err = simulate_window(r, fault);
+        if (err != MS_OK || r->err != MS_OK || interrupt != 0)
+            break;
+        r->begin += r->n;
+    }
     ms_progress_clear(&r->progress);
-    ms_err err = ms_sweep_file_flush(&r->file, true, fault);
+    if (err == MS_OK)
+        err = ms_sweep_file_flush(&r->file, true, fault);
     return r->err != MS_OK ? r->err : err;
 }
 
@@ -463,14 +548,16 @@ static ms_err sweep(run *r, ms_fault *fault)
 
 ms_err ms_sweep_command(const ms_hall *hall, int *status, ms_fault *fault)
 {
-    run r = {.hall = hall, .file.fd = -1};
+    run r = {.hall = hall, .file.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
     MS_TRY(ms_points_open(&r.points, fault));
     ms_err err = sweep(&r, fault);
     ms_err closed = ms_sweep_file_close(&r.file, fault);
     for (uint32_t i = 0; r.desks != NULL && i < r.threads; i++) {
         ms_points_leave(&r.points, &r.desks[i].seat);
         ms_arena_free(&r.desks[i].words);
+        ms_arena_free(&r.desks[i].rows);
     }
+    ms_arena_free(&r.window);
     ms_points_close(&r.points);
     MS_TRY(err);
     MS_TRY(closed);

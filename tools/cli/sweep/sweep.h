@@ -5,6 +5,7 @@
 /* The parts of memsim sweep:
  *
  *     sweep.c       the points of this run, simulated on all cores
+ *     sweep_order.c in which order
  *     sweep_rows.c  a point as a row of CSV or JSON
  *     sweep_file.c  where rows go, as whole lines; --resume
  */
@@ -47,6 +48,14 @@ typedef struct ms_sweep {
 ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
                      ms_points_seat *seat, ms_arena *trial,
                      ms_outcome *outcome);
+
+/* ---- sweep_order.c ------------------------------------------------------- */
+
+/* Puts n items from `first` on into the order in which they are simulated:
+ * order[k] is counted from `first`. Those that share a graph follow each other,
+ * in their own order. n log n. */
+ms_err ms_sweep_order(const ms_sweep *sweep, uint32_t first, uint32_t n,
+                      ms_arena *arena, uint32_t **order, ms_fault *fault);
 
 /* ---- sweep_rows.c -------------------------------------------------------- */
 
