@@ -84,6 +84,7 @@ typedef struct writer {
     uint32_t *due;  /* per storage: the last run in sight that reads it */
     uint8_t *whole; /* per storage: gathered */
     uint32_t *list; /* room for all persistent storages */
+    uint32_t *own;  /* the same, where several groups divide them; else NULL */
     uint32_t *bucket, n_bucket; /* gradients that wait for the bucket to fill */
     uint64_t bucket_bytes, full_bytes, later_full_bytes;
 } writer;
@@ -158,7 +159,10 @@ static ms_err open_writer(writer *w)
     w->whole = ms_arena_take(w->arena, n, 1);
     w->list = ms_arena_take_raw(w->arena, n, sizeof *w->list);
     w->bucket = ms_arena_take_raw(w->arena, n, sizeof *w->bucket);
-    if (!w->seen || !w->due || !w->whole || !w->list || !w->bucket)
+    if (w->graph->storage_shard_group)
+        w->own = ms_arena_take_raw(w->arena, n, sizeof *w->own);
+    if (!w->seen || !w->due || !w->whole || !w->list || !w->bucket ||
+        (w->graph->storage_shard_group && !w->own))
         return ms_fail_nomem(w->fault);
     MS_TRY(list_weights(w, &w->forward, false));
     MS_TRY(list_weights(w, &w->backward, true));
@@ -180,22 +184,56 @@ static unit_lists *weights_of(writer *w, const ms_call *call)
     return backward ? &w->backward : &w->forward;
 }
 
+/* One call over a set, in a group of ranks where it is a collective. */
+static ms_err emit_in(writer *w, const ms_call *like, ms_verb verb,
+                      uint8_t place, uint8_t group, uint32_t set)
+{
+    ms_call call = ms_program_call_like(verb, like);
+    call.set = set;
+    if (verb == MS_REDUCE)
+        call.reduce = (ms_reduce_call){
+            .to = place, .group = group, .in_line = place == MS_SHARD};
+    else if (verb == MS_GATHER)
+        call.gather.group = group;
+    else if (verb == MS_MOVE)
+        call.move.to = place;
+    return ms_program_add(w->program, call, w->arena, w->fault);
+}
+
+/* The storages that one group divides.  Gradients of which several ranks have
+ * the same part are summed once more. */
+static ms_err emit_group(writer *w, const ms_call *like, ms_verb verb,
+                         uint8_t place, uint8_t group, const uint32_t *storages,
+                         uint32_t n)
+{
+    const ms_share *share = &w->graph->share[group];
+    uint32_t n_own = 0, set = MS_NOTHING;
+    for (uint32_t i = 0; i < n; i++)
+        if (ms_graph_group(w->graph, storages[i]) == group)
+            w->own[n_own++] = storages[i];
+    if (n_own == 0)
+        return MS_OK;
+    MS_TRY(ms_program_add_set(w->program, w->own, n_own, w->arena, &set,
+                              w->fault));
+    MS_TRY(emit_in(w, like, verb, place, group, set));
+    bool again = verb == MS_REDUCE && place == MS_SHARD && share->copies > 1;
+    return again ? emit_in(w, like, verb, place, share->again, set) : MS_OK;
+}
+
 static ms_err emit(writer *w, const ms_call *like, ms_verb verb, uint8_t place,
                    const uint32_t *storages, uint32_t n, uint32_t *set)
 {
-    ms_call call = ms_program_call_like(verb, like);
     if (n == 0)
+        return MS_OK;
+    for (uint32_t g = 0;
+         w->own != NULL && verb != MS_MOVE && g < MS_N_GROUP_ROLES; g++)
+        MS_TRY(emit_group(w, like, verb, place, (uint8_t)g, storages, n));
+    if (w->own != NULL && verb != MS_MOVE)
         return MS_OK;
     if (*set == MS_NOTHING)
         MS_TRY(ms_program_add_set(w->program, storages, n, w->arena, set,
                                   w->fault));
-    call.set = *set;
-    if (verb == MS_REDUCE)
-        call.reduce =
-            (ms_reduce_call){.to = place, .in_line = place == MS_SHARD};
-    else if (verb == MS_MOVE)
-        call.move.to = place;
-    return ms_program_add(w->program, call, w->arena, w->fault);
+    return emit_in(w, like, verb, place, MS_GROUP_DATA, *set);
 }
 
 /* Gathers what run number r will read, before the run under way. */

@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-enum { STAGE, RANKS, IMPL, PREFETCH, N_PARAMS };
+enum { STAGE, RANKS, EXPERTS, IMPL, PREFETCH, N_PARAMS };
 enum { IDEAL, MEGATRON };
 static const uint8_t engines[] = {MS_ENGINE_IDEAL, MS_ENGINE_MEGATRON};
 
@@ -32,6 +32,12 @@ static const ms_param params[N_PARAMS] = {
                .low = 1,
                .high = MOST_RANKS,
                .help = "data-parallel ranks; default --gpus"},
+    [EXPERTS] = {.name = "expert_ranks",
+                 .type = MS_PARAM_INT,
+                 .low = 1,
+                 .high = MOST_RANKS,
+                 .help = "stages 2 and 3, ideal: ranks that divide the "
+                         "states of experts; default as the rest"},
     [IMPL] = {.name = "impl",
               .type = MS_PARAM_WORD,
               .words = "ideal|megatron|deepspeed",
@@ -57,6 +63,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     char where[32];
     snprintf(where, sizeof where, "zero:%d", (int)values[STAGE].number);
     MS_TRY(ms_sharedstates_ranks(&values[RANKS], where, shape, fault));
+    MS_TRY(ms_sharedstates_experts(&values[EXPERTS], where, shape, fault));
     shape->shared = (ms_shared)values[STAGE].number;
     if (values[IMPL].given)
         shape->engine = engines[values[IMPL].number];
@@ -65,6 +72,10 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     if (shape->fp32_gradients && shape->shared != MS_SHARED_OPTIMIZER)
         return ms_fail(fault, MS_EUSAGE, where, "type zero:1,impl=megatron",
                        "Megatron's distributed optimizer is stage 1");
+    if (values[EXPERTS].given && shape->shared < MS_SHARED_GRADIENTS)
+        return ms_fail(fault, MS_EUSAGE, where, "take stage 2 or 3",
+                       "expert_ranks divide gradients, which this stage does "
+                       "not");
     if (values[PREFETCH].given && shape->shared != MS_SHARED_PARAMETERS)
         return ms_fail(fault, MS_EUSAGE, where, "leave prefetch out",
                        "only stage 3 gathers parameters");
@@ -79,6 +90,7 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     ms_sharedstates shares = {
         .shared = (ms_shared)context->values[STAGE].number,
         .units_ahead = (uint32_t)context->values[PREFETCH].number};
+    MS_TRY(ms_sharedstates_need_experts(context, "zero:expert_ranks", fault));
     return ms_sharedstates_write(context, &shares, program, fault);
 }
 

@@ -282,8 +282,9 @@ END_TEST
 /* The models that have experts, which other ranks divide than the rest. */
 START_TEST(experts_apart)
 {
-    static const char *const apart[] = {"+fsdp:dp=8,expert_ranks=4",
-                                        "+fsdp:dp=8,expert_ranks=2,shard=4"};
+    static const char *const apart[] = {
+        "+zero:3,dp=8,expert_ranks=4,prefetch=2", "+zero:2,dp=8,expert_ranks=2",
+        "+fsdp:dp=8,expert_ranks=4", "+fsdp:dp=8,expert_ranks=2,shard=4"};
     size_t all, ran = compose(models[_i], apart, MANY(apart), 0, 1, &all);
     ck_assert_uint_gt(4 * ran, 3 * all);
     ms_arena_free(&keep);

@@ -228,9 +228,29 @@ START_TEST(experts_among_all)
 }
 END_TEST
 
+/* Of eight ranks each has 8 elements of a router (64), of four each 384 of the
+ * experts (1536), which are summed once more by two that have the same. */
+START_TEST(experts_of_stage_2)
+{
+    const uint64_t part = BLOCKS * (8 + 384);
+    run_policy("zero:2,dp=8,expert_ranks=4");
+    const ms_rank_report *rank = &result.report->ranks[0];
+    ck_assert_uint_eq(rank->parameters_bytes, 2 * BLOCKS * (64 + 1536));
+    ck_assert_uint_eq(rank->gradients_bytes, 2 * part);
+    ck_assert_uint_eq(rank->optimizer_state_bytes, 12 * part);
+    expect_sent(MS_TRANSFER_SCATTER, MS_GROUP_DATA, BLOCKS, 7 * 2 * 8);
+    expect_sent(MS_TRANSFER_SCATTER, MS_GROUP_EXPERT_DATA, BLOCKS, 3 * 2 * 384);
+    expect_sent(MS_TRANSFER_OUTER, MS_GROUP_EXPERT_REPLICATE, BLOCKS, 2 * 384);
+    expect_sent(MS_TRANSFER_GATHER, MS_GROUP_DATA, 1, BLOCKS * 7 * 2 * 8);
+    expect_sent(MS_TRANSFER_GATHER, MS_GROUP_EXPERT_DATA, 1,
+                BLOCKS * 3 * 2 * 384);
+}
+END_TEST
+
 START_TEST(refused)
 {
     static const char *const policies[] = {
+        "zero:1,dp=8,expert_ranks=4", "zero:3,dp=8,expert_ranks=5",
         "fsdp:dp=8,expert_ranks=3", "fsdp:dp=8,expert_ranks=4,impl=1",
         "fsdp:dp=8,expert_ranks=4,reshard_ranks=2"};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
@@ -251,6 +271,7 @@ Suite *suite_group(void)
     tcase_add_test(tcase, a_forced_algorithm_has_no_curve);
     tcase_add_test(tcase, experts_and_the_rest);
     tcase_add_test(tcase, experts_among_all);
+    tcase_add_test(tcase, experts_of_stage_2);
     tcase_add_test(tcase, refused);
     suite_add_tcase(suite, tcase);
     return suite;
