@@ -488,6 +488,7 @@ static void bench_lowering(const char *memsim)
 {
     (void)memsim;
     bench_families_lower();
+    bench_families_stamp();
 }
 
 static void bench_clocks(const char *memsim)

@@ -66,6 +66,43 @@ void bench_families_lower(void)
     ms_arena_free(&keep);
 }
 
+static void time_stamps(const char *layers)
+{
+    struct bench_times times = {.n = 5};
+    ms_override override = {.key = "layers", .value = layers};
+    ms_arena keep = {0};
+    ms_fault fault = {0};
+    ms_job job = {.gpus = 1};
+    char label[48];
+    double ops = 1;
+    ms_training_init(&job.training);
+    demand(ms_device_find("h100", &job.device, &fault), &fault);
+    for (size_t i = 0; i < times.n; i++) {
+        ms_result result = {.training = job.training};
+        ms_arena_reset(&keep);
+        demand(
+            ms_read_model("gpt3", &override, 1, &keep, &result.model, &fault),
+            &fault);
+        demand(ms_resolve_training(&result.training, &result.model, &fault),
+               &fault);
+        demand(ms_dag_order(&result.model, &keep, &fault), &fault);
+        double t0 = bench_times_now_ns();
+        demand(ms_pipeline_lower(&job, &keep, &result, &fault), &fault);
+        times.ns[i] = bench_times_now_ns() - t0;
+        ops = result.graph->n_ops;
+    }
+    snprintf(label, sizeof label, "stamps_%s_ns_per_op", layers);
+    bench_times_print(label, &times, ops);
+    ms_arena_free(&keep);
+}
+
+void bench_families_stamp(void)
+{
+    static const char *const layers[] = {"100", "200", "400", "800", "1600"};
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        time_stamps(layers[i]);
+}
+
 void bench_families_run(const char *memsim,
                         double (*process_ns)(const char *const *argv))
 {
