@@ -11,13 +11,6 @@ static bool on_device(const ms_plan *plan, uint32_t row, uint16_t rank)
            plan->op[plan->row[row].op].rank == rank;
 }
 
-uint64_t ms_timeline_booked(const ms_timeline *line, uint32_t op, uint64_t t_ns)
-{
-    if (!line->until_ns || t_ns < line->until_ns[op])
-        return t_ns;
-    return line->until_ns[op];
-}
-
 /* ---- named instants ------------------------------------------------------ */
 
 static bool is_of(const ms_timeline *line, uint32_t event, uint16_t rank)

@@ -96,8 +96,12 @@ typedef enum ms_gap {
 
 /* When a host books what op does at t_ns: then, but no later than its compute
  * stream goes on. */
-uint64_t ms_timeline_booked(const ms_timeline *line, uint32_t op,
-                            uint64_t t_ns);
+static inline uint64_t ms_timeline_booked(const ms_timeline *line, uint32_t op,
+                                          uint64_t t_ns)
+{
+    return !line->until_ns || t_ns < line->until_ns[op] ? t_ns
+                                                        : line->until_ns[op];
+}
 
 /* At one instant all completions come first (stream order), then starts.
  * An op starts at max(stream free, waits ended, host issue time).  It takes its

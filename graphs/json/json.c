@@ -390,7 +390,7 @@ uint32_t ms_json_find(const ms_json *json, uint32_t row, const char *key)
 {
     for (uint32_t i = ms_json_first(json, row); i != MS_NONE;
          i = json->nodes[i].next)
-        if (strcmp(json->nodes[i].key, key) == 0)
+        if (*json->nodes[i].key == *key && strcmp(json->nodes[i].key, key) == 0)
             return i;
     return MS_NONE;
 }

@@ -92,7 +92,8 @@ ms_err ms_opfields_check(const ms_json *json, uint32_t object, bool node,
          i = json->nodes[i].next) {
         const char *key = json->nodes[i].key;
         uint32_t known = 0;
-        while (known < n && strcmp(names[known], key) != 0)
+        while (known < n &&
+               (*names[known] != *key || strcmp(names[known], key) != 0))
             known++;
         if (known < n)
             continue;
