@@ -3,250 +3,77 @@
 #include "sim/graph.h"
 #include "sim/program.h"
 #include "sim/text/dump.h"
+#include "sim/text/dumpwords.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A word of the text: bytes [at, at + length), on one line. */
-typedef struct token {
-    size_t at, length;
-} token;
-
-typedef struct reader {
-    const ms_graph *graph;
-    ms_quote text; /* offset: where reading goes on */
-    ms_arena *arena;
-    ms_program *program;
-    uint32_t *call_at; /* per call: its offset, for errors of the whole */
-    uint32_t call_at_capacity;
-    uint32_t *items, items_capacity; /* of the set being read */
-    ms_group *groups;                /* the program's */
-    uint32_t groups_capacity, next_group;
-    ms_fault *fault;
-} reader;
-
-#define QUOTED 40 /* bytes of a word repeated in an error */
-
-static int shown(const token *word)
+static ms_err read_set_name(ms_dumpwords *r, uint32_t *set)
 {
-    return word->length < QUOTED ? (int)word->length : QUOTED;
-}
-
-static const char *start(const reader *r, const token *word)
-{
-    return r->text.bytes + word->at;
-}
-
-static ms_quote quote(const reader *r, const token *word)
-{
-    ms_quote at = r->text;
-    at.offset = word->at;
-    return at;
-}
-
-static bool is_word(const reader *r, const token *word, const char *name)
-{
-    size_t length = strlen(name);
-    return word->length == length && memcmp(start(r, word), name, length) == 0;
-}
-
-/* ---- words --------------------------------------------------------------- */
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* The next word of this line, empty at its end. */
-static token next_word(reader *r)
-{
-    const char *bytes = r->text.bytes;
-    size_t at = r->text.offset, end = r->text.length;
-    while (at < end && is_blank(bytes[at]))
-        at++;
-    if (at < end && bytes[at] == '#')
-        while (at < end && bytes[at] != '\n')
-            at++;
-    token word = {at, 0};
-    while (at < end && !is_blank(bytes[at]) && bytes[at] != '\n' &&
-           bytes[at] != '#')
-        at++;
-    word.length = at - word.at;
-    r->text.offset = at;
-    return word;
-}
-
-/* Goes to the next line that is not empty; false at the end. */
-static bool next_line(reader *r)
-{
-    for (;;) {
-        size_t before = r->text.offset;
-        if (next_word(r).length > 0) {
-            r->text.offset = before;
-            return true;
-        }
-        if (r->text.offset >= r->text.length)
-            return false;
-        r->text.offset++;
-    }
-}
-
-static ms_err fail_expected(reader *r, const token *word, const char *what)
-{
-    ms_quote at = quote(r, word);
-    if (word->length == 0)
-        return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
-                          "the line ends where %s should be", what);
-    return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
-                      "expected %s, not \"%.*s\"", what, shown(word),
-                      start(r, word));
-}
-
-static ms_err fail_unknown(reader *r, const token *word, const char *what,
-                           const char *const *words, uint32_t n)
-{
-    char spelled[QUOTED + 1], hint[128] = "";
-    snprintf(spelled, sizeof spelled, "%.*s", shown(word), start(r, word));
-    const char *nearest = ms_names_nearest(spelled, words, n);
-    if (nearest != NULL)
-        snprintf(hint, sizeof hint, "did you mean \"%s\"?", nearest);
-    if (word->length == 0)
-        return fail_expected(r, word, what);
-    ms_quote at = quote(r, word);
-    return ms_fail_at(r->fault, MS_EINPUT, &at, hint, "unknown %s \"%s\"", what,
-                      spelled);
-}
-
-static ms_err read_word_of(reader *r, const char *what,
-                           const char *const *words, uint32_t n,
-                           uint32_t *value)
-{
-    token word = next_word(r);
-    for (*value = 0; *value < n; (*value)++)
-        if (is_word(r, &word, words[*value]))
-            return MS_OK;
-    return fail_unknown(r, &word, what, words, n);
-}
-
-static ms_err expect(reader *r, const char *name)
-{
-    char what[QUOTED];
-    token word = next_word(r);
-    if (is_word(r, &word, name))
-        return MS_OK;
-    snprintf(what, sizeof what, "\"%s\"", name);
-    return fail_expected(r, &word, what);
-}
-
-static ms_err expect_end(reader *r)
-{
-    token word = next_word(r);
-    return word.length == 0 ? MS_OK
-                            : fail_expected(r, &word, "the end of the line");
-}
-
-/* ---- numbers ------------------------------------------------------------- */
-
-static ms_err parse_number(reader *r, const token *word, const char *what,
-                           uint32_t low, uint32_t high, uint32_t *value)
-{
-    uint64_t number = 0;
-    ms_quote at = quote(r, word);
-    if (word->length == 0)
-        return fail_expected(r, word, what);
-    for (size_t i = 0; i < word->length; i++) {
-        char c = start(r, word)[i];
-        if (c < '0' || c > '9')
-            return fail_expected(r, word, what);
-        if (number <= UINT32_MAX)
-            number = 10 * number + (uint64_t)(c - '0');
-    }
-    *value = (uint32_t)number;
-    if (number >= low && number <= high)
-        return MS_OK;
-    return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
-                      "%s %.*s is out of range: %u to %u", what, shown(word),
-                      start(r, word), low, high);
-}
-
-static ms_err read_number(reader *r, const char *what, uint32_t low,
-                          uint32_t high, uint32_t *value)
-{
-    token word = next_word(r);
-    return parse_number(r, &word, what, low, high, value);
-}
-
-/* The highest index of a table of n rows; 0 if it has none. */
-static uint32_t highest(uint32_t n)
-{
-    return n > 0 ? n - 1 : 0;
-}
-
-static ms_err read_set_name(reader *r, uint32_t *set)
-{
-    token word = next_word(r);
-    ms_quote at = quote(r, &word);
-    if (is_word(r, &word, "all"))
+    ms_dumpwords_word word = ms_dumpwords_next(r);
+    ms_quote at = ms_dumpwords_quote(r, &word);
+    if (ms_dumpwords_is(r, &word, "all"))
         *set = MS_ALL;
-    else if (is_word(r, &word, "nothing"))
+    else if (ms_dumpwords_is(r, &word, "nothing"))
         *set = MS_NOTHING;
     else if (word.length > 0 && r->program->n_sets == 0)
         return ms_fail_at(r->fault, MS_EINPUT, &at,
                           "sets stand before the calls that name them",
                           "no set is defined before this line");
     else
-        return parse_number(r, &word, "set", 0, r->program->n_sets - 1, set);
+        return ms_dumpwords_parse_number(r, &word, "set", 0,
+                                         r->program->n_sets - 1, set);
     return MS_OK;
 }
 
-static ms_err read_range(reader *r, uint32_t *first, uint32_t *end)
+static ms_err read_range(ms_dumpwords *r, uint32_t *first, uint32_t *end)
 {
-    uint32_t most = highest(r->graph->n_units);
-    token word = next_word(r), last = word;
+    uint32_t most = ms_dumpwords_highest(r->graph->n_units);
+    ms_dumpwords_word word = ms_dumpwords_next(r), last = word;
     const char *dash = NULL;
     if (word.length > 0)
-        dash = memchr(start(r, &word), '-', word.length);
+        dash = memchr(ms_dumpwords_start(r, &word), '-', word.length);
     if (dash == NULL)
-        return fail_expected(r, &word, "units FIRST-LAST");
-    word.length = (size_t)(dash - start(r, &word));
+        return ms_dumpwords_expected(r, &word, "units FIRST-LAST");
+    word.length = (size_t)(dash - ms_dumpwords_start(r, &word));
     last.at += word.length + 1;
     last.length -= word.length + 1;
-    MS_TRY(parse_number(r, &word, "unit", 0, most, first));
-    return parse_number(r, &last, "unit", *first, most, end);
+    MS_TRY(ms_dumpwords_parse_number(r, &word, "unit", 0, most, first));
+    return ms_dumpwords_parse_number(r, &last, "unit", *first, most, end);
 }
 
 /* ---- lines --------------------------------------------------------------- */
 
-static ms_err read_head(reader *r)
+static ms_err read_head(ms_dumpwords *r)
 {
     uint32_t version, frames, ranks;
-    if (!next_line(r))
+    if (!ms_dumpwords_next_line(r))
         return ms_fail(r->fault, MS_EINPUT, r->text.name,
                        "--dump program prints one", "the program is empty");
-    MS_TRY(expect(r, "memsim-program"));
-    MS_TRY(read_number(r, "version", 1, 1, &version));
-    MS_TRY(expect_end(r));
-    next_line(r);
-    MS_TRY(expect(r, "frames"));
-    MS_TRY(read_number(r, "frames", 1, UINT16_MAX, &frames));
-    MS_TRY(expect(r, "ranks"));
-    MS_TRY(read_number(r, "ranks", 1, UINT16_MAX, &ranks));
-    MS_TRY(expect(r, "micro-batches"));
-    MS_TRY(read_number(r, "micro-batches", 1, UINT32_MAX - 1,
-                       &r->program->n_micro_batches));
+    MS_TRY(ms_dumpwords_expect(r, "memsim-program"));
+    MS_TRY(ms_dumpwords_number(r, "version", 1, 1, &version));
+    MS_TRY(ms_dumpwords_end(r));
+    ms_dumpwords_next_line(r);
+    MS_TRY(ms_dumpwords_expect(r, "frames"));
+    MS_TRY(ms_dumpwords_number(r, "frames", 1, UINT16_MAX, &frames));
+    MS_TRY(ms_dumpwords_expect(r, "ranks"));
+    MS_TRY(ms_dumpwords_number(r, "ranks", 1, UINT16_MAX, &ranks));
+    MS_TRY(ms_dumpwords_expect(r, "micro-batches"));
+    MS_TRY(ms_dumpwords_number(r, "micro-batches", 1, UINT32_MAX - 1,
+                               &r->program->n_micro_batches));
     r->program->n_frames = (uint16_t)frames;
     r->program->n_ranks = (uint16_t)ranks;
-    return expect_end(r);
+    return ms_dumpwords_end(r);
 }
 
-static ms_err read_set(reader *r)
+static ms_err read_set(ms_dumpwords *r)
 {
     uint32_t id, next = r->program->n_sets, n = 0;
-    MS_TRY(read_number(r, "set", next, next, &id));
-    MS_TRY(expect(r, "="));
+    MS_TRY(ms_dumpwords_number(r, "set", next, next, &id));
+    MS_TRY(ms_dumpwords_expect(r, "="));
     for (;;) {
-        token word = next_word(r);
+        ms_dumpwords_word word = ms_dumpwords_next(r);
         if (word.length == 0 && n > 0)
             break;
         uint32_t *items = ms_arena_grow(r->arena, r->items, &r->items_capacity,
@@ -254,31 +81,32 @@ static ms_err read_set(reader *r)
         if (items == NULL)
             return ms_fail_nomem(r->fault);
         r->items = items;
-        MS_TRY(parse_number(r, &word, "storage", 0,
-                            highest(r->graph->n_storages), &items[n++]));
+        MS_TRY(ms_dumpwords_parse_number(
+            r, &word, "storage", 0, ms_dumpwords_highest(r->graph->n_storages),
+            &items[n++]));
     }
     return ms_program_add_set(r->program, r->items, n, r->arena, &id, r->fault);
 }
 
-static ms_err parse_amount(reader *r, const char *what, uint64_t *bytes)
+static ms_err parse_amount(ms_dumpwords *r, const char *what, uint64_t *bytes)
 {
-    token word = next_word(r);
-    ms_quote at = quote(r, &word);
+    ms_dumpwords_word word = ms_dumpwords_next(r);
+    ms_quote at = ms_dumpwords_quote(r, &word);
     *bytes = 0;
     for (size_t i = 0; i < word.length; i++) {
-        char c = start(r, &word)[i];
+        char c = ms_dumpwords_start(r, &word)[i];
         if (c < '0' || c > '9')
-            return fail_expected(r, &word, what);
+            return ms_dumpwords_expected(r, &word, what);
         if (*bytes > (INT64_MAX - 9) / 10)
             return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
                               "more than 2^63 are too many %s", what);
         *bytes = 10 * *bytes + (uint64_t)(c - '0');
     }
-    return word.length > 0 ? MS_OK : fail_expected(r, &word, what);
+    return word.length > 0 ? MS_OK : ms_dumpwords_expected(r, &word, what);
 }
 
 /* A stream, or a home of its own on the ranks' queue. */
-static ms_err read_memory(reader *r, ms_buffer *buffer)
+static ms_err read_memory(ms_dumpwords *r, ms_buffer *buffer)
 {
     const char *words[MS_N_STREAMS + MS_N_HOMES];
     uint32_t which, n = 0;
@@ -286,7 +114,7 @@ static ms_err read_memory(reader *r, ms_buffer *buffer)
         words[n] = ms_names_stream[n];
     for (uint32_t home = MS_HOME_REDUCE; home < MS_N_HOMES; home++)
         words[n++] = ms_names_home[home];
-    MS_TRY(read_word_of(r, "stream", words, n, &which));
+    MS_TRY(ms_dumpwords_one_of(r, "stream", words, n, &which));
     buffer->stream =
         which < MS_N_STREAMS ? (uint8_t)which : (uint8_t)MS_STREAM_COMM;
     if (which >= MS_N_STREAMS)
@@ -294,110 +122,111 @@ static ms_err read_memory(reader *r, ms_buffer *buffer)
     return MS_OK;
 }
 
-static ms_err read_buffer(reader *r)
+static ms_err read_buffer(ms_dumpwords *r)
 {
     uint32_t id, next = r->program->n_buffers, category, pool, waited;
     ms_buffer buffer = {.name = "buffer"};
-    MS_TRY(read_number(r, "buffer", next, next, &id));
-    MS_TRY(expect(r, "="));
+    MS_TRY(ms_dumpwords_number(r, "buffer", next, next, &id));
+    MS_TRY(ms_dumpwords_expect(r, "="));
     MS_TRY(parse_amount(r, "bytes", &buffer.bytes));
-    MS_TRY(read_word_of(r, "category", ms_names_category, MS_N_CATEGORIES,
-                        &category));
-    MS_TRY(read_word_of(r, "pool", ms_names_pool, MS_N_POOLS, &pool));
+    MS_TRY(ms_dumpwords_one_of(r, "category", ms_names_category,
+                               MS_N_CATEGORIES, &category));
+    MS_TRY(ms_dumpwords_one_of(r, "pool", ms_names_pool, MS_N_POOLS, &pool));
     MS_TRY(read_memory(r, &buffer));
-    MS_TRY(read_word_of(r, "end", ms_dump_frees, 2, &waited));
+    MS_TRY(ms_dumpwords_one_of(r, "end", ms_dump_frees, 2, &waited));
     buffer.waited = waited;
     buffer.category = (uint8_t)category;
     buffer.pool = (uint8_t)pool;
-    MS_TRY(expect_end(r));
+    MS_TRY(ms_dumpwords_end(r));
     return ms_program_add_buffer(r->program, buffer, r->arena, &id, r->fault);
 }
 
-static ms_err read_task(reader *r)
+static ms_err read_task(ms_dumpwords *r)
 {
     uint32_t id, next = r->program->n_tasks, unit, stream;
     ms_task task = {.name = "task"};
-    MS_TRY(read_number(r, "task", next, next, &id));
-    MS_TRY(expect(r, "="));
+    MS_TRY(ms_dumpwords_number(r, "task", next, next, &id));
+    MS_TRY(ms_dumpwords_expect(r, "="));
     MS_TRY(parse_amount(r, "an amount", &task.amount));
-    MS_TRY(read_word_of(r, "unit of a task", ms_names_task_unit,
-                        MS_N_TASK_UNITS, &unit));
-    MS_TRY(read_word_of(r, "stream", ms_names_stream, MS_N_STREAMS, &stream));
+    MS_TRY(ms_dumpwords_one_of(r, "unit of a task", ms_names_task_unit,
+                               MS_N_TASK_UNITS, &unit));
+    MS_TRY(ms_dumpwords_one_of(r, "stream", ms_names_stream, MS_N_STREAMS,
+                               &stream));
     task.unit = (uint8_t)unit;
     task.stream = (uint8_t)stream;
-    MS_TRY(expect_end(r));
+    MS_TRY(ms_dumpwords_end(r));
     return ms_program_add_task(r->program, task, r->arena, &id, r->fault);
 }
 
-static ms_err read_stage(reader *r)
+static ms_err read_stage(ms_dumpwords *r)
 {
     uint32_t id, next = r->program->n_stages, rank, first, last;
-    MS_TRY(read_number(r, "stage", next, next, &id));
-    MS_TRY(expect(r, "="));
-    MS_TRY(expect(r, "rank"));
-    MS_TRY(read_number(r, "rank", 0, r->program->n_ranks - 1u, &rank));
-    MS_TRY(expect(r, "units"));
+    MS_TRY(ms_dumpwords_number(r, "stage", next, next, &id));
+    MS_TRY(ms_dumpwords_expect(r, "="));
+    MS_TRY(ms_dumpwords_expect(r, "rank"));
+    MS_TRY(ms_dumpwords_number(r, "rank", 0, r->program->n_ranks - 1u, &rank));
+    MS_TRY(ms_dumpwords_expect(r, "units"));
     MS_TRY(read_range(r, &first, &last));
-    MS_TRY(expect_end(r));
+    MS_TRY(ms_dumpwords_end(r));
     return ms_stage_add(r->program, (ms_stage){(uint16_t)rank, first, last},
                         r->arena, r->fault);
 }
 
-static ms_err read_hooks(reader *r)
+static ms_err read_hooks(ms_dumpwords *r)
 {
     ms_hooks *hooks = &r->program->hooks;
     uint32_t is[4];
     hooks->used = true;
-    MS_TRY(expect(r, "before"));
-    MS_TRY(read_number(r, "op", 0, r->graph->n_ops, &hooks->ops));
-    MS_TRY(expect(r, "least"));
+    MS_TRY(ms_dumpwords_expect(r, "before"));
+    MS_TRY(ms_dumpwords_number(r, "op", 0, r->graph->n_ops, &hooks->ops));
+    MS_TRY(ms_dumpwords_expect(r, "least"));
     MS_TRY(parse_amount(r, "bytes", &hooks->min_bytes));
-    MS_TRY(expect(r, "stash"));
-    MS_TRY(read_number(r, "stash", 0, UINT32_MAX - 1, &hooks->stash));
+    MS_TRY(ms_dumpwords_expect(r, "stash"));
+    MS_TRY(ms_dumpwords_number(r, "stash", 0, UINT32_MAX - 1, &hooks->stash));
     for (size_t i = 0; i < 4; i++)
-        MS_TRY(read_word_of(r, "hooks", ms_dump_hooks[i], 2, &is[i]));
+        MS_TRY(ms_dumpwords_one_of(r, "hooks", ms_dump_hooks[i], 2, &is[i]));
     hooks->skips_parameters = is[0];
     hooks->pageable = is[1];
     hooks->waits = is[2];
     hooks->once = is[3];
-    return expect_end(r);
+    return ms_dumpwords_end(r);
 }
 
-static ms_err parse_name(reader *r, const char **name)
+static ms_err parse_name(ms_dumpwords *r, const char **name)
 {
-    token word = next_word(r);
+    ms_dumpwords_word word = ms_dumpwords_next(r);
     if (word.length == 0)
-        return fail_expected(r, &word, "a name");
-    *name = ms_arena_text(r->arena, start(r, &word), word.length);
+        return ms_dumpwords_expected(r, &word, "a name");
+    *name = ms_arena_text(r->arena, ms_dumpwords_start(r, &word), word.length);
     return *name == NULL ? ms_fail_nomem(r->fault) : MS_OK;
 }
 
-static ms_err read_group_row(reader *r, ms_group *row)
+static ms_err read_group_row(ms_dumpwords *r, ms_group *row)
 {
     static const char *const queues[] = {"comm", "outer"};
     uint32_t queue, algorithm;
-    MS_TRY(expect(r, "="));
+    MS_TRY(ms_dumpwords_expect(r, "="));
     MS_TRY(parse_name(r, &row->name));
-    MS_TRY(expect(r, "ranks"));
-    MS_TRY(read_number(r, "ranks", 2, UINT32_MAX - 1, &row->ranks));
-    MS_TRY(expect(r, "stride"));
-    MS_TRY(read_number(r, "stride", 1, UINT32_MAX - 1, &row->stride));
-    MS_TRY(expect(r, "node"));
-    MS_TRY(read_number(r, "node", 1, UINT32_MAX - 1, &row->node_ranks));
-    MS_TRY(read_word_of(r, "queue", queues, 2, &queue));
-    MS_TRY(read_word_of(r, "algorithm", ms_group_algorithms, MS_N_ALGORITHMS,
-                        &algorithm));
+    MS_TRY(ms_dumpwords_expect(r, "ranks"));
+    MS_TRY(ms_dumpwords_number(r, "ranks", 2, UINT32_MAX - 1, &row->ranks));
+    MS_TRY(ms_dumpwords_expect(r, "stride"));
+    MS_TRY(ms_dumpwords_number(r, "stride", 1, UINT32_MAX - 1, &row->stride));
+    MS_TRY(ms_dumpwords_expect(r, "node"));
+    MS_TRY(ms_dumpwords_number(r, "node", 1, UINT32_MAX - 1, &row->node_ranks));
+    MS_TRY(ms_dumpwords_one_of(r, "queue", queues, 2, &queue));
+    MS_TRY(ms_dumpwords_one_of(r, "algorithm", ms_group_algorithms,
+                               MS_N_ALGORITHMS, &algorithm));
     row->queue = queue == 0 ? MS_STREAM_COMM : MS_STREAM_OUTER;
     row->algorithm = (uint8_t)algorithm;
-    return expect_end(r);
+    return ms_dumpwords_end(r);
 }
 
 /* Rows between those that are told are of one rank. */
-static ms_err read_group(reader *r)
+static ms_err read_group(ms_dumpwords *r)
 {
     uint32_t id, before = r->program->n_groups, n;
     uint32_t next = r->next_group;
-    MS_TRY(read_number(r, "group", next, UINT8_MAX, &id));
+    MS_TRY(ms_dumpwords_number(r, "group", next, UINT8_MAX, &id));
     n = id + 1 > MS_N_GROUP_ROLES ? id + 1 : MS_N_GROUP_ROLES;
     ms_group *rows = ms_arena_grow(r->arena, r->groups, &r->groups_capacity, n,
                                    sizeof *rows);
@@ -412,24 +241,26 @@ static ms_err read_group(reader *r)
     return read_group_row(r, &rows[id]);
 }
 
-static ms_err read_object(reader *r, ms_call *call)
+static ms_err read_object(ms_dumpwords *r, ms_call *call)
 {
     static const char *const passes[] = {"forward", "backward"};
     uint32_t word;
     switch (ms_dump_verbs[call->verb].object) {
     case MS_DUMP_PASS:
-        MS_TRY(read_word_of(r, "pass", passes, 2, &word));
+        MS_TRY(ms_dumpwords_one_of(r, "pass", passes, 2, &word));
         call->run.pass = word == 0 ? MS_FORWARD : MS_GRAD_INPUT;
         return MS_OK;
     case MS_DUMP_SET:
         return read_set_name(r, &call->set);
     case MS_DUMP_MARK:
-        MS_TRY(read_word_of(r, "mark", ms_names_mark, MS_N_MARKS, &word));
+        MS_TRY(
+            ms_dumpwords_one_of(r, "mark", ms_names_mark, MS_N_MARKS, &word));
         call->mark.mark = (uint8_t)word;
         return MS_OK;
     case MS_DUMP_TASK:
-        return read_number(r, "task", 0, highest(r->program->n_tasks),
-                           &call->work.task);
+        return ms_dumpwords_number(r, "task", 0,
+                                   ms_dumpwords_highest(r->program->n_tasks),
+                                   &call->work.task);
     case MS_DUMP_NO_OBJECT:
         break;
     }
@@ -455,26 +286,29 @@ static void name_group(uint32_t given, ms_call *call)
         call->reduce.group = MS_GROUP_REPLICATE;
 }
 
-static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
+static ms_err read_value(ms_dumpwords *r, ms_dump_key key, ms_call *call)
 {
     uint32_t value;
     switch (key) {
     case MS_DUMP_UNIT:
-        MS_TRY(
-            read_number(r, "unit", 0, highest(r->graph->n_units), &call->unit));
+        MS_TRY(ms_dumpwords_number(r, "unit", 0,
+                                   ms_dumpwords_highest(r->graph->n_units),
+                                   &call->unit));
         call->last = call->unit;
         break;
     case MS_DUMP_UNITS:
         return read_range(r, &call->unit, &call->last);
     case MS_DUMP_FRAME:
-        MS_TRY(read_number(r, "frame", 0, r->program->n_frames - 1u, &value));
+        MS_TRY(ms_dumpwords_number(r, "frame", 0, r->program->n_frames - 1u,
+                                   &value));
         call->frame = (uint16_t)value;
         break;
     case MS_DUMP_MICRO:
-        return read_number(r, "micro", 0, r->program->n_micro_batches - 1,
-                           &call->micro_batch);
+        return ms_dumpwords_number(
+            r, "micro", 0, r->program->n_micro_batches - 1, &call->micro_batch);
     case MS_DUMP_RANK:
-        MS_TRY(read_number(r, "rank", 0, r->program->n_ranks - 1u, &value));
+        MS_TRY(ms_dumpwords_number(r, "rank", 0, r->program->n_ranks - 1u,
+                                   &value));
         call->rank = (uint16_t)value;
         break;
     case MS_DUMP_KEEP:
@@ -483,14 +317,16 @@ static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
     case MS_DUMP_OF:
         return read_set_name(r, &call->set);
     case MS_DUMP_TO:
-        MS_TRY(read_word_of(r, "place", ms_names_place, MS_N_PLACES, &value));
+        MS_TRY(ms_dumpwords_one_of(r, "place", ms_names_place, MS_N_PLACES,
+                                   &value));
         ((uint8_t *)call)[ms_dump_places[call->verb]] = (uint8_t)value;
         break;
     case MS_DUMP_BUFFER:
-        return read_number(r, "buffer", 0, highest(r->program->n_buffers),
-                           &call->buffer);
+        return ms_dumpwords_number(r, "buffer", 0,
+                                   ms_dumpwords_highest(r->program->n_buffers),
+                                   &call->buffer);
     case MS_DUMP_GROUP:
-        MS_TRY(read_number(r, "group", 0, UINT8_MAX, &value));
+        MS_TRY(ms_dumpwords_number(r, "group", 0, UINT8_MAX, &value));
         *group_of(call) = (uint8_t)value;
         break;
     case MS_DUMP_OUTER:
@@ -502,20 +338,21 @@ static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
 }
 
 /* Reads keys until the line ends, in any order, each at most once. */
-static ms_err read_keys(reader *r, ms_call *call)
+static ms_err read_keys(ms_dumpwords *r, ms_call *call)
 {
     const ms_dump_verb *verb = &ms_dump_verbs[call->verb];
     uint32_t given = 0, key;
     for (;;) {
         size_t before = r->text.offset;
-        token word = next_word(r);
+        ms_dumpwords_word word = ms_dumpwords_next(r);
         if (word.length == 0) {
             name_group(given, call);
             return MS_OK;
         }
         r->text.offset = before;
-        MS_TRY(read_word_of(r, "key", ms_dump_keys, MS_DUMP_N_KEYS, &key));
-        ms_quote at = quote(r, &word);
+        MS_TRY(
+            ms_dumpwords_one_of(r, "key", ms_dump_keys, MS_DUMP_N_KEYS, &key));
+        ms_quote at = ms_dumpwords_quote(r, &word);
         if (!(verb->keys & 1u << key))
             return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
                               "\"%s\" has no \"%s\"", verb->name,
@@ -528,7 +365,7 @@ static ms_err read_keys(reader *r, ms_call *call)
     }
 }
 
-static ms_err note_call(reader *r, size_t at)
+static ms_err note_call(ms_dumpwords *r, size_t at)
 {
     uint32_t n = r->program->n_calls;
     uint32_t *call_at = ms_arena_grow(
@@ -540,9 +377,9 @@ static ms_err note_call(reader *r, size_t at)
     return MS_OK;
 }
 
-static ms_err read_line(reader *r)
+static ms_err read_line(ms_dumpwords *r)
 {
-    static ms_err (*const tables[])(reader * r) = {
+    static ms_err (*const tables[])(ms_dumpwords * r) = {
         read_set, read_buffer, read_task, read_hooks, read_group, read_stage};
     static const char *const words[] = {"set",   "buffer", "task",
                                         "hooks", "group",  "stage"};
@@ -551,10 +388,10 @@ static ms_err read_line(reader *r)
         verbs[i] = ms_dump_verbs[i].name;
     memcpy(verbs + MS_N_VERBS, words, sizeof words);
     size_t before = r->text.offset;
-    token word = next_word(r);
+    ms_dumpwords_word word = ms_dumpwords_next(r);
     r->text.offset = before;
     uint32_t verb;
-    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 6, &verb));
+    MS_TRY(ms_dumpwords_one_of(r, "call", verbs, MS_N_VERBS + 6, &verb));
     if (verb >= MS_N_VERBS)
         return tables[verb - MS_N_VERBS](r);
     ms_call call = ms_program_call((ms_verb)verb);
@@ -564,7 +401,7 @@ static ms_err read_line(reader *r)
     return ms_program_add(r->program, call, r->arena, r->fault);
 }
 
-static ms_err check(reader *r)
+static ms_err check(ms_dumpwords *r)
 {
     uint32_t wrong;
     ms_fault found = {0};
@@ -587,13 +424,13 @@ ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
     if (length > INT32_MAX)
         return ms_fail(fault, MS_EINPUT, name, NULL,
                        "a program of more than 2 GiB");
-    reader r = {.graph = graph,
-                .text = {name, bytes, length, 0},
-                .arena = arena,
-                .program = program,
-                .fault = fault};
+    ms_dumpwords r = {.graph = graph,
+                      .text = {name, bytes, length, 0},
+                      .arena = arena,
+                      .program = program,
+                      .fault = fault};
     MS_TRY(read_head(&r));
-    while (next_line(&r))
+    while (ms_dumpwords_next_line(&r))
         MS_TRY(read_line(&r));
     return check(&r);
 }
