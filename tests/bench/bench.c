@@ -36,6 +36,7 @@
  *     figure_million_ms    2000   its figure as PNG, gnuplot included: more
  *                                 than the same process without it
  *     layers_12 ... layers_10000: the same ns per op and event, within noise
+ *     growth_NAME_exponent    1   of the last doubling of a model's depth
  *     fit_7b_ms            1000   llama-2-7b on 8 GPUs, batch 8
  *     fit_175b_ms          5000   gpt3 on 64 GPUs; both as processes, on all
  *                                 cores */
@@ -50,6 +51,7 @@
 #include "tests/bench/demand.h"
 #include "tests/bench/families.h"
 #include "tests/bench/folding.h"
+#include "tests/bench/growth.h"
 #include "tests/bench/ops.h"
 #include "tests/bench/plans.h"
 #include "tests/bench/pools.h"
@@ -546,6 +548,7 @@ static const struct bench_part {
     {"recordings", bench_recordings, false},
     {"policies", bench_policies, false},
     {"folding", bench_folding_run, false},
+    {"growth", bench_growth_run, false},
     {"processes", bench_processes_start, true},
     {"fit", bench_processes_fit, true},
     {"sweep", bench_processes_sweep, true},
