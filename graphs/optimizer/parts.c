@@ -75,15 +75,19 @@ static uint32_t block_of(const ms_trace *trace, const ms_parameter *parameter)
                : MS_NONE;
 }
 
+/* Parameters that share a flat buffer. */
+typedef struct flat_list {
+    const uint32_t *parameter; /* their numbers, rising */
+    uint32_t n;
+} flat_list;
+
 /* The optimizer of FSDP1 (use_orig_params) sees the part of each parameter that
  * lies in the stretch of its rank.  The rank that is simulated is the first,
  * whose stretch begins with whole parameters. */
-static void cut_stretch(ms_trace *trace, uint32_t block, uint64_t stretch)
+static void cut_stretch(ms_trace *trace, flat_list list, uint64_t stretch)
 {
-    for (uint32_t p = 0; p < trace->n_parameters; p++) {
-        ms_parameter *it = &trace->parameters[p];
-        if (block_of(trace, it) != block)
-            continue;
+    for (uint32_t i = 0; i < list.n; i++) {
+        ms_parameter *it = &trace->parameters[list.parameter[i]];
         it->part = it->elements < stretch ? it->elements : stretch;
         stretch -= it->part;
     }
@@ -92,9 +96,8 @@ static void cut_stretch(ms_trace *trace, uint32_t block, uint64_t stretch)
 /* The part of a rank is a stretch of a flat buffer.  Each parameter gets its
  * average share of the stretch; by rounding running sums instead of shares, the
  * parts add up to the stretch exactly.  The padding counts as the last
- * parameter's.  block: whose parameters are split, or EVERY. */
-#define EVERY (MS_NONE - 1u)
-static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
+ * parameter's.  Returns the stretch; UINT64_MAX: all are frozen. */
+static uint64_t split_flat(ms_trace *trace, uint32_t ranks, flat_list list)
 {
     uint64_t multiple =
         (uint64_t)ranks * (trace->settings->shape->flat_multiple > 0
@@ -102,29 +105,88 @@ static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
                                : 1);
     uint64_t before = 0, taken = 0;
     ms_parameter *last = NULL;
-    for (uint32_t p = 0; p < trace->n_parameters; p++) {
-        ms_parameter *it = &trace->parameters[p];
-        if (block != EVERY && block_of(trace, it) != block)
+    for (uint32_t i = 0; i < list.n; i++) {
+        ms_parameter *it = &trace->parameters[list.parameter[i]];
+        it->part = it->owned = it->elements;
+        if (ms_parts_is_frozen(trace, it))
             continue;
-        if (ms_parts_is_frozen(trace, it)) {
-            it->part = it->owned = it->elements;
-            continue;
-        }
         before += it->elements;
         it->part = over(before, ranks) - taken;
-        it->owned = it->elements;
         taken += it->part;
         last = it;
     }
     if (last == NULL)
-        return;
+        return UINT64_MAX;
     uint64_t stretch = over(before, multiple) * (multiple / ranks);
     last->part += stretch - taken;
-    for (uint32_t p = 0; p < trace->n_parameters; p++)
-        if (trace->parameters[p].owned > stretch)
-            trace->parameters[p].owned = stretch;
-    if (block != EVERY)
-        cut_stretch(trace, block, stretch);
+    return stretch;
+}
+
+static void own_at_most(ms_trace *trace, flat_list list, uint64_t most)
+{
+    for (uint32_t i = 0; i < list.n; i++) {
+        ms_parameter *it = &trace->parameters[list.parameter[i]];
+        it->owned = it->owned < most ? it->owned : most;
+    }
+}
+
+/* Which list a parameter is in: 0 those of no block, 1 the first block's. */
+static uint32_t list_of(const ms_trace *trace, uint32_t p, bool blocks)
+{
+    uint32_t block = block_of(trace, &trace->parameters[p]);
+    return blocks && block != MS_NONE ? block + 1 : 0;
+}
+
+/* n lists, of blocks, or of all as one; NULL: no memory. */
+static flat_list *list_flat(ms_trace *trace, uint32_t n, bool blocks)
+{
+    uint32_t n_parameters = trace->n_parameters, size = sizeof(uint32_t);
+    uint32_t *all = ms_arena_take(trace->scratch, n_parameters + 1, size);
+    uint32_t *at = ms_arena_take(trace->scratch, n + 1, size);
+    flat_list *lists = ms_arena_take(trace->scratch, n, sizeof *lists);
+    if (all == NULL || at == NULL || lists == NULL)
+        return NULL;
+    for (uint32_t p = 0; p < n_parameters; p++)
+        at[list_of(trace, p, blocks) + 1]++;
+    for (uint32_t k = 0; k < n; k++) {
+        at[k + 1] += at[k];
+        lists[k].parameter = all + at[k];
+    }
+    for (uint32_t p = 0; p < n_parameters; p++) {
+        uint32_t k = list_of(trace, p, blocks);
+        all[at[k] + lists[k].n++] = p;
+    }
+    return lists;
+}
+
+static void split_all(ms_trace *trace, uint32_t ranks)
+{
+    flat_list *list = list_flat(trace, 1, false);
+    if (list != NULL)
+        own_at_most(trace, *list, split_flat(trace, ranks, *list));
+    else if (!trace->err)
+        trace->err = ms_fail_nomem(trace->fault);
+}
+
+/* The least stretch of its own block and of those behind bounds what a rank
+ * owns of a parameter. */
+static void split_blocks(ms_trace *trace, uint32_t ranks)
+{
+    uint32_t n = trace->settings->model->n_blocks + 1;
+    flat_list *lists = list_flat(trace, n, true);
+    uint64_t most = UINT64_MAX;
+    if (lists == NULL) {
+        if (!trace->err)
+            trace->err = ms_fail_nomem(trace->fault);
+        return;
+    }
+    for (uint32_t k = n; k-- > 0;) {
+        uint64_t stretch = split_flat(trace, ranks, lists[k]);
+        most = stretch < most ? stretch : most;
+        own_at_most(trace, lists[k], most);
+        if (stretch != UINT64_MAX)
+            cut_stretch(trace, lists[k], stretch);
+    }
 }
 
 void ms_parts_split(ms_trace *trace)
@@ -133,13 +195,11 @@ void ms_parts_split(ms_trace *trace)
     uint32_t ranks = ms_shape_parts(shape);
     find_groups(trace);
     if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_FLAT) {
-        split_flat(trace, ranks, EVERY);
+        split_all(trace, ranks);
         return;
     }
     if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_BLOCKS) {
-        split_flat(trace, ranks, MS_NONE);
-        for (uint32_t b = 0; b < trace->settings->model->n_blocks; b++)
-            split_flat(trace, ranks, b);
+        split_blocks(trace, ranks);
         return;
     }
     for (uint32_t p = 0; p < trace->n_parameters; p++) {

@@ -43,7 +43,8 @@ typedef struct neurons {
     /* Per unit: sets, or MS_NOTHING. */
     uint32_t *kept, *held;    /* of its forward */
     uint32_t *made, *dropped; /* before and behind its backward */
-    uint32_t *done;           /* checkpoints that nothing needs any more */
+    uint32_t *done;           /* checkpoints that nothing needs any more: */
+    uint32_t *done_item, *done_at; /* by the unit that needs them last, CSR */
 } neurons;
 
 static ms_err take_columns(neurons *n)
@@ -316,14 +317,34 @@ static ms_err find_forward_sets(neurons *n, uint32_t unit)
     return add_set(n, count, &n->held[unit]);
 }
 
-static ms_err find_done(neurons *n, uint32_t unit)
+/* Puts the storages in order of the units that need them last. */
+static ms_err order_done(neurons *n)
 {
     const ms_graph *graph = n->graph;
-    uint32_t count = 0;
+    n->done_at =
+        ms_arena_take(n->arena, graph->n_units + 1, sizeof *n->done_at);
+    n->done_item =
+        ms_arena_take_raw(n->arena, graph->n_storages, sizeof *n->done_item);
+    if (n->done_at == NULL || n->done_item == NULL)
+        return ms_fail_nomem(n->fault);
     for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
-        if (n->need[s] == unit)
-            n->list[count++] = s;
-    return add_set(n, count, &n->done[unit]);
+        if (n->need[s] != MS_NONE)
+            n->done_at[n->need[s] + 1]++;
+    for (uint32_t u = 0; u < graph->n_units; u++)
+        n->done_at[u + 1] += n->done_at[u];
+    for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
+        if (n->need[s] != MS_NONE)
+            n->done_item[n->done_at[n->need[s]]++] = s;
+    return MS_OK;
+}
+
+/* Filling has moved each offset to its end, where the next unit begins. */
+static ms_err find_done(neurons *n, uint32_t unit)
+{
+    uint32_t first = unit > 0 ? n->done_at[unit - 1] : 0;
+    return ms_program_add_set(n->program, n->done_item + first,
+                              n->done_at[unit] - first, n->arena,
+                              &n->done[unit], n->fault);
 }
 
 static ms_err write_call(neurons *n, ms_verb verb, uint32_t set,
@@ -391,6 +412,7 @@ ms_err ms_superneurons_write(ms_swap *swap)
     MS_TRY(take_columns(&n));
     mark(&n);
     MS_TRY(find_segments(&n));
+    MS_TRY(order_done(&n));
     for (uint32_t u = 0; u < n.graph->n_units; u++) {
         MS_TRY(find_forward_sets(&n, u));
         MS_TRY(find_done(&n, u));

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/swap/swapcache.h"
+#include "policies/common/least.h"
+#include "policies/common/levels.h"
 #include "policies/common/profile.h"
 #include "sim/base/size.h"
 #include "sim/graph.h"
@@ -13,6 +15,7 @@ typedef struct tensor {
     uint32_t next; /* the call of the next use; MS_NONE: none */
     uint32_t used; /* of the last one so far */
     bool here;     /* made, and not away */
+    uint32_t slot; /* of the cache, in the order in which they came */
 } tensor;
 
 typedef struct walker {
@@ -26,6 +29,10 @@ typedef struct walker {
     uint32_t *known;
     uint32_t *list; /* room for a set */
     uint64_t budget_bytes, least_bytes;
+    /* Of each call if what is away comes back when it is used, no earlier. */
+    ms_levels levels;
+    ms_least recent; /* per slot that may leave: its last use */
+    ms_least away;   /* per slot that is away: its next use */
 } walker;
 
 static uint64_t bytes_of(const walker *w, uint32_t storage)
@@ -108,31 +115,53 @@ static ms_err check_budget(const walker *w)
 
 /* ---- the cache ----------------------------------------------------------- */
 
-/* The level of a call at or behind the present one if what is away now comes
- * back when it is used, and no earlier. */
-static uint64_t level_at(const walker *w, uint32_t call)
+static ms_err open_cache(walker *w)
 {
-    uint64_t bytes = w->profile.level_bytes[call];
-    for (uint32_t k = 0; k < w->n_known; k++) {
-        const tensor *t = &w->tensors[w->known[k]];
-        if (!t->here && t->next != MS_NONE && t->next > call)
-            bytes -= bytes_of(w, w->known[k]);
-    }
-    return bytes;
+    ms_arena *arena = w->swap->arena;
+    ms_fault *fault = w->swap->fault;
+    uint32_t n = w->graph->n_storages;
+    MS_TRY(ms_levels_open(&w->levels, w->profile.level_bytes,
+                          w->profile.n_calls, arena, fault));
+    MS_TRY(ms_least_open(&w->recent, n, arena, fault));
+    return ms_least_open(&w->away, n, arena, fault);
 }
 
-/* MS_NONE: all that is here is locked. */
-static uint32_t least_recent(const walker *w, uint32_t call)
+/* Is the storage away, to come back? */
+static bool is_away(const tensor *t)
 {
-    uint32_t best = MS_NONE;
-    for (uint32_t k = 0; k < w->n_known; k++) {
-        uint32_t s = w->known[k];
-        const tensor *t = &w->tensors[s];
-        if (t->here && t->next != MS_NONE && t->next > call &&
-            (best == MS_NONE || t->used < w->tensors[best].used))
-            best = s;
-    }
-    return best;
+    return !t->here && t->next != MS_NONE;
+}
+
+/* The storage has this state from now on, and `used` of its row. */
+static void turn(walker *w, uint32_t storage, bool here, uint32_t next)
+{
+    tensor *t = &w->tensors[storage];
+    int64_t bytes = (int64_t)bytes_of(w, storage);
+    if (is_away(t))
+        ms_levels_add(&w->levels, t->next, bytes);
+    t->here = here;
+    t->next = next;
+    if (is_away(t))
+        ms_levels_add(&w->levels, t->next, -bytes);
+    ms_least_set(&w->away, t->slot, is_away(t) ? next : MS_NONE);
+    ms_least_set(&w->recent, t->slot,
+                 here && next != MS_NONE ? t->used : MS_NONE);
+}
+
+/* What the call uses does not leave until it has run. */
+static void lock(walker *w, uint32_t call)
+{
+    const ms_profile *profile = &w->profile;
+    for (uint32_t i = profile->use_at[call]; i < profile->use_at[call + 1]; i++)
+        if (w->cache->cached[profile->use[i]])
+            ms_least_set(&w->recent, w->tensors[profile->use[i]].slot, MS_NONE);
+}
+
+static bool is_over(const walker *w, uint32_t first, uint32_t end,
+                    uint64_t bytes)
+{
+    int64_t most = ms_levels_most(&w->levels, first, end) + (int64_t)bytes;
+    return most > 0 && (uint64_t)most > w->budget_bytes;
 }
 
 static ms_err add_set(walker *w, uint32_t n, uint32_t *set)
@@ -144,10 +173,12 @@ static ms_err add_set(walker *w, uint32_t n, uint32_t *set)
 
 static ms_err make_room(walker *w, uint32_t call)
 {
-    uint32_t n = 0, set = MS_NOTHING, s;
-    while (level_at(w, call) > w->budget_bytes &&
-           (s = least_recent(w, call)) != MS_NONE) {
-        w->tensors[s].here = false;
+    uint32_t n = 0, set = MS_NOTHING, slot;
+    lock(w, call);
+    while (is_over(w, call, call + 1, 0) &&
+           (slot = ms_least_slot(&w->recent)) != MS_NONE) {
+        uint32_t s = w->known[slot];
+        turn(w, s, false, w->tensors[s].next);
         w->list[n++] = s;
     }
     const ms_call *like = &w->cache->program->calls[call];
@@ -173,35 +204,23 @@ static uint32_t fetch_until(const walker *w, uint32_t call)
     return last;
 }
 
-static bool has_room(const walker *w, uint32_t storage, uint32_t call)
+/* Soonest needed first; MS_NONE: nothing is needed until then, or there is no
+ * room for it. */
+static uint32_t next_to_fetch(const walker *w, uint32_t call, uint32_t until)
 {
-    uint64_t bytes = bytes_of(w, storage);
-    for (uint32_t c = call; c < w->tensors[storage].next; c++)
-        if (level_at(w, c) + bytes > w->budget_bytes)
-            return false;
-    return true;
-}
-
-/* Soonest needed first. */
-static uint32_t next_to_fetch(const walker *w, uint32_t behind, uint32_t until)
-{
-    uint32_t best = MS_NONE;
-    for (uint32_t k = 0; k < w->n_known; k++) {
-        uint32_t s = w->known[k];
-        const tensor *t = &w->tensors[s];
-        if (!t->here && t->next != MS_NONE && t->next > behind &&
-            t->next <= until &&
-            (best == MS_NONE || t->next < w->tensors[best].next))
-            best = s;
-    }
-    return best;
+    uint32_t slot = ms_least_slot(&w->away);
+    if (slot == MS_NONE)
+        return MS_NONE;
+    uint32_t s = w->known[slot], next = w->tensors[s].next;
+    bool fits = next <= until && !is_over(w, call, next, bytes_of(w, s));
+    return fits ? s : MS_NONE;
 }
 
 /* Fetches what the call uses; a fetching backward also what is used next.
  * What was made room for comes after what leaves. */
 static ms_err fetch(walker *w, uint32_t call)
 {
-    uint32_t n = 0, set = MS_NOTHING, s, behind = call;
+    uint32_t n = 0, set = MS_NOTHING, s;
     const ms_profile *profile = &w->profile;
     for (uint32_t i = profile->use_at[call]; i < profile->use_at[call + 1];
          i++) {
@@ -210,15 +229,13 @@ static ms_err fetch(walker *w, uint32_t call)
             continue;
         if (!t->here && t->next == call)
             w->list[n++] = profile->use[i];
-        t->here = true;
         t->used = call;
-        t->next = w->next[i];
+        turn(w, profile->use[i], true, w->next[i]);
     }
     uint32_t until = fetches_at(w, call) ? fetch_until(w, call) : call;
-    while ((s = next_to_fetch(w, behind, until)) != MS_NONE &&
-           has_room(w, s, call)) {
-        w->tensors[s].here = true;
+    while ((s = next_to_fetch(w, call, until)) != MS_NONE) {
         w->tensors[s].used = call;
+        turn(w, s, true, w->tensors[s].next);
         w->list[n++] = s;
     }
     MS_TRY(add_set(w, n, &set));
@@ -236,11 +253,12 @@ static void meet(walker *w, uint32_t call)
         tensor *t = &w->tensors[s];
         if (!w->cache->cached[s] || t->next == call)
             continue;
-        if (t->used == MS_NONE)
+        if (t->used == MS_NONE) {
+            t->slot = w->n_known;
             w->known[w->n_known++] = s;
-        t->here = true;
-        t->next = call;
+        }
         t->used = call;
+        turn(w, s, true, call);
     }
 }
 
@@ -288,6 +306,7 @@ ms_err ms_swapcache_write(ms_swap *swap, const ms_swapcache *cache)
     find_next(&w);
     MS_TRY(find_least(&w));
     MS_TRY(check_budget(&w));
+    MS_TRY(open_cache(&w));
     MS_TRY(walk(&w));
     return check_peak(&w);
 }
