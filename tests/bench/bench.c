@@ -24,6 +24,8 @@
  *                                 against replay_choices_us; new_: of choices
  *                                 that are new; program_: with a program
  *     choice_micro_64_us     31   the same of 64 micro-batches
+ *     library_policy_exact_us 10  libmemsim: another policy, evaluated
+ *     library_batch_exact_us      another batch: 50 more than it is lowered
  *     process_run_ms         30   more than process_version_ms; no slower
  *     builtin_slowest_ms          is a run of any built-in model
  *     deepseek_v3_lower_ms   20   61 layers of 256 experts
@@ -49,6 +51,7 @@
 #include "sim/program.h"
 #include "sim/timeline.h"
 #include "tests/bench/demand.h"
+#include "tests/bench/evaluations.h"
 #include "tests/bench/families.h"
 #include "tests/bench/folding.h"
 #include "tests/bench/growth.h"
@@ -397,8 +400,9 @@ static void bench_placement(void)
     ms_arena_free(&trial);
 }
 
-static void bench_choices(void)
+static void bench_choices(const char *memsim)
 {
+    (void)memsim;
     struct way way = {0};
     struct bench_times all = {.n = 3};
     char policy[64];
@@ -434,8 +438,9 @@ static void bench_exact(void)
     bench_times_print("exact_ms", &all, 1e6);
 }
 
-static void bench_record(void)
+static void bench_record(const char *memsim)
 {
+    (void)memsim;
     enum { RUNS = 11 };
     const char *words[] = {"gpt3.json", "--batch=128", "-p", "microbatch:128"};
     struct bench_times times = {.n = RUNS};
@@ -521,18 +526,6 @@ static void bench_allocators(const char *memsim)
     bench_exact();
 }
 
-static void bench_recordings(const char *memsim)
-{
-    (void)memsim;
-    bench_record();
-}
-
-static void bench_policies(const char *memsim)
-{
-    (void)memsim;
-    bench_choices();
-}
-
 /* memsim: the program to start, or NULL where a part needs none. */
 static const struct bench_part {
     const char *name;
@@ -545,8 +538,9 @@ static const struct bench_part {
     {"clocks", bench_clocks, false},
     {"ranks", bench_every_ranks, false},
     {"allocators", bench_allocators, false},
-    {"recordings", bench_recordings, false},
-    {"policies", bench_policies, false},
+    {"recordings", bench_record, false},
+    {"policies", bench_choices, false},
+    {"library", bench_evaluations_run, false},
     {"folding", bench_folding_run, false},
     {"growth", bench_growth_run, false},
     {"processes", bench_processes_start, true},
