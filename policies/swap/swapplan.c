@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/common/least.h"
 #include "policies/swap/swaplanes.h"
 #include "policies/swap/swaprecompute.h"
 #include "policies/swap/swapwrite.h"
@@ -52,18 +53,45 @@ static ms_err sort_tensors(const ms_swapplan *p, bool by_back, uint32_t *order,
     return MS_OK;
 }
 
+/* The first call from this one on that is not marked; marks are jumps. */
+static uint32_t unmarked(uint32_t *jump, uint32_t call)
+{
+    while (jump[call] != call) {
+        jump[call] = jump[jump[call]];
+        call = jump[call];
+    }
+    return call;
+}
+
+/* Gives each call, once, the first tensor of an order that is idle there. */
+static void mark_idle(const ms_profile_tensor *t, uint32_t id, uint32_t *jump,
+                      uint32_t *of_call)
+{
+    uint32_t c = unmarked(jump, t->out_call + 1);
+    for (; c < t->back_call; c = unmarked(jump, c)) {
+        of_call[c] = id;
+        jump[c] = c + 1;
+    }
+}
+
 /* Narrows the tensors that a rule looks at for a call to those between the
  * first and the last that are idle there. */
-static void find_idle(ms_swapplan *p)
+static ms_err find_idle(ms_swapplan *p)
 {
-    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
-        const ms_profile_tensor *t = &p->profile->tensors[i];
-        for (uint32_t c = t->out_call + 1; c < t->back_call; c++) {
-            if (p->idle_end[c] == 0)
-                p->idle_first[c] = i;
-            p->idle_end[c] = i + 1;
-        }
-    }
+    const ms_profile *profile = p->profile;
+    uint32_t n = profile->n_tensors, calls = profile->n_calls;
+    uint32_t *jump = ms_arena_take_raw(p->swap->arena, 2 * ((size_t)calls + 2),
+                                       sizeof *jump);
+    if (jump == NULL)
+        return ms_fail_nomem(p->swap->fault);
+    uint32_t *back = jump + calls + 2;
+    for (uint32_t c = 0; c < calls + 2; c++)
+        jump[c] = back[c] = c;
+    for (uint32_t i = 0; i < n; i++)
+        mark_idle(&profile->tensors[i], i, jump, p->idle_first);
+    for (uint32_t i = n; i-- > 0;)
+        mark_idle(&profile->tensors[i], i + 1, back, p->idle_end);
+    return MS_OK;
 }
 
 static ms_err take_orders(ms_swapplan *p)
@@ -127,7 +155,7 @@ ms_err ms_swapplan_open(ms_swapplan *p, ms_swap *swap,
     memcpy(p->by_use, p->by_back, profile->n_tensors * sizeof *p->by_use);
     p->tensor_micro_batch = MS_NONE;
     MS_TRY(ms_swaplanes_open(p));
-    find_idle(p);
+    MS_TRY(find_idle(p));
     for (uint32_t i = 0; i < profile->n_tensors; i++) {
         uint64_t bytes = profile->tensors[i].bytes;
         p->out_ns[i] = ms_swapdisk_copy_ns(swap, bytes, false);
@@ -300,15 +328,118 @@ static void pick_none(ms_swapplan *p)
     }
 }
 
-/* False: nothing is left to pick, or no step, and the level is still too high.
- * It ends: what is picked is idle no more. */
-static bool pick_all(ms_swapplan *p)
+/* ---- in order ------------------------------------------------------------ */
+
+/* What is picked for a call lowers levels, so that the first call above the
+ * target is never one before the last.  The calls are walked once. */
+typedef struct walk {
+    uint32_t *entering, *entering_at; /* tensors idle from a call on, CSR */
+    uint64_t *leaves, *returns;       /* per call, bytes picked so far */
+    ms_least furthest; /* of those idle so far: places at the end of by_back */
+} walk;
+
+static ms_err open_walk(const ms_swapplan *p, walk *w)
+{
+    ms_arena *arena = p->swap->arena;
+    const ms_profile *profile = p->profile;
+    uint32_t n = profile->n_tensors, calls = profile->n_calls;
+    w->entering = ms_arena_take_raw(arena, n, sizeof *w->entering);
+    w->entering_at =
+        ms_arena_take(arena, (size_t)calls + 2, sizeof *w->entering_at);
+    w->leaves = ms_arena_take(arena, (size_t)calls + 2, sizeof *w->leaves);
+    w->returns = ms_arena_take(arena, (size_t)calls + 2, sizeof *w->returns);
+    if (w->entering == NULL || w->entering_at == NULL || w->leaves == NULL ||
+        w->returns == NULL)
+        return ms_fail_nomem(p->swap->fault);
+    for (uint32_t i = 0; i < n; i++)
+        w->entering_at[profile->tensors[i].out_call + 2]++;
+    for (uint32_t c = 0; c <= calls; c++)
+        w->entering_at[c + 1] += w->entering_at[c];
+    for (uint32_t i = 0; i < n; i++)
+        w->entering[w->entering_at[profile->tensors[i].out_call + 1]++] = i;
+    return ms_least_open(&w->furthest, n, arena, p->swap->fault);
+}
+
+/* The idle tensor that is needed last; MS_NONE: none is left. */
+static uint32_t take_furthest(const ms_swapplan *p, walk *w, uint32_t call)
+{
+    uint32_t slot;
+    while ((slot = ms_least_slot(&w->furthest)) != MS_NONE) {
+        uint32_t tensor = p->by_back[p->profile->n_tensors - 1 - slot];
+        ms_least_set(&w->furthest, slot, MS_NONE);
+        if (call < p->need_call[tensor])
+            return tensor;
+    }
+    return MS_NONE;
+}
+
+static void enter(const ms_swapplan *p, walk *w, uint32_t call)
+{
+    uint32_t first = call > 0 ? w->entering_at[call - 1] : 0;
+    for (uint32_t k = first; k < w->entering_at[call]; k++) {
+        uint32_t slot = p->profile->n_tensors - 1 - p->at_back[w->entering[k]];
+        ms_least_set(&w->furthest, slot, slot);
+    }
+}
+
+static void move_away(ms_swapplan *p, walk *w, uint32_t tensor)
+{
+    const ms_profile_tensor *t = &p->profile->tensors[tensor];
+    ms_swapplan_choice *choice = &p->choice[tensor];
+    choice->place = MS_HOST;
+    choice->free_call = t->out_call + 1;
+    choice->in_call = p->need_call[tensor];
+    p->rank[tensor] = p->n_picked++;
+    w->leaves[choice->free_call] += t->bytes;
+    w->returns[choice->in_call] += t->bytes;
+}
+
+static bool may_look(ms_swapplan *p)
+{
+    bool may = p->steps <= p->most_steps;
+    if (may)
+        p->steps += p->profile->n_calls + p->profile->n_tensors;
+    return may;
+}
+
+static bool pick_walking(ms_swapplan *p, walk *w)
+{
+    uint64_t away = 0;
+    for (uint32_t c = 0; c < p->profile->n_calls; c++) {
+        enter(p, w, c);
+        away -= w->returns[c];
+        while (p->profile->level_bytes[c] - away > p->target_bytes) {
+            uint32_t tensor = may_look(p) ? take_furthest(p, w, c) : MS_NONE;
+            if (tensor == MS_NONE)
+                return false;
+            move_away(p, w, tensor);
+            away += p->profile->tensors[tensor].bytes;
+        }
+    }
+    return may_look(p);
+}
+
+/* As pick_all. */
+static ms_err pick_furthest(ms_swapplan *p, bool *done)
+{
+    walk w;
+    uint64_t away = 0;
+    MS_TRY(open_walk(p, &w));
+    pick_none(p);
+    *done = pick_walking(p, &w);
+    for (uint32_t c = 0; c < p->profile->n_calls; c++) {
+        away += w.leaves[c] - w.returns[c];
+        p->level_bytes[c] -= away;
+    }
+    return MS_OK;
+}
+
+static bool pick_by_rule(ms_swapplan *p)
 {
     pick_none(p);
-    while (p->steps <= p->most_steps) {
+    while (may_look(p)) {
         uint8_t place = MS_HOST;
         uint32_t call = too_high(p);
-        p->steps += p->profile->n_calls + p->profile->n_tensors;
         if (call == p->profile->n_calls)
             return true;
         uint32_t tensor = p->rule->pick(p, call, &place);
@@ -318,6 +449,16 @@ static bool pick_all(ms_swapplan *p)
         choose(p, tensor, place);
     }
     return false;
+}
+
+/* done: false: nothing is left to pick, or no step, and the level is still too
+ * high.  It ends: what is picked is idle no more. */
+static ms_err pick_all(ms_swapplan *p, bool *done)
+{
+    if (p->rule->pick == NULL)
+        return pick_furthest(p, done);
+    *done = pick_by_rule(p);
+    return MS_OK;
 }
 
 ms_err ms_swapplan_check(const ms_swapplan *p)
@@ -369,7 +510,11 @@ ms_err ms_swapplan_make(ms_swapplan *p, const ms_swapplan_rule *rule,
     p->target_bytes = p->budget_bytes;
     for (uint32_t i = 0; i < p->profile->n_tensors; i++)
         p->choice[i].lead_ns = 0;
-    for (uint32_t t = 0; t < TRIES && pick_all(p); t++) {
+    for (uint32_t t = 0; t < TRIES; t++) {
+        bool done;
+        MS_TRY(pick_all(p, &done));
+        if (!done)
+            break;
         time_copies(p);
         MS_TRY(write_and_measure(p));
         p->fits = p->peak_bytes <= p->budget_bytes;

@@ -34,6 +34,7 @@ typedef uint32_t (*ms_swapplan_pick)(ms_swapplan *plan, uint32_t call,
                                      uint8_t *place);
 
 typedef struct ms_swapplan_rule {
+    /* NULL: in order, what is needed last. */
     ms_swapplan_pick pick;
     bool in_order;    /* picks for the first call above the budget, not for the
                          highest */

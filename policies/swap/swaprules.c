@@ -8,19 +8,8 @@
 
 /* ---- belady: the furthest next use (SwapAdvisor's victim, 4.3) ----------- */
 
-static uint32_t pick_furthest(ms_swapplan *p, uint32_t call, uint8_t *place)
-{
-    uint32_t best = MS_NONE;
-    *place = MS_HOST;
-    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++)
-        if (ms_swapplan_idle(p, i, call) &&
-            (best == MS_NONE || p->at_back[i] > p->at_back[best]))
-            best = i;
-    return best;
-}
-
-const ms_swapplan_rule ms_swaprules_rule_furthest = {
-    .pick = pick_furthest, .in_order = true, .early = true};
+const ms_swapplan_rule ms_swaprules_rule_furthest = {.in_order = true,
+                                                     .early = true};
 
 /* ---- capuchin (4.4) ------------------------------------------------------ */
 
