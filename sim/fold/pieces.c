@@ -419,11 +419,11 @@ static ms_err add_piece(ms_pieces *pieces, uint32_t first, uint32_t end,
                         bool segment)
 {
     const ms_learner *learner = &pieces->walk->learner;
-    uint32_t words[2] = {shape_of(pieces, first, end), end - first};
     uint32_t id, known = pieces->starts.n;
     assert(first <= end && end <= learner->graph->n_units);
     if (first == end)
         return MS_OK;
+    uint32_t words[2] = {shape_of(pieces, first, end), end - first};
     if (segment && pieces->choice->reentrant &&
         pieces->n_far[first] < pieces->n_far[end])
         pieces->why = MS_FOLD_FAR;
