@@ -58,11 +58,7 @@ static ms_err check_group(const ms_program *program, const ms_call *call,
                           ms_fault *fault)
 {
     uint32_t n = program->n_groups > 0 ? program->n_groups : MS_N_GROUP_ROLES;
-    uint32_t group = 0;
-    if (call->verb == MS_GATHER)
-        group = call->gather.group;
-    else if (call->verb == MS_REDUCE)
-        group = call->reduce.group;
+    uint32_t group = ms_program_group(call);
     if (group < n)
         return MS_OK;
     return ms_fail(fault, MS_EINPUT, NULL, NULL,
@@ -93,6 +89,33 @@ static ms_err check_indices(const ms_program *program, const ms_call *call,
     MS_TRY(check_task(program, call, fault));
     MS_TRY(check_group(program, call, fault));
     return check_buffer(program, call, fault);
+}
+
+/* A message goes to another rank and is of what a micro-batch makes. */
+static ms_err check_message(const ms_graph *graph, const ms_program *program,
+                            const ms_call *call, ms_fault *fault)
+{
+    uint16_t peer = call->message.peer;
+    char name[MS_STORAGE_NAME];
+    if (call->verb != MS_SEND_SET && call->verb != MS_RECV_SET)
+        return MS_OK;
+    if (peer >= program->n_ranks || peer == call->rank)
+        return ms_fail(fault, MS_EINPUT, NULL, "name another rank, as peer 1",
+                       "rank %u has no peer %u", (unsigned)call->rank,
+                       (unsigned)peer);
+    if (call->set >= program->n_sets)
+        return ms_fail(fault, MS_EINPUT, NULL, "define a set and name it",
+                       "a message without a set");
+    for (uint32_t i = program->set_at[call->set];
+         i < program->set_at[call->set + 1]; i++) {
+        uint32_t s = program->set_item[i];
+        if (s < graph->n_persistent)
+            return ms_fail(fault, MS_EINPUT, NULL,
+                           "send what a micro-batch makes",
+                           "set %u has %s, which outlives a micro-batch",
+                           call->set, ms_graph_storage_name(graph, s, name));
+    }
+    return MS_OK;
 }
 
 static ms_err check_units(const ms_graph *graph, const ms_call *call,
@@ -304,6 +327,8 @@ ms_err ms_check_calls(const ms_graph *graph, const ms_program *program,
             err = check_holds(graph, program, call, fault);
         if (err == MS_OK)
             err = check_shared(graph, program, call, fault);
+        if (err == MS_OK)
+            err = check_message(graph, program, call, fault);
         if (err == MS_OK) {
             bool runs = call->verb == MS_RUN || call->verb == MS_RERUN;
             size_t slot =

@@ -246,3 +246,18 @@ ms_err ms_program_part_replays(ms_program *program, ms_arena *arena,
     *program = made;
     return MS_OK;
 }
+
+uint8_t ms_program_group(const ms_call *call)
+{
+    switch ((ms_verb)call->verb) {
+    case MS_GATHER:
+        return call->gather.group;
+    case MS_REDUCE:
+        return call->reduce.group;
+    case MS_SEND_SET:
+    case MS_RECV_SET:
+        return call->message.group;
+    default:
+        return 0;
+    }
+}

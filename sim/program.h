@@ -59,6 +59,9 @@ typedef enum ms_verb {
     MS_GIVE,   /* the host lets go of it */
     MS_WORK,   /* do a task of the program on its stream: it reads and writes
                   what is there of set */
+    MS_SEND_SET, /* send set to a peer, whose RECV_SET takes it */
+    MS_RECV_SET, /* make room for set, which the peer's SEND_SET fills: what
+                    reads it waits for that */
     MS_N_VERBS
 } ms_verb;
 
@@ -162,6 +165,20 @@ typedef struct ms_work_call {
     uint32_t task; /* row of the program's tasks */
 } ms_work_call;
 
+/* A message goes from the SEND_SET of one rank to the RECV_SET of the other
+ * that have the same set and tag, in the order in which both have those.  It
+ * begins when both have come to their calls (the receiver's compute stream,
+ * too, which hands out the memory), and ends for both at once, as NCCL's
+ * kernels do, which wait for each other. */
+typedef struct ms_message_call {
+    uint16_t peer;
+    uint8_t group; /* row of the program's groups, whose links carry it, on
+                      whose queue the sender sends */
+    bool saves;    /* RECV_SET: nodes of the units that read it save it, as far
+                      as they do (a RUN's keep) */
+    uint32_t tag;
+} ms_message_call;
+
 /* What a WORK does on a stream. */
 typedef struct ms_task {
     const char *name;
@@ -191,6 +208,7 @@ typedef struct ms_call {
         ms_state_call state;
         ms_reduce_call reduce;
         ms_work_call work;
+        ms_message_call message;
     };
 } ms_call;
 
@@ -267,6 +285,8 @@ ms_call ms_program_gather(const ms_call *like, uint32_t set,
 ms_call ms_program_reduce(const ms_call *like, uint32_t set,
                           ms_reduce_call how);
 ms_call ms_program_wait(const ms_call *like, uint32_t set);
+/* The row of the groups that the call names; 0: it names none. */
+uint8_t ms_program_group(const ms_call *call);
 /* from's sets, buffers, tasks and stages, in tables of its own, and no calls: a
  * program to be written anew.  Each of the two may grow, neither knows what the
  * other adds.

@@ -178,6 +178,7 @@ static const struct {
     {"all-reduce", "collective", ",\"sent_bytes\":"},
     {"all-reduce", "collective", ",\"sent_bytes\":"},
     {"all-to-all", "collective", ",\"sent_bytes\":"},
+    {"send", "collective", ",\"sent_bytes\":"},
 };
 
 static const char *category_of(const struct trace *trace, uint32_t op)

@@ -66,7 +66,7 @@ ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
     return MS_OK;
 }
 
-static bool program_has(const ms_program *program, uint8_t verb)
+bool ms_books_has(const ms_program *program, uint8_t verb)
 {
     for (uint32_t i = 0; i < program->n_calls; i++)
         if (program->calls[i].verb == verb)
@@ -205,11 +205,12 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     }
     MS_TRY(take_cells(books, program->n_sets > 0));
     bool homes = graph->storage_pool != NULL;
-    bool moves = program_has(program, MS_MOVE) || homes || program->hooks.used;
+    bool moves = ms_books_has(program, MS_MOVE) || homes || program->hooks.used;
     bool shares = graph->storage_shard_bytes != NULL;
     books->streams = graph_streams(graph) || moves || shares ||
-                     program_has(program, MS_GATHER) ||
-                     program_has(program, MS_REDUCE) ||
+                     ms_books_has(program, MS_GATHER) ||
+                     ms_books_has(program, MS_REDUCE) ||
+                     ms_books_has(program, MS_SEND_SET) ||
                      program->n_buffers > 0 || program->n_tasks > 0;
     if (books->streams)
         MS_TRY(take_last(books, program->n_ranks));

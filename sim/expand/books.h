@@ -57,6 +57,7 @@ typedef struct ms_books {
     uint32_t *asked;       /* shared storages gathered because an op of the unit
                               under way reads them */
     uint32_t n_asked, asked_capacity, transfers_capacity, syncs_capacity;
+    uint32_t marks_capacity;
     uint32_t *last_compute; /* per rank: the last op of its compute stream, or
                                MS_NONE; NULL with one stream */
     uint32_t *last_side;    /* the same of copies with SIDE, on either stream */
@@ -67,6 +68,8 @@ typedef struct ms_books {
     bool complete;      /* what the ops of this RUN read is here, and room */
     bool ran_due;       /* a STEP_SET of a set has come */
     const ms_program *staged; /* NULL unless ranks have stages (sim/stage.h) */
+    ms_graph
+        *views; /* per rank: the graph as it sees it; NULL without stages */
     uint8_t *stage_holds; /* then, per rank and storage: MS_STAGE_HELD, OWNED */
     /* bind.c: NULL until something is made again. */
     uint32_t *stamps;           /* per rank: */
@@ -108,6 +111,15 @@ static inline bool ms_books_holds(const ms_books *books, const ms_books_at *at,
            (books->stage_holds[first + storage] & MS_STAGE_HELD);
 }
 
+/* What is booked from now on is the rank's: books->graph is as it sees it. */
+static inline void ms_books_turn_to(ms_books *books, uint16_t rank)
+{
+    if (books->views)
+        books->graph = &books->views[rank];
+}
+
+/* Has the program a call of the verb? */
+bool ms_books_has(const ms_program *program, uint8_t verb);
 ms_err ms_books_open(ms_books *books, const ms_program *program);
 ms_err ms_books_close(ms_books *books);
 /* The rank's host waits before its next op: for op until, or for all of the
@@ -496,6 +508,20 @@ ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
 /* rankdrops.c: with several ranks, each host's drops (and the marks) are booked
  * behind that rank's own ops. */
 ms_err ms_rankdrops_settle(ms_books *books);
+
+/* stageview.c: the graph as a rank of the program's stages sees it; columns
+ * that are the same are shared. */
+ms_err ms_stageview_make(const ms_graph *graph, const ms_program *program,
+                         uint16_t rank, ms_arena *arena, ms_graph *view,
+                         ms_fault *fault);
+
+/* messages.c: walks the calls of ranks that send to each other; `other` books a
+ * call that is no message.  Faults, MS_EINPUT: a message without its other
+ * half, sets that differ, and a deadlock, which names two of its ranks. */
+typedef ms_err ms_messages_call(ms_books *books, const ms_books_at *at,
+                                const ms_program *program, const ms_call *call);
+ms_err ms_messages_walk(ms_books *books, const ms_program *program,
+                        ms_messages_call *other);
 
 /* start.c: what exists before the step. */
 ms_err ms_start_rank(ms_books *books, uint16_t rank);

@@ -99,11 +99,12 @@ static ms_err do_task(ms_books *books, const ms_books_at *at,
     return ms_work_run(books, at, task, program->set_item + first, n);
 }
 
-static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
+static ms_err add_mark(ms_books *books, const ms_call *call)
 {
     ms_plan *plan = books->plan;
-    struct ms_plan_mark *marks = ms_arena_grow(
-        books->arena, plan->marks, capacity, plan->n_marks + 1, sizeof *marks);
+    struct ms_plan_mark *marks =
+        ms_arena_grow(books->arena, plan->marks, &books->marks_capacity,
+                      plan->n_marks + 1, sizeof *marks);
     if (!marks)
         return ms_fail_nomem(books->fault);
     plan->marks = marks;
@@ -147,6 +148,8 @@ ms_err ms_expand_call(ms_books *books, const ms_books_at *at,
         return ms_pack_give(books, at, call->buffer);
     case MS_WORK:
         return do_task(books, at, program, call);
+    case MS_SEND_SET: /* messages.c */
+    case MS_RECV_SET:
     case MS_MARK:
     case MS_N_VERBS:
         assert(false);
@@ -154,20 +157,43 @@ ms_err ms_expand_call(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
+static ms_err expand_one(ms_books *books, const ms_books_at *at,
+                         const ms_program *program, const ms_call *call)
+{
+    if (books->hooked)
+        MS_TRY(ms_hooks_rest(books, at, call));
+    if (call->verb == MS_MARK)
+        return add_mark(books, call);
+    return ms_expand_call(books, at, program, call);
+}
+
 static ms_err expand_calls(ms_books *books, const ms_program *program)
 {
-    uint32_t marks = 0;
+    if (ms_books_has(program, MS_SEND_SET) ||
+        ms_books_has(program, MS_RECV_SET))
+        return ms_messages_walk(books, program, expand_one);
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];
         ms_books_at at =
             ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
-        if (books->hooked)
-            MS_TRY(ms_hooks_rest(books, &at, call));
-        if (call->verb == MS_MARK)
-            MS_TRY(add_mark(books, call, &marks));
-        else
-            MS_TRY(ms_expand_call(books, &at, program, call));
+        ms_books_turn_to(books, call->rank);
+        MS_TRY(expand_one(books, &at, program, call));
     }
+    return MS_OK;
+}
+
+static ms_err make_views(ms_books *books, const ms_program *program)
+{
+    if (program->n_stages == 0)
+        return MS_OK;
+    ms_graph *views =
+        ms_arena_take(books->arena, program->n_ranks, sizeof *views);
+    if (!views)
+        return ms_fail_nomem(books->fault);
+    for (uint32_t r = 0; r < program->n_ranks; r++)
+        MS_TRY(ms_stageview_make(books->graph, program, (uint16_t)r,
+                                 books->arena, &views[r], books->fault));
+    books->views = views;
     return MS_OK;
 }
 
@@ -197,6 +223,7 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
                             graph->n_storages + copies, copies));
     for (uint32_t r = 0; r < program->n_ranks; r++)
         MS_TRY(ms_start_rank(&books, (uint16_t)r));
+    MS_TRY(make_views(&books, program));
     MS_TRY(expand_calls(&books, program));
     return ms_books_close(&books);
 }

@@ -40,6 +40,7 @@ static const uint8_t cause_of_kind[MS_N_TRANSFERS] = {
     [MS_TRANSFER_REDUCE] = MS_CAUSE_REDUCE,
     [MS_TRANSFER_OUTER] = MS_CAUSE_REDUCE,
     [MS_TRANSFER_EXCHANGE] = MS_CAUSE_REDUCE,
+    [MS_TRANSFER_SEND] = MS_CAUSE_RANK,
 };
 static const uint8_t link_of_kind[MS_N_TRANSFERS] = {
     [MS_TRANSFER_H2D] = MS_LINK_H2D,
@@ -51,6 +52,7 @@ static const uint8_t link_of_kind[MS_N_TRANSFERS] = {
     [MS_TRANSFER_REDUCE] = MS_LINK_COMM,
     [MS_TRANSFER_OUTER] = MS_LINK_OUTER,
     [MS_TRANSFER_EXCHANGE] = MS_LINK_COMM,
+    [MS_TRANSFER_SEND] = MS_LINK_COMM,
 };
 
 static ms_err list_before(ms_waits *waits, ms_arena *arena, ms_fault *fault)

@@ -33,6 +33,10 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                        KEY(BUFFER)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_WORK] = {"work", MS_DUMP_TASK, WHEN | KEY(OF)},
+    [MS_SEND_SET] = {"send", MS_DUMP_SET,
+                     WHEN | KEY(PEER) | KEY(TAG) | KEY(GROUP)},
+    [MS_RECV_SET] = {"recv", MS_DUMP_SET,
+                     WHEN | KEY(PEER) | KEY(TAG) | KEY(GROUP) | KEY(SAVES)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };
 
@@ -58,6 +62,7 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_SIDE] = "side",         [MS_DUMP_AGAIN] = "again",
     [MS_DUMP_EXCHANGE] = "exchange", [MS_DUMP_PART] = "part",
     [MS_DUMP_STRAIGHT] = "straight", [MS_DUMP_GROUP] = "group",
+    [MS_DUMP_PEER] = "peer",         [MS_DUMP_TAG] = "tag",
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
@@ -88,6 +93,7 @@ static const struct {
     FLAG(MS_MOVE, STRAIGHT, move.straight),
     FLAG(MS_MOVE, AHEAD, move.ahead),
     FLAG(MS_HOLD, SAVES, hold.saves),
+    FLAG(MS_RECV_SET, SAVES, message.saves),
     FLAG(MS_HOLD, AGAIN, hold.again),
     FLAG(MS_SYNC, IN_LINE, sync.compute),
     FLAG(MS_GATHER, AHEAD, gather.ahead),
@@ -326,9 +332,9 @@ static void put_object(const ms_call *call, ms_text *text)
  * always says which. */
 static void put_group(const ms_call *call, ms_text *text)
 {
-    bool gathers = call->verb == MS_GATHER;
-    uint8_t group = gathers ? call->gather.group : call->reduce.group;
-    if (group != MS_GROUP_DATA || (!gathers && call->reduce.exchange))
+    bool reduces = call->verb == MS_REDUCE;
+    uint8_t group = ms_program_group(call);
+    if (group != MS_GROUP_DATA || (reduces && call->reduce.exchange))
         put_number(text, "group", group);
 }
 
@@ -381,6 +387,13 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
         break;
     case MS_DUMP_GROUP:
         put_group(call, text);
+        break;
+    case MS_DUMP_PEER:
+        put_number(text, "peer", call->message.peer);
+        break;
+    case MS_DUMP_TAG:
+        if (call->message.tag > 0)
+            put_number(text, "tag", call->message.tag);
         break;
     case MS_DUMP_OUTER:
         break;

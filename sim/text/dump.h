@@ -68,6 +68,8 @@ typedef enum ms_dump_key {
     MS_DUMP_BUFFER,       /* buffer 0 */
     MS_DUMP_PAGEABLE,     /* pageable */
     MS_DUMP_STRAIGHT,     /* straight */
+    MS_DUMP_PEER,         /* peer 1 */
+    MS_DUMP_TAG,          /* tag 7 */
     MS_DUMP_N_KEYS
 } ms_dump_key;
 

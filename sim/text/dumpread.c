@@ -269,6 +269,8 @@ static ms_err read_object(ms_dumpwords *r, ms_call *call)
 
 static uint8_t *group_of(ms_call *call)
 {
+    if (call->verb == MS_SEND_SET || call->verb == MS_RECV_SET)
+        return &call->message.group;
     return call->verb == MS_GATHER ? &call->gather.group : &call->reduce.group;
 }
 
@@ -329,6 +331,14 @@ static ms_err read_value(ms_dumpwords *r, ms_dump_key key, ms_call *call)
         MS_TRY(ms_dumpwords_number(r, "group", 0, UINT8_MAX, &value));
         *group_of(call) = (uint8_t)value;
         break;
+    case MS_DUMP_PEER:
+        MS_TRY(ms_dumpwords_number(r, "rank", 0, r->program->n_ranks - 1u,
+                                   &value));
+        call->message.peer = (uint16_t)value;
+        break;
+    case MS_DUMP_TAG:
+        return ms_dumpwords_number(r, "tag", 0, UINT32_MAX - 1,
+                                   &call->message.tag);
     case MS_DUMP_OUTER:
         break;
     default:

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Messages between ranks, and calls of ranks that wait for each other.
+ *
+ * A RECV_SET is an op of no length on the receiver's compute stream: from then
+ * on there is memory for what comes.  The SEND_SET is an op on the sender's
+ * queue that starts behind it and writes that memory.  The plan lists an op
+ * behind what it waits for; so a rank whose next call needs what another one
+ * has yet to do stands still while the others' calls are booked, which changes
+ * the order of the plan between ranks and no time.  Ranks that all stand still
+ * wait for each other: a deadlock. */
+#include "sim/expand/hooks.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/program.h"
+#include "sim/replay/collective.h"
+
+#include <stdio.h>
+
+/* A message: its calls, MS_NONE where they are not booked, and the ops. */
+typedef struct message {
+    uint32_t send, receive, post;
+    uint32_t next; /* in its bucket */
+} message;
+
+struct ms_messages {
+    const ms_program *program;
+    uint32_t *next;    /* per call: the next one of its rank, or MS_NONE */
+    uint32_t *cursor;  /* per rank: the call that comes next, or MS_NONE */
+    uint32_t *open;    /* per rank: receives that nothing was sent for */
+    uint32_t *awaited; /* per cell: the message that fills it + 1; 0: none */
+    message *all;
+    uint32_t n, n_buckets;
+    uint32_t *buckets;        /* the first of each, + 1 */
+    uint32_t *of_call;        /* per call: its message */
+    uint32_t *woken, n_woken; /* ranks that may go on */
+};
+typedef struct ms_messages messages;
+
+static bool is_message(const ms_call *call)
+{
+    return call->verb == MS_SEND_SET || call->verb == MS_RECV_SET;
+}
+
+static uint16_t sender(const ms_call *call)
+{
+    return call->verb == MS_SEND_SET ? call->rank : call->message.peer;
+}
+
+static uint16_t receiver(const ms_call *call)
+{
+    return call->verb == MS_SEND_SET ? call->message.peer : call->rank;
+}
+
+/* ---- who sends to whom --------------------------------------------------- */
+
+static bool same_way(const ms_call *a, const ms_call *b)
+{
+    return sender(a) == sender(b) && receiver(a) == receiver(b) &&
+           a->message.tag == b->message.tag;
+}
+
+static uint32_t bucket_of(const messages *m, const ms_call *call)
+{
+    uint64_t key = (uint64_t)sender(call) << 16 | receiver(call);
+    key = (key << 32 | call->message.tag) * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(key >> 32) & (m->n_buckets - 1);
+}
+
+/* The other call of a message is the first of its way that has none yet: calls
+ * of one rank come in its order. */
+static void match(messages *m, uint32_t i)
+{
+    const ms_call *calls = m->program->calls, *call = &calls[i];
+    uint32_t *link = &m->buckets[bucket_of(m, call)];
+    bool sends = call->verb == MS_SEND_SET;
+    for (; *link > 0; link = &m->all[*link - 1].next) {
+        message *it = &m->all[*link - 1];
+        uint32_t *own = sends ? &it->send : &it->receive;
+        uint32_t other = sends ? it->receive : it->send;
+        if (*own != MS_NONE || !same_way(call, &calls[other]))
+            continue;
+        *own = i;
+        m->of_call[i] = *link - 1;
+        return;
+    }
+    m->of_call[i] = m->n;
+    m->all[m->n++] = (message){.send = sends ? i : MS_NONE,
+                               .receive = sends ? MS_NONE : i,
+                               .post = MS_NONE};
+    *link = m->n;
+}
+
+static ms_err fail_unmatched(const ms_graph *graph, const ms_program *program,
+                             const message *it, ms_fault *fault)
+{
+    bool sends = it->send != MS_NONE;
+    uint32_t i = sends ? it->send : it->receive;
+    const ms_call *call = &program->calls[i];
+    return ms_fail(fault, MS_EINPUT, graph->name,
+                   "write a call of the peer with the same tag for each",
+                   "rank %u %s set %u %s rank %u (call %u, tag %u, micro-batch "
+                   "%u), which never %s it",
+                   (unsigned)call->rank, sends ? "sends" : "receives",
+                   call->set, sends ? "to" : "from",
+                   (unsigned)call->message.peer, i, call->message.tag,
+                   call->micro_batch, sends ? "receives" : "sends");
+}
+
+static ms_err check_sets(const ms_graph *graph, const ms_program *program,
+                         const message *it, ms_fault *fault)
+{
+    uint32_t a = program->calls[it->send].set;
+    uint32_t b = program->calls[it->receive].set;
+    uint32_t n = program->set_at[a + 1] - program->set_at[a];
+    bool same = n == program->set_at[b + 1] - program->set_at[b];
+    for (uint32_t i = 0; same && i < n; i++)
+        same = program->set_item[program->set_at[a] + i] ==
+               program->set_item[program->set_at[b] + i];
+    if (same)
+        return MS_OK;
+    return ms_fail(fault, MS_EINPUT, graph->name,
+                   "name the same storages in the same order",
+                   "rank %u sends set %u (call %u), rank %u receives set %u "
+                   "(call %u)",
+                   (unsigned)program->calls[it->send].rank, a, it->send,
+                   (unsigned)program->calls[it->receive].rank, b, it->receive);
+}
+
+static ms_err match_all(ms_books *books, messages *m)
+{
+    const ms_program *program = m->program;
+    for (uint32_t i = 0; i < program->n_calls; i++)
+        if (is_message(&program->calls[i]))
+            match(m, i);
+    for (uint32_t i = 0; i < m->n; i++) {
+        const message *it = &m->all[i];
+        if (it->send == MS_NONE || it->receive == MS_NONE)
+            return fail_unmatched(books->graph, program, it, books->fault);
+        MS_TRY(check_sets(books->graph, program, it, books->fault));
+    }
+    return MS_OK;
+}
+
+/* ---- the two calls ------------------------------------------------------- */
+
+static uint8_t refs_of(const ms_graph *graph, uint32_t s, bool saves)
+{
+    uint8_t refs = graph->storage_refs[s] & (MS_REF_LOCAL | MS_REF_SAVED);
+    return (uint8_t)((saves ? refs : refs & ~(unsigned)MS_REF_SAVED) |
+                     MS_REF_MADE);
+}
+
+static uint8_t category_of(const ms_graph *graph, uint32_t s, uint8_t refs)
+{
+    uint8_t category = graph->storage_category[s];
+    if (category == MS_BECOMES_GRAD ||
+        (category == MS_ACTIVATIONS && !(refs & MS_REF_SAVED)))
+        return MS_TEMPORARIES;
+    return category;
+}
+
+/* What comes is a tensor of its own, which code that reads it binds to a
+ * variable: without a reader it goes as soon as it has come. */
+static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
+                      uint32_t i)
+{
+    const ms_program *program = m->program;
+    const ms_call *call = &program->calls[i];
+    uint32_t first = program->set_at[call->set];
+    uint32_t n = program->set_at[call->set + 1] - first;
+    MS_TRY(ms_books_reserve(books, 1, n, 0));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
+    m->all[m->of_call[i]].post = books->plan->n_ops - 1;
+    m->open[at->rank]++;
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t s = program->set_item[first + k];
+        uint32_t c = ms_books_cell(books, at, s);
+        uint8_t refs = refs_of(books->graph, s, call->message.saves);
+        if (books->row[c] != MS_NONE)
+            continue; /* it is written where it is */
+        uint32_t r = ms_books_take(books, s, category_of(books->graph, s, refs),
+                                   MS_DEVICE_POOL, refs & MS_REF_SAVED);
+        ms_books_hold(books, c, r, refs);
+        m->awaited[c] = m->of_call[i] + 1;
+    }
+    return MS_OK;
+}
+
+/* The two ranks as a group of their own, with the links of the call's. */
+static ms_group pair_of(const ms_group *group, const ms_call *call)
+{
+    uint32_t node = group->node_ranks * (group->stride > 0 ? group->stride : 1);
+    uint32_t a = call->rank, b = call->message.peer;
+    ms_group pair = *group;
+    pair.ranks = 2;
+    pair.stride = a > b ? a - b : b - a;
+    pair.node_ranks = node > 0 && a / node == b / node ? 2 : 1;
+    return pair;
+}
+
+/* The current op fills what the receiver made room for. */
+static void fill(ms_books *books, const ms_books_at *to, messages *m,
+                 const ms_call *call)
+{
+    const ms_program *program = m->program;
+    for (uint32_t k = program->set_at[call->set];
+         k < program->set_at[call->set + 1]; k++) {
+        uint32_t c = ms_books_cell(books, to, program->set_item[k]);
+        if (books->row[c] != MS_NONE)
+            books->ready_op[books->row[c]] = books->plan->n_ops - 1;
+        m->awaited[c] = 0;
+    }
+    m->open[to->rank]--;
+}
+
+/* Does one of the sends that follow without another call between name it? */
+static bool is_sent_again(const messages *m, uint32_t i, uint32_t storage)
+{
+    const ms_program *program = m->program;
+    uint16_t frame = program->calls[i].frame;
+    for (i = m->next[i]; i != MS_NONE; i = m->next[i]) {
+        const ms_call *call = &program->calls[i];
+        if (call->verb != MS_SEND_SET || call->frame != frame)
+            return false;
+        for (uint32_t k = program->set_at[call->set];
+             k < program->set_at[call->set + 1]; k++)
+            if (program->set_item[k] == storage)
+                return true;
+    }
+    return false;
+}
+
+/* The sender's variable ends with the call, unless ops of its own end it. */
+static void let_go(ms_books *books, const ms_books_at *at, const messages *m,
+                   uint32_t i)
+{
+    const ms_program *program = m->program;
+    const ms_call *call = &program->calls[i];
+    for (uint32_t k = program->set_at[call->set];
+         k < program->set_at[call->set + 1]; k++) {
+        uint32_t s = program->set_item[k];
+        if (books->graph->storage_local_end[s] == MS_NONE &&
+            !is_sent_again(m, i, s))
+            ms_books_end(books, ms_books_cell(books, at, s), MS_REF_LOCAL);
+    }
+}
+
+static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
+                   uint32_t i)
+{
+    const ms_program *program = m->program;
+    const message *it = &m->all[m->of_call[i]];
+    const ms_call *call = &program->calls[i];
+    const ms_call *other = &program->calls[it->receive];
+    const ms_group *group = ms_books_group(books, call->message.group);
+    const ms_group pair = pair_of(group, call);
+    uint32_t first = program->set_at[call->set];
+    uint32_t n = program->set_at[call->set + 1] - first;
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t s = program->set_item[first + k];
+        if (books->row[ms_books_cell(books, at, s)] == MS_NONE)
+            MS_TRY(ms_bind_storage(books, at, s, MS_NONE));
+        bytes += books->graph->storage_bytes[s];
+    }
+    MS_TRY(ms_move_issue(books, at, MS_TRANSFER_SEND,
+                         group->queue == MS_STREAM_OUTER ? MS_STREAM_OUTER
+                                                         : MS_STREAM_COMM,
+                         bytes, ms_collective_ns(&pair, MS_SEND, bytes), n));
+    books->plan->transfers[books->plan->n_transfers - 1].group =
+        call->message.group;
+    books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
+        pair.node_ranks < 2 ? bytes : 0;
+    ms_move_after_compute(books, at);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t s = program->set_item[first + k];
+        ms_books_read(books, books->row[ms_books_cell(books, at, s)]);
+    }
+    books->plan->wait[books->n_wait++] = it->post;
+    let_go(books, at, m, i);
+    ms_books_at to =
+        ms_books_at_of(books, other->rank, other->frame, other->micro_batch);
+    fill(books, &to, m, other);
+    return MS_OK;
+}
+
+/* ---- standing still ------------------------------------------------------ */
+
+/* The message that a list of a call's storages waits for + 1, or 0. */
+static uint32_t awaited_of(const ms_books *books, const messages *m,
+                           const ms_books_at *at, const uint32_t *list,
+                           uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++) {
+        uint32_t it = m->awaited[ms_books_cell(books, at, list[i])];
+        if (it > 0)
+            return it;
+    }
+    return 0;
+}
+
+/* Whatever of the frame is awaited: bind may need any of it. */
+static uint32_t awaited_in_frame(const ms_books *books, const messages *m,
+                                 const ms_books_at *at)
+{
+    const ms_graph *graph = books->graph;
+    for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
+        if (m->awaited[s + at->frame] > 0)
+            return m->awaited[s + at->frame];
+    return 0;
+}
+
+static bool is_complete(const ms_books *books, const ms_books_at *at,
+                        uint32_t unit)
+{
+    const ms_graph *graph = books->graph;
+    for (uint32_t i = graph->back_in_at[unit]; i < graph->back_in_at[unit + 1];
+         i++)
+        if (books->row[graph->back_in[i] + at->frame] == MS_NONE)
+            return false;
+    return true;
+}
+
+/* What the call would read and nobody has sent: a message + 1, or 0. */
+static uint32_t awaited_by(const ms_books *books, const messages *m,
+                           const ms_books_at *at, const ms_call *call)
+{
+    const ms_graph *graph = books->graph;
+    const ms_program *program = m->program;
+    uint32_t unit = call->unit;
+    if (m->open[call->rank] == 0 || call->verb == MS_MARK ||
+        call->verb == MS_TAKE || call->verb == MS_GIVE)
+        return 0;
+    if (call->verb == MS_RUN && call->run.pass == MS_FORWARD)
+        return awaited_of(books, m, at, graph->unit_in, graph->unit_in_at[unit],
+                          graph->unit_in_at[unit + 1]);
+    if (call->verb == MS_RUN && is_complete(books, at, unit))
+        return awaited_of(books, m, at, graph->back_in, graph->back_in_at[unit],
+                          graph->back_in_at[unit + 1]);
+    if (call->set < program->n_sets && call->verb != MS_STEP_SET)
+        return awaited_of(books, m, at, program->set_item,
+                          program->set_at[call->set],
+                          program->set_at[call->set + 1]);
+    return awaited_in_frame(books, m, at);
+}
+
+/* The rank for which the next call of a rank waits, or MS_NONE. */
+static uint32_t held_by(const ms_books *books, const messages *m, uint32_t rank)
+{
+    uint32_t i = m->cursor[rank];
+    const ms_call *call = &m->program->calls[i];
+    ms_books_at at =
+        ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
+    if (call->verb == MS_SEND_SET && m->all[m->of_call[i]].post == MS_NONE)
+        return call->message.peer;
+    if (call->verb == MS_RECV_SET)
+        return MS_NONE;
+    uint32_t it = awaited_by(books, m, &at, call);
+    return it > 0 ? m->program->calls[m->all[it - 1].send].rank : MS_NONE;
+}
+
+static void tell(const ms_program *program, uint32_t i, char *words,
+                 size_t size)
+{
+    const ms_call *call = &program->calls[i];
+    const char *what = call->verb == MS_SEND_SET   ? "a send"
+                       : call->verb == MS_RECV_SET ? "a receive"
+                       : call->verb == MS_RUN      ? "a run"
+                                                   : "a call";
+    snprintf(words, size, "rank %u at call %u, %s of micro-batch %u",
+             (unsigned)call->rank, i, what, call->micro_batch);
+}
+
+/* From any rank that is left the way leads into a circle. */
+static ms_err fail_deadlock(ms_books *books, const messages *m)
+{
+    uint32_t rank = 0;
+    char one[96], other[96];
+    while (m->cursor[rank] == MS_NONE)
+        rank++;
+    for (uint32_t i = 0; i < books->plan->n_ranks; i++)
+        rank = held_by(books, m, rank);
+    tell(m->program, m->cursor[rank], one, sizeof one);
+    tell(m->program, m->cursor[held_by(books, m, rank)], other, sizeof other);
+    return ms_fail(books->fault, MS_EINPUT, books->graph->name,
+                   "let one of the two receive before it sends, or compute "
+                   "what the other waits for first",
+                   "a deadlock: %s, waits for %s, which waits for it in turn",
+                   one, other);
+}
+
+/* ---- the calls of all ranks ---------------------------------------------- */
+
+static ms_err take_tables(ms_books *books, messages *m)
+{
+    const ms_program *program = m->program;
+    ms_arena *arena = books->arena;
+    uint32_t n = program->n_calls, ranks = program->n_ranks;
+    m->n_buckets = 1;
+    while (m->n_buckets < n)
+        m->n_buckets *= 2;
+    m->next = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    m->of_call = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    m->cursor = ms_arena_take_raw(arena, ranks, sizeof(uint32_t));
+    m->open = ms_arena_take(arena, ranks, sizeof(uint32_t));
+    m->woken = ms_arena_take_raw(arena, (size_t)n + ranks, sizeof(uint32_t));
+    m->awaited = ms_arena_take(arena, books->n_cells, sizeof(uint32_t));
+    m->all = ms_arena_take_raw(arena, n, sizeof *m->all);
+    m->buckets = ms_arena_take(arena, m->n_buckets, sizeof(uint32_t));
+    if (!m->next || !m->of_call || !m->cursor || !m->open || !m->woken ||
+        !m->awaited || !m->all || !m->buckets)
+        return ms_fail_nomem(books->fault);
+    for (uint32_t r = 0; r < ranks; r++)
+        m->cursor[r] = MS_NONE;
+    for (uint32_t i = n; i-- > 0;) {
+        m->next[i] = m->cursor[program->calls[i].rank];
+        m->cursor[program->calls[i].rank] = i;
+    }
+    return MS_OK;
+}
+
+static ms_err book(ms_books *books, messages *m, uint32_t i,
+                   ms_messages_call *other)
+{
+    const ms_call *call = &m->program->calls[i];
+    ms_books_at at =
+        ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
+    if (!is_message(call))
+        return other(books, &at, m->program, call);
+    m->woken[m->n_woken++] = call->message.peer;
+    return call->verb == MS_SEND_SET ? send(books, &at, m, i)
+                                     : receive(books, &at, m, i);
+}
+
+/* Books the rank's calls up to call `last`, as far as they can be. */
+static ms_err go_on(ms_books *books, messages *m, uint32_t rank, uint32_t last,
+                    ms_messages_call *other)
+{
+    while (m->cursor[rank] != MS_NONE && m->cursor[rank] <= last) {
+        ms_books_turn_to(books, (uint16_t)rank);
+        if (held_by(books, m, rank) != MS_NONE)
+            return MS_OK;
+        uint32_t i = m->cursor[rank];
+        m->cursor[rank] = m->next[i];
+        MS_TRY(book(books, m, i, other));
+    }
+    return MS_OK;
+}
+
+ms_err ms_messages_walk(ms_books *books, const ms_program *program,
+                        ms_messages_call *other)
+{
+    messages m = {.program = program};
+    MS_TRY(take_tables(books, &m));
+    MS_TRY(match_all(books, &m));
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        MS_TRY(go_on(books, &m, program->calls[i].rank, i, other));
+        while (m.n_woken > 0)
+            MS_TRY(go_on(books, &m, m.woken[--m.n_woken], i, other));
+    }
+    for (uint32_t r = 0; r < program->n_ranks; r++)
+        if (m.cursor[r] != MS_NONE)
+            return fail_deadlock(books, &m);
+    return MS_OK;
+}
