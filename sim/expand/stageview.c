@@ -113,30 +113,36 @@ static bool stays(const viewing *v, uint32_t drop)
     return view->storage_local_end[s] == g->storage_local_end[s];
 }
 
-/* Those that end where they did stay in their order, the others follow. */
-static ms_err list_drops(viewing *v, ms_arena *arena, ms_fault *fault)
+/* References whose end is another: of each storage its LOCAL and its SAVED
+ * one. */
+static uint32_t list_moved(const viewing *v, uint32_t *moved)
+{
+    const ms_graph *g = v->graph, *view = v->view;
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < g->n_storages; s++) {
+        if (!stays(v, MS_DROP(s, 0)) && view->storage_local_end[s] != MS_NONE)
+            moved[n++] = MS_DROP(s, 0);
+        if (!stays(v, MS_DROP(s, 1)) && view->storage_saved_end[s] != MS_NONE)
+            moved[n++] = MS_DROP(s, 1);
+    }
+    return n;
+}
+
+static uint32_t end_of(const ms_graph *view, uint32_t drop)
+{
+    uint32_t s = MS_DROP_STORAGE(drop);
+    return drop & MS_DROP_SAVED ? view->storage_saved_end[s]
+                                : view->storage_local_end[s];
+}
+
+/* Those that end where they did stay in their order, the others follow: counted
+ * first (at[op + 2]), then placed. */
+static void place_drops(const viewing *v, const uint32_t *moved,
+                        uint32_t n_moved, uint32_t *at, uint32_t *drop)
 {
     const ms_graph *g = v->graph;
-    ms_graph *view = v->view;
-    uint32_t n = g->drop_at[g->n_ops] + 2 * g->n_storages;
-    uint32_t *at = ms_arena_take(arena, (size_t)g->n_ops + 2, sizeof *at);
-    uint32_t *drop = ms_arena_take_raw(arena, n, sizeof *drop);
-    uint32_t *moved =
-        ms_arena_take_raw(arena, 2 * (size_t)g->n_storages + 1, sizeof *moved);
-    uint32_t n_moved = 0;
-    if (at == NULL || drop == NULL || moved == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t s = 0; s < g->n_storages; s++)
-        for (uint32_t saved = 0; saved < 2; saved++) {
-            uint32_t old =
-                saved ? g->storage_saved_end[s] : g->storage_local_end[s];
-            uint32_t now =
-                saved ? view->storage_saved_end[s] : view->storage_local_end[s];
-            if (now == MS_NONE || now == old)
-                continue;
-            moved[n_moved++] = MS_DROP(s, saved);
-            at[now + 2]++;
-        }
+    for (uint32_t i = 0; i < n_moved; i++)
+        at[end_of(v->view, moved[i]) + 2]++;
     for (uint32_t op = 0; op < g->n_ops; op++)
         for (uint32_t i = g->drop_at[op]; i < g->drop_at[op + 1]; i++)
             at[op + 2] += stays(v, g->drop[i]);
@@ -146,14 +152,23 @@ static ms_err list_drops(viewing *v, ms_arena *arena, ms_fault *fault)
         for (uint32_t i = g->drop_at[op]; i < g->drop_at[op + 1]; i++)
             if (stays(v, g->drop[i]))
                 drop[at[op + 1]++] = g->drop[i];
-    for (uint32_t i = 0; i < n_moved; i++) {
-        uint32_t s = MS_DROP_STORAGE(moved[i]);
-        uint32_t op = moved[i] & MS_DROP_SAVED ? view->storage_saved_end[s]
-                                               : view->storage_local_end[s];
-        drop[at[op + 1]++] = moved[i];
-    }
-    view->drop_at = at;
-    view->drop = drop;
+    for (uint32_t i = 0; i < n_moved; i++)
+        drop[at[end_of(v->view, moved[i]) + 1]++] = moved[i];
+}
+
+static ms_err list_drops(viewing *v, ms_arena *arena, ms_fault *fault)
+{
+    const ms_graph *g = v->graph;
+    size_t refs = 2 * (size_t)g->n_storages + 1;
+    uint32_t *at = ms_arena_take(arena, (size_t)g->n_ops + 2, sizeof *at);
+    uint32_t *moved = ms_arena_take_raw(arena, refs, sizeof *moved);
+    uint32_t *drop =
+        ms_arena_take_raw(arena, g->drop_at[g->n_ops] + refs, sizeof *drop);
+    if (at == NULL || drop == NULL || moved == NULL)
+        return ms_fail_nomem(fault);
+    place_drops(v, moved, list_moved(v, moved), at, drop);
+    v->view->drop_at = at;
+    v->view->drop = drop;
     return MS_OK;
 }
 

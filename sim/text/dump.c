@@ -338,11 +338,39 @@ static void put_group(const ms_call *call, ms_text *text)
         put_number(text, "group", group);
 }
 
+/* Who does it, for which micro-batch; false: the key is another. */
+static bool put_who(const ms_call *call, ms_dump_key key, ms_text *text)
+{
+    switch (key) {
+    case MS_DUMP_FRAME:
+        put_number(text, "frame", call->frame);
+        return true;
+    case MS_DUMP_MICRO:
+        put_number(text, "micro", call->micro_batch);
+        return true;
+    case MS_DUMP_RANK:
+        if (call->rank != 0)
+            put_number(text, "rank", call->rank);
+        return true;
+    case MS_DUMP_PEER:
+        put_number(text, "peer", call->message.peer);
+        return true;
+    case MS_DUMP_TAG:
+        if (call->message.tag > 0)
+            put_number(text, "tag", call->message.tag);
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* A key at its default is left out, and is read back as the same. */
 static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
 {
     uint8_t place;
     size_t flag;
+    if (put_who(call, key, text))
+        return;
     switch (key) {
     case MS_DUMP_UNIT:
         put_number(text, "unit", call->unit);
@@ -350,16 +378,6 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
     case MS_DUMP_UNITS:
         if (call->unit != MS_NONE)
             ms_text_add(text, " units %u-%u", call->unit, call->last);
-        break;
-    case MS_DUMP_FRAME:
-        put_number(text, "frame", call->frame);
-        break;
-    case MS_DUMP_MICRO:
-        put_number(text, "micro", call->micro_batch);
-        break;
-    case MS_DUMP_RANK:
-        if (call->rank != 0)
-            put_number(text, "rank", call->rank);
         break;
     case MS_DUMP_KEEP:
     case MS_DUMP_HOLD:
@@ -387,13 +405,6 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
         break;
     case MS_DUMP_GROUP:
         put_group(call, text);
-        break;
-    case MS_DUMP_PEER:
-        put_number(text, "peer", call->message.peer);
-        break;
-    case MS_DUMP_TAG:
-        if (call->message.tag > 0)
-            put_number(text, "tag", call->message.tag);
         break;
     case MS_DUMP_OUTER:
         break;
