@@ -25,6 +25,7 @@ typedef struct ms_device {
     uint64_t cublas_workspace_bytes; /* per thread that runs matmuls */
     uint32_t multiprocessors, threads_per_multiprocessor;
     uint64_t launch_ns, kernel_ns; /* host issue; shortest kernel */
+    double host_share; /* hostcode.h: of what a DGX H100's host takes */
     double hbm_bytes_per_s;
     double fp32_flops, tf32_flops, half_flops; /* dense peak */
     double fp8_flops;                          /* 0: it has none */

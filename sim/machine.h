@@ -8,6 +8,7 @@
 
 #include "sim/expand/hostplace.h"
 #include "sim/group.h"
+#include "sim/names.h"
 #include "sim/outside.h"
 #include "sim/shape.h"
 
@@ -46,13 +47,14 @@ typedef struct ms_demand {
 } ms_demand;
 
 typedef struct ms_machine {
-    uint64_t launch_ns;      /* host time to issue one op */
-    uint64_t capacity_bytes; /* device memory the process can have */
-    uint64_t context_bytes;  /* outside the pool, in all; its parts: */
-    ms_outside outside;      /* 0: not told */
-    double peak_flops;       /* for mfu; 0: unknown */
-    uint32_t data_ranks;     /* side by side, on other samples; 0, 1: alone */
-    bool book_device;        /* book by device time, not in host issue order */
+    uint64_t launch_ns;                 /* host time to launch one kernel */
+    uint32_t framework_ns[MS_N_PASSES]; /* and of the code around it */
+    uint64_t capacity_bytes;            /* device memory the process can have */
+    uint64_t context_bytes; /* outside the pool, in all; its parts: */
+    ms_outside outside;     /* 0: not told */
+    double peak_flops;      /* for mfu; 0: unknown */
+    uint32_t data_ranks;    /* side by side, on other samples; 0, 1: alone */
+    bool book_device;       /* book by device time, not in host issue order */
     bool wall;           /* with book_device: ops wait where memory is full */
     uint32_t node_ranks; /* of data_ranks that share a node; 0: all */
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */

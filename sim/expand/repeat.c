@@ -126,7 +126,7 @@ static bool host_keeps(const periods *p, const ms_machine *machine,
         return true;
     for (uint32_t op = from; op < from + p->ops; op++) {
         const ms_plan_op *it = &p->plan->op[op];
-        host_ns += ms_inorder_launches(p->plan, op) * machine->launch_ns;
+        host_ns += ms_inorder_issue_ns(machine, it);
         for (uint32_t row = it->alloc_at; row < it[1].alloc_at; row++)
             foreign |= ms_active_foreign(p->plan, &p->plan->row[row]) != 0;
     }

@@ -7,18 +7,19 @@
  *
  * The level changes by level_bytes in all and rises by at most most_bytes on
  * the way.  On one stream an op starts when the op before it has ended and the
- * host has issued it, so that calls take the clock (now, host) to
+ * host, which takes host_ns for them, has issued it, so that calls take the
+ * clock (now, host) to
  *
  *     now'  = max(now + device_ns, host + behind_ns)
  *     host' = host + host_ns
  *
- * where behind_ns is how long the device goes on where it waited for the host:
+ * where behind_ns is how long host and device go on where the device waited:
  * (max, +) algebra (Baccelli et al., Synchronization and Linearity, 1992).
  *
  * A worked example, an op of 20 ns that takes 8 bytes and another of 30 ns that
  * gives back 6 of them, at 5 ns a launch: level +2, most 8, device 50, behind
- * max(20 + 30, 5 + 30) = 50, host 10.  A thousand times: level +2,000, most
- * 999 x 2 + 8, device 50,000, behind 50 + 999 x 50, host 10,000. */
+ * max(25 + 30, 5 + 35) = 55, host 10.  A thousand times: level +2,000, most
+ * 999 x 2 + 8, device 50,000, behind 55 + 999 x 50, host 10,000. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,6 +2,7 @@
 #include "sim/fold/learn.h"
 
 #include "sim/graph.h"
+#include "sim/replay/inorder.h"
 
 #include <assert.h>
 #include <string.h>
@@ -169,8 +170,11 @@ static ms_effect effect_of_op(const ms_learner *learner, uint32_t op)
 {
     const ms_plan *plan = &learner->plan;
     const ms_plan_op *it = &plan->op[op];
-    ms_effect effect = {.device_ns = it->ns, .behind_ns = it->ns, .runs = true};
-    effect.host_ns = it->ns > 0 ? learner->machine->launch_ns : 0;
+    uint64_t host_ns = ms_inorder_issue_ns(learner->machine, it);
+    ms_effect effect = {.device_ns = it->ns,
+                        .behind_ns = host_ns + it->ns,
+                        .host_ns = host_ns,
+                        .runs = true};
     for (uint32_t r = it->alloc_at; r < it[1].alloc_at; r++)
         effect.most_bytes += (int64_t)plan->row[r].bytes;
     effect.level_bytes = effect.most_bytes;

@@ -32,7 +32,7 @@ typedef struct active_state {
     const ms_plan *plan;
     ms_arena *arena;
     ms_timeline *line;
-    uint64_t launch_ns;
+    const ms_machine *machine;
     uint32_t raises_capacity;
     rank_active *ranks;
     held_free *held; /* n_held, of all ranks */
@@ -230,7 +230,7 @@ static ms_err open_ranks(active_state *state, uint32_t n, ms_fault *fault)
         for (uint32_t s = 0; s < MS_N_STREAMS; s++)
             rank->held[s].first = MS_NONE;
         rank->first_ns = UINT64_MAX;
-        rank->clock = ms_hostclock_open(state->line, state->launch_ns, r);
+        rank->clock = ms_hostclock_open(state->line, state->machine, r);
     }
     return MS_OK;
 }
@@ -244,10 +244,8 @@ static ms_err run(active_state *state, uint32_t n, ms_fault *fault)
 ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
                       ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
-    active_state state = {.plan = plan,
-                          .arena = arena,
-                          .line = line,
-                          .launch_ns = machine->launch_ns};
+    active_state state = {
+        .plan = plan, .arena = arena, .line = line, .machine = machine};
     uint32_t n = count_foreign(plan);
     return n == 0 ? MS_OK : run(&state, n, fault);
 }
@@ -260,10 +258,8 @@ ms_err ms_active_list(const ms_timeline *line, const ms_machine *machine,
     bool apart = line->by_device || machine->paging.page_bytes > 0;
     uint32_t most = apart ? 0 : count_foreign(plan);
     ms_timeline own = *line; /* whose peaks are told again */
-    active_state state = {.plan = plan,
-                          .arena = arena,
-                          .line = &own,
-                          .launch_ns = machine->launch_ns};
+    active_state state = {
+        .plan = plan, .arena = arena, .line = &own, .machine = machine};
     *late = NULL;
     *n = 0;
     if (most == 0)

@@ -115,8 +115,7 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     uint32_t n = plan->n_ranks * (uint32_t)MS_N_STREAMS;
     clock->n_streams = n;
     clock->alone = plan->n_ranks == 1;
-    MS_TRY(ms_hosts_open(&clock->hosts, plan, clock->machine->launch_ns, arena,
-                         fault));
+    MS_TRY(ms_hosts_open(&clock->hosts, plan, clock->machine, arena, fault));
     MS_TRY(open_ranks(clock, arena, fault));
     clock->wake_ns = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
     clock->look = ms_arena_take(arena, plan->n_ranks, 1);

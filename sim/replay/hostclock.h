@@ -6,25 +6,25 @@
  * plan whose ops already have their times.  For each op of the rank in order:
  * syncs, then what is done at host_ns, then issue. */
 
-#include "sim/plan.h"
-#include "sim/timeline.h"
+#include "sim/replay/inorder.h"
 
 typedef struct ms_hostclock {
     const ms_plan *plan;
     const ms_timeline *line;
-    uint64_t launch_ns;
-    uint64_t host_ns; /* when the host issues the op at hand */
+    const ms_machine *machine;
+    uint64_t host_ns; /* when the host turns to the op at hand */
     uint64_t all_ns;  /* end of everything issued */
     uint32_t sync;    /* the first of the plan's syncs not looked at */
     uint16_t rank;
 } ms_hostclock;
 
 static inline ms_hostclock ms_hostclock_open(const ms_timeline *line,
-                                             uint64_t launch_ns, uint32_t rank)
+                                             const ms_machine *machine,
+                                             uint32_t rank)
 {
     return (ms_hostclock){.plan = line->plan,
                           .line = line,
-                          .launch_ns = launch_ns,
+                          .machine = machine,
                           .rank = (uint16_t)rank};
 }
 
@@ -48,8 +48,7 @@ static inline void ms_hostclock_issue(ms_hostclock *clock, uint32_t op)
     uint64_t end_ns = clock->line->end_ns[op];
     if (end_ns > clock->all_ns)
         clock->all_ns = end_ns;
-    /* as in clock.c: an op that takes no time launches no kernel */
-    clock->host_ns += clock->plan->op[op].ns > 0 ? clock->launch_ns : 0;
+    clock->host_ns += ms_inorder_issue_ns(clock->machine, &clock->plan->op[op]);
 }
 
 #endif

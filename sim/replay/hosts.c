@@ -34,22 +34,22 @@ static void count_ops(ms_hosts *hosts, uint32_t first, uint32_t end,
                       sync_state *n)
 {
     const ms_plan *plan = hosts->plan;
-    uint32_t launches = n[0].launches;
-    /* Most plans have one rank; its count then stays in a register. */
+    uint64_t issue_ns = n[0].issue_ns;
+    /* Most plans have one rank; its sum then stays in a register. */
     if (plan->n_ranks == 1) {
         for (uint32_t op = first; op < end; op++) {
-            hosts->launches[op] = launches;
-            launches += ms_inorder_launches(plan, op);
+            issue_ns += ms_inorder_issue_ns(hosts->machine, &plan->op[op]);
+            hosts->issue_ns[op] = issue_ns;
         }
         n[0].n_ops += end - first;
-        n[0].launches = launches;
+        n[0].issue_ns = issue_ns;
         return;
     }
     for (uint32_t op = first; op < end; op++) {
         sync_state *so_far = &n[plan->op[op].rank];
-        hosts->launches[op] = so_far->launches;
         so_far->n_ops++;
-        so_far->launches += ms_inorder_launches(plan, op);
+        so_far->issue_ns += ms_inorder_issue_ns(hosts->machine, &plan->op[op]);
+        hosts->issue_ns[op] = so_far->issue_ns;
     }
 }
 
@@ -71,29 +71,30 @@ static void count_issues(ms_hosts *hosts, sync_state *n)
     count_ops(hosts, op, plan->n_ops, n);
 }
 
-ms_err ms_hosts_open(ms_hosts *hosts, const ms_plan *plan, uint64_t launch_ns,
-                     ms_arena *arena, ms_fault *fault)
+ms_err ms_hosts_open(ms_hosts *hosts, const ms_plan *plan,
+                     const ms_machine *machine, ms_arena *arena,
+                     ms_fault *fault)
 {
     sync_state *n = ms_arena_take_raw(arena, plan->n_ranks, sizeof *n);
-    *hosts = (ms_hosts){.plan = plan, .launch_ns = launch_ns};
-    hosts->launches = ms_arena_take_raw(arena, plan->n_ops, sizeof(uint32_t));
+    *hosts = (ms_hosts){.plan = plan, .machine = machine};
+    hosts->issue_ns = ms_arena_take_raw(arena, plan->n_ops, sizeof(uint64_t));
     hosts->of = ms_arena_take_raw(arena, plan->n_ranks, sizeof *hosts->of);
     hosts->sync = ms_arena_take_raw(arena, plan->n_sync, sizeof *hosts->sync);
     hosts->passed_ns =
         ms_arena_take(arena, plan->n_sync + 1u, sizeof(uint64_t));
-    if (!n || !hosts->launches || !hosts->of || !hosts->sync ||
+    if (!n || !hosts->issue_ns || !hosts->of || !hosts->sync ||
         !hosts->passed_ns)
         return ms_fail_nomem(fault);
     count_issues(hosts, n);
     return MS_OK;
 }
 
-/* When a host that passed sync k last has issued so many kernels in all. */
-static uint64_t host_ns(const ms_hosts *hosts, uint32_t k, uint32_t launches)
+/* When a host that passed sync k last has issued what takes issue_ns in all. */
+static uint64_t host_ns(const ms_hosts *hosts, uint32_t k, uint64_t issue_ns)
 {
     uint64_t from_ns = k == MS_NONE ? 0 : hosts->passed_ns[k + 1];
-    uint32_t before = k == MS_NONE ? 0 : hosts->sync[k].launches;
-    return from_ns + (uint64_t)(launches - before) * hosts->launch_ns;
+    uint64_t before_ns = k == MS_NONE ? 0 : hosts->sync[k].issue_ns;
+    return from_ns + issue_ns - before_ns;
 }
 
 uint64_t ms_hosts_issued_ns(const ms_hosts *hosts, uint32_t op)
@@ -101,17 +102,17 @@ uint64_t ms_hosts_issued_ns(const ms_hosts *hosts, uint32_t op)
     uint32_t k = hosts->of[hosts->plan->op[op].rank].passed;
     while (k != MS_NONE && hosts->plan->sync[k].op > op)
         k = hosts->sync[k].before;
-    return host_ns(hosts, k, hosts->launches[op]);
+    return host_ns(hosts, k, hosts->issue_ns[op]);
 }
 
 static void pass(ms_hosts *hosts, struct ms_hosts_host *host, uint64_t over_ns)
 {
     const sync_state *it = &hosts->sync[host->sync];
-    uint64_t t_ns = host_ns(hosts, host->passed, it->launches);
+    uint64_t t_ns = host_ns(hosts, host->passed, it->issue_ns);
     host->from_ns = t_ns > over_ns ? t_ns : over_ns;
     hosts->passed_ns[host->sync + 1] = host->from_ns;
     host->first_op = host->end_op;
-    host->launches = it->launches;
+    host->issue_ns = it->issue_ns;
     host->passed = host->sync;
     wait_at(hosts, host, it->next);
 }

@@ -3,36 +3,40 @@
 #define MS_SIM_HOSTS_H
 
 /* Private to clock.c: the hosts of the ranks, each a process of its own.  A
- * host issues its rank's ops in the order of the plan, a kernel each
- * launch_ns, and stops at a sync until what it waits for has ended. */
+ * host issues its rank's ops in the order of the plan, each for as long as its
+ * issue takes, and stops at a sync until what it waits for has ended. */
 
 #include "sim/base/base.h"
+#include "sim/machine.h"
 #include "sim/nouns.h"
 
 typedef struct ms_hosts {
     const ms_plan *plan;
-    uint64_t launch_ns;
-    uint32_t *launches; /* per op: kernels that its host issues before it */
+    const ms_machine *machine;
+    uint64_t *issue_ns; /* per op: what its host takes to issue it and all
+                           before it */
     struct ms_hosts_sync {
-        uint32_t before, next;    /* of the same rank, or MS_NONE */
-        uint32_t n_ops, launches; /* of the rank, issued before it */
-    } * sync;                     /* per sync of the plan */
+        uint32_t before, next; /* of the same rank, or MS_NONE */
+        uint64_t issue_ns;     /* of the rank's ops before it, */
+        uint32_t n_ops;        /* so many */
+    } * sync;                  /* per sync of the plan */
     struct ms_hosts_host {
         uint32_t sync;   /* the next of its syncs, or MS_NONE */
         uint32_t passed; /* the last that it passed, or MS_NONE */
         uint32_t n_done; /* ops of the rank that have ended */
         /* What it issues between these two: ops [first, end), at from_ns and
-         * behind so many kernels. */
-        uint32_t first_op, end_op, launches;
-        uint64_t from_ns;
+         * behind issue_ns of others. */
+        uint32_t first_op, end_op;
+        uint64_t issue_ns, from_ns;
         /* What the next sync waits for: an op, or MS_NONE and n_ops. */
         uint32_t until, n_ops;
     } * of;              /* per rank */
     uint64_t *passed_ns; /* as in ms_timeline */
 } ms_hosts;
 
-ms_err ms_hosts_open(ms_hosts *hosts, const ms_plan *plan, uint64_t launch_ns,
-                     ms_arena *arena, ms_fault *fault);
+ms_err ms_hosts_open(ms_hosts *hosts, const ms_plan *plan,
+                     const ms_machine *machine, ms_arena *arena,
+                     ms_fault *fault);
 /* Has its host passed every sync before op? */
 static inline bool ms_hosts_issued(const struct ms_hosts_host *host,
                                    uint32_t op)
@@ -51,8 +55,7 @@ static inline uint64_t ms_hosts_issue_ns(const ms_hosts *hosts,
 {
     if (op < host->first_op)
         return ms_hosts_issued_ns(hosts, op);
-    return host->from_ns +
-           (uint64_t)(hosts->launches[op] - host->launches) * hosts->launch_ns;
+    return host->from_ns + hosts->issue_ns[op] - host->issue_ns;
 }
 
 /* Is the next sync of the host, which there is, over?  done: per op. */

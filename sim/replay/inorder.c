@@ -39,6 +39,7 @@ static void run_one_stream(const ms_plan *plan, const ms_machine *machine,
     uint64_t now_ns = 0, host_ns = 0;
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         line->gap_cause[op] = MS_GAP_NONE;
+        host_ns += ms_inorder_issue_ns(machine, &plan->op[op]);
         if (host_ns > now_ns) {
             now_ns = host_ns;
             line->gap_cause[op] = MS_GAP_HOST;
@@ -46,7 +47,6 @@ static void run_one_stream(const ms_plan *plan, const ms_machine *machine,
         line->start_ns[op] = now_ns;
         now_ns += plan->op[op].ns;
         line->end_ns[op] = now_ns;
-        host_ns += ms_inorder_launches(plan, op) ? machine->launch_ns : 0;
     }
     line->step_ns = now_ns;
 }
@@ -118,12 +118,12 @@ static ms_err run_streams(const ms_plan *plan, const ms_machine *machine,
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         host_state *host = &state.hosts[plan->op[op].rank];
         pass_sync(&state, plan, line, op);
+        host->host_ns += ms_inorder_issue_ns(machine, &plan->op[op]);
         start_in_order(&state, plan, line, op);
         uint64_t end_ns = line->start_ns[op] + plan->op[op].ns;
         line->end_ns[op] = end_ns;
         state.free_ns[ms_inorder_stream(plan, op)] = end_ns;
         host->all_ns = end_ns > host->all_ns ? end_ns : host->all_ns;
-        host->host_ns += ms_inorder_launches(plan, op) ? machine->launch_ns : 0;
     }
     for (uint32_t r = 0; r < plan->n_ranks; r++)
         if (state.hosts[r].all_ns > line->step_ns)

@@ -19,10 +19,13 @@ static inline uint32_t ms_inorder_stream(const ms_plan *plan, uint32_t op)
     return plan->op[op].rank * (uint32_t)MS_N_STREAMS + plan->op[op].stream;
 }
 
-/* An op of no length is bookkeeping of the host: it launches no kernel. */
-static inline bool ms_inorder_launches(const ms_plan *plan, uint32_t op)
+/* How long the host takes to issue an op.  One of no length is bookkeeping: it
+ * launches no kernel. */
+static inline uint64_t ms_inorder_issue_ns(const ms_machine *machine,
+                                           const ms_plan_op *op)
 {
-    return plan->op[op].ns > 0;
+    return op->ns > 0 ? machine->launch_ns + machine->framework_ns[op->pass]
+                      : 0;
 }
 
 /* Is there one stream only, and no sync? */

@@ -87,7 +87,7 @@ static void wait_for(active_walk *walk, uint32_t op)
 }
 
 static void check_rank(active_walk *walk, const ms_rank_levels *levels,
-                       uint64_t launch_ns)
+                       const ms_machine *machine)
 {
     const ms_plan *plan = walk->plan;
     for (uint32_t op = 0; op < plan->n_ops; op++) {
@@ -98,7 +98,9 @@ static void check_rank(active_walk *walk, const ms_rank_levels *levels,
         for (uint32_t i = plan->op[op].release_at;
              i < plan->op[op + 1].release_at; i++)
             drop(walk, op, plan->release[i]);
-        walk->host_ns += plan->op[op].ns > 0 ? launch_ns : 0;
+        if (plan->op[op].ns > 0)
+            walk->host_ns +=
+                machine->launch_ns + machine->framework_ns[plan->op[op].pass];
     }
     LAW(levels->active_peak_bytes == walk->peak_bytes);
     LAW(levels->reserved_peak_bytes == walk->peak_bytes);
@@ -113,7 +115,7 @@ void laws_check_active(const ms_plan *plan, const ms_timeline *line,
         active_walk walk = {.plan = plan, .line = line, .rank = (uint16_t)rank};
         walk.state = ms_arena_take(&arena, plan->n_rows, 1);
         walk.until_ns = ms_arena_take(&arena, plan->n_rows, sizeof(uint64_t));
-        check_rank(&walk, &line->ranks[rank], machine->launch_ns);
+        check_rank(&walk, &line->ranks[rank], machine);
     }
     ms_arena_free(&arena);
 }

@@ -105,6 +105,10 @@ void laws_build_close(laws_builder *builder);
 
 /* ---- oracle.c ------------------------------------------------------------ */
 
+/* The framework takes time of its own beside the launch, in each pass another
+ * share of it. */
+void laws_framework(ms_machine *machine);
+
 /* rows.c: a row is allocated once, freed at most once, and alive at each use;
  * an op's inputs are alive when it runs. */
 void laws_check_rows(const ms_plan *plan);

@@ -172,9 +172,9 @@ START_TEST(the_next_op_is_slowed_too)
 }
 END_TEST
 
-/* The host issues the collective at 30 (30 ns per op): compute, 100 ns from 0
- * on, has done 30 when it starts and does 70 at a half: to 170.  The start is
- * known at 0, and must not slow anything before 30. */
+/* The host takes 30 ns per op and issues the collective at 60: compute, 100 ns
+ * from 30 on, has done 30 when it starts and does 70 at a half: to 200.  The
+ * start is known at 0, and must not slow anything before 60. */
 START_TEST(a_later_start_slows_later)
 {
     hand_plan p;
@@ -184,8 +184,8 @@ START_TEST(a_later_start_slows_later)
     uint32_t compute = add_op(&p, MS_STREAM_COMPUTE, 100);
     uint32_t comm = add_op(&p, MS_STREAM_COMM, 200);
     ms_timeline line = run(&p, &machine);
-    check_op(&line, comm, 30, 230);
-    check_op(&line, compute, 0, 170);
+    check_op(&line, comm, 60, 260);
+    check_op(&line, compute, 30, 200);
 }
 END_TEST
 
@@ -316,8 +316,8 @@ START_TEST(what_another_stream_uses_stays_active)
     uint32_t last = add_op(&p, MS_STREAM_COMPUTE, 20);
     add_release(&p, add_row(&p, 60, 0));
     ms_timeline line = run(&p, &machine);
-    check_op(&line, comm, 20, 220);
-    check_op(&line, last, 40, 60);
+    check_op(&line, comm, 30, 230);
+    check_op(&line, last, 50, 70);
     ck_assert_uint_eq(allocated_of(&line), 100);
     ck_assert_uint_eq(active_of(&line), 160);
     ck_assert_uint_eq(line.ranks[0].reserved_peak_bytes, 160);
@@ -408,6 +408,7 @@ static void random_plan(laws_random *random, hand_plan *p, bool one_stream)
 static ms_machine random_machine(laws_random *random)
 {
     ms_machine machine = {.launch_ns = laws_below(random, 300)};
+    laws_framework(&machine);
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
         for (uint32_t r = 0; r < MS_N_RESOURCES; r++) {
             if (laws_chance(random, 30))
@@ -499,7 +500,9 @@ END_TEST
 static void check_same_clock(laws_random *random)
 {
     hand_plan p;
-    ms_machine alone = {.launch_ns = laws_below(random, 300)}, machine = alone;
+    ms_machine alone = {.launch_ns = laws_below(random, 300)};
+    laws_framework(&alone);
+    ms_machine machine = alone;
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
         machine.demand[s][MS_HOST_DRAM].shared = 1000 / MS_N_STREAMS;
     random_plan(random, &p, false);

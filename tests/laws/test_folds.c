@@ -131,6 +131,7 @@ static void check_random_programs(laws_random *random, const ms_graph *graph,
 {
     const ms_expand_opts opts = {0};
     ms_machine machine = {.launch_ns = laws_below(random, 150)};
+    laws_framework(&machine);
     ms_fault fault = {0};
     ms_fold *fold;
     ck_assert_int_eq(ms_fold_open(graph, &opts, &machine, &keep, &fold, &fault),
@@ -290,7 +291,8 @@ static void check_choices(laws_random *random, const ms_graph *graph,
                           uint32_t n, tally *counts)
 {
     const ms_expand_opts opts = {0};
-    const ms_machine machine = {.launch_ns = laws_below(random, 150)};
+    ms_machine machine = {.launch_ns = laws_below(random, 150)};
+    laws_framework(&machine);
     ms_fault fault = {0};
     ms_fold *fold;
     ck_assert_int_eq(ms_fold_open(graph, &opts, &machine, &keep, &fold, &fault),

@@ -86,6 +86,7 @@ static void open_trial(law_trial *trial, uint64_t seed, ms_arena *arena)
                                   .capacity_bytes = laws_below(random, 1000000),
                                   .context_bytes = 1000,
                                   .peak_flops = 1e12};
+    laws_framework(&trial->machine);
     trial->micro_batches = 1 + laws_below(random, 3);
     laws_keep(random, &trial->graph, arena, &trial->keep);
 }

@@ -42,6 +42,7 @@ static void open_step(step *of, uint64_t seed)
     laws_moves(&random, &of->graph, &arena, &of->program);
     of->machine = (ms_machine){.launch_ns = laws_below(&random, 40),
                                .capacity_bytes = ROOM};
+    laws_framework(&of->machine);
     MUST(ms_expand(&of->graph, &of->program, &opts, &arena, &of->plan, &fault));
     MUST(ms_replay(&of->plan, &of->machine, &arena, &of->line, &fault));
 }

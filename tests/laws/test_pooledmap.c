@@ -34,6 +34,7 @@ static void open_step(uint64_t seed, bool expandable)
     laws_moves(&random, &graph, &arena, &program);
     ms_machine machine = {.launch_ns = laws_below(&random, 40),
                           .capacity_bytes = ROOM};
+    laws_framework(&machine);
     MUST(ms_expand(&graph, &program, &opts, &arena, &plan, &fault));
     MUST(ms_replay(&plan, &machine, &arena, &line, &fault));
     ms_pooled_setup setup = {.steps = 1 + laws_below(&random, 3),

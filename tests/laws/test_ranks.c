@@ -198,6 +198,7 @@ static void in_host_order(ranks_trial *trial)
 {
     ms_machine machine = {.launch_ns = laws_below(&trial->random, 40),
                           .capacity_bytes = ROOM};
+    laws_framework(&machine);
     one_run *alone[MOST_RANKS];
     one_run *joint = run(&trial->graph, &trial->joint, &trial->opts, &machine);
     check_host_order(joint, &machine);
@@ -218,6 +219,7 @@ static void by_device_time(ranks_trial *trial)
     ms_machine machine = {.launch_ns = laws_below(random, 40),
                           .capacity_bytes = ROOM,
                           .book_device = true};
+    laws_framework(&machine);
     bool slows = laws_chance(random, 50);
     for (uint32_t s = 0; slows && s < MS_N_STREAMS; s++)
         machine.demand[s][MS_HOST_DRAM].shared =
@@ -262,6 +264,7 @@ static void in_pools(ranks_trial *trial)
 {
     ms_machine machine = {.launch_ns = laws_below(&trial->random, 40),
                           .capacity_bytes = ROOM};
+    laws_framework(&machine);
     one_run *joint = run(&trial->graph, &trial->joint, &trial->opts, &machine);
     for (uint32_t r = 0; r < trial->n; r++) {
         one_run *alone =
@@ -285,6 +288,7 @@ static void twice(ranks_trial *trial)
 {
     ms_machine machine = {.launch_ns = laws_below(&trial->random, 40),
                           .capacity_bytes = ROOM};
+    laws_framework(&machine);
     const ms_program *of[] = {&trial->of[0], &trial->of[0]};
     ms_program joint = laws_ranks(&trial->random, of, 2, &arena);
     for (int by_device = 0; by_device < 2; by_device++) {

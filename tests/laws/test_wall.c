@@ -306,6 +306,7 @@ static ms_machine random_machine(laws_random *random, bool slows)
     ms_machine machine = {.launch_ns = laws_below(random, 40),
                           .capacity_bytes = UINT64_MAX / 2,
                           .book_device = true};
+    laws_framework(&machine);
     for (uint32_t s = 0; slows && s < MS_N_STREAMS; s++)
         machine.demand[s][MS_HOST_DRAM].shared =
             (uint16_t)laws_below(random, 1001);

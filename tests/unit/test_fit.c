@@ -378,7 +378,7 @@ START_TEST(rows_are_proven)
 {
     static const char *const tight[][MAX_WORDS] = {
         {"tiny-llama.json", "--batch=64", "--sequence=128", "--memory=1GiB"},
-        {"tiny-llama.json", "--batch=64", "--sequence=128", "--memory=640MiB"},
+        {"tiny-llama.json", "--batch=64", "--sequence=128", "--memory=600MiB"},
         {"gpt3-small", "--set=model.layers=2", "--gpus=4", "--global-batch=32",
          "-p", "checkpoint:full"}};
     uint32_t failed = 0;
@@ -444,7 +444,7 @@ static uint64_t reserved_at(const found *f, const char *field, uint64_t value)
 static const struct {
     const char *words[MAX_WORDS], *what, *field;
 } maxima[] = {
-    {{"tiny16.json", "-p", "none", "--memory=640MiB"},
+    {{"tiny16.json", "-p", "none", "--memory=600MiB"},
      "batch",
      "training.batch"},
     {{"tiny16.json", "-p", "checkpoint:full", "--memory=600MiB"},
@@ -507,7 +507,7 @@ END_TEST
 START_TEST(max_varies_precision)
 {
     static const char *const one[] = {"tiny16.json", "-p", "none",
-                                      "--memory=640MiB", NULL};
+                                      "--memory=600MiB", NULL};
     uint64_t value[2];
     for (int vary = 0; vary < 2; vary++) {
         found f;

@@ -144,10 +144,10 @@ START_TEST(slow_host_shows_as_host_bound)
     open_chain(&f);
     f.machine.launch_ns = 15;
     const ms_times *time = &measure(&f)->time;
-    ck_assert_uint_eq(time->step_ns, 70);
+    ck_assert_uint_eq(time->step_ns, 85);
     ck_assert_uint_eq(time->forward_ns, 20);
     ck_assert_uint_eq(time->backward_ns, 40);
-    ck_assert_uint_eq(time->host_bound_ns, 10);
+    ck_assert_uint_eq(time->host_bound_ns, 25);
     ck_assert_uint_eq(time->idle_ns, 0);
     ms_arena_free(&f.arena);
 }

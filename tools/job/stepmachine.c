@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/device.h"
 #include "graphs/machines/communicators.h"
+#include "graphs/machines/hostcode.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/training.h"
 #include "policies/common/policy.h"
@@ -126,6 +127,9 @@ ms_err ms_stepmachine_find(const ms_job *job, ms_expand_opts *opts,
     MS_TRY(ms_overheads_find(job->device, &result->training, &result->shape,
                              result->graph, &outside, fault));
     *result->machine = machine_of(job, result, &outside);
+    if (result->training.device != 1) /* a CPU's ops are its own */
+        ms_hostcode_fill(job->device, &result->training, result->graph,
+                         result->machine->framework_ns);
     if (paged && job->wall)
         return ms_fail(fault, MS_EUSAGE, "--wall", "leave it out",
                        "with uvm pages go where memory is full, no op waits "

@@ -385,8 +385,7 @@ static ms_err start_clocks(pooled_run *run)
     if (!run->clocks)
         return ms_fail_nomem(run->fault);
     for (uint32_t rank = 0; rank < n; rank++)
-        run->clocks[rank] =
-            ms_hostclock_open(run->now, run->machine->launch_ns, rank);
+        run->clocks[rank] = ms_hostclock_open(run->now, run->machine, rank);
     return MS_OK;
 }
 

@@ -6,7 +6,7 @@ try() {
 "$MEMSIM" run tiny.json --json >a.json
 sed 's/"schema_version": 1/"schema_version": 2/' a.json >version.json
 head -c 2000 a.json >broken.json
-sed 's/"step_ns": 4/"step_ns": 5/g' a.json >edited.json
+sed 's/"step_ns": [0-9]/"step_ns": 9/g' a.json >edited.json
 "$MEMSIM" explain tiny.json --json >explain.json
 "$MEMSIM" sweep tiny.json --grid batch=1,2 -q -o sweep.csv
 "$MEMSIM" run tiny.json -q --csv line.csv 2>/dev/null

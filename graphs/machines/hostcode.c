@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/machines/hostcode.h"
+#include "graphs/kernels/kernels.h"
+#include "sim/graph.h"
+
+#define US 1000.0
+
+/* Microseconds beside the launch: of an op of forward, of one of backward, and
+ * of the step for each parameter.
+ *
+ * PyTorch's eager mode: the forward of a Linear of torch takes the host 13.48
+ * us on a DGX H100 (Xeon 8480C, TransformerEngine issue 2053), of which 5 are
+ * the launch; backward, without an interpreter, and the fused step of a
+ * parameter are assumptions.
+ *
+ * Megatron-LM as vTrain ran it (with checkpoints: their random state is in
+ * these times) and Megatron-Core with Transformer Engine: rates fitted on the
+ * half of vTrain's single-node steps (MICRO 2024) and of NVIDIA's regression
+ * runs of a model of 64 M parameters (Megatron-LM d98e8a64) that
+ * tests/truth/times.tsv calls "fit"; all of these steps wait for the host. */
+static const struct code {
+    double forward, backward, parameter;
+} torch_code = {8.5, 4, 10}, megatron_code = {42, 33, 15},
+  mcore_code = {145, 65, 150};
+
+static const struct code *code_of(const ms_training *training)
+{
+    if (training->kernels == MS_MEGATRON)
+        return &mcore_code;
+    return training->kernels == MS_KORTHIKANTI ? &megatron_code : &torch_code;
+}
+
+static uint32_t n_weights(const ms_graph *graph)
+{
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        n += ms_graph_is_weight(graph, s);
+    return n;
+}
+
+void ms_hostcode_fill(const ms_device *device, const ms_training *training,
+                      const ms_graph *graph, uint32_t framework_ns[MS_N_PASSES])
+{
+    const struct code *code = code_of(training);
+    double scale = US * device->host_share;
+    uint32_t n_step = graph->n_ops - graph->step_first;
+    uint32_t forward_ns = (uint32_t)(code->forward * scale);
+    uint32_t backward_ns = (uint32_t)(code->backward * scale);
+    framework_ns[MS_FORWARD] = framework_ns[MS_LOSS] = forward_ns;
+    framework_ns[MS_RECOMPUTE] = forward_ns;
+    framework_ns[MS_GRAD_INPUT] = framework_ns[MS_GRAD_WEIGHT] = backward_ns;
+    framework_ns[MS_ACCUMULATE] = backward_ns;
+    if (n_step > 0)
+        framework_ns[MS_STEP] =
+            (uint32_t)(code->parameter * scale * n_weights(graph) / n_step);
+}
