@@ -7,6 +7,15 @@
 #include "graphs/field.h"
 #include "sim/replay/collective.h"
 
+/* machines/producttime.h. */
+#define MS_N_TILES 4u
+typedef struct ms_product_rates {
+    double start_ns; /* of a kernel alone, its launch in a graph included */
+    double depth;    /* in elements of k */
+    double memory_share, sharpness;
+    double tile_share[MS_N_TILES]; /* of the peak; 0: it is not used */
+} ms_product_rates;
+
 /* Rates are what the device file says (graphs/devices/, made of the project's
  * hardware table; each row names its source).  Efficiency curves give the
  * share of the peak that an op of a given size reaches. */
@@ -47,6 +56,11 @@ typedef struct ms_device {
     double matmul_share;     /* of the dense peak that large products reach */
     double fp8_matmul_share; /* those in fp8 */
     uint32_t compute_capability; /* CUDA's times 10; 0: not known */
+    ms_product_rates product;
+    double attention_share[4]
+                          [2]; /* of half_flops: by kernel, forward and back */
+    double fp32_share; /* of fp32_flops that large fp32 products reach */
+    double step_share; /* of a product's rates alone that a step's reach */
 } ms_device;
 /* The built-in ones, by name: their names, and their files as they are in
  * graphs/devices/. */

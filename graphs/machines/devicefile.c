@@ -15,7 +15,8 @@
 /* As NCCL's logs have them: eight GPUs on a switch, and over PCIe. */
 #define NVLINK_CHANNELS 24u
 #define PCIE_CHANNELS 2u
-#define LEAST 0.001 /* of what is divided by, in the file's unit */
+#define LARGE 8192.0 /* sides of a large product */
+#define LEAST 0.001  /* of what is divided by, in the file's unit */
 
 /* ---- the keys of a file -------------------------------------------------- */
 
@@ -96,6 +97,30 @@ const ms_field ms_devicefile_fields[] = {
     DEFAULT_RATE("host_share", 1,
                  "time of the framework's code on the host, of a DGX H100's"),
     DEFAULT_RATE("kernel_us", 1.5, "shortest kernel, us"),
+    DEFAULT_RATE("product_start_us", 2.5, "shortest matrix product, us"),
+    DEFAULT_RATE("product_depth", 150,
+                 "what a tile of a product takes to begin and to end, as so "
+                 "many elements of k"),
+    SHARE("product_memory_share", 0.8, "of hbm_gbps that products reach"),
+    DEFAULT_RATE("product_sharpness", 3.5,
+                 "how far products and what they move go side by side: 1 not "
+                 "at all"),
+    SHARE("product_256x128", 0, "of the peak by tiles of 256 x 128; 0: unused"),
+    SHARE("product_128x128", 0, "default: as half_matmul_tflops"),
+    SHARE("product_128x64", 0, "default: 0.95 of product_128x128"),
+    SHARE("product_64x64", 0, "default: 0.9 of product_128x128"),
+    SHARE("flash1_forward", 0.38, "of the peak by FlashAttention 1"),
+    SHARE("flash1_backward", 0.24, "the same in backward"),
+    SHARE("flash2_forward", 0.63, "by FlashAttention 2"),
+    SHARE("flash2_backward", 0.63, "the same in backward"),
+    SHARE("flash3_forward", 0.63, "by FlashAttention 3"),
+    SHARE("flash3_backward", 0.63, "the same in backward"),
+    SHARE("efficient_forward", 0.38, "by xFormers' attention"),
+    SHARE("efficient_backward", 0.24, "the same in backward"),
+    SHARE("fp32_share", 0.9, "of fp32_tflops that large fp32 products reach"),
+    SHARE("step_share", 1,
+          "of the rates of a product alone that those of a step reach (power, "
+          "cold caches)"),
     DEFAULT_RATE("h2d_gbps", 24, "pinned copies to the device, GB/s"),
     DEFAULT_RATE("d2h_gbps", 24, "pinned copies to the host, GB/s"),
     SHARE("pageable_share", 0.4, "of these rates that pageable copies reach"),
@@ -154,6 +179,24 @@ static const struct target {
     {offsetof(ms_device, launch_ns), 1e3, LONG},
     {offsetof(ms_device, host_share), 1, REAL},
     {offsetof(ms_device, kernel_ns), 1e3, LONG},
+    {offsetof(ms_device, product.start_ns), 1e3, REAL},
+    {offsetof(ms_device, product.depth), 1, REAL},
+    {offsetof(ms_device, product.memory_share), 1, REAL},
+    {offsetof(ms_device, product.sharpness), 1, REAL},
+    {offsetof(ms_device, product.tile_share[0]), 1, REAL},
+    {offsetof(ms_device, product.tile_share[1]), 1, REAL},
+    {offsetof(ms_device, product.tile_share[2]), 1, REAL},
+    {offsetof(ms_device, product.tile_share[3]), 1, REAL},
+    {offsetof(ms_device, attention_share[0][0]), 1, REAL},
+    {offsetof(ms_device, attention_share[0][1]), 1, REAL},
+    {offsetof(ms_device, attention_share[1][0]), 1, REAL},
+    {offsetof(ms_device, attention_share[1][1]), 1, REAL},
+    {offsetof(ms_device, attention_share[2][0]), 1, REAL},
+    {offsetof(ms_device, attention_share[2][1]), 1, REAL},
+    {offsetof(ms_device, attention_share[3][0]), 1, REAL},
+    {offsetof(ms_device, attention_share[3][1]), 1, REAL},
+    {offsetof(ms_device, fp32_share), 1, REAL},
+    {offsetof(ms_device, step_share), 1, REAL},
     {offsetof(ms_device, h2d_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, d2h_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, pageable_share), 1, REAL},
@@ -189,6 +232,10 @@ static const char *const extra[] = {
     "nccl_source",
     "overhead_source",
     "host_share_source",
+    "product_source",
+    "attention_source",
+    "fp32_source",
+    "step_source",
     "multiprocessor_source",
     "half_matmul_source",
     "fp8_source",
@@ -301,6 +348,19 @@ static double peak_of(const char *key, const ms_value *values, uint64_t given,
     return (given >> row & 1) != 0 ? values[row].f : flops / 1e12;
 }
 
+/* Large products reach what is printed of them, but for their tiles' ends. */
+static void derive_product(ms_device *device)
+{
+    double *share = device->product.tile_share;
+    double large = device->matmul_share * (1 + device->product.depth / LARGE);
+    if (share[1] <= 0)
+        share[1] = large < 1 ? large : 1;
+    if (share[2] <= 0)
+        share[2] = 0.95 * share[1];
+    if (share[3] <= 0)
+        share[3] = 0.9 * share[1];
+}
+
 /* Numbers that are not given follow from others. */
 static void derive(ms_device *device, const ms_value *values, uint64_t given)
 {
@@ -323,6 +383,7 @@ static void derive(ms_device *device, const ms_value *values, uint64_t given)
             peak_of("fp8_tflops", values, given, device->fp8_flops);
     else if (device->fp8_matmul_share <= 0)
         device->fp8_matmul_share = device->matmul_share;
+    derive_product(device);
 }
 
 /* Rates and shares are divisors: none may be 0, except where 0 says "none", nor

@@ -161,7 +161,7 @@ static const struct {
     {"checkpoint:full", GPT3 "--kernels fused --memory 781MiB "
                              "-p offload:optimizer/params/gradients"},
     {"zero:3", GPT3 "--batch 4 --gpus 4 -p zero:1 --set loss_kernel=liger "
-                    "--memory 2799MiB"},
+                    "--memory 2540MiB"},
     {"fsdp", GPT3 "--batch 4 --gpus 4 -p ddp --memory 3703421366"},
     {"swap:torchtune", GPT3 "--batch 4 --precision fp32 --kernels fused "
                             "--optimizer sgd --memory 1629MiB"},
@@ -186,7 +186,7 @@ static const struct {
     {"optimizer=adam-8bit", GPT3 "--optimizer adam --precision bf16 "
                                  "--kernels fused --memory 1128MiB"},
     {"optimizer=lion-8bit", GPT3 "--optimizer lion --precision bf16 "
-                                 "--kernels fused --memory 1041MiB"},
+                                 "--kernels fused --memory 965MiB"},
     {"optimizer_in_backward=yes",
      GPT3 "--kernels fused --optimizer sgd --precision bf16 "
           "-p checkpoint:full --memory 878MiB"},

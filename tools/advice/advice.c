@@ -431,7 +431,7 @@ static void put_slow_back(const search *s, ms_advice *advice)
 }
 
 /* Reports a way that does not fit, without changes that are of no use, and as
- * run would show it. */
+ * run would show it.  Without them it may fit: then it is the only one. */
 static ms_err take_nearest(search *s, state *at, ms_advice *advice)
 {
     uint64_t bytes = advice->n > 0 ? advice->ways[advice->n - 1].reserved_bytes
@@ -440,8 +440,13 @@ static ms_err take_nearest(search *s, state *at, ms_advice *advice)
         return MS_OK;
     MS_TRY(trim(s, at));
     MS_TRY(prove(s, at));
-    if (at->is.valid && at->set.n > 0 && is_lower(at->is.reserved_bytes, bytes))
-        advice->ways[advice->n++] = way_of(s, at);
+    if (!at->is.valid || at->set.n == 0 ||
+        !is_lower(at->is.reserved_bytes, bytes))
+        return MS_OK;
+    ms_advice_way way = way_of(s, at);
+    advice->n_fitting = way.fits;
+    advice->n = way.fits ? 0 : advice->n;
+    advice->ways[advice->n++] = way;
     return MS_OK;
 }
 
@@ -490,7 +495,7 @@ static ms_err find_ways(search *s, ms_advice *advice)
     if (advice->n > 0)
         return MS_OK;
     MS_TRY(take_nearest(s, &free, advice));
-    return take_nearest(s, &least, advice);
+    return advice->n_fitting > 0 ? MS_OK : take_nearest(s, &least, advice);
 }
 
 /* Has the spec policies with a budget? They fill what room they are left. */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A larger product never takes less time, on any device, by tensor cores or
+ * not; nor does attention to more keys. */
+#include "graphs/machines/producttime.h"
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+
+#define N_SHAPES 4000
+
+static double some(laws_random *random)
+{
+    uint32_t most = 1u << (1 + laws_below(random, 16));
+    return 1 + laws_below(random, most);
+}
+
+static double ns_of(const ms_device *device, ms_product_shape shape,
+                    bool tensor)
+{
+    return ms_producttime_ns(device, shape,
+                             tensor ? device->half_flops : device->fp32_flops,
+                             tensor ? 2 : 4, tensor);
+}
+
+START_TEST(more_takes_longer)
+{
+    laws_random random = {laws_seed = 77 + (uint64_t)_i};
+    const ms_device *device = ms_devicerows_at((uint32_t)_i);
+    ck_assert_ptr_nonnull(device);
+    for (uint32_t i = 0; i < N_SHAPES; i++) {
+        ms_product_shape a = {1 + laws_below(&random, 64), some(&random),
+                              some(&random), some(&random)};
+        ms_product_shape b = a;
+        bool tensor = laws_chance(&random, 50);
+        double *grows[] = {&b.batch, &b.m, &b.n, &b.k};
+        *grows[laws_below(&random, 4)] += some(&random);
+        double before = ns_of(device, a, tensor);
+        ck_assert_double_gt(before, 0);
+        ck_assert(ns_of(device, b, tensor) >= before * (1 - 1e-12));
+        double least = 2 * a.batch * a.m * a.n * a.k / device->half_flops;
+        ck_assert(!tensor || before >= 1e9 * least);
+    }
+}
+END_TEST
+
+/* FLOPs grow with keys, and the rate at which they are done. */
+START_TEST(longer_sequences_take_longer)
+{
+    const ms_device *device = ms_devicerows_at((uint32_t)_i);
+    for (uint32_t code = 0; code < MS_N_ATTENTION_CODES; code++)
+        for (double keys = 1; keys < 1e6; keys *= 1.5) {
+            double ns = ms_producttime_attention_ns(
+                device, (ms_attention_code)code, false, keys, 128, 1e6 * keys,
+                device->half_flops);
+            double more = ms_producttime_attention_ns(
+                device, (ms_attention_code)code, false, 1.1 * keys, 128,
+                1.1e6 * keys, device->half_flops);
+            ck_assert_double_gt(more, ns);
+            ck_assert_double_lt(more, 1.1 * ns);
+        }
+}
+END_TEST
+
+/* The worked example of producttime.h. */
+START_TEST(by_hand)
+{
+    const ms_device *h100 = NULL;
+    ms_fault fault = {0};
+    ck_assert_int_eq(ms_device_find("h100", &h100, &fault), MS_OK);
+    ms_product_shape shape = {1, 4096, 4096, 4096};
+    double waves_ns =
+        8.0 * 128 * 128 * (4096 + 154) * 2 * 132 / (989e12 * 0.847) * 1e9;
+    double ns = ms_producttime_ns(h100, shape, 989e12, 2, true);
+    ck_assert_double_eq_tol(waves_ns, 175559, 1);
+    ck_assert_double_ge(ns, 2530 + waves_ns);
+    ck_assert_double_lt(ns, 2530 + 1.001 * waves_ns);
+}
+END_TEST
+
+Suite *suite_producttime(void)
+{
+    Suite *suite = suite_create("producttime");
+    TCase *tcase = tcase_create("producttime");
+    tcase_add_loop_test(tcase, more_takes_longer, 0, (int)ms_devices_n);
+    tcase_add_loop_test(tcase, longer_sequences_take_longer, 0,
+                        (int)ms_devices_n);
+    tcase_add_test(tcase, by_hand);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

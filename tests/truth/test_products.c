@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Times of matrix products and of attention on devices that were measured
+ * (products.tsv, attentions.tsv): the median error, and that of 95 of 100. */
+#include "graphs/machines/producttime.h"
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_ROWS 1024u
+
+static const char *const devices[] = {"h100-80gb-sxm", "a100-80gb-sxm",
+                                      "h200-141gb-sxm", "b200-180gb-sxm"};
+#define N_DEVICES (sizeof devices / sizeof *devices)
+
+typedef struct errors {
+    double error[MOST_ROWS];
+    uint32_t n;
+} errors;
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void add(errors *all, double told, double measured)
+{
+    ck_assert_uint_lt(all->n, MOST_ROWS);
+    all->error[all->n++] = fabs(told / measured - 1);
+}
+
+static void within(errors *all, const char *name, const char *quantity,
+                   double share, uint64_t percent)
+{
+    ck_assert_uint_gt(all->n, 0);
+    qsort(all->error, all->n, sizeof *all->error, ascending);
+    uint64_t is = (uint64_t)ceil(100 * all->error[(uint32_t)(share * all->n)]);
+    truth_compare("products", name, quantity, percent,
+                  is > percent ? is : percent);
+}
+
+static const ms_device *device_of(const char *name)
+{
+    const ms_device *device = NULL;
+    ms_fault fault = {0};
+    ck_assert_int_eq(ms_device_find(name, &device, &fault), MS_OK);
+    return device;
+}
+
+static double number(const truth_table *table, uint32_t row, const char *column)
+{
+    return strtod(truth_cell(table, row, column), NULL);
+}
+
+START_TEST(products)
+{
+    truth_table table;
+    errors all = {.n = 0};
+    truth_begin();
+    truth_read_here("products.tsv", &table);
+    const ms_device *device = device_of(devices[_i]);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        ms_product_shape shape = {1, number(&table, row, "m"),
+                                  number(&table, row, "n"),
+                                  number(&table, row, "k")};
+        if (strcmp(truth_cell(&table, row, "device"), devices[_i]) == 0)
+            add(&all,
+                ms_producttime_ns(device, shape, device->half_flops, 2, true) /
+                    1e3,
+                number(&table, row, "microseconds"));
+    }
+    within(&all, devices[_i], "median error within 8 %", 0.5, 8);
+    within(&all, devices[_i], "95 of 100 within 30 %", 0.95, 30);
+    truth_end();
+}
+END_TEST
+
+static double tflops_of(const ms_device *device, const truth_table *table,
+                        uint32_t row)
+{
+    static const char *const names[MS_N_ATTENTION_CODES] = {
+        "flash1", "flash2", "flash3", "efficient"};
+    uint32_t code = 0;
+    double flops = 1e12, keys = number(table, row, "sequence");
+    double head = number(table, row, "head");
+    while (strcmp(names[code], truth_cell(table, row, "kernel")) != 0)
+        ck_assert_uint_lt(++code, MS_N_ATTENTION_CODES);
+    if (truth_number(table, row, "causal") != 0)
+        keys /= 2;
+    double ns =
+        ms_producttime_attention_ns(device, (ms_attention_code)code, false,
+                                    keys, head, flops, device->half_flops);
+    if (strcmp(truth_cell(table, row, "pass"), "both") == 0) {
+        ns += ms_producttime_attention_ns(device, (ms_attention_code)code, true,
+                                          keys, head, 2.5 * flops,
+                                          device->half_flops);
+        flops *= 3.5;
+    }
+    return flops / ns / 1e3;
+}
+
+START_TEST(attentions)
+{
+    truth_table table;
+    errors all = {.n = 0};
+    truth_begin();
+    truth_read_here("attentions.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        const ms_device *device = device_of(truth_cell(&table, row, "device"));
+        add(&all, number(&table, row, "tflops"),
+            tflops_of(device, &table, row));
+    }
+    within(&all, "attention", "median error within 8 %", 0.5, 8);
+    within(&all, "attention", "95 of 100 within 30 %", 0.95, 30);
+    truth_end();
+}
+END_TEST
+
+Suite *suite_products(void)
+{
+    Suite *suite = suite_create("products");
+    TCase *tcase = tcase_create("products");
+    tcase_add_loop_test(tcase, products, 0, (int)N_DEVICES);
+    tcase_add_test(tcase, attentions);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
