@@ -99,9 +99,11 @@ enum { MS_CUDNN_AUTO, MS_CUDNN_BENCHMARK, MS_CUDNN_NONE };
 typedef struct ms_training {
     int64_t batch, sequence; /* sequence 0: min(2048, model's maximum) */
     int64_t precision, optimizer, optimizer_impl, kernels, framework;
-    int64_t device;                          /* 0 cuda, 1 cpu */
-    int64_t gradients;                       /* ms_gradient_format */
-    int64_t hold_output;                     /* ms_hold */
+    int64_t device;        /* 0 cuda, 1 cpu */
+    int64_t gradients;     /* ms_gradient_format */
+    int64_t hold_output;   /* ms_hold */
+    int64_t memory_format; /* 0 contiguous, or */
+#define MS_CHANNELS_LAST 1
     int64_t zero_grad;                       /* 0 set_to_none, 1 keep */
     int64_t step;                            /* 0 steady, 1 first */
     int64_t mode;                            /* 0 train, 1 inference */

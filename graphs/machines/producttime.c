@@ -54,7 +54,7 @@ static double fastest_ns(const product *p)
 }
 
 double ms_producttime_ns(const ms_device *device, ms_product_shape shape,
-                         double flops_per_s, double width, bool tensor)
+                         double flops_per_s, double bytes, bool tensor)
 {
     const ms_product_rates *rates = &device->product;
     const product p = {
@@ -63,8 +63,7 @@ double ms_producttime_ns(const ms_device *device, ms_product_shape shape,
         .per_ns = flops_per_s / NS / (double)device->multiprocessors,
         .bytes_per_ns = device->hbm_bytes_per_s * rates->memory_share / NS,
         .tensor = tensor};
-    double elements = shape.m * shape.n + shape.m * shape.k + shape.n * shape.k;
-    double moved_ns = width * shape.batch * elements / p.bytes_per_ns;
+    double moved_ns = bytes / p.bytes_per_ns;
     double ns = fastest_ns(&p);
     double longer = fmax(ns, moved_ns), shorter = fmin(ns, moved_ns);
     return rates->start_ns +

@@ -27,10 +27,10 @@ typedef struct ms_product_shape {
     double batch, m, n, k;
 } ms_product_shape;
 
-/* ns; width: bytes of an element of the operands.  tensor: by tensor cores,
+/* ns; bytes: that are moved beside it.  tensor: by tensor cores,
  * whose peak flops_per_s is; else it is what large products reach. */
 double ms_producttime_ns(const ms_device *device, ms_product_shape shape,
-                         double flops_per_s, double width, bool tensor);
+                         double flops_per_s, double bytes, bool tensor);
 
 /* Which kernel computes attention. */
 typedef enum ms_attention_code {

@@ -6,6 +6,7 @@
  * v, dk and dv are computed for all of q's heads first and then summed. */
 #include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 
 /* Makes a tensor like q with the channels of v; its physical layout is [batch,
@@ -43,8 +44,7 @@ static void flash_backward(ms_trace *trace, const ms_node *node,
                                 "grad_all_heads");
     uint32_t d = ms_trace_make(trace, "softmax_d", MS_FLOAT32, 3, sums);
     uint32_t dq = ms_trace_make(trace, "dq_accum", MS_FLOAT32, 4, accumulated);
-    ms_trace_end_attention(trace, MS_WORK_FLASH, node->input[0], node->flops,
-                           true);
+    ms_opend_attention(trace, MS_WORK_FLASH, node->input[0], node->flops, true);
     ms_trace_drop(trace, d);
     ms_trace_drop(trace, dq);
     ms_trace_drop(trace, all[0]);
@@ -90,7 +90,7 @@ static uint32_t flash(ms_trace *trace, const uint32_t *inputs,
     uint32_t lse = ms_trace_make(trace, "logsumexp", MS_FLOAT32, 3, rows);
     uint32_t rng =
         ms_trace_make(trace, "rng_state", MS_INT64, 1, (const int64_t[]){2});
-    ms_trace_end_attention(trace, MS_WORK_FLASH, inputs[0], flops, false);
+    ms_opend_attention(trace, MS_WORK_FLASH, inputs[0], flops, false);
     uint32_t n =
         ms_trace_node(trace, &ms_attention_flash_rule, inputs, 3, &y, 1);
     if (n != MS_NONE)
@@ -131,8 +131,8 @@ static void efficient_backward(ms_trace *trace, const ms_node *node,
     for (uint32_t i = 0; i < 3; i++)
         out[i] = like_heads(trace, node->input[i], node->input[i], "grad");
     uint32_t delta = ms_trace_make(trace, "delta", MS_FLOAT32, 3, rows);
-    ms_trace_end_attention(trace, MS_WORK_EFFICIENT, node->input[0],
-                           node->flops, true);
+    ms_opend_attention(trace, MS_WORK_EFFICIENT, node->input[0], node->flops,
+                       true);
     ms_trace_drop(trace, delta);
 }
 
@@ -159,7 +159,7 @@ static uint32_t efficient(ms_trace *trace, const uint32_t *inputs,
     own[1] = ms_trace_make(trace, "logsumexp", MS_FLOAT32, 3, rows);
     own[2] = ms_trace_make(trace, "seed", MS_INT64, 0, rows);
     own[3] = ms_trace_make(trace, "offset", MS_INT64, 0, rows);
-    ms_trace_end_attention(trace, MS_WORK_EFFICIENT, inputs[0], flops, false);
+    ms_opend_attention(trace, MS_WORK_EFFICIENT, inputs[0], flops, false);
     uint32_t n = ms_trace_node(trace, &efficient_rule, inputs, 3, own, 1);
     if (n != MS_NONE)
         trace->nodes[n].flops = flops;

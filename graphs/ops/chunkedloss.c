@@ -3,6 +3,7 @@
  * graphs/autograd.md 20).  Backward takes over what forward made: the node
  * keeps the reference and returns it as the gradient. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/savedends.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
@@ -96,7 +97,7 @@ static uint32_t run_chunk(ms_trace *trace, uint32_t x, uint32_t weight,
     ms_trace_read(trace, x);
     ms_trace_read(trace, weight);
     uint32_t logits = ms_trace_make(trace, "logits", dtype, 2, dims);
-    ms_trace_end_product(trace, flops, logits);
+    ms_opend_product(trace, flops, logits);
     ms_trace_drop(trace, old);
     ms_trace_begin(trace, "liger_cross_entropy");
     ms_trace_read(trace, logits);
@@ -107,7 +108,7 @@ static uint32_t run_chunk(ms_trace *trace, uint32_t x, uint32_t weight,
         ms_trace_read(trace, logits);
         ms_trace_read(trace, i == 0 ? weight : x);
         ms_trace_read(trace, made[i]);
-        ms_trace_end_product(trace, flops, i == 0 ? logits : made[i]);
+        ms_opend_product(trace, flops, i == 0 ? logits : made[i]);
     }
     return logits;
 }

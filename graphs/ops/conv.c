@@ -3,7 +3,11 @@
 #include "graphs/machines/cudnn.h"
 #include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
+#include "graphs/training.h"
+
+#include <math.h>
 
 /* The dimension that is k-th from the innermost in channels_last: the channels,
  * then the spatial dimensions from the last to the first, then the batch. */
@@ -59,6 +63,55 @@ static void search(ms_trace *trace, const ms_node *node, uint32_t grad)
                         ms_trace_at(trace, grad)->size);
 }
 
+/* Tensor cores have products over the channels, which cuDNN makes lie innermost
+ * and back where they do not (cudnn's nchwToNhwc kernels).  A channel by itself
+ * is no product. */
+static ms_op_work work_of(const ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    const ms_tensor *w = ms_trace_at(trace, weight);
+    const ms_training *training = trace->settings->training;
+    if (w->size[1] == 1 && w->size[0] > 1)
+        return MS_WORK_DEPTHWISE;
+    return training->memory_format == MS_CHANNELS_LAST ||
+                   ms_conv_is_channels_last(ms_trace_at(trace, x)) ||
+                   ms_conv_is_channels_last(w)
+               ? MS_WORK_CONVOLUTION
+               : MS_WORK_CONVERTED;
+}
+
+/* The positions of a tensor [batch, channels, ...]. */
+static double positions_of(const ms_tensor *tensor)
+{
+    return (double)ms_trace_elements(tensor) / (double)tensor->size[1];
+}
+
+/* The products of a convolution of x that gives y, or of one of its gradients:
+ * positions by the channels that they get, of the weight the channels of y by
+ * what each reads. */
+static void end_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
+                            uint32_t y, uint8_t pass, double flops)
+{
+    if (trace->err || flops <= 0) {
+        ms_trace_end(trace, flops, true);
+        return;
+    }
+    const ms_tensor *in = ms_trace_at(trace, x), *out = ms_trace_at(trace, y);
+    double filter = (double)ms_trace_elements(ms_trace_at(trace, weight));
+    double inputs = (double)in->size[1], outputs = (double)out->size[1];
+    double kernel = filter / outputs; /* of a transposed one of its inputs */
+    double groups =
+        fmax(1, inputs / fmax(1, (double)ms_trace_at(trace, weight)->size[1]));
+    double m = positions_of(out), n = outputs / groups;
+    if (pass == MS_GRAD_INPUT) {
+        m = positions_of(in);
+        n = inputs / groups;
+    } else if (pass == MS_GRAD_WEIGHT) {
+        m = outputs / groups;
+        n = kernel;
+    }
+    ms_opend_convolution(trace, flops, work_of(trace, x, weight), groups, m, n);
+}
+
 static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,
                 double flops, const uint32_t *grads, uint32_t *out)
 {
@@ -77,7 +130,8 @@ static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,
         lay_channels_last(ms_trace_at(trace, out[i]));
     else if (i == 1)
         ms_cudnn_workspace(trace, node->input[0], node->input[1], grads[0]);
-    ms_trace_end(trace, flops, true);
+    end_convolution(trace, node->input[0], node->input[1], grads[0], pass,
+                    flops);
     trace->pass = was;
 }
 
@@ -123,7 +177,7 @@ static uint32_t convolution(ms_trace *trace, const uint32_t *inputs,
     for (uint32_t i = 0; i < n_inputs; i++)
         ms_trace_read(trace, inputs[i]);
     uint32_t y = resized(trace, x, "out", dtype_of(trace, x), conv->dims);
-    ms_trace_end(trace, conv->flops, true);
+    end_convolution(trace, x, inputs[1], y, MS_FORWARD, conv->flops);
     uint32_t n = ms_trace_node(trace, &ms_conv_rule, inputs, n_inputs, &y, 1);
     if (n == MS_NONE)
         return y;

@@ -2,6 +2,7 @@
 /* Matrix products. */
 #include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/savelist.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
@@ -55,7 +56,7 @@ static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
     copy_operand(trace, b);
     if (pass == MS_GRAD_WEIGHT)
         add_gradient(trace, like);
-    ms_trace_end_product(trace, flops, y);
+    ms_opend_product(trace, flops, y);
     trace->pass = was;
     return y;
 }
@@ -162,7 +163,7 @@ static uint32_t multiply_rows(ms_trace *trace, uint32_t rows, uint32_t weight,
     ms_trace_read(trace, rows);
     ms_trace_read(trace, weight);
     uint32_t flat = ms_trace_make(trace, "out", x->dtype, 2, dims);
-    ms_trace_end_product(trace, flops, flat);
+    ms_opend_product(trace, flops, flat);
     linear_node(trace, rows, weight, bias, flat, flops);
     return flat;
 }
@@ -289,7 +290,7 @@ static uint32_t batched(ms_trace *trace, uint32_t bias, uint32_t a, uint32_t b)
     ms_trace_read(trace, left);
     ms_trace_read(trace, right);
     uint32_t flat = ms_trace_make(trace, "out", dtype, 3, dims);
-    ms_trace_end_product(trace, flops, flat);
+    ms_opend_product(trace, flops, flat);
     batched_node(trace, bias, left, right, flat, flops);
     ms_trace_drop(trace, left);
     ms_trace_drop(trace, right);

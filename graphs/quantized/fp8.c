@@ -3,6 +3,7 @@
 #include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
 #include "graphs/quantized/quantize.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 
 #include <stdio.h>
@@ -75,7 +76,7 @@ static void input_gradient(ms_trace *trace, const ms_node *node,
         out[0] = ms_trace_make(trace, "grad", dtype,
                                ms_trace_at(trace, like)->n_dims,
                                ms_trace_at(trace, like)->size);
-    ms_trace_end_fp8(trace, node->flops, out[0]);
+    ms_opend_fp8(trace, node->flops, out[0]);
 }
 
 /* MS-AMP casts the product of 16 bits to 8. */
@@ -134,7 +135,7 @@ static void weight_gradient(ms_trace *trace, const ms_node *node, uint32_t rows,
     uint8_t dtype = late ? ms_precisions_of(trace->settings->training)->autocast
                          : weight.dtype;
     out[1] = ms_trace_make(trace, "grad", dtype, weight.n_dims, weight.size);
-    ms_trace_end_fp8(trace, node->flops, out[1]);
+    ms_opend_fp8(trace, node->flops, out[1]);
     if (late)
         out[1] = cast_gradient(trace, out[1]);
     trace->pass = was;
@@ -224,7 +225,7 @@ static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
     ms_quantize_read(trace, &w, MS_ROWS);
     uint32_t y =
         ms_trace_make(trace, "out", late ? trace->autocast : x.dtype, 2, dims);
-    ms_trace_end_fp8(trace, flops, y);
+    ms_opend_fp8(trace, flops, y);
     uint32_t node =
         ms_trace_node(trace, rule, inputs, bias == MS_NONE ? 2 : 3, &y, 1);
     if (node != MS_NONE)

@@ -2,6 +2,7 @@
 #include "graphs/quantized/packed.h"
 #include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -108,7 +109,7 @@ static void product_backward(ms_trace *trace, const ms_node *node,
     ms_trace_read(trace, grads[0]);
     ms_trace_read(trace, weight);
     out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
-    ms_trace_end_product(trace, node->flops, out[0]);
+    ms_opend_product(trace, node->flops, out[0]);
     ms_trace_drop(trace, weight);
 }
 
@@ -131,7 +132,7 @@ static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
     ms_trace_read(trace, rows);
     ms_trace_read(trace, made);
     uint32_t y = ms_trace_make(trace, "out", x.dtype, 2, dims);
-    ms_trace_end_product(trace, flops, y);
+    ms_opend_product(trace, flops, y);
     ms_trace_drop(trace, made);
     uint32_t n = ms_trace_node(trace, &product_rule, inputs, 2, &y, 1);
     if (n != MS_NONE)

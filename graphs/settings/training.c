@@ -75,6 +75,13 @@ const ms_field ms_training_fields[] = {
      .type = MS_WORD,
      .words = "backward|step|none",
      .help = "until when the script holds the model's output and loss"},
+    {.name = "memory_format",
+     .type = MS_WORD,
+     .words = "contiguous|channels_last",
+     .is_extra = true,
+     .help = "how images lie; contiguous: channels before rows, which cuDNN "
+             "turns round for tensor cores and back; what saves and frees "
+             "are is the same"},
     {.name = "zero_grad",
      .type = MS_WORD,
      .words = "none|keep",

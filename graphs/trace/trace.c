@@ -311,67 +311,18 @@ void ms_trace_workspace(ms_trace *trace, uint64_t bytes)
         ms_trace_out(trace, s);
 }
 
-static void end(ms_trace *trace, double flops, ms_op_work work)
+void ms_trace_end(ms_trace *trace, double flops, bool matrix)
 {
     ms_graph *g = trace->graph;
     if (trace->err)
         return;
     uint32_t op = g->n_ops - 1;
     g->op_flops[op] = flops;
-    g->op_flags[op] |= work >= MS_WORK_MATRIX ? MS_OP_MATRIX : 0;
+    g->op_flags[op] |= matrix ? MS_OP_MATRIX : 0;
     trace->ends[op] =
         (ms_op_end){.bytes = g->op_read_bytes[op] + g->op_write_bytes[op],
                     .storages = g->n_storages,
-                    .work = (uint8_t)work};
-}
-
-void ms_trace_end(ms_trace *trace, double flops, bool matrix)
-{
-    end(trace, flops, matrix ? MS_WORK_MATRIX : MS_WORK_PLAIN);
-}
-
-static uint32_t few(double number)
-{
-    return number < (double)UINT32_MAX ? (uint32_t)number : UINT32_MAX;
-}
-
-static void end_product(ms_trace *trace, double flops, ms_op_work work,
-                        uint32_t y)
-{
-    end(trace, flops, work);
-    if (trace->err)
-        return;
-    const ms_tensor *made = ms_trace_at(trace, y);
-    ms_op_end *op = &trace->ends[trace->graph->n_ops - 1];
-    double elements = (double)ms_trace_elements(made);
-    uint32_t n_dims = made->n_dims;
-    op->m = n_dims > 1 ? few((double)made->size[n_dims - 2]) : 1;
-    op->n = n_dims > 0 ? few((double)made->size[n_dims - 1]) : 1;
-    op->k = elements > 0 ? few(flops / 2 / elements + 0.5) : 0;
-}
-
-void ms_trace_end_product(ms_trace *trace, double flops, uint32_t y)
-{
-    end_product(trace, flops, MS_WORK_PRODUCT, y);
-}
-
-void ms_trace_end_fp8(ms_trace *trace, double flops, uint32_t y)
-{
-    end_product(trace, flops, MS_WORK_FP8, y);
-}
-
-void ms_trace_end_attention(ms_trace *trace, ms_op_work work, uint32_t queries,
-                            double forward_flops, bool backward)
-{
-    end(trace, backward ? 2.5 * forward_flops : forward_flops, work);
-    if (trace->err)
-        return;
-    const ms_tensor *q = ms_trace_at(trace, queries);
-    ms_op_end *op = &trace->ends[trace->graph->n_ops - 1];
-    double a_key = 4 * (double)ms_trace_elements(q);
-    op->m = few((double)q->size[2]);
-    op->n = a_key > 0 ? few(forward_flops / a_key + 0.5) : 0;
-    op->k = few((double)q->size[3]);
+                    .work = matrix ? MS_WORK_MATRIX : MS_WORK_PLAIN};
 }
 
 uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor)

@@ -57,7 +57,10 @@ typedef enum ms_op_work {
     MS_WORK_FLASH,   /* attention: k channels a head, of m queries to n keys
                         on average */
     MS_WORK_EFFICIENT,
-    MS_WORK_FP8 /* a matrix product in fp8 */
+    MS_WORK_CONVOLUTION, /* as products of m x k by k x n, one a group */
+    MS_WORK_CONVERTED,   /* the same, its tensors laid out anew */
+    MS_WORK_DEPTHWISE,   /* a convolution of each channel by itself */
+    MS_WORK_FP8          /* a matrix product in fp8 */
 } ms_op_work;
 typedef struct ms_op_end {
     uint64_t bytes;    /* read and written */
@@ -217,15 +220,6 @@ uint32_t ms_trace_make_storage(ms_trace *trace, const char *role,
 /* Bytes that live only during the open op. */
 void ms_trace_workspace(ms_trace *trace, uint64_t bytes);
 void ms_trace_end(ms_trace *trace, double flops, bool matrix);
-/* The same for matrix products that make the tensor y, by its last two
- * dimensions. */
-void ms_trace_end_product(ms_trace *trace, double flops, uint32_t y);
-/* And for one kernel of attention, MS_WORK_FLASH or MS_WORK_EFFICIENT, by the
- * FLOPs of its forward: backward has 2.5 times as many (Dao et al. 2022). */
-void ms_trace_end_attention(ms_trace *trace, ms_op_work work, uint32_t queries,
-                            double forward_flops, bool backward);
-/* The same for a matrix product in fp8. */
-void ms_trace_end_fp8(ms_trace *trace, double flops, uint32_t y);
 /* A tensor over the storage of another, with own sizes and strides. */
 uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor);
 

@@ -131,7 +131,7 @@ START_TEST(real_links_recompute)
     for (uint64_t percent = 90; percent >= models[_i].percent; percent -= 10) {
         const ms_rank_report *rank = run_words(words, "belady", most * percent);
         uint64_t step_ns = rank->time.step_ns;
-        if (rank->time.stall_ns < step_ns / 50)
+        if (rank->time.stall_ns < step_ns / 25)
             continue;
         rank = run_words(words, "capuchin", most * percent);
         ck_assert_uint_gt(rank->time.recompute_ns, 0);

@@ -16,9 +16,11 @@ static double some(laws_random *random)
 static double ns_of(const ms_device *device, ms_product_shape shape,
                     bool tensor)
 {
+    double elements = shape.batch * (shape.m * shape.n + shape.m * shape.k +
+                                     shape.n * shape.k);
     return ms_producttime_ns(device, shape,
                              tensor ? device->half_flops : device->fp32_flops,
-                             tensor ? 2 : 4, tensor);
+                             (tensor ? 2 : 4) * elements, tensor);
 }
 
 START_TEST(more_takes_longer)
@@ -69,7 +71,8 @@ START_TEST(by_hand)
     ms_product_shape shape = {1, 4096, 4096, 4096};
     double waves_ns =
         8.0 * 128 * 128 * (4096 + 154) * 2 * 132 / (989e12 * 0.847) * 1e9;
-    double ns = ms_producttime_ns(h100, shape, 989e12, 2, true);
+    double bytes = 2 * 3.0 * 4096 * 4096;
+    double ns = ms_producttime_ns(h100, shape, 989e12, bytes, true);
     ck_assert_double_eq_tol(waves_ns, 175559, 1);
     ck_assert_double_ge(ns, 2530 + waves_ns);
     ck_assert_double_lt(ns, 2530 + 1.001 * waves_ns);

@@ -56,6 +56,11 @@ static double number(const truth_table *table, uint32_t row, const char *column)
     return strtod(truth_cell(table, row, column), NULL);
 }
 
+static double bytes_of(ms_product_shape s)
+{
+    return 2 * (s.m * s.n + s.m * s.k + s.n * s.k);
+}
+
 START_TEST(products)
 {
     truth_table table;
@@ -69,7 +74,8 @@ START_TEST(products)
                                   number(&table, row, "k")};
         if (strcmp(truth_cell(&table, row, "device"), devices[_i]) == 0)
             add(&all,
-                ms_producttime_ns(device, shape, device->half_flops, 2, true) /
+                ms_producttime_ns(device, shape, device->half_flops,
+                                  bytes_of(shape), true) /
                     1e3,
                 number(&table, row, "microseconds"));
     }

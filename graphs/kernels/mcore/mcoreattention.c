@@ -10,6 +10,7 @@
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 #include "graphs/layertypes.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -179,7 +180,7 @@ static void product_backward(ms_trace *trace, const ms_node *node,
         ms_trace_read(trace, grads[0]);
         ms_trace_read(trace, node->input[1 - i]);
         out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
-        ms_trace_end_product(trace, node->flops, out[i]);
+        ms_opend_product(trace, node->flops, out[i]);
     }
 }
 
@@ -201,7 +202,7 @@ static uint32_t multiply(ms_trace *trace, const char *op, uint32_t a,
     if (trace->err)
         return MS_NONE;
     uint32_t y = ms_trace_make(trace, "out", at(trace, a)->dtype, 4, dims);
-    ms_trace_end_product(trace, flops, y);
+    ms_opend_product(trace, flops, y);
     uint32_t n = ms_trace_node(trace, &product_rule, inputs, 2, &y, 1);
     if (n != MS_NONE)
         trace->nodes[n].flops = flops;

@@ -7,6 +7,7 @@
 #include "graphs/layers/experts/experts.h"
 #include "graphs/aten/opcall.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 
 #define GATE_FLOPS 6
@@ -121,7 +122,7 @@ static void one_grad(ms_trace *trace, const ms_node *node, uint32_t i,
     ms_trace_read(trace, grads[0]);
     ms_trace_read(trace, other);
     out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
-    ms_trace_end_product(trace, node->flops, out[i]);
+    ms_opend_product(trace, node->flops, out[i]);
     trace->pass = was;
 }
 
@@ -148,7 +149,7 @@ uint32_t ms_experts_product(ms_trace *trace, uint32_t x, uint32_t weight)
     ms_trace_read(trace, x);
     ms_trace_read(trace, weight);
     uint32_t y = matrix(trace, "out", rows.dtype, rows.size[0], width);
-    ms_trace_end_product(trace, flops, y);
+    ms_opend_product(trace, flops, y);
     uint32_t n = ms_trace_node(trace, &product_rule, inputs, 2, &y, 1);
     if (n != MS_NONE)
         trace->nodes[n].flops = flops;

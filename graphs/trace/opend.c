@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/trace/opend.h"
+#include "sim/graph.h"
+
+static uint32_t few(double number)
+{
+    return number < (double)UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
+/* The op that ends, or NULL. */
+static ms_op_end *end(ms_trace *trace, double flops, ms_op_work work)
+{
+    ms_trace_end(trace, flops, true);
+    if (trace->err)
+        return NULL;
+    ms_op_end *op = &trace->ends[trace->graph->n_ops - 1];
+    op->work = (uint8_t)work;
+    return op;
+}
+
+static void end_product(ms_trace *trace, double flops, ms_op_work work,
+                        uint32_t y)
+{
+    ms_op_end *op = end(trace, flops, work);
+    if (op == NULL)
+        return;
+    const ms_tensor *made = ms_trace_at(trace, y);
+    double elements = (double)ms_trace_elements(made);
+    uint32_t n_dims = made->n_dims;
+    op->m = n_dims > 1 ? few((double)made->size[n_dims - 2]) : 1;
+    op->n = n_dims > 0 ? few((double)made->size[n_dims - 1]) : 1;
+    op->k = elements > 0 ? few(flops / 2 / elements + 0.5) : 0;
+}
+
+void ms_opend_product(ms_trace *trace, double flops, uint32_t y)
+{
+    end_product(trace, flops, MS_WORK_PRODUCT, y);
+}
+
+void ms_opend_fp8(ms_trace *trace, double flops, uint32_t y)
+{
+    end_product(trace, flops, MS_WORK_FP8, y);
+}
+
+void ms_opend_convolution(ms_trace *trace, double flops, ms_op_work work,
+                          double groups, double m, double n)
+{
+    ms_op_end *op = end(trace, flops, work);
+    if (op == NULL)
+        return;
+    double made = groups * m * n;
+    op->m = few(m);
+    op->n = few(n);
+    op->k = made > 0 ? few(flops / 2 / made + 0.5) : 0;
+}
+
+void ms_opend_attention(ms_trace *trace, ms_op_work work, uint32_t queries,
+                        double forward_flops, bool backward)
+{
+    ms_op_end *op =
+        end(trace, backward ? 2.5 * forward_flops : forward_flops, work);
+    if (op == NULL)
+        return;
+    const ms_tensor *q = ms_trace_at(trace, queries);
+    double a_key = 4 * (double)ms_trace_elements(q);
+    op->m = few((double)q->size[2]);
+    op->n = a_key > 0 ? few(forward_flops / a_key + 0.5) : 0;
+    op->k = few((double)q->size[3]);
+}

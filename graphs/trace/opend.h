@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_GRAPHS_OPEND_H
+#define MS_GRAPHS_OPEND_H
+
+/* Private to graphs/: how an op ends that multiplies, with the shape by which
+ * its time is told (graphs/machines/producttime.h), instead of ms_trace_end. */
+
+#include "graphs/trace/trace.h"
+
+/* Matrix products that make the tensor y, by its last two dimensions. */
+void ms_opend_product(ms_trace *trace, double flops, uint32_t y);
+/* The same in fp8. */
+void ms_opend_fp8(ms_trace *trace, double flops, uint32_t y);
+/* One kernel of attention, MS_WORK_FLASH or MS_WORK_EFFICIENT, by the FLOPs of
+ * its forward: backward has 2.5 times as many (Dao et al. 2022). */
+void ms_opend_attention(ms_trace *trace, ms_op_work work, uint32_t queries,
+                        double forward_flops, bool backward);
+/* A convolution of so many groups, each products that give m x n. */
+void ms_opend_convolution(ms_trace *trace, double flops, ms_op_work work,
+                          double groups, double m, double n);
+
+#endif
