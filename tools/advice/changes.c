@@ -243,6 +243,21 @@ ms_err ms_changes_job(const ms_changes *set, const ms_job *job,
     return MS_OK;
 }
 
+static bool same_bytes(const void *a, const void *b, size_t n)
+{
+    return memcmp(a, b, n) == 0;
+}
+
+/* Would the model be lowered as it was for `now`? Both have its model and its
+ * device, and lowering looks at nothing else. Settings are compared as bytes,
+ * as points.c does: where they only seem to differ, it is lowered once more. */
+static bool has_graph(const ms_result *now, const ms_result *tried)
+{
+    return now->graph != NULL &&
+           same_bytes(&now->training, &tried->training, sizeof now->training) &&
+           same_bytes(&now->shape, &tried->shape, sizeof now->shape);
+}
+
 ms_err ms_changes_step(const ms_job *changed, bool exact, const ms_result *now,
                        ms_arena *arena, ms_result *tried, ms_fault *fault)
 {
@@ -258,6 +273,11 @@ ms_err ms_changes_step(const ms_job *changed, bool exact, const ms_result *now,
     }
     job.brief = true;
     job.addresses = false;
-    MS_TRY(ms_pipeline_lower(&job, arena, tried, fault));
+    ms_training resolved = tried->training; /* before its batch is divided */
+    MS_TRY(ms_pipeline_shape(&job, tried, fault));
+    if (!has_graph(now, tried)) {
+        tried->training = resolved;
+        MS_TRY(ms_pipeline_lower(&job, arena, tried, fault));
+    }
     return ms_pipeline_step(&job, arena, tried, fault);
 }
