@@ -115,6 +115,7 @@ START_TEST(no_job_is_harmless)
     ck_assert_int_eq(memsim_evaluate(NULL, &numbers), MEMSIM_NO_MEMORY);
     ck_assert_ptr_null(memsim_run(NULL));
     ck_assert_ptr_null(memsim_points(NULL, 0, &n));
+    ck_assert_ptr_null(memsim_points(NULL, 0, NULL));
     ck_assert_uint_eq(n, 0);
     ck_assert_ptr_null(memsim_copy(NULL));
     ck_assert_int_eq(memsim_fault(NULL), MEMSIM_NO_MEMORY);

@@ -326,6 +326,8 @@ const char *memsim_run(memsim_job *job)
 
 const memsim_point *memsim_points(memsim_job *job, uint32_t rank, size_t *n)
 {
+    size_t none;
+    n = n == NULL ? &none : n;
     *n = 0;
     if (job == NULL || !job->has_result || rank >= job->result.plan->n_ranks)
         return NULL;

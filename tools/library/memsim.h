@@ -111,8 +111,8 @@ memsim_status memsim_evaluate(memsim_job *job, memsim_numbers *numbers);
  * the line.  NULL: it failed.  The text lasts until the job is used again. */
 const char *memsim_run(memsim_job *job);
 /* The levels of a rank, each where it changes, of the step that memsim_evaluate
- * or memsim_run simulated last; *n of them, as long as the job is not used
- * again.  NULL: there is no such rank or step, or no memory. */
+ * or memsim_run simulated last; *n of them (n may be NULL), as long as the job
+ * is not used again.  NULL: there is no such rank or step, or no memory. */
 const memsim_point *memsim_points(memsim_job *job, uint32_t rank, size_t *n);
 
 /* The last fault of a job: where it lies, what is wrong and what to try; empty
