@@ -2,7 +2,9 @@
 #include "policies/common/earlystep.h"
 #include "policies/common/profile.h"
 #include "sim/base/size.h"
+#include "sim/graph.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 #include "sim/shape.h"
 
 #include <stdio.h>
@@ -51,6 +53,53 @@ static ms_err written(const ms_policy *policy, ms_err err,
     return ms_fail(fault, err, policy->name, found.hint,
                    "the policy writes a program that cannot run: %s%s%s",
                    found.where, found.where[0] != '\0' ? ": " : "", found.what);
+}
+
+/* Without a policy that has another one, the default. */
+static ms_err apply_schedule(const ms_spec *spec, ms_policy_context context,
+                             uint32_t micro_batches, ms_schedule *schedule,
+                             ms_fault *fault)
+{
+    const char *by = NULL;
+    for (uint32_t i = 0; i < spec->n; i++) {
+        const ms_policy *policy = spec->items[i].policy;
+        turn_to(&context, &spec->items[i]);
+        if (policy->schedule == NULL)
+            continue;
+        if (by != NULL)
+            return ms_fail(fault, MS_EUSAGE, context.name,
+                           "leave one of the two out",
+                           "%s already says in which order the units run", by);
+        by = context.name;
+        MS_TRY(answer(
+            policy, policy->schedule(&context, micro_batches, schedule, fault),
+            fault));
+        MS_TRY(ms_schedule_check(context.graph, schedule, fault));
+    }
+    return by != NULL ? MS_OK
+                      : ms_schedule_default(context.graph, micro_batches,
+                                            context.arena, schedule, fault);
+}
+
+/* Calls that a place hook writes for one rank that has the whole model may be
+ * wrong for ranks that have parts of it. */
+static ms_err check_ranks(const ms_spec *spec, const ms_schedule *schedule,
+                          const ms_graph *graph, ms_fault *fault)
+{
+    bool plain = schedule->n_ranks == 1 && !ms_schedule_splits(schedule);
+    for (uint32_t i = 0; i < spec->n && !plain; i++) {
+        const ms_policy *policy = spec->items[i].policy;
+        bool serves = policy->serves_ranks != NULL &&
+                      policy->serves_ranks(spec->items[i].values);
+        if (policy->place == NULL || (serves && graph->due_first == NULL))
+            continue;
+        return ms_fail(fault, MS_EUSAGE, ms_policy_written(&spec->items[i]),
+                       "beside pipeline stand microbatch, checkpoint (without "
+                       "sac), ddp and zero:1 or zero:2",
+                       "memsim does not yet simulate this policy on ranks that "
+                       "have parts of the model");
+    }
+    return MS_OK;
 }
 
 static ms_err apply_keep(const ms_spec *spec, ms_policy_context context,
@@ -130,11 +179,15 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                         ms_fault *fault)
 {
     ms_keep keep;
+    ms_schedule schedule;
     ms_policy_context own = *context;
     own.spec = spec;
+    MS_TRY(apply_schedule(spec, own, micro_batches, &schedule, fault));
+    MS_TRY(check_ranks(spec, &schedule, own.graph, fault));
+    own.schedule = &schedule;
     MS_TRY(apply_keep(spec, own, &keep, fault));
-    MS_TRY(ms_defaultprogram(own.graph, &keep, micro_batches, own.arena,
-                             program, fault));
+    MS_TRY(ms_defaultprogram(own.graph, &keep, &schedule, own.arena, program,
+                             fault));
     MS_TRY(apply_place(spec, own, program, fault));
     return check_promises(spec, &own, program, fault);
 }

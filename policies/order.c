@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/order.h"
 
-#define NO_HOOK 3u
+#define NO_HOOK 4u
 
 /* The stage of the first hook. */
 static uint32_t stage(const ms_policy *policy)
 {
-    return policy->shape != NULL   ? 0
-           : policy->keep != NULL  ? 1
-           : policy->place != NULL ? 2
-                                   : NO_HOOK;
+    return policy->shape != NULL      ? 0
+           : policy->schedule != NULL ? 1
+           : policy->keep != NULL     ? 2
+           : policy->place != NULL    ? 3
+                                      : NO_HOOK;
 }
 
 static uint32_t registry_row(const ms_policy *policy)

@@ -46,6 +46,10 @@ static const ms_word rows[] = {
     MS_WORD_MEANS(POLICY, "micro_batch|micro_batches|micro_batching",
                   "microbatch"),
     MS_WORD_MEANS(POLICY,
+                  "pp|pp_size|pp_degree|pipeline_parallel|pipeline_parallel_"
+                  "size|pipeline_model_parallel_size",
+                  "pipeline"),
+    MS_WORD_MEANS(POLICY,
                   "offload_optimizer|optimizer_offload|offload_adam|cpu_adam",
                   "offload:optimizer"),
     MS_WORD_MEANS(POLICY,
@@ -129,11 +133,11 @@ static const ms_word rows[] = {
                     "an option of the pool"),
     MS_WORD_ANSWER(
         POLICY,
-        "tensor|tensor_parallel*|tp|pipeline*|pp|context|context_"
-        "parallel*|cp|sequence_parallel*|sp|expert|expert_parallel*|ep|"
-        "3d|ring_attention|ulysses",
-        "ranks share a model by zero and fsdp only: there is no tensor, "
-        "pipeline, context or expert parallelism"),
+        "tensor|tensor_parallel*|tp|context|context_parallel*|cp|"
+        "sequence_parallel*|sp|expert|expert_parallel*|ep|3d|ring_attention|"
+        "ulysses",
+        "ranks share a model by pipeline, zero and fsdp only: there is no "
+        "tensor, context or expert parallelism"),
     MS_WORD_ANSWER(
         POLICY, "dtr|lru",
         "there is no such policy; near are swap:belady and swap:auto"),
@@ -148,6 +152,8 @@ static const ms_word rows[] = {
         "data_parallel_size",
         "dp"),
     MS_WORD_MEANS(PARAM, "zero_stage", "stage"),
+    MS_WORD_MEANS(PARAM, "vpp|virtual_stages|virtual_pipeline_stages|v",
+                  "chunks"),
     MS_WORD_MEANS(PARAM, "device", "to"),
     MS_WORD_MEANS(PARAM, "pin_memory|pinned", "pin"),
 };

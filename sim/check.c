@@ -178,11 +178,13 @@ static ms_err check_shared(const ms_graph *graph, const ms_program *program,
     return MS_OK;
 }
 
-static ms_err check_run(const ms_graph *graph, const ms_call *call, bool ran,
+static ms_err check_run(const ms_graph *graph, const ms_call *call, uint8_t ran,
                         ms_fault *fault)
 {
-    bool forward = call->run.pass == MS_FORWARD;
-    if (!forward && call->run.pass != MS_GRAD_INPUT)
+    bool forward = call->run.pass == MS_FORWARD, half = call->run.half;
+    bool second = half && call->run.pass == MS_GRAD_WEIGHT;
+    if ((!forward && !second && call->run.pass != MS_GRAD_INPUT) ||
+        (forward && half))
         return ms_fail(fault, MS_EINPUT, NULL, NULL,
                        "a unit runs forward or backward, not pass %u",
                        (unsigned)call->run.pass);
@@ -191,6 +193,13 @@ static ms_err check_run(const ms_graph *graph, const ms_call *call, bool ran,
                        "run each unit forward before its backward",
                        "backward of unit %u (%s) without its forward",
                        call->unit, graph->unit_name[call->unit]);
+    if (!forward && second != (ran == 2))
+        return ms_fail(fault, MS_EINPUT, NULL,
+                       "run grad_input once, then grad_weight once",
+                       "unit %u (%s) runs its gradients of weights %s",
+                       call->unit, graph->unit_name[call->unit],
+                       second ? "before those of its inputs"
+                              : "not behind those of its inputs");
     return MS_OK;
 }
 
@@ -225,13 +234,22 @@ static ms_err check_place(const ms_call *call, ms_fault *fault)
     return MS_OK;
 }
 
+/* What has run of a unit: 1, forward; 2, and the first half of backward; 0,
+ * nothing that waits for backward. */
+static uint8_t run_state(const ms_call *call)
+{
+    if (call->run.pass == MS_FORWARD)
+        return 1;
+    return call->run.half && call->run.pass == MS_GRAD_INPUT ? 2 : 0;
+}
+
 /* What a verb needs beyond the ranges. */
 static ms_err check_verb(const ms_graph *graph, const ms_call *call,
                          uint8_t *ran, ms_fault *fault)
 {
     if (call->verb == MS_RUN) {
         MS_TRY(check_run(graph, call, *ran, fault));
-        *ran = call->run.pass == MS_FORWARD;
+        *ran = run_state(call);
     }
     if (call->verb == MS_RERUN && !*ran)
         return ms_fail(fault, MS_EINPUT, NULL,

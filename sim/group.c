@@ -10,6 +10,7 @@ const char *const ms_group_names[MS_GROUP_NAMES] = {
     [MS_GROUP_ACROSS] = "across",
     [MS_GROUP_EXPERT_DATA] = "expert-data",
     [MS_GROUP_EXPERT_REPLICATE] = "expert-replicate",
+    [MS_GROUP_PIPELINE] = "pipeline",
     [MS_N_GROUP_ROLES] = "other",
 };
 
@@ -23,8 +24,8 @@ ms_group ms_group_of(ms_group_role role, uint32_t ranks, uint32_t stride,
                      uint32_t gpus_per_node)
 {
     uint32_t local = stride > 0 ? gpus_per_node / stride : gpus_per_node;
-    bool apart =
-        role == MS_GROUP_REPLICATE || role == MS_GROUP_EXPERT_REPLICATE;
+    bool apart = role == MS_GROUP_REPLICATE ||
+                 role == MS_GROUP_EXPERT_REPLICATE || role == MS_GROUP_PIPELINE;
     return (ms_group){.name = ms_group_names[role],
                       .ranks = ranks,
                       .stride = stride,

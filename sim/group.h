@@ -76,6 +76,7 @@ typedef enum ms_group_role {
     MS_GROUP_EXPERT_DATA, /* those that divide the states of experts, where
                              others than the rest's do */
     MS_GROUP_EXPERT_REPLICATE, /* and those that hold the same part of them */
+    MS_GROUP_PIPELINE, /* the stages of one model, the ranks of a plan */
     MS_N_GROUP_ROLES
 } ms_group_role;
 

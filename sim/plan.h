@@ -102,6 +102,9 @@ typedef struct ms_plan {
         uint16_t rank;
     } * sync;
     uint16_t n_ranks;
+    const struct ms_stage *stages; /* the program's; n_stages 0: each rank has
+                                      the whole model */
+    uint32_t n_stages;
     uint32_t n_micro_batches;
     uint32_t recomputed_ops; /* how many ops ran again */
     uint32_t repeated; /* this micro-batch stands for so many more, which do */

@@ -9,8 +9,9 @@
  * Nouns.  A call is a verb and what it acts on, in the name of a rank, a frame
  * (a slot for the storages of one micro-batch) and a micro-batch.  A set is a
  * list of storages, a buffer flat memory of the program's own; calls name both
- * by their rows.  A keep is what policies choose before there is a program:
- * ms_defaultprogram writes the program of it.
+ * by their rows.  A schedule and a keep are what policies choose before there
+ * is a program: ms_defaultprogram (schedule/schedule.h) writes the program of
+ * them.
  *
  * Whatever an op needs and does not find is made present by expand (brought,
  * gathered, unpacked, run again), so that a program without a single MOVE is as
@@ -85,7 +86,11 @@ typedef struct ms_buffer {
 /* ---- what a call says besides, by its verb: all zero is the plain form --- */
 
 typedef struct ms_run_call {
-    uint8_t pass; /* MS_FORWARD or MS_GRAD_INPUT (= backward) */
+    uint8_t pass; /* MS_FORWARD, MS_GRAD_INPUT (= backward) or, of a half,
+                     MS_GRAD_WEIGHT */
+    bool half;    /* of backward: what the inputs' gradients need, or the rest:
+                     the products that are gradients of weights
+                     (sim/expand/views/halves.h) */
     bool saves; /* an autograd node holds the set: a reentrant checkpoint saves
                    its inputs, a non-reentrant one's closure only names them */
     uint32_t keep; /* forward: saved storages that keep their SAVED reference:
@@ -174,6 +179,8 @@ typedef struct ms_message_call {
     uint16_t peer;
     uint8_t group; /* row of the program's groups, whose links carry it, on
                       whose queue the sender sends */
+    bool again;    /* SEND_SET: the rank receives it anew before it touches it
+                      again: its variable ends with the call */
     bool saves;    /* RECV_SET: nodes of the units that read it save it, as far
                       as they do (a RUN's keep) */
     uint32_t tag;
@@ -250,13 +257,6 @@ typedef struct ms_keep {
 
 ms_err ms_program_keep_all(const ms_graph *graph, ms_arena *arena,
                            ms_keep *keep, ms_fault *fault);
-/* For each micro-batch forward, loss, backward; then the step; all in frame 0
- * of rank 0.  What a segment reads from outside gets a HOLD when it is made
- * and loses it after the backward of the first segment that reads it, which
- * is the last one to be replayed. */
-ms_err ms_defaultprogram(const ms_graph *graph, const ms_keep *keep,
-                         uint32_t micro_batches, ms_arena *arena,
-                         ms_program *program, ms_fault *fault);
 /* Appends a buffer; *buffer gets its id.  It is taken by a TAKE, any number of
  * times, one after the other. */
 ms_err ms_program_add_buffer(ms_program *program, ms_buffer value,

@@ -66,6 +66,8 @@ typedef struct ms_link_use {
  * in which it is issued); 0 where no op is of phase p. */
 typedef struct ms_rank_report {
     uint16_t rank;
+    uint32_t n_stages; /* of the model, on this rank; 0: it has all of it */
+    uint32_t stage;    /* the first of them */
     ms_peak peak;
     uint64_t category_peaks[MS_N_CATEGORIES];
     uint64_t parameters_bytes; /* highest level without model buffers */

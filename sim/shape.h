@@ -121,19 +121,20 @@ typedef struct ms_flat_step {
 typedef struct ms_shape {
     uint64_t batch; /* samples per step on this rank */
     uint32_t micro_batches;
-    uint64_t fixed;        /* samples of a micro-batch that the model fixes, or
-                              0: more micro-batches then make a larger batch */
-    uint32_t gpus;         /* of the job, where said; else 0 */
-    uint32_t data_ranks;   /* ranks with the same model and other samples */
-    ms_shared shared;      /* among the data ranks */
-    uint8_t engine;        /* ms_engine: whose code shares them */
-    bool holds_gradients;  /* .grad exists all through the step */
-    bool fp32_gradients;   /* whatever the weights are */
-    bool copies_gradients; /* to buckets of their own, as large as they */
-    uint32_t shard_ranks;  /* of data_ranks, those that divide the states; the
-                              groups hold copies (HSDP); 0: all */
-    uint32_t expert_ranks; /* of data_ranks, those that divide the states of
-                              experts: every so-many-th one; 0: as the rest */
+    uint64_t fixed; /* samples of a micro-batch that the model fixes, or
+                       0: more micro-batches then make a larger batch */
+    uint32_t gpus;  /* of the job, where said; else 0 */
+    uint32_t pipeline_ranks; /* that share the layers of one model; 0: one */
+    uint32_t data_ranks;     /* ranks with the same model and other samples */
+    ms_shared shared;        /* among the data ranks */
+    uint8_t engine;          /* ms_engine: whose code shares them */
+    bool holds_gradients;    /* .grad exists all through the step */
+    bool fp32_gradients;     /* whatever the weights are */
+    bool copies_gradients;   /* to buckets of their own, as large as they */
+    uint32_t shard_ranks;    /* of data_ranks, those that divide the states; the
+                                groups hold copies (HSDP); 0: all */
+    uint32_t expert_ranks;   /* of data_ranks, those that divide the states of
+                                experts: every so-many-th one; 0: as the rest */
     ms_part_rule part;
     uint32_t flat_multiple;
     bool part_is_master;    /* the fp32 part is the master copy of itself; whole
@@ -154,6 +155,13 @@ typedef struct ms_shape {
     uint64_t fault_ns; /* what one costs on the device */
     bool one_memory;   /* the device's and the host's are one */
 } ms_shape;
+
+/* GPUs with other samples: of the job's, one of each pipeline. */
+static inline uint32_t ms_shape_side_by_side(const ms_shape *shape)
+{
+    return shape->pipeline_ranks > 1 ? shape->gpus / shape->pipeline_ranks
+                                     : shape->gpus;
+}
 
 /* The ranks that divide the states: all of them, or those of a group. */
 static inline uint32_t ms_shape_parts(const ms_shape *shape)

@@ -3,6 +3,8 @@
 #include "sim/graph.h"
 #include "sim/program.h"
 
+#include <string.h>
+
 ms_err ms_stage_add(ms_program *program, ms_stage stage, ms_arena *arena,
                     ms_fault *fault)
 {
@@ -24,6 +26,19 @@ bool ms_stage_has(const ms_program *program, uint16_t rank, uint32_t unit)
             return true;
     }
     return program->n_stages == 0;
+}
+
+void ms_stage_units(const ms_program *program, uint16_t rank, uint32_t n_units,
+                    uint32_t *own)
+{
+    for (uint32_t u = 0; u < n_units; u++)
+        own[u] = program->n_stages == 0;
+    for (uint32_t i = 0; i < program->n_stages; i++) {
+        const ms_stage *stage = &program->stages[i];
+        for (uint32_t u = stage->first; stage->rank == rank && u <= stage->last;
+             u++)
+            own[u] = i + 1;
+    }
 }
 
 /* ---- what makes a table wrong -------------------------------------------- */
@@ -108,11 +123,13 @@ ms_err ms_stage_check_call(const ms_graph *graph, const ms_program *program,
 /* ---- what a rank holds --------------------------------------------------- */
 
 /* Columns while they are filled: touched says which storages any unit touches;
- * layer, which layers the rank at work has a part of. */
+ * layer, which layers the rank at work has a part of; weighted, which layers
+ * have weights: only those of its weights make them the rank's (others may read
+ * a buffer of the layer, such as the angles of rotary embeddings). */
 typedef struct finder {
     const ms_graph *graph;
     const ms_program *program;
-    uint8_t *touched, *layer;
+    uint8_t *touched, *layer, *weighted;
     uint8_t *held; /* of the rank at work */
 } finder;
 
@@ -164,9 +181,12 @@ static void hold_owned(const finder *find)
     const ms_graph *graph = find->graph;
     for (uint32_t l = 0; l < graph->n_layers; l++)
         find->layer[l] = 0;
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
-        if (find->held[s] && layer_of(graph, s) != MS_NONE)
-            find->layer[layer_of(graph, s)] = 1;
+    for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        uint32_t layer = layer_of(graph, s);
+        if (find->held[s] && layer != MS_NONE &&
+            (ms_graph_is_weight(graph, s) || !find->weighted[layer]))
+            find->layer[layer] = 1;
+    }
     for (uint32_t s = 0; s < graph->n_storages; s++) {
         uint32_t layer = layer_of(graph, s);
         if (!is_asked(graph, s))
@@ -227,16 +247,48 @@ ms_err ms_stage_find(const ms_graph *graph, const ms_program *program,
     *holds = ms_arena_take(arena, n * program->n_ranks, 1);
     find.touched = ms_arena_take(arena, n, 1);
     find.layer = ms_arena_take(arena, (size_t)graph->n_layers + 1, 1);
+    find.weighted = ms_arena_take(arena, (size_t)graph->n_layers + 1, 1);
     uint8_t *named = ms_arena_take(arena, n, 1);
-    if (!*holds || !find.touched || !find.layer || !named)
+    if (!*holds || !find.touched || !find.layer || !find.weighted || !named)
         return ms_fail_nomem(fault);
     for (uint32_t u = 0; u < graph->n_units; u++)
         touch_unit(&find, find.touched, u);
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (layer_of(graph, s) != MS_NONE && ms_graph_is_weight(graph, s))
+            find.weighted[layer_of(graph, s)] = 1;
     for (uint32_t r = 0; r < program->n_ranks; r++) {
         find.held = *holds + r * n;
         find_rank(&find, (uint16_t)r, named);
     }
     return MS_OK;
+}
+
+/* ---- halves of backward ---------------------------------------------------
+ */
+
+static bool is_product(const ms_graph *graph, uint32_t op)
+{
+    return graph->op_pass[op] == MS_GRAD_WEIGHT &&
+           (graph->op_flags[op] & MS_OP_MATRIX);
+}
+
+static bool reads_second(const ms_graph *graph, const uint8_t *second,
+                         uint32_t op)
+{
+    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
+        uint32_t s = graph->in[i], maker = graph->storage_maker[s];
+        if (s >= graph->n_persistent && maker != MS_NONE && second[maker])
+            return true;
+    }
+    return false;
+}
+
+void ms_stage_halves(const ms_graph *graph, uint8_t *second)
+{
+    memset(second, 0, graph->n_ops);
+    for (uint32_t op = graph->forward_at[graph->n_units];
+         op < graph->step_first; op++)
+        second[op] = is_product(graph, op) || reads_second(graph, second, op);
 }
 
 /* ---- the share of an op -------------------------------------------------- */

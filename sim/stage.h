@@ -12,7 +12,7 @@
  *   - what the forward and backward ops of its units read or make, the .grad of
  *     these weights and the random states of these units: so each rank that
  *     reads a tied weight holds it;
- *   - what no unit touches (masters, moments) if it holds a storage above of
+ *   - what no unit touches (masters, moments) if it holds a weight above of
  *     the same layer; where such a storage has no layer, if an op of the step
  *     that the rank runs touches it, or none does.
  *
@@ -53,6 +53,10 @@ ms_err ms_stage_add(ms_program *program, ms_stage stage, ms_arena *arena,
                     ms_fault *fault);
 /* Is the unit the rank's?  Always, where the program has no table. */
 bool ms_stage_has(const ms_program *program, uint16_t rank, uint32_t unit);
+/* The same of all units: own[unit] is the rank's stage that has it + 1, or 0.
+ */
+void ms_stage_units(const ms_program *program, uint16_t rank, uint32_t n_units,
+                    uint32_t *own);
 /* MS_EINPUT: ranges out of the graph, of no rank, or a unit twice on a rank; a
  * rank without any. */
 ms_err ms_stage_check(const ms_graph *graph, const ms_program *program,
@@ -63,6 +67,14 @@ ms_err ms_stage_check_call(const ms_graph *graph, const ms_program *program,
 /* *holds: n_ranks times n_storages of the bits above; NULL without a table. */
 ms_err ms_stage_find(const ms_graph *graph, const ms_program *program,
                      ms_arena *arena, uint8_t **holds, ms_fault *fault);
+
+/* Backward in two halves: second[op] is 1 of the products that are gradients of
+ * weights, and of what is made of these (casts, accumulation), else 0; n_ops of
+ * them.  So do zero-bubble pipelines, whose WeightGradStore keeps a linear
+ * layer's input and the gradient of its output (sail-sg/
+ * zero-bubble-pipeline-parallelism@39f2c186,
+ * megatron/core/weight_grad_store.py; Qi et al. 2024, section 3). */
+void ms_stage_halves(const ms_graph *graph, uint8_t *second);
 
 /* An op of the step as a rank with these bits (n_storages) sees it: the bytes
  * that it touches, and of these the rank's; storages of no bytes count as one.

@@ -32,7 +32,7 @@ ms_err inlined_lower(const char *text, const char *policy, ms_job *job,
     MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
     MS_TRY(ms_dag_order(&result->model, keep, fault));
     MS_TRY(ms_spec_parse(policy, keep, &job->spec, fault));
-    return ms_pipeline_lower(job, keep, result, fault);
+    return ms_jobway_lower(job, keep, result, fault);
 }
 
 ms_err inlined_step(const char *text, const char *policy, ms_job *job,
@@ -40,5 +40,5 @@ ms_err inlined_step(const char *text, const char *policy, ms_job *job,
                     ms_fault *fault)
 {
     MS_TRY(inlined_lower(text, policy, job, keep, result, fault));
-    return ms_pipeline_step(job, trial, result, fault);
+    return ms_jobway_step(job, trial, result, fault);
 }

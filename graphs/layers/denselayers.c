@@ -66,6 +66,18 @@ static ms_err layer_row(ms_trace *trace, const char *name, uint32_t *row)
     return MS_OK;
 }
 
+/* The stages of a pipeline have copies of a tied weight, each with a .grad and
+ * states of its own (Megatron-LM, core/models/common/language_module/
+ * language_module.py, setup_embeddings_and_output_layer). */
+static ms_err copied_weight(ms_trace *trace, const int64_t *dims,
+                            uint32_t *weight)
+{
+    *weight = ms_trace_parameter(trace, "weight", 2, dims);
+    if (*weight != MS_NONE)
+        trace->parameters[trace->n_parameters - 1].is_copy = true;
+    return trace->err;
+}
+
 static ms_err tied_weight(ms_trace *trace, const ms_layer *layer,
                           const char *name, const int64_t *dims,
                           uint32_t *weight)
@@ -86,7 +98,9 @@ static ms_err tied_weight(ms_trace *trace, const ms_layer *layer,
                              (long long)dims[1], (long long)shared->size[0],
                              (long long)shared->size[1]);
     *weight = trace->layer_weight[row];
-    return MS_OK;
+    return trace->settings->shape->pipeline_ranks > 1
+               ? copied_weight(trace, dims, weight)
+               : MS_OK;
 }
 
 /* The layer's own weight, or that of the layer it is tied to ("": none). */

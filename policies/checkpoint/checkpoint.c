@@ -370,6 +370,11 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     return ms_sac_place(context, program, fault);
 }
 
+static bool serves_ranks(const ms_policy_value *values)
+{
+    return !values[SAC].given;
+}
+
 const ms_policy ms_policy_checkpoint = {
     .name = "checkpoint",
     .summary = "save less in forward, recompute it in backward",
@@ -379,4 +384,5 @@ const ms_policy ms_policy_checkpoint = {
     .saves = true,
     .keep = keep,
     .place = place,
+    .serves_ranks = serves_ranks,
 };

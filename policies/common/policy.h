@@ -66,7 +66,8 @@ struct ms_spec;
 typedef struct ms_policy_context {
     const char *name; /* what the policy is called in the spec */
     const struct ms_policy *policy;
-    const ms_graph *graph;         /* NULL in shape */
+    const ms_graph *graph;              /* NULL in shape */
+    const struct ms_schedule *schedule; /* NULL in shape and schedule */
     const ms_policy_value *values; /* in the order of the policy's params */
     bool torch_1; /* framework is torch-1.13: defaults of variant, early_stop */
     ms_arena *arena;       /* NULL in shape */
@@ -90,10 +91,18 @@ typedef struct ms_policy {
     uint32_t variant_at;
     ms_err (*shape)(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault); /* (optional) */
+    /* (optional) Says which rank runs which stage on which micro-batch, in
+     * which order; of a spec's policies at most one does. */
+    ms_err (*schedule)(const ms_policy_context *context, uint32_t micro_batches,
+                       struct ms_schedule *schedule, ms_fault *fault);
     ms_err (*keep)(const ms_policy_context *context, ms_keep *keep,
                    ms_fault *fault); /* (optional) */
     ms_err (*place)(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault); /* (optional) inserts calls */
+    /* (optional) Does place serve the calls of each rank, and halves of
+     * backward?  Without it, place is refused beside ranks that have parts of
+     * the model. */
+    bool (*serves_ranks)(const ms_policy_value *values);
     /* May a spec have it several times?  Then each takes what those before it
      * leave, in the order in which they are written. */
     bool repeats;
@@ -165,7 +174,7 @@ const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
 /* ---- apply.c: the hooks in order ----------------------------------------- */
 
 ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault);
-/* Runs the hooks keep and place, from a graph to its program.
+/* Runs the hooks schedule, keep and place, from a graph to its program.
  * context: complete but for the values, which are set for each policy. */
 ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                         uint32_t micro_batches, ms_program *program,

@@ -58,6 +58,12 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     return ms_sharedstates_write(context, &shares, program, fault);
 }
 
+static bool serves_ranks(const ms_policy_value *values)
+{
+    (void)values;
+    return true;
+}
+
 const ms_policy ms_policy_ddp = {
     .name = "ddp",
     .summary = "data-parallel ranks sum their gradients in buckets",
@@ -66,4 +72,5 @@ const ms_policy ms_policy_ddp = {
     .n_params = N_PARAMS,
     .shape = shape,
     .place = place,
+    .serves_ranks = serves_ranks,
 };

@@ -9,7 +9,8 @@
 ms_err ms_sharedstates_ranks(const ms_policy_value *dp, const char *where,
                              ms_shape *shape, ms_fault *fault)
 {
-    uint32_t ranks = dp->given ? (uint32_t)dp->number : shape->gpus;
+    uint32_t ranks =
+        dp->given ? (uint32_t)dp->number : ms_shape_side_by_side(shape);
     char hint[64];
     bool has_choice = strchr(where, ':') != NULL;
     snprintf(hint, sizeof hint, "type %s%cdp=8, or add --gpus 8", where,
@@ -87,6 +88,8 @@ typedef struct writer {
     uint32_t *own;  /* the same, where several groups divide them; else NULL */
     uint32_t *bucket, n_bucket; /* gradients that wait for the bucket to fill */
     uint64_t bucket_bytes, full_bytes, later_full_bytes;
+    uint32_t *last; /* per unit: the call that ends its last backward */
+    uint8_t *holds; /* ms_stage_find */
 } writer;
 
 static ms_err add(writer *w, unit_lists *lists, uint32_t unit, uint32_t *n,
@@ -151,9 +154,23 @@ static ms_err list_grads(writer *w)
     return MS_OK;
 }
 
-static ms_err open_writer(writer *w)
+/* Does the call end a backward, be it a whole or its second half? */
+static bool ends_backward(const ms_call *call)
+{
+    return call->verb == MS_RUN && call->run.pass != MS_FORWARD &&
+           (!call->run.half || call->run.pass == MS_GRAD_WEIGHT);
+}
+
+static ms_err open_writer(writer *w, const ms_program *old)
 {
     uint32_t n = w->graph->n_persistent;
+    MS_TRY(ms_stage_find(w->graph, old, w->arena, &w->holds, w->fault));
+    w->last = ms_arena_take(w->arena, w->graph->n_units, sizeof *w->last);
+    if (!w->last)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t i = 0; i < old->n_calls; i++)
+        if (ends_backward(&old->calls[i]))
+            w->last[old->calls[i].unit] = i;
     w->seen = ms_arena_take(w->arena, n, sizeof *w->seen);
     w->due = ms_arena_take(w->arena, n, sizeof *w->due);
     w->whole = ms_arena_take(w->arena, n, 1);
@@ -302,13 +319,11 @@ static ms_err fill_buckets(writer *w, const ms_call *run,
 
 /* Shared gradients go to their owners after each micro-batch, others after the
  * last. */
-static ms_err reduce(writer *w, const ms_call *run)
+static ms_err reduce(writer *w, const ms_call *run, bool last)
 {
     unit_lists *grads = &w->grads;
     uint32_t first = grads->at[run->unit], end = grads->at[run->unit + 1];
-    bool backward = run->verb == MS_RUN && run->run.pass != MS_FORWARD;
-    bool last = run->micro_batch + 1 == w->program->n_micro_batches;
-    if (!backward || (w->shared < MS_SHARED_GRADIENTS && !last))
+    if (!ends_backward(run) || (w->shared < MS_SHARED_GRADIENTS && !last))
         return MS_OK;
     if (w->full_bytes > 0)
         return fill_buckets(w, run, grads->item + first, end - first);
@@ -316,15 +331,21 @@ static ms_err reduce(writer *w, const ms_call *run)
                 end - first, &grads->set[run->unit]);
 }
 
+static bool is_held(const writer *w, uint16_t rank, uint32_t s)
+{
+    size_t first = (size_t)rank * w->graph->n_storages;
+    return w->holds == NULL || (w->holds[first + s] & MS_STAGE_HELD);
+}
+
 /* Every rank has updated its part of the weights; an all-gather gives each rank
- * all of them. */
+ * all of them, of the layers that it has. */
 static ms_err gather_updated(writer *w, const ms_call *step)
 {
     uint32_t n = 0, set = MS_NOTHING;
     if (w->shared == MS_SHARED_NOTHING || w->shared == MS_SHARED_PARAMETERS)
         return MS_OK;
     for (uint32_t s = 0; s < w->graph->n_persistent; s++)
-        if (ms_graph_is_weight(w->graph, s) &&
+        if (ms_graph_is_weight(w->graph, s) && is_held(w, step->rank, s) &&
             w->graph->storage_grad[s] != MS_NONE) /* else no rank updates it */
             w->list[n++] = s;
     return emit(w, step, MS_GATHER, MS_HERE, w->list, n, &set);
@@ -357,7 +378,7 @@ static ms_err write_calls(writer *w, const ms_program *old)
             continue;
         if (gathers)
             MS_TRY(let_go(w, call, run));
-        MS_TRY(reduce(w, call));
+        MS_TRY(reduce(w, call, w->last[call->unit] == i));
         run++;
     }
     return MS_OK;
@@ -378,7 +399,7 @@ ms_err ms_sharedstates_write(const ms_policy_context *context,
                 .later_full_bytes = shares->bucket_bytes};
     ms_program old = *program;
     MS_TRY(ms_program_fork(program, w.arena, &made, fault));
-    MS_TRY(open_writer(&w));
+    MS_TRY(open_writer(&w, &old));
     if (shares->shared == MS_SHARED_PARAMETERS)
         MS_TRY(ms_program_part_replays(&old, context->arena, fault));
     MS_TRY(write_calls(&w, &old));

@@ -94,6 +94,12 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     return ms_sharedstates_write(context, &shares, program, fault);
 }
 
+/* Stage 3 looks ahead along the calls of one rank. */
+static bool serves_ranks(const ms_policy_value *values)
+{
+    return values[STAGE].number < MS_SHARED_PARAMETERS;
+}
+
 const ms_policy ms_policy_zero = {
     .name = "zero",
     .summary = "data-parallel ranks share optimizer state, gradients, "
@@ -103,4 +109,5 @@ const ms_policy ms_policy_zero = {
     .n_params = N_PARAMS,
     .shape = shape,
     .place = place,
+    .serves_ranks = serves_ranks,
 };

@@ -70,6 +70,7 @@ typedef struct ms_books {
     const ms_program *staged; /* NULL unless ranks have stages (sim/stage.h) */
     ms_graph
         *views; /* per rank: the graph as it sees it; NULL without stages */
+    struct ms_halves *halves; /* NULL: no backward runs in halves */
     uint8_t *stage_holds; /* then, per rank and storage: MS_STAGE_HELD, OWNED */
     /* bind.c: NULL until something is made again. */
     uint32_t *stamps;           /* per rank: */
@@ -509,8 +510,8 @@ ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
  * behind that rank's own ops. */
 ms_err ms_rankdrops_settle(ms_books *books);
 
-/* stageview.c: the graph as a rank of the program's stages sees it; columns
- * that are the same are shared. */
+/* views/stageview.c: the graph as a rank of the program's stages sees it;
+ * columns that are the same are shared. */
 ms_err ms_stageview_make(const ms_graph *graph, const ms_program *program,
                          uint16_t rank, ms_arena *arena, ms_graph *view,
                          ms_fault *fault);

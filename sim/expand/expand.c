@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* expand: walk the program's calls, each booked by the file of its verb. */
 #include "sim/expand/hooks.h"
+#include "sim/expand/views/halves.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/program.h"
@@ -211,6 +212,8 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
         MS_TRY(ms_prepare_graph(&prepared, arena, fault));
     *plan = (ms_plan){.graph = graph,
                       .n_ranks = program->n_ranks,
+                      .stages = program->stages,
+                      .n_stages = program->n_stages,
                       .buffers = program->buffers,
                       .saved_in = program->saved_in,
                       .n_micro_batches = program->n_micro_batches};
@@ -224,6 +227,8 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
     for (uint32_t r = 0; r < program->n_ranks; r++)
         MS_TRY(ms_start_rank(&books, (uint16_t)r));
     MS_TRY(make_views(&books, program));
+    MS_TRY(ms_halves_open(&prepared, books.views, program, arena, &books.halves,
+                          fault));
     MS_TRY(expand_calls(&books, program));
     return ms_books_close(&books);
 }

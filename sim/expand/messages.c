@@ -176,8 +176,10 @@ static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
         uint32_t s = program->set_item[first + k];
         uint32_t c = ms_books_cell(books, at, s);
         uint8_t refs = refs_of(books->graph, s, call->message.saves);
-        if (books->row[c] != MS_NONE)
-            continue; /* it is written where it is */
+        if (books->row[c] != MS_NONE) { /* it is written where it is */
+            books->state[c] |= refs & MS_REF_LOCAL;
+            continue;
+        }
         uint32_t r = ms_books_take(books, s, category_of(books->graph, s, refs),
                                    MS_DEVICE_POOL, refs & MS_REF_SAVED);
         ms_books_hold(books, c, r, refs);
@@ -186,10 +188,14 @@ static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
     return MS_OK;
 }
 
-/* The two ranks as a group of their own, with the links of the call's. */
+/* The two ranks as a group of their own, with the links of the call's.  The
+ * ranks of a plan are the job's or, of a pipeline, its stages, which are that
+ * group's members. */
 static ms_group pair_of(const ms_group *group, const ms_call *call)
 {
-    uint32_t node = group->node_ranks * (group->stride > 0 ? group->stride : 1);
+    bool members = call->message.group == MS_GROUP_PIPELINE;
+    uint32_t stride = members || group->stride == 0 ? 1 : group->stride;
+    uint32_t node = group->node_ranks * stride;
     uint32_t a = call->rank, b = call->message.peer;
     ms_group pair = *group;
     pair.ranks = 2;
@@ -239,8 +245,9 @@ static void let_go(ms_books *books, const ms_books_at *at, const messages *m,
     for (uint32_t k = program->set_at[call->set];
          k < program->set_at[call->set + 1]; k++) {
         uint32_t s = program->set_item[k];
-        if (books->graph->storage_local_end[s] == MS_NONE &&
-            !is_sent_again(m, i, s))
+        bool ends = call->message.again ||
+                    books->graph->storage_local_end[s] == MS_NONE;
+        if (ends && !is_sent_again(m, i, s))
             ms_books_end(books, ms_books_cell(books, at, s), MS_REF_LOCAL);
     }
 }
@@ -334,7 +341,8 @@ static uint32_t awaited_by(const ms_books *books, const messages *m,
     if (call->verb == MS_RUN && call->run.pass == MS_FORWARD)
         return awaited_of(books, m, at, graph->unit_in, graph->unit_in_at[unit],
                           graph->unit_in_at[unit + 1]);
-    if (call->verb == MS_RUN && is_complete(books, at, unit))
+    if (call->verb == MS_RUN &&
+        (call->run.half || is_complete(books, at, unit)))
         return awaited_of(books, m, at, graph->back_in, graph->back_in_at[unit],
                           graph->back_in_at[unit + 1]);
     if (call->set < program->n_sets && call->verb != MS_STEP_SET)

@@ -2,6 +2,7 @@
 /* Runs of a unit's ops: what each allocates, and what the host drops after it.
  */
 #include "sim/expand/hooks.h"
+#include "sim/expand/views/halves.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/program.h"
@@ -364,6 +365,23 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
+/* The ops of one half, in their order; whole backwards of the rank see another
+ * graph. */
+static ms_err run_half(ms_books *books, const ms_books_at *at,
+                       const ms_call *call, uint32_t first, uint32_t end)
+{
+    const ms_graph *whole = books->graph;
+    bool second = call->run.pass == MS_GRAD_WEIGHT;
+    ms_err err = MS_OK;
+    books->graph = &books->halves->views[at->rank];
+    books->complete = false;
+    for (uint32_t op = first; op < end && err == MS_OK; op++)
+        if (books->halves->second[op] == second)
+            err = run_op(books, at, MS_ALL, op);
+    books->graph = whole;
+    return err;
+}
+
 ms_err ms_rununit_call(ms_books *books, const ms_books_at *at,
                        const ms_program *program, const ms_call *call)
 {
@@ -372,6 +390,8 @@ ms_err ms_rununit_call(ms_books *books, const ms_books_at *at,
         return run_forward(books, at, program, call);
     uint32_t first = graph->backward_at[call->unit + 1];
     uint32_t end = graph->backward_at[call->unit];
+    if (call->run.half)
+        return run_half(books, at, call, first, end);
     MS_TRY(look_ahead(books, at, graph->back_in_at + call->unit, graph->back_in,
                       first, end));
     MS_TRY(ms_gather_open_unit(books, at, first, end));

@@ -3,6 +3,7 @@
 
 #include "sim/graph.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 
 #include <assert.h>
 #include <string.h>
@@ -193,8 +194,8 @@ static ms_err write_program(ms_pieces *pieces)
     ms_arena_reset(&pieces->trial);
     MS_TRY(ms_program_keep_all(graph, &pieces->trial, &keep, pieces->fault));
     ms_pieces_keep(graph, pieces->choice, &keep);
-    MS_TRY(ms_defaultprogram(graph, &keep, 1, &pieces->trial, &pieces->program,
-                             pieces->fault));
+    MS_TRY(ms_defaultprogram_alone(graph, &keep, 1, &pieces->trial,
+                                   &pieces->program, pieces->fault));
     find_ends(pieces);
     pieces->written = true;
     return ms_callwalk_begin(pieces->walk, &pieces->program, pieces->fault);

@@ -6,6 +6,7 @@
 #include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/report.h"
+#include "sim/stage.h"
 #include "sim/timeline.h"
 
 /* Passes that belong to no phase of their own: what they allocate counts for
@@ -296,7 +297,7 @@ static void name_peak(const ms_plan *plan, ms_peak *peak)
 
 /* The number of the event among those of its rank. */
 static uint32_t number_of(const ms_timeline *line, uint32_t event,
-                          uint16_t rank)
+                          uint32_t rank)
 {
     const ms_plan *plan = line->plan;
     uint32_t n = 0;
@@ -468,6 +469,9 @@ static void init_rank(fold_state *fold, ms_rank_report *out, uint16_t rank)
     fold->ranks[rank].out = out;
     fold->ranks[rank].phase = CARRIED;
     out->rank = rank;
+    for (uint32_t i = 0; i < fold->plan->n_stages; i++)
+        if (fold->plan->stages[i].rank == rank && out->n_stages++ == 0)
+            out->stage = i;
     out->saved_for_backward_bytes = MS_NO_LEVEL;
     for (int mark = 0; mark < MS_N_MARKS; mark++)
         out->levels[mark] = MS_NO_LEVEL;

@@ -34,7 +34,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_WORK] = {"work", MS_DUMP_TASK, WHEN | KEY(OF)},
     [MS_SEND_SET] = {"send", MS_DUMP_SET,
-                     WHEN | KEY(PEER) | KEY(TAG) | KEY(GROUP)},
+                     WHEN | KEY(PEER) | KEY(TAG) | KEY(GROUP) | KEY(AGAIN)},
     [MS_RECV_SET] = {"recv", MS_DUMP_SET,
                      WHEN | KEY(PEER) | KEY(TAG) | KEY(GROUP) | KEY(SAVES)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
@@ -95,6 +95,7 @@ static const struct {
     FLAG(MS_HOLD, SAVES, hold.saves),
     FLAG(MS_RECV_SET, SAVES, message.saves),
     FLAG(MS_HOLD, AGAIN, hold.again),
+    FLAG(MS_SEND_SET, AGAIN, message.again),
     FLAG(MS_SYNC, IN_LINE, sync.compute),
     FLAG(MS_GATHER, AHEAD, gather.ahead),
     FLAG(MS_GATHER, LIMIT, gather.limit),
@@ -312,7 +313,9 @@ static void put_object(const ms_call *call, ms_text *text)
 {
     switch (ms_dump_verbs[call->verb].object) {
     case MS_DUMP_PASS:
-        put_word(text, call->run.pass == MS_FORWARD ? "forward" : "backward");
+        put_word(text, call->run.half ? ms_names_pass[call->run.pass]
+                       : call->run.pass == MS_FORWARD ? "forward"
+                                                      : "backward");
         break;
     case MS_DUMP_SET:
         put_set(text, call->set);

@@ -14,7 +14,7 @@
  *     mark start
  *     run forward unit 3 frame 0 micro 0 keep 0 hold nothing
  *     rerun units 1-3 frame 0 micro 0 whole
- *     run backward unit 3 frame 0 micro 0
+ *     run backward unit 3 frame 0 micro 0   (or grad_input, then grad_weight)
  *     drop 0 frame 0 micro 0
  *     step all
  *

@@ -243,12 +243,16 @@ static ms_err read_group(ms_dumpwords *r)
 
 static ms_err read_object(ms_dumpwords *r, ms_call *call)
 {
-    static const char *const passes[] = {"forward", "backward"};
+    static const char *const passes[] = {"forward", "backward", "grad_input",
+                                         "grad_weight"};
+    static const uint8_t pass_of[] = {MS_FORWARD, MS_GRAD_INPUT, MS_GRAD_INPUT,
+                                      MS_GRAD_WEIGHT};
     uint32_t word;
     switch (ms_dump_verbs[call->verb].object) {
     case MS_DUMP_PASS:
-        MS_TRY(ms_dumpwords_one_of(r, "pass", passes, 2, &word));
-        call->run.pass = word == 0 ? MS_FORWARD : MS_GRAD_INPUT;
+        MS_TRY(ms_dumpwords_one_of(r, "pass", passes, 4, &word));
+        call->run.pass = pass_of[word];
+        call->run.half = word > 1;
         return MS_OK;
     case MS_DUMP_SET:
         return read_set_name(r, &call->set);

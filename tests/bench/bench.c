@@ -299,10 +299,10 @@ static void bench_offload(void)
         ms_arena_reset(&keep);
         ms_arena_reset(&trial);
         result = (ms_result){0};
-        demand(ms_pipeline_read(&job, &keep, &result, &fault), &fault);
+        demand(ms_jobway_read(&job, &keep, &result, &fault), &fault);
         double t0 = bench_times_now_ns();
-        demand(ms_pipeline_lower(&job, &keep, &result, &fault), &fault);
-        demand(ms_pipeline_step(&job, &trial, &result, &fault), &fault);
+        demand(ms_jobway_lower(&job, &keep, &result, &fault), &fault);
+        demand(ms_jobway_step(&job, &trial, &result, &fault), &fault);
         all.ns[i] = bench_times_now_ns() - t0;
         ms_expand_opts opts = ms_stepmachine_rates(job.device, &result.shape);
         t0 = bench_times_now_ns();
@@ -453,7 +453,7 @@ static void bench_record(const char *memsim)
     demand(ms_options_parse(MS_FOR_RUN, words, 4, &keep, &arguments, &fault),
            &fault);
     demand(ms_settings_read(&arguments, &keep, &job, &fault), &fault);
-    demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault), &fault);
+    demand(ms_jobway_run(&job, &keep, &trial, &result, &fault), &fault);
     for (size_t i = 0; i < RUNS; i++) {
         ms_arena_reset(&drawn);
         double t0 = bench_times_now_ns();

@@ -35,7 +35,7 @@ static void lower(const ms_job *job, ms_arena *keep, ms_result *result,
            &fault);
     demand(ms_dag_order(&result->model, keep, &fault), &fault);
     double t1 = bench_times_now_ns();
-    demand(ms_pipeline_lower(job, keep, result, &fault), &fault);
+    demand(ms_jobway_lower(job, keep, result, &fault), &fault);
     *read_ns = t1 - t0;
     *lower_ns = bench_times_now_ns() - t1;
 }
@@ -55,7 +55,7 @@ void bench_families_lower(void)
         ms_arena_reset(&trial);
         lower(&job, &keep, &result, &reads.ns[i], &lowers.ns[i]);
         double t0 = bench_times_now_ns();
-        demand(ms_pipeline_step(&job, &trial, &result, &fault), &fault);
+        demand(ms_jobway_step(&job, &trial, &result, &fault), &fault);
         steps.ns[i] = bench_times_now_ns() - t0;
     }
     printf(",\n  \"deepseek_v3_ops\": %u", result.graph->n_ops);
@@ -87,7 +87,7 @@ static void time_stamps(const char *layers)
                &fault);
         demand(ms_dag_order(&result.model, &keep, &fault), &fault);
         double t0 = bench_times_now_ns();
-        demand(ms_pipeline_lower(&job, &keep, &result, &fault), &fault);
+        demand(ms_jobway_lower(&job, &keep, &result, &fault), &fault);
         times.ns[i] = bench_times_now_ns() - t0;
         ops = result.graph->n_ops;
     }

@@ -53,7 +53,7 @@ static double time_run(const struct grower *grower, uint32_t layers)
                             &keep, &arguments, &fault),
            &fault);
     demand(ms_settings_read(&arguments, &keep, &job, &fault), &fault);
-    demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault), &fault);
+    demand(ms_jobway_run(&job, &keep, &trial, &result, &fault), &fault);
     double ns = bench_times_now_ns() - t0;
     ms_arena_free(&trial);
     ms_arena_free(&keep);

@@ -80,7 +80,8 @@ void laws_chain(uint32_t n, uint64_t unit_bytes, ms_arena *arena,
             LAWS_GROUP(MS_GROUP_NODE, 2, 1, 2, MS_STREAM_COMM),                \
             LAWS_GROUP(MS_GROUP_ACROSS, 2, 2, 1, MS_STREAM_COMM),              \
             LAWS_GROUP(MS_GROUP_EXPERT_DATA, 3, 2, 1, MS_STREAM_COMM),         \
-            LAWS_GROUP(MS_GROUP_EXPERT_REPLICATE, 2, 1, 2, MS_STREAM_OUTER)    \
+            LAWS_GROUP(MS_GROUP_EXPERT_REPLICATE, 2, 1, 2, MS_STREAM_OUTER),   \
+            LAWS_GROUP(MS_GROUP_PIPELINE, 4, 1, 2, MS_STREAM_OUTER)            \
     }
 
 /* ---- builder.c: columns of a graph, as ops are appended ------------------ */

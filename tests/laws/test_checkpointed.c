@@ -66,7 +66,7 @@ static bool open_run(run *r, const char *model, const ms_training *training,
     }
     snprintf(r->what, sizeof r->what, "%s, %s, %s, %s", model, kernels,
              precision, policy);
-    ms_err err = ms_pipeline_run(&job, &keep, &trial, &r->result, &fault);
+    ms_err err = ms_jobway_run(&job, &keep, &trial, &r->result, &fault);
     ck_assert_msg(err == MS_OK || (err == MS_EUSAGE && fault.what[0] != '\0') ||
                       (err == MS_EINPUT && fault.hint[0] != '\0'),
                   "%s: %s: %s", r->what, fault.where, fault.what);

@@ -174,11 +174,11 @@ static bool run_policy(const char *json, const char *policy, setting with)
             ms_dag_order(&result.model, &keep, &fault) == MS_OK &&
             ms_spec_parse(policy, &keep, &job.spec, &fault) == MS_OK,
         "%s: %s: %s", policy, fault.where, fault.what);
-    if (is_refused(ms_pipeline_lower(&job, &keep, &result, &fault), &fault))
+    if (is_refused(ms_jobway_lower(&job, &keep, &result, &fault), &fault))
         return false;
     ck_assert_msg(fault.err == MS_OK, "%s: %s: %s", policy, fault.where,
                   fault.what);
-    if (is_refused(ms_pipeline_step(&job, &trial, &result, &fault), &fault))
+    if (is_refused(ms_jobway_step(&job, &trial, &result, &fault), &fault))
         return false;
     ck_assert_msg(fault.err == MS_OK, "%s: %s: %s", policy, fault.where,
                   fault.what);

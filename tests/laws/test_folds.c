@@ -6,6 +6,7 @@
 #include "policies/common/policy.h"
 #include "sim/fold/fold.h"
 #include "sim/graph.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
@@ -119,8 +120,9 @@ static void check_choice(ms_fold *fold, laws_random *random,
     ck_assert_int_eq(ms_program_keep_all(graph, &trial, &choices, &fault),
                      MS_OK);
     ms_pieces_keep(graph, &choice, &choices);
-    ck_assert_int_eq(ms_defaultprogram(graph, &choices, choice.micro_batches,
-                                       &trial, &program, &fault),
+    ck_assert_int_eq(ms_defaultprogram_alone(graph, &choices,
+                                             choice.micro_batches, &trial,
+                                             &program, &fault),
                      MS_OK);
     ck_assert_int_eq(ms_fold_choose(fold, &choice, &folded, &fault), MS_OK);
     check_folded(&folded, graph, &program, &opts, machine, "choice", counts);
@@ -142,8 +144,8 @@ static void check_random_programs(laws_random *random, const ms_graph *graph,
         uint32_t micro_batches = 1 + laws_below(random, 6);
         ms_arena_reset(&trial);
         laws_keep(random, graph, &trial, &choices);
-        ck_assert_int_eq(ms_defaultprogram(graph, &choices, micro_batches,
-                                           &trial, &program, &fault),
+        ck_assert_int_eq(ms_defaultprogram_alone(graph, &choices, micro_batches,
+                                                 &trial, &program, &fault),
                          MS_OK);
         if (laws_chance(random, 5))
             laws_moves(random, graph, &trial, &program);
@@ -344,9 +346,9 @@ START_TEST(bounded_memory)
         ms_folded folded;
         ms_arena_reset(&trial);
         laws_keep(&random, &graph, &trial, &choices);
-        ck_assert_int_eq(
-            ms_defaultprogram(&graph, &choices, 2, &trial, &program, &fault),
-            MS_OK);
+        ck_assert_int_eq(ms_defaultprogram_alone(&graph, &choices, 2, &trial,
+                                                 &program, &fault),
+                         MS_OK);
         ck_assert_int_eq(ms_fold_program(fold, &program, &folded, &fault),
                          MS_OK);
         ck_assert_int_eq(folded.why, MS_FOLD_WHOLE);

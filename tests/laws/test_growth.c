@@ -82,7 +82,7 @@ static const char *outcome(const char *policy)
     ck_assert_int_eq(err, MS_OK);
     err = ms_spec_parse(policy, &trial, &job.spec, &fault);
     if (err == MS_OK)
-        err = ms_pipeline_lower(&job, &trial, &result, &fault);
+        err = ms_jobway_lower(&job, &trial, &result, &fault);
     if (err == MS_OK)
         err = ms_jobprogram_make(&job, &trial, &opts, &result, &fault);
     if (err == MS_OK)

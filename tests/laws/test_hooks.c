@@ -41,7 +41,7 @@ static bool run(const char *model, const ms_training *training,
     ck_assert_int_eq(ms_spec_parse(policy, &keep, &job.spec, &fault), MS_OK);
     snprintf(what, sizeof what, "%s, kernels %d, precision %d, %s", model,
              (int)training->kernels, (int)training->precision, policy);
-    ms_err err = ms_pipeline_run(&job, &keep, &trial, result, &fault);
+    ms_err err = ms_jobway_run(&job, &keep, &trial, result, &fault);
     ck_assert_msg(err == MS_OK || (err == MS_EUSAGE && fault.what[0] != '\0') ||
                       (err == MS_EINPUT && fault.hint[0] != '\0'),
                   "%s: %s: %s", what, fault.where, fault.what);

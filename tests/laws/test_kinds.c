@@ -81,7 +81,7 @@ static void lower_and_check(const char *model, const ms_training *training)
     ms_settings_init(&job);
     job.model = model;
     job.training = *training;
-    if (ms_pipeline_run(&job, &keep, &trial, &result, &fault) == MS_OK)
+    if (ms_jobway_run(&job, &keep, &trial, &result, &fault) == MS_OK)
         check_ops(result.graph, model);
     ms_arena_free(&keep);
     ms_arena_free(&trial);
@@ -133,7 +133,7 @@ static void run_builtin(const char *model, ms_arena *keep, ms_result *result)
     *result = (ms_result){0};
     ms_settings_init(&job);
     job.model = model;
-    ms_err err = ms_pipeline_run(&job, keep, &trial, result, &fault);
+    ms_err err = ms_jobway_run(&job, keep, &trial, result, &fault);
     ck_assert_msg(err == MS_OK, "%s: %s", model, fault.what);
     ms_arena_free(&trial);
 }

@@ -74,7 +74,7 @@ static void teardown(void)
 static const ms_times *run_job(const char *policy)
 {
     MUST(ms_spec_parse(policy, &keep, &job.spec, &fault));
-    MUST(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
+    MUST(ms_jobway_run(&job, &keep, &trial, &result, &fault));
     return &result.report->ranks[0].time;
 }
 

@@ -12,6 +12,7 @@
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/report.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tools/results/sheet.h"
 
@@ -95,8 +96,8 @@ static ms_program program_of(const law_trial *trial, const ms_keep *keep)
 {
     ms_fault fault = {0};
     ms_program program;
-    MUST(ms_defaultprogram(&trial->graph, keep, trial->micro_batches,
-                           trial->arena, &program, &fault));
+    MUST(ms_defaultprogram_alone(&trial->graph, keep, trial->micro_batches,
+                                 trial->arena, &program, &fault));
     return program;
 }
 

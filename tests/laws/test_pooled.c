@@ -7,6 +7,7 @@
 #include "sim/pools/place/placement.h"
 #include "sim/pools/steps/pooled.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
@@ -37,8 +38,8 @@ static void open_step(step *of, uint64_t seed)
     laws_seed = seed;
     laws_graph(&random, &arena, &of->graph);
     laws_keep(&random, &of->graph, &arena, &keep);
-    MUST(ms_defaultprogram(&of->graph, &keep, 1 + laws_below(&random, 3),
-                           &arena, &of->program, &fault));
+    MUST(ms_defaultprogram_alone(&of->graph, &keep, 1 + laws_below(&random, 3),
+                                 &arena, &of->program, &fault));
     laws_moves(&random, &of->graph, &arena, &of->program);
     of->machine = (ms_machine){.launch_ns = laws_below(&random, 40),
                                .capacity_bytes = ROOM};

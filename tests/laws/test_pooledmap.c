@@ -6,6 +6,7 @@
 #include "sim/plan.h"
 #include "sim/pools/steps/pooled.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
@@ -29,8 +30,8 @@ static void open_step(uint64_t seed, bool expandable)
     laws_seed = seed;
     laws_graph(&random, &arena, &graph);
     laws_keep(&random, &graph, &arena, &keep);
-    MUST(ms_defaultprogram(&graph, &keep, 1 + laws_below(&random, 3), &arena,
-                           &program, &fault));
+    MUST(ms_defaultprogram_alone(&graph, &keep, 1 + laws_below(&random, 3),
+                                 &arena, &program, &fault));
     laws_moves(&random, &graph, &arena, &program);
     ms_machine machine = {.launch_ns = laws_below(&random, 40),
                           .capacity_bytes = ROOM};

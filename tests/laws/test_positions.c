@@ -85,7 +85,7 @@ static ms_err step(size_t m, const char *kernel, int positions,
     if (err == MS_OK)
         err = ms_settings_read(&arguments, &keep, &job, &fault);
     if (err == MS_OK)
-        err = ms_pipeline_run(&job, &keep, &trial, result, &fault);
+        err = ms_jobway_run(&job, &keep, &trial, result, &fault);
     return err;
 }
 

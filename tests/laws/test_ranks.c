@@ -12,6 +12,7 @@
 #include "sim/pools/steps/pooled.h"
 #include "sim/program.h"
 #include "sim/report.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
@@ -148,8 +149,8 @@ static void open_trial(ranks_trial *trial, uint64_t seed)
     for (uint32_t r = 0; r < trial->n; r++) {
         ms_keep keep;
         laws_keep(random, &trial->graph, &arena, &keep);
-        MUST(ms_defaultprogram(&trial->graph, &keep, micro_batches, &arena,
-                               &trial->of[r], &fault));
+        MUST(ms_defaultprogram_alone(&trial->graph, &keep, micro_batches,
+                                     &arena, &trial->of[r], &fault));
         if (laws_chance(random, 70))
             laws_moves(random, &trial->graph, &arena, &trial->of[r]);
         if (shares)
@@ -356,7 +357,7 @@ START_TEST(policies_on_two_ranks)
     MUST(ms_resolve_training(&result.training, &result.model, &fault));
     MUST(ms_dag_order(&result.model, &arena, &fault));
     MUST(ms_spec_parse(policies[_i], &arena, &job.spec, &fault));
-    MUST(ms_pipeline_lower(&job, &arena, &result, &fault));
+    MUST(ms_jobway_lower(&job, &arena, &result, &fault));
     MUST(ms_jobprogram_make(&job, &arena, &opts, &result, &fault));
     one_run *alone = run(result.graph, result.program, &opts, result.machine);
     for (int order = 0; order < 6; order++) {

@@ -111,11 +111,11 @@ static int try_policy(const char *json, const char *policy, uint64_t batch)
         return 0;
     all = few;
     job.whole_ops = UINT64_MAX;
-    if (ms_pipeline_step(&job, &trial, &all, &fault) != MS_OK)
+    if (ms_jobway_step(&job, &trial, &all, &fault) != MS_OK)
         return 0;
     job.whole_ops = 1;
-    ck_assert_msg(ms_pipeline_step(&job, &trial, &few, &fault) == MS_OK,
-                  "%s: %s", policy, fault.what);
+    ck_assert_msg(ms_jobway_step(&job, &trial, &few, &fault) == MS_OK, "%s: %s",
+                  policy, fault.what);
     if (few.report->repeats == 0)
         return 1;
     check_events(&few, &all);
@@ -162,12 +162,11 @@ START_TEST(too_many_are_refused)
                               &result, &fault),
                      MS_OK);
     job.book_device = true;
-    ck_assert_int_eq(ms_pipeline_step(&job, &trial, &result, &fault),
-                     MS_EUSAGE);
+    ck_assert_int_eq(ms_jobway_step(&job, &trial, &result, &fault), MS_EUSAGE);
     ck_assert_ptr_nonnull(strstr(fault.what, "1000000 micro-batches of"));
     job.book_device = false;
     fault = (ms_fault){0};
-    ck_assert_int_eq(ms_pipeline_step(&job, &trial, &result, &fault), MS_OK);
+    ck_assert_int_eq(ms_jobway_step(&job, &trial, &result, &fault), MS_OK);
     ck_assert_uint_gt(result.report->repeats, 999900);
     ck_assert_uint_lt(result.plan->n_ops, 100000);
     ms_arena_free(&keep);

@@ -8,6 +8,7 @@
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/report.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tests/inlined.h"
 #include "tests/laws/asserts.h"
@@ -105,9 +106,9 @@ START_TEST(parts_are_the_replay)
         laws_seed = seed;
         laws_graph(&random, &trial, &graph);
         laws_keep(&random, &graph, &trial, &choice);
-        ck_assert_int_eq(ms_defaultprogram(&graph, &choice,
-                                           1 + laws_below(&random, 2), &trial,
-                                           &program, &fault),
+        ck_assert_int_eq(ms_defaultprogram_alone(&graph, &choice,
+                                                 1 + laws_below(&random, 2),
+                                                 &trial, &program, &fault),
                          MS_OK);
         ms_plan whole = expand(&graph, &program);
         uint32_t before = count_replays(&program);

@@ -52,7 +52,7 @@ static bool run_fits(uint64_t memory_bytes, const char *extra,
     snprintf(memory, sizeof memory, "--memory=%" PRIu64, memory_bytes);
     hall_open(MS_FOR_RUN, words, policy, &h);
     MUST(ms_settings_usual(&h.arguments, &h.keep, &job, &hall_fault));
-    MUST(ms_pipeline_run(&job, &h.keep, &h.trial, &result, &hall_fault));
+    MUST(ms_jobway_run(&job, &h.keep, &h.trial, &result, &hall_fault));
     bool fits = result.report->fits;
     if (used_bytes != NULL)
         *used_bytes = ms_capacity_used(result.report);

@@ -6,6 +6,7 @@
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/report.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
@@ -290,8 +291,8 @@ static ms_plan random_plan(laws_random *random)
     bool shares = laws_chance(random, 30);
     if (shares)
         laws_share(random, graph, &arena);
-    MUST(ms_defaultprogram(graph, &keep, 1 + laws_below(random, 3), &arena,
-                           program, &fault));
+    MUST(ms_defaultprogram_alone(graph, &keep, 1 + laws_below(random, 3),
+                                 &arena, program, &fault));
     laws_moves(random, graph, &arena, program);
     if (shares)
         laws_collectives(random, graph, &arena, program);

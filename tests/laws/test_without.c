@@ -75,7 +75,7 @@ static void run_with_line(const char *policy, bool has_pool)
 {
     ms_report_names names = {.policy = policy};
     set_job(policy, has_pool);
-    MUST(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
+    MUST(ms_jobway_run(&job, &keep, &trial, &result, &fault));
     MUST(ms_record_of(result.line, result.report, &names, &trial, &record,
                       &fault));
     MUST(ms_leftout_record(&job, &result, &trial, &record, &fault));
@@ -106,7 +106,7 @@ static void check_line(int which, bool has_pool)
     ck_assert_str_eq(record.without->policy, jobs[which].saving);
     check_ascends(record.without);
     set_job(jobs[which].left, has_pool);
-    MUST(ms_pipeline_run(&job, &other, &other, &alone, &fault));
+    MUST(ms_jobway_run(&job, &other, &other, &alone, &fault));
     const ms_report *report = alone.report;
     ck_assert_uint_eq(record.without->peak_bytes,
                       report->ranks[report->worst].peak.allocated_bytes);
@@ -130,7 +130,7 @@ START_TEST(what_changes_nothing_has_no_line)
 {
     set_job("checkpoint:selective", false);
     MUST(ms_settings_put(&job, "kernels", "flash", &keep, &fault));
-    MUST(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
+    MUST(ms_jobway_run(&job, &keep, &trial, &result, &fault));
     record = (ms_record){0};
     MUST(ms_leftout_record(&job, &result, &trial, &record, &fault));
     ck_assert_ptr_null(record.without);

@@ -98,9 +98,9 @@ static const ms_result *run(const char *json, const char *format, va_list list)
     if (json != NULL)
         read_json(&job, json, &fault);
     else
-        check(ms_pipeline_read(&job, &keep, &result, &fault), &fault, words);
-    check(ms_pipeline_lower(&job, &keep, &result, &fault), &fault, words);
-    check(ms_pipeline_step(&job, &trial, &result, &fault), &fault, words);
+        check(ms_jobway_read(&job, &keep, &result, &fault), &fault, words);
+    check(ms_jobway_lower(&job, &keep, &result, &fault), &fault, words);
+    check(ms_jobway_step(&job, &trial, &result, &fault), &fault, words);
     return &result;
 }
 

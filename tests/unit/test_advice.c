@@ -59,7 +59,7 @@ static void run_job(const char *line, bool exact, tried *t)
     demand((exact ? ms_settings_read : ms_settings_usual)(&t->arguments, &arena,
                                                           &t->job, &fault),
            line);
-    demand(ms_pipeline_run(&t->job, &arena, &arena, &t->result, &fault), line);
+    demand(ms_jobway_run(&t->job, &arena, &arena, &t->result, &fault), line);
     ms_defaultpool_settle(&t->result, &t->job);
 }
 

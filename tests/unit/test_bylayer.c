@@ -8,6 +8,7 @@
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/report.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
@@ -46,7 +47,7 @@ static void measure(bool by_device)
     ms_program program;
     ms_machine machine = {.capacity_bytes = 10000, .book_device = by_device};
     ms_expand_opts opts = {.uses = true};
-    MUST(ms_defaultprogram(&graph, &keep, 2, &arena, &program, &fault));
+    MUST(ms_defaultprogram_alone(&graph, &keep, 2, &arena, &program, &fault));
     MUST(ms_expand(&graph, &program, &opts, &arena, &plan, &fault));
     MUST(ms_replay(&plan, &machine, &arena, &line, &fault));
     MUST(ms_measure(&line, &machine, &arena, &report, &fault));

@@ -2,6 +2,7 @@
 /* Programs and graphs as text, read back. */
 #include "sim/graph.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
@@ -80,7 +81,8 @@ START_TEST(text_of_a_small_program)
     keep.segment[1] = 0;
     keep.place[2] = MS_GONE;
     ck_assert_int_eq(
-        ms_defaultprogram(&graph, &keep, 1, &arena, &program, &fault), MS_OK);
+        ms_defaultprogram_alone(&graph, &keep, 1, &arena, &program, &fault),
+        MS_OK);
     ck_assert_str_eq(
         dump(&program),
         "memsim-program 1\n"
@@ -132,8 +134,9 @@ START_TEST(programs_read_back)
     laws_keep(&random, &graph, &arena, &keep);
     keep.reentrant = _i % 2;
     keep.early_stop = _i % 3;
-    ck_assert_int_eq(ms_defaultprogram(&graph, &keep, 1 + (uint32_t)_i % 3,
-                                       &arena, &program, &fault),
+    ck_assert_int_eq(ms_defaultprogram_alone(&graph, &keep,
+                                             1 + (uint32_t)_i % 3, &arena,
+                                             &program, &fault),
                      MS_OK);
     laws_moves(&random, &graph, &arena, &program);
     laws_work(&random, &graph, &arena, &program);
@@ -302,7 +305,8 @@ START_TEST(damaged_texts)
     laws_chain(3, 1, &arena, &graph);
     laws_keep(&random, &graph, &arena, &keep);
     ck_assert_int_eq(
-        ms_defaultprogram(&graph, &keep, 2, &arena, &program, &fault), MS_OK);
+        ms_defaultprogram_alone(&graph, &keep, 2, &arena, &program, &fault),
+        MS_OK);
     const char *good = dump(&program);
     size_t length = strlen(good);
     char *bad = ms_arena_take(&arena, length + 1, 1);

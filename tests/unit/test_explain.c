@@ -54,7 +54,7 @@ static void use(const char *policy, const char *key, const char *value)
 static void simulate(void)
 {
     ck_assert_int_eq(
-        ms_pipeline_run(&f.job, &f.keep, &f.trial, &f.result, &f.fault), MS_OK);
+        ms_jobway_run(&f.job, &f.keep, &f.trial, &f.result, &f.fault), MS_OK);
 }
 
 static void look(const char *at)
@@ -258,8 +258,8 @@ static void look_again(const char *policy, ms_result *result, ms_alive *alive)
 {
     f.job.spec = (ms_spec){0};
     use(policy, NULL, NULL);
-    ck_assert_int_eq(
-        ms_pipeline_run(&f.job, &f.keep, &f.trial, result, &f.fault), MS_OK);
+    ck_assert_int_eq(ms_jobway_run(&f.job, &f.keep, &f.trial, result, &f.fault),
+                     MS_OK);
     ck_assert_int_eq(ms_alive_find(result, NULL, &f.trial, alive, &f.fault),
                      MS_OK);
 }

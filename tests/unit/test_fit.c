@@ -208,7 +208,7 @@ static void check_replay(const found *f, uint32_t i)
     demand(ms_fitsetup_job(&f->fit, point, &keep, &job, &fault));
     if (point->proven)
         job = ms_fitsetup_proof(&f->fit, &job);
-    demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
+    demand(ms_jobway_run(&job, &keep, &trial, &result, &fault));
     const ms_rank_report *rank = &result.report->ranks[result.report->worst];
     ck_assert_uint_eq(rank->peak.reserved_bytes, point->reserved_bytes);
     ck_assert_uint_eq(rank->time.step_ns, point->step_ns);
@@ -433,7 +433,7 @@ static uint64_t reserved_at(const found *f, const char *field, uint64_t value)
     ms_job job = f->job;
     snprintf(number, sizeof number, "%llu", (unsigned long long)value);
     demand(ms_training_set(&job.training, field, number, &fault));
-    demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
+    demand(ms_jobway_run(&job, &keep, &trial, &result, &fault));
     const ms_report *report = result.report;
     uint64_t bytes = report->ranks[report->worst].peak.reserved_bytes;
     ms_arena_free(&trial);

@@ -43,7 +43,7 @@ static ms_result simulate(const char *model, const char *policy,
         ck_assert_int_eq(ms_training_set(&job.training, key,
                                          strtok_r(rest, " =", &rest), &fault),
                          MS_OK);
-    ck_assert_msg(ms_pipeline_run(&job, &keep, &keep, &result, &fault) == MS_OK,
+    ck_assert_msg(ms_jobway_run(&job, &keep, &keep, &result, &fault) == MS_OK,
                   "%s", fault.what);
     return result;
 }

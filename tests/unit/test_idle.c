@@ -8,6 +8,7 @@
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/report.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
@@ -48,7 +49,7 @@ static void wait_in_chain(double bytes_per_s)
     const ms_idle_links links = {bytes_per_s, bytes_per_s, 0};
     laws_chain(3, 1000, &arena, &graph);
     MUST(ms_program_keep_all(&graph, &arena, &keep, &fault));
-    MUST(ms_defaultprogram(&graph, &keep, 1, &arena, &program, &fault));
+    MUST(ms_defaultprogram_alone(&graph, &keep, 1, &arena, &program, &fault));
     MUST(ms_expand(&graph, &program, &opts, &arena, &plan, &fault));
     MUST(ms_replay(&plan, &machine, &arena, &line, &fault));
     MUST(ms_idle_list(&line, 0, &links, &arena, &list, &n, &fault));
@@ -117,7 +118,7 @@ START_TEST(classes_sum_to_what_is_saved)
     job.training.batch = 2;
     job.uses = true;
     MUST(ms_spec_parse(policies[_i], &arena, &job.spec, &fault));
-    MUST(ms_pipeline_run(&job, &arena, &trial, &result, &fault));
+    MUST(ms_jobway_run(&job, &arena, &trial, &result, &fault));
     MUST(ms_idletimes_find(&job, &result, &arena, &saved, &fault));
     for (uint32_t i = 0; i < saved.n; i++) {
         ck_assert_uint_eq(saved.of[i].from_ns,

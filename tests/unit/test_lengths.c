@@ -50,7 +50,7 @@ static const ms_pooled *run(const char *const *words)
         all[n] = words[n - 1];
     demand(ms_options_parse(MS_FOR_RUN, all, n, &keep, &arguments, &fault));
     demand(ms_settings_read(&arguments, &keep, &job, &fault));
-    demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
+    demand(ms_jobway_run(&job, &keep, &trial, &result, &fault));
     return result.report->pooled;
 }
 #define RUN(...) run((const char *const[]){__VA_ARGS__, NULL})

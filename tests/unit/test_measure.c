@@ -15,6 +15,7 @@
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/report.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
@@ -39,8 +40,8 @@ static void open_chain(fixture *f)
     laws_chain(2, 1000, &f->arena, &f->graph);
     ck_assert_int_eq(
         ms_program_keep_all(&f->graph, &f->arena, &keep, &f->fault), MS_OK);
-    ck_assert_int_eq(ms_defaultprogram(&f->graph, &keep, 1, &f->arena,
-                                       &f->program, &f->fault),
+    ck_assert_int_eq(ms_defaultprogram_alone(&f->graph, &keep, 1, &f->arena,
+                                             &f->program, &f->fault),
                      MS_OK);
 }
 

@@ -170,7 +170,7 @@ static ms_err whole_way(int which, uint64_t *peak_bytes, ms_fault *fault)
     MS_TRY(ms_options_parse(MS_FOR_RUN, words, n, &keep, &arguments, fault));
     MS_TRY(ms_settings_read(&arguments, &keep, &job, fault));
     job.uses = job.addresses = true;
-    MS_TRY(ms_pipeline_run(&job, &keep, &trial, &result, fault));
+    MS_TRY(ms_jobway_run(&job, &keep, &trial, &result, fault));
     *peak_bytes = result.report->ranks[0].peak.allocated_bytes;
     MS_TRY(print(&text, fault));
     MS_TRY(compare(&job, &comparison, fault));

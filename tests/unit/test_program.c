@@ -4,6 +4,7 @@
 #include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
@@ -42,8 +43,8 @@ static void build(uint32_t n, uint32_t first, uint32_t last)
 
 static void write_default(uint32_t micro_batches)
 {
-    ck_assert_int_eq(ms_defaultprogram(&graph, &keep, micro_batches, &arena,
-                                       &program, &fault),
+    ck_assert_int_eq(ms_defaultprogram_alone(&graph, &keep, micro_batches,
+                                             &arena, &program, &fault),
                      MS_OK);
     ck_assert_int_eq(ms_check_program(&graph, &program, &fault), MS_OK);
 }
@@ -383,7 +384,8 @@ START_TEST(no_memory_is_a_fault)
     for (uint64_t more = 0; err != MS_OK; more += 16) {
         ms_fault found = {0};
         arena.limit_bytes = arena.used_bytes + more;
-        err = ms_defaultprogram(&graph, &keep, 2, &arena, &written, &found);
+        err =
+            ms_defaultprogram_alone(&graph, &keep, 2, &arena, &written, &found);
         ck_assert_int_eq(err, found.err);
         ck_assert(err == MS_OK || err == MS_ENOMEM);
     }

@@ -77,7 +77,7 @@ static const char *run(int which)
                           &fault));
     MUST(ms_settings_read(&arguments, &keep, &job, &fault));
     job.addresses = true;
-    MUST(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
+    MUST(ms_jobway_run(&job, &keep, &trial, &result, &fault));
     const char *policy = ms_settings_policy(&job, &keep);
     MUST(ms_runrecord_of(&job, &result, policy, &keep, &written, &fault));
     MUST(ms_leftout_record(&job, &result, &keep, &written, &fault));

@@ -54,8 +54,8 @@ static void simulate(const char *json, const char *policy, const char *kernels)
         ms_resolve_training(&result.training, &result.model, &fault) == MS_OK &&
             ms_dag_order(&result.model, &keep, &fault) == MS_OK &&
             ms_spec_parse(policy, &keep, &job.spec, &fault) == MS_OK &&
-            ms_pipeline_lower(&job, &keep, &result, &fault) == MS_OK &&
-            ms_pipeline_step(&job, &trial, &result, &fault) == MS_OK,
+            ms_jobway_lower(&job, &keep, &result, &fault) == MS_OK &&
+            ms_jobway_step(&job, &trial, &result, &fault) == MS_OK,
         "%s: %s", fault.where, fault.what);
 }
 

@@ -105,7 +105,9 @@ static const struct {
     {"checkpoint:sqrd", "unknown argument \"sqrd\" of policy \"checkpoint\"",
      "did you mean \"sqrt\"? checkpoint takes: none, full, sqrt,", 11},
     {"chekpoint:sqrt", "unknown policy \"chekpoint\"",
-     "did you mean \"checkpoint\"? policies: none, microbatch, checkpoint", 0},
+     "did you mean \"checkpoint\"? policies: none, microbatch, pipeline, "
+     "checkpoint",
+     0},
     {"microbatch:2+elsewhere:3", "unknown policy \"elsewhere\"",
      "policies: none", 13},
     {"", "a policy's name is missing", "policies: none", -1},

@@ -6,6 +6,7 @@
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 
@@ -95,8 +96,8 @@ static void open_swap(const ms_policy_context *context, uint32_t micro_batches,
     ms_keep keep;
     *o = (opened){.values[MS_SWAP_MIN] = {.given = true, .number = 2}};
     ck_assert_int_eq(ms_program_keep_all(&graph, &trial, &keep, &fault), MS_OK);
-    ck_assert_int_eq(ms_defaultprogram(&graph, &keep, micro_batches, &trial,
-                                       &o->program, &fault),
+    ck_assert_int_eq(ms_defaultprogram_alone(&graph, &keep, micro_batches,
+                                             &trial, &o->program, &fault),
                      MS_OK);
     ck_assert_int_eq(ms_program_fork(&o->program, &trial, &o->made, &fault),
                      MS_OK);

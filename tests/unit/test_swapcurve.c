@@ -53,8 +53,8 @@ static void lower(const char *model, int64_t batch)
     ms_settings_init(&job);
     job.model = model;
     job.training.batch = batch;
-    ck_assert_msg(ms_pipeline_read(&job, &keep, &result, &fault) == MS_OK &&
-                      ms_pipeline_lower(&job, &keep, &result, &fault) == MS_OK,
+    ck_assert_msg(ms_jobway_read(&job, &keep, &result, &fault) == MS_OK &&
+                      ms_jobway_lower(&job, &keep, &result, &fault) == MS_OK,
                   "%s: %s", fault.where, fault.what);
 }
 

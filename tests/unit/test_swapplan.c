@@ -4,6 +4,7 @@
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 #include "tests/laws/chain.h"
 #include "tests/laws/policy.h"
 #include "tests/tests.h"
@@ -114,8 +115,9 @@ START_TEST(profile_by_hand)
     ck_assert_int_eq(
         ms_program_keep_all(&chain_graph, &chain_arena, &keep, &chain_fault),
         MS_OK);
-    ck_assert_int_eq(ms_defaultprogram(&chain_graph, &keep, 1, &chain_arena,
-                                       &program, &chain_fault),
+    ck_assert_int_eq(ms_defaultprogram_alone(&chain_graph, &keep, 1,
+                                             &chain_arena, &program,
+                                             &chain_fault),
                      MS_OK);
     ck_assert_int_eq(
         ms_profile_run(&context, &program, 2, &profile, &chain_fault), MS_OK);

@@ -240,7 +240,7 @@ START_TEST(shared_as_alone)
         ms_job job;
         ms_result alone, shared;
         read_job(which, &keep, &job);
-        ck_assert_int_eq(ms_pipeline_run(&job, &keep, &trial, &alone, &fault),
+        ck_assert_int_eq(ms_jobway_run(&job, &keep, &trial, &alone, &fault),
                          MS_OK);
         ck_assert_int_eq(ms_points_step(&points, &seat, &job, &shared, &fault),
                          MS_OK);

@@ -348,9 +348,9 @@ static void type_it(const char *model, const char *instead, bool run)
            instead);
     demand(ms_settings_read(&arguments, &keep, &job, &fault), instead);
     if (run)
-        demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault), instead);
+        demand(ms_jobway_run(&job, &keep, &trial, &result, &fault), instead);
     else
-        demand(ms_pipeline_read(&job, &keep, &result, &fault), instead);
+        demand(ms_jobway_read(&job, &keep, &result, &fault), instead);
     teardown();
     setup();
 }

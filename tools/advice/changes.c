@@ -263,7 +263,7 @@ ms_err ms_changes_step(const ms_job *changed, bool exact, const ms_result *now,
 {
     ms_job job = *changed;
     *tried = *now;
-    ms_pipeline_settings(changed, &tried->training);
+    ms_jobway_settings(changed, &tried->training);
     MS_TRY(ms_resolve_training(&tried->training, &tried->model, fault));
     /* with lengths each step has a graph of its own */
     if (exact && job.lengths == NULL) {
@@ -274,10 +274,10 @@ ms_err ms_changes_step(const ms_job *changed, bool exact, const ms_result *now,
     job.brief = true;
     job.addresses = false;
     ms_training resolved = tried->training; /* before its batch is divided */
-    MS_TRY(ms_pipeline_shape(&job, tried, fault));
+    MS_TRY(ms_jobway_shape(&job, tried, fault));
     if (!has_graph(now, tried)) {
         tried->training = resolved;
-        MS_TRY(ms_pipeline_lower(&job, arena, tried, fault));
+        MS_TRY(ms_jobway_lower(&job, arena, tried, fault));
     }
-    return ms_pipeline_step(&job, arena, tried, fault);
+    return ms_jobway_step(&job, arena, tried, fault);
 }

@@ -107,8 +107,8 @@ static ms_err try_spec(const ms_job *job, const ms_result *now,
                        ms_arena *scratch, ms_result *tried, ms_fault *fault)
 {
     *tried = *now;
-    MS_TRY(ms_pipeline_lower(job, scratch, tried, fault));
-    return ms_pipeline_step(job, scratch, tried, fault);
+    MS_TRY(ms_jobway_lower(job, scratch, tried, fault));
+    return ms_jobway_step(job, scratch, tried, fault);
 }
 
 static ms_err consider(const ms_job *job, const ms_result *now, ms_arena *arena,

@@ -36,7 +36,7 @@ static ms_err attempt(const ms_pooltries_task *task, const char *spec,
     job.allocator = &allocator;
     job.uses = job.addresses = false;
     MS_TRY(ms_allocator_read(spec, scratch, &allocator, fault));
-    return ms_pipeline_step(&job, scratch, tried, fault);
+    return ms_jobway_step(&job, scratch, tried, fault);
 }
 
 static ms_err try_option(const ms_pooltries_task *task, size_t i,

@@ -126,10 +126,10 @@ static ms_err replay(const search *s, const ms_job *job, ms_arena *scratch,
                      ms_result *tried, ms_fault *fault)
 {
     *tried = (ms_result){.model = s->now->model};
-    ms_pipeline_settings(job, &tried->training);
+    ms_jobway_settings(job, &tried->training);
     MS_TRY(ms_resolve_training(&tried->training, &tried->model, fault));
-    MS_TRY(ms_pipeline_lower(job, scratch, tried, fault));
-    return ms_pipeline_step(job, scratch, tried, fault);
+    MS_TRY(ms_jobway_lower(job, scratch, tried, fault));
+    return ms_jobway_step(job, scratch, tried, fault);
 }
 
 static void note_best(const search *s, const char *policy, uint32_t gpus,

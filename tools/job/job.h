@@ -7,7 +7,7 @@
  *     pluginfile.c   the policies of --plugin join the registry
  *     settings.c     arguments to a job (settings.h)
  *     defaultpool.c  the pool where --allocator does not say
- *     pipeline.c     a job to results: the whole way through the house
+ *     jobway.c       a job to results: the whole way through the house
  *     microrepeats.c steps of many micro-batches
  *
  * Nothing is printed, and it can be called as it is:
@@ -18,7 +18,7 @@
  *     ms_settings_init(&job);
  *     job.model = "gpt2";
  *     MS_TRY(ms_spec_parse("checkpoint:sqrt", &keep, &job.spec, fault));
- *     MS_TRY(ms_pipeline_run(&job, &keep, &trial, &result, fault));
+ *     MS_TRY(ms_jobway_run(&job, &keep, &trial, &result, fault));
  *     const ms_report *report = result.report;
  *     peak = report->ranks[report->worst].peak.allocated_bytes;
  *     ms_arena_free(&trial);
@@ -30,7 +30,7 @@
 #include "policies/common/policy.h"
 #include "tools/job/allocator.h"
 
-/* ---- pipeline.c: the whole way through the house ------------------------- */
+/* ---- jobway.c: the whole way through the house --------------------------- */
 
 /* What a user asks for. */
 typedef struct ms_job {
@@ -71,17 +71,17 @@ typedef struct ms_job {
 typedef struct ms_result ms_result; /* result.h */
 
 /* The settings of the job's last step, and whether it has a pool. */
-void ms_pipeline_settings(const ms_job *job, ms_training *training);
-ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
-                        ms_fault *fault);
+void ms_jobway_settings(const ms_job *job, ms_training *training);
+ms_err ms_jobway_read(const ms_job *job, ms_arena *keep, ms_result *result,
+                      ms_fault *fault);
 /* Reads the policies' shape of the job: the first half of lower. */
-ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault);
-ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
-                         ms_fault *fault);
-ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
-                        ms_fault *fault);
-ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
-                       ms_result *result, ms_fault *fault);
+ms_err ms_jobway_shape(const ms_job *job, ms_result *result, ms_fault *fault);
+ms_err ms_jobway_lower(const ms_job *job, ms_arena *keep, ms_result *result,
+                       ms_fault *fault);
+ms_err ms_jobway_step(const ms_job *job, ms_arena *trial, ms_result *result,
+                      ms_fault *fault);
+ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
+                     ms_result *result, ms_fault *fault);
 
 /* ---- defaultpool.c: the pool where --allocator does not say -------------- */
 
@@ -101,7 +101,7 @@ bool ms_defaultpool_is_told(const ms_job *job, const ms_report *report);
 
 /* ---- microrepeats.c: steps of many micro-batches ------------------------- */
 
-/* Does what ms_pipeline_step does, but counts the micro-batches that repeat and
+/* Does what ms_jobway_step does, but counts the micro-batches that repeat and
  * leaves them out (sim/expand/repeat.h). *done is false where that is not worth
  * it or they do not repeat. */
 ms_err ms_microrepeats_step(const ms_job *job, ms_arena *trial,

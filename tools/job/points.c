@@ -378,9 +378,9 @@ static ms_err lower(cache *all, const ms_job *job, entry *model, entry **graph,
                     ms_result *result, ms_fault *fault)
 {
     result->model = model->made.model;
-    ms_pipeline_settings(job, &result->training);
+    ms_jobway_settings(job, &result->training);
     MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
-    MS_TRY(ms_pipeline_shape(job, result, fault));
+    MS_TRY(ms_jobway_shape(job, result, fault));
     MS_TRY(find_graph(all, job, model, result, graph, fault));
     result->graph = &(*graph)->made.graph;
     return MS_OK;
@@ -408,7 +408,7 @@ ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
                       const ms_job *job, ms_result *result, ms_fault *fault)
 {
     MS_TRY(ms_points_lower(points, seat, job, result, fault));
-    return ms_pipeline_step(job, &seat->arena, result, fault);
+    return ms_jobway_step(job, &seat->arena, result, fault);
 }
 
 ms_err ms_points_model(ms_points *points, const ms_job *job, ms_model *model,

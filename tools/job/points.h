@@ -46,7 +46,7 @@ typedef struct ms_points_seat {
 ms_err ms_points_open(ms_points *points, ms_fault *fault);
 /* To be called after all seats were left. */
 void ms_points_close(ms_points *points);
-/* Does what ms_pipeline_run does, with what earlier calls have made. Any thread
+/* Does what ms_jobway_run does, with what earlier calls have made. Any thread
  * may call it with a seat of its own; job's device and names must last as long
  * as points. result is valid until the seat's next step or until the seat is
  * left: to compare results, use a seat for each. */

@@ -11,7 +11,7 @@
  * includes its header.  A result owns none of them, and a copy of it shares
  * them:
  *
- *     graph     lies in the arena that ms_pipeline_lower was given; from
+ *     graph     lies in the arena that ms_jobway_lower was given; from
  *               ms_points_lower it is lent, as long as the seat is not left
  *     the rest  lies in the arena of the step (ms_jobprogram_make takes its
  *               room) and ends with it

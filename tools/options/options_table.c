@@ -460,7 +460,7 @@ const ms_option ms_options_table[] = {
      .value = "WHAT",
      .uses = {{.commands = RUN,
                .help = "print a stage instead of the summary",
-               .words = "graph|policy|program|plan|events"},
+               .words = "graph|policy|schedule|program|plan|events"},
               {.commands = MS_FOR_INSPECT,
                .help = "print the model's file, to edit",
                .words = "model"}}},

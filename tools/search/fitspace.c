@@ -123,7 +123,7 @@ static ms_err look_outside(ms_fit *fit, ms_fault *fault)
 {
     ms_result given = fit->model;
     ms_fault own = {.caret = -1};
-    ms_err err = ms_pipeline_shape(fit->job, &given, &own);
+    ms_err err = ms_jobway_shape(fit->job, &given, &own);
     MS_TRY(ms_fail_but_refusal(err, &own, fault));
     if (err != MS_OK)
         given.shape = (ms_shape){.data_ranks = fit->job->gpus};

@@ -296,7 +296,7 @@ ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault)
     x.policy = ms_settings_policy(&x.job, hall->keep);
     if (x.policy == NULL)
         return ms_fail_nomem(fault);
-    MS_TRY(ms_pipeline_run(&x.job, hall->keep, hall->trial, &x.result, fault));
+    MS_TRY(ms_jobway_run(&x.job, hall->keep, hall->trial, &x.result, fault));
     ms_defaultpool_settle(&x.result, &x.job);
     MS_TRY(look(&x, fault));
     MS_TRY(ms_pooltries_find(&(ms_pooltries_task){&x.job, &x.result},

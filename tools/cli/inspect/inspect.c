@@ -357,7 +357,7 @@ static ms_err inspect(const ms_job *job, const ms_hall *hall, ms_result *result,
     const ms_style *style =
         ms_screen_style(1, ms_options_value(arguments, MS_OPTION_COLOR));
     ms_layer_facts *facts;
-    MS_TRY(ms_pipeline_lower(job, hall->keep, result, fault));
+    MS_TRY(ms_jobway_lower(job, hall->keep, result, fault));
     MS_TRY(ms_lower_facts(&result->model, result->graph, hall->keep, &facts,
                           fault));
     inspection view = {
@@ -420,7 +420,7 @@ ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault)
     *status = 0;
     MS_TRY(ms_settings_read(arguments, hall->keep, &job, fault));
     MS_TRY(check_outputs(arguments, &job, fault));
-    MS_TRY(ms_pipeline_read(&job, hall->keep, &result, fault));
+    MS_TRY(ms_jobway_read(&job, hall->keep, &result, fault));
     if (ms_options_value(arguments, MS_OPTION_DUMP) != NULL)
         ms_text_put(&text, result.model.source, result.model.source_length);
     else if (ms_options_value(arguments, MS_OPTION_DOT) != NULL)

@@ -10,6 +10,7 @@
 #include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tools/advice/leftout.h"
 #include "tools/cli/commands.h"
@@ -125,6 +126,8 @@ static ms_err write_dump(const run *r, ms_text *text, ms_fault *fault)
         ms_text_add(text, "%s\n", r->policy);
     else if (strcmp(what, "graph") == 0)
         ms_dump_graph(result->graph, text);
+    else if (strcmp(what, "schedule") == 0)
+        ms_dumpschedule_write(result->program, text);
     else if (strcmp(what, "program") == 0)
         ms_dump_program(result->graph, result->program, text);
     else if (strcmp(what, "plan") == 0)
@@ -258,7 +261,7 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
     r.policy = ms_settings_policy(&r.job, hall->keep);
     if (r.policy == NULL)
         return ms_fail_nomem(fault);
-    MS_TRY(ms_pipeline_run(&r.job, hall->keep, hall->trial, &r.result, fault));
+    MS_TRY(ms_jobway_run(&r.job, hall->keep, hall->trial, &r.result, fault));
     ms_defaultpool_settle(&r.result, &r.job);
     if (streams(out))
         ms_screen_end_with_reader();

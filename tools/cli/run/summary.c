@@ -316,27 +316,48 @@ static uint64_t waits_of(const ms_times *time)
 
 /* Of several ranks what each needs of what the context leaves, and how long its
  * compute stream stands still. */
+static void rank_line(const ms_summary *summary, const ms_rank_report *rank,
+                      ms_text *text)
+{
+    const ms_report *report = summary->result->report;
+    ms_text words = {.arena = summary->arena};
+    char label[16];
+    snprintf(label, sizeof label, "rank %u:", (unsigned)rank->rank);
+    ms_text_add(&words, "%s", ms_quantity_size(rank->peak.allocated_bytes).s);
+    if (report->pooled != NULL)
+        ms_text_add(&words, " allocated, %s reserved",
+                    ms_quantity_size(rank->peak.reserved_bytes).s);
+    if (ms_capacity_usable(report) > 0)
+        ms_text_add(&words, " of %s",
+                    ms_quantity_size(ms_capacity_usable(report)).s);
+    if (rank->n_stages > 0)
+        ms_text_add(&words, "; %u micro-batch%s in flight",
+                    rank->in_flight_micro_batches,
+                    rank->in_flight_micro_batches == 1 ? "" : "es");
+    ms_text_add(
+        &words, "; waits %s of %s",
+        ms_quantity_time_as(waits_of(&rank->time), rank->time.step_ns).s,
+        ms_quantity_time(rank->time.step_ns).s);
+    put_line(text, label, &words);
+}
+
+/* Of many ranks the first and the last ones. */
+#define MOST_RANK_LINES 16u
+
 static void rank_lines(const ms_summary *summary, ms_text *text)
 {
     const ms_report *report = summary->result->report;
-    for (uint32_t i = 0; i < report->n_ranks && report->n_ranks > 1; i++) {
-        const ms_rank_report *rank = &report->ranks[i];
+    uint32_t n = report->n_ranks, half = MOST_RANK_LINES / 2;
+    for (uint32_t i = 0; i < n && n > 1; i++) {
+        if (n <= MOST_RANK_LINES || i < half || i >= n - half) {
+            rank_line(summary, &report->ranks[i], text);
+            continue;
+        }
         ms_text words = {.arena = summary->arena};
-        char label[16];
-        snprintf(label, sizeof label, "rank %u:", (unsigned)rank->rank);
-        ms_text_add(&words, "%s",
-                    ms_quantity_size(rank->peak.allocated_bytes).s);
-        if (report->pooled != NULL)
-            ms_text_add(&words, " allocated, %s reserved",
-                        ms_quantity_size(rank->peak.reserved_bytes).s);
-        if (ms_capacity_usable(report) > 0)
-            ms_text_add(&words, " of %s",
-                        ms_quantity_size(ms_capacity_usable(report)).s);
-        ms_text_add(
-            &words, "; waits %s of %s",
-            ms_quantity_time_as(waits_of(&rank->time), rank->time.step_ns).s,
-            ms_quantity_time(rank->time.step_ns).s);
-        put_line(text, label, &words);
+        ms_text_add(&words, "%u ranks more (--json has all)",
+                    n - MOST_RANK_LINES);
+        put_line(text, "...", &words);
+        i = n - half - 1;
     }
 }
 

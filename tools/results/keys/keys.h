@@ -75,6 +75,7 @@ typedef enum ms_key_held {
     MS_HELD_U64,   /* uint64_t; null: MS_NO_LEVEL */
     MS_HELD_SOME,  /* uint64_t; null: 0 */
     MS_HELD_U32,   /* uint32_t; null: MS_NONE */
+    MS_HELD_U16,   /* uint16_t */
     MS_HELD_U8,    /* uint8_t; for a WORD it is an index into names */
     MS_HELD_ENUM,  /* an enum, which is an index into names */
     MS_HELD_I64,   /* int64_t */

@@ -64,7 +64,7 @@ static const ms_key peak_rows[] = {
     MS_KEYS_TEXT_OR_NULL("op", RANK(TEXT, peak.op), MUST),
     MS_KEYS_TEXT_OR_NULL("layer", RANK(TEXT, peak.layer), MUST),
     MS_KEYS_COUNT_OR_NULL("micro_batch", RANK(U32, peak.micro_batch), MUST),
-    MS_KEYS_COUNT("rank", RANK(U8, rank), SKIP),
+    MS_KEYS_COUNT("rank", RANK(U16, rank), SKIP),
     {.name = "by_category",
      MS_KEYS_CATEGORIES,
      RANK(U64, peak.by_category),
@@ -288,16 +288,16 @@ static const ms_key overlap_rows[] = {{.name = "comm",
                                        .wrong = overlap_wrong}};
 const ms_keys ms_keys_rank_overlap = MS_KEYS_OBJECT("overlap", overlap_rows);
 
-/* memsim does not simulate pipeline stages, so that there is never a number. */
-static uint64_t no_stage(const void *of)
+static uint64_t stage_of(const void *of)
 {
-    (void)of;
-    return MS_NO_LEVEL;
+    const ms_rank_report *rank = of;
+    return rank->n_stages > 0 ? rank->stage : MS_NO_LEVEL;
 }
 
 static const ms_key rank_rows[] = {
-    MS_KEYS_COUNT("rank", RANK(U8, rank), MUST),
-    MS_KEYS_COUNT_OR_NULL("stage", .make = no_stage, SKIP),
+    MS_KEYS_COUNT("rank", RANK(U16, rank), MUST),
+    MS_KEYS_COUNT_OR_NULL("stage", .make = stage_of, SKIP,
+                          .help = "the rank's first, of a pipeline"),
     MS_RANK_PEAK(MUST, .wrong = peak_wrong),
     MS_RANK_CATEGORY_PEAKS(MUST),
     MS_RANK_MODEL_STATES(MUST),

@@ -73,12 +73,16 @@ static ms_err read_number(const ms_values *values, uint32_t row,
     static const uint64_t most[] = {[MS_HELD_U64] = MS_NO_LEVEL,
                                     [MS_HELD_SOME] = MS_NO_LEVEL,
                                     [MS_HELD_U32] = MS_NONE,
+                                    [MS_HELD_U16] = UINT16_MAX + 1u,
                                     [MS_HELD_U8] = UINT8_MAX + 1u};
     uint64_t number;
     MS_TRY(read_count(values, row, key, most[key->held], &number));
     uint32_t narrow = (uint32_t)number;
+    uint16_t narrower = (uint16_t)number;
     if (key->held == MS_HELD_U8)
         *(uint8_t *)at = (uint8_t)number;
+    else if (key->held == MS_HELD_U16)
+        memcpy(at, &narrower, sizeof narrower);
     else if (key->held == MS_HELD_U32)
         memcpy(at, &narrow, sizeof narrow);
     else

@@ -78,6 +78,7 @@ static void put_name(ms_text *text, const ms_key *key, const void *at)
 
 static void put_held(ms_text *text, const ms_key *key, const void *at)
 {
+    uint16_t narrow;
     switch (key->held) {
     case MS_HELD_NOT:
         assert(key->type == MS_KEY_VERSION);
@@ -91,6 +92,10 @@ static void put_held(ms_text *text, const ms_key *key, const void *at)
         return;
     case MS_HELD_U32:
         put_count(text, load_u32(at), MS_NONE);
+        return;
+    case MS_HELD_U16:
+        memcpy(&narrow, at, sizeof narrow);
+        ms_text_u64(text, narrow);
         return;
     case MS_HELD_U8:
         ms_text_u64(text, *(const uint8_t *)at);

@@ -5,6 +5,7 @@
  * rank's own that touches it.  What autograd's nodes of other ranks save is not
  * saved here. */
 #include "sim/expand/books.h"
+#include "sim/expand/views/viewdrops.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 #include "sim/stage.h"
@@ -13,8 +14,7 @@
 
 typedef struct viewing {
     const ms_graph *graph;
-    const ms_program *program;
-    uint16_t rank;
+    uint32_t *own; /* per unit: is it the rank's? */
     ms_graph *view;
     uint32_t *touched[2]; /* per storage: the rank's last op that touches it,
                              in forward and in backward; MS_NONE */
@@ -25,9 +25,7 @@ typedef struct viewing {
 /* Ops of the step are every rank's. */
 static bool is_own(const viewing *v, uint32_t op)
 {
-    uint32_t unit = v->graph->op_unit[op];
-    return op >= v->graph->step_first ||
-           ms_stage_has(v->program, v->rank, unit);
+    return op >= v->graph->step_first || v->own[v->graph->op_unit[op]] > 0;
 }
 
 static bool is_forward(const ms_graph *graph, uint32_t op)
@@ -35,12 +33,30 @@ static bool is_forward(const ms_graph *graph, uint32_t op)
     return op != MS_NONE && graph->op_pass[op] <= MS_LOSS;
 }
 
+/* What backward reads of forward is there when the unit's forward has run. */
+static uint32_t due(const viewing *v, uint32_t op, uint32_t s)
+{
+    const ms_graph *g = v->graph;
+    if (is_forward(g, op) || !is_forward(g, g->storage_maker[s]))
+        return op;
+    return g->forward_at[g->op_unit[op] + 1] - 1;
+}
+
+static void raise_to(uint32_t *last, uint32_t op)
+{
+    if (*last == MS_NONE || *last < op)
+        *last = op;
+}
+
 static void touch(viewing *v, uint32_t op, const uint32_t *list, uint32_t first,
                   uint32_t end)
 {
-    uint32_t *touched = v->touched[!is_forward(v->graph, op)];
-    for (uint32_t i = first; i < end; i++)
-        touched[list[i]] = op;
+    bool back = !is_forward(v->graph, op);
+    for (uint32_t i = first; i < end; i++) {
+        v->touched[back][list[i]] = op;
+        if (back && due(v, op, list[i]) != op)
+            raise_to(&v->touched[0][list[i]], due(v, op, list[i]));
+    }
 }
 
 static void find_touched(viewing *v)
@@ -49,7 +65,7 @@ static void find_touched(viewing *v)
     for (uint32_t op = 0; op < g->step_first; op++) {
         if (!is_own(v, op)) {
             for (uint32_t i = g->in_at[op]; i < g->in_at[op + 1]; i++)
-                v->read[g->in[i]] = op;
+                raise_to(&v->read[g->in[i]], due(v, op, g->in[i]));
             continue;
         }
         touch(v, op, g->in, g->in_at[op], g->in_at[op + 1]);
@@ -103,75 +119,6 @@ static void find_ends(viewing *v)
     }
 }
 
-/* Does the reference end where it does in the whole graph? */
-static bool stays(const viewing *v, uint32_t drop)
-{
-    const ms_graph *g = v->graph, *view = v->view;
-    uint32_t s = MS_DROP_STORAGE(drop);
-    if (drop & MS_DROP_SAVED)
-        return view->storage_saved_end[s] == g->storage_saved_end[s];
-    return view->storage_local_end[s] == g->storage_local_end[s];
-}
-
-/* References whose end is another: of each storage its LOCAL and its SAVED
- * one. */
-static uint32_t list_moved(const viewing *v, uint32_t *moved)
-{
-    const ms_graph *g = v->graph, *view = v->view;
-    uint32_t n = 0;
-    for (uint32_t s = 0; s < g->n_storages; s++) {
-        if (!stays(v, MS_DROP(s, 0)) && view->storage_local_end[s] != MS_NONE)
-            moved[n++] = MS_DROP(s, 0);
-        if (!stays(v, MS_DROP(s, 1)) && view->storage_saved_end[s] != MS_NONE)
-            moved[n++] = MS_DROP(s, 1);
-    }
-    return n;
-}
-
-static uint32_t end_of(const ms_graph *view, uint32_t drop)
-{
-    uint32_t s = MS_DROP_STORAGE(drop);
-    return drop & MS_DROP_SAVED ? view->storage_saved_end[s]
-                                : view->storage_local_end[s];
-}
-
-/* Those that end where they did stay in their order, the others follow: counted
- * first (at[op + 2]), then placed. */
-static void place_drops(const viewing *v, const uint32_t *moved,
-                        uint32_t n_moved, uint32_t *at, uint32_t *drop)
-{
-    const ms_graph *g = v->graph;
-    for (uint32_t i = 0; i < n_moved; i++)
-        at[end_of(v->view, moved[i]) + 2]++;
-    for (uint32_t op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->drop_at[op]; i < g->drop_at[op + 1]; i++)
-            at[op + 2] += stays(v, g->drop[i]);
-    for (uint32_t op = 0; op < g->n_ops; op++)
-        at[op + 2] += at[op + 1];
-    for (uint32_t op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->drop_at[op]; i < g->drop_at[op + 1]; i++)
-            if (stays(v, g->drop[i]))
-                drop[at[op + 1]++] = g->drop[i];
-    for (uint32_t i = 0; i < n_moved; i++)
-        drop[at[end_of(v->view, moved[i]) + 1]++] = moved[i];
-}
-
-static ms_err list_drops(viewing *v, ms_arena *arena, ms_fault *fault)
-{
-    const ms_graph *g = v->graph;
-    size_t refs = 2 * (size_t)g->n_storages + 1;
-    uint32_t *at = ms_arena_take(arena, (size_t)g->n_ops + 2, sizeof *at);
-    uint32_t *moved = ms_arena_take_raw(arena, refs, sizeof *moved);
-    uint32_t *drop =
-        ms_arena_take_raw(arena, g->drop_at[g->n_ops] + refs, sizeof *drop);
-    if (at == NULL || drop == NULL || moved == NULL)
-        return ms_fail_nomem(fault);
-    place_drops(v, moved, list_moved(v, moved), at, drop);
-    v->view->drop_at = at;
-    v->view->drop = drop;
-    return MS_OK;
-}
-
 static void *copy_of(ms_arena *arena, const void *items, size_t n, size_t size)
 {
     void *copy = ms_arena_take_raw(arena, n, size);
@@ -197,23 +144,24 @@ ms_err ms_stageview_make(const ms_graph *graph, const ms_program *program,
                          ms_fault *fault)
 {
     uint32_t n = graph->n_storages;
-    viewing v = {
-        .graph = graph, .program = program, .rank = rank, .view = view};
+    viewing v = {.graph = graph, .view = view};
     *view = *graph;
     view->storage_local_end =
         copy_of(arena, graph->storage_local_end, n, sizeof(uint32_t));
     view->storage_saved_end =
         copy_of(arena, graph->storage_saved_end, n, sizeof(uint32_t));
     view->storage_refs = copy_of(arena, graph->storage_refs, n, 1);
+    v.own = ms_arena_take_raw(arena, graph->n_units, sizeof *v.own);
     v.touched[0] = ms_arena_take_raw(arena, 3 * (size_t)n, sizeof(uint32_t));
     if (!view->storage_local_end || !view->storage_saved_end ||
-        !view->storage_refs || !v.touched[0])
+        !view->storage_refs || !v.own || !v.touched[0])
         return ms_fail_nomem(fault);
+    ms_stage_units(program, rank, graph->n_units, v.own);
     v.touched[1] = v.touched[0] + n;
     v.read = v.touched[1] + n;
     memset(v.touched[0], 0xff, 3 * (size_t)n * sizeof(uint32_t));
     find_touched(&v);
     find_ends(&v);
     find_refs(&v);
-    return list_drops(&v, arena, fault);
+    return ms_viewdrops_list(graph, view, arena, fault);
 }

@@ -24,7 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void ms_pipeline_settings(const ms_job *job, ms_training *training)
+void ms_jobway_settings(const ms_job *job, ms_training *training)
 {
     *training = job->training;
     ms_lengths_set_last(job, training);
@@ -32,12 +32,12 @@ void ms_pipeline_settings(const ms_job *job, ms_training *training)
                            job->allocator->heap.kind == MS_POOL_TORCH;
 }
 
-ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
-                        ms_fault *fault)
+ms_err ms_jobway_read(const ms_job *job, ms_arena *keep, ms_result *result,
+                      ms_fault *fault)
 {
     MS_TRY(ms_read_model(job->model, job->overrides, job->n_overrides, keep,
                          &result->model, fault));
-    ms_pipeline_settings(job, &result->training);
+    ms_jobway_settings(job, &result->training);
     MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
     return ms_dag_order(&result->model, keep, fault);
 }
@@ -46,17 +46,19 @@ ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
 static ms_err check_gpus(const ms_shape *shape, ms_fault *fault)
 {
     char hint[64];
-    if (shape->gpus <= 1 || shape->gpus == shape->data_ranks)
+    uint32_t stages = shape->pipeline_ranks > 1 ? shape->pipeline_ranks : 1;
+    uint64_t used = (uint64_t)stages * shape->data_ranks;
+    if (shape->gpus <= 1 || shape->gpus == used)
         return MS_OK;
     snprintf(hint, sizeof hint, "say how they share the work, e.g. -p zero:1");
     if (shape->data_ranks > 1)
         snprintf(hint, sizeof hint, "leave one of the two out");
     return ms_fail(fault, MS_EUSAGE, "--gpus", hint,
-                   "the job has %u GPUs, its policies use %u", shape->gpus,
-                   shape->data_ranks);
+                   "the job has %u GPUs, its policies use %llu", shape->gpus,
+                   (unsigned long long)used);
 }
 
-ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault)
+ms_err ms_jobway_shape(const ms_job *job, ms_result *result, ms_fault *fault)
 {
     ms_shape *shape = &result->shape;
     MS_TRY(ms_settings_check(job, fault)); /* points of a grid come unchecked */
@@ -90,10 +92,10 @@ static ms_err lower(const ms_job *job, ms_arena *arena, ms_result *result,
                     &result->shape, arena, graph, fault);
 }
 
-ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
-                         ms_fault *fault)
+ms_err ms_jobway_lower(const ms_job *job, ms_arena *keep, ms_result *result,
+                       ms_fault *fault)
 {
-    MS_TRY(ms_pipeline_shape(job, result, fault));
+    MS_TRY(ms_jobway_shape(job, result, fault));
     return lower(job, keep, result, fault);
 }
 
@@ -187,7 +189,7 @@ static ms_err other_step(const ms_job *job, const ms_result *result, uint32_t k,
     MS_TRY(ms_resolve_training(&other.training, &other.model, fault));
     /* else the policies have changed the batch, and it stays */
     if (ms_lengths_says(job, "batch"))
-        MS_TRY(ms_pipeline_shape(job, &other, fault));
+        MS_TRY(ms_jobway_shape(job, &other, fault));
     MS_TRY(lower(job, trial, &other, fault));
     MS_TRY(ms_jobprogram_make(job, trial, &opts, &other, fault));
     MS_TRY(
@@ -242,8 +244,8 @@ static ms_err pool_steps(const ms_job *job, ms_arena *trial, ms_result *result,
                          fault);
 }
 
-ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
-                        ms_fault *fault)
+ms_err ms_jobway_step(const ms_job *job, ms_arena *trial, ms_result *result,
+                      ms_fault *fault)
 {
     ms_expand_opts opts;
     bool done;
@@ -261,11 +263,11 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                       fault);
 }
 
-ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
-                       ms_result *result, ms_fault *fault)
+ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
+                     ms_result *result, ms_fault *fault)
 {
     *result = (ms_result){0};
-    MS_TRY(ms_pipeline_read(job, keep, result, fault));
-    MS_TRY(ms_pipeline_lower(job, keep, result, fault));
-    return ms_pipeline_step(job, trial, result, fault);
+    MS_TRY(ms_jobway_read(job, keep, result, fault));
+    MS_TRY(ms_jobway_lower(job, keep, result, fault));
+    return ms_jobway_step(job, trial, result, fault);
 }

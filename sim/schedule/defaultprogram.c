@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The program that runs a graph as its schedule and its keep say, before
+ * policies place calls in it. */
+#include "sim/graph.h"
+#include "sim/program.h"
+#include "sim/schedule/exchange.h"
+#include "sim/schedule/turncalls.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef struct writer {
+    const ms_graph *graph;
+    const ms_keep *keep;
+    const ms_schedule *schedule;
+    ms_arena *arena;
+    ms_program *program;
+    ms_fault *fault;
+    ms_keepsets sets;
+    ms_handovers handovers;
+    ms_turncalls turns;
+    /* Of the rank at hand, per micro-batch: its frame + 1 while it is under
+     * way, and how many turns it has yet to come. */
+    uint32_t *frame, *left;
+    uint16_t *free_frames; /* given back, the last one first */
+    uint32_t n_free, n_frames;
+} writer;
+
+static void write_mark(writer *w, uint16_t rank, uint32_t micro_batch,
+                       ms_mark mark)
+{
+    ms_call call = ms_program_call(MS_MARK);
+    call.mark.mark = (uint8_t)mark;
+    call.rank = rank;
+    call.micro_batch = micro_batch;
+    w->program->calls[w->program->n_calls++] = call;
+}
+
+/* ---- frames -------------------------------------------------------------- */
+
+static void count_turns(writer *w, uint16_t rank)
+{
+    const ms_schedule *schedule = w->schedule;
+    memset(w->frame, 0, schedule->n_micro_batches * sizeof *w->frame);
+    memset(w->left, 0, schedule->n_micro_batches * sizeof *w->left);
+    w->n_free = w->n_frames = 0;
+    for (uint32_t i = schedule->turn_at[rank]; i < schedule->turn_at[rank + 1];
+         i++)
+        w->left[schedule->turns[i].micro_batch]++;
+}
+
+static ms_err open_frame(writer *w, uint32_t micro_batch)
+{
+    if (w->frame[micro_batch] > 0)
+        return MS_OK;
+    if (w->n_free == 0 && w->n_frames == UINT16_MAX)
+        return ms_fail(w->fault, MS_EINPUT, "schedule",
+                       "run backward of some before the others' forward",
+                       "more than %u micro-batches are in flight on a rank",
+                       (unsigned)UINT16_MAX);
+    w->frame[micro_batch] =
+        1 + (w->n_free > 0 ? w->free_frames[--w->n_free] : w->n_frames++);
+    if (w->n_frames > w->program->n_frames)
+        w->program->n_frames = (uint16_t)w->n_frames;
+    return MS_OK;
+}
+
+static void end_turn(writer *w, uint32_t micro_batch)
+{
+    if (--w->left[micro_batch] == 0)
+        w->free_frames[w->n_free++] = (uint16_t)(w->frame[micro_batch] - 1);
+}
+
+/* ---- deeds --------------------------------------------------------------- */
+
+static void write_turn(writer *w, uint16_t rank, const ms_turn *turn)
+{
+    ms_program *program = w->program;
+    const uint32_t *at =
+        &w->turns.at[(size_t)turn->stage * MS_N_TURNS + turn->kind];
+    uint32_t n = at[1] - at[0];
+    ms_call *copy = program->calls + program->n_calls;
+    uint16_t frame = (uint16_t)(w->frame[turn->micro_batch] - 1);
+    if (n > 0)
+        memcpy(copy, w->turns.forms.calls + at[0], n * sizeof *copy);
+    for (uint32_t i = 0; i < n; i++) {
+        copy[i].rank = rank;
+        copy[i].frame = frame;
+        copy[i].micro_batch = turn->micro_batch;
+    }
+    program->n_calls += n;
+    end_turn(w, turn->micro_batch);
+}
+
+/* Does a unit in no segment of the stage save something of the set? */
+static bool is_saved(const writer *w, const ms_handover *it)
+{
+    const ms_graph *graph = w->graph;
+    const ms_stage *stage = &w->schedule->stages[it->to];
+    if (w->sets.n_segments == 0)
+        return true;
+    for (uint32_t u = stage->first; u <= stage->last; u++) {
+        uint32_t end = graph->unit_in_at[u + 1];
+        if (w->sets.segment_of[u] != MS_NONE)
+            continue;
+        for (uint32_t i = graph->unit_in_at[u]; i < end; i++)
+            for (uint32_t k = w->program->set_at[it->set];
+                 k < w->program->set_at[it->set + 1]; k++)
+                if (w->program->set_item[k] == graph->unit_in[i])
+                    return true;
+    }
+    return false;
+}
+
+/* A tag is of one handover and one micro-batch; it comes round again only
+ * where there are more than 2^32 of them. */
+static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
+                          const bool *saved)
+{
+    const ms_handover *it = &w->handovers.all[deed->what];
+    const ms_stage *stages = w->schedule->stages;
+    bool sends = deed->kind == MS_DEED_SEND;
+    ms_call call = ms_program_call(sends ? MS_SEND_SET : MS_RECV_SET);
+    call.rank = rank;
+    call.frame = (uint16_t)(w->frame[deed->micro_batch] - 1);
+    call.micro_batch = deed->micro_batch;
+    call.set = it->set;
+    call.message = (ms_message_call){
+        .peer = stages[sends ? it->to : it->from].rank,
+        .group = MS_GROUP_PIPELINE,
+        .again = sends && it->again,
+        .saves = !sends && saved[deed->what],
+        .tag = deed->micro_batch * w->handovers.n + deed->what};
+    w->program->calls[w->program->n_calls++] = call;
+    if (!sends || it->relayed == MS_NOTHING)
+        return;
+    ms_call drop = ms_program_call_like(MS_DROP_SET, &call);
+    drop.set = it->relayed;
+    w->program->calls[w->program->n_calls++] = drop;
+}
+
+/* What the training loop keeps to the step, in every frame. */
+static void drop_outputs(writer *w, uint16_t rank)
+{
+    for (uint32_t k = 0; k < w->schedule->n_stages; k++) {
+        ms_call call = ms_program_call(MS_DROP_SET);
+        call.set = w->sets.outputs[k];
+        if (w->schedule->stages[k].rank != rank || call.set == MS_NOTHING)
+            continue;
+        for (uint32_t frame = 0; frame < w->n_frames; frame++) {
+            call.frame = (uint16_t)frame;
+            w->program->calls[w->program->n_calls++] = call;
+        }
+    }
+}
+
+static ms_err write_end(writer *w, uint16_t rank)
+{
+    ms_program *program = w->program;
+    uint32_t first = program->n_calls;
+    uint64_t drops = (uint64_t)w->n_frames * w->schedule->n_stages;
+    MS_TRY(ms_program_reserve(program, 2 + drops, w->arena, w->fault));
+    if (w->graph->step_first < w->graph->n_ops) {
+        ms_call call = ms_program_call(MS_STEP_SET);
+        call.set = MS_ALL;
+        program->calls[program->n_calls++] = call;
+    }
+    if (w->graph->keep_to_step)
+        drop_outputs(w, rank);
+    for (uint32_t i = first; i < program->n_calls; i++) {
+        program->calls[i].rank = rank;
+        program->calls[i].micro_batch = program->n_micro_batches - 1;
+    }
+    write_mark(w, rank, program->n_micro_batches - 1, MS_MARK_END);
+    return MS_OK;
+}
+
+static uint64_t count_calls(const writer *w, const ms_deeds *deeds)
+{
+    uint64_t n = 1;
+    for (uint32_t i = 0; i < deeds->n; i++) {
+        const ms_deed *deed = &deeds->all[i];
+        if (deed->kind != MS_DEED_TURN) {
+            n += 2; /* a message, and a drop */
+            continue;
+        }
+        const ms_turn *turn = &w->schedule->turns[deed->what];
+        const uint32_t *at =
+            &w->turns.at[(size_t)turn->stage * MS_N_TURNS + turn->kind];
+        n += at[1] - at[0];
+    }
+    return n;
+}
+
+static ms_err write_rank(writer *w, uint16_t rank, const ms_deeds *deeds,
+                         const bool *saved)
+{
+    MS_TRY(ms_program_reserve(w->program, count_calls(w, deeds), w->arena,
+                              w->fault));
+    count_turns(w, rank);
+    write_mark(w, rank, 0, MS_MARK_START);
+    for (uint32_t i = 0; i < deeds->n; i++) {
+        const ms_deed *deed = &deeds->all[i];
+        MS_TRY(open_frame(w, deed->micro_batch));
+        if (deed->kind == MS_DEED_TURN)
+            write_turn(w, rank, &w->schedule->turns[deed->what]);
+        else
+            write_message(w, rank, deed, saved);
+    }
+    return write_end(w, rank);
+}
+
+static ms_err write_ranks(writer *w)
+{
+    const ms_schedule *schedule = w->schedule;
+    ms_deeds *deeds;
+    MS_TRY(
+        ms_exchange_write(schedule, &w->handovers, w->arena, &deeds, w->fault));
+    uint32_t n = schedule->n_micro_batches;
+    bool *saved = ms_arena_take(w->arena, w->handovers.n + 1u, sizeof *saved);
+    w->frame = ms_arena_take_raw(w->arena, n, sizeof *w->frame);
+    w->left = ms_arena_take_raw(w->arena, n, sizeof *w->left);
+    w->free_frames = ms_arena_take_raw(w->arena, n, sizeof *w->free_frames);
+    if (!saved || !w->frame || !w->left || !w->free_frames)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t i = 0; i < w->handovers.n; i++)
+        saved[i] = is_saved(w, &w->handovers.all[i]);
+    for (uint32_t k = 0; k < schedule->n_stages && schedule->n_ranks > 1; k++)
+        MS_TRY(
+            ms_stage_add(w->program, schedule->stages[k], w->arena, w->fault));
+    for (uint32_t r = 0; r < schedule->n_ranks; r++)
+        MS_TRY(write_rank(w, (uint16_t)r, &deeds[r], saved));
+    return MS_OK;
+}
+
+ms_err ms_defaultprogram(const ms_graph *graph, const ms_keep *keep,
+                         const ms_schedule *schedule, ms_arena *arena,
+                         ms_program *program, ms_fault *fault)
+{
+    uint32_t *stage_of;
+    assert(schedule->n_micro_batches > 0);
+    writer w = {.graph = graph,
+                .keep = keep,
+                .schedule = schedule,
+                .arena = arena,
+                .program = program,
+                .fault = fault};
+    *program = (ms_program){.n_frames = 1,
+                            .n_ranks = schedule->n_ranks,
+                            .n_micro_batches = schedule->n_micro_batches};
+    MS_TRY(ms_schedule_stage_of(graph, schedule, arena, &stage_of, fault));
+    MS_TRY(ms_keepsets_find(graph, keep, schedule, stage_of, arena, program,
+                            &w.sets, fault));
+    MS_TRY(ms_handover_find(graph, schedule, stage_of, arena, program,
+                            &w.handovers, fault));
+    MS_TRY(ms_turncalls_write(graph, keep, schedule, &w.sets, &w.handovers,
+                              arena, &w.turns, fault));
+    return write_ranks(&w);
+}
+
+ms_err ms_defaultprogram_alone(const ms_graph *graph, const ms_keep *keep,
+                               uint32_t micro_batches, ms_arena *arena,
+                               ms_program *program, ms_fault *fault)
+{
+    ms_schedule schedule;
+    MS_TRY(ms_schedule_default(graph, micro_batches, arena, &schedule, fault));
+    return ms_defaultprogram(graph, keep, &schedule, arena, program, fault);
+}

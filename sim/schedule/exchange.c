@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/schedule/exchange.h"
+
+#include <stdio.h>
+
+typedef struct exchange {
+    const ms_schedule *schedule;
+    const ms_handovers *handovers;
+    ms_deeds *deeds;
+    uint32_t *next; /* per rank: the turn that comes next */
+    uint8_t *state; /* per handover and micro-batch: MADE, ROOM */
+} exchange;
+
+enum { MADE = 1, ROOM = 2 };
+
+static uint8_t *state(const exchange *x, uint32_t handover,
+                      uint32_t micro_batch)
+{
+    return &x->state[(size_t)handover * x->schedule->n_micro_batches +
+                     micro_batch];
+}
+
+static void put(exchange *x, uint32_t rank, uint8_t kind, uint32_t what,
+                uint32_t micro_batch)
+{
+    ms_deeds *deeds = &x->deeds[rank];
+    deeds->all[deeds->n++] = (ms_deed){what, micro_batch, kind};
+}
+
+static uint32_t rank_of(const exchange *x, uint32_t stage)
+{
+    return x->schedule->stages[stage].rank;
+}
+
+/* The handover for which a turn still waits, or MS_NONE. */
+static uint32_t awaited(const exchange *x, const ms_turn *turn)
+{
+    const ms_handovers *h = x->handovers;
+    for (uint32_t i = h->in_at[turn->stage]; i < h->in_at[turn->stage + 1]; i++)
+        if (ms_handover_is_of(&h->all[h->in[i]], turn->kind) &&
+            !(*state(x, h->in[i], turn->micro_batch) & MADE))
+            return h->in[i];
+    return MS_NONE;
+}
+
+static void receive(exchange *x, uint32_t rank, uint32_t handover,
+                    uint32_t micro_batch)
+{
+    uint8_t *of = state(x, handover, micro_batch);
+    if (!x->handovers->all[handover].local && !(*of & ROOM))
+        put(x, rank, MS_DEED_RECEIVE, handover, micro_batch);
+    *of |= ROOM;
+}
+
+/* Room for what a turn of the rank reads, if it has that turn. */
+static void receive_for(exchange *x, uint32_t rank, uint32_t i)
+{
+    const ms_handovers *h = x->handovers;
+    if (i >= x->schedule->turn_at[rank + 1])
+        return;
+    const ms_turn *turn = &x->schedule->turns[i];
+    for (uint32_t k = h->in_at[turn->stage]; k < h->in_at[turn->stage + 1]; k++)
+        if (ms_handover_is_of(&h->all[h->in[k]], turn->kind))
+            receive(x, rank, h->in[k], turn->micro_batch);
+}
+
+static void send(exchange *x, uint32_t rank, const ms_turn *turn)
+{
+    const ms_handovers *h = x->handovers;
+    bool early = x->schedule->receives == MS_RECEIVE_AHEAD;
+    for (uint32_t i = h->out_at[turn->stage]; i < h->out_at[turn->stage + 1];
+         i++) {
+        const ms_handover *it = &h->all[h->out[i]];
+        if (!ms_handover_is_of(it, turn->kind))
+            continue;
+        *state(x, h->out[i], turn->micro_batch) |= MADE;
+        if (!it->local)
+            put(x, rank, MS_DEED_SEND, h->out[i], turn->micro_batch);
+        bool skips = it->to != it->from + 1 && it->from != it->to + 1;
+        if (early || skips)
+            receive(x, rank_of(x, it->to), h->out[i], turn->micro_batch);
+    }
+}
+
+/* The rank's next turn, if all that it reads is made. */
+static bool take_turn(exchange *x, uint32_t rank)
+{
+    uint32_t i = x->next[rank];
+    if (i == x->schedule->turn_at[rank + 1])
+        return false;
+    const ms_turn *turn = &x->schedule->turns[i];
+    if (awaited(x, turn) != MS_NONE)
+        return false;
+    bool early = x->schedule->receives == MS_RECEIVE_AHEAD;
+    if (early)
+        receive_for(x, rank, i + 1);
+    put(x, rank, MS_DEED_TURN, i, turn->micro_batch);
+    x->next[rank]++;
+    if (!early)
+        receive_for(x, rank, i + 1);
+    send(x, rank, turn);
+    return true;
+}
+
+static void tell(const exchange *x, uint32_t rank, char *words, size_t size)
+{
+    const ms_turn *turn = &x->schedule->turns[x->next[rank]];
+    snprintf(words, size, "rank %u at %u%c%u", rank, turn->stage,
+             ms_schedule_letters[turn->kind], turn->micro_batch);
+}
+
+/* From any rank that is left the way leads into a circle, or to a turn that
+ * comes later on the same rank. */
+static ms_err fail_circle(const exchange *x, ms_fault *fault)
+{
+    char one[48], other[48];
+    uint32_t rank = 0, then = 0;
+    while (x->next[rank] == x->schedule->turn_at[rank + 1])
+        rank++;
+    for (uint32_t i = 0; i <= x->schedule->n_ranks; i++) {
+        const ms_turn *turn = &x->schedule->turns[x->next[rank]];
+        then = rank;
+        rank = rank_of(x, x->handovers->all[awaited(x, turn)].from);
+    }
+    tell(x, then, one, sizeof one);
+    tell(x, rank, other, sizeof other);
+    return ms_fail(fault, MS_EINPUT, "schedule",
+                   "let one of the two run first what the other waits for",
+                   "a deadlock: %s waits for %s, which waits for it in turn",
+                   one, other);
+}
+
+static ms_err take_rooms(exchange *x, ms_arena *arena, ms_fault *fault)
+{
+    const ms_schedule *schedule = x->schedule;
+    const ms_handovers *h = x->handovers;
+    uint32_t n = schedule->n_ranks;
+    x->deeds = ms_arena_take(arena, n, sizeof *x->deeds);
+    x->next = ms_arena_take(arena, n, sizeof *x->next);
+    x->state =
+        ms_arena_take(arena, (size_t)h->n * schedule->n_micro_batches + 1, 1);
+    size_t *room = ms_arena_take(arena, n, sizeof *room);
+    if (!x->deeds || !x->next || !x->state || !room)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < h->n; i++) {
+        room[rank_of(x, h->all[i].from)] += schedule->n_micro_batches;
+        room[rank_of(x, h->all[i].to)] += schedule->n_micro_batches;
+    }
+    for (uint32_t r = 0; r < n; r++) {
+        x->next[r] = schedule->turn_at[r];
+        room[r] += schedule->turn_at[r + 1] - schedule->turn_at[r];
+        x->deeds[r].all =
+            ms_arena_take_raw(arena, room[r], sizeof *x->deeds[r].all);
+        if (x->deeds[r].all == NULL)
+            return ms_fail_nomem(fault);
+    }
+    return MS_OK;
+}
+
+/* Ranks take turns in rounds, as they would if each turn took as long. */
+ms_err ms_exchange_write(const ms_schedule *schedule,
+                         const ms_handovers *handovers, ms_arena *arena,
+                         ms_deeds **deeds, ms_fault *fault)
+{
+    exchange x = {.schedule = schedule, .handovers = handovers};
+    uint32_t left = schedule->turn_at[schedule->n_ranks];
+    MS_TRY(take_rooms(&x, arena, fault));
+    for (uint32_t r = 0; r < schedule->n_ranks; r++)
+        receive_for(&x, r, schedule->turn_at[r]);
+    while (left > 0) {
+        uint32_t before = left;
+        for (uint32_t r = 0; r < schedule->n_ranks; r++)
+            left -= take_turn(&x, r);
+        if (left == before)
+            return fail_circle(&x, fault);
+    }
+    *deeds = x.deeds;
+    return MS_OK;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/schedule/schedule.h"
+#include "sim/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char ms_schedule_letters[MS_N_TURNS] = {
+    [MS_TURN_FORWARD] = 'F',
+    [MS_TURN_BACKWARD] = 'B',
+    [MS_TURN_GRAD_INPUT] = 'I',
+    [MS_TURN_GRAD_WEIGHT] = 'W',
+};
+
+ms_err ms_schedule_default(const ms_graph *graph, uint32_t micro_batches,
+                           ms_arena *arena, ms_schedule *schedule,
+                           ms_fault *fault)
+{
+    ms_stage *stage = ms_arena_take(arena, 1, sizeof *stage);
+    uint32_t *turn_at = ms_arena_take(arena, 2, sizeof *turn_at);
+    ms_turn *turns =
+        ms_arena_take_raw(arena, 2 * (size_t)micro_batches, sizeof *turns);
+    if (stage == NULL || turn_at == NULL || turns == NULL)
+        return ms_fail_nomem(fault);
+    stage->last = graph->n_units - 1;
+    for (uint32_t m = 0; m < micro_batches; m++) {
+        turns[turn_at[1]++] = (ms_turn){0, m, MS_TURN_FORWARD};
+        turns[turn_at[1]++] = (ms_turn){0, m, MS_TURN_BACKWARD};
+    }
+    *schedule = (ms_schedule){.n_stages = 1,
+                              .stages = stage,
+                              .n_ranks = 1,
+                              .n_micro_batches = micro_batches,
+                              .turn_at = turn_at,
+                              .turns = turns};
+    return MS_OK;
+}
+
+bool ms_schedule_splits(const ms_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->turn_at[schedule->n_ranks]; i++)
+        if (schedule->turns[i].kind == MS_TURN_GRAD_WEIGHT)
+            return true;
+    return false;
+}
+
+ms_err ms_schedule_stage_of(const ms_graph *graph, const ms_schedule *schedule,
+                            ms_arena *arena, uint32_t **stage_of,
+                            ms_fault *fault)
+{
+    *stage_of = ms_arena_take(arena, graph->n_units, sizeof **stage_of);
+    if (*stage_of == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t k = 0; k < schedule->n_stages; k++)
+        for (uint32_t u = schedule->stages[k].first;
+             u <= schedule->stages[k].last; u++)
+            (*stage_of)[u] = k;
+    return MS_OK;
+}
+
+/* ---- what makes one wrong ------------------------------------------------ */
+
+static ms_err check_stages(const ms_graph *graph, const ms_schedule *schedule,
+                           ms_fault *fault)
+{
+    uint32_t next = 0;
+    for (uint32_t k = 0; k < schedule->n_stages; k++) {
+        const ms_stage *stage = &schedule->stages[k];
+        if (stage->first != next || stage->last < stage->first ||
+            stage->last >= graph->n_units || stage->rank >= schedule->n_ranks)
+            return ms_fail(fault, MS_EINPUT, NULL,
+                           "let the stages be the units in order",
+                           "stage %u has units %u-%u of rank %u; the next unit "
+                           "is %u of %u",
+                           k, stage->first, stage->last, (unsigned)stage->rank,
+                           next, graph->n_units);
+        next = stage->last + 1;
+    }
+    if (next == graph->n_units)
+        return MS_OK;
+    return ms_fail(fault, MS_EINPUT, NULL,
+                   "let the stages be the units in order",
+                   "no stage has units %u-%u", next, graph->n_units - 1);
+}
+
+static ms_err fail_turn(const ms_schedule *schedule, uint32_t rank,
+                        uint32_t turn, const char *what, ms_fault *fault)
+{
+    const ms_turn *it = &schedule->turns[turn];
+    char where[64];
+    snprintf(where, sizeof where, "schedule:%u:%u", rank + 1,
+             turn - schedule->turn_at[rank] + 1);
+    return ms_fail(fault, MS_EINPUT, where,
+                   "a stage runs each micro-batch forward once (F), then "
+                   "backward once (B), or as I and later W",
+                   "%u%c%u %s", it->stage, ms_schedule_letters[it->kind],
+                   it->micro_batch, what);
+}
+
+/* What has been run, as bits of ms_turn_kind. */
+static const char *wrong_with(uint8_t kind, unsigned ran)
+{
+    unsigned forward = 1u << MS_TURN_FORWARD, whole = 1u << MS_TURN_BACKWARD;
+    unsigned input = 1u << MS_TURN_GRAD_INPUT;
+    if (ran & 1u << kind)
+        return "comes twice";
+    if (kind != MS_TURN_FORWARD && !(ran & forward))
+        return "comes before its forward";
+    if (kind == MS_TURN_GRAD_WEIGHT && !(ran & input))
+        return "comes before the gradients of its inputs";
+    if ((kind == MS_TURN_BACKWARD && ran & input) ||
+        (kind == MS_TURN_GRAD_INPUT && ran & whole))
+        return "comes beside another backward of it";
+    return NULL;
+}
+
+static ms_err check_turns(const ms_schedule *schedule, uint8_t *ran,
+                          ms_fault *fault)
+{
+    uint32_t n = schedule->n_micro_batches;
+    for (uint32_t r = 0; r < schedule->n_ranks; r++)
+        for (uint32_t i = schedule->turn_at[r]; i < schedule->turn_at[r + 1];
+             i++) {
+            const ms_turn *turn = &schedule->turns[i];
+            if (turn->stage >= schedule->n_stages || turn->micro_batch >= n)
+                return fail_turn(schedule, r, i, "is not there", fault);
+            if (schedule->stages[turn->stage].rank != r)
+                return fail_turn(schedule, r, i, "is another rank's", fault);
+            uint8_t *cell = &ran[(size_t)turn->stage * n + turn->micro_batch];
+            const char *wrong = wrong_with(turn->kind, *cell);
+            if (wrong != NULL)
+                return fail_turn(schedule, r, i, wrong, fault);
+            *cell |= (uint8_t)(1u << turn->kind);
+        }
+    return MS_OK;
+}
+
+static ms_err check_all_ran(const ms_schedule *schedule, const uint8_t *ran,
+                            ms_fault *fault)
+{
+    unsigned forward = 1u << MS_TURN_FORWARD;
+    unsigned whole = forward | 1u << MS_TURN_BACKWARD;
+    unsigned halves =
+        forward | 1u << MS_TURN_GRAD_INPUT | 1u << MS_TURN_GRAD_WEIGHT;
+    for (uint32_t k = 0; k < schedule->n_stages; k++)
+        for (uint32_t m = 0; m < schedule->n_micro_batches; m++) {
+            uint8_t bits = ran[(size_t)k * schedule->n_micro_batches + m];
+            if (bits == whole || bits == halves)
+                continue;
+            return ms_fail(fault, MS_EINPUT, "schedule",
+                           "a stage runs each micro-batch forward once (F), "
+                           "then backward once (B), or as I and later W",
+                           "stage %u does not run micro-batch %u %s", k, m,
+                           bits & forward ? "backward to its end" : "forward");
+        }
+    return MS_OK;
+}
+
+ms_err ms_schedule_check(const ms_graph *graph, const ms_schedule *schedule,
+                         ms_fault *fault)
+{
+    ms_arena scratch = {0};
+    MS_TRY(check_stages(graph, schedule, fault));
+    uint8_t *ran = ms_arena_take(
+        &scratch, (size_t)schedule->n_stages * schedule->n_micro_batches, 1);
+    ms_err err =
+        ran == NULL ? ms_fail_nomem(fault) : check_turns(schedule, ran, fault);
+    if (err == MS_OK)
+        err = check_all_ran(schedule, ran, fault);
+    ms_arena_free(&scratch);
+    return err;
+}

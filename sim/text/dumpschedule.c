@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The schedule of a program: one row per rank, one cell per turn, as PyTorch
+ * writes it (torch/distributed/pipelining/schedules.py, _dump_csv,
+ * compute_only: stage, letter, micro-batch). */
+#include "sim/names.h"
+#include "sim/program.h"
+#include "sim/schedule/schedule.h"
+
+static uint32_t stage_of(const ms_program *program, const ms_call *call)
+{
+    for (uint32_t i = 0; i < program->n_stages; i++) {
+        const ms_stage *stage = &program->stages[i];
+        if (stage->rank == call->rank && stage->first <= call->unit &&
+            call->unit <= stage->last)
+            return i;
+    }
+    return 0;
+}
+
+static uint8_t kind_of(const ms_call *call)
+{
+    if (call->run.pass == MS_FORWARD)
+        return MS_TURN_FORWARD;
+    if (!call->run.half)
+        return MS_TURN_BACKWARD;
+    return call->run.pass == MS_GRAD_WEIGHT ? MS_TURN_GRAD_WEIGHT
+                                            : MS_TURN_GRAD_INPUT;
+}
+
+static void put_rank(const ms_program *program, uint32_t rank, ms_text *text)
+{
+    ms_turn last = {.stage = MS_NONE};
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        const ms_call *call = &program->calls[i];
+        if (call->verb != MS_RUN || call->rank != rank)
+            continue;
+        ms_turn turn = {stage_of(program, call), call->micro_batch,
+                        kind_of(call)};
+        if (turn.stage == last.stage && turn.kind == last.kind &&
+            turn.micro_batch == last.micro_batch)
+            continue;
+        ms_text_add(text, "%s%u%c%u", last.stage == MS_NONE ? "" : ",",
+                    turn.stage, ms_schedule_letters[turn.kind],
+                    turn.micro_batch);
+        last = turn;
+    }
+    ms_text_add(text, "\n");
+}
+
+void ms_dumpschedule_write(const ms_program *program, ms_text *text)
+{
+    for (uint32_t r = 0; r < program->n_ranks; r++)
+        put_rank(program, r, text);
+}

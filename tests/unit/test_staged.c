@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Real models in pipelines, beside the policies that may stand there: the ranks
+ * together are the model, whatever the order of their turns. */
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include <stdio.h>
+
+static const char *const models[] = {
+    "gpt2 --sequence 32", "resnet18", "bert-base --sequence 32",
+    "t5-small --sequence 32", "mixtral-8x7b --sequence 16"};
+static const char *const schedules[] = {"1f1b",
+                                        "gpipe",
+                                        "zb-h1",
+                                        "zb-h2",
+                                        "zb-v",
+                                        "interleaved,chunks=2",
+                                        "looped-bfs,chunks=2",
+                                        "zb-h1,chunks=2",
+                                        "1f1b,overlap=1"};
+static const char *const beside[] = {"",
+                                     "+checkpoint:full",
+                                     "+checkpoint:sqrt",
+                                     "+checkpoint:full,variant=reentrant",
+                                     "+ddp:dp=2",
+                                     "+zero:1,dp=2",
+                                     "+zero:2,dp=2"};
+
+typedef struct sums {
+    uint64_t parameters_bytes, gradients_bytes;
+    double forward, backward, recompute;
+} sums;
+
+static sums sum(const ms_report *report)
+{
+    sums out = {.forward = report->forward_flops,
+                .backward = report->backward_flops,
+                .recompute = report->recompute_flops};
+    for (uint32_t r = 0; r < report->n_ranks; r++) {
+        out.parameters_bytes += report->ranks[r].parameters_bytes;
+        out.gradients_bytes += report->ranks[r].gradients_bytes;
+    }
+    return out;
+}
+
+static bool is_near(double a, double b, double share)
+{
+    return a <= b * (1 + share) && a >= b * (1 - share);
+}
+
+/* What the stages of a tied weight have of it beyond one. */
+static uint64_t copies_of(const ms_graph *graph, uint64_t parameters_bytes)
+{
+    uint64_t bytes = 0;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (ms_graph_is_weight(graph, s))
+            bytes += graph->storage_bytes[s];
+    return bytes - parameters_bytes;
+}
+
+static void check_states(const char *words, const ms_result *result,
+                         const sums *alone)
+{
+    sums staged = sum(result->report);
+    /* the adds of gradients differ: those of tied weights, or shared ones */
+    ck_assert_msg(is_near(staged.forward, alone->forward, 1e-9) &&
+                      is_near(staged.backward, alone->backward, 0.05),
+                  "%s: forward %.0f, backward %.0f FLOPs; alone %.0f, %.0f",
+                  words, staged.forward, staged.backward, alone->forward,
+                  alone->backward);
+    uint64_t whole = alone->parameters_bytes +
+                     copies_of(result->graph, alone->parameters_bytes);
+    ck_assert_msg(staged.parameters_bytes == whole,
+                  "%s: %llu bytes of parameters, not %llu", words,
+                  (unsigned long long)staged.parameters_bytes,
+                  (unsigned long long)whole);
+    for (uint32_t r = 0; r < result->report->n_ranks; r++) {
+        const ms_rank_report *rank = &result->report->ranks[r];
+        ck_assert_msg(rank->levels[MS_MARK_END] != MS_NO_LEVEL &&
+                          rank->levels[MS_MARK_AFTER_FORWARD] <=
+                              rank->peak.allocated_bytes,
+                      "%s: rank %u has no levels", words, r);
+    }
+}
+
+START_TEST(ranks_are_the_model)
+{
+    char words[256];
+    truth_begin();
+    snprintf(words, sizeof words, "%s --batch 4 -p microbatch:4", models[_i]);
+    sums alone = sum(truth_run("%s", words)->report);
+    for (size_t s = 0; s < sizeof schedules / sizeof *schedules; s++)
+        for (size_t b = 0; b < sizeof beside / sizeof *beside; b++) {
+            snprintf(words, sizeof words,
+                     "%s --batch 4 -p microbatch:4+pipeline:2,schedule=%s%s",
+                     models[_i], schedules[s], beside[b]);
+            const ms_result *result = truth_run("%s", words);
+            check_states(words, result, &alone);
+            bool again = b >= 1 && b <= 3;
+            ck_assert_msg((result->report->recompute_flops > 0) == again, "%s",
+                          words);
+        }
+    truth_end();
+}
+END_TEST
+
+/* One rank is no pipeline: the same to the byte and the nanosecond. */
+START_TEST(one_rank_is_none)
+{
+    truth_begin();
+    const ms_rank_report alone =
+        *truth_rank(truth_run("gpt2 --batch 4 -p microbatch:4"));
+    const ms_rank_report one =
+        *truth_rank(truth_run("gpt2 --batch 4 -p microbatch:4+pipeline:1"));
+    ck_assert_uint_eq(one.time.step_ns, alone.time.step_ns);
+    ck_assert_uint_eq(one.peak.allocated_bytes, alone.peak.allocated_bytes);
+    ck_assert_uint_eq(one.peak.event, alone.peak.event);
+    truth_end();
+}
+END_TEST
+
+Suite *suite_staged(void)
+{
+    Suite *suite = suite_create("staged");
+    TCase *tcase = tcase_create("staged");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, ranks_are_the_model, 0,
+                        sizeof models / sizeof *models);
+    tcase_add_test(tcase, one_rank_is_none);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
