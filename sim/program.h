@@ -247,12 +247,18 @@ typedef struct ms_program {
  * MS_GONE (drop after its last forward use; bind makes it again); it alone
  * decides, in segments too.  Neighbouring units with the same segment are
  * replayed together by one RERUN just before the first of their backwards;
- * MS_NONE means not checkpointed. */
+ * MS_NONE means not checkpointed.
+ *
+ * A second choice may stand beside the first: turns says which runs of which
+ * stage on which micro-batch take it; stages of a rank that hand to each other
+ * take the same. */
 typedef struct ms_keep {
     uint8_t *place;    /* n_storages */
     uint32_t *segment; /* n_units */
     bool reentrant;    /* torch.utils.checkpoint use_reentrant=True */
     bool early_stop;
+    const struct ms_keep *other; /* (optional) without one of its own */
+    uint8_t *turns; /* with other: per stage and micro-batch, 1: it is that */
 } ms_keep;
 
 ms_err ms_program_keep_all(const ms_graph *graph, ms_arena *arena,

@@ -5,6 +5,7 @@
 #include "policies/checkpoint/sac.h"
 #include "sim/graph.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@ enum {
     SAC,
     EVERY,
     FIRST,
+    PARTIAL,
     SEQUENTIAL,
     BLOCKS,
     AUTO,
@@ -44,8 +46,8 @@ static const ms_param params[N_PARAMS] = {
     [SQRT] = {.name = "sqrt",
               .type = MS_PARAM_FLAG,
               .choice = true,
-              .help = "round(sqrt L) segments of the L blocks; the last is "
-                      "not checkpointed"},
+              .help = "round(sqrt L) segments of the L blocks (of each stage); "
+                      "the last is not checkpointed"},
     [SELECTIVE] = {.name = "selective",
                    .type = MS_PARAM_FLAG,
                    .choice = true,
@@ -65,10 +67,19 @@ static const ms_param params[N_PARAMS] = {
     [FIRST] = {.name = "first",
                .type = MS_PARAM_INT,
                .choice = true,
-               .low = 1,
+               .low = 0,
                .high = MOST,
                .help = "each of the first N blocks is a segment, the others "
                        "save all (Megatron's recompute_method=block)"},
+    [PARTIAL] = {.name = "partial",
+                 .type = MS_PARAM_INT,
+                 .low = 0,
+                 .high = MOST,
+                 .with = "first",
+                 .help = "so many of the micro-batches in flight on a rank are "
+                         "checkpointed as first says, the others in full "
+                         "(Megatron's num_microbatches_with_partial_activation_"
+                         "checkpoints)"},
     [SEQUENTIAL] = {.name = "sequential",
                     .type = MS_PARAM_INT,
                     .choice = true,
@@ -123,6 +134,9 @@ typedef struct block_list {
     uint32_t *of_unit; /* block of a unit, or MS_NONE */
     const char **name;
     uint32_t *segment; /* of a block, MS_NONE: open */
+    const char *of;    /* "the model" */
+    bool last;         /* their backward follows at once */
+    uint32_t first;    /* number of the first one, which of_unit has */
 } block_list;
 
 /* Numbers the graph's blocks as they first appear; where it has none, each
@@ -180,13 +194,13 @@ static ms_err cut_weighted(const ms_policy_context *context, uint32_t count,
     if (bytes == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t u = 0; u < graph->n_units; u++) {
-        if (blocks->of_unit[u] == MS_NONE)
+        uint32_t block = blocks->of_unit[u] - blocks->first;
+        if (blocks->of_unit[u] == MS_NONE || block >= blocks->n)
             continue;
         uint32_t end = graph->out_at[graph->forward_at[u + 1]];
         for (uint32_t i = graph->out_at[graph->forward_at[u]]; i < end; i++)
             if (graph->storage_saved_end[graph->out[i]] != MS_NONE)
-                bytes[blocks->of_unit[u]] +=
-                    graph->storage_bytes[graph->out[i]];
+                bytes[block] += graph->storage_bytes[graph->out[i]];
     }
     return ms_cuts_weighted(blocks->n, count, bytes, context->arena,
                             blocks->segment, fault);
@@ -200,7 +214,8 @@ static ms_err cut_sqrt(const ms_policy_context *context, block_list *blocks,
         MS_TRY(cut_weighted(context, count, blocks, fault));
     else
         ms_cuts_even(blocks->n, count, blocks->segment);
-    ms_cuts_open_last(blocks->n, blocks->segment);
+    if (blocks->last)
+        ms_cuts_open_last(blocks->n, blocks->segment);
     return MS_OK;
 }
 
@@ -213,8 +228,9 @@ static ms_err check_count(const block_list *blocks, uint32_t row, int64_t value,
     snprintf(where, sizeof where, "checkpoint:%s=%" PRId64, params[row].name,
              value);
     return ms_fail(fault, MS_EUSAGE, where, NULL,
-                   "the model has %u blocks: %s is from 1 to %u", blocks->n,
-                   params[row].name, blocks->n);
+                   "%s has %u blocks: %s is from %d to %u", blocks->of,
+                   blocks->n, params[row].name, (int)params[row].low,
+                   blocks->n);
 }
 
 static ms_err find_name(const block_list *blocks, const char *name,
@@ -270,8 +286,6 @@ static ms_err cut(const ms_policy_context *context, block_list *blocks,
     uint32_t count = (uint32_t)values[SEQUENTIAL].number;
     if (values[SQRT].given)
         return cut_sqrt(context, blocks, fault);
-    if (values[BLOCKS].given)
-        return cut_named(context, blocks, fault);
     if (values[FULL].given || values[SAC].given)
         ms_cuts_every(blocks->n, 1, blocks->segment);
     if (values[EVERY].given) {
@@ -286,6 +300,39 @@ static ms_err cut(const ms_policy_context *context, block_list *blocks,
         MS_TRY(check_count(blocks, SEQUENTIAL, count, fault));
         ms_cuts_sequential(blocks->n, count, blocks->segment);
         ms_cuts_open_last(blocks->n, blocks->segment);
+    }
+    return MS_OK;
+}
+
+/* Each stage of a pipeline is cut by itself, as frameworks do that checkpoint a
+ * stage's module (Megatron-LM, core/transformer/transformer_block.py,
+ * _checkpointed_forward); block names are the model's. */
+static ms_err cut_stages(const ms_policy_context *context, block_list *blocks,
+                         ms_fault *fault)
+{
+    const ms_schedule *schedule = context->schedule;
+    uint32_t ids = 0;
+    if (context->values[BLOCKS].given)
+        return cut_named(context, blocks, fault);
+    for (uint32_t k = 0, u = 0; k < schedule->n_stages; k++) {
+        block_list own = {.of_unit = blocks->of_unit, .first = MS_NONE};
+        for (; u <= schedule->stages[k].last; u++) {
+            uint32_t block = blocks->of_unit[u];
+            if (block == MS_NONE)
+                continue;
+            own.first = own.first == MS_NONE ? block : own.first;
+            own.n = block + 1 - own.first;
+        }
+        if (own.n == 0)
+            continue;
+        own.last = k + 1 == schedule->n_stages;
+        own.of = schedule->n_stages > 1 ? "a stage" : "the model";
+        own.name = blocks->name + own.first;
+        own.segment = blocks->segment + own.first;
+        MS_TRY(cut(context, &own, fault));
+        for (uint32_t b = 0; b < own.n; b++)
+            own.segment[b] += own.segment[b] == MS_NONE ? 0 : ids;
+        ids += own.n;
     }
     return MS_OK;
 }
@@ -334,6 +381,52 @@ static ms_err check_auto(const ms_policy_context *context, ms_fault *fault)
                    "checkpoint:auto goes with swap:auto only");
 }
 
+/* Of the rank's turns [from, end): how many go forward before the first goes
+ * back? */
+static uint32_t window_of(const ms_schedule *schedule, uint32_t from,
+                          uint32_t end)
+{
+    uint32_t n = 0;
+    while (from + n < end && schedule->turns[from + n].kind == MS_TURN_FORWARD)
+        n++;
+    return n > 0 ? n : 1;
+}
+
+/* The second choice: all blocks, for the micro-batches beyond so many of those
+ * in flight (Megatron-LM, core/pipeline_parallel/schedules.py,
+ * max_outstanding_backprops). */
+static ms_err add_full(const ms_policy_context *context,
+                       const block_list *blocks, ms_keep *keep, ms_fault *fault)
+{
+    const ms_schedule *schedule = context->schedule;
+    uint32_t partial = (uint32_t)context->values[PARTIAL].number;
+    size_t turns = (size_t)schedule->n_stages * schedule->n_micro_batches;
+    ms_keep *full = ms_arena_take(context->arena, 1, sizeof *full);
+    keep->turns = ms_arena_take(context->arena, turns, 1);
+    if (full == NULL || keep->turns == NULL)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_program_keep_all(context->graph, context->arena, full, fault));
+    full->reentrant = keep->reentrant;
+    full->early_stop = keep->early_stop;
+    ms_cuts_every(blocks->n, 1, blocks->segment);
+    drop_segments(context->graph, blocks, full);
+    for (uint32_t b = 0; b < blocks->n; b++)
+        blocks->segment[b] = MS_NONE;
+    keep->other = full;
+    for (uint32_t r = 0; r < schedule->n_ranks; r++) {
+        uint32_t from = schedule->turn_at[r], end = schedule->turn_at[r + 1];
+        uint32_t window = window_of(schedule, from, end), forward = 0;
+        for (uint32_t i = from; i < end; i++) {
+            const ms_turn *turn = &schedule->turns[i];
+            size_t at = (size_t)turn->stage * schedule->n_micro_batches +
+                        turn->micro_batch;
+            if (turn->kind == MS_TURN_FORWARD)
+                keep->turns[at] = forward++ % window >= partial;
+        }
+    }
+    return MS_OK;
+}
+
 static ms_err keep(const ms_policy_context *context, ms_keep *keep,
                    ms_fault *fault)
 {
@@ -355,7 +448,9 @@ static ms_err keep(const ms_policy_context *context, ms_keep *keep,
     if (blocks.n == 0)
         return ms_fail(fault, MS_EUSAGE, "checkpoint", NULL,
                        "the model has no blocks to checkpoint");
-    MS_TRY(cut(context, &blocks, fault));
+    if (values[PARTIAL].given)
+        MS_TRY(add_full(context, &blocks, keep, fault));
+    MS_TRY(cut_stages(context, &blocks, fault));
     drop_segments(context->graph, &blocks, keep);
     if (values[SAC].given)
         ms_sac_keep(context->graph, keep);

@@ -16,9 +16,9 @@ typedef struct writer {
     ms_arena *arena;
     ms_program *program;
     ms_fault *fault;
-    ms_keepsets sets;
+    ms_keepsets sets[2]; /* of the keep and of its other choice */
+    ms_turncalls turns[2];
     ms_handovers handovers;
-    ms_turncalls turns;
     /* Of the rank at hand, per micro-batch: its frame + 1 while it is under
      * way, and how many turns it has yet to come. */
     uint32_t *frame, *left;
@@ -71,18 +71,43 @@ static void end_turn(writer *w, uint32_t micro_batch)
         w->free_frames[w->n_free++] = (uint16_t)(w->frame[micro_batch] - 1);
 }
 
+/* Which choice of the keep a turn takes. */
+static bool takes_other(const writer *w, uint32_t stage, uint32_t micro_batch)
+{
+    size_t at = (size_t)stage * w->schedule->n_micro_batches + micro_batch;
+    return w->keep->other != NULL && w->keep->turns[at] != 0;
+}
+
+static ms_err check_choices(const writer *w)
+{
+    for (uint32_t i = 0; i < w->handovers.n && w->keep->other != NULL; i++) {
+        const ms_handover *it = &w->handovers.all[i];
+        for (uint32_t m = 0; it->local && m < w->schedule->n_micro_batches; m++)
+            if (takes_other(w, it->from, m) != takes_other(w, it->to, m))
+                return ms_fail(w->fault, MS_EUSAGE, "schedule",
+                               "let all micro-batches be checkpointed alike",
+                               "stages %u and %u of rank %u hand to each "
+                               "other, but keep differently of micro-batch %u",
+                               it->from, it->to,
+                               (unsigned)w->schedule->stages[it->from].rank, m);
+    }
+    return MS_OK;
+}
+
 /* ---- deeds --------------------------------------------------------------- */
 
 static void write_turn(writer *w, uint16_t rank, const ms_turn *turn)
 {
     ms_program *program = w->program;
+    const ms_turncalls *turns =
+        &w->turns[takes_other(w, turn->stage, turn->micro_batch)];
     const uint32_t *at =
-        &w->turns.at[(size_t)turn->stage * MS_N_TURNS + turn->kind];
+        &turns->at[(size_t)turn->stage * MS_N_TURNS + turn->kind];
     uint32_t n = at[1] - at[0];
     ms_call *copy = program->calls + program->n_calls;
     uint16_t frame = (uint16_t)(w->frame[turn->micro_batch] - 1);
     if (n > 0)
-        memcpy(copy, w->turns.forms.calls + at[0], n * sizeof *copy);
+        memcpy(copy, turns->forms.calls + at[0], n * sizeof *copy);
     for (uint32_t i = 0; i < n; i++) {
         copy[i].rank = rank;
         copy[i].frame = frame;
@@ -93,15 +118,16 @@ static void write_turn(writer *w, uint16_t rank, const ms_turn *turn)
 }
 
 /* Does a unit in no segment of the stage save something of the set? */
-static bool is_saved(const writer *w, const ms_handover *it)
+static bool is_saved(const writer *w, const ms_keepsets *sets,
+                     const ms_handover *it)
 {
     const ms_graph *graph = w->graph;
     const ms_stage *stage = &w->schedule->stages[it->to];
-    if (w->sets.n_segments == 0)
+    if (sets->n_segments == 0)
         return true;
     for (uint32_t u = stage->first; u <= stage->last; u++) {
         uint32_t end = graph->unit_in_at[u + 1];
-        if (w->sets.segment_of[u] != MS_NONE)
+        if (sets->segment_of[u] != MS_NONE)
             continue;
         for (uint32_t i = graph->unit_in_at[u]; i < end; i++)
             for (uint32_t k = w->program->set_at[it->set];
@@ -115,7 +141,7 @@ static bool is_saved(const writer *w, const ms_handover *it)
 /* A tag is of one handover and one micro-batch; it comes round again only
  * where there are more than 2^32 of them. */
 static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
-                          const bool *saved)
+                          const bool *saved[2])
 {
     const ms_handover *it = &w->handovers.all[deed->what];
     const ms_stage *stages = w->schedule->stages;
@@ -129,7 +155,8 @@ static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
         .peer = stages[sends ? it->to : it->from].rank,
         .group = MS_GROUP_PIPELINE,
         .again = sends && it->again,
-        .saves = !sends && saved[deed->what],
+        .saves = !sends &&
+                 saved[takes_other(w, it->to, deed->micro_batch)][deed->what],
         .tag = deed->micro_batch * w->handovers.n + deed->what};
     w->program->calls[w->program->n_calls++] = call;
     if (!sends || it->relayed == MS_NOTHING)
@@ -144,7 +171,7 @@ static void drop_outputs(writer *w, uint16_t rank)
 {
     for (uint32_t k = 0; k < w->schedule->n_stages; k++) {
         ms_call call = ms_program_call(MS_DROP_SET);
-        call.set = w->sets.outputs[k];
+        call.set = w->sets[0].outputs[k];
         if (w->schedule->stages[k].rank != rank || call.set == MS_NOTHING)
             continue;
         for (uint32_t frame = 0; frame < w->n_frames; frame++) {
@@ -186,14 +213,15 @@ static uint64_t count_calls(const writer *w, const ms_deeds *deeds)
         }
         const ms_turn *turn = &w->schedule->turns[deed->what];
         const uint32_t *at =
-            &w->turns.at[(size_t)turn->stage * MS_N_TURNS + turn->kind];
+            &w->turns[takes_other(w, turn->stage, turn->micro_batch)]
+                 .at[(size_t)turn->stage * MS_N_TURNS + turn->kind];
         n += at[1] - at[0];
     }
     return n;
 }
 
 static ms_err write_rank(writer *w, uint16_t rank, const ms_deeds *deeds,
-                         const bool *saved)
+                         const bool *saved[2])
 {
     MS_TRY(ms_program_reserve(w->program, count_calls(w, deeds), w->arena,
                               w->fault));
@@ -210,6 +238,19 @@ static ms_err write_rank(writer *w, uint16_t rank, const ms_deeds *deeds,
     return write_end(w, rank);
 }
 
+/* Per handover: does its receiver save something of it? */
+static ms_err find_saved(const writer *w, const ms_keepsets *sets,
+                         const bool **saved)
+{
+    bool *list = ms_arena_take(w->arena, w->handovers.n + 1u, sizeof *list);
+    if (list == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t i = 0; i < w->handovers.n && sets->kept != NULL; i++)
+        list[i] = is_saved(w, sets, &w->handovers.all[i]);
+    *saved = list;
+    return MS_OK;
+}
+
 static ms_err write_ranks(writer *w)
 {
     const ms_schedule *schedule = w->schedule;
@@ -217,20 +258,34 @@ static ms_err write_ranks(writer *w)
     MS_TRY(
         ms_exchange_write(schedule, &w->handovers, w->arena, &deeds, w->fault));
     uint32_t n = schedule->n_micro_batches;
-    bool *saved = ms_arena_take(w->arena, w->handovers.n + 1u, sizeof *saved);
     w->frame = ms_arena_take_raw(w->arena, n, sizeof *w->frame);
     w->left = ms_arena_take_raw(w->arena, n, sizeof *w->left);
     w->free_frames = ms_arena_take_raw(w->arena, n, sizeof *w->free_frames);
-    if (!saved || !w->frame || !w->left || !w->free_frames)
+    if (!w->frame || !w->left || !w->free_frames)
         return ms_fail_nomem(w->fault);
-    for (uint32_t i = 0; i < w->handovers.n; i++)
-        saved[i] = is_saved(w, &w->handovers.all[i]);
+    const bool *saved[2];
+    for (int which = 0; which < 2; which++)
+        MS_TRY(find_saved(w, &w->sets[which], &saved[which]));
     for (uint32_t k = 0; k < schedule->n_stages && schedule->n_ranks > 1; k++)
         MS_TRY(
             ms_stage_add(w->program, schedule->stages[k], w->arena, w->fault));
     for (uint32_t r = 0; r < schedule->n_ranks; r++)
         MS_TRY(write_rank(w, (uint16_t)r, &deeds[r], saved));
     return MS_OK;
+}
+
+static ms_err find_forms(writer *w, const ms_keep *keep,
+                         const uint32_t *stage_of, int which)
+{
+    return ms_keepsets_find(w->graph, keep, w->schedule, stage_of, w->arena,
+                            w->program, &w->sets[which], w->fault);
+}
+
+static ms_err write_forms(writer *w, const ms_keep *keep, int which)
+{
+    return ms_turncalls_write(w->graph, keep, w->schedule, &w->sets[which],
+                              &w->handovers, w->arena, &w->turns[which],
+                              w->fault);
 }
 
 ms_err ms_defaultprogram(const ms_graph *graph, const ms_keep *keep,
@@ -249,12 +304,15 @@ ms_err ms_defaultprogram(const ms_graph *graph, const ms_keep *keep,
                             .n_ranks = schedule->n_ranks,
                             .n_micro_batches = schedule->n_micro_batches};
     MS_TRY(ms_schedule_stage_of(graph, schedule, arena, &stage_of, fault));
-    MS_TRY(ms_keepsets_find(graph, keep, schedule, stage_of, arena, program,
-                            &w.sets, fault));
+    MS_TRY(find_forms(&w, keep, stage_of, 0));
     MS_TRY(ms_handover_find(graph, schedule, stage_of, arena, program,
                             &w.handovers, fault));
-    MS_TRY(ms_turncalls_write(graph, keep, schedule, &w.sets, &w.handovers,
-                              arena, &w.turns, fault));
+    if (keep->other != NULL)
+        MS_TRY(find_forms(&w, keep->other, stage_of, 1));
+    MS_TRY(write_forms(&w, keep, 0));
+    if (keep->other != NULL)
+        MS_TRY(write_forms(&w, keep->other, 1));
+    MS_TRY(check_choices(&w));
     return write_ranks(&w);
 }
 

@@ -123,8 +123,31 @@ static void keep_open_units(const ms_graph *graph, ms_keep *keep)
                 keep->place[graph->out[i]] = MS_HERE;
 }
 
+/* Sometimes a second keep, for some turns. */
+static void add_other(laws_random *random, const ms_graph *graph,
+                      const ms_schedule *schedule, ms_keep *keep)
+{
+    size_t n = (size_t)schedule->n_stages * schedule->n_micro_batches;
+    ms_keep *other = ms_arena_take(&arena, 1, sizeof *other);
+    if (laws_chance(random, 60))
+        return;
+    laws_keep(random, graph, &arena, other);
+    keep_open_units(graph, other);
+    keep->other = other;
+    keep->turns = ms_arena_take(&arena, n, 1);
+    for (uint32_t m = 0; m < schedule->n_micro_batches; m++)
+        for (uint32_t r = 0; r < schedule->n_ranks; r++) {
+            bool takes = laws_chance(random, 50);
+            for (uint32_t k = 0; k < schedule->n_stages; k++)
+                if (schedule->stages[k].rank == r)
+                    keep->turns[k * schedule->n_micro_batches + m] = takes;
+        }
+}
+
 static bool keeps_all(const ms_graph *graph, const ms_keep *keep)
 {
+    if (keep->other != NULL)
+        return false;
     for (uint32_t u = 0; u < graph->n_units; u++)
         if (keep->segment[u] != MS_NONE)
             return false;
@@ -161,6 +184,7 @@ static void check_trial(laws_random *random)
         MUST(ms_program_keep_all(&graph, &arena, &keep, &fault));
     keep_open_units(&graph, &keep);
     ms_schedule schedule = schedule_of(random, &graph);
+    add_other(random, &graph, &schedule, &keep);
     MUST(ms_defaultprogram(&graph, &keep, &schedule, &arena, &program, &fault));
     leave_step_out(&program);
     MUST(ms_check_program(&graph, &program, &fault));

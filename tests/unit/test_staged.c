@@ -122,6 +122,54 @@ START_TEST(one_rank_is_none)
 }
 END_TEST
 
+static void expect_same(const char *one, const char *other)
+{
+    const ms_report *report =
+        truth_run("gpt2 --batch 8 -p microbatch:8+%s", one)->report;
+    const ms_rank_report a = report->ranks[report->worst];
+    report = truth_run("gpt2 --batch 8 -p microbatch:8+%s", other)->report;
+    const ms_rank_report b = report->ranks[report->worst];
+    ck_assert_msg(a.time.step_ns == b.time.step_ns &&
+                      a.peak.allocated_bytes == b.peak.allocated_bytes,
+                  "%s: %llu bytes, %llu ns; %s: %llu, %llu", one,
+                  (unsigned long long)a.peak.allocated_bytes,
+                  (unsigned long long)a.time.step_ns, other,
+                  (unsigned long long)b.peak.allocated_bytes,
+                  (unsigned long long)b.time.step_ns);
+}
+
+/* Megatron's partial checkpoints: none of the micro-batches in flight is all in
+ * full, all of them is what `first` says; between, more in full takes less
+ * memory and more time. */
+START_TEST(partial_checkpoints)
+{
+    static const char *const shape[] = {"pipeline:4", "pipeline:2,chunks=2",
+                                        "pipeline:4,schedule=zb-h1"};
+    char one[128], other[128];
+    truth_begin();
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
+        snprintf(one, sizeof one, "%s+checkpoint:first=1,partial=0", shape[i]);
+        snprintf(other, sizeof other, "%s+checkpoint:full", shape[i]);
+        expect_same(one, other);
+        snprintf(one, sizeof one, "%s+checkpoint:first=1,partial=8", shape[i]);
+        snprintf(other, sizeof other, "%s+checkpoint:first=1", shape[i]);
+        expect_same(one, other);
+    }
+    double recomputed = 0;
+    for (uint32_t n = 4; n <= 4; n--) {
+        const ms_report *report =
+            truth_run("gpt2 --batch 8 -p microbatch:8+pipeline:4+checkpoint:"
+                      "first=0,partial=%u",
+                      n)
+                ->report;
+        ck_assert(n == 4 ? report->recompute_flops <= 0
+                         : report->recompute_flops > recomputed);
+        recomputed = report->recompute_flops;
+    }
+    truth_end();
+}
+END_TEST
+
 Suite *suite_staged(void)
 {
     Suite *suite = suite_create("staged");
@@ -130,6 +178,7 @@ Suite *suite_staged(void)
     tcase_add_loop_test(tcase, ranks_are_the_model, 0,
                         sizeof models / sizeof *models);
     tcase_add_test(tcase, one_rank_is_none);
+    tcase_add_test(tcase, partial_checkpoints);
     suite_add_tcase(suite, tcase);
     return suite;
 }
