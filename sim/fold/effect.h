@@ -27,7 +27,8 @@
 typedef struct ms_effect {
     int64_t level_bytes, most_bytes; /* most_bytes is at least 0 */
     uint64_t device_ns, behind_ns, host_ns;
-    bool runs; /* there is an op: behind_ns counts */
+    uint64_t recompute_ns; /* of device_ns, what runs again */
+    bool runs;             /* there is an op: behind_ns counts */
 } ms_effect;
 
 static inline uint64_t ms_effect_later(uint64_t a, uint64_t b)
@@ -49,6 +50,7 @@ static inline ms_effect ms_effect_then(ms_effect a, ms_effect b)
                        .device_ns = a.device_ns + b.device_ns,
                        .behind_ns = behind_ns,
                        .host_ns = a.host_ns + b.host_ns,
+                       .recompute_ns = a.recompute_ns + b.recompute_ns,
                        .runs = a.runs || b.runs};
 }
 
@@ -65,6 +67,7 @@ static inline ms_effect ms_effect_times(ms_effect a, uint64_t n)
                        .device_ns = n * a.device_ns,
                        .behind_ns = a.runs ? a.behind_ns + more * slower_ns : 0,
                        .host_ns = n * a.host_ns,
+                       .recompute_ns = n * a.recompute_ns,
                        .runs = a.runs};
 }
 

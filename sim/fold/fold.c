@@ -151,6 +151,7 @@ static void tell(const ms_fold *fold, const ms_effect *all, ms_folded *folded)
     folded->peak_bytes =
         fold->walk.learner.start_bytes + (uint64_t)all->most_bytes;
     folded->step_ns = ms_effect_later(all->device_ns, all->behind_ns);
+    folded->recompute_ns = all->recompute_ns;
 }
 
 ms_err ms_fold_program(ms_fold *fold, const ms_program *program,

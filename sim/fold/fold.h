@@ -55,6 +55,7 @@ typedef enum ms_fold_why {
 typedef struct ms_folded {
     ms_fold_why why;
     uint64_t peak_bytes, step_ns;
+    uint64_t recompute_ns; /* of step_ns */
     uint32_t calls, learnt, repeated;
 } ms_folded;
 

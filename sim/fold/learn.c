@@ -174,6 +174,7 @@ static ms_effect effect_of_op(const ms_learner *learner, uint32_t op)
     ms_effect effect = {.device_ns = it->ns,
                         .behind_ns = host_ns + it->ns,
                         .host_ns = host_ns,
+                        .recompute_ns = it->pass == MS_RECOMPUTE ? it->ns : 0,
                         .runs = true};
     for (uint32_t r = it->alloc_at; r < it[1].alloc_at; r++)
         effect.most_bytes += (int64_t)plan->row[r].bytes;

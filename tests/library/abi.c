@@ -29,6 +29,12 @@ int main(void)
     MEMBER(memsim_numbers, stall_ns);
     MEMBER(memsim_numbers, exposed_comm_ns);
     MEMBER(memsim_numbers, tokens_per_second);
+    MEMBER(memsim_brief, size);
+    MEMBER(memsim_brief, fits);
+    MEMBER(memsim_brief, peak_allocated_bytes);
+    MEMBER(memsim_brief, step_ns);
+    MEMBER(memsim_brief, recompute_ns);
+    MEMBER(memsim_brief, tokens_per_second);
     MEMBER(memsim_point, t_ns);
     MEMBER(memsim_point, bytes);
     return 0;

@@ -56,6 +56,41 @@ START_TEST(settings_are_those_of_the_command_line)
 }
 END_TEST
 
+/* One after the other, so that the later ones are folded. */
+START_TEST(peaks_are_those_of_the_step)
+{
+    static const char *const policies[] = {NULL,
+                                           "checkpoint:full",
+                                           "checkpoint:sqrt",
+                                           "checkpoint:every=3",
+                                           "checkpoint:first=5",
+                                           "swap:save_on_cpu",
+                                           "checkpoint:selective"};
+    memsim_job *job = memsim_open("gpt2"), *other = memsim_open("gpt2");
+    set(other, "allocator", "exact");
+    for (size_t i = 0; i < 3 * sizeof policies / sizeof *policies; i++) {
+        const char *policy = policies[i % (sizeof policies / sizeof *policies)];
+        memsim_brief brief = {.size = sizeof brief};
+        set(job, "policy", policy);
+        set(other, "policy", policy);
+        ck_assert_int_eq(memsim_peak(job, &brief), MEMSIM_OK);
+        memsim_numbers numbers = evaluate(other);
+        ck_assert_uint_eq(brief.peak_allocated_bytes,
+                          numbers.peak_allocated_bytes);
+        ck_assert_uint_eq(brief.step_ns, numbers.step_ns);
+        ck_assert_uint_eq(brief.recompute_ns, numbers.recompute_ns);
+        ck_assert_int_eq(brief.fits, numbers.fits);
+        ck_assert(memcmp(&brief.tokens_per_second, &numbers.tokens_per_second,
+                         sizeof(double)) == 0);
+    }
+    ck_assert_int_eq(memsim_peak(NULL, NULL), MEMSIM_NO_MEMORY);
+    set(job, "policy", "checkpoint:every=99");
+    ck_assert_int_eq(memsim_peak(job, NULL), MEMSIM_USAGE);
+    memsim_free(job);
+    memsim_free(other);
+}
+END_TEST
+
 START_TEST(numbers_are_those_of_the_result)
 {
     memsim_job *job = memsim_open("gpt2");
@@ -190,6 +225,7 @@ Suite *suite_library(void)
     Suite *suite = suite_create("library");
     TCase *all = tcase_create("all");
     tcase_add_test(all, settings_are_those_of_the_command_line);
+    tcase_add_test(all, peaks_are_those_of_the_step);
     tcase_add_test(all, numbers_are_those_of_the_result);
     tcase_add_test(all, faults_say_what_and_change_nothing);
     tcase_add_test(all, no_job_is_harmless);

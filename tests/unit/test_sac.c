@@ -9,6 +9,7 @@
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/report.h"
+#include "sim/schedule/schedule.h"
 #include "tests/tests.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -68,8 +69,13 @@ static ms_keep choices(const char *policy)
     ms_spec spec = {0};
     ms_keep chosen;
     ck_assert_int_eq(ms_spec_parse(policy, &keep, &spec, &fault), MS_OK);
-    ms_policy_context context = {
-        .graph = graph, .values = spec.items[0].values, .arena = &keep};
+    ms_schedule schedule;
+    ck_assert_int_eq(ms_schedule_default(graph, 1, &keep, &schedule, &fault),
+                     MS_OK);
+    ms_policy_context context = {.graph = graph,
+                                 .schedule = &schedule,
+                                 .values = spec.items[0].values,
+                                 .arena = &keep};
     ck_assert_int_eq(ms_program_keep_all(graph, &keep, &chosen, &fault), MS_OK);
     ck_assert_int_eq(spec.items[0].policy->keep(&context, &chosen, &fault),
                      MS_OK);

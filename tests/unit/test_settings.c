@@ -5,10 +5,10 @@
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
-#include "tools/job/points.h"
 #include "tools/job/settings.h"
 #include "tools/job/settings_table.h"
 #include "tools/options/options.h"
+#include "tools/points/points.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
@@ -249,8 +250,13 @@ static const char *segments(uint32_t n, const char *text)
     laws_chain(n, 1, &arena, &graph);
     ck_assert_int_eq(ms_graph_check(&graph, &fault), MS_OK);
     ck_assert_int_eq(ms_spec_parse(text, &arena, &spec, &fault), MS_OK);
-    ms_policy_context context = {
-        .graph = &graph, .values = spec.items[0].values, .arena = &arena};
+    ms_schedule schedule;
+    ck_assert_int_eq(ms_schedule_default(&graph, 1, &arena, &schedule, &fault),
+                     MS_OK);
+    ms_policy_context context = {.graph = &graph,
+                                 .schedule = &schedule,
+                                 .values = spec.items[0].values,
+                                 .arena = &arena};
     ck_assert_int_eq(ms_program_keep_all(&graph, &arena, &keep, &fault), MS_OK);
     if (spec.items[0].policy->keep(&context, &keep, &fault) != MS_OK)
         return NULL;

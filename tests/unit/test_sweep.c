@@ -253,6 +253,87 @@ START_TEST(shared_as_alone)
 }
 END_TEST
 
+static const char *const folded[] = {"none",
+                                     "checkpoint:full",
+                                     "checkpoint:sqrt",
+                                     "checkpoint:every=2",
+                                     "checkpoint:first=1",
+                                     "checkpoint:first=2,partial=0",
+                                     "zero:1,dp=2",
+                                     "checkpoint:full,variant=reentrant",
+                                     "swap:save_on_cpu",
+                                     "checkpoint:full,early_stop=0",
+                                     "checkpoint:selective",
+                                     "uvm",
+                                     "pipeline:2",
+                                     "checkpoint:sequential=2"};
+#define N_FOLDED (sizeof folded / sizeof folded[0])
+
+static void read_folded(const char *policy, bool more, ms_arena *arena,
+                        ms_job *job)
+{
+    const char *words[] = {model("tiny.json"), "--batch=4",
+                           more ? "-pmicrobatch:4" : "-pmicrobatch:2", "-p",
+                           policy};
+    ms_arguments arguments;
+    ck_assert_int_eq(
+        ms_options_parse(MS_FOR_RUN, words, 5, arena, &arguments, &fault),
+        MS_OK);
+    ck_assert_int_eq(ms_settings_read(&arguments, arena, job, &fault), MS_OK);
+    job->brief = true;
+}
+
+static void expect_row(const char *policy, const ms_report *shared,
+                       const ms_report *alone)
+{
+    const ms_rank_report *a = &shared->ranks[shared->worst];
+    const ms_rank_report *b = &alone->ranks[alone->worst];
+    ck_assert_msg(a->peak.allocated_bytes == b->peak.allocated_bytes &&
+                      a->peak.reserved_bytes == b->peak.reserved_bytes &&
+                      a->time.step_ns == b->time.step_ns &&
+                      a->time.recompute_ns == b->time.recompute_ns &&
+                      a->time.stall_ns == b->time.stall_ns &&
+                      a->time.exposed_comm_ns == b->time.exposed_comm_ns &&
+                      shared->fits == alone->fits &&
+                      shared->status == alone->status &&
+                      shared->headroom_bytes == alone->headroom_bytes &&
+                      shared->host_peak_bytes == alone->host_peak_bytes &&
+                      memcmp(&shared->tokens_per_second,
+                             &alone->tokens_per_second, sizeof(double)) == 0 &&
+                      memcmp(&shared->mfu, &alone->mfu, sizeof(double)) == 0,
+                  "%s", policy);
+}
+
+/* What a row of a sweep has, from summaries where they serve. */
+START_TEST(folded_as_alone)
+{
+    ms_points points;
+    ms_points_seat seat = {0};
+    uint32_t n = 0;
+    ck_assert_int_eq(ms_points_open(&points, &fault), MS_OK);
+    for (size_t i = 0; i < 6 * N_FOLDED; i++) {
+        ms_arena keep = {0}, trial = {0};
+        ms_job job;
+        ms_result alone, shared;
+        bool is_folded;
+        const char *policy = folded[i * 5 % N_FOLDED];
+        read_folded(policy, i >= 3 * N_FOLDED, &keep, &job);
+        ck_assert_int_eq(ms_jobway_run(&job, &keep, &trial, &alone, &fault),
+                         MS_OK);
+        ck_assert_int_eq(
+            ms_points_fold(&points, &seat, &job, &shared, &is_folded, &fault),
+            MS_OK);
+        n += is_folded;
+        expect_row(policy, shared.report, alone.report);
+        ms_arena_free(&trial);
+        ms_arena_free(&keep);
+    }
+    ck_assert_uint_gt(n, 5);
+    ms_points_leave(&points, &seat);
+    ms_points_close(&points);
+}
+END_TEST
+
 /* ---- memory that runs out ------------------------------------------------ */
 
 START_TEST(each_malloc_fails)
@@ -296,6 +377,7 @@ Suite *suite_sweep(void)
     tcase_add_loop_test(tcase, resumes_after_a_cut_at_every_byte, 0, 2);
     tcase_add_loop_test(tcase, refuses_what_is_not_its_own, 0, 2);
     tcase_add_test(tcase, shared_as_alone);
+    tcase_add_test(tcase, folded_as_alone);
     tcase_add_test(tcase, each_malloc_fails);
     suite_add_tcase(suite, tcase);
     return suite;

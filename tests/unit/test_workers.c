@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Threads that hand their results over in order, and stop when told. */
 #include "tests/tests.h"
-#include "tools/job/points.h"
+#include "tools/points/points.h"
 
 #include <stdatomic.h>
 #include <string.h>

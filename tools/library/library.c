@@ -5,11 +5,11 @@
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
-#include "tools/job/points.h"
 #include "tools/job/settings.h"
 #include "tools/job/settings_table.h"
 #include "tools/library/memsim.h"
 #include "tools/library/runrecord.h"
+#include "tools/points/points.h"
 
 #include <string.h>
 
@@ -302,6 +302,35 @@ memsim_status memsim_evaluate(memsim_job *job, memsim_numbers *numbers)
     if (err == MS_OK && numbers != NULL)
         read_numbers(job->result.report, numbers);
     return status_of(err);
+}
+
+memsim_status memsim_peak(memsim_job *job, memsim_brief *brief)
+{
+    bool folded;
+    if (job == NULL)
+        return MEMSIM_NO_MEMORY;
+    begin(job);
+    ms_job of = job->now->job;
+    of.allocator = NULL;
+    of.usual = false;
+    of.brief = true;
+    job->has_result = false;
+    ms_err err = ms_points_fold(&job->points, &job->seat, &of, &job->result,
+                                &folded, &job->fault);
+    if (err != MS_OK || brief == NULL)
+        return status_of(err);
+    const ms_report *report = job->result.report;
+    const ms_rank_report *rank = &report->ranks[report->worst];
+    double tokens = report->tokens_per_second;
+    size_t size = brief->size;
+    memsim_brief all = {.size = size,
+                        .fits = report->fits,
+                        .peak_allocated_bytes = rank->peak.allocated_bytes,
+                        .step_ns = rank->time.step_ns,
+                        .recompute_ns = rank->time.recompute_ns,
+                        .tokens_per_second = tokens > 0 ? tokens : 0};
+    memcpy(brief, &all, size < sizeof all ? size : sizeof all);
+    return MEMSIM_OK;
 }
 
 static ms_err write_json(memsim_job *job, ms_text *text)

@@ -82,6 +82,15 @@ typedef struct memsim_numbers {
     double tokens_per_second; /* of the job; 0: it has no tokens */
 } memsim_numbers;
 
+/* What a step needs and takes, in short. */
+typedef struct memsim_brief {
+    size_t size;  /* set by the caller, as of memsim_numbers */
+    int32_t fits; /* as of memsim_numbers, with bare lifetimes */
+    uint64_t peak_allocated_bytes;
+    uint64_t step_ns, recompute_ns;
+    double tokens_per_second;
+} memsim_brief;
+
 /* A level of the device's memory, in the order in which the host issues. */
 typedef struct memsim_point {
     uint64_t t_ns, bytes;
@@ -107,6 +116,12 @@ memsim_status memsim_set(memsim_job *job, const char *key, const char *value);
 
 /* Simulates the step.  numbers may be NULL; they are set on MEMSIM_OK alone. */
 memsim_status memsim_evaluate(memsim_job *job, memsim_numbers *numbers);
+/* The peak and the time alone, with bare lifetimes, as the allocator "exact"
+ * has them, whatever is set: for searches.  After some policies on one model
+ * and batch, the numbers come from summaries of what blocks do, which a replay
+ * has proven, and not from all ops: many times faster, and the same to the byte
+ * and the nanosecond.  Policies that move or gather are simulated each time. */
+memsim_status memsim_peak(memsim_job *job, memsim_brief *brief);
 /* Simulates the step to all that "memsim run --json" prints, without the end of
  * the line.  NULL: it failed.  The text lasts until the job is used again. */
 const char *memsim_run(memsim_job *job);

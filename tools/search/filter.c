@@ -9,10 +9,10 @@
 #include "policies/common/policy.h"
 #include "sim/base/size.h"
 #include "tools/job/job.h"
-#include "tools/job/points.h"
 #include "tools/job/settings.h"
 #include "tools/job/settings_table.h"
 #include "tools/options/options.h"
+#include "tools/points/points.h"
 #include "tools/terminal/quantity.h"
 
 #include <inttypes.h>

@@ -46,9 +46,9 @@
 #include "tools/job/allocator.h"
 #include "tools/job/job.h"
 #include "tools/job/outputs.h"
-#include "tools/job/points.h"
 #include "tools/job/result.h"
 #include "tools/options/options.h"
+#include "tools/points/points.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 

@@ -12,8 +12,8 @@
 #include "tools/advice/advice.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
-#include "tools/job/points.h"
 #include "tools/options/options.h"
+#include "tools/points/points.h"
 
 typedef struct ms_fitadvice {
     const char *lines; /* the lines above; NULL: nothing that was tried fits */

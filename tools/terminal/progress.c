@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How far a long run has come, as one line of a terminal. */
 
-#include "tools/job/points.h"
+#include "tools/points/points.h"
 #include "tools/terminal/quantity.h"
 
 #include <inttypes.h>

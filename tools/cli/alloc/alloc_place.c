@@ -3,7 +3,7 @@
 
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/commands.h"
-#include "tools/job/points.h"
+#include "tools/points/points.h"
 
 #include <string.h>
 

@@ -29,9 +29,9 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/compare/compare_rows.h"
 #include "tools/job/job.h"
-#include "tools/job/points.h"
 #include "tools/job/result.h"
 #include "tools/options/options.h"
+#include "tools/points/points.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 

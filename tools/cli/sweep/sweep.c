@@ -301,16 +301,17 @@ static ms_err name_setup(const ms_job *job, const ms_result *result,
                          ms_arena *arena, ms_outcome *outcome)
 {
     ms_text setup = {.arena = arena};
-    uint64_t gpus = result->shape.data_ranks;
+    const ms_shape *shape = &result->shape;
+    uint64_t groups = shape->data_ranks > 1 ? shape->data_ranks : 1;
     ms_setupwords_put(result, "x", &setup);
     ms_text_add(&setup, ", %s", job->device->name);
     if (setup.failed)
         return ms_fail_nomem(&outcome->fault);
     snprintf(outcome->setup, sizeof outcome->setup, "%s", setup.bytes);
     snprintf(outcome->model, sizeof outcome->model, "%s", result->model.name);
-    outcome->row.job_gpus = gpus > 1 ? gpus : 1;
-    outcome->row.job_batch =
-        (uint64_t)result->training.batch * outcome->row.job_gpus;
+    outcome->row.job_gpus =
+        groups * (shape->pipeline_ranks > 1 ? shape->pipeline_ranks : 1);
+    outcome->row.job_batch = (uint64_t)result->training.batch * groups;
     outcome->row.capacity_bytes = result->report->capacity_bytes;
     outcome->row.context_bytes = result->report->context_bytes;
     return MS_OK;
@@ -327,13 +328,15 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
 {
     ms_job job;
     ms_result result;
+    bool folded;
     memset(outcome, 0, sizeof *outcome);
     ms_arena_reset(trial);
     ms_err err = ms_grid_job(sweep->grid, ms_sweep_rows_point(sweep, item),
                              sweep->base, trial, &job, &outcome->fault);
     job.brief = true;
     if (err == MS_OK)
-        err = ms_points_step(points, seat, &job, &result, &outcome->fault);
+        err = ms_points_fold(points, seat, &job, &result, &folded,
+                             &outcome->fault);
     if (err == MS_OK)
         read_report(&job, result.report, outcome);
     if (err == MS_OK)

@@ -14,7 +14,7 @@
 #include "sim/report.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
-#include "tools/job/points.h"
+#include "tools/points/points.h"
 #include "tools/results/rows.h"
 
 /* The result of a point. With fault.err the point could not be simulated, and

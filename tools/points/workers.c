@@ -8,7 +8,7 @@
 /* sched_getaffinity: the cores that taskset and Slurm leave us */
 #define _GNU_SOURCE
 
-#include "tools/job/points.h"
+#include "tools/points/points.h"
 #include "tools/terminal/quantity.h"
 
 #include <pthread.h>

@@ -9,7 +9,7 @@
  * a graph before those of the next one (tools/cli/sweep), so that this is what
  * is used again last, if at all. */
 
-#include "tools/job/points.h"
+#include "tools/points/points.h"
 #include "graphs/device.h"
 #include "graphs/model.h"
 #include "graphs/modelgraph.h"
@@ -411,6 +411,31 @@ ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
     return ms_jobway_step(job, &seat->arena, result, fault);
 }
 
+/* The seat's fold is of the graph in use, which it keeps in use. */
+static void fold_of_held(cache *all, ms_points_seat *seat)
+{
+    if (seat->folds == seat->held)
+        return;
+    ms_foldstep_leave(&seat->fold);
+    if (seat->folds != NULL)
+        leave(all, seat->folds);
+    seat->folds = seat->held;
+    pthread_mutex_lock(&all->lock);
+    seat->folds->users++;
+    pthread_mutex_unlock(&all->lock);
+}
+
+ms_err ms_points_fold(ms_points *points, ms_points_seat *seat,
+                      const ms_job *job, ms_result *result, bool *folded,
+                      ms_fault *fault)
+{
+    *folded = false;
+    MS_TRY(ms_points_lower(points, seat, job, result, fault));
+    fold_of_held(points->cache, seat);
+    return ms_foldstep_run(&seat->fold, job, &seat->arena, result, folded,
+                           fault);
+}
+
 ms_err ms_points_model(ms_points *points, const ms_job *job, ms_model *model,
                        ms_fault *fault)
 {
@@ -434,9 +459,12 @@ ms_err ms_points_input(ms_points *points, ms_quote *text, ms_fault *fault)
 
 void ms_points_leave(ms_points *points, ms_points_seat *seat)
 {
+    ms_foldstep_leave(&seat->fold);
+    if (seat->folds != NULL)
+        leave(points->cache, seat->folds);
     if (seat->held != NULL)
         leave(points->cache, seat->held);
-    seat->held = NULL;
+    seat->held = seat->folds = NULL;
     ms_arena_free(&seat->arena);
 }
 

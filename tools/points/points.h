@@ -31,6 +31,7 @@
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/options/options.h"
+#include "tools/points/foldstep.h"
 
 typedef struct ms_points {
     struct ms_points_cache *cache;
@@ -41,6 +42,8 @@ typedef struct ms_points {
 typedef struct ms_points_seat {
     ms_arena arena;
     struct ms_points_entry *held;
+    struct ms_points_entry *folds; /* the entry of whose graph `fold` is */
+    ms_foldstep fold;
 } ms_points_seat;
 
 ms_err ms_points_open(ms_points *points, ms_fault *fault);
@@ -52,6 +55,11 @@ void ms_points_close(ms_points *points);
  * left: to compare results, use a seat for each. */
 ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
                       const ms_job *job, ms_result *result, ms_fault *fault);
+/* The same for a caller that needs the peak and the times alone: *folded says
+ * whether there is no more (foldstep.h). */
+ms_err ms_points_fold(ms_points *points, ms_points_seat *seat,
+                      const ms_job *job, ms_result *result, bool *folded,
+                      ms_fault *fault);
 /* The first half of ms_points_step, up to the graph; seat->arena is empty after
  * it. */
 ms_err ms_points_lower(ms_points *points, ms_points_seat *seat,

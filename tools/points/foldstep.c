@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/points/foldstep.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/program.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
+#include "tools/job/jobprogram.h"
+
+#include <string.h>
+
+/* Points of a graph that are replayed before one is folded. */
+#define REPLAYED 2u
+
+/* Does the job ask for no more than a fold tells? */
+static bool may_fold(const ms_job *job, const ms_result *result)
+{
+    return job->brief && job->allocator == NULL && job->program == NULL &&
+           !job->book_device && !job->wall &&
+           result->shape.paging.page_bytes == 0 &&
+           result->shape.pipeline_ranks <= 1;
+}
+
+static void turn_to(ms_foldstep *of, const ms_graph *graph)
+{
+    if (of->graph == graph)
+        return;
+    ms_foldstep_leave(of);
+    of->graph = graph;
+}
+
+/* What is learnt is of the machine of the first point. */
+static ms_err open_fold(ms_foldstep *of, const ms_expand_opts *opts,
+                        const ms_machine *machine, ms_fault *fault)
+{
+    if (of->fold != NULL)
+        return MS_OK;
+    of->machine = *machine;
+    of->opts = *opts;
+    return ms_fold_open(of->graph, &of->opts, &of->machine, &of->arena,
+                        &of->fold, fault);
+}
+
+/* Structs of other bytes in their padding count as others. */
+static bool is_same_machine(const ms_foldstep *of, const ms_expand_opts *opts,
+                            const ms_machine *machine)
+{
+    const void *then = &of->machine, *now = machine;
+    const void *before = &of->opts, *after = opts;
+    return memcmp(then, now, sizeof *machine) == 0 &&
+           memcmp(before, after, sizeof *opts) == 0;
+}
+
+/* ---- a report of a fold -------------------------------------------------- */
+
+static ms_err write_report(const ms_folded *folded, ms_arena *trial,
+                           ms_result *result, ms_fault *fault)
+{
+    ms_report *report = result->report;
+    ms_rank_report *rank = ms_arena_take(trial, 1, sizeof *rank);
+    static const ms_pages pages;
+    if (rank == NULL)
+        return ms_fail_nomem(fault);
+    *rank = (ms_rank_report){.peak = {.allocated_bytes = folded->peak_bytes,
+                                      .active_bytes = folded->peak_bytes,
+                                      .requested_bytes = folded->peak_bytes,
+                                      .reserved_bytes = folded->peak_bytes},
+                             .time = {.step_ns = folded->step_ns,
+                                      .recompute_ns = folded->recompute_ns}};
+    *report = (ms_report){.n_ranks = 1, .ranks = rank};
+    *result->plan =
+        (ms_plan){.graph = result->graph,
+                  .n_ranks = 1,
+                  .n_micro_batches = result->program->n_micro_batches};
+    *result->line =
+        (ms_timeline){.plan = result->plan, .step_ns = folded->step_ns};
+    ms_measure_rates(result->line, result->machine, report);
+    ms_capacity_judge(&pages, result->machine, report);
+    return MS_OK;
+}
+
+static bool same_rank(const ms_rank_report *a, const ms_rank_report *b)
+{
+    return a->peak.allocated_bytes == b->peak.allocated_bytes &&
+           a->peak.reserved_bytes == b->peak.reserved_bytes &&
+           a->time.step_ns == b->time.step_ns &&
+           a->time.recompute_ns == b->time.recompute_ns;
+}
+
+/* Does a replay say what the fold has said, and nothing that it leaves out? */
+static bool says_same(const ms_report *folded, const ms_report *replayed)
+{
+    const ms_rank_report *rank = &replayed->ranks[replayed->worst];
+    return replayed->n_ranks == 1 && same_rank(folded->ranks, rank) &&
+           folded->status == replayed->status && rank->time.stall_ns == 0 &&
+           rank->time.exposed_comm_ns == 0 && replayed->host_peak_bytes == 0;
+}
+
+/* ---- a step -------------------------------------------------------------- */
+
+static ms_err fold_it(ms_foldstep *of, const ms_job *job, ms_arena *trial,
+                      ms_result *result, bool *folded, ms_fault *fault)
+{
+    ms_expand_opts opts;
+    ms_folded told = {.why = MS_FOLD_MEMORY};
+    memset(&opts, 0, sizeof opts);
+    MS_TRY(ms_jobprogram_make(job, trial, &opts, result, fault));
+    MS_TRY(open_fold(of, &opts, result->machine, fault));
+    if (is_same_machine(of, &opts, result->machine))
+        MS_TRY(ms_fold_program(of->fold, result->program, &told, fault));
+    *folded = told.why == MS_FOLD_WHOLE;
+    return *folded ? write_report(&told, trial, result, fault) : MS_OK;
+}
+
+ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
+                       ms_result *result, bool *folded, ms_fault *fault)
+{
+    ms_report told = {0};
+    turn_to(of, result->graph);
+    *folded = false;
+    if (may_fold(job, result) && of->n_points++ >= REPLAYED && !of->is_refused)
+        MS_TRY(fold_it(of, job, trial, result, folded, fault));
+    if (*folded && of->is_proven)
+        return MS_OK;
+    if (*folded)
+        told = *result->report;
+    MS_TRY(ms_jobway_step(job, trial, result, fault));
+    if (*folded) {
+        of->is_proven = says_same(&told, result->report);
+        of->is_refused = !of->is_proven;
+    }
+    *folded = false;
+    return MS_OK;
+}
+
+void ms_foldstep_leave(ms_foldstep *of)
+{
+    if (of->fold != NULL)
+        ms_fold_close(of->fold);
+    ms_arena arena = of->arena;
+    ms_arena_free(&arena);
+    *of = (ms_foldstep){0};
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_FOLDSTEP_H
+#define MS_TOOLS_FOLDSTEP_H
+
+/* Steps of one graph by summaries (sim/fold/fold.h), for callers that ask for
+ * many of them and need the peak and the times alone.
+ *
+ * The first two points of a graph are replayed, as if there were no fold: most
+ * graphs have no more.  The third is folded and replayed: where the two say the
+ * same, as they must, the points behind it are folded alone.  What a fold
+ * refuses is replayed.
+ *
+ *     ms_foldstep of = {0};
+ *     MS_TRY(ms_foldstep_run(&of, &job, &trial, &result, &folded, fault));
+ *     use(result.report);               its levels and events only if !folded
+ *     ms_foldstep_leave(&of);           before the graph is given back */
+
+#include "sim/fold/fold.h"
+#include "sim/machine.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+
+typedef struct ms_foldstep {
+    const ms_graph *graph; /* of which points were asked; NULL: none yet */
+    uint32_t n_points;     /* of it */
+    bool is_proven, is_refused;
+    ms_fold *fold;
+    ms_arena arena; /* the fold's */
+    ms_machine machine;
+    ms_expand_opts opts;
+} ms_foldstep;
+
+/* Does what ms_jobway_step does.  *folded: of the report the peak of the one
+ * rank, its step, forward, recompute and backward times, the capacity and the
+ * rates are set, and of the rest of the result the program and the machine. */
+ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
+                       ms_result *result, bool *folded, ms_fault *fault);
+void ms_foldstep_leave(ms_foldstep *of);
+
+#endif
