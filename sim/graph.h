@@ -89,7 +89,9 @@ typedef struct ms_graph {
                                       MS_UNSHARED: each holds all of it */
     uint64_t *storage_asked_bytes; /* (optional) of persistent storages that lie
                                       in one block with others: what a real
-                                      pool is asked for, all of it or 0 */
+                                      pool is asked for, all of it or 0.  A rank
+                                      with a part of the model asks for each by
+                                      itself, whose sum is the same */
     bool grads_whole; /* .grad is whole until it is reduced for the step, though
                          the ranks share it then (DeepSpeed's stage 1) */
     uint8_t *storage_pool; /* (optional) ms_pool_kind in which a storage has its

@@ -93,6 +93,59 @@ uint32_t ms_timeline_until(const ms_timeline *line, uint16_t rank, ms_mark mark)
     return found ? events_until(line, found) : MS_NONE;
 }
 
+/* The marks of a rank that are wanted, and the events before them so far. */
+typedef struct wanted {
+    const struct ms_plan_mark *mark; /* NULL: the program has none */
+    uint32_t drops, until;
+    bool passed;
+} wanted;
+
+static void want(const ms_plan *plan, wanted *all)
+{
+    for (uint32_t m = 0; m < plan->n_marks; m++) {
+        const struct ms_plan_mark *it = &plan->marks[m];
+        wanted *to = &all[it->rank * (uint32_t)MS_N_MARKS + it->mark];
+        if (to->mark != NULL && it->mark <= MS_MARK_AFTER_FORWARD)
+            continue;
+        to->mark = it;
+        to->drops = it->releases - plan->op[it->op].release_at;
+    }
+}
+
+static void pass(wanted *it, uint32_t event, uint32_t op, bool allocates)
+{
+    if (it->mark == NULL || it->passed)
+        return;
+    it->passed = op > it->mark->op ||
+                 (op == it->mark->op && !allocates && it->drops-- == 0);
+    if (!it->passed)
+        it->until = event + 1;
+}
+
+ms_err ms_timeline_marks(const ms_timeline *line, ms_arena *arena,
+                         uint32_t **until, ms_fault *fault)
+{
+    const ms_plan *plan = line->plan;
+    uint32_t n = plan->n_ranks * (uint32_t)MS_N_MARKS;
+    bool walks = plan->n_ranks > 1 && !line->by_device;
+    wanted *all = ms_arena_take(arena, n, sizeof *all);
+    *until = ms_arena_take_raw(arena, n, sizeof **until);
+    if (all == NULL || *until == NULL)
+        return ms_fail_nomem(fault);
+    want(plan, all);
+    for (uint32_t e = 0; e < line->n_events && walks; e++) {
+        uint32_t op = line->events[e].op_act >> 1;
+        wanted *own = &all[plan->op[op].rank * (uint32_t)MS_N_MARKS];
+        for (uint32_t mark = 0; mark < MS_N_MARKS; mark++)
+            pass(&own[mark], e, op, line->events[e].op_act & 1u);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        (*until)[i] = all[i].mark == NULL ? MS_NONE
+                      : walks             ? all[i].until
+                                          : events_until(line, all[i].mark);
+    return MS_OK;
+}
+
 /* ---- rows alive ---------------------------------------------------------- */
 
 typedef struct sized_row {

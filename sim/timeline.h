@@ -116,6 +116,10 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
  * MS_NONE: the program has no such mark. */
 uint32_t ms_timeline_until(const ms_timeline *line, uint16_t rank,
                            ms_mark mark);
+/* The same of every rank and mark: row rank * MS_N_MARKS + mark, in one pass
+ * over the events. */
+ms_err ms_timeline_marks(const ms_timeline *line, ms_arena *arena,
+                         uint32_t **until, ms_fault *fault);
 
 /* Rows of rank's device pool alive just after event index e, largest first;
  * *n of them. */

@@ -255,14 +255,15 @@ static int compare_stops(const void *left, const void *right)
     return (a->at > b->at) - (a->at < b->at);
 }
 
-static uint32_t list_stops(const fold_state *fold, level_stop *stops)
+static uint32_t list_stops(const fold_state *fold, const uint32_t *until,
+                           level_stop *stops)
 {
     const ms_plan *plan = fold->plan;
     uint32_t n = 0;
     for (uint16_t rank = 0; rank < plan->n_ranks; rank++) {
         uint32_t peak = fold->ranks[rank].out->peak.event;
         for (uint32_t mark = 0; mark < MS_N_MARKS; mark++) {
-            uint32_t at = ms_timeline_until(fold->line, rank, (ms_mark)mark);
+            uint32_t at = until[rank * (uint32_t)MS_N_MARKS + mark];
             if (at != MS_NONE)
                 stops[n++] = (level_stop){at, rank, (uint8_t)mark};
         }
@@ -529,7 +530,9 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
         arena, (size_t)plan->n_ranks * (MS_N_MARKS + 1), sizeof *stops);
     if (!stops)
         return ms_fail_nomem(fault);
-    run_fold(&fold, stops, list_stops(&fold, stops));
+    uint32_t *until;
+    MS_TRY(ms_timeline_marks(line, arena, &until, fault));
+    run_fold(&fold, stops, list_stops(&fold, until, stops));
     for (uint16_t rank = 0; rank < plan->n_ranks; rank++) {
         ms_rank_report *out = &report->ranks[rank];
         out->gradients_bytes = out->category_peaks[MS_GRADIENTS];

@@ -60,7 +60,7 @@ uint64_t ms_active_asked(const ms_plan *plan, const ms_row *row)
     const ms_graph *graph = plan->graph;
     bool may_share = row->pool == MS_DEVICE_POOL && row->bytes > 0 &&
                      graph->storage_asked_bytes != NULL &&
-                     row->storage < graph->n_persistent;
+                     plan->n_stages == 0 && row->storage < graph->n_persistent;
     if (!may_share || graph->storage_asked_bytes[row->storage] == MS_UNSHARED)
         return row->bytes;
     return graph->storage_asked_bytes[row->storage];

@@ -168,6 +168,18 @@ static void leave_step_out(ms_program *program)
     program->n_calls = n;
 }
 
+/* All marks at once are as one after the other. */
+static void check_marks(const ms_timeline *line)
+{
+    uint32_t *until;
+    MUST(ms_timeline_marks(line, &arena, &until, &fault));
+    for (uint16_t r = 0; r < line->plan->n_ranks; r++)
+        for (uint32_t mark = 0; mark < MS_N_MARKS; mark++)
+            HOLDS(until[r * (uint32_t)MS_N_MARKS + mark] ==
+                      ms_timeline_until(line, r, (ms_mark)mark),
+                  "rank %u, mark %u", (unsigned)r, mark);
+}
+
 static void check_trial(laws_random *random)
 {
     ms_graph graph;
@@ -193,6 +205,7 @@ static void check_trial(laws_random *random)
     laws_check_rows(&plan);
     laws_check_clock(&plan, &line, &machine);
     laws_check_levels(&plan, &line);
+    check_marks(&line);
     check_ends(&plan);
     check_ops(&schedule, &plan);
     if (keeps_all(&graph, &keep))
