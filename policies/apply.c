@@ -3,6 +3,7 @@
 #include "policies/common/profile.h"
 #include "sim/base/size.h"
 #include "sim/graph.h"
+#include "sim/online.h"
 #include "sim/program.h"
 #include "sim/schedule/schedule.h"
 #include "sim/shape.h"
@@ -134,6 +135,43 @@ static ms_err apply_place(const ms_spec *spec, ms_policy_context context,
     return due ? MS_OK : ms_earlystep_write(&context, program, fault);
 }
 
+/* One rank, and one micro-batch after the other: the only way in which a pass
+ * can know what an eviction costs. */
+static ms_err check_online(const ms_policy_context *context,
+                           const ms_program *program, const char *by,
+                           ms_fault *fault)
+{
+    if (by != NULL)
+        return ms_fail(fault, MS_EUSAGE, context->name,
+                       "leave one of the two out",
+                       "%s already evicts while the step runs", by);
+    if (program->n_ranks == 1 && program->n_frames == 1)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, context->name, "leave pipeline out",
+                   "memsim evicts on one rank, one micro-batch after the "
+                   "other");
+}
+
+static ms_err apply_online(const ms_spec *spec, ms_policy_context context,
+                           ms_program *program, ms_fault *fault)
+{
+    const char *by = NULL;
+    for (uint32_t i = 0; i < spec->n; i++) {
+        const ms_policy *policy = spec->items[i].policy;
+        turn_to(&context, &spec->items[i]);
+        if (policy->online == NULL)
+            continue;
+        MS_TRY(check_online(&context, program, by, fault));
+        ms_online *online = ms_arena_take(context.arena, 1, sizeof *online);
+        if (online == NULL)
+            return ms_fail_nomem(fault);
+        by = online->name = context.name;
+        MS_TRY(answer(policy, policy->online(&context, online, fault), fault));
+        program->online = online;
+    }
+    return MS_OK;
+}
+
 static ms_err broken(const struct ms_spec_item *item, uint32_t param,
                      uint64_t peak_bytes, ms_fault *fault)
 {
@@ -189,5 +227,6 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
     MS_TRY(ms_defaultprogram(own.graph, &keep, &schedule, own.arena, program,
                              fault));
     MS_TRY(apply_place(spec, own, program, fault));
+    MS_TRY(apply_online(spec, own, program, fault));
     return check_promises(spec, &own, program, fault);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/order.h"
 
-#define NO_HOOK 4u
+#define NO_HOOK 5u
 
 /* The stage of the first hook. */
 static uint32_t stage(const ms_policy *policy)
@@ -10,6 +10,7 @@ static uint32_t stage(const ms_policy *policy)
            : policy->schedule != NULL ? 1
            : policy->keep != NULL     ? 2
            : policy->place != NULL    ? 3
+           : policy->online != NULL   ? 4
                                       : NO_HOOK;
 }
 

@@ -138,9 +138,8 @@ static const ms_word rows[] = {
         "ulysses",
         "ranks share a model by pipeline, zero and fsdp only: there is no "
         "tensor, context or expert parallelism"),
-    MS_WORD_ANSWER(
-        POLICY, "dtr|lru",
-        "there is no such policy; near are swap:belady and swap:auto"),
+    MS_WORD_MEANS(POLICY, "dynamic_tensor_rematerialization", "dtr"),
+    MS_WORD_MEANS(POLICY, "lru", "dtr:h=lru"),
     MS_WORD_ANSWER(
         POLICY, "compile|torch_compile|inductor|cuda_graph|cudagraphs",
         "there is no torch.compile and no CUDA graph; --kernels fused has "

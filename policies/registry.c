@@ -7,6 +7,7 @@ extern const ms_policy ms_policy_none;
 extern const ms_policy ms_policy_microbatch;
 extern const ms_policy ms_policy_pipeline;
 extern const ms_policy ms_policy_checkpoint;
+extern const ms_policy ms_policy_dtr;
 extern const ms_policy ms_policy_ddp;
 extern const ms_policy ms_policy_zero;
 extern const ms_policy ms_policy_deepspeed;
@@ -17,9 +18,9 @@ extern const ms_policy ms_policy_uvm;
 
 static const ms_policy *const built_in[] = {
     &ms_policy_none,       &ms_policy_microbatch, &ms_policy_pipeline,
-    &ms_policy_checkpoint, &ms_policy_ddp,        &ms_policy_zero,
-    &ms_policy_deepspeed,  &ms_policy_fsdp,       &ms_policy_offload,
-    &ms_policy_swap,       &ms_policy_uvm,
+    &ms_policy_checkpoint, &ms_policy_dtr,        &ms_policy_ddp,
+    &ms_policy_zero,       &ms_policy_deepspeed,  &ms_policy_fsdp,
+    &ms_policy_offload,    &ms_policy_swap,       &ms_policy_uvm,
 };
 #define N_BUILT_IN ((uint32_t)(sizeof built_in / sizeof built_in[0]))
 

@@ -44,6 +44,7 @@ typedef struct ms_call ms_call;
 typedef struct ms_buffer ms_buffer;
 typedef struct ms_program ms_program;
 typedef struct ms_keep ms_keep;
+typedef struct ms_online ms_online;
 typedef struct ms_expand_opts ms_expand_opts;
 typedef struct ms_machine ms_machine;
 typedef struct ms_plan ms_plan;

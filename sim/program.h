@@ -235,6 +235,7 @@ typedef struct ms_program {
     const ms_group *groups; /* n_groups: the roles, and rows of its own */
     uint32_t n_groups;      /* 0: those of the machine (ms_expand_opts) */
     ms_hooks hooks;
+    const struct ms_online *online; /* sim/online.h; NULL: none */
     uint8_t *saved_in; /* (optional) per storage: ms_host_memory of its copy on
                           the host, where swaps differ; NULL: ms_machine's */
     uint16_t n_frames;

@@ -99,6 +99,10 @@ typedef struct ms_policy {
                    ms_fault *fault); /* (optional) */
     ms_err (*place)(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault); /* (optional) inserts calls */
+    /* (optional) Keeps to a budget while rows are taken (sim/online.h); of a
+     * spec's policies at most one does. */
+    ms_err (*online)(const ms_policy_context *context, ms_online *online,
+                     ms_fault *fault);
     /* (optional) Does place serve the calls of each rank, and halves of
      * backward?  Without it, place is refused beside ranks that have parts of
      * the model. */

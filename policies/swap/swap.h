@@ -69,7 +69,11 @@ typedef struct ms_swap {
     uint64_t min_bytes; /* the smallest tensor that moves */
     bool convolutions;  /* vDNN: only the inputs of units that convolve */
     uint32_t te;        /* blocks that leave */
-    uint8_t *brought;   /* per unit: its set was sent for, in this backward */
+
+    /* vdnn.c: per unit, the next one below it whose input leaves, and the next
+     * that convolves, or MS_NONE; of this backward, inputs from unit
+     * `sent_for` on were. */
+    uint32_t *leaves_below, *convolves_below, sent_for;
 
     /* swapgroups.c */
     uint32_t n_groups, ahead; /* a group is sent for so many groups early */

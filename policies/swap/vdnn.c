@@ -25,25 +25,43 @@ static uint32_t input_set(const ms_swap *w, uint32_t unit)
     return leaves ? w->saved.input_set[unit] : MS_NOTHING;
 }
 
+static ms_err find_below(ms_swap *w)
+{
+    uint32_t n = w->saved.graph->n_units;
+    uint32_t leaves = MS_NONE, unit_convolves = MS_NONE;
+    w->sent_for = n;
+    w->leaves_below =
+        ms_arena_take_raw(w->arena, n + 1u, sizeof *w->leaves_below);
+    w->convolves_below =
+        ms_arena_take_raw(w->arena, n + 1u, sizeof *w->convolves_below);
+    if (w->leaves_below == NULL || w->convolves_below == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t unit = 0; unit <= n; unit++) {
+        w->leaves_below[unit] = leaves;
+        w->convolves_below[unit] = unit_convolves;
+        if (unit < n && input_set(w, unit) != MS_NOTHING)
+            leaves = unit;
+        if (unit < n && convolves(w->saved.graph, unit))
+            unit_convolves = unit;
+    }
+    return MS_OK;
+}
+
 /* The next unit, in backward order, to send for: the search ends at the first
  * unit that convolves, so that nothing comes back long before it is used
  * (vDNN, figure 10: findPrefetchLayer). */
 static uint32_t next_to_bring(const ms_swap *w, uint32_t unit)
 {
-    while (unit-- > 0) {
-        if (input_set(w, unit) != MS_NOTHING && !w->brought[unit])
-            return unit;
-        if (convolves(w->saved.graph, unit))
-            return MS_NONE;
-    }
-    return MS_NONE;
+    uint32_t from = unit < w->sent_for ? unit : w->sent_for;
+    uint32_t next = w->leaves_below[from], end = w->convolves_below[unit];
+    return end == MS_NONE || (next != MS_NONE && next >= end) ? next : MS_NONE;
 }
 
 static ms_err run_vdnn(ms_swap *w, const ms_call *call, bool before)
 {
     uint32_t set = input_set(w, call->unit);
     if (ms_swap_is_forward(call)) {
-        w->brought[call->unit] = 0;
+        w->sent_for = w->saved.graph->n_units;
         return before ? ms_swapcalls_move(
                             w, call, set,
                             (ms_move_call){.to = MS_HOST, .later = true})
@@ -57,8 +75,14 @@ static ms_err run_vdnn(ms_swap *w, const ms_call *call, bool before)
     if (before)
         return ms_swapcalls_move(w, call, input_set(w, other),
                                  (ms_move_call){.to = MS_HERE});
-    w->brought[other] = 1;
+    w->sent_for = other;
     return ms_swapcalls_wait(w, call, input_set(w, other));
+}
+
+static ms_err walk(ms_swap *w)
+{
+    MS_TRY(find_below(w));
+    return ms_swapcalls_walk(w, run_vdnn);
 }
 
 /* ---- vDNN_dyn ------------------------------------------------------------ */
@@ -84,7 +108,7 @@ static ms_err try_conv(ms_swap *w, bool convolutions, trial *t)
     MS_TRY(ms_program_fork(w->program, w->arena, &made, w->fault));
     other.program = &made;
     other.convolutions = convolutions;
-    MS_TRY(ms_swapcalls_walk(&other, run_vdnn));
+    MS_TRY(walk(&other));
     t->program = made;
     return measure(w, t);
 }
@@ -132,14 +156,11 @@ ms_err ms_vdnn_write(ms_swap *w)
 {
     int64_t which = w->values[MS_SWAP_VDNN].number;
     w->convolutions = which == MS_SWAP_VDNN_CONV;
-    w->brought = ms_arena_take(w->arena, w->saved.graph->n_units, 1);
-    if (w->brought == NULL)
-        return ms_fail_nomem(w->fault);
     if (which == MS_SWAP_VDNN_DYN)
         return write_fastest(w);
     if (w->values[MS_SWAP_BUDGET].given)
         return ms_fail(w->fault, MS_EUSAGE, "swap:vdnn",
                        "write vdnn=dyn, or leave budget out",
                        "a budget changes nothing here");
-    return ms_swapcalls_walk(w, run_vdnn);
+    return walk(w);
 }

@@ -112,14 +112,31 @@ static ms_err rerun_op(ms_books *books, const ms_books_at *at, uint32_t op,
     const ms_graph *graph = books->graph;
     uint32_t outs = graph->out_at[op + 1] - graph->out_at[op];
     uint32_t reads = graph->in_at[op + 1] - graph->in_at[op];
+    MS_TRY(ms_eviction_room(books, at, op));
     MS_TRY(ms_books_reserve(books, 1, outs, reads));
     ms_books_issue(books, at, op, MS_RECOMPUTE, graph->op_stream[op],
                    graph->op_ns[op]);
     books->plan->recomputed_ops++;
     read_inputs(books, at, op);
     remake_outputs(books, at, op, saved_from);
+    ms_eviction_ran(books, at, op);
     end_locals(books, at, op);
     return MS_OK;
+}
+
+/* What the ops of the list read stays until they have. */
+static void pin_list(ms_books *books, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ms_eviction_pin(books, books->work[i], true);
+}
+
+static ms_err rerun_pinned(ms_books *books, const ms_books_at *at, uint32_t op,
+                           uint32_t saved_from)
+{
+    ms_err err = rerun_op(books, at, op, saved_from);
+    ms_eviction_pin(books, op, false);
+    return err;
 }
 
 /* Ends the local references left on the outputs of op. */
@@ -267,8 +284,9 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
     MS_TRY(want_maker(books, at, storage, reader, &n));
     MS_TRY(collect(books, at, &n));
     qsort(books->work, n, sizeof *books->work, by_number);
+    pin_list(books, n);
     for (uint32_t i = 0; i < n; i++)
-        MS_TRY(rerun_op(books, at, books->work[i], reader));
+        MS_TRY(rerun_pinned(books, at, books->work[i], reader));
     for (uint32_t i = 0; i < n; i++)
         end_outputs(books, at, books->work[i], true);
     if (books->row[cell] == MS_NONE)
@@ -283,13 +301,14 @@ static ms_err rerun_list(ms_books *books, const ms_books_at *at, uint32_t n)
 {
     uint32_t *ops = books->work, next = 0; /* nothing below asks for more */
     qsort(ops, n, sizeof *ops, by_number);
+    pin_list(books, n);
     for (uint32_t op = n > 0 ? ops[0] : 0; next < n; op++) {
         if (op != ops[next]) {
             end_locals(books, at, op);
             continue;
         }
         next++;
-        MS_TRY(rerun_op(books, at, op, MS_NONE));
+        MS_TRY(rerun_pinned(books, at, op, MS_NONE));
     }
     for (uint32_t i = 0; i < n; i++)
         end_outputs(books, at, ops[i], true);
@@ -459,8 +478,9 @@ static ms_err rerun_unit(ms_books *books, const ms_books_at *at,
             end_locals(books, at, op);
             continue;
         }
+        ms_eviction_pin(books, op, true);
         MS_TRY(bind_inputs(books, at, op));
-        MS_TRY(rerun_op(books, at, op, graph->backward_at[call->last + 1]));
+        MS_TRY(rerun_pinned(books, at, op, graph->backward_at[call->last + 1]));
     }
     ms_gather_close_unit(books, at);
     return MS_OK;

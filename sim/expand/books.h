@@ -84,6 +84,7 @@ typedef struct ms_books {
     uint32_t run;
     uint32_t *work, work_capacity; /* stack of bind */
     struct ms_hooked *hooked;      /* hooks.h; NULL: the program has no hooks */
+    struct ms_evictions *evictions; /* eviction.c; NULL: nothing is online */
     ms_fault *fault;
 } ms_books;
 
@@ -394,6 +395,15 @@ ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place);
 /* What of it is due with these gradients. */
 ms_err ms_step_run_due(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n);
+
+/* eviction.c: all of these do nothing where no pass is online.  room: for what
+ * op makes, before it is issued; the pins are on what it reads, from before
+ * that is bound until the op was issued, or of ops that will run again until
+ * they have.  ran: the op has been issued, its results booked. */
+ms_err ms_eviction_open(ms_books *books, const ms_program *program);
+ms_err ms_eviction_room(ms_books *books, const ms_books_at *at, uint32_t op);
+void ms_eviction_pin(ms_books *books, uint32_t op, bool pins);
+void ms_eviction_ran(ms_books *books, const ms_books_at *at, uint32_t op);
 
 /* cutstep.c: one op of the step, or of it the rank's share. */
 ms_err ms_cutstep_op(ms_books *books, const ms_books_at *at, uint32_t op);

@@ -219,6 +219,7 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
                       .n_micro_batches = program->n_micro_batches};
     MS_TRY(ms_books_open(&books, program));
     MS_TRY(ms_hooks_open(&books, program));
+    MS_TRY(ms_eviction_open(&books, program));
     /* A first guess of one run of everything, and of a copy and a wait for what
      * most calls name: rarely grown. */
     uint32_t copies = books.streams ? 4 * program->n_calls : 0;

@@ -171,8 +171,19 @@ static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
         else if (books->row[c] == MS_NONE)
             MS_TRY(ms_bind_storage(books, at, s, op));
     }
+    MS_TRY(ms_eviction_room(books, at, op));
     return ms_books_reserve(books, 1, graph->out_at[op + 1] - graph->out_at[op],
                             end - first);
+}
+
+/* What has been bound stays while the rest is. */
+static ms_err prepare_pinned(ms_books *books, const ms_books_at *at,
+                             uint32_t op)
+{
+    ms_eviction_pin(books, op, true);
+    ms_err err = prepare(books, at, op);
+    ms_eviction_pin(books, op, false);
+    return err;
 }
 
 /* The row of an input: what the step reads it may update in place. */
@@ -195,7 +206,7 @@ static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
     if (!books->complete)
-        MS_TRY(prepare(books, at, op));
+        MS_TRY(prepare_pinned(books, at, op));
     uint64_t ns = graph->op_ns[op];
     if (books->streams)
         MS_TRY(graph->op_flags[op] & MS_OP_GATHERS
@@ -215,7 +226,7 @@ static ms_err look_ahead(ms_books *books, const ms_books_at *at,
                          uint32_t first, uint32_t end)
 {
     const ms_graph *graph = books->graph;
-    bool here = !books->reads;
+    bool here = !books->reads && !books->evictions;
     for (uint32_t i = in_at[0]; i < in_at[1]; i++)
         here &= books->row[in[i] + at->frame] != MS_NONE;
     books->complete = here;
@@ -299,6 +310,7 @@ static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t keep,
         w = open_columns(books, at);
         first = books->plan->n_rows;
     }
+    ms_eviction_ran(books, at, op);
     end_references(books, &w, op);
     close_columns(&w, books);
     if (books->reads)

@@ -32,7 +32,8 @@ static const char *const sentences[MS_N_FOLD_WHYS] = {
     [MS_FOLD_RANKS] = "the program has several ranks",
     [MS_FOLD_FRAMES] = "several micro-batches are under way at once",
     [MS_FOLD_STREAMS] = "work on other streams than the compute stream",
-    [MS_FOLD_MEMORY] = "ops wait for memory, or it is booked by device time",
+    [MS_FOLD_MEMORY] =
+        "ops wait for memory or evict, or it is booked by device time",
     [MS_FOLD_PARTS] = "other calls stand between the parts of a replay",
     [MS_FOLD_SIZES] = "a storage takes over the memory of one of another size",
     [MS_FOLD_FAR] = "units read what units far from them make",
@@ -115,6 +116,8 @@ static ms_fold_why why_of(const ms_fold *fold, const ms_program *program)
         return MS_FOLD_RANKS;
     if (program->n_frames > 1)
         return MS_FOLD_FRAMES;
+    if (program->online != NULL)
+        return MS_FOLD_MEMORY;
     bool moves =
         program->hooks.used || program->n_buffers > 0 || program->n_tasks > 0;
     return moves ? MS_FOLD_STREAMS : MS_FOLD_WHOLE;

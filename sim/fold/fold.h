@@ -41,7 +41,8 @@ typedef enum ms_fold_why {
     MS_FOLD_RANKS,   /* several ranks */
     MS_FOLD_FRAMES,  /* several micro-batches under way at once */
     MS_FOLD_STREAMS, /* ops, copies or collectives on other streams */
-    MS_FOLD_MEMORY,  /* books by device time, a wall, unified memory */
+    MS_FOLD_MEMORY,  /* books by device time, a wall, unified memory, an online
+                        pass */
     MS_FOLD_PARTS,   /* replays in parts, between which other calls stand */
     MS_FOLD_SIZES,   /* a storage takes over the row of one of another size */
     MS_FOLD_FAR,     /* of a choice: units read what far ones make */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/text/dump.h"
 #include "sim/graph.h"
+#include "sim/online.h"
 #include "sim/program.h"
 
 #define KEY(name) (1u << MS_DUMP_##name)
@@ -505,6 +506,10 @@ void ms_dump_program(const ms_graph *graph, const ms_program *program,
     ms_text_add(text, "frames %u ranks %u micro-batches %u\n",
                 (unsigned)program->n_frames, (unsigned)program->n_ranks,
                 program->n_micro_batches);
+    if (program->online)
+        ms_text_add(text,
+                    "# %s evicts while rows are taken: not in this text\n",
+                    program->online->name);
     dump_hooks(&program->hooks, text);
     for (uint32_t group = 0; group < program->n_groups; group++)
         dump_group(&program->groups[group], group, text);

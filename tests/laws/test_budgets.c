@@ -43,6 +43,9 @@ static const char *const ways[] = {
     "swap:superneurons,min=16B,budget=%" PRIu64,
     "swap:vdnn=dyn,min=16B,budget=%" PRIu64,
     "swap:auto,min=16B,budget=%" PRIu64,
+    "dtr:budget=%" PRIu64,
+    "dtr:h=lru,budget=%" PRIu64,
+    "dtr:h=random,seed=7,budget=%" PRIu64,
     "swap:auto,min=16B+checkpoint:auto,budget=%" PRIu64,
 };
 static const char *const checkpoints[] = {

@@ -4,6 +4,7 @@
 #include "sim/expand/repeat.h"
 #include "sim/machine.h"
 #include "sim/plan.h"
+#include "sim/program.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tools/job/job.h"
@@ -46,7 +47,8 @@ static ms_err try_few(const ms_job *job, uint32_t few, ms_arena *trial,
     ms_result fewer = *result;
     uint32_t times = result->shape.micro_batches - few;
     MS_TRY(run_few(job, few, trial, result, fault));
-    if (!ms_repeat_find(result->line, result->machine, &repeat))
+    if (result->program->online != NULL ||
+        !ms_repeat_find(result->line, result->machine, &repeat))
         return MS_OK;
     MS_TRY(run_few(job, few - 1, trial, &fewer, fault));
     if (!ms_repeat_report(&repeat, fewer.report, times, result->report))

@@ -30,7 +30,8 @@ void ms_vram_init(torch_vram *vram, const ms_torch_setup *setup)
                                   .ceiling = down ? TOP : CEILING,
                                   .next = TOP,
                                   .quantum = TORCH_ROUND_SEGMENT,
-                                  .policy = setup->policy};
+                                  .policy = setup->policy,
+                                  .descends = down};
     vram->ranges = (vram_space){.floor = RANGES_FLOOR,
                                 .ceiling = RANGES_CEILING,
                                 .next = RANGES_FLOOR,
@@ -40,13 +41,19 @@ void ms_vram_init(torch_vram *vram, const ms_torch_setup *setup)
 
 /* ---- addresses ----------------------------------------------------------- */
 
+/* The place of the span that has so many below it. */
+static uint32_t place_of(const vram_space *space, uint32_t below)
+{
+    return space->descends ? space->n - 1 - below : below;
+}
+
 /* How many spans begin below the address. */
 static uint32_t count_below(const vram_space *space, uint64_t address)
 {
     uint32_t low = 0, high = space->n;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (space->spans[middle].address < address)
+        if (space->spans[place_of(space, middle)].address < address)
             low = middle + 1;
         else
             high = middle;
@@ -58,7 +65,7 @@ static uint64_t lowest_gap(const vram_space *space, uint64_t bytes)
 {
     uint64_t at = space->floor;
     for (uint32_t i = 0; i < space->n; i++) {
-        const vram_span *span = &space->spans[i];
+        const vram_span *span = &space->spans[place_of(space, i)];
         if (span->address >= at && span->address - at >= bytes)
             break;
         if (span->address + span->bytes > at)
@@ -72,7 +79,8 @@ static const vram_span *overlap(const vram_space *space, uint64_t begin,
                                 uint64_t end)
 {
     uint32_t n = count_below(space, end);
-    const vram_span *last = n > 0 ? &space->spans[n - 1] : NULL;
+    const vram_span *last =
+        n > 0 ? &space->spans[place_of(space, n - 1)] : NULL;
     return last != NULL && last->address + last->bytes > begin ? last : NULL;
 }
 
@@ -109,17 +117,18 @@ static ms_err hold(vram_space *space, ms_arena *arena, vram_span span,
                                  space->n + 1, sizeof *space->spans);
     if (space->spans == NULL)
         return ms_fail_nomem(fault);
-    uint32_t at = count_below(space, span.address);
-    memmove(space->spans + at + 1, space->spans + at,
-            (space->n - at) * sizeof *space->spans);
-    space->spans[at] = span;
+    uint32_t below = count_below(space, span.address);
     space->n++;
+    uint32_t at = place_of(space, below);
+    memmove(space->spans + at + 1, space->spans + at,
+            (space->n - 1 - at) * sizeof *space->spans);
+    space->spans[at] = span;
     return MS_OK;
 }
 
 static void let_go(vram_space *space, uint64_t address)
 {
-    uint32_t at = count_below(space, address);
+    uint32_t at = place_of(space, count_below(space, address));
     assert(at < space->n && space->spans[at].address == address);
     space->n--;
     memmove(space->spans + at, space->spans + at + 1,

@@ -88,11 +88,13 @@ typedef struct vram_span {
     uint64_t address, bytes;
 } vram_span;
 
-/* Addresses that are taken, ascending, in [floor, ceiling). */
+/* Addresses that are taken, in [floor, ceiling): ascending or, where fresh ones
+ * are taken from above, descending, so that these come at the end. */
 typedef struct vram_space {
     uint64_t floor, ceiling, next;
     uint64_t quantum;
     ms_torch_policy policy;
+    bool descends;
     uint32_t n, capacity;
     vram_span *spans;
 } vram_space;

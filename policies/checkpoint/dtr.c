@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Dynamic tensor rematerialization (Kirisame et al., ICLR 2021, section 4 and
+ * appendix D.1; uwsampl/dtr-prototype, simrd/heuristic): whenever an op's
+ * results do not fit in the budget, the saved tensor goes that costs least to
+ * make again for the memory and the time for which it is away:
+ *
+ *     dtr     (c(s) + c of e*(s)) / (bytes x staleness)
+ *     local    c(s)               / (bytes x staleness)
+ *     msps    (c(s) + c of what it is made from and is gone) / bytes
+ *     lru      1 / staleness
+ *     size     1 / bytes
+ *
+ * c is the time of the ops that make a tensor and finish it in place; e* are
+ * the tensors that are gone and can be reached from it through such ones, up
+ * and, apart from that, down the graph: evicting it makes making these again
+ * dearer, and the other way round.  Of equals the last in the pool goes, as in
+ * simrd. */
+#include "policies/common/policy.h"
+#include "policies/common/profile.h"
+#include "sim/graph.h"
+#include "sim/online.h"
+#include "sim/program.h"
+#include "sim/schedule/schedule.h"
+
+#include <math.h>
+
+enum { BUDGET, HEURISTIC, SEED, MOST, N_PARAMS };
+enum { DTR, LOCAL, MSPS, LRU, SIZE, RANDOM };
+
+static const ms_param params[N_PARAMS] = {
+    [BUDGET] = {.name = "budget",
+                .type = MS_PARAM_SIZE,
+                .promise = true,
+                .low = 1,
+                .high = INT64_MAX,
+                .help = "the peak to keep to; default the device's memory"},
+    [HEURISTIC] = {.name = "h",
+                   .type = MS_PARAM_WORD,
+                   .words = "dtr|local|msps|lru|size|random",
+                   .help = "which tensor goes: the one that is least in cost "
+                           "by bytes and staleness, cost with what is gone "
+                           "around it (dtr, the default) or its own alone "
+                           "(local), that is least in cost by bytes (msps), "
+                           "least recently used, the largest, or any"},
+    [SEED] = {.name = "seed",
+              .type = MS_PARAM_INT,
+              .fallback = 1,
+              .low = 0,
+              .high = INT32_MAX,
+              .help = "of h=random"},
+    [MOST] = {.name = "most",
+              .type = MS_PARAM_INT,
+              .fallback = 10,
+              .low = 1,
+              .high = 1000,
+              .help = "a step thrashes when what runs again takes so many "
+                      "times as long as forward; default 10"},
+};
+
+/* ---- the graph of saved and unsaved tensors ------------------------------ */
+
+/* Who is made from whom, CSR both ways. */
+typedef struct edges {
+    uint32_t *at, *to;
+} edges;
+
+typedef struct setup {
+    uint32_t n_storages;
+    int64_t heuristic, seed;
+    uint64_t *cost_ns; /* per storage */
+    edges parents, children;
+} setup;
+
+/* The storage that op makes or finishes, if forward does. */
+typedef struct maker {
+    const uint32_t *made;
+    uint32_t n;
+} maker;
+
+static maker made_by(const ms_graph *graph, uint32_t op)
+{
+    uint32_t first = graph->out_at[op];
+    maker outs = {graph->out + first, graph->out_at[op + 1] - first};
+    if (outs.n == 0 && graph->in_at[op] < graph->in_at[op + 1])
+        outs = (maker){graph->in + graph->in_at[op], 1};
+    return outs;
+}
+
+static uint32_t end_forward(const ms_graph *graph)
+{
+    return graph->backward_at[graph->n_units];
+}
+
+typedef void (*on_edge)(setup *s, uint32_t parent, uint32_t child);
+
+static void walk_edges(setup *s, const ms_graph *graph, on_edge on)
+{
+    for (uint32_t op = 0; op < end_forward(graph); op++) {
+        maker outs = made_by(graph, op);
+        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+            for (uint32_t k = 0; k < outs.n; k++)
+                if (graph->in[i] >= graph->n_persistent &&
+                    graph->in[i] != outs.made[k])
+                    on(s, graph->in[i], outs.made[k]);
+    }
+}
+
+static void count_edge(setup *s, uint32_t parent, uint32_t child)
+{
+    s->children.at[parent + 1]++;
+    s->parents.at[child + 1]++;
+}
+
+static void fill_edge(setup *s, uint32_t parent, uint32_t child)
+{
+    s->children.to[s->children.at[parent]++] = child;
+    s->parents.to[s->parents.at[child]++] = parent;
+}
+
+static ms_err take_edges(const setup *s, edges *e, ms_arena *arena,
+                         ms_fault *fault)
+{
+    for (uint32_t i = 0; i < s->n_storages; i++)
+        e->at[i + 1] += e->at[i];
+    e->to = ms_arena_take_raw(arena, e->at[s->n_storages] + 1u, sizeof *e->to);
+    return e->to != NULL ? MS_OK : ms_fail_nomem(fault);
+}
+
+/* Filling has moved each offset to its end, the offset of the next one. */
+static void move_back(const setup *s, edges *e)
+{
+    for (uint32_t i = s->n_storages; i > 0; i--)
+        e->at[i] = e->at[i - 1];
+    e->at[0] = 0;
+}
+
+static ms_err find_edges(setup *s, const ms_graph *graph, ms_arena *arena,
+                         ms_fault *fault)
+{
+    size_t n = (size_t)s->n_storages + 1;
+    s->parents.at = ms_arena_take(arena, n, sizeof *s->parents.at);
+    s->children.at = ms_arena_take(arena, n, sizeof *s->children.at);
+    if (s->parents.at == NULL || s->children.at == NULL)
+        return ms_fail_nomem(fault);
+    walk_edges(s, graph, count_edge);
+    MS_TRY(take_edges(s, &s->parents, arena, fault));
+    MS_TRY(take_edges(s, &s->children, arena, fault));
+    walk_edges(s, graph, fill_edge);
+    move_back(s, &s->parents);
+    move_back(s, &s->children);
+    return MS_OK;
+}
+
+static ms_err find_costs(setup *s, const ms_graph *graph, ms_arena *arena,
+                         ms_fault *fault)
+{
+    s->cost_ns = ms_arena_take(arena, s->n_storages, sizeof *s->cost_ns);
+    if (s->cost_ns == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t op = 0; op < end_forward(graph); op++) {
+        maker outs = made_by(graph, op);
+        for (uint32_t k = 0; k < outs.n; k++)
+            s->cost_ns[outs.made[k]] += graph->op_ns[op];
+    }
+    return MS_OK;
+}
+
+/* ---- a victim ------------------------------------------------------------ */
+
+/* What is remembered of a step: stamps of a search, its stack, and the state of
+ * the random numbers. */
+typedef struct memory {
+    uint64_t random;
+    uint32_t tick;
+    uint32_t word[]; /* stamps and a stack of n_storages each */
+} memory;
+
+typedef struct search {
+    const setup *s;
+    memory *m;
+    const ms_online_view *view;
+} search;
+
+/* The time of what is gone and can be reached one way. */
+static uint64_t gone_ns(const search *f, uint32_t storage, const edges *e)
+{
+    uint32_t *stamp = f->m->word, *stack = stamp + f->s->n_storages, n = 0;
+    uint32_t tick = ++f->m->tick;
+    uint64_t ns = 0;
+    stamp[storage] = tick;
+    for (stack[n++] = storage; n > 0;) {
+        uint32_t from = stack[--n];
+        ns += from != storage ? f->s->cost_ns[from] : 0;
+        for (uint32_t i = e->at[from]; i < e->at[from + 1]; i++) {
+            uint32_t to = e->to[i];
+            if (stamp[to] == tick || !ms_online_gone(f->view, to))
+                continue;
+            stamp[to] = tick;
+            stack[n++] = to;
+        }
+    }
+    return ns;
+}
+
+static double cost(const search *f, uint32_t storage)
+{
+    const setup *s = f->s;
+    double bytes = (double)f->view->graph->storage_bytes[storage];
+    double stale = (double)(f->view->now_ns - f->view->used_ns[storage]);
+    uint64_t ns = s->cost_ns[storage];
+    switch (s->heuristic) {
+    case DTR:
+        ns += gone_ns(f, storage, &s->children);
+        ns += gone_ns(f, storage, &s->parents);
+        return (double)ns / (bytes * stale);
+    case LOCAL:
+        return (double)ns / (bytes * stale);
+    case MSPS:
+        return (double)(ns + gone_ns(f, storage, &s->parents)) / bytes;
+    case LRU:
+        return (double)f->view->used_ns[storage];
+    default:
+        return 1 / bytes;
+    }
+}
+
+/* xorshift64* (Vigna, An experimental exploration of Marsaglia's xorshift
+ * generators, 2016). */
+static uint32_t any(memory *m, int64_t seed, uint32_t n)
+{
+    if (m->random == 0)
+        m->random = (uint64_t)seed * 2 + 1;
+    m->random ^= m->random >> 12;
+    m->random ^= m->random << 25;
+    m->random ^= m->random >> 27;
+    return (uint32_t)((m->random * UINT64_C(2685821657736338717) >> 32) % n);
+}
+
+static uint32_t victim(const ms_online *online, void *state,
+                       const ms_online_view *view)
+{
+    const setup *s = online->setup;
+    search f = {s, state, view};
+    uint32_t best = MS_NONE;
+    double least = INFINITY;
+    if (s->heuristic == RANDOM)
+        return view->here[any(f.m, s->seed, view->n_here)];
+    for (uint32_t i = 0; i < view->n_here; i++) {
+        double of = cost(&f, view->here[i]);
+        if (best != MS_NONE && !(of <= least))
+            continue;
+        best = view->here[i];
+        least = of;
+    }
+    return best;
+}
+
+/* ---- the hook ------------------------------------------------------------ */
+
+static uint64_t forward_ns(const ms_policy_context *context)
+{
+    const ms_graph *graph = context->graph;
+    uint64_t ns = 0;
+    for (uint32_t op = 0; op < end_forward(graph); op++)
+        ns += graph->op_ns[op];
+    return ns * context->schedule->n_micro_batches;
+}
+
+static ms_err online(const ms_policy_context *context, ms_online *online,
+                     ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    const ms_graph *graph = context->graph;
+    setup *s = ms_arena_take(context->arena, 1, sizeof *s);
+    if (s == NULL)
+        return ms_fail_nomem(fault);
+    *s = (setup){.n_storages = graph->n_storages,
+                 .heuristic = values[HEURISTIC].number,
+                 .seed = values[SEED].number};
+    MS_TRY(find_costs(s, graph, context->arena, fault));
+    MS_TRY(find_edges(s, graph, context->arena, fault));
+    online->setup = s;
+    online->victim = victim;
+    online->state_bytes =
+        sizeof(memory) + 2 * (size_t)graph->n_storages * sizeof(uint32_t);
+    online->most_again_ns = (uint64_t)values[MOST].number * forward_ns(context);
+    online->budget_bytes = ms_profile_budget(context, &values[BUDGET]);
+    return MS_OK;
+}
+
+const ms_policy ms_policy_dtr = {
+    .name = "dtr",
+    .summary = "evict the saved tensor that is cheapest to make again whenever "
+               "memory runs short",
+    .example = "dtr:budget=40GiB",
+    .params = params,
+    .n_params = N_PARAMS,
+    .online = online,
+    .saves = true,
+};
