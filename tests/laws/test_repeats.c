@@ -174,6 +174,20 @@ START_TEST(too_many_are_refused)
 }
 END_TEST
 
+/* Those of a pipeline overlap, and a schedule may not have any number of them:
+ * all are run. */
+START_TEST(pipelines_run_all)
+{
+    ck_assert_int_eq(
+        try_policy(models[1],
+                   "microbatch:18+pipeline:3,schedule=interleaved,chunks=2",
+                   18),
+        1);
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+END_TEST
+
 Suite *suite_repeats(void)
 {
     Suite *suite = suite_create("repeats");
@@ -181,6 +195,7 @@ Suite *suite_repeats(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, what_repeats_is_what_all_are);
     tcase_add_test(tcase, too_many_are_refused);
+    tcase_add_test(tcase, pipelines_run_all);
     suite_add_tcase(suite, tcase);
     return suite;
 }

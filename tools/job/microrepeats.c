@@ -66,7 +66,8 @@ ms_err ms_microrepeats_step(const ms_job *job, ms_arena *trial,
     bool many = ms_jobprogram_ops(result) >
                 (job->whole_ops > 0 ? job->whole_ops : WHOLE_OPS);
     bool may = job->program == NULL && (job->allocator == NULL || job->usual) &&
-               !job->book_device && result->shape.paging.page_bytes == 0;
+               !job->book_device && result->shape.paging.page_bytes == 0 &&
+               result->shape.pipeline_ranks <= 1; /* which overlaps them */
     *done = false;
     for (uint32_t few = FEWEST; few <= FEW_MOST && few < n; few *= 2)
         if (many && may && !*done)
