@@ -33,22 +33,9 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A model that is a file lies beside this one. */
-static const ms_result *run(const char *options)
-{
-    char path[TESTS_PATH], relative[TESTS_PATH];
-    if (strncmp(options, "files/", 6) != 0 && strncmp(options, "./", 2) != 0)
-        return truth_run("%s --allocator exact", options);
-    size_t length = strcspn(options, " ");
-    snprintf(relative, sizeof relative, "tests/truth/%.*s", (int)length,
-             options);
-    tests_source(relative, path);
-    return truth_run("%s%s --allocator exact", path, options + length);
-}
-
 static void add(group *all, const truth_table *table, uint32_t row)
 {
-    const ms_result *result = run(truth_cell(table, row, "options"));
+    const ms_result *result = truth_timed(truth_cell(table, row, "options"));
     double samples = (double)result->training.batch;
     double us = (double)truth_number(table, row, "microseconds");
     double told = (double)truth_rank(result)->time.step_ns / 1e3;

@@ -122,6 +122,18 @@ const ms_result *truth_run_json(const char *json, const char *format, ...)
     return made;
 }
 
+const ms_result *truth_timed(const char *options)
+{
+    char path[TESTS_PATH], relative[TESTS_PATH];
+    if (strncmp(options, "files/", 6) != 0 && strncmp(options, "./", 2) != 0)
+        return truth_run("%s --allocator exact", options);
+    size_t length = strcspn(options, " ");
+    snprintf(relative, sizeof relative, "tests/truth/%.*s", (int)length,
+             options);
+    tests_source(relative, path);
+    return truth_run("%s%s --allocator exact", path, options + length);
+}
+
 const ms_rank_report *truth_rank(const ms_result *made)
 {
     ck_assert_uint_eq(made->report->n_ranks, 1);

@@ -32,6 +32,8 @@ const ms_result *truth_run(const char *format, ...)
 /* The same for a model given as JSON; MODEL only names it. */
 const ms_result *truth_run_json(const char *json, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* A row of times.tsv: without a pool; a model that is a file lies here. */
+const ms_result *truth_timed(const char *options);
 /* The one rank's part of the report. */
 const ms_rank_report *truth_rank(const ms_result *result);
 

@@ -99,6 +99,13 @@ void ms_defaultpool_settle(const ms_result *result, ms_job *job);
  * pool, was the exact pool asked for, or is there no other? */
 bool ms_defaultpool_is_told(const ms_job *job, const ms_report *report);
 
+/* ---- stepaccuracy.c: how far such times were off ---------------------------
+ */
+
+/* Sets the result's accuracy, and error_percent of its report, from measured
+ * runs of the kind of this step. */
+void ms_stepaccuracy_find(const ms_job *job, ms_result *result);
+
 /* ---- microrepeats.c: steps of many micro-batches ------------------------- */
 
 /* Does what ms_jobway_step does, but counts the micro-batches that repeat and

@@ -244,14 +244,10 @@ static ms_err pool_steps(const ms_job *job, ms_arena *trial, ms_result *result,
                          fault);
 }
 
-ms_err ms_jobway_step(const ms_job *job, ms_arena *trial, ms_result *result,
+static ms_err run_all(const ms_job *job, ms_arena *trial, ms_result *result,
                       ms_fault *fault)
 {
     ms_expand_opts opts;
-    bool done;
-    MS_TRY(ms_microrepeats_step(job, trial, result, &done, fault));
-    if (done)
-        return MS_OK;
     MS_TRY(ms_jobprogram_make(job, trial, &opts, result, fault));
     MS_TRY(ms_expand(result->graph, result->program, &opts, trial, result->plan,
                      fault));
@@ -261,6 +257,17 @@ ms_err ms_jobway_step(const ms_job *job, ms_arena *trial, ms_result *result,
         MS_TRY(pool_steps(job, trial, result, fault));
     return ms_measure(result->line, result->machine, trial, result->report,
                       fault);
+}
+
+ms_err ms_jobway_step(const ms_job *job, ms_arena *trial, ms_result *result,
+                      ms_fault *fault)
+{
+    bool done;
+    MS_TRY(ms_microrepeats_step(job, trial, result, &done, fault));
+    if (!done)
+        MS_TRY(run_all(job, trial, result, fault));
+    ms_stepaccuracy_find(job, result);
+    return MS_OK;
 }
 
 ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,

@@ -28,6 +28,7 @@ typedef struct ms_result {
     ms_machine *machine;
     ms_timeline *line;
     ms_report *report;
+    const struct ms_accuracy *accuracy; /* of such steps; NULL: not known */
 } ms_result;
 
 #endif

@@ -166,6 +166,10 @@ ms_label ms_compare_cells_fits(const ms_comparison *comparison,
 /* What is to spare or (-) missing: on the device, in a node's memories. */
 ms_label ms_compare_cells_phase(const ms_comparison *comparison,
                                 uint32_t variant, uint32_t row);
+/* How far the steps of this kind that were measured were off at most, in 95 of
+ * 100; "-": there are none. */
+ms_label ms_compare_cells_error(const ms_comparison *comparison,
+                                uint32_t variant, uint32_t row);
 ms_label ms_compare_cells_tokens(const ms_comparison *comparison,
                                  uint32_t variant, uint32_t row);
 ms_label ms_compare_cells_headroom(const ms_comparison *comparison,

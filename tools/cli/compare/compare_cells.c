@@ -112,6 +112,18 @@ ms_label ms_compare_cells_phase(const ms_comparison *c, uint32_t variant,
     return cell;
 }
 
+ms_label ms_compare_cells_error(const ms_comparison *c, uint32_t variant,
+                                uint32_t row)
+{
+    const ms_rank_report *rank = ms_compare_values_rank(&c->variants[variant]);
+    ms_label cell = {"-"};
+    (void)row;
+    if (rank->time.error_percent > 0)
+        snprintf(cell.s, sizeof cell.s, "%u %%",
+                 (unsigned)rank->time.error_percent);
+    return cell;
+}
+
 /* Rounds to the digits that a saved result has. */
 ms_label ms_compare_cells_tokens(const ms_comparison *c, uint32_t variant,
                                  uint32_t row)

@@ -435,6 +435,7 @@ static void put_tail(const block *b, ms_text *text)
 {
     bool any = uses_host(b);
     put_row(b, "tokens/s", ms_compare_cells_tokens, 0, text);
+    put_row(b, "error up to", ms_compare_cells_error, 0, text);
     for (uint32_t row = MS_COMPARE_MOVED; row < MS_COMPARE_IN_TIME; row++)
         any |= counts(b, row, false);
     if (any)

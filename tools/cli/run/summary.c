@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The text summary: about a dozen lines, the most important one last. */
 
+#include "graphs/machines/accuracy.h"
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
@@ -203,6 +204,22 @@ static void step_line(const ms_summary *summary, ms_text *text)
     if (report->mfu >= LEAST_MFU)
         ms_text_add(&words, "; MFU %.1f %%", 100 * report->mfu);
     put_line(text, "step:", &words);
+}
+
+static void accuracy_line(const ms_summary *summary, ms_text *text)
+{
+    const ms_result *result = summary->result;
+    const ms_accuracy *of = result->accuracy;
+    ms_text words = {.arena = summary->arena};
+    if (of == NULL)
+        ms_text_add(&words, "no step of this kind was held against a measured "
+                            "one");
+    else
+        ms_text_add(&words,
+                    "such steps were %.1f %% off at the median, at most "
+                    "%.1f %% in 95 of 100, on %u measured runs",
+                    of->median_percent, of->most_percent, of->runs);
+    put_line(text, "accuracy:", &words);
 }
 
 static uint64_t model_states(const ms_result *result)
@@ -529,6 +546,7 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     untrained_line(summary, text);
     MS_TRY(chart_lines(summary, text, fault));
     step_line(summary, text);
+    accuracy_line(summary, text);
     ms_traffic_links(summary->result, summary->style, text);
     states_line(summary, text);
     device_line(summary, text);

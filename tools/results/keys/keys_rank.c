@@ -143,10 +143,29 @@ const ms_keys ms_keys_rank_phase_categories =
     MS_KEYS_COUNT(#member, MS_KEYS_AT(U64, ms_times, member), MUST)
 static const ms_key time_rows[] = {
     TIME(step_ns), /* the times that follow add up to it */
-    TIME(forward_ns),     TIME(backward_ns),     TIME(recompute_ns),
-    TIME(optimizer_ns),   TIME(exposed_comm_ns), TIME(stall_ns),
-    TIME(bubble_ns),      TIME(host_bound_ns),   TIME(page_wait_ns),
-    TIME(memory_wait_ns), TIME(idle_ns)};
+    TIME(forward_ns),
+    TIME(backward_ns),
+    TIME(recompute_ns),
+    TIME(optimizer_ns),
+    TIME(exposed_comm_ns),
+    TIME(stall_ns),
+    TIME(bubble_ns),
+    TIME(host_bound_ns),
+    TIME(page_wait_ns),
+    TIME(memory_wait_ns),
+    TIME(idle_ns),
+    {.name = "error_percent",
+     .type = MS_KEY_COUNT,
+     MS_KEYS_AT(SOME, ms_times, error_percent),
+     .null = true,
+     .help = "how far step_ns was off at most for 95 of 100 measured runs of "
+             "this kind (device, kernels, length); null: there are none"},
+    {.name = "measured_runs",
+     .type = MS_KEY_COUNT,
+     MS_KEYS_AT(SOME, ms_times, measured_runs),
+     .null = true,
+     .help = "how many these are"}};
+#define N_TIMES 12u /* of the rows, step_ns and its parts */
 const ms_keys ms_keys_rank_times = MS_KEYS_OBJECT("time", time_rows);
 
 static const char *times_wrong(const void *of, const void *value)
@@ -155,7 +174,7 @@ static const char *times_wrong(const void *of, const void *value)
     uint64_t sum_ns = 0, step_ns, part_ns;
     (void)of;
     memcpy(&step_ns, time + time_rows[0].at, sizeof step_ns);
-    for (size_t i = 1; i < MS_KEYS_N(time_rows); i++) {
+    for (size_t i = 1; i < N_TIMES; i++) {
         memcpy(&part_ns, time + time_rows[i].at, sizeof part_ns);
         sum_ns += part_ns;
     }
