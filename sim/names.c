@@ -132,6 +132,15 @@ static uint32_t distance(const char *a, uint32_t n, const char *b, uint32_t m)
     return rows[n % 3][m];
 }
 
+/* How many characters the two begin with alike. */
+static uint32_t alike(const char *a, const char *b)
+{
+    uint32_t n = 0;
+    while (a[n] != '\0' && b[n] != '\0' && same(a[n], b[n]))
+        n++;
+    return n;
+}
+
 const char *ms_names_nearest(const char *word, const char *const *words,
                              size_t n)
 {
@@ -146,7 +155,9 @@ const char *ms_names_nearest(const char *word, const char *const *words,
             continue;
         uint32_t far =
             distance(word, (uint32_t)length, words[i], (uint32_t)other);
-        if (far < best) {
+        bool begins = far == best && nearest != NULL &&
+                      alike(word, words[i]) > alike(word, nearest);
+        if (far < best || begins) {
             best = far;
             nearest = words[i];
         }
