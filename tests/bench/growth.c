@@ -27,6 +27,7 @@ static const struct grower {
     {"superneurons", "swap:superneurons", "exact", "1", TIGHT_MIB},
     {"vdnn_dyn", "swap:vdnn=dyn", "exact", "1", BARE_MIB},
     {"auto", "swap:auto", "exact", "1", TIGHT_MIB},
+    {"dtr", "dtr", "exact", "1", TIGHT_MIB},
     {"fsdp1", "fsdp:impl=1", "exact", "8", FULL_MIB},
     {"torch", "none", "torch", "1", FULL_MIB},
     {"contiguous", "none", "contiguous", "1", FULL_MIB},

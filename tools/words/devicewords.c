@@ -64,6 +64,13 @@ static void put_parts(const ms_result *result, ms_text *text)
         ms_text_add(text, ")");
 }
 
+/* Who tells what a process has of the device: one that is not known to be
+ * NVIDIA's has a tool of its own. */
+static const char *teller(const ms_job *job)
+{
+    return job->device->compute_capability > 0 ? "nvidia-smi" : "the driver";
+}
+
 void ms_devicewords_put(const ms_job *job, const ms_result *result,
                         ms_text *text)
 {
@@ -71,8 +78,8 @@ void ms_devicewords_put(const ms_job *job, const ms_result *result,
     const ms_outside *outside = &report->outside;
     uint64_t used_bytes = ms_capacity_used(report);
     ms_text_add(
-        text, "%s as nvidia-smi reports = %s reserved",
-        ms_quantity_size(used_bytes).s,
+        text, "%s as %s reports = %s reserved", ms_quantity_size(used_bytes).s,
+        teller(job),
         ms_quantity_size_as(used_bytes - report->context_bytes, used_bytes).s);
     put_parts(result, text);
     ms_text_add(text, " + %s context and kernels (device %s",
@@ -87,14 +94,15 @@ void ms_devicewords_put(const ms_job *job, const ms_result *result,
                     outside->communicators == 1 ? "" : "s", outside->channels);
 }
 
-void ms_devicewords_last(const ms_result *result, ms_text *text)
+void ms_devicewords_last(const ms_job *job, const ms_result *result,
+                         ms_text *text)
 {
     uint64_t bytes = ms_capacity_used(result->report);
     unsigned long long mib = (bytes >> 20) + (bytes % (1u << 20) > 0);
     if (result->training.device == 1)
         ms_text_add(text, "the process would grow by about %llu MiB\n", mib);
     else
-        ms_text_add(text, "nvidia-smi would show about %llu MiB%s\n", mib,
+        ms_text_add(text, "%s would show about %llu MiB%s\n", teller(job), mib,
                     ms_capacity_short(result->report, MS_DEVICE_POOL) == 0
                         ? ""
                         : " on a larger device");

@@ -25,7 +25,7 @@ try run tiny.json --gpu h100
 try run tiny.json --memory 80
 try run tiny.json --memory 80gb
 try run tiny.json --device tpu-v5
-try run tiny.json --device A10G
+try run tiny.json --device A5000
 try run tiny.json -p lora
 try run tiny.json -p checkpoint:sqrt+deepspeed
 try run tiny.json -p zero3

@@ -563,6 +563,6 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     MS_TRY(ms_whatnext_advice(summary, stays, &next, text, fault));
     verdict_line(summary, text);
     MS_TRY(ms_whatnext_commands(summary, &next, text, fault));
-    ms_devicewords_last(summary->result, text);
+    ms_devicewords_last(summary->job, summary->result, text);
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }
