@@ -109,6 +109,11 @@ static inline uint64_t ms_timeline_booked(const ms_timeline *line, uint32_t op,
 ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
                  ms_arena *arena, ms_timeline *line, ms_fault *fault);
 
+/* The clock alone: when ops start and end, and why; no events, no levels.
+ * Without a wall and without unified memory. */
+ms_err ms_replay_clock(const ms_plan *plan, const ms_machine *machine,
+                       ms_arena *arena, ms_timeline *line, ms_fault *fault);
+
 /* ---- timeline.c: folds over events --------------------------------------- */
 
 /* How many events are booked no later than the mark: start, before_loss and

@@ -74,7 +74,7 @@ bool ms_books_has(const ms_program *program, uint8_t verb)
     return false;
 }
 
-static bool graph_streams(const ms_graph *graph)
+bool ms_books_graph_streams(const ms_graph *graph)
 {
     for (uint32_t o = 0; o < graph->n_ops; o++)
         if (graph->op_stream[o] != MS_STREAM_COMPUTE)
@@ -82,29 +82,51 @@ static bool graph_streams(const ms_graph *graph)
     return false;
 }
 
-static bool moves_to(const ms_program *program, uint8_t place)
+/* Does the call's set have what a micro-batch makes? */
+static bool names_made(const ms_graph *graph, const ms_program *program,
+                       const ms_call *call)
 {
-    for (uint32_t i = 0; i < program->n_calls; i++)
-        if (program->calls[i].verb == MS_MOVE &&
-            program->calls[i].move.to == place)
+    if (call->set >= program->n_sets)
+        return false;
+    for (uint32_t i = program->set_at[call->set];
+         i < program->set_at[call->set + 1]; i++)
+        if (program->set_item[i] >= graph->n_persistent)
             return true;
     return false;
 }
 
-/* Does a call divide among the ranks what a micro-batch makes? */
-static bool divides(const ms_graph *graph, const ms_program *program)
+static void ask_for_move(const ms_graph *graph, const ms_program *program,
+                         const ms_call *call, ms_books_columns *asked)
 {
-    for (uint32_t i = 0; i < program->n_calls; i++) {
-        const ms_call *call = &program->calls[i];
-        if (call->verb != MS_MOVE || call->move.to != MS_SHARD ||
-            call->set >= program->n_sets)
-            continue;
-        for (uint32_t k = program->set_at[call->set];
-             k < program->set_at[call->set + 1]; k++)
-            if (program->set_item[k] >= graph->n_persistent)
-                return true;
-    }
-    return false;
+    asked->streams = asked->host = true;
+    asked->disk |= call->move.to == MS_NVME;
+    if (call->move.to == MS_SHARD && !asked->parts)
+        asked->parts = names_made(graph, program, call);
+}
+
+ms_books_columns ms_books_ask(const ms_graph *graph, bool graph_streams,
+                              const ms_program *program)
+{
+    bool homes = graph->storage_pool != NULL;
+    bool shares = graph->storage_shard_bytes != NULL;
+    ms_books_columns asked = {
+        .host = homes || program->hooks.used, .disk = homes, .parts = shares};
+    asked.streams = graph_streams || asked.host || shares ||
+                    program->n_buffers > 0 || program->n_tasks > 0;
+    for (uint32_t i = 0; i < program->n_calls; i++)
+        switch ((ms_verb)program->calls[i].verb) {
+        case MS_MOVE:
+            ask_for_move(graph, program, &program->calls[i], &asked);
+            break;
+        case MS_GATHER:
+        case MS_REDUCE:
+        case MS_SEND_SET:
+            asked.streams = true;
+            break;
+        default:
+            break;
+        }
+    return asked;
 }
 
 /* A column of n rows, none yet. */
@@ -204,21 +226,16 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
         books->n_groups = program->n_groups;
     }
     MS_TRY(take_cells(books, program->n_sets > 0));
-    bool homes = graph->storage_pool != NULL;
-    bool moves = ms_books_has(program, MS_MOVE) || homes || program->hooks.used;
-    bool shares = graph->storage_shard_bytes != NULL;
-    books->streams = graph_streams(graph) || moves || shares ||
-                     ms_books_has(program, MS_GATHER) ||
-                     ms_books_has(program, MS_REDUCE) ||
-                     ms_books_has(program, MS_SEND_SET) ||
-                     program->n_buffers > 0 || program->n_tasks > 0;
-    if (books->streams)
+    ms_books_columns asked =
+        ms_books_ask(graph, ms_books_graph_streams(graph), program);
+    books->streams = asked.streams;
+    if (asked.streams)
         MS_TRY(take_last(books, program->n_ranks));
-    if (moves)
+    if (asked.host)
         MS_TRY(take_rows(books, books->n_cells, &books->host_row));
-    if (homes || moves_to(program, MS_NVME))
+    if (asked.disk)
         MS_TRY(take_rows(books, books->n_cells, &books->nvme_row));
-    if (shares || divides(graph, program))
+    if (asked.parts)
         MS_TRY(take_rows(books, books->n_cells, &books->shard_row));
     if (program->n_buffers > 0) {
         MS_TRY(take_rows(books, books->n_cells, &books->packed));

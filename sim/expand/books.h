@@ -122,6 +122,15 @@ static inline void ms_books_turn_to(ms_books *books, uint16_t rank)
 
 /* Has the program a call of the verb? */
 bool ms_books_has(const ms_program *program, uint8_t verb);
+/* Which columns a program of the graph needs besides row. */
+typedef struct ms_books_columns {
+    bool streams; /* there are several: writers, waits */
+    bool host, disk, parts;
+} ms_books_columns;
+/* graph_streams: has the graph ops on several streams? */
+ms_books_columns ms_books_ask(const ms_graph *graph, bool graph_streams,
+                              const ms_program *program);
+bool ms_books_graph_streams(const ms_graph *graph);
 ms_err ms_books_open(ms_books *books, const ms_program *program);
 ms_err ms_books_close(ms_books *books);
 /* The rank's host waits before its next op: for op until, or for all of the

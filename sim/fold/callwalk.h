@@ -21,6 +21,10 @@ typedef struct ms_callwalk {
     ms_fault *fault;
     ms_fold_why why;
     ms_effect since; /* what the calls did since it was set to nothing */
+    ms_tape tape;    /* with several streams: and their ops */
+    uint32_t replay; /* the first unit of a replay in parts that is under way,
+                        or MS_NONE */
+    bool replay_state;
     uint32_t learnt; /* calls that were expanded */
     /* Unless `all`, the owners whose states are set up, besides shared and
      * rest; strayed: a call has asked of another one. */
@@ -28,6 +32,13 @@ typedef struct ms_callwalk {
     uint32_t low, high;
 } ms_callwalk;
 
+/* The classes are the graph's; the walk is for programs that need the columns
+ * and streams of this one. */
+ms_err ms_callwalk_open(ms_callwalk *walk, const ms_classes *classes,
+                        const ms_expand_opts *opts, const ms_machine *machine,
+                        const ms_program *program, ms_arena *keep,
+                        ms_arena *known, ms_fault *fault);
+void ms_callwalk_close(ms_callwalk *walk);
 /* Before the first call of a program. */
 ms_err ms_callwalk_begin(ms_callwalk *walk, const ms_program *program,
                          ms_fault *fault);

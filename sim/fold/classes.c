@@ -179,6 +179,27 @@ static ms_err put_place(sort_state *sorter, uint32_t unit, uint32_t op)
     return put(sorter, op - first);
 }
 
+/* What it asks of one that ranks share, or that has its home elsewhere. */
+static ms_err put_home(sort_state *sorter, uint32_t s)
+{
+    const ms_graph *graph = sorter->graph;
+    uint32_t flags = graph->storage_category[s];
+    if (graph->storage_pool != NULL)
+        flags |= (uint32_t)graph->storage_pool[s] << 8;
+    if (s >= graph->n_persistent)
+        return put(sorter, flags);
+    if (graph->storage_shard_group != NULL)
+        flags |= (uint32_t)graph->storage_shard_group[s] << 16;
+    if (graph->storage_whole != NULL)
+        flags |= (uint32_t)graph->storage_whole[s] << 24;
+    MS_TRY(put(sorter, flags));
+    if (graph->storage_shard_bytes != NULL)
+        MS_TRY(put_long(sorter, graph->storage_shard_bytes[s]));
+    return graph->storage_far_bytes != NULL
+               ? put_long(sorter, graph->storage_far_bytes[s])
+               : MS_OK;
+}
+
 /* What expand asks of a storage.  Those of shared and rest are the same for
  * every unit and need not be told. */
 static ms_err put_storage(sort_state *sorter, uint32_t unit, uint32_t s)
@@ -189,6 +210,7 @@ static ms_err put_storage(sort_state *sorter, uint32_t unit, uint32_t s)
         flags |= 0x100u | (uint32_t)graph->storage_at_start[s] << 9;
     MS_TRY(put_long(sorter, graph->storage_bytes[s]));
     MS_TRY(put(sorter, flags));
+    MS_TRY(put_home(sorter, s));
     MS_TRY(put_place(sorter, unit, graph->storage_maker[s]));
     MS_TRY(put_place(sorter, unit, graph->storage_local_end[s]));
     MS_TRY(put_place(sorter, unit, graph->storage_saved_end[s]));
@@ -249,6 +271,10 @@ static ms_err put_op(sort_state *sorter, uint32_t unit, uint32_t op)
     MS_TRY(put(sorter, graph->op_pass[op] | (uint32_t)graph->op_flags[op] << 8 |
                            (uint32_t)graph->op_stream[op] << 16));
     MS_TRY(put_long(sorter, graph->op_ns[op]));
+    if (graph->op_stream[op] != MS_STREAM_COMPUTE)
+        MS_TRY(put_long(sorter, graph->op_write_bytes[op]));
+    if (graph->op_group != NULL)
+        MS_TRY(put(sorter, graph->op_group[op]));
     MS_TRY(put_list(sorter, unit, graph->in_at + op, graph->in, false));
     MS_TRY(put_list(sorter, unit, graph->out_at + op, graph->out, false));
     return put_list(sorter, unit, graph->drop_at + op, graph->drop, true);
@@ -266,6 +292,9 @@ static ms_err put_side(sort_state *sorter, uint32_t unit, ms_class_side side)
     MS_TRY(put(sorter, end - first));
     for (uint32_t op = first; op < end; op++)
         MS_TRY(put_op(sorter, unit, op));
+    /* Which of its ops a replay in parts will run is a state of the unit. */
+    sorter->stamp[unit] = sorter->tick;
+    sorter->list[sorter->n_list++] = 0;
     visit_side(sorter, unit, side, list_owner);
     if (graph->unit_state != NULL) {
         MS_TRY(put_name(sorter, unit, graph->unit_state[unit], 0));

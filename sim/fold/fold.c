@@ -2,7 +2,9 @@
 #include "sim/fold/fold.h"
 
 #include "sim/fold/pieces.h"
+#include "sim/fold/taperun.h"
 #include "sim/graph.h"
+#include "sim/machine.h"
 #include "sim/program.h"
 
 #include <string.h>
@@ -15,9 +17,14 @@
 struct ms_fold {
     ms_graph graph; /* prepared */
     ms_expand_opts opts;
-    ms_callwalk walk;
-    ms_pieces pieces;
-    ms_arena keep, known;
+    const ms_machine *machine;
+    ms_classes classes;
+    bool graph_streams;   /* ops on several streams */
+    ms_callwalk walk;     /* of programs on one stream */
+    ms_pieces pieces;     /* of these, too */
+    ms_callwalk streamed; /* of the others; opened for the first of them */
+    bool has_walk, has_streamed;
+    ms_arena keep, known, known_streamed;
     uint64_t most_bytes;
     ms_folded *folded;
     /* The micro-batch under way: its first call, what the calls before it did,
@@ -31,11 +38,12 @@ static const char *const sentences[MS_N_FOLD_WHYS] = {
     [MS_FOLD_WHOLE] = "nothing",
     [MS_FOLD_RANKS] = "the program has several ranks",
     [MS_FOLD_FRAMES] = "several micro-batches are under way at once",
-    [MS_FOLD_STREAMS] = "work on other streams than the compute stream",
+    [MS_FOLD_HALVES] = "backward runs in halves",
+    [MS_FOLD_HOOKS] = "hooks change what is saved",
     [MS_FOLD_MEMORY] =
         "ops wait for memory or evict, or it is booked by device time",
-    [MS_FOLD_PARTS] = "other calls stand between the parts of a replay",
-    [MS_FOLD_SIZES] = "a storage takes over the memory of one of another size",
+    [MS_FOLD_LATE] = "memory goes while other streams still use it",
+    [MS_FOLD_BETWEEN] = "copies outlive the calls that make them",
     [MS_FOLD_FAR] = "units read what units far from them make",
     [MS_FOLD_FAULT] = "the program cannot be run",
 };
@@ -74,7 +82,7 @@ static uint32_t count_alike(const ms_fold *fold, uint32_t at, uint32_t n)
 static void begin_micro_batch(ms_fold *fold, uint32_t *at)
 {
     ms_learner *learner = &fold->walk.learner;
-    size_t bytes = learner->classes.n_owners * sizeof *learner->now;
+    size_t bytes = learner->classes->n_owners * sizeof *learner->now;
     uint32_t n = *at - fold->first, times = 0;
     if (memcmp(learner->now, fold->then, bytes) == 0)
         times = count_alike(fold, *at, n);
@@ -110,39 +118,53 @@ static ms_err fold_calls(ms_fold *fold)
 /* What stands in the way of any call. */
 static ms_fold_why why_of(const ms_fold *fold, const ms_program *program)
 {
-    if (fold->walk.learner.why != MS_FOLD_WHOLE)
-        return (ms_fold_why)fold->walk.learner.why;
-    if (program->n_ranks > 1)
+    const ms_machine *machine = fold->machine;
+    if (program->n_ranks > 1 || program->n_stages > 0)
         return MS_FOLD_RANKS;
     if (program->n_frames > 1)
         return MS_FOLD_FRAMES;
-    if (program->online != NULL)
-        return MS_FOLD_MEMORY;
-    bool moves =
-        program->hooks.used || program->n_buffers > 0 || program->n_tasks > 0;
-    return moves ? MS_FOLD_STREAMS : MS_FOLD_WHOLE;
+    if (program->hooks.used)
+        return MS_FOLD_HOOKS;
+    return machine->book_device || machine->wall ||
+                   machine->paging.page_bytes > 0 || program->online != NULL
+               ? MS_FOLD_MEMORY
+               : MS_FOLD_WHOLE;
 }
 
 /* Forgets what was learnt when it has grown too large. */
 static ms_err keep_small(ms_fold *fold, ms_fault *fault)
 {
-    if (fold->known.used_bytes <= fold->most_bytes)
-        return MS_OK;
-    MS_TRY(ms_learn_forget(&fold->walk.learner, fault));
-    return ms_pieces_forget(&fold->pieces, fault);
+    if (fold->known.used_bytes > fold->most_bytes) {
+        MS_TRY(ms_learn_forget(&fold->walk.learner, fault));
+        MS_TRY(ms_pieces_forget(&fold->pieces, fault));
+    }
+    return fold->known_streamed.used_bytes > fold->most_bytes
+               ? ms_learn_forget(&fold->streamed.learner, fault)
+               : MS_OK;
 }
 
-static ms_err begin_program(ms_fold *fold, const ms_program *program,
-                            ms_fault *fault)
+static void begin_states(ms_callwalk *walk)
 {
-    ms_learner *learner = &fold->walk.learner;
-    size_t bytes = learner->classes.n_owners * sizeof *learner->now;
-    MS_TRY(keep_small(fold, fault));
+    ms_learner *learner = &walk->learner;
+    memcpy(learner->now, learner->start,
+           learner->classes->n_owners * sizeof *learner->now);
+}
+
+/* On one stream. */
+static ms_err fold_plain(ms_fold *fold, const ms_program *program,
+                         ms_folded *folded, ms_fault *fault)
+{
+    const ms_learner *learner = &fold->walk.learner;
+    fold->folded = folded;
     MS_TRY(ms_callwalk_begin(&fold->walk, program, fault));
-    memcpy(learner->now, learner->start, bytes);
-    memcpy(fold->then, learner->start, bytes);
+    begin_states(&fold->walk);
+    memcpy(fold->then, learner->start,
+           learner->classes->n_owners * sizeof *learner->start);
     fold->before = (ms_effect){0};
     fold->first = 0;
+    MS_TRY(fold_calls(fold));
+    folded->why = fold->walk.why;
+    folded->learnt = fold->walk.learnt;
     return MS_OK;
 }
 
@@ -157,6 +179,38 @@ static void tell(const ms_fold *fold, const ms_effect *all, ms_folded *folded)
     folded->recompute_ns = all->recompute_ns;
 }
 
+static ms_err open_streamed(ms_fold *fold, const ms_program *program,
+                            ms_fault *fault)
+{
+    if (fold->has_streamed)
+        return MS_OK;
+    MS_TRY(ms_callwalk_open(&fold->streamed, &fold->classes, &fold->opts,
+                            fold->machine, program, &fold->keep,
+                            &fold->known_streamed, fault));
+    fold->has_streamed = true;
+    return MS_OK;
+}
+
+static ms_err fold_streamed(ms_fold *fold, const ms_program *program,
+                            ms_folded *folded, ms_fault *fault)
+{
+    ms_callwalk *walk = &fold->streamed;
+    MS_TRY(open_streamed(fold, program, fault));
+    MS_TRY(ms_callwalk_begin(walk, program, fault));
+    begin_states(walk);
+    for (uint32_t i = 0; i < program->n_calls && walk->why == MS_FOLD_WHOLE;
+         i++)
+        MS_TRY(ms_callwalk_call(walk, &program->calls[i]));
+    folded->why = walk->why;
+    folded->learnt = walk->learnt;
+    folded->streamed = true;
+    if (walk->why != MS_FOLD_WHOLE)
+        return MS_OK;
+    folded->peak_bytes =
+        walk->learner.start_bytes + (uint64_t)walk->since.most_bytes;
+    return ms_taperun(&walk->tape, fold->machine, folded, fault);
+}
+
 ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
                        ms_folded *folded, ms_fault *fault)
 {
@@ -164,11 +218,10 @@ ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
         (ms_folded){.why = why_of(fold, program), .calls = program->n_calls};
     if (folded->why != MS_FOLD_WHOLE)
         return MS_OK;
-    fold->folded = folded;
-    MS_TRY(begin_program(fold, program, fault));
-    MS_TRY(fold_calls(fold));
-    folded->why = fold->walk.why;
-    folded->learnt = fold->walk.learnt;
+    MS_TRY(keep_small(fold, fault));
+    if (ms_books_ask(&fold->graph, fold->graph_streams, program).streams)
+        return fold_streamed(fold, program, folded, fault);
+    MS_TRY(fold_plain(fold, program, folded, fault));
     tell(fold, &fold->before, folded);
     return MS_OK;
 }
@@ -176,7 +229,10 @@ ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
 ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
                       ms_folded *folded, ms_fault *fault)
 {
-    *folded = (ms_folded){.why = (ms_fold_why)fold->walk.learner.why};
+    static const ms_program alone = {.n_frames = 1, .n_ranks = 1};
+    *folded = (ms_folded){.why = why_of(fold, &alone)};
+    if (folded->why == MS_FOLD_WHOLE && !fold->has_walk)
+        folded->why = MS_FOLD_LATE;
     if (folded->why != MS_FOLD_WHOLE)
         return MS_OK;
     MS_TRY(keep_small(fold, fault));
@@ -189,25 +245,31 @@ ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
 
 /* ---- opening ------------------------------------------------------------- */
 
-static ms_err open_fold(ms_fold *fold, const ms_graph *graph,
-                        const ms_machine *machine, ms_fault *fault)
+static ms_err open_walk(ms_fold *fold, ms_fault *fault)
 {
-    ms_learner *learner = &fold->walk.learner;
+    static const ms_program empty = {.n_frames = 1, .n_ranks = 1};
+    if (ms_books_ask(&fold->graph, fold->graph_streams, &empty).streams)
+        return MS_OK;
+    MS_TRY(ms_callwalk_open(&fold->walk, &fold->classes, &fold->opts,
+                            fold->machine, &empty, &fold->keep, &fold->known,
+                            fault));
+    fold->then =
+        ms_arena_take(&fold->keep, fold->classes.n_owners, sizeof *fold->then);
+    if (fold->then == NULL)
+        return ms_fail_nomem(fault);
+    fold->has_walk = true;
+    return ms_pieces_open(&fold->pieces, &fold->walk, &fold->keep, &fold->known,
+                          fault);
+}
+
+static ms_err open_fold(ms_fold *fold, const ms_graph *graph, ms_fault *fault)
+{
     fold->graph = *graph;
     if (graph->storage_refs == NULL)
         MS_TRY(ms_prepare_graph(&fold->graph, &fold->keep, fault));
-    MS_TRY(ms_learn_open(learner, &fold->graph, &fold->opts, machine,
-                         &fold->keep, &fold->known, fault));
-    if (learner->why != MS_FOLD_WHOLE)
-        return MS_OK;
-    fold->then = ms_arena_take(&fold->keep, learner->classes.n_owners,
-                               sizeof *fold->then);
-    if (fold->then == NULL)
-        return ms_fail_nomem(fault);
-    MS_TRY(ms_question_open(&fold->walk.question, &learner->classes,
-                            learner->now, &fold->keep, fault));
-    return ms_pieces_open(&fold->pieces, &fold->walk, &fold->keep, &fold->known,
-                          fault);
+    fold->graph_streams = ms_books_graph_streams(&fold->graph);
+    MS_TRY(ms_classes_open(&fold->classes, &fold->graph, &fold->keep, fault));
+    return open_walk(fold, fault);
 }
 
 ms_err ms_fold_open(const ms_graph *graph, const ms_expand_opts *opts,
@@ -220,9 +282,11 @@ ms_err ms_fold_open(const ms_graph *graph, const ms_expand_opts *opts,
         return ms_fail_nomem(fault);
     it->opts = *opts;
     it->opts.uses = false;
+    it->machine = machine;
     it->keep.limit_bytes = it->known.limit_bytes = limit_bytes;
+    it->known_streamed.limit_bytes = limit_bytes;
     it->most_bytes = MOST_BYTES + (uint64_t)graph->n_storages * MOST_BYTES_EACH;
-    ms_err err = open_fold(it, graph, machine, fault);
+    ms_err err = open_fold(it, graph, fault);
     if (err != MS_OK)
         ms_fold_close(it);
     else
@@ -233,11 +297,15 @@ ms_err ms_fold_open(const ms_graph *graph, const ms_expand_opts *opts,
 void ms_fold_close(ms_fold *fold)
 {
     ms_pieces_close(&fold->pieces);
+    ms_callwalk_close(&fold->walk);
+    ms_callwalk_close(&fold->streamed);
     ms_arena_free(&fold->keep);
     ms_arena_free(&fold->known);
+    ms_arena_free(&fold->known_streamed);
 }
 
 uint64_t ms_fold_bytes(const ms_fold *fold)
 {
-    return fold->keep.used_bytes + fold->known.used_bytes;
+    return fold->keep.used_bytes + fold->known.used_bytes +
+           fold->known_streamed.used_bytes;
 }

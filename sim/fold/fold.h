@@ -10,6 +10,11 @@
  * compose (sim/fold/effect.h), and micro-batches that leave behind what they
  * found are one summary, repeated.
  *
+ * With several streams a summary of the level does, but none of the clock: ops
+ * that run side by side slow each other.  There the ops of a call are kept, and
+ * what they wait for by name; put behind each other without any row of the
+ * device's memory they are a plan for the clock of sim/replay.
+ *
  * A fold is exact, to the byte and to the nanosecond, or there is none: then
  * `why` says what stands in the way, and the program has to be replayed.
  *
@@ -32,19 +37,24 @@
 
 #include "sim/base/base.h"
 #include "sim/nouns.h"
+#include "sim/report.h"
 
 typedef struct ms_fold ms_fold;
 
 /* Why a program is replayed instead. */
 typedef enum ms_fold_why {
     MS_FOLD_WHOLE,   /* it is not: peak and time are folded */
-    MS_FOLD_RANKS,   /* several ranks */
+    MS_FOLD_RANKS,   /* several ranks, or messages */
     MS_FOLD_FRAMES,  /* several micro-batches under way at once */
-    MS_FOLD_STREAMS, /* ops, copies or collectives on other streams */
+    MS_FOLD_HALVES,  /* backward runs in halves */
+    MS_FOLD_HOOKS,   /* hooks on what nodes save */
     MS_FOLD_MEMORY,  /* books by device time, a wall, unified memory, an online
                         pass */
-    MS_FOLD_PARTS,   /* replays in parts, between which other calls stand */
-    MS_FOLD_SIZES,   /* a storage takes over the row of one of another size */
+    MS_FOLD_LATE,    /* memory goes that other streams than its own have used:
+                        what is active depends on the clock */
+    MS_FOLD_BETWEEN, /* copies or gathers that outlive a call in the books' own
+                        memory, or a host that waits though there is one stream
+                        */
     MS_FOLD_FAR,     /* of a choice: units read what far ones make */
     MS_FOLD_FAULT,   /* expand refuses it, and says why */
     MS_N_FOLD_WHYS
@@ -52,11 +62,16 @@ typedef enum ms_fold_why {
 
 /* peak_bytes: allocated on the device at most, which is as much as is active
  * and, with the exact pool, reserved.  calls: of the program, of which learnt
- * were expanded and repeated belong to micro-batches that were not walked. */
+ * were expanded and repeated belong to micro-batches that were not walked.
+ * streamed: ops of several streams ran through the clock; then all of time is
+ * told, and what other memories hold; else step_ns and recompute_ns alone. */
 typedef struct ms_folded {
     ms_fold_why why;
-    uint64_t peak_bytes, step_ns;
-    uint64_t recompute_ns; /* of step_ns */
+    bool streamed;
+    uint64_t peak_bytes;
+    uint64_t step_ns, recompute_ns; /* recompute_ns: of step_ns */
+    ms_times time;
+    struct ms_far_memory far[MS_N_POOLS];
     uint32_t calls, learnt, repeated;
 } ms_folded;
 

@@ -2,86 +2,86 @@
 #include "sim/fold/learn.h"
 
 #include "sim/graph.h"
+#include "sim/measure/requests.h"
+#include "sim/program.h"
 #include "sim/replay/inorder.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* ---- states in the books ------------------------------------------------- */
+/* ---- states -------------------------------------------------------------- */
 
-static void empty_books(ms_learner *learner)
+/* The number of the words that the cells have read. */
+static ms_err number_state(ms_learner *learner, uint32_t n, uint32_t *state,
+                           ms_fault *fault)
 {
-    ms_books *books = &learner->books;
-    memset(books->row, 0xff, books->n_cells * sizeof *books->row);
-    memset(books->state, 0, books->n_cells);
-    memset(books->held, 0, learner->graph->n_storages * sizeof *books->held);
-    books->holds = false;
-    if (books->replays != NULL)
-        books->replays[0].open = false;
+    ms_question_states *states = &learner->states;
+    const uint32_t *word = learner->cells.word;
+    uint32_t known = states->words.n;
+    MS_TRY(ms_intern_add(&states->words, word, n, state, fault));
+    if (*state < known)
+        return MS_OK;
+    uint8_t *packs = ms_arena_grow(learner->known, states->packs,
+                                   &states->capacity, *state + 1, 1);
+    if (packs == NULL)
+        return ms_fail_nomem(fault);
+    states->packs = packs;
+    packs[*state] = false;
+    /* Words of ops that a replay will run may look as if: no harm. */
+    for (uint32_t i = 0; i < n; i += states->width)
+        packs[*state] |= (word[i] & MS_CELLS_PACKED) != 0;
+    return MS_OK;
 }
 
-/* One op, the start, which has the rows of what is here. */
-static void begin_plan(ms_learner *learner)
-{
-    ms_plan *plan = &learner->plan;
-    plan->n_ops = plan->n_rows = plan->n_sync = plan->n_transfers = 0;
-    learner->books.n_release = learner->books.n_wait = 0;
-}
-
-/* The words of an owner's state, as the books have it. */
 static ms_err read_state(ms_learner *learner, uint32_t owner, uint32_t *state,
                          ms_fault *fault)
 {
-    const ms_classes *classes = &learner->classes;
-    const ms_books *books = &learner->books;
-    uint32_t first = classes->cell_at[owner];
-    uint32_t n = classes->cell_at[owner + 1] - first;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t s = classes->cell[first + i];
-        learner->word[i] = books->state[s];
-        if (books->row[s] != MS_NONE)
-            learner->word[i] |= MS_LEARN_HERE;
-    }
-    return ms_intern_add(&learner->states, learner->word, n, state, fault);
+    uint32_t n;
+    MS_TRY(ms_cells_read(&learner->cells, owner, &n, fault));
+    return number_state(learner, n, state, fault);
 }
 
-static uint32_t state_word(const ms_learner *learner, uint32_t storage)
+static const uint32_t *words_of(const ms_learner *learner, uint32_t owner)
 {
-    const ms_classes *classes = &learner->classes;
-    uint32_t state = learner->now[classes->owner[storage]];
-    return ms_intern_words(&learner->states, state)[classes->index[storage]];
+    return ms_intern_words(&learner->states.words, learner->now[owner]);
 }
 
-static ms_err write_state(ms_learner *learner, uint32_t owner)
+/* Is the storage anywhere? */
+static bool is_somewhere(const ms_learner *learner, uint32_t storage)
 {
-    const ms_classes *classes = &learner->classes;
-    ms_books *books = &learner->books;
-    uint32_t first = classes->cell_at[owner];
-    uint32_t n = classes->cell_at[owner + 1] - first;
-    const uint32_t *word =
-        ms_intern_words(&learner->states, learner->now[owner]);
-    MS_TRY(ms_books_reserve(books, 0, n, 0));
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t s = classes->cell[first + i];
-        books->state[s] = (uint8_t)word[i];
-        books->row[s] =
-            word[i] & MS_LEARN_HERE
-                ? ms_books_take(books, s, MS_TEMPORARIES, MS_DEVICE_POOL, false)
-                : MS_NONE;
-    }
-    return MS_OK;
+    const ms_classes *classes = learner->classes;
+    uint32_t width = learner->states.width;
+    const uint32_t *word = words_of(learner, classes->owner[storage]) +
+                           (size_t)classes->index[storage] * width;
+    bool found = MS_CELLS_KIND(*word) > 0 || (*word & MS_CELLS_PACKED);
+    for (uint32_t k = 1; k < width; k++)
+        found |= word[k] > 0;
+    return found;
 }
 
-static ms_err write_states(ms_learner *learner, const ms_question *question)
+/* ---- into the books ------------------------------------------------------ */
+
+static ms_err put_state(ms_learner *learner, uint32_t owner, uint32_t base,
+                        ms_fault *fault)
 {
-    ms_books *books = &learner->books;
-    ms_books_at at = ms_books_at_of(books, 0, 0, 0);
-    begin_plan(learner);
-    MS_TRY(ms_books_reserve(books, 1, 0, 0));
-    ms_books_issue(books, &at, MS_NONE, MS_START, MS_STREAM_COMPUTE, 0);
+    const ms_intern *words = &learner->states.words;
+    uint32_t state = learner->now[owner];
+    return ms_cells_put(&learner->cells, owner, base,
+                        ms_intern_words(words, state),
+                        words->at[state + 1] - words->at[state], fault);
+}
+
+static ms_err put_all(ms_learner *learner, const ms_question *question,
+                      const ms_around *around, ms_fault *fault)
+{
+    ms_cells *cells = &learner->cells;
+    MS_TRY(ms_cells_begin(cells, fault));
+    MS_TRY(ms_around_put_replay(around, cells, fault));
     for (uint32_t i = 0; i < question->n_owners; i++)
-        MS_TRY(write_state(learner, question->owner[i]));
-    return MS_OK;
+        MS_TRY(put_state(learner, question->owner[i], question->base, fault));
+    if (learner->streamed)
+        MS_TRY(ms_around_put(around, question, &learner->states, cells, fault));
+    return ms_cells_end(cells, fault);
 }
 
 /* ---- what else is asked -------------------------------------------------- */
@@ -119,10 +119,10 @@ static ms_err ask_makers(ms_learner *learner, const ms_question *question,
                          uint32_t storage, ms_fault *fault)
 {
     const ms_graph *graph = learner->graph;
-    const ms_classes *classes = &learner->classes;
+    const ms_classes *classes = learner->classes;
     uint32_t maker = graph->storage_maker[storage];
     if (maker >= graph->forward_at[graph->n_units] || /* MS_NONE is, too */
-        state_word(learner, storage) & MS_LEARN_HERE)
+        is_somewhere(learner, storage))
         return MS_OK;
     for (uint32_t op = classes->writer[storage]; op != MS_NONE;
          op = classes->writer_before[op])
@@ -166,9 +166,14 @@ static ms_err ask_more(ms_learner *learner, const ms_question *question,
 
 /* ---- what the call did --------------------------------------------------- */
 
+static bool is_here(const ms_plan *plan, uint32_t row)
+{
+    return plan->row[row].pool == MS_DEVICE_POOL;
+}
+
 static ms_effect effect_of_op(const ms_learner *learner, uint32_t op)
 {
-    const ms_plan *plan = &learner->plan;
+    const ms_plan *plan = &learner->cells.plan;
     const ms_plan_op *it = &plan->op[op];
     uint64_t host_ns = ms_inorder_issue_ns(learner->machine, it);
     ms_effect effect = {.device_ns = it->ns,
@@ -177,36 +182,47 @@ static ms_effect effect_of_op(const ms_learner *learner, uint32_t op)
                         .recompute_ns = it->pass == MS_RECOMPUTE ? it->ns : 0,
                         .runs = true};
     for (uint32_t r = it->alloc_at; r < it[1].alloc_at; r++)
-        effect.most_bytes += (int64_t)plan->row[r].bytes;
+        if (is_here(plan, r))
+            effect.most_bytes += (int64_t)plan->row[r].bytes;
     effect.level_bytes = effect.most_bytes;
     for (uint32_t i = it->release_at; i < it[1].release_at; i++)
-        effect.level_bytes -= (int64_t)plan->row[plan->release[i]].bytes;
+        if (is_here(plan, plan->release[i]))
+            effect.level_bytes -= (int64_t)plan->row[plan->release[i]].bytes;
     return effect;
 }
 
-/* Op 0 is the start with its n_here rows; behind it come the releases of the
- * call before its first op. */
-static ms_effect sum_up(ms_learner *learner, uint32_t n_here)
+/* Behind what was put in come the releases of the call before its first op. */
+static ms_effect sum_up(ms_learner *learner)
 {
-    ms_plan *plan = &learner->plan;
-    plan->op[plan->n_ops].alloc_at = plan->n_rows;
-    plan->op[plan->n_ops].release_at = learner->books.n_release;
-    assert(plan->op[1].alloc_at == n_here);
-    (void)n_here;
-    ms_effect effect = effect_of_op(learner, 0);
-    effect = (ms_effect){.level_bytes = effect.level_bytes - effect.most_bytes};
-    for (uint32_t op = 1; op < plan->n_ops; op++)
+    ms_plan *plan = &learner->cells.plan;
+    uint32_t first = learner->cells.first_op;
+    ms_effect effect = {0};
+    for (uint32_t i = 0; i < plan->op[first].release_at; i++)
+        if (is_here(plan, plan->release[i]))
+            effect.level_bytes -= (int64_t)plan->row[plan->release[i]].bytes;
+    for (uint32_t op = first; op < plan->n_ops; op++)
         effect = ms_effect_then(effect, effect_of_op(learner, op));
     return effect;
 }
 
-/* Did only ops run of which the question knows? */
+static void close_plan(ms_cells *cells)
+{
+    ms_plan *plan = &cells->plan;
+    plan->op[plan->n_ops].alloc_at = plan->n_rows;
+    plan->op[plan->n_ops].release_at = cells->books.n_release;
+    if (cells->books.streams)
+        plan->wait_at[plan->n_ops] = cells->books.n_wait;
+}
+
+/* Did only ops run, and were only storages made, of which the question knows?
+ */
 static bool is_asked(const ms_learner *learner, const ms_question *question)
 {
     const ms_graph *graph = learner->graph;
+    const ms_cells *cells = &learner->cells;
     uint32_t backward = graph->backward_at[graph->n_units];
-    for (uint32_t i = 1; i < learner->plan.n_ops; i++) {
-        uint32_t op = learner->plan.op[i].of;
+    for (uint32_t i = cells->first_op; i < cells->plan.n_ops; i++) {
+        uint32_t op = cells->plan.op[i].of;
         if (op == MS_NONE)
             continue;
         uint32_t side = op < backward ? MS_CLASS_FORWARD : MS_CLASS_BACKWARD;
@@ -214,25 +230,33 @@ static bool is_asked(const ms_learner *learner, const ms_question *question)
             !ms_question_has(question, graph->op_unit[op] << 1 | side))
             return false;
     }
+    for (uint32_t r = cells->first_row; r < cells->plan.n_rows; r++) {
+        uint32_t s = cells->plan.row[r].storage;
+        if (s != MS_NONE &&
+            question->owner_tick[learner->classes->owner[s]] != question->tick)
+            return false;
+    }
     return true;
 }
 
-/* Has each row the size of its storage?  A .grad may take over a buffer. */
-static bool are_own_sizes(const ms_learner *learner,
-                          const ms_question *question)
+/* Does a block go that other streams than its own have used?  It is active
+ * until these have passed, which is a matter of time. */
+static bool is_late(const ms_cells *cells)
 {
-    const ms_classes *classes = &learner->classes;
-    for (uint32_t i = 0; i < question->n_owners; i++) {
-        uint32_t owner = question->owner[i];
-        for (uint32_t k = classes->cell_at[owner];
-             k < classes->cell_at[owner + 1]; k++) {
-            uint32_t s = classes->cell[k], row = learner->books.row[s];
-            if (row != MS_NONE && learner->plan.row[row].bytes !=
-                                      learner->graph->storage_bytes[s])
-                return false;
-        }
-    }
-    return true;
+    const ms_plan *plan = &cells->plan;
+    for (uint32_t i = 0; i < cells->books.n_release; i++)
+        if (ms_active_foreign(plan, &plan->row[plan->release[i]]) != 0)
+            return true;
+    return false;
+}
+
+/* What stands in the way of an answer, once the call was expanded. */
+static ms_fold_why find_why(const ms_cells *cells)
+{
+    if (cells->books.n_asked > 0 || cells->books.disk_buffers != NULL)
+        return MS_FOLD_BETWEEN;
+    return cells->books.streams && is_late(cells) ? MS_FOLD_LATE
+                                                  : MS_FOLD_WHOLE;
 }
 
 static ms_err read_states(ms_learner *learner, const ms_question *question,
@@ -244,61 +268,73 @@ static ms_err read_states(ms_learner *learner, const ms_question *question,
         if (state != learner->now[owner])
             MS_TRY(put_left(
                 learner,
-                ms_classes_seen(&learner->classes, question->base, owner),
-                state, fault));
+                ms_classes_seen(learner->classes, question->base, owner), state,
+                fault));
     }
     return MS_OK;
 }
 
-static void clear_states(ms_learner *learner, const ms_question *question)
+static void clear(ms_learner *learner, const ms_question *question)
 {
-    const ms_classes *classes = &learner->classes;
-    for (uint32_t i = 0; i < question->n_owners; i++) {
-        uint32_t owner = question->owner[i];
-        for (uint32_t k = classes->cell_at[owner];
-             k < classes->cell_at[owner + 1]; k++) {
-            learner->books.row[classes->cell[k]] = MS_NONE;
-            learner->books.state[classes->cell[k]] = 0;
-        }
+    ms_books *books = &learner->cells.books;
+    for (uint32_t i = 0; i < question->n_owners; i++)
+        ms_cells_clear(&learner->cells, question->owner[i]);
+    for (uint32_t i = 0; i < question->n_buffers; i++) {
+        books->buffer_row[question->buffer[i]] = MS_NONE;
+        books->buffer_read[question->buffer[i]] = MS_NONE;
     }
+    books->replays[0] = (ms_books_replay){.state = MS_NONE};
+}
+
+static ms_err take_answer(ms_learner *learner, const ms_question *question,
+                          ms_answer *answer, ms_fault *fault)
+{
+    const ms_books_replay *replay = &learner->cells.books.replays[0];
+    answer->effect = sum_up(learner);
+    answer->replays = replay->open;
+    answer->replay_state = replay->open && replay->state != MS_NONE;
+    if (learner->streamed)
+        MS_TRY(ms_span_learn(&learner->spans, &learner->cells, question,
+                             &answer->span, fault));
+    MS_TRY(read_states(learner, question, fault));
+    clear(learner, question);
+    return MS_OK;
 }
 
 static ms_err expand_it(ms_learner *learner, const ms_question *question,
-                        const ms_program *program, const ms_call *call,
-                        ms_answer *answer, ms_fault *fault)
+                        const ms_around *around, const ms_program *program,
+                        const ms_call *call, ms_answer *answer, ms_fault *fault)
 {
-    ms_books_at at = ms_books_at_of(&learner->books, 0, 0, 0);
-    learner->fault = (ms_fault){0};
-    MS_TRY(write_states(learner, question));
-    uint32_t n_here = learner->plan.n_rows;
-    ms_err err = ms_expand_call(&learner->books, &at, program, call);
+    ms_cells *cells = &learner->cells;
+    ms_books_at at = ms_books_at_of(&cells->books, 0, 0, 0);
+    cells->fault = (ms_fault){0};
+    MS_TRY(put_all(learner, question, around, fault));
+    ms_err err = ms_expand_call(&cells->books, &at, program, call);
     if (err != MS_OK && !ms_fail_is_refusal(err))
         return ms_fail_nomem(fault);
-    if (err == MS_OK && !are_own_sizes(learner, question))
-        answer->why = MS_FOLD_SIZES;
-    else if (!question->whole && (err != MS_OK || !is_asked(learner, question)))
+    if (ms_books_reserve(&cells->books, 0, 0, 0) != MS_OK)
+        return ms_fail_nomem(fault);
+    close_plan(cells);
+    if (!question->whole && (err != MS_OK || !is_asked(learner, question)))
         answer->asks = true;
-    else if (err != MS_OK)
-        answer->why = MS_FOLD_FAULT;
-    if (answer->asks || answer->why != MS_FOLD_WHOLE) {
-        empty_books(learner);
-        return MS_OK;
-    }
-    answer->effect = sum_up(learner, n_here);
-    MS_TRY(read_states(learner, question, fault));
-    clear_states(learner, question);
+    else
+        answer->why = err != MS_OK ? MS_FOLD_FAULT : (uint8_t)find_why(cells);
+    if (!answer->asks && answer->why == MS_FOLD_WHOLE)
+        return take_answer(learner, question, answer, fault);
+    ms_cells_empty(cells);
     return MS_OK;
 }
 
 ms_err ms_learn_call(ms_learner *learner, const ms_question *question,
-                     const ms_program *program, const ms_call *call,
-                     uint32_t *id, ms_fault *fault)
+                     const ms_around *around, const ms_program *program,
+                     const ms_call *call, uint32_t *id, ms_fault *fault)
 {
     ms_answer answer = {.first = learner->n_left};
     MS_TRY(ask_more(learner, question, program, call, fault));
     answer.asks = learner->n_left > answer.first;
     if (!answer.asks)
-        MS_TRY(expand_it(learner, question, program, call, &answer, fault));
+        MS_TRY(expand_it(learner, question, around, program, call, &answer,
+                         fault));
     answer.n = learner->n_left - answer.first;
     MS_TRY(ms_intern_add(&learner->questions, question->word, question->n_words,
                          id, fault));
@@ -351,7 +387,7 @@ static ms_err note_named(ms_learner *learner, uint32_t id, uint32_t n,
 ms_err ms_learn_set(ms_learner *learner, const ms_program *program,
                     uint32_t set, ms_question_set *of, ms_fault *fault)
 {
-    const ms_classes *classes = &learner->classes;
+    const ms_classes *classes = learner->classes;
     uint32_t first = program->set_at[set];
     uint32_t n = program->set_at[set + 1] - first, known = learner->sets.n;
     uint32_t *word =
@@ -384,28 +420,51 @@ static ms_err forget(ms_learner *learner, ms_fault *fault)
     learner->left = NULL;
     learner->named = NULL;
     learner->owners = NULL;
+    learner->states.packs = NULL;
+    learner->states.capacity = 0;
     learner->n_left = learner->n_owners = 0;
     learner->answers_capacity = learner->left_capacity = 0;
     learner->named_capacity = learner->owners_capacity = 0;
-    MS_TRY(ms_intern_open(&learner->states, learner->known, fault));
+    ms_span_open(&learner->spans, learner->known);
+    MS_TRY(ms_intern_open(&learner->kinds, learner->known, fault));
+    MS_TRY(ms_intern_open(&learner->states.words, learner->known, fault));
     MS_TRY(ms_intern_open(&learner->questions, learner->known, fault));
+    MS_TRY(ms_intern_open(&learner->contexts, learner->known, fault));
     return ms_intern_open(&learner->sets, learner->known, fault);
+}
+
+static ms_err put_far(ms_learner *learner, const ms_row *row, ms_fault *fault)
+{
+    ms_row *far =
+        ms_arena_grow(learner->keep, learner->far, &learner->far_capacity,
+                      learner->n_far + 1, sizeof *far);
+    if (far == NULL)
+        return ms_fail_nomem(fault);
+    learner->far = far;
+    far[learner->n_far++] = *row;
+    return MS_OK;
 }
 
 /* Books what exists before the step, and reads its states and bytes. */
 static ms_err read_start(ms_learner *learner, ms_fault *fault)
 {
-    const ms_plan *plan = &learner->plan;
-    empty_books(learner);
-    begin_plan(learner);
-    if (ms_start_rank(&learner->books, 0) != MS_OK)
+    ms_cells *cells = &learner->cells;
+    const ms_plan *plan = &cells->plan;
+    ms_cells_empty(cells);
+    cells->plan.n_ops = cells->plan.n_rows = 0;
+    cells->books.n_release = cells->books.n_wait = 0;
+    if (ms_start_rank(&cells->books, 0) != MS_OK)
         return ms_fail_nomem(fault);
     learner->start_bytes = 0;
+    learner->n_far = 0;
     for (uint32_t r = 0; r < plan->n_rows; r++)
-        learner->start_bytes += plan->row[r].bytes;
-    for (uint32_t owner = 0; owner < learner->classes.n_owners; owner++)
+        if (is_here(plan, r))
+            learner->start_bytes += plan->row[r].bytes;
+        else
+            MS_TRY(put_far(learner, &plan->row[r], fault));
+    for (uint32_t owner = 0; owner < learner->classes->n_owners; owner++)
         MS_TRY(read_state(learner, owner, &learner->start[owner], fault));
-    empty_books(learner);
+    ms_cells_empty(cells);
     return MS_OK;
 }
 
@@ -416,63 +475,82 @@ ms_err ms_learn_forget(ms_learner *learner, ms_fault *fault)
     return read_start(learner, fault);
 }
 
-static ms_err open_books(ms_learner *learner, const ms_expand_opts *opts,
-                         ms_fault *fault)
+/* What answers depend on besides the graph and the machine: which columns the
+ * books have, and the program's groups. */
+static ms_err find_context(ms_learner *learner, const ms_program *program,
+                           ms_fault *fault)
 {
-    /* One set, so that there are columns for what sets keep and hold. */
-    static const ms_program program = {
-        .n_frames = 1, .n_ranks = 1, .n_sets = 1};
-    learner->plan = (ms_plan){.graph = learner->graph, .n_ranks = 1};
-    learner->books = (ms_books){.graph = learner->graph,
-                                .opts = opts,
-                                .arena = learner->keep,
-                                .plan = &learner->plan,
-                                .fault = &learner->fault};
-    if (ms_books_open(&learner->books, &program) != MS_OK)
+    const ms_cells *cells = &learner->cells;
+    size_t bytes = program->n_groups * sizeof *program->groups;
+    uint32_t n = 1 + (uint32_t)(bytes / sizeof(uint32_t));
+    uint32_t *word = ms_arena_grow(learner->keep, learner->word,
+                                   &learner->word_capacity, n, sizeof *word);
+    if (word == NULL)
         return ms_fail_nomem(fault);
-    return MS_OK;
+    learner->word = word;
+    word[0] = (uint32_t)(program->n_buffers > 0) << MS_N_CELLS_COLUMNS |
+              (uint32_t)cells->books.streams << (MS_N_CELLS_COLUMNS + 1);
+    for (uint32_t k = 0; k < cells->n_columns; k++)
+        word[0] |= 1u << cells->column[k];
+    if (bytes > 0)
+        memcpy(word + 1, program->groups, bytes);
+    return ms_intern_add(&learner->contexts, word, n, &learner->context, fault);
+}
+
+ms_err ms_learn_turn(ms_learner *learner, const ms_program *program,
+                     ms_fault *fault)
+{
+    ms_cells *cells = &learner->cells;
+    if (!learner->streamed)
+        return MS_OK;
+    if (!ms_cells_suit(cells, program)) {
+        MS_TRY(ms_cells_open(cells, learner->graph, learner->classes,
+                             learner->opts, program, fault));
+        learner->states.width = cells->n_columns;
+        MS_TRY(read_start(learner, fault));
+    }
+    cells->plan.buffers = program->buffers;
+    cells->books.groups = learner->opts->groups;
+    cells->books.n_groups = MS_N_GROUP_ROLES;
+    if (program->n_groups > 0) {
+        cells->books.groups = program->groups;
+        cells->books.n_groups = program->n_groups;
+    }
+    return find_context(learner, program, fault);
 }
 
 static ms_err take_columns(ms_learner *learner, ms_fault *fault)
 {
-    const ms_classes *classes = &learner->classes;
-    uint32_t owners = classes->n_owners, most = 1;
-    for (uint32_t owner = 0; owner < owners; owner++)
-        if (classes->cell_at[owner + 1] - classes->cell_at[owner] > most)
-            most = classes->cell_at[owner + 1] - classes->cell_at[owner];
-    learner->word = ms_arena_grow(learner->keep, NULL, &learner->word_capacity,
-                                  most, sizeof *learner->word);
+    uint32_t owners = learner->classes->n_owners;
     learner->start =
         ms_arena_take(learner->keep, owners, sizeof *learner->start);
     learner->now = ms_arena_take(learner->keep, owners, sizeof *learner->now);
-    if (learner->word == NULL || learner->start == NULL || learner->now == NULL)
+    if (learner->start == NULL || learner->now == NULL)
         return ms_fail_nomem(fault);
     return MS_OK;
 }
 
-static uint8_t find_why(const ms_learner *learner)
-{
-    const ms_machine *machine = learner->machine;
-    const ms_graph *graph = learner->graph;
-    if (machine->book_device || machine->wall || machine->paging.page_bytes > 0)
-        return MS_FOLD_MEMORY;
-    return learner->books.streams || graph->storage_pool != NULL ||
-                   graph->storage_shard_bytes != NULL
-               ? MS_FOLD_STREAMS
-               : MS_FOLD_WHOLE;
-}
-
-ms_err ms_learn_open(ms_learner *learner, const ms_graph *graph,
+ms_err ms_learn_open(ms_learner *learner, const ms_classes *classes,
                      const ms_expand_opts *opts, const ms_machine *machine,
-                     ms_arena *keep, ms_arena *known, ms_fault *fault)
+                     const ms_program *program, ms_arena *keep, ms_arena *known,
+                     ms_fault *fault)
 {
-    *learner = (ms_learner){
-        .graph = graph, .machine = machine, .keep = keep, .known = known};
-    MS_TRY(open_books(learner, opts, fault));
-    learner->why = find_why(learner);
-    if (learner->why != MS_FOLD_WHOLE)
-        return MS_OK;
-    MS_TRY(ms_classes_open(&learner->classes, graph, keep, fault));
+    *learner = (ms_learner){.graph = classes->graph,
+                            .machine = machine,
+                            .opts = opts,
+                            .classes = classes,
+                            .keep = keep,
+                            .known = known};
+    learner->cells.kinds = &learner->kinds;
+    MS_TRY(ms_cells_open(&learner->cells, classes->graph, classes, opts,
+                         program, fault));
+    learner->streamed = learner->cells.books.streams;
+    learner->states.width = learner->cells.n_columns;
     MS_TRY(take_columns(learner, fault));
     return ms_learn_forget(learner, fault);
+}
+
+void ms_learn_close(ms_learner *learner)
+{
+    ms_cells_close(&learner->cells);
 }

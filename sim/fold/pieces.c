@@ -39,7 +39,7 @@ static uint32_t count_alike(const ms_classes *classes, uint32_t n_units,
  * behind that one; where this ends, its first like is taken. */
 static void find_homes(ms_pieces *pieces, uint32_t n_units, uint32_t *first)
 {
-    const ms_classes *classes = &pieces->walk->learner.classes;
+    const ms_classes *classes = pieces->walk->learner.classes;
     uint32_t *home = pieces->home, *alike = pieces->alike;
     for (uint32_t u = 0; u < n_units; u++) {
         uint32_t class = classes->of[MS_CLASS_FORWARD][u];
@@ -105,7 +105,7 @@ static uint32_t reach_of_reads(ms_pieces *pieces, uint32_t unit,
  * other side. */
 static void find_window(ms_pieces *pieces)
 {
-    const ms_classes *classes = &pieces->walk->learner.classes;
+    const ms_classes *classes = pieces->walk->learner.classes;
     const ms_graph *graph = classes->graph;
     uint32_t reach = 0;
     for (uint32_t id = 0; id < classes->n_classes; id++)
@@ -255,8 +255,8 @@ static void set_up(ms_pieces *pieces, uint32_t first, uint32_t end)
                ms_intern_words(&pieces->states, piece->state),
                (piece->end - piece->first) * sizeof *learner->now);
     }
-    learner->now[learner->classes.shared] = pieces->shared;
-    learner->now[learner->classes.rest] = pieces->rest;
+    learner->now[learner->classes->shared] = pieces->shared;
+    learner->now[learner->classes->rest] = pieces->rest;
 }
 
 static ms_err put_left(ms_pieces *pieces, uint32_t state)
@@ -281,8 +281,8 @@ static ms_err read_left(ms_pieces *pieces, uint32_t first, uint32_t end)
                              piece->end - piece->first, &state, pieces->fault));
         MS_TRY(put_left(pieces, state));
     }
-    MS_TRY(put_left(pieces, learner->now[learner->classes.shared]));
-    return put_left(pieces, learner->now[learner->classes.rest]);
+    MS_TRY(put_left(pieces, learner->now[learner->classes->shared]));
+    return put_left(pieces, learner->now[learner->classes->rest]);
 }
 
 /* ---- one turn of a piece ------------------------------------------------- */
@@ -462,8 +462,8 @@ static ms_err cut(ms_pieces *pieces)
         }
     }
     MS_TRY(add_piece(pieces, at, learner->graph->n_units, false));
-    pieces->shared = learner->start[learner->classes.shared];
-    pieces->rest = learner->start[learner->classes.rest];
+    pieces->shared = learner->start[learner->classes->shared];
+    pieces->rest = learner->start[learner->classes->rest];
     return MS_OK;
 }
 
@@ -551,11 +551,11 @@ ms_err ms_pieces_open(ms_pieces *pieces, ms_callwalk *walk, ms_arena *keep,
     MS_TRY(take(pieces, n_units, &pieces->backward_end, fault));
     MS_TRY(
         take(pieces, 2 * (size_t)n_units + HEAD_WORDS, &pieces->word, fault));
-    MS_TRY(take(pieces, walk->learner.classes.n_classes, &first, fault));
+    MS_TRY(take(pieces, walk->learner.classes->n_classes, &first, fault));
     pieces->piece = ms_arena_take(keep, n_units + 1, sizeof *pieces->piece);
     if (pieces->piece == NULL)
         return ms_fail_nomem(fault);
-    memset(first, 0xff, walk->learner.classes.n_classes * sizeof *first);
+    memset(first, 0xff, walk->learner.classes->n_classes * sizeof *first);
     find_homes(pieces, n_units, first);
     find_window(pieces);
     return ms_pieces_forget(pieces, fault);

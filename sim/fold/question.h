@@ -31,6 +31,14 @@ typedef struct ms_question {
     uint32_t *owner, n_owners; /* whose states are asked */
     uint32_t *part, n_parts;   /* unit << 1 | side */
     uint64_t *owner_tick, *part_tick, tick;
+    /* Buffers of the program, in the order in which they are asked of: a call
+     * knows them by their number in this list. */
+    uint32_t *buffer, n_buffers;
+    uint32_t *buffer_number; /* per buffer of the program, and: */
+    uint64_t *buffer_tick;
+    uint32_t buffers_capacity, words_capacity;
+    uint32_t n_closed_owners, n_closed_buffers; /* see ms_question_close */
+    ms_arena *arena;
 } ms_question;
 
 ms_err ms_question_open(ms_question *question, const ms_classes *classes,
@@ -42,6 +50,8 @@ static inline void ms_question_begin(ms_question *question, uint32_t base)
     question->base = base;
     question->whole = false;
     question->n_words = question->n_owners = question->n_parts = 0;
+    question->n_buffers = 0;
+    question->n_closed_owners = question->n_closed_buffers = 0;
     question->tick++;
 }
 
@@ -80,6 +90,30 @@ static inline void ms_question_part(ms_question *question, uint32_t unit,
         ms_question_owner(question,
                           ms_classes_owner(classes, unit, class->owner[i]));
 }
+
+/* Room for the buffers of a program. */
+ms_err ms_question_room(ms_question *question, uint32_t n_buffers,
+                        ms_fault *fault);
+/* A buffer of the program. */
+void ms_question_buffer(ms_question *question, uint32_t buffer);
+/* Its number. */
+static inline uint32_t ms_question_local(const ms_question *question,
+                                         uint32_t buffer)
+{
+    return question->buffer_number[buffer];
+}
+/* States by number: their words, width of them for each storage; packs: have
+ * any of its storages been packed in a buffer? */
+typedef struct ms_question_states {
+    ms_intern words;
+    uint8_t *packs;
+    uint32_t width, capacity; /* of packs */
+} ms_question_states;
+/* With several streams, once all is asked: in which buffers owners have packed
+ * what, and the states of these.  It may go on asking, and close again. */
+struct ms_tape;
+void ms_question_close(ms_question *question, const ms_question_states *states,
+                       const struct ms_tape *tape);
 
 /* Storages by name, of these owners (counted from set's base). */
 void ms_question_names(ms_question *question, const ms_question_set *set,

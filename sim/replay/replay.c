@@ -288,6 +288,14 @@ static ms_err open_line(const ms_plan *plan, ms_arena *arena, ms_timeline *line,
     return MS_OK;
 }
 
+ms_err ms_replay_clock(const ms_plan *plan, const ms_machine *machine,
+                       ms_arena *arena, ms_timeline *line, ms_fault *fault)
+{
+    assert(!machine->wall && machine->paging.page_bytes == 0);
+    MS_TRY(open_line(plan, arena, line, fault));
+    return ms_clock_run(plan, machine, NULL, arena, line, fault);
+}
+
 /* The exact pool hands out what is asked for, so requested is active, and holds
  * no more than was ever active. */
 static void close_ranks(const ms_plan *plan, ms_timeline *line)

@@ -6,6 +6,7 @@
 #include "policies/common/policy.h"
 #include "sim/fold/fold.h"
 #include "sim/graph.h"
+#include "sim/report.h"
 #include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tests/inlined.h"
@@ -34,6 +35,27 @@ static void close_arenas(void)
 {
     ms_arena_free(&keep);
     ms_arena_free(&trial);
+}
+
+/* With several streams all of time is told, and what other memories hold. */
+static void check_streamed(const ms_folded *folded, const ms_timeline *line,
+                           const ms_machine *machine, const char *what)
+{
+    ms_fault fault = {0};
+    ms_report report;
+    const void *time = &folded->time, *measured;
+    ck_assert_int_eq(ms_measure(line, machine, &trial, &report, &fault), MS_OK);
+    measured = &report.ranks[0].time;
+    ck_assert_msg(memcmp(time, measured, sizeof folded->time) == 0,
+                  "%s, seed %llu: parts of time", what,
+                  (unsigned long long)laws_seed);
+    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++)
+        ck_assert_msg(folded->far[pool].peak_bytes ==
+                              report.far[pool].peak_bytes &&
+                          folded->far[pool].reserved_bytes ==
+                              report.far[pool].reserved_bytes,
+                      "%s, seed %llu: memory %d", what,
+                      (unsigned long long)laws_seed, pool);
 }
 
 /* What was folded is what expand and replay say; or expand refuses it, too. */
@@ -70,6 +92,8 @@ static void check_folded(const ms_folded *folded, const ms_graph *graph,
                   (unsigned long long)laws_seed,
                   (unsigned long long)folded->step_ns,
                   (unsigned long long)line.step_ns);
+    if (folded->streamed)
+        check_streamed(folded, &line, machine, what);
 }
 
 static void check_program(ms_fold *fold, const ms_graph *graph,
@@ -171,7 +195,7 @@ static void print_counts(const char *what, const tally *counts)
 }
 
 /* A quarter of these graphs has ops on two streams, and a few programs move
- * storages; the others are folded, but for those that expand refuses. */
+ * storages: these are refused where memory goes that both streams have used. */
 START_TEST(random_programs)
 {
     tally counts = {0};
@@ -186,6 +210,83 @@ START_TEST(random_programs)
     print_counts("random", &counts);
     ck_assert_uint_eq(counts.programs, GRAPHS * PROGRAMS_EACH);
     ck_assert_uint_ge(counts.folded, counts.programs * 6 / 10);
+    close_arenas();
+}
+END_TEST
+
+/* Rates, groups, and ops that slow each other, all at random. */
+static void draw_machine(laws_random *random, ms_expand_opts *opts,
+                         ms_machine *machine)
+{
+    *opts = (ms_expand_opts){.h2d_bytes_per_s = 1e11,
+                             .d2h_bytes_per_s = 5e10,
+                             .host_bytes_per_s = 2e11,
+                             .nvme_read_bytes_per_s = 1e10,
+                             .nvme_write_bytes_per_s = 5e9,
+                             .hbm_bytes_per_s = 1e12,
+                             .copy_ns = laws_below(random, 20),
+                             .groups = LAWS_GROUPS};
+    *machine = (ms_machine){.launch_ns = laws_below(random, 150)};
+    laws_framework(machine);
+    for (uint32_t s = 0; s < MS_N_STREAMS && laws_chance(random, 60); s++)
+        machine->demand[s][laws_below(random, MS_N_RESOURCES)] =
+            (ms_demand){.held = (uint16_t)laws_below(random, 400),
+                        .shared = (uint16_t)laws_below(random, 1000)};
+}
+
+/* One micro-batch after the other with what several policies add: shared
+ * states, moves, work. */
+static void draw_streams(laws_random *random, const ms_graph *graph,
+                         ms_program *program)
+{
+    ms_fault fault = {0};
+    ms_keep choices;
+    ms_arena_reset(&trial);
+    laws_keep(random, graph, &trial, &choices);
+    ck_assert_int_eq(ms_defaultprogram_alone(graph, &choices,
+                                             1 + laws_below(random, 4), &trial,
+                                             program, &fault),
+                     MS_OK);
+    if (laws_chance(random, 50))
+        laws_collectives(random, graph, &trial, program);
+    if (laws_chance(random, 50))
+        laws_moves(random, graph, &trial, program);
+    if (laws_chance(random, 30))
+        laws_work(random, graph, &trial, program);
+}
+
+/* At random most programs have memory that two streams have used, which is
+ * refused; what policies write has none (compositions). */
+START_TEST(random_streams)
+{
+    tally counts = {0};
+    for (laws_seed = 1; laws_seed <= GRAPHS; laws_seed++) {
+        laws_random random = {laws_seed};
+        ms_expand_opts opts;
+        ms_machine machine;
+        ms_fault fault = {0};
+        ms_graph graph;
+        ms_fold *fold;
+        ms_arena_reset(&keep);
+        if (laws_chance(&random, 60))
+            laws_graph(&random, &keep, &graph);
+        else
+            laws_chain(1 + laws_below(&random, 20), 1000, &keep, &graph);
+        if (laws_chance(&random, 60))
+            laws_share(&random, &graph, &keep);
+        draw_machine(&random, &opts, &machine);
+        ck_assert_int_eq(
+            ms_fold_open(&graph, &opts, &machine, &keep, &fold, &fault), MS_OK);
+        for (uint32_t i = 0; i < PROGRAMS_EACH; i++) {
+            ms_program program;
+            draw_streams(&random, &graph, &program);
+            check_program(fold, &graph, &program, &opts, &machine, "streams",
+                          &counts);
+        }
+        ms_fold_close(fold);
+    }
+    print_counts("streams", &counts);
+    ck_assert_uint_ge(counts.folded, counts.programs * 3 / 10);
     close_arenas();
 }
 END_TEST
@@ -228,7 +329,7 @@ static const char *const checkpoints[] = {"",
                                           "+checkpoint:full,variant=reentrant",
                                           "+checkpoint:sqrt,variant=reentrant"};
 static const char *const micro_batches[] = {"", "+microbatch:4"};
-/* What a law about one stream cannot fold comes behind the first. */
+/* With more than one stream, behind the first. */
 static const char *const others[] = {"",
                                      "+ddp:dp=4",
                                      "+zero:1,dp=4",
@@ -266,7 +367,7 @@ static void check_policy(const char *model, const char *policy, tally *counts)
     ms_arena_free(&lowered);
 }
 
-/* Every composition: what runs on one stream is folded. */
+/* Every composition is folded, whatever its streams. */
 START_TEST(compositions)
 {
     tally plain = {0}, rest = {0};
@@ -285,6 +386,8 @@ START_TEST(compositions)
     print_counts("with others", &rest);
     ck_assert_uint_ge(plain.programs, 60);
     ck_assert_uint_eq(plain.folded, plain.programs);
+    ck_assert_uint_ge(rest.programs, 500);
+    ck_assert_uint_eq(rest.folded, rest.programs);
     close_arenas();
 }
 END_TEST
@@ -367,6 +470,7 @@ Suite *suite_folds(void)
     TCase *tcase = tcase_create("folds");
     tcase_set_timeout(tcase, 300);
     tcase_add_test(tcase, random_programs);
+    tcase_add_test(tcase, random_streams);
     tcase_add_test(tcase, equal_units);
     tcase_add_test(tcase, random_choices);
     tcase_add_test(tcase, compositions);

@@ -53,6 +53,13 @@ static bool is_same_machine(const ms_foldstep *of, const ms_expand_opts *opts,
 
 /* ---- a report of a fold -------------------------------------------------- */
 
+static ms_times times_of(const ms_folded *folded)
+{
+    return folded->streamed ? folded->time
+                            : (ms_times){.step_ns = folded->step_ns,
+                                         .recompute_ns = folded->recompute_ns};
+}
+
 static ms_err write_report(const ms_folded *folded, ms_arena *trial,
                            ms_result *result, ms_fault *fault)
 {
@@ -65,9 +72,9 @@ static ms_err write_report(const ms_folded *folded, ms_arena *trial,
                                       .active_bytes = folded->peak_bytes,
                                       .requested_bytes = folded->peak_bytes,
                                       .reserved_bytes = folded->peak_bytes},
-                             .time = {.step_ns = folded->step_ns,
-                                      .recompute_ns = folded->recompute_ns}};
+                             .time = times_of(folded)};
     *report = (ms_report){.n_ranks = 1, .ranks = rank};
+    memcpy(report->far, folded->far, sizeof report->far);
     *result->plan =
         (ms_plan){.graph = result->graph,
                   .n_ranks = 1,
@@ -84,16 +91,25 @@ static bool same_rank(const ms_rank_report *a, const ms_rank_report *b)
     return a->peak.allocated_bytes == b->peak.allocated_bytes &&
            a->peak.reserved_bytes == b->peak.reserved_bytes &&
            a->time.step_ns == b->time.step_ns &&
-           a->time.recompute_ns == b->time.recompute_ns;
+           a->time.recompute_ns == b->time.recompute_ns &&
+           a->time.stall_ns == b->time.stall_ns &&
+           a->time.exposed_comm_ns == b->time.exposed_comm_ns;
+}
+
+static bool same_far(const ms_report *a, const ms_report *b)
+{
+    const struct ms_far_memory *x = a->far, *y = b->far;
+    return x[MS_HOST_POOL].peak_bytes == y[MS_HOST_POOL].peak_bytes &&
+           x[MS_HOST_POOL].reserved_bytes == y[MS_HOST_POOL].reserved_bytes &&
+           x[MS_NVME_POOL].peak_bytes == y[MS_NVME_POOL].peak_bytes;
 }
 
 /* Does a replay say what the fold has said, and nothing that it leaves out? */
 static bool says_same(const ms_report *folded, const ms_report *replayed)
 {
-    const ms_rank_report *rank = &replayed->ranks[replayed->worst];
-    return replayed->n_ranks == 1 && same_rank(folded->ranks, rank) &&
-           folded->status == replayed->status && rank->time.stall_ns == 0 &&
-           rank->time.exposed_comm_ns == 0 && replayed->host_peak_bytes == 0;
+    return replayed->n_ranks == 1 &&
+           same_rank(folded->ranks, &replayed->ranks[replayed->worst]) &&
+           same_far(folded, replayed) && folded->status == replayed->status;
 }
 
 /* ---- a step -------------------------------------------------------------- */

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/fold/cells.h"
+
+#include "sim/graph.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- kinds of rows ------------------------------------------------------- */
+
+/* Whose bytes a row has. */
+typedef enum row_size { OWN, PART, FAR, OTHER } row_size;
+
+/* A kind as words: the size and flags, who made and who wrote it, and bytes
+ * that are nobody's. */
+#define KIND_WORDS 3u
+#define WRITTEN_AT_START MS_N_STREAMS
+
+typedef struct row_kind {
+    uint8_t size, home, pool, streams;
+    bool waited;
+    uint8_t maker, writer; /* streams; writer: or WRITTEN_AT_START */
+    uint64_t bytes;        /* of OTHER */
+} row_kind;
+
+static void pack_kind(const row_kind *kind, uint32_t words[KIND_WORDS])
+{
+    words[0] = kind->size | (uint32_t)kind->home << 2 |
+               (uint32_t)kind->waited << 4 | (uint32_t)kind->maker << 5 |
+               (uint32_t)kind->writer << 9 | (uint32_t)kind->streams << 13 |
+               (uint32_t)kind->pool << 21;
+    words[1] = (uint32_t)kind->bytes;
+    words[2] = (uint32_t)(kind->bytes >> 32);
+}
+
+static row_kind unpack_kind(const uint32_t words[KIND_WORDS])
+{
+    return (row_kind){.size = words[0] & 3u,
+                      .home = words[0] >> 2 & 3u,
+                      .waited = words[0] >> 4 & 1u,
+                      .maker = words[0] >> 5 & 15u,
+                      .writer = words[0] >> 9 & 15u,
+                      .streams = (uint8_t)(words[0] >> 13),
+                      .pool = words[0] >> 21 & 3u,
+                      .bytes = (uint64_t)words[2] << 32 | words[1]};
+}
+
+/* bytes: of the row; storage MS_NONE: those of a buffer. */
+static row_size size_of(const ms_cells *cells, uint32_t storage, uint64_t bytes)
+{
+    const ms_books *books = &cells->books;
+    if (storage == MS_NONE)
+        return OTHER;
+    if (bytes == cells->graph->storage_bytes[storage])
+        return OWN;
+    if (cells->n_columns == 1)
+        return OTHER;
+    bool divided = storage >= cells->graph->n_persistent ||
+                   ms_books_shared(books, storage);
+    if (divided && bytes == ms_books_part_bytes(books, storage))
+        return PART;
+    return bytes == ms_books_far_bytes(books, storage) ? FAR : OTHER;
+}
+
+ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
+                     uint32_t *kind, ms_fault *fault)
+{
+    const ms_books *books = &cells->books;
+    uint32_t words[KIND_WORDS], id;
+    *kind = 0;
+    if (row == MS_NONE)
+        return MS_OK;
+    const ms_row *it = &cells->plan.row[row];
+    row_kind value = {.home = it->home,
+                      .pool = it->pool,
+                      .streams = it->streams,
+                      .waited = it->waited,
+                      .maker = cells->plan.op[it->op].stream,
+                      .writer = WRITTEN_AT_START};
+    value.size = (uint8_t)size_of(cells, storage, it->bytes);
+    if (value.size == OTHER)
+        value.bytes = it->bytes;
+    if (books->streams) {
+        const ms_plan_op *writer = &cells->plan.op[books->ready_op[row]];
+        if (writer->pass != MS_START)
+            value.writer = writer->stream;
+    }
+    pack_kind(&value, words);
+    MS_TRY(ms_intern_add(cells->kinds, words, KIND_WORDS, &id, fault));
+    *kind = id + 1;
+    return MS_OK;
+}
+
+bool ms_cells_is_at_start(const ms_cells *cells, uint32_t kind)
+{
+    const uint32_t *words = ms_intern_words(cells->kinds, kind - 1);
+    return unpack_kind(words).writer == WRITTEN_AT_START;
+}
+
+static uint64_t bytes_of(const ms_cells *cells, const row_kind *kind,
+                         uint32_t storage)
+{
+    switch ((row_size)kind->size) {
+    case OWN:
+        return cells->graph->storage_bytes[storage];
+    case PART:
+        return ms_books_part_bytes(&cells->books, storage);
+    case FAR:
+        return ms_books_far_bytes(&cells->books, storage);
+    case OTHER:
+        break;
+    }
+    return kind->bytes;
+}
+
+/* ---- into the books ------------------------------------------------------ */
+
+void ms_cells_empty(ms_cells *cells)
+{
+    ms_books *books = &cells->books;
+    size_t column = books->n_cells * sizeof *books->row;
+    for (uint32_t i = 0; i < cells->n_columns; i++)
+        memset(ms_cells_rows(cells, cells->column[i]), 0xff, column);
+    memset(books->state, 0, books->n_cells);
+    memset(books->held, 0, cells->graph->n_storages * sizeof *books->held);
+    if (books->packed != NULL) {
+        memset(books->packed, 0xff, column);
+        memset(books->buffer_row, 0xff, books->n_buffers * sizeof(uint32_t));
+        memset(books->buffer_read, 0xff, books->n_buffers * sizeof(uint32_t));
+    }
+    books->holds = false;
+    books->n_asked = 0;
+    books->disk_buffers = NULL;
+    books->replays[0] = (ms_books_replay){.state = MS_NONE};
+}
+
+static ms_err note(ms_earlier **list, uint32_t *capacity, uint32_t at,
+                   ms_earlier who, ms_arena *arena, ms_fault *fault)
+{
+    ms_earlier *grown =
+        ms_arena_grow(arena, *list, capacity, at + 1, sizeof *grown);
+    if (grown == NULL)
+        return ms_fail_nomem(fault);
+    *list = grown;
+    grown[at] = who;
+    return MS_OK;
+}
+
+ms_err ms_cells_put_op(ms_cells *cells, ms_earlier who, uint8_t stream,
+                       uint32_t *op, ms_fault *fault)
+{
+    ms_books_at at = ms_books_at_of(&cells->books, 0, 0, 0);
+    *op = cells->plan.n_ops;
+    if (ms_books_reserve(&cells->books, 1, 0, 0) != MS_OK)
+        return ms_fail_nomem(fault);
+    ms_books_issue(&cells->books, &at, MS_NONE, MS_COPY, stream, 0);
+    return note(&cells->op, &cells->ops_capacity, *op, who, &cells->arena,
+                fault);
+}
+
+/* Op 0 is the start, which has made what the compute stream has; with several
+ * streams op 1 + s stands for whoever has made what stream s has. */
+ms_err ms_cells_begin(ms_cells *cells, ms_fault *fault)
+{
+    ms_plan *plan = &cells->plan;
+    ms_books_at at = ms_books_at_of(&cells->books, 0, 0, 0);
+    uint32_t op;
+    plan->n_ops = plan->n_rows = plan->n_sync = plan->n_transfers = 0;
+    cells->books.n_release = cells->books.n_wait = 0;
+    if (ms_books_reserve(&cells->books, 1, 0, 0) != MS_OK)
+        return ms_fail_nomem(fault);
+    ms_books_issue(&cells->books, &at, MS_NONE, MS_START, MS_STREAM_COMPUTE, 0);
+    for (uint8_t s = 0; cells->books.streams && s < MS_N_STREAMS; s++)
+        MS_TRY(ms_cells_put_op(cells, (ms_earlier){MS_EARLIER_START, 0, 0, 0},
+                               s, &op, fault));
+    return MS_OK;
+}
+
+/* storage MS_NONE: of a buffer. */
+static ms_err put_row(ms_cells *cells, uint32_t storage, uint32_t id,
+                      ms_earlier who, uint32_t *row, ms_fault *fault)
+{
+    ms_books *books = &cells->books;
+    ms_plan *plan = &cells->plan;
+    row_kind kind = unpack_kind(ms_intern_words(cells->kinds, id - 1));
+    uint32_t writer = 0;
+    if (kind.writer != WRITTEN_AT_START)
+        MS_TRY(ms_cells_put_op(cells, who, kind.writer, &writer, fault));
+    if (ms_books_reserve(books, 0, 1, 0) != MS_OK)
+        return ms_fail_nomem(fault);
+    *row = plan->n_rows++;
+    plan->row[*row] =
+        (ms_row){.bytes = bytes_of(cells, &kind, storage),
+                 .storage = storage,
+                 .op = kind.maker == MS_STREAM_COMPUTE ? 0 : 1u + kind.maker,
+                 .category = MS_TEMPORARIES,
+                 .pool = kind.pool,
+                 .streams = kind.streams,
+                 .home = kind.home & 3u,
+                 .waited = kind.waited};
+    if (books->streams)
+        books->ready_op[*row] = writer;
+    return note(&cells->row, &cells->rows_capacity, *row, who, &cells->arena,
+                fault);
+}
+
+/* The ops of a unit that the replay under way will run; n = 0: none. */
+static void put_wanted(ms_cells *cells, uint32_t unit, const uint32_t *words,
+                       uint32_t n)
+{
+    const ms_graph *graph = cells->graph;
+    uint32_t first = graph->forward_at[unit], end = graph->forward_at[unit + 1];
+    for (uint32_t op = first; op < end; op++)
+        cells->books.op_stamp[op] =
+            n > 0 && words[(op - first) / 32] >> (op - first) % 32 & 1u
+                ? cells->books.replays[0].wanted
+                : 0;
+}
+
+static ms_err put_storage(ms_cells *cells, uint32_t storage,
+                          const uint32_t *words, ms_earlier who,
+                          ms_fault *fault)
+{
+    ms_books *books = &cells->books;
+    books->state[storage] = (uint8_t)words[0];
+    if (books->replays[0].open)
+        books->stamp[storage] =
+            words[0] & MS_CELLS_REMADE ? books->replays[0].tick : 0;
+    for (uint32_t k = 0; k < cells->n_columns; k++) {
+        uint32_t kind = k == 0 ? MS_CELLS_KIND(words[0]) : words[k];
+        who.column = cells->column[k];
+        if (kind > 0)
+            MS_TRY(put_row(cells, storage, kind, who,
+                           &ms_cells_rows(cells, who.column)[storage], fault));
+    }
+    return MS_OK;
+}
+
+ms_err ms_cells_put(ms_cells *cells, uint32_t owner, uint32_t base,
+                    const uint32_t *words, uint32_t n, ms_fault *fault)
+{
+    const ms_classes *classes = cells->classes;
+    uint32_t first = classes->cell_at[owner];
+    uint32_t storages = classes->cell_at[owner + 1] - first;
+    uint32_t wanted = storages * cells->n_columns;
+    ms_earlier who = {MS_EARLIER_CELL, 0, ms_classes_seen(classes, base, owner),
+                      0};
+    for (uint32_t i = 0; i < storages; i++) {
+        who.index = i;
+        MS_TRY(put_storage(cells, classes->cell[first + i],
+                           words + (size_t)i * cells->n_columns, who, fault));
+    }
+    if (cells->books.replays[0].open && owner < classes->shared)
+        put_wanted(cells, owner, words + wanted, n - wanted);
+    return MS_OK;
+}
+
+ms_err ms_cells_put_buffer(ms_cells *cells, uint32_t buffer, uint32_t kind,
+                           ms_earlier who, ms_fault *fault)
+{
+    uint32_t *row = &cells->books.buffer_row[buffer];
+    if (kind == 0)
+        return MS_OK;
+    MS_TRY(put_row(cells, MS_NONE, kind, who, row, fault));
+    cells->plan.row[*row].buffer = buffer;
+    return MS_OK;
+}
+
+ms_err ms_cells_end(ms_cells *cells, ms_fault *fault)
+{
+    uint32_t op;
+    if (cells->books.streams)
+        MS_TRY(ms_cells_put_op(cells, (ms_earlier){MS_EARLIER_COMPUTE, 0, 0, 0},
+                               MS_STREAM_COMPUTE, &op, fault));
+    cells->first_op = cells->plan.n_ops;
+    cells->first_row = cells->plan.n_rows;
+    return MS_OK;
+}
+
+/* ---- out of the books ---------------------------------------------------- */
+
+/* The words of put_wanted: none where the replay runs nothing of the unit. */
+static uint32_t *read_wanted(ms_cells *cells, uint32_t unit, uint32_t *words)
+{
+    const ms_graph *graph = cells->graph;
+    const ms_books *books = &cells->books;
+    uint32_t first = graph->forward_at[unit], end = graph->forward_at[unit + 1];
+    uint32_t n = (end - first + 31) / 32;
+    bool any = false;
+    memset(words, 0, n * sizeof *words);
+    for (uint32_t op = first; op < end; op++) {
+        if (books->op_stamp[op] != books->replays[0].wanted)
+            continue;
+        words[(op - first) / 32] |= 1u << (op - first) % 32;
+        any = true;
+    }
+    return any ? words + n : words;
+}
+
+ms_err ms_cells_read(ms_cells *cells, uint32_t owner, uint32_t *n,
+                     ms_fault *fault)
+{
+    const ms_classes *classes = cells->classes;
+    const ms_books *books = &cells->books;
+    bool parts = books->replays[0].open;
+    uint32_t *words = cells->word;
+    for (uint32_t i = classes->cell_at[owner]; i < classes->cell_at[owner + 1];
+         i++) {
+        uint32_t s = classes->cell[i];
+        for (uint32_t k = 0; k < cells->n_columns; k++)
+            MS_TRY(ms_cells_kind(cells,
+                                 ms_cells_rows(cells, cells->column[k])[s], s,
+                                 &words[k], fault));
+        words[0] = words[0] << 8 | books->state[s];
+        if (parts && books->stamp[s] == books->replays[0].tick)
+            words[0] |= MS_CELLS_REMADE;
+        if (ms_books_in(books->packed, s) != MS_NONE)
+            words[0] |= MS_CELLS_PACKED;
+        words += cells->n_columns;
+    }
+    if (parts && owner < classes->shared)
+        words = read_wanted(cells, owner, words);
+    *n = (uint32_t)(words - cells->word);
+    return MS_OK;
+}
+
+void ms_cells_clear(ms_cells *cells, uint32_t owner)
+{
+    const ms_classes *classes = cells->classes;
+    ms_books *books = &cells->books;
+    for (uint32_t i = classes->cell_at[owner]; i < classes->cell_at[owner + 1];
+         i++) {
+        uint32_t s = classes->cell[i];
+        books->state[s] = 0;
+        for (uint32_t k = 0; k < cells->n_columns; k++)
+            ms_cells_rows(cells, cells->column[k])[s] = MS_NONE;
+        if (books->packed != NULL)
+            books->packed[s] = MS_NONE;
+    }
+}
+
+ms_earlier ms_cells_who(const ms_cells *cells, uint32_t op)
+{
+    if (op == MS_NONE)
+        return (ms_earlier){MS_EARLIER_ALL, 0, 0, 0};
+    if (op >= cells->first_op)
+        return (ms_earlier){MS_EARLIER_CALL, 0, 0, op - cells->first_op};
+    return op == 0 ? (ms_earlier){MS_EARLIER_START, 0, 0, 0} : cells->op[op];
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+bool ms_cells_suit(const ms_cells *cells, const ms_program *program)
+{
+    const ms_books *books = &cells->books;
+    ms_books_columns has = {.streams = books->streams,
+                            .host = books->host_row != NULL,
+                            .disk = books->nvme_row != NULL,
+                            .parts = books->shard_row != NULL};
+    ms_books_columns asked =
+        ms_books_ask(cells->graph, cells->graph_streams, program);
+    return has.streams == asked.streams && has.host == asked.host &&
+           has.disk == asked.disk && has.parts == asked.parts &&
+           books->n_buffers >= program->n_buffers &&
+           (books->packed != NULL) == (program->n_buffers > 0);
+}
+
+/* Replays in parts are put in from outside, too. */
+static ms_err open_replays(ms_cells *cells)
+{
+    ms_books *books = &cells->books;
+    const ms_graph *graph = cells->graph;
+    size_t both = (size_t)graph->n_storages + graph->n_ops;
+    books->stamps = ms_arena_take(&cells->arena, both, sizeof *books->stamps);
+    books->replays = ms_arena_take(&cells->arena, 1, sizeof *books->replays);
+    if (books->stamps == NULL || books->replays == NULL)
+        return MS_ENOMEM;
+    books->stamp = books->stamps;
+    books->op_stamp = books->stamp + graph->n_storages;
+    return MS_OK;
+}
+
+/* Room for the words of the largest owner. */
+static ms_err open_words(ms_cells *cells)
+{
+    const ms_classes *classes = cells->classes;
+    const ms_graph *graph = cells->graph;
+    uint32_t most = 1;
+    for (uint32_t owner = 0; owner < classes->n_owners; owner++) {
+        uint32_t n = classes->cell_at[owner + 1] - classes->cell_at[owner];
+        n *= cells->n_columns;
+        if (owner < classes->shared)
+            n +=
+                (graph->forward_at[owner + 1] - graph->forward_at[owner]) / 32 +
+                1;
+        most = n > most ? n : most;
+    }
+    cells->word = ms_arena_grow(&cells->arena, NULL, &cells->word_capacity,
+                                most, sizeof *cells->word);
+    return cells->word != NULL ? MS_OK : MS_ENOMEM;
+}
+
+static ms_err open_books(ms_cells *cells, const ms_expand_opts *opts,
+                         const ms_program *program)
+{
+    ms_program asked = *program;
+    ms_books *books = &cells->books;
+    if (asked.n_sets == 0)
+        asked.n_sets = 1; /* columns for what sets keep and hold */
+    cells->plan = (ms_plan){
+        .graph = cells->graph, .n_ranks = 1, .buffers = program->buffers};
+    *books = (ms_books){.graph = cells->graph,
+                        .opts = opts,
+                        .arena = &cells->arena,
+                        .plan = &cells->plan,
+                        .fault = &cells->fault};
+    MS_TRY(ms_books_open(books, &asked));
+    MS_TRY(open_replays(cells));
+    cells->n_columns = 0;
+    for (uint8_t column = 0; column < MS_N_CELLS_COLUMNS; column++)
+        if (ms_cells_rows(cells, column) != NULL)
+            cells->column[cells->n_columns++] = column;
+    return open_words(cells);
+}
+
+ms_err ms_cells_open(ms_cells *cells, const ms_graph *graph,
+                     const ms_classes *classes, const ms_expand_opts *opts,
+                     const ms_program *program, ms_fault *fault)
+{
+    ms_arena arena = cells->arena;
+    ms_intern *kinds = cells->kinds;
+    ms_arena_reset(&arena);
+    *cells = (ms_cells){.graph = graph,
+                        .classes = classes,
+                        .arena = arena,
+                        .kinds = kinds,
+                        .graph_streams = ms_books_graph_streams(graph)};
+    if (open_books(cells, opts, program) != MS_OK)
+        return ms_fail_nomem(fault);
+    ms_cells_empty(cells);
+    return MS_OK;
+}
+
+void ms_cells_close(ms_cells *cells)
+{
+    ms_arena_free(&cells->arena);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/fold/span.h"
+
+#include "sim/fold/question.h"
+#include "sim/graph.h"
+
+#include <string.h>
+
+/* What is noted of one call. */
+typedef struct noter {
+    ms_spans *spans;
+    ms_cells *cells;
+    const ms_question *question;
+    ms_span *span;
+    ms_fault *fault;
+} noter;
+
+/* Room for one entry more of a list; capacity: the index of its own. */
+static ms_err reserve(const noter *it, void *list, uint32_t capacity,
+                      uint32_t n, size_t size)
+{
+    void *grown, *now;
+    memcpy(&now, list, sizeof now);
+    grown = ms_arena_grow(it->spans->arena, now, &it->spans->capacity[capacity],
+                          n + 1, size);
+    if (grown == NULL)
+        return ms_fail_nomem(it->fault);
+    memcpy(list, &grown, sizeof grown);
+    return MS_OK;
+}
+
+#define PUT(it, list, count, capacity, ...)                                    \
+    do {                                                                       \
+        MS_TRY(reserve((it), &(it)->spans->list, (capacity),                   \
+                       (it)->spans->count, sizeof *(it)->spans->list));        \
+        (it)->spans->list[(it)->spans->count++] = (__VA_ARGS__);               \
+    } while (0)
+
+/* ---- names --------------------------------------------------------------- */
+
+static ms_earlier name_of(const noter *it, uint32_t storage, uint8_t column)
+{
+    const ms_classes *classes = it->cells->classes;
+    return (ms_earlier){
+        MS_EARLIER_CELL, column,
+        ms_classes_seen(classes, it->question->base, classes->owner[storage]),
+        classes->index[storage]};
+}
+
+static ms_earlier call_of(uint32_t number)
+{
+    return (ms_earlier){MS_EARLIER_CALL, 0, 0, number};
+}
+
+static bool is_same(ms_earlier a, ms_earlier b)
+{
+    return a.kind == b.kind && a.column == b.column && a.owner == b.owner &&
+           a.index == b.index;
+}
+
+/* Of a row of another memory than the device's. */
+static ms_earlier row_of(const noter *it, uint32_t row)
+{
+    return row >= it->cells->first_row ? call_of(it->spans->number[row])
+                                       : it->cells->row[row];
+}
+
+static bool is_far(const noter *it, uint32_t row)
+{
+    return it->cells->plan.row[row].pool != MS_DEVICE_POOL;
+}
+
+/* ---- ops ----------------------------------------------------------------- */
+
+static ms_err note_rows(const noter *it, uint32_t first, uint32_t end)
+{
+    ms_spans *spans = it->spans;
+    for (uint32_t r = first; r < end; r++) {
+        ms_row row = it->cells->plan.row[r];
+        if (!is_far(it, r))
+            continue;
+        ms_earlier cell = {MS_EARLIER_BUFFER, 0, 0, 0};
+        if (row.storage != MS_NONE)
+            cell = name_of(it, row.storage, 0);
+        else
+            cell.index = ms_question_local(it->question, row.buffer);
+        row.op -= it->cells->first_op;
+        spans->number[r] = spans->n_rows - it->span->row;
+        PUT(it, row, n_rows, 0, (ms_span_row){row, cell});
+    }
+    return MS_OK;
+}
+
+static ms_err note_releases(const noter *it, uint32_t first, uint32_t end)
+{
+    const ms_plan *plan = &it->cells->plan;
+    for (uint32_t i = first; i < end; i++)
+        if (is_far(it, plan->release[i]))
+            PUT(it, release, n_releases, 1,
+                (ms_span_release){row_of(it, plan->release[i]),
+                                  plan->row[plan->release[i]].streams});
+    return MS_OK;
+}
+
+/* Ops of units are counted from the first one of the unit's side. */
+static void name_op(const noter *it, ms_span_op *to)
+{
+    const ms_graph *graph = it->cells->graph;
+    uint32_t of = to->op.of;
+    to->unit = MS_SPAN_ALL;
+    if (of == MS_NONE || of >= graph->step_first)
+        return;
+    uint32_t unit = graph->op_unit[of];
+    to->backward = of >= graph->backward_at[graph->n_units];
+    to->unit = (int32_t)unit - (int32_t)it->question->base;
+    to->op.of -=
+        to->backward ? graph->backward_at[unit + 1] : graph->forward_at[unit];
+}
+
+static ms_err note_op(const noter *it, uint32_t op)
+{
+    const ms_plan *plan = &it->cells->plan;
+    ms_spans *spans = it->spans;
+    ms_span_op to = {.op = plan->op[op],
+                     .wait_at = spans->n_waits - it->span->wait};
+    to.op.alloc_at = spans->n_rows - it->span->row;
+    to.op.release_at = spans->n_releases - it->span->release;
+    name_op(it, &to);
+    PUT(it, op, n_ops, 2, to);
+    if (plan->op[op].stream == MS_STREAM_COMPUTE)
+        it->span->compute = op - it->cells->first_op;
+    for (uint32_t i = plan->wait_at[op]; i < plan->wait_at[op + 1]; i++)
+        PUT(it, wait, n_waits, 3, ms_cells_who(it->cells, plan->wait[i]));
+    MS_TRY(note_rows(it, plan->op[op].alloc_at, plan->op[op + 1].alloc_at));
+    return note_releases(it, plan->op[op].release_at,
+                         plan->op[op + 1].release_at);
+}
+
+static ms_err note_ops(const noter *it)
+{
+    const ms_plan *plan = &it->cells->plan;
+    uint32_t first = it->cells->first_op;
+    MS_TRY(note_releases(it, 0, plan->op[first].release_at));
+    it->span->before = it->spans->n_releases - it->span->release;
+    for (uint32_t op = first; op < plan->n_ops; op++)
+        MS_TRY(note_op(it, op));
+    for (uint32_t i = 0; i < plan->n_transfers; i++) {
+        struct ms_transfer transfer = plan->transfers[i];
+        transfer.op -= first;
+        PUT(it, transfer, n_transfers, 4, transfer);
+    }
+    for (uint32_t i = 0; i < plan->n_sync; i++)
+        PUT(it, sync, n_syncs, 5,
+            (ms_span_sync){plan->sync[i].op - first,
+                           ms_cells_who(it->cells, plan->sync[i].until)});
+    return MS_OK;
+}
+
+/* ---- who wrote what last ------------------------------------------------- */
+
+static ms_err tie(const noter *it, ms_earlier to, ms_earlier by, bool far)
+{
+    if (!is_same(to, by))
+        PUT(it, tie, n_ties, 6, (ms_span_tie){to, by, far});
+    return MS_OK;
+}
+
+/* What was written at the start is known by the kind of its row. */
+static ms_err tie_row(const noter *it, ms_earlier to, uint32_t row)
+{
+    ms_earlier by = ms_cells_who(it->cells, it->cells->books.ready_op[row]);
+    if (by.kind != MS_EARLIER_START)
+        MS_TRY(tie(it, to, by, false));
+    return is_far(it, row) ? tie(it, to, row_of(it, row), true) : MS_OK;
+}
+
+static ms_err tie_owner(const noter *it, uint32_t owner)
+{
+    const ms_cells *cells = it->cells;
+    const ms_classes *classes = cells->classes;
+    for (uint32_t i = classes->cell_at[owner]; i < classes->cell_at[owner + 1];
+         i++) {
+        uint32_t s = classes->cell[i];
+        for (uint32_t k = 0; k < cells->n_columns; k++) {
+            uint32_t row = ms_cells_rows(cells, cells->column[k])[s];
+            if (row != MS_NONE)
+                MS_TRY(tie_row(it, name_of(it, s, cells->column[k]), row));
+        }
+        uint32_t in = ms_books_in(cells->books.packed, s);
+        if (in != MS_NONE)
+            PUT(it, packed, n_packed, 7,
+                (ms_span_packed){name_of(it, s, 0),
+                                 ms_question_local(it->question, in)});
+    }
+    return MS_OK;
+}
+
+static ms_err tie_buffer(const noter *it, uint32_t number)
+{
+    const ms_books *books = &it->cells->books;
+    uint32_t buffer = it->question->buffer[number], kind;
+    uint32_t row = books->buffer_row[buffer];
+    uint32_t read = books->buffer_read[buffer];
+    MS_TRY(ms_cells_kind(it->cells, row, MS_NONE, &kind, it->fault));
+    PUT(it, kind, n_kinds, 8, kind);
+    if (row == MS_NONE)
+        return MS_OK;
+    MS_TRY(tie_row(it, (ms_earlier){MS_EARLIER_BUFFER, 0, 0, number}, row));
+    ms_earlier by = {MS_EARLIER_START, 0, 0, 0};
+    if (read != MS_NONE)
+        by = ms_cells_who(it->cells, read);
+    return tie(it, (ms_earlier){MS_EARLIER_READER, 0, 0, number}, by, false);
+}
+
+static ms_err tie_side(const noter *it)
+{
+    uint32_t side = it->cells->books.last_side[0];
+    if (side == MS_NONE || side < it->cells->first_op)
+        return MS_OK;
+    it->span->side = it->cells->plan.op[side].stream;
+    return tie(it, (ms_earlier){MS_EARLIER_SIDE, 0, 0, 0},
+               ms_cells_who(it->cells, side), false);
+}
+
+static ms_err note_ties(const noter *it)
+{
+    const ms_question *question = it->question;
+    for (uint32_t i = 0; i < question->n_owners; i++)
+        MS_TRY(tie_owner(it, question->owner[i]));
+    for (uint32_t i = 0; i < question->n_buffers; i++)
+        MS_TRY(tie_buffer(it, i));
+    return tie_side(it);
+}
+
+/* ---- spans --------------------------------------------------------------- */
+
+void ms_span_open(ms_spans *spans, ms_arena *arena)
+{
+    *spans = (ms_spans){.arena = arena};
+}
+
+static void close_span(const ms_spans *spans, ms_span *span)
+{
+    span->n_ops = spans->n_ops - span->op;
+    span->n_waits = spans->n_waits - span->wait;
+    span->n_rows = spans->n_rows - span->row;
+    span->n_releases = spans->n_releases - span->release;
+    span->n_syncs = spans->n_syncs - span->sync;
+    span->n_transfers = spans->n_transfers - span->transfer;
+    span->n_ties = spans->n_ties - span->tie;
+    span->n_packed = spans->n_packed - span->packed;
+    span->n_kinds = spans->n_kinds - span->kind;
+}
+
+ms_err ms_span_learn(ms_spans *spans, ms_cells *cells,
+                     const ms_question *question, uint32_t *id, ms_fault *fault)
+{
+    ms_span span = {.op = spans->n_ops,
+                    .wait = spans->n_waits,
+                    .row = spans->n_rows,
+                    .release = spans->n_releases,
+                    .sync = spans->n_syncs,
+                    .transfer = spans->n_transfers,
+                    .tie = spans->n_ties,
+                    .packed = spans->n_packed,
+                    .kind = spans->n_kinds,
+                    .compute = MS_NONE};
+    noter it = {spans, cells, question, &span, fault};
+    uint32_t *number =
+        ms_arena_grow(spans->arena, spans->number, &spans->number_capacity,
+                      cells->plan.n_rows + 1, sizeof *number);
+    if (number == NULL)
+        return ms_fail_nomem(fault);
+    spans->number = number;
+    MS_TRY(note_ops(&it));
+    MS_TRY(note_ties(&it));
+    close_span(spans, &span);
+    MS_TRY(reserve(&it, &spans->span, 9, spans->n, sizeof span));
+    *id = spans->n;
+    spans->span[spans->n++] = span;
+    return MS_OK;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_SPAN_H
+#define MS_SIM_SPAN_H
+
+/* Private to sim/fold: the ops of a call, as it was expanded once, in a form
+ * that can be put behind any others: ops of before are named by what they did
+ * (sim/fold/cells.h).  Rows of the device's memory are no part of it, their
+ * sum is in the call's effect; those of the host's and the disk's are.
+ *
+ * A worked example: the gather of a unit's three weights, one op on the ranks'
+ * queue.  Its span has this op, a wait for the last op of the compute stream,
+ * a transfer of so many bytes, and three ties: who reads one of these wholes
+ * from now on waits for op 0 of this call. */
+
+#include "sim/fold/cells.h"
+#include "sim/fold/question.h"
+
+typedef struct ms_span_op {
+    ms_plan_op op;    /* its offsets count the span's rows and releases; of: see
+                         unit */
+    uint32_t wait_at; /* counts the span's waits */
+    int32_t unit;     /* op.of counts that unit's ops of this side, as the
+                         question sees the unit; MS_SPAN_ALL: all ops */
+    bool backward;
+} ms_span_op;
+#define MS_SPAN_ALL INT32_MAX
+
+/* A row of another memory than the device's; its storage by name. */
+typedef struct ms_span_row {
+    ms_row row;
+    ms_earlier cell;
+} ms_span_row;
+
+/* The streams that have used a row before it is let go. */
+typedef struct ms_span_release {
+    ms_earlier row;
+    uint8_t streams;
+} ms_span_release;
+
+typedef struct ms_span_sync {
+    uint32_t op; /* before this one */
+    ms_earlier until;
+} ms_span_sync;
+
+/* From now on `to` (a cell, a buffer, its reader, the side queue) is as `by`
+ * says: an op, or (far) a row. */
+typedef struct ms_span_tie {
+    ms_earlier to, by;
+    bool far;
+} ms_span_tie;
+
+/* A cell lies in the buffer-th of the call's from now on; MS_NONE: in none. */
+typedef struct ms_span_packed {
+    ms_earlier cell;
+    uint32_t buffer;
+} ms_span_packed;
+
+/* The first of its own in each list, and how many they are.  before: releases
+ * behind the op before the span. */
+typedef struct ms_span {
+    uint32_t op, n_ops, wait, n_waits, row, n_rows, release, n_releases;
+    uint32_t before, sync, n_syncs, transfer, n_transfers;
+    uint32_t tie, n_ties, packed, n_packed, kind, n_kinds;
+    uint32_t compute; /* its last op of the compute stream, or MS_NONE */
+    uint8_t side;     /* the stream of the side queue's last copy */
+} ms_span;
+
+typedef struct ms_spans {
+    ms_arena *arena;
+    ms_span *span;
+    ms_span_op *op;
+    ms_earlier *wait;
+    ms_span_row *row;
+    ms_span_release *release;
+    ms_span_sync *sync;
+    struct ms_transfer *transfer;
+    ms_span_tie *tie;
+    ms_span_packed *packed;
+    uint32_t *kind; /* of the rows of the call's buffers, in their order */
+    uint32_t n, n_ops, n_waits, n_rows, n_releases, n_syncs, n_transfers;
+    uint32_t n_ties, n_packed, n_kinds;
+    uint32_t capacity[10];
+    uint32_t *number, number_capacity; /* per row of the books: among the
+                                          span's */
+} ms_spans;
+
+/* Nothing is known. */
+void ms_span_open(ms_spans *spans, ms_arena *arena);
+/* What the call that was just expanded in the cells has done: owners and
+ * buffers are those of its question.  *id is the number of the new span.
+ * Faults: MS_ENOMEM. */
+ms_err ms_span_learn(ms_spans *spans, ms_cells *cells,
+                     const ms_question *question, uint32_t *id,
+                     ms_fault *fault);
+
+#endif

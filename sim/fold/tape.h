@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_TAPE_H
+#define MS_SIM_TAPE_H
+
+/* Private to sim/fold: the ops of a program, span by span, without the rows of
+ * the device's memory: a plan for the clock.  With it goes who the ops of
+ * before are: per cell the op that wrote it last, the same of the buffers and
+ * of what else a call may wait for.
+ *
+ *     MS_TRY(ms_tape_begin(&tape, &cells, far, n_far, &program, fault));
+ *     for (each call)
+ *         MS_TRY(ms_tape_put(&tape, &spans, span, &question, fault));
+ *     MS_TRY(ms_tape_end(&tape, fault));
+ *     replay(tape.plan); */
+
+#include "sim/fold/span.h"
+
+typedef struct ms_tape_buffer {
+    uint32_t kind;             /* of its row; 0: it is not taken */
+    uint32_t ready, read, row; /* its last writer, its last reader; where it is
+                                  far: the row of the plan */
+} ms_tape_buffer;
+
+typedef struct ms_tape {
+    ms_arena arena; /* of a program */
+    const ms_classes *classes;
+    ms_plan plan;
+    uint32_t ops_capacity, waits_capacity, rows_capacity, releases_capacity;
+    uint32_t syncs_capacity, transfers_capacity;
+    uint32_t n_waits, n_releases;
+    uint32_t *found, found_capacity;     /* room for the ties of a span */
+    uint32_t *ready[MS_N_CELLS_COLUMNS]; /* per storage */
+    uint32_t *far[MS_N_CELLS_COLUMNS];   /* per storage: the row */
+    uint32_t *packed;                    /* per storage: its buffer */
+    ms_tape_buffer *buffer;
+    uint32_t compute, side, limit[2]; /* ops, or MS_NONE */
+    uint8_t side_stream;
+} ms_tape;
+
+/* far: the rows of other memories as the step starts. */
+ms_err ms_tape_begin(ms_tape *tape, const ms_cells *cells, const ms_row *far,
+                     uint32_t n_far, const ms_program *program,
+                     ms_fault *fault);
+ms_err ms_tape_put(ms_tape *tape, const ms_spans *spans, uint32_t span,
+                   const ms_question *question, uint32_t micro_batch,
+                   ms_fault *fault);
+/* The host waits before its next op: for this one, or for all (MS_NONE). */
+ms_err ms_tape_sync(ms_tape *tape, uint32_t until, ms_fault *fault);
+ms_err ms_tape_end(ms_tape *tape, ms_fault *fault);
+void ms_tape_close(ms_tape *tape);
+
+#endif
