@@ -42,7 +42,7 @@ static const char *const sentences[MS_N_FOLD_WHYS] = {
     [MS_FOLD_HOOKS] = "hooks change what is saved",
     [MS_FOLD_MEMORY] =
         "ops wait for memory or evict, or it is booked by device time",
-    [MS_FOLD_LATE] = "memory goes while other streams still use it",
+    [MS_FOLD_STREAMS] = "the graph has ops on several streams",
     [MS_FOLD_BETWEEN] = "copies outlive the calls that make them",
     [MS_FOLD_FAR] = "units read what units far from them make",
     [MS_FOLD_FAULT] = "the program cannot be run",
@@ -175,6 +175,7 @@ static void tell(const ms_fold *fold, const ms_effect *all, ms_folded *folded)
         return;
     folded->peak_bytes =
         fold->walk.learner.start_bytes + (uint64_t)all->most_bytes;
+    folded->active_bytes = folded->peak_bytes;
     folded->step_ns = ms_effect_later(all->device_ns, all->behind_ns);
     folded->recompute_ns = all->recompute_ns;
 }
@@ -208,7 +209,8 @@ static ms_err fold_streamed(ms_fold *fold, const ms_program *program,
         return MS_OK;
     folded->peak_bytes =
         walk->learner.start_bytes + (uint64_t)walk->since.most_bytes;
-    return ms_taperun(&walk->tape, fold->machine, folded, fault);
+    return ms_taperun(&walk->tape, fold->machine, walk->learner.start_bytes,
+                      folded, fault);
 }
 
 ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
@@ -232,7 +234,7 @@ ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
     static const ms_program alone = {.n_frames = 1, .n_ranks = 1};
     *folded = (ms_folded){.why = why_of(fold, &alone)};
     if (folded->why == MS_FOLD_WHOLE && !fold->has_walk)
-        folded->why = MS_FOLD_LATE;
+        folded->why = MS_FOLD_STREAMS;
     if (folded->why != MS_FOLD_WHOLE)
         return MS_OK;
     MS_TRY(keep_small(fold, fault));

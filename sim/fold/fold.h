@@ -50,8 +50,7 @@ typedef enum ms_fold_why {
     MS_FOLD_HOOKS,   /* hooks on what nodes save */
     MS_FOLD_MEMORY,  /* books by device time, a wall, unified memory, an online
                         pass */
-    MS_FOLD_LATE,    /* memory goes that other streams than its own have used:
-                        what is active depends on the clock */
+    MS_FOLD_STREAMS, /* of a choice: the graph has ops on several streams */
     MS_FOLD_BETWEEN, /* copies or gathers that outlive a call in the books' own
                         memory, or a host that waits though there is one stream
                         */
@@ -60,15 +59,15 @@ typedef enum ms_fold_why {
     MS_N_FOLD_WHYS
 } ms_fold_why;
 
-/* peak_bytes: allocated on the device at most, which is as much as is active
- * and, with the exact pool, reserved.  calls: of the program, of which learnt
+/* peak_bytes: allocated on the device at most; active_bytes: with what waits
+ * until other streams have passed, and so, with the exact pool, reserved. calls: of the program, of which learnt
  * were expanded and repeated belong to micro-batches that were not walked.
  * streamed: ops of several streams ran through the clock; then all of time is
  * told, and what other memories hold; else step_ns and recompute_ns alone. */
 typedef struct ms_folded {
     ms_fold_why why;
     bool streamed;
-    uint64_t peak_bytes;
+    uint64_t peak_bytes, active_bytes;
     uint64_t step_ns, recompute_ns; /* recompute_ns: of step_ns */
     ms_times time;
     struct ms_far_memory far[MS_N_POOLS];

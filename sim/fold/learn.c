@@ -2,7 +2,6 @@
 #include "sim/fold/learn.h"
 
 #include "sim/graph.h"
-#include "sim/measure/requests.h"
 #include "sim/program.h"
 #include "sim/replay/inorder.h"
 
@@ -239,26 +238,6 @@ static bool is_asked(const ms_learner *learner, const ms_question *question)
     return true;
 }
 
-/* Does a block go that other streams than its own have used?  It is active
- * until these have passed, which is a matter of time. */
-static bool is_late(const ms_cells *cells)
-{
-    const ms_plan *plan = &cells->plan;
-    for (uint32_t i = 0; i < cells->books.n_release; i++)
-        if (ms_active_foreign(plan, &plan->row[plan->release[i]]) != 0)
-            return true;
-    return false;
-}
-
-/* What stands in the way of an answer, once the call was expanded. */
-static ms_fold_why find_why(const ms_cells *cells)
-{
-    if (cells->books.n_asked > 0 || cells->books.disk_buffers != NULL)
-        return MS_FOLD_BETWEEN;
-    return cells->books.streams && is_late(cells) ? MS_FOLD_LATE
-                                                  : MS_FOLD_WHOLE;
-}
-
 static ms_err read_states(ms_learner *learner, const ms_question *question,
                           ms_fault *fault)
 {
@@ -317,8 +296,10 @@ static ms_err expand_it(ms_learner *learner, const ms_question *question,
     close_plan(cells);
     if (!question->whole && (err != MS_OK || !is_asked(learner, question)))
         answer->asks = true;
-    else
-        answer->why = err != MS_OK ? MS_FOLD_FAULT : (uint8_t)find_why(cells);
+    else if (err != MS_OK)
+        answer->why = MS_FOLD_FAULT;
+    else if (cells->books.n_asked > 0 || cells->books.disk_buffers != NULL)
+        answer->why = MS_FOLD_BETWEEN;
     if (!answer->asks && answer->why == MS_FOLD_WHOLE)
         return take_answer(learner, question, answer, fault);
     ms_cells_empty(cells);

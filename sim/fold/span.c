@@ -3,6 +3,7 @@
 
 #include "sim/fold/question.h"
 #include "sim/graph.h"
+#include "sim/measure/requests.h"
 
 #include <string.h>
 
@@ -91,14 +92,20 @@ static ms_err note_rows(const noter *it, uint32_t first, uint32_t end)
     return MS_OK;
 }
 
-static ms_err note_releases(const noter *it, uint32_t first, uint32_t end)
+/* Behind an op (MS_NONE: before the first one). */
+static ms_err note_release(const noter *it, uint32_t row, uint32_t op,
+                           uint64_t *given_bytes)
 {
     const ms_plan *plan = &it->cells->plan;
-    for (uint32_t i = first; i < end; i++)
-        if (is_far(it, plan->release[i]))
-            PUT(it, release, n_releases, 1,
-                (ms_span_release){row_of(it, plan->release[i]),
-                                  plan->row[plan->release[i]].streams});
+    const ms_row *from = &plan->row[row];
+    uint8_t streams = ms_active_foreign(plan, from);
+    if (is_far(it, row))
+        PUT(it, release, n_releases, 1,
+            (ms_span_release){row_of(it, row), from->streams});
+    else if (streams == 0)
+        *given_bytes += from->bytes;
+    else
+        PUT(it, late, n_late, 10, (ms_span_late){op, streams, from->bytes});
     return MS_OK;
 }
 
@@ -117,30 +124,46 @@ static void name_op(const noter *it, ms_span_op *to)
         to->backward ? graph->backward_at[unit + 1] : graph->forward_at[unit];
 }
 
+static uint64_t count_taken(const noter *it, uint32_t first, uint32_t end)
+{
+    uint64_t bytes = 0;
+    for (uint32_t r = first; r < end; r++)
+        bytes += is_far(it, r) ? 0 : it->cells->plan.row[r].bytes;
+    return bytes;
+}
+
 static ms_err note_op(const noter *it, uint32_t op)
 {
     const ms_plan *plan = &it->cells->plan;
     ms_spans *spans = it->spans;
+    uint32_t row = plan->op[op].alloc_at, end = plan->op[op + 1].alloc_at;
+    uint32_t number = op - it->cells->first_op;
     ms_span_op to = {.op = plan->op[op],
-                     .wait_at = spans->n_waits - it->span->wait};
+                     .wait_at = spans->n_waits - it->span->wait,
+                     .takes = row < end,
+                     .taken_bytes = count_taken(it, row, end)};
     to.op.alloc_at = spans->n_rows - it->span->row;
     to.op.release_at = spans->n_releases - it->span->release;
     name_op(it, &to);
-    PUT(it, op, n_ops, 2, to);
     if (plan->op[op].stream == MS_STREAM_COMPUTE)
-        it->span->compute = op - it->cells->first_op;
+        it->span->compute = number;
     for (uint32_t i = plan->wait_at[op]; i < plan->wait_at[op + 1]; i++)
         PUT(it, wait, n_waits, 3, ms_cells_who(it->cells, plan->wait[i]));
-    MS_TRY(note_rows(it, plan->op[op].alloc_at, plan->op[op + 1].alloc_at));
-    return note_releases(it, plan->op[op].release_at,
-                         plan->op[op + 1].release_at);
+    MS_TRY(note_rows(it, row, end));
+    for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
+         i++)
+        MS_TRY(note_release(it, plan->release[i], number, &to.given_bytes));
+    PUT(it, op, n_ops, 2, to);
+    return MS_OK;
 }
 
 static ms_err note_ops(const noter *it)
 {
     const ms_plan *plan = &it->cells->plan;
     uint32_t first = it->cells->first_op;
-    MS_TRY(note_releases(it, 0, plan->op[first].release_at));
+    for (uint32_t i = 0; i < plan->op[first].release_at; i++)
+        MS_TRY(note_release(it, plan->release[i], MS_NONE,
+                            &it->span->given_bytes));
     it->span->before = it->spans->n_releases - it->span->release;
     for (uint32_t op = first; op < plan->n_ops; op++)
         MS_TRY(note_op(it, op));
@@ -250,6 +273,7 @@ static void close_span(const ms_spans *spans, ms_span *span)
     span->n_ties = spans->n_ties - span->tie;
     span->n_packed = spans->n_packed - span->packed;
     span->n_kinds = spans->n_kinds - span->kind;
+    span->n_late = spans->n_late - span->late;
 }
 
 ms_err ms_span_learn(ms_spans *spans, ms_cells *cells,
@@ -264,6 +288,7 @@ ms_err ms_span_learn(ms_spans *spans, ms_cells *cells,
                     .tie = spans->n_ties,
                     .packed = spans->n_packed,
                     .kind = spans->n_kinds,
+                    .late = spans->n_late,
                     .compute = MS_NONE};
     noter it = {spans, cells, question, &span, fault};
     uint32_t *number =

@@ -22,6 +22,10 @@ typedef struct ms_span_op {
     int32_t unit;     /* op.of counts that unit's ops of this side, as the
                          question sees the unit; MS_SPAN_ALL: all ops */
     bool backward;
+    /* Of the device's memory: what the op takes, what is free behind it; and
+     * whether it asks for any memory at all. */
+    uint64_t taken_bytes, given_bytes;
+    bool takes;
 } ms_span_op;
 #define MS_SPAN_ALL INT32_MAX
 
@@ -30,6 +34,14 @@ typedef struct ms_span_row {
     ms_row row;
     ms_earlier cell;
 } ms_span_row;
+
+/* Memory of the device that goes behind an op (MS_NONE: behind the op before
+ * the span) while these streams have yet to pass. */
+typedef struct ms_span_late {
+    uint32_t op;
+    uint8_t streams;
+    uint64_t bytes;
+} ms_span_late;
 
 /* The streams that have used a row before it is let go. */
 typedef struct ms_span_release {
@@ -60,7 +72,8 @@ typedef struct ms_span_packed {
 typedef struct ms_span {
     uint32_t op, n_ops, wait, n_waits, row, n_rows, release, n_releases;
     uint32_t before, sync, n_syncs, transfer, n_transfers;
-    uint32_t tie, n_ties, packed, n_packed, kind, n_kinds;
+    uint32_t tie, n_ties, packed, n_packed, kind, n_kinds, late, n_late;
+    uint64_t given_bytes; /* before */
     uint32_t compute; /* its last op of the compute stream, or MS_NONE */
     uint8_t side;     /* the stream of the side queue's last copy */
 } ms_span;
@@ -76,10 +89,11 @@ typedef struct ms_spans {
     struct ms_transfer *transfer;
     ms_span_tie *tie;
     ms_span_packed *packed;
+    ms_span_late *late;
     uint32_t *kind; /* of the rows of the call's buffers, in their order */
     uint32_t n, n_ops, n_waits, n_rows, n_releases, n_syncs, n_transfers;
-    uint32_t n_ties, n_packed, n_kinds;
-    uint32_t capacity[10];
+    uint32_t n_ties, n_packed, n_kinds, n_late;
+    uint32_t capacity[11];
     uint32_t *number, number_capacity; /* per row of the books: among the
                                           span's */
 } ms_spans;

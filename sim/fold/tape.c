@@ -88,6 +88,8 @@ static ms_err reserve(ms_tape *tape, uint32_t ops, uint32_t waits,
         GROW(tape, plan->op, capacity, plan->n_ops + ops + 1);
         capacity = tape->ops_capacity;
         GROW(tape, plan->wait_at, capacity, plan->n_ops + ops + 1);
+        capacity = tape->ops_capacity;
+        GROW(tape, tape->level, capacity, plan->n_ops + ops + 1);
         tape->ops_capacity = capacity;
     }
     GROW(tape, plan->wait, tape->waits_capacity, tape->n_waits + waits + 1);
@@ -165,6 +167,8 @@ static void put_op(const putter *it, uint32_t i)
     *op = from->op;
     op->of = op_of(it, from);
     op->micro_batch = it->micro_batch;
+    tape->level[plan->n_ops] = (ms_tape_level){
+        from->taken_bytes, from->given_bytes, from->takes};
     op->alloc_at = plan->n_rows;
     op->release_at = tape->n_releases;
     plan->wait_at[plan->n_ops++] = tape->n_waits;
@@ -188,6 +192,13 @@ static ms_err put_lists(const putter *it, ms_fault *fault)
         struct ms_transfer *to = &plan->transfers[plan->n_transfers++];
         *to = it->spans->transfer[span->transfer + i];
         to->op += it->first_op;
+    }
+    GROW(tape, tape->late, tape->late_capacity,
+         tape->n_late + span->n_late + 1);
+    for (uint32_t i = 0; i < span->n_late; i++) {
+        ms_span_late *to = &tape->late[tape->n_late++];
+        *to = it->spans->late[span->late + i];
+        to->op = to->op == MS_NONE ? it->first_op - 1 : to->op + it->first_op;
     }
     for (uint32_t i = 0; i < span->n_syncs; i++) {
         const ms_span_sync *from = &it->spans->sync[span->sync + i];
@@ -262,6 +273,7 @@ ms_err ms_tape_put(ms_tape *tape, const ms_spans *spans, uint32_t span,
                    it.span->n_releases, fault));
     MS_TRY(put_lists(&it, fault));
     put_releases(&it, 0, it.span->before);
+    tape->level[it.first_op - 1].given_bytes += it.span->given_bytes;
     for (uint32_t i = 0; i < it.span->n_ops; i++)
         put_op(&it, i);
     MS_TRY(put_ties(&it, fault));
@@ -299,6 +311,7 @@ static void put_start(ms_tape *tape, const ms_row *far, uint32_t n_far)
         plan->row[plan->n_rows++] = far[i];
     }
     plan->op[0] = (ms_plan_op){.of = MS_NONE, .pass = MS_START};
+    tape->level[0] = (ms_tape_level){0};
     plan->wait_at[0] = 0;
     plan->n_ops = 1;
 }

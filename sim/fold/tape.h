@@ -21,12 +21,21 @@ typedef struct ms_tape_buffer {
                                   far: the row of the plan */
 } ms_tape_buffer;
 
+/* Of the device's memory, per op: see ms_span_op. */
+typedef struct ms_tape_level {
+    uint64_t taken_bytes, given_bytes;
+    bool takes;
+} ms_tape_level;
+
 typedef struct ms_tape {
     ms_arena arena; /* of a program */
     const ms_classes *classes;
     ms_plan plan;
     uint32_t ops_capacity, waits_capacity, rows_capacity, releases_capacity;
-    uint32_t syncs_capacity, transfers_capacity;
+    uint32_t syncs_capacity, transfers_capacity, late_capacity;
+    ms_tape_level *level; /* per op */
+    ms_span_late *late;   /* n_late, by op */
+    uint32_t n_late;
     uint32_t n_waits, n_releases;
     uint32_t *found, found_capacity;     /* room for the ties of a span */
     uint32_t *ready[MS_N_CELLS_COLUMNS]; /* per storage */

@@ -82,11 +82,18 @@ static void check_folded(const ms_folded *folded, const ms_graph *graph,
     counts->learnt += folded->learnt;
     counts->repeated += folded->repeated;
     ck_assert_int_eq(ms_replay(&plan, machine, &trial, &line, &fault), MS_OK);
-    ck_assert_msg(folded->peak_bytes == line.ranks[0].reserved_peak_bytes,
+    uint64_t allocated = line.ranks[0].pool[MS_DEVICE_POOL].peak_bytes;
+    uint64_t reserved = line.ranks[0].reserved_peak_bytes;
+    ck_assert_msg(folded->peak_bytes == allocated,
                   "%s, seed %llu: peak %llu, replay %llu", what,
                   (unsigned long long)laws_seed,
                   (unsigned long long)folded->peak_bytes,
-                  (unsigned long long)line.ranks[0].reserved_peak_bytes);
+                  (unsigned long long)allocated);
+    ck_assert_msg(folded->active_bytes == reserved,
+                  "%s, seed %llu: active %llu, replay %llu", what,
+                  (unsigned long long)laws_seed,
+                  (unsigned long long)folded->active_bytes,
+                  (unsigned long long)reserved);
     ck_assert_msg(folded->step_ns == line.step_ns,
                   "%s, seed %llu: time %llu, replay %llu", what,
                   (unsigned long long)laws_seed,
@@ -195,7 +202,7 @@ static void print_counts(const char *what, const tally *counts)
 }
 
 /* A quarter of these graphs has ops on two streams, and a few programs move
- * storages: these are refused where memory goes that both streams have used. */
+ * storages. */
 START_TEST(random_programs)
 {
     tally counts = {0};
@@ -209,7 +216,7 @@ START_TEST(random_programs)
     }
     print_counts("random", &counts);
     ck_assert_uint_eq(counts.programs, GRAPHS * PROGRAMS_EACH);
-    ck_assert_uint_ge(counts.folded, counts.programs * 6 / 10);
+    ck_assert_uint_ge(counts.folded, counts.programs * 95 / 100);
     close_arenas();
 }
 END_TEST
@@ -255,8 +262,7 @@ static void draw_streams(laws_random *random, const ms_graph *graph,
         laws_work(random, graph, &trial, program);
 }
 
-/* At random most programs have memory that two streams have used, which is
- * refused; what policies write has none (compositions). */
+/* Some of what random programs gather outlives the call that has asked. */
 START_TEST(random_streams)
 {
     tally counts = {0};
@@ -286,7 +292,7 @@ START_TEST(random_streams)
         ms_fold_close(fold);
     }
     print_counts("streams", &counts);
-    ck_assert_uint_ge(counts.folded, counts.programs * 3 / 10);
+    ck_assert_uint_ge(counts.folded, counts.programs * 7 / 10);
     close_arenas();
 }
 END_TEST
@@ -336,6 +342,8 @@ static const char *const others[] = {"",
                                      "+zero:2,dp=4",
                                      "+zero:3,dp=4",
                                      "+fsdp:dp=4",
+                                     "+fsdp:dp=4,impl=1",
+                                     "+deepspeed:3,dp=4",
                                      "+offload:optimizer",
                                      "+swap:vdnn=all"};
 

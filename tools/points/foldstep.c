@@ -69,9 +69,9 @@ static ms_err write_report(const ms_folded *folded, ms_arena *trial,
     if (rank == NULL)
         return ms_fail_nomem(fault);
     *rank = (ms_rank_report){.peak = {.allocated_bytes = folded->peak_bytes,
-                                      .active_bytes = folded->peak_bytes,
-                                      .requested_bytes = folded->peak_bytes,
-                                      .reserved_bytes = folded->peak_bytes},
+                                      .active_bytes = folded->active_bytes,
+                                      .requested_bytes = folded->active_bytes,
+                                      .reserved_bytes = folded->active_bytes},
                              .time = times_of(folded)};
     *report = (ms_report){.n_ranks = 1, .ranks = rank};
     memcpy(report->far, folded->far, sizeof report->far);
