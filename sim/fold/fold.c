@@ -115,20 +115,37 @@ static ms_err fold_calls(ms_fold *fold)
 
 /* ---- one program --------------------------------------------------------- */
 
-/* What stands in the way of any call. */
-static ms_fold_why why_of(const ms_fold *fold, const ms_program *program)
+/* Does a call write what a micro-batch has made to the disk, by way of the two
+ * buffers that outlive the call? */
+static bool is_staged(const ms_graph *graph, const ms_program *program,
+                      const ms_call *call)
 {
-    const ms_machine *machine = fold->machine;
+    if (call->verb != MS_MOVE || call->move.to != MS_NVME ||
+        call->move.straight || call->set >= program->n_sets)
+        return false;
+    for (uint32_t i = program->set_at[call->set];
+         i < program->set_at[call->set + 1]; i++)
+        if (program->set_item[i] >= graph->n_persistent)
+            return true;
+    return false;
+}
+
+ms_fold_why ms_fold_bar(const ms_graph *graph, const ms_machine *machine,
+                        const ms_program *program)
+{
     if (program->n_ranks > 1 || program->n_stages > 0)
         return MS_FOLD_RANKS;
     if (program->n_frames > 1)
         return MS_FOLD_FRAMES;
     if (program->hooks.used)
         return MS_FOLD_HOOKS;
-    return machine->book_device || machine->wall ||
-                   machine->paging.page_bytes > 0 || program->online != NULL
-               ? MS_FOLD_MEMORY
-               : MS_FOLD_WHOLE;
+    if (machine->book_device || machine->wall ||
+        machine->paging.page_bytes > 0 || program->online != NULL)
+        return MS_FOLD_MEMORY;
+    for (uint32_t i = 0; i < program->n_calls; i++)
+        if (is_staged(graph, program, &program->calls[i]))
+            return MS_FOLD_BETWEEN;
+    return MS_FOLD_WHOLE;
 }
 
 /* Forgets what was learnt when it has grown too large. */
@@ -217,7 +234,8 @@ ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
                        ms_folded *folded, ms_fault *fault)
 {
     *folded =
-        (ms_folded){.why = why_of(fold, program), .calls = program->n_calls};
+        (ms_folded){.why = ms_fold_bar(&fold->graph, fold->machine, program),
+                    .calls = program->n_calls};
     if (folded->why != MS_FOLD_WHOLE)
         return MS_OK;
     MS_TRY(keep_small(fold, fault));
@@ -232,7 +250,8 @@ ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
                       ms_folded *folded, ms_fault *fault)
 {
     static const ms_program alone = {.n_frames = 1, .n_ranks = 1};
-    *folded = (ms_folded){.why = why_of(fold, &alone)};
+    *folded = (ms_folded){
+        .why = ms_fold_bar(&fold->graph, fold->machine, &alone)};
     if (folded->why == MS_FOLD_WHOLE && !fold->has_walk)
         folded->why = MS_FOLD_STREAMS;
     if (folded->why != MS_FOLD_WHOLE)

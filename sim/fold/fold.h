@@ -91,6 +91,11 @@ typedef struct ms_fold_choice {
 /* What stands in the way, as a sentence without its full stop. */
 const char *ms_fold_sentence(ms_fold_why why);
 
+/* What stands in the way whatever the calls do, of which most can be told
+ * without a walk. */
+ms_fold_why ms_fold_bar(const ms_graph *graph, const ms_machine *machine,
+                        const ms_program *program);
+
 /* The graph, the options and the machine must outlive the evaluator; what it
  * learns is its own, and bounded.  Faults: MS_ENOMEM. */
 ms_err ms_fold_open(const ms_graph *graph, const ms_expand_opts *opts,

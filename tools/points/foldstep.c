@@ -12,13 +12,27 @@
 /* Points of a graph that are replayed before one is folded. */
 #define REPLAYED 2u
 
-/* Does the job ask for no more than a fold tells? */
-static bool may_fold(const ms_job *job, const ms_result *result)
+/* Why no fold tells of a step of the job; NULL: one may. */
+static const char *bar_of_job(const ms_job *job, const ms_result *result)
 {
-    return job->brief && job->allocator == NULL && job->program == NULL &&
-           !job->book_device && !job->wall &&
-           result->shape.paging.page_bytes == 0 &&
-           result->shape.pipeline_ranks <= 1;
+    if (job->allocator != NULL)
+        return "a pool hands out addresses";
+    if (job->program != NULL)
+        return "the program comes from a file";
+    if (job->book_device || job->wall || result->shape.paging.page_bytes > 0)
+        return ms_fold_sentence(MS_FOLD_MEMORY);
+    return result->shape.pipeline_ranks > 1 ? ms_fold_sentence(MS_FOLD_RANKS)
+                                            : NULL;
+}
+
+const char *ms_foldstep_bar(const ms_job *job, const ms_result *result)
+{
+    const char *bar = bar_of_job(job, result);
+    if (bar != NULL)
+        return bar;
+    ms_fold_why why =
+        ms_fold_bar(result->graph, result->machine, result->program);
+    return why != MS_FOLD_WHOLE ? ms_fold_sentence(why) : NULL;
 }
 
 static void turn_to(ms_foldstep *of, const ms_graph *graph)
@@ -134,7 +148,8 @@ ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
     ms_report told = {0};
     turn_to(of, result->graph);
     *folded = false;
-    if (may_fold(job, result) && of->n_points++ >= REPLAYED && !of->is_refused)
+    if (job->brief && bar_of_job(job, result) == NULL &&
+        of->n_points++ >= REPLAYED && !of->is_refused)
         MS_TRY(fold_it(of, job, trial, result, folded, fault));
     if (*folded && of->is_proven)
         return MS_OK;

@@ -36,5 +36,9 @@ typedef struct ms_foldstep {
 ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
                        ms_result *result, bool *folded, ms_fault *fault);
 void ms_foldstep_leave(ms_foldstep *of);
+/* Of a step that was simulated: why no fold tells of one like it, as a sentence
+ * without its full stop; NULL: one does.  It does not depend on which points
+ * were replayed. */
+const char *ms_foldstep_bar(const ms_job *job, const ms_result *result);
 
 #endif

@@ -30,6 +30,7 @@ typedef struct ms_sweep_row {
                                      h100-80gb-sxm" */
     uint64_t job_gpus, job_batch; /* of all GPUs; in samples */
     uint64_t capacity_bytes, context_bytes;
+    const char *replayed_because; /* of JSON; NULL: a fold tells such a point */
 } ms_sweep_row;
 
 typedef struct ms_rows {

@@ -161,6 +161,14 @@ static const ms_key row_rows[] = {
      .null = true,
      .optional = true,
      .help = "with bare lifetimes, as --allocator exact has them"},
+    {.name = "replayed_because",
+     .type = MS_KEY_TEXT,
+     ROW(TEXT, replayed_because),
+     .there = has_numbers,
+     .null = true,
+     .optional = true,
+     .help = "why such a point is replayed event by event; null: summaries of "
+             "its calls tell it, once they are proven by a replay (JSON only)"},
 };
 const ms_keys ms_keys_row = {
     .name = "row", .rows = row_rows, .n = MS_KEYS_N(row_rows), .any = varied};
