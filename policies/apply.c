@@ -230,3 +230,45 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
     MS_TRY(apply_online(spec, own, program, fault));
     return check_promises(spec, &own, program, fault);
 }
+
+static bool promises(const struct ms_spec_item *item)
+{
+    for (uint32_t k = 0; k < item->policy->n_params; k++)
+        if (item->policy->params[k].promise && item->values[k].given)
+            return true;
+    return false;
+}
+
+static bool places(const struct ms_spec_item *item)
+{
+    const ms_policy *policy = item->policy;
+    return policy->place != NULL &&
+           (policy->places == NULL || policy->places(item->values));
+}
+
+/* Do the policies say what is kept, and nothing else? */
+static bool only_keep(const ms_spec *spec, const ms_graph *graph)
+{
+    bool only = graph->due_first == NULL;
+    for (uint32_t i = 0; i < spec->n; i++) {
+        const ms_policy *policy = spec->items[i].policy;
+        only &= policy->schedule == NULL && policy->online == NULL &&
+                !places(&spec->items[i]) && !promises(&spec->items[i]);
+    }
+    return only;
+}
+
+ms_err ms_apply_keep(const ms_spec *spec, const ms_policy_context *context,
+                     uint32_t micro_batches, ms_keep *keep, bool *alone,
+                     ms_fault *fault)
+{
+    ms_schedule schedule;
+    ms_policy_context own = *context;
+    *alone = only_keep(spec, context->graph);
+    if (!*alone)
+        return MS_OK;
+    own.spec = spec;
+    MS_TRY(apply_schedule(spec, own, micro_batches, &schedule, fault));
+    own.schedule = &schedule;
+    return apply_keep(spec, own, keep, fault);
+}

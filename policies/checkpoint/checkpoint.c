@@ -457,12 +457,16 @@ static ms_err keep(const ms_policy_context *context, ms_keep *keep,
     return MS_OK;
 }
 
+static bool places(const ms_policy_value *values)
+{
+    return values[SAC].given;
+}
+
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
-    if (!context->values[SAC].given)
-        return MS_OK;
-    return ms_sac_place(context, program, fault);
+    return places(context->values) ? ms_sac_place(context, program, fault)
+                                   : MS_OK;
 }
 
 static bool serves_ranks(const ms_policy_value *values)
@@ -479,5 +483,6 @@ const ms_policy ms_policy_checkpoint = {
     .saves = true,
     .keep = keep,
     .place = place,
+    .places = places,
     .serves_ranks = serves_ranks,
 };

@@ -103,6 +103,8 @@ typedef struct ms_policy {
      * spec's policies at most one does. */
     ms_err (*online)(const ms_policy_context *context, ms_online *online,
                      ms_fault *fault);
+    /* (optional) Does place do anything?  Without it, it does. */
+    bool (*places)(const ms_policy_value *values);
     /* (optional) Does place serve the calls of each rank, and halves of
      * backward?  Without it, place is refused beside ranks that have parts of
      * the model. */
@@ -183,5 +185,11 @@ ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault);
 ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                         uint32_t micro_batches, ms_program *program,
                         ms_fault *fault);
+/* The same as far as the hook keep, where the policies say no more than what is
+ * kept, and promise nothing: *alone; the program is then the default one of
+ * keep.  Else keep is not set. */
+ms_err ms_apply_keep(const ms_spec *spec, const ms_policy_context *context,
+                     uint32_t micro_batches, ms_keep *keep, bool *alone,
+                     ms_fault *fault);
 
 #endif

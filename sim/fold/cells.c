@@ -62,6 +62,29 @@ static row_size size_of(const ms_cells *cells, uint32_t storage, uint64_t bytes)
     return bytes == ms_books_far_bytes(books, storage) ? FAR : OTHER;
 }
 
+/* The first kind of all is that of most rows of one stream's books: of its own
+ * bytes, in the device's memory, used by nobody else. */
+#define PLAIN 1u
+
+ms_err ms_cells_begin_kinds(ms_cells *cells, ms_fault *fault)
+{
+    const row_kind plain = {.size = OWN,
+                            .pool = MS_DEVICE_POOL,
+                            .maker = MS_STREAM_COMPUTE,
+                            .writer = WRITTEN_AT_START};
+    uint32_t words[KIND_WORDS], id;
+    pack_kind(&plain, words);
+    return ms_intern_add(cells->kinds, words, KIND_WORDS, &id, fault);
+}
+
+static bool is_plain(const ms_cells *cells, const ms_row *row, uint32_t storage)
+{
+    return !cells->books.streams && storage != MS_NONE && row->home == 0 &&
+           !row->waited && row->streams == 0 && row->pool == MS_DEVICE_POOL &&
+           row->bytes == cells->graph->storage_bytes[storage] &&
+           cells->plan.op[row->op].stream == MS_STREAM_COMPUTE;
+}
+
 ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
                      uint32_t *kind, ms_fault *fault)
 {
@@ -71,6 +94,10 @@ ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
     if (row == MS_NONE)
         return MS_OK;
     const ms_row *it = &cells->plan.row[row];
+    if (is_plain(cells, it, storage)) {
+        *kind = PLAIN;
+        return MS_OK;
+    }
     row_kind value = {.home = it->home,
                       .pool = it->pool,
                       .streams = it->streams,

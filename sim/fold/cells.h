@@ -80,6 +80,8 @@ ms_err ms_cells_open(ms_cells *cells, const ms_graph *graph,
                      const ms_classes *classes, const ms_expand_opts *opts,
                      const ms_program *program, ms_fault *fault);
 void ms_cells_close(ms_cells *cells);
+/* To be called when kinds, the table, was opened. */
+ms_err ms_cells_begin_kinds(ms_cells *cells, ms_fault *fault);
 /* Do the books have the columns that the program asks for, and no others? */
 bool ms_cells_suit(const ms_cells *cells, const ms_program *program);
 

@@ -2,7 +2,6 @@
 #include "sim/fold/fold.h"
 
 #include "sim/fold/pieces.h"
-#include "sim/fold/taperun.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/program.h"
@@ -250,8 +249,8 @@ ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
                       ms_folded *folded, ms_fault *fault)
 {
     static const ms_program alone = {.n_frames = 1, .n_ranks = 1};
-    *folded = (ms_folded){
-        .why = ms_fold_bar(&fold->graph, fold->machine, &alone)};
+    *folded =
+        (ms_folded){.why = ms_fold_bar(&fold->graph, fold->machine, &alone)};
     if (folded->why == MS_FOLD_WHOLE && !fold->has_walk)
         folded->why = MS_FOLD_STREAMS;
     if (folded->why != MS_FOLD_WHOLE)

@@ -60,10 +60,11 @@ typedef enum ms_fold_why {
 } ms_fold_why;
 
 /* peak_bytes: allocated on the device at most; active_bytes: with what waits
- * until other streams have passed, and so, with the exact pool, reserved. calls: of the program, of which learnt
- * were expanded and repeated belong to micro-batches that were not walked.
- * streamed: ops of several streams ran through the clock; then all of time is
- * told, and what other memories hold; else step_ns and recompute_ns alone. */
+ * until other streams have passed, and so, with the exact pool, reserved.
+ * calls: of the program, of which learnt were expanded and repeated belong to
+ * micro-batches that were not walked. streamed: ops of several streams ran
+ * through the clock; then all of time is told, and what other memories hold;
+ * else step_ns and recompute_ns alone. */
 typedef struct ms_folded {
     ms_fold_why why;
     bool streamed;
@@ -110,10 +111,14 @@ ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
  * piece of it is new; learnt counts pieces, calls and repeated are 0. */
 ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
                       ms_folded *folded, ms_fault *fault);
-/* pieces.c: the keep of a choice, from which ms_defaultprogram writes the
+/* choice.c: the keep of a choice, from which ms_defaultprogram writes the
  * program that is meant; keep is that of ms_program_keep_all before. */
-void ms_pieces_keep(const ms_graph *graph, const ms_fold_choice *choice,
+void ms_choice_keep(const ms_graph *graph, const ms_fold_choice *choice,
                     ms_keep *keep);
+/* The other way round: the choice of a keep; it has room for as many stretches
+ * as the graph has units.  false: the keep is no such choice. */
+bool ms_choice_read(const ms_graph *graph, const ms_keep *keep,
+                    ms_fold_stretch *stretches, ms_fold_choice *choice);
 /* The bytes of all that the evaluator holds. */
 uint64_t ms_fold_bytes(const ms_fold *fold);
 

@@ -408,6 +408,7 @@ static ms_err forget(ms_learner *learner, ms_fault *fault)
     learner->named_capacity = learner->owners_capacity = 0;
     ms_span_open(&learner->spans, learner->known);
     MS_TRY(ms_intern_open(&learner->kinds, learner->known, fault));
+    MS_TRY(ms_cells_begin_kinds(&learner->cells, fault));
     MS_TRY(ms_intern_open(&learner->states.words, learner->known, fault));
     MS_TRY(ms_intern_open(&learner->questions, learner->known, fault));
     MS_TRY(ms_intern_open(&learner->contexts, learner->known, fault));

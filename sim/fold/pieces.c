@@ -122,30 +122,6 @@ static void find_window(ms_pieces *pieces)
 
 /* ---- the program, where a piece is new ----------------------------------- */
 
-static void drop_unit(const ms_graph *graph, uint32_t unit, ms_keep *keep)
-{
-    uint32_t end = graph->out_at[graph->forward_at[unit + 1]];
-    for (uint32_t i = graph->out_at[graph->forward_at[unit]]; i < end; i++)
-        keep->place[graph->out[i]] = MS_GONE;
-}
-
-void ms_pieces_keep(const ms_graph *graph, const ms_fold_choice *choice,
-                    ms_keep *keep)
-{
-    uint32_t id = 0;
-    keep->reentrant = choice->reentrant;
-    keep->early_stop = choice->early_stop;
-    for (uint32_t i = 0; i < choice->n_stretches; i++) {
-        const ms_fold_stretch *stretch = &choice->stretches[i];
-        uint32_t n = stretch->units * stretch->segments;
-        for (uint32_t k = 0; k < n; k++) {
-            keep->segment[stretch->first + k] = id + k / stretch->units;
-            drop_unit(graph, stretch->first + k, keep);
-        }
-        id += stretch->segments;
-    }
-}
-
 static bool is_of(const ms_call *call, uint8_t verb, bool forward)
 {
     return call->verb == verb &&
@@ -193,7 +169,7 @@ static ms_err write_program(ms_pieces *pieces)
         return MS_OK;
     ms_arena_reset(&pieces->trial);
     MS_TRY(ms_program_keep_all(graph, &pieces->trial, &keep, pieces->fault));
-    ms_pieces_keep(graph, pieces->choice, &keep);
+    ms_choice_keep(graph, pieces->choice, &keep);
     MS_TRY(ms_defaultprogram_alone(graph, &keep, 1, &pieces->trial,
                                    &pieces->program, pieces->fault));
     find_ends(pieces);

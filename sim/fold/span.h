@@ -74,8 +74,8 @@ typedef struct ms_span {
     uint32_t before, sync, n_syncs, transfer, n_transfers;
     uint32_t tie, n_ties, packed, n_packed, kind, n_kinds, late, n_late;
     uint64_t given_bytes; /* before */
-    uint32_t compute; /* its last op of the compute stream, or MS_NONE */
-    uint8_t side;     /* the stream of the side queue's last copy */
+    uint32_t compute;     /* its last op of the compute stream, or MS_NONE */
+    uint8_t side;         /* the stream of the side queue's last copy */
 } ms_span;
 
 typedef struct ms_spans {

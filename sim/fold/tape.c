@@ -167,8 +167,8 @@ static void put_op(const putter *it, uint32_t i)
     *op = from->op;
     op->of = op_of(it, from);
     op->micro_batch = it->micro_batch;
-    tape->level[plan->n_ops] = (ms_tape_level){
-        from->taken_bytes, from->given_bytes, from->takes};
+    tape->level[plan->n_ops] =
+        (ms_tape_level){from->taken_bytes, from->given_bytes, from->takes};
     op->alloc_at = plan->n_rows;
     op->release_at = tape->n_releases;
     plan->wait_at[plan->n_ops++] = tape->n_waits;

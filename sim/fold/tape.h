@@ -13,6 +13,7 @@
  *     MS_TRY(ms_tape_end(&tape, fault));
  *     replay(tape.plan); */
 
+#include "sim/fold/fold.h"
 #include "sim/fold/span.h"
 
 typedef struct ms_tape_buffer {
@@ -57,5 +58,12 @@ ms_err ms_tape_put(ms_tape *tape, const ms_spans *spans, uint32_t span,
 ms_err ms_tape_sync(ms_tape *tape, uint32_t until, ms_fault *fault);
 ms_err ms_tape_end(ms_tape *tape, ms_fault *fault);
 void ms_tape_close(ms_tape *tape);
+/* taperun.c: the tape, closed, through the clock of sim/replay, and what other
+ * memories than the device's hold meanwhile.  Fills active_bytes, step_ns,
+ * recompute_ns, time and far, once peak_bytes is known; start_bytes: on the
+ * device as the step starts.  Faults: MS_ENOMEM; MS_EINPUT where streams and
+ * host wait for each other. */
+ms_err ms_taperun(ms_tape *tape, const ms_machine *machine,
+                  uint64_t start_bytes, ms_folded *folded, ms_fault *fault);
 
 #endif

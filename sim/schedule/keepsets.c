@@ -65,7 +65,8 @@ static uint32_t stage_of_maker(const finder *f, uint32_t s)
 static bool is_own_rank(const finder *f, uint32_t s, uint32_t unit)
 {
     const ms_stage *stages = f->schedule->stages;
-    return stages[stage_of_maker(f, s)].rank == stages[f->stage_of[unit]].rank;
+    return f->schedule->n_ranks == 1 ||
+           stages[stage_of_maker(f, s)].rank == stages[f->stage_of[unit]].rank;
 }
 
 static ms_err add_set(finder *f, const uint32_t *list, uint32_t n,

@@ -150,7 +150,7 @@ static void check_choice(ms_fold *fold, laws_random *random,
     ms_arena_reset(&trial);
     ck_assert_int_eq(ms_program_keep_all(graph, &trial, &choices, &fault),
                      MS_OK);
-    ms_pieces_keep(graph, &choice, &choices);
+    ms_choice_keep(graph, &choice, &choices);
     ck_assert_int_eq(ms_defaultprogram_alone(graph, &choices,
                                              choice.micro_batches, &trial,
                                              &program, &fault),

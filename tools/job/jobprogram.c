@@ -77,9 +77,9 @@ static ms_err check_ops(const ms_result *result, ms_fault *fault)
                    ms_quantity_size(ops * OP_BYTES).s);
 }
 
-ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
-                          ms_expand_opts *opts, ms_result *result,
-                          ms_fault *fault)
+ms_err ms_jobprogram_begin(const ms_job *job, ms_arena *trial,
+                           ms_expand_opts *opts, ms_result *result,
+                           ms_fault *fault)
 {
     if (result->model.refusal != NULL)
         return ms_fail(fault, MS_EINPUT, result->model.path,
@@ -87,17 +87,45 @@ ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
                        result->model.refusal);
     MS_TRY(check_ops(result, fault));
     MS_TRY(take_nouns(trial, result, fault));
-    MS_TRY(ms_stepmachine_find(job, opts, result, fault));
-    ms_machine measured = *result->machine;
-    measured.paging = (ms_paging){0};
-    measured.wall = false; /* policies see the step as it is without a wall */
-    const ms_policy_context context = {.graph = result->graph,
-                                       .torch_1 = result->training.framework ==
-                                                  MS_TORCH_1_13,
-                                       .arena = trial,
-                                       .shape = &result->shape,
-                                       .opts = opts,
-                                       .machine = &measured};
+    return ms_stepmachine_find(job, opts, result, fault);
+}
+
+/* Policies see the step as it is without a wall: measured is the machine so. */
+static ms_policy_context context_of(const ms_result *result, ms_arena *trial,
+                                    const ms_expand_opts *opts,
+                                    ms_machine *measured)
+{
+    *measured = *result->machine;
+    measured->paging = (ms_paging){0};
+    measured->wall = false;
+    return (ms_policy_context){.graph = result->graph,
+                               .torch_1 =
+                                   result->training.framework == MS_TORCH_1_13,
+                               .arena = trial,
+                               .shape = &result->shape,
+                               .opts = opts,
+                               .machine = measured};
+}
+
+ms_err ms_jobprogram_keep(const ms_job *job, ms_arena *trial,
+                          const ms_expand_opts *opts, const ms_result *result,
+                          ms_keep *keep, bool *alone, ms_fault *fault)
+{
+    ms_machine measured;
+    ms_policy_context context = context_of(result, trial, opts, &measured);
+    *alone = false;
+    return job->program != NULL
+               ? MS_OK
+               : ms_apply_keep(&job->spec, &context,
+                               result->shape.micro_batches, keep, alone, fault);
+}
+
+ms_err ms_jobprogram_write(const ms_job *job, ms_arena *trial,
+                           const ms_expand_opts *opts, ms_result *result,
+                           ms_fault *fault)
+{
+    ms_machine measured;
+    ms_policy_context context = context_of(result, trial, opts, &measured);
     if (job->program != NULL)
         MS_TRY(read_program(job, trial, result, fault));
     else
@@ -106,4 +134,12 @@ ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
                                 fault));
     return ms_program_add_groups(result->program, opts->groups,
                                  MS_N_GROUP_ROLES, trial, fault);
+}
+
+ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
+                          ms_expand_opts *opts, ms_result *result,
+                          ms_fault *fault)
+{
+    MS_TRY(ms_jobprogram_begin(job, trial, opts, result, fault));
+    return ms_jobprogram_write(job, trial, opts, result, fault);
 }

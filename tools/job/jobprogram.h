@@ -35,5 +35,17 @@ uint64_t ms_jobprogram_ops(const ms_result *result);
 ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
                           ms_expand_opts *opts, ms_result *result,
                           ms_fault *fault);
+/* The two parts of it: all but the program, and the program. */
+ms_err ms_jobprogram_begin(const ms_job *job, ms_arena *trial,
+                           ms_expand_opts *opts, ms_result *result,
+                           ms_fault *fault);
+ms_err ms_jobprogram_write(const ms_job *job, ms_arena *trial,
+                           const ms_expand_opts *opts, ms_result *result,
+                           ms_fault *fault);
+/* Behind begin, instead of write: see ms_apply_keep.  A program of a file is
+ * more than what is kept. */
+ms_err ms_jobprogram_keep(const ms_job *job, ms_arena *trial,
+                          const ms_expand_opts *opts, const ms_result *result,
+                          ms_keep *keep, bool *alone, ms_fault *fault);
 
 #endif

@@ -120,8 +120,8 @@ memsim_status memsim_evaluate(memsim_job *job, memsim_numbers *numbers);
  * has them, whatever is set: for searches.  After some policies on one model
  * and batch, the numbers come from summaries of what blocks do, which a replay
  * has proven, and not from all ops: many times faster, and the same to the byte
- * and the nanosecond.  Pipelines and policies that watch the level are simulated
- * each time. */
+ * and the nanosecond.  Pipelines and policies that watch the level are
+ * simulated each time. */
 memsim_status memsim_peak(memsim_job *job, memsim_brief *brief);
 /* Simulates the step to all that "memsim run --json" prints, without the end of
  * the line.  NULL: it failed.  The text lasts until the job is used again. */

@@ -89,10 +89,11 @@ static ms_err write_report(const ms_folded *folded, ms_arena *trial,
                              .time = times_of(folded)};
     *report = (ms_report){.n_ranks = 1, .ranks = rank};
     memcpy(report->far, folded->far, sizeof report->far);
-    *result->plan =
-        (ms_plan){.graph = result->graph,
-                  .n_ranks = 1,
-                  .n_micro_batches = result->program->n_micro_batches};
+    /* A choice has no program: of the default one nothing bars a fold. */
+    result->program->n_ranks = result->program->n_frames = 1;
+    *result->plan = (ms_plan){.graph = result->graph,
+                              .n_ranks = 1,
+                              .n_micro_batches = result->shape.micro_batches};
     *result->line =
         (ms_timeline){.plan = result->plan, .step_ns = folded->step_ns};
     ms_measure_rates(result->line, result->machine, report);
@@ -128,16 +129,39 @@ static bool says_same(const ms_report *folded, const ms_report *replayed)
 
 /* ---- a step -------------------------------------------------------------- */
 
+/* A choice of checkpoints alone needs no program. */
+static ms_err choose(ms_foldstep *of, const ms_job *job, ms_arena *trial,
+                     const ms_result *result, ms_folded *told, ms_fault *fault)
+{
+    ms_keep keep;
+    bool alone;
+    ms_fold_choice choice = {.micro_batches = result->shape.micro_batches};
+    ms_fold_stretch *stretches =
+        ms_arena_take_raw(trial, of->graph->n_units, sizeof *stretches);
+    if (stretches == NULL)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_jobprogram_keep(job, trial, &of->opts, result, &keep, &alone,
+                              fault));
+    return alone && ms_choice_read(of->graph, &keep, stretches, &choice)
+               ? ms_fold_choose(of->fold, &choice, told, fault)
+               : MS_OK;
+}
+
 static ms_err fold_it(ms_foldstep *of, const ms_job *job, ms_arena *trial,
                       ms_result *result, bool *folded, ms_fault *fault)
 {
     ms_expand_opts opts;
     ms_folded told = {.why = MS_FOLD_MEMORY};
     memset(&opts, 0, sizeof opts);
-    MS_TRY(ms_jobprogram_make(job, trial, &opts, result, fault));
+    MS_TRY(ms_jobprogram_begin(job, trial, &opts, result, fault));
     MS_TRY(open_fold(of, &opts, result->machine, fault));
-    if (is_same_machine(of, &opts, result->machine))
+    if (!is_same_machine(of, &opts, result->machine))
+        return MS_OK;
+    MS_TRY(choose(of, job, trial, result, &told, fault));
+    if (told.why != MS_FOLD_WHOLE) {
+        MS_TRY(ms_jobprogram_write(job, trial, &opts, result, fault));
         MS_TRY(ms_fold_program(of->fold, result->program, &told, fault));
+    }
     *folded = told.why == MS_FOLD_WHOLE;
     return *folded ? write_report(&told, trial, result, fault) : MS_OK;
 }
