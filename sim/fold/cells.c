@@ -444,9 +444,9 @@ static ms_err open_books(ms_cells *cells, const ms_expand_opts *opts,
     MS_TRY(ms_books_open(books, &asked));
     MS_TRY(open_replays(cells));
     cells->n_columns = 0;
-    for (uint8_t column = 0; column < MS_N_CELLS_COLUMNS; column++)
-        if (ms_cells_rows(cells, column) != NULL)
-            cells->column[cells->n_columns++] = column;
+    for (int column = 0; column < MS_N_CELLS_COLUMNS; column++)
+        if (ms_cells_rows(cells, (ms_cells_column)column) != NULL)
+            cells->column[cells->n_columns++] = (uint8_t)column;
     return open_words(cells);
 }
 
