@@ -151,6 +151,14 @@ static uint32_t room_for(const ms_stampspace *space)
     return space->n_stamped + space->n_stamped / 4 + 64;
 }
 
+/* What is said of rows once they are stamped: of the old ones nothing. */
+static void *take_room(stamper *s, const ms_stampspace *space, size_t size)
+{
+    void *room = ms_arena_take_raw(s->trace->scratch, room_for(space), size);
+    s->ok = s->ok && room;
+    return room;
+}
+
 /* A new column in place of *column; the caller renames it.  equal: so many
  * bytes of an item, from `at` on, are the same in equal blocks. */
 static ms_stampcolumn stamp(stamper *s, const ms_stampspace *space,
@@ -181,12 +189,35 @@ static void rename_at(stamper *s, const ms_stampspace *space,
         s->ok = ms_stampspace_rename(space, named, &column, 0);
 }
 
+static void check_equal(stamper *s, const ms_stampspace *space,
+                        ms_stampcolumn column, size_t at, size_t size)
+{
+    column.at = at;
+    if (s->ok)
+        s->ok = ms_stampspace_equal(space, &column, size);
+}
+
+/* A column of names of rows of another space. */
+static void stamp_ids(stamper *s, const ms_stampspace *space,
+                      const ms_stampspace *named, uint32_t **column,
+                      unsigned shift)
+{
+    ms_stampcolumn it = {.from = *column, .stride = sizeof **column};
+    if (!s->ok)
+        return;
+    it.to = *column =
+        ms_arena_take_raw(s->trace->arena, room_for(space), it.stride);
+    s->ok = it.to && ms_stampspace_rename(space, named, &it, shift);
+}
+
 #define STAMP(space, column)                                                   \
     stamp(s, &s->space, &(column), sizeof *(column), sizeof *(column))
 #define STAMP_IDS(space, named, column)                                        \
-    rename_at(s, &s->space, &s->named,                                         \
-              stamp(s, &s->space, &(column), sizeof *(column), 0), 0)
+    stamp_ids(s, &s->space, &s->named, &(column), 0)
 #define STAMP_ROWS(space, rows) stamp(s, &s->space, &(rows), sizeof *(rows), 0)
+#define EQUAL(space, column, type, field)                                      \
+    check_equal(s, &s->space, column, offsetof(type, field),                   \
+                sizeof(((type *)NULL)->field))
 #define RENAME(space, named, column, type, field)                              \
     rename_at(s, &s->space, &s->named, column, offsetof(type, field))
 
@@ -217,15 +248,12 @@ static void stamp_lists(stamper *s)
 {
     ms_trace *t = s->trace;
     ms_graph *g = t->graph;
-    ms_stampcolumn drop;
     stamp_offsets(s, &g->in_at, t->n_in);
     stamp_offsets(s, &g->out_at, t->n_out);
     stamp_offsets(s, &g->drop_at, t->n_drop);
     STAMP_IDS(in, storages, g->in);
     STAMP_IDS(out, storages, g->out);
-    drop = STAMP_ROWS(drop, g->drop);
-    if (s->ok)
-        s->ok = ms_stampspace_rename(&s->drop, &s->storages, &drop, 1);
+    stamp_ids(s, &s->drop, &s->storages, &g->drop, 1);
     t->n_in = s->in.n_stamped;
     t->in_capacity = room_for(&s->in);
     t->n_out = s->out.n_stamped;
@@ -234,25 +262,13 @@ static void stamp_lists(stamper *s)
     t->drop_capacity = room_for(&s->drop);
 }
 
-/* How many storages there were when an op ended: the last of them plus one. */
-static void stamp_ends(stamper *s)
-{
-    ms_trace *t = s->trace;
-    ms_stampcolumn ends;
-    for (uint32_t op = 0; op < s->ops.n; op++)
-        t->ends[op].storages--;
-    ends = STAMP_ROWS(ops, t->ends);
-    RENAME(ops, storages, ends, ms_op_end, storages);
-    for (uint32_t op = 0; op < s->ops.n_stamped && s->ok; op++)
-        t->ends[op].storages++;
-}
-
 static void stamp_ops(stamper *s)
 {
     ms_trace *t = s->trace;
     ms_graph *g = t->graph;
     stamp_lists(s);
     STAMP(ops, g->op_name);
+    STAMP(ops, g->op_kind);
     STAMP(ops, g->op_pass);
     STAMP(ops, g->op_flags);
     STAMP(ops, g->op_stream);
@@ -263,9 +279,22 @@ static void stamp_ops(stamper *s)
     STAMP_IDS(ops, units, g->op_unit);
     STAMP_IDS(ops, layers, g->op_layer);
     STAMP_IDS(ops, nodes, g->op_node);
-    stamp_ends(s);
     g->n_ops = s->ops.n_stamped;
     t->ops_capacity = room_for(&s->ops);
+    t->ends = take_room(s, &s->ops, sizeof *t->ends);
+}
+
+/* Those that outlive the micro-batch stay before all others: no stretch that
+ * is copied has both. */
+static void stamp_persistent(stamper *s)
+{
+    ms_graph *g = s->trace->graph;
+    uint32_t n = g->n_persistent, copied = 0;
+    for (uint32_t i = 0; i < n && s->ok; i++)
+        copied += s->storages.block[i] == 2;
+    if (s->ok && n > 0 && n < s->storages.n)
+        s->ok = s->storages.block[n - 1] != 2 || s->storages.block[n] != 2;
+    g->n_persistent += copied * s->run->left_out;
 }
 
 static void stamp_storages(stamper *s)
@@ -277,71 +306,39 @@ static void stamp_storages(stamper *s)
     STAMP(storages, g->storage_at_start);
     STAMP(storages, g->storage_buffer);
     STAMP(storages, g->storage_name);
-    STAMP(storages, t->counts);
     STAMP_IDS(storages, ops, g->storage_maker);
     STAMP_IDS(storages, ops, g->storage_local_end);
     STAMP_IDS(storages, ops, g->storage_saved_end);
     STAMP_IDS(storages, storages, g->storage_grad);
     STAMP_IDS(storages, layers, g->storage_layer);
-    g->n_storages = s->storages.n_stamped;
+    stamp_persistent(s);
+    g->n_storages = t->n_numbered = s->storages.n_stamped;
     t->storages_capacity = room_for(&s->storages);
+    t->counts = take_room(s, &s->storages, sizeof *t->counts);
 }
 
 static void stamp_saves(stamper *s)
 {
     ms_trace *t = s->trace;
     ms_graph *g = t->graph;
-    ms_stampcolumn saves, nodes;
-    saves = STAMP_ROWS(saves, g->saves);
+    ms_stampcolumn saves = STAMP_ROWS(saves, g->saves);
+    EQUAL(saves, saves, ms_save, bytes);
     RENAME(saves, storages, saves, ms_save, storage);
     RENAME(saves, nodes, saves, ms_save, node);
     RENAME(saves, ops, saves, ms_save, op);
-    nodes = STAMP_ROWS(nodes, t->nodes);
-    RENAME(nodes, layers, nodes, ms_node, layer);
-    RENAME(nodes, units, nodes, ms_node, unit);
+    RENAME(saves, ops, saves, ms_save, first);
+    RENAME(saves, ops, saves, ms_save, last);
     g->n_saves = s->saves.n_stamped;
     t->saves_capacity = room_for(&s->saves);
-}
-
-/* The ops of a node that has run; it may have had none: last_op is the one
- * before first_op then. */
-static void stamp_runs(stamper *s, const ms_node *nodes)
-{
-    ms_stampcolumn column = {
-        .from = nodes, .to = s->trace->nodes, .stride = sizeof *nodes};
-    RENAME(nodes, ops, column, ms_node, last_op);
-    for (uint32_t n = 0; n < s->nodes.n_stamped && s->ok; n++) {
-        ms_node *node = &s->trace->nodes[n];
-        uint32_t length = node->first_op;
-        node->first_op = node->last_op + 1 - length;
-    }
-}
-
-static void stamp_nodes(stamper *s)
-{
-    ms_trace *t = s->trace;
-    const ms_node *nodes = t->nodes;
-    for (uint32_t n = 0; n < t->n_nodes; n++) {
-        ms_node *node = &t->nodes[n];
-        if (!node->ran) /* no ops to number */
-            node->first_op = node->last_op = 0;
-        else
-            node->first_op = node->last_op + 1 - node->first_op;
-    }
-    stamp_saves(s);
-    if (s->ok)
-        stamp_runs(s, nodes);
-    t->n_nodes = s->nodes.n_stamped;
-    t->nodes_capacity = room_for(&s->nodes);
 }
 
 static void stamp_parameters(stamper *s)
 {
     ms_trace *t = s->trace;
     ms_stampcolumn rows = STAMP_ROWS(parameters, t->parameters);
-    rows.at = offsetof(ms_parameter, elements);
-    if (s->ok)
-        s->ok = ms_stampspace_equal(&s->parameters, &rows, sizeof(uint64_t));
+    EQUAL(parameters, rows, ms_parameter, elements);
+    EQUAL(parameters, rows, ms_parameter, update);
+    EQUAL(parameters, rows, ms_parameter, part);
     RENAME(parameters, layers, rows, ms_parameter, layer);
     RENAME(parameters, storages, rows, ms_parameter, storage);
     RENAME(parameters, storages, rows, ms_parameter, grad_storage);
@@ -371,13 +368,14 @@ static void stamp_units(stamper *s, ms_forward *forward, const ms_model *whole)
         s->ok = ms_stampspace_outside(&s->units, &forward->loss_unit);
 }
 
-/* Storages of no layer are the model's inputs; others would be made of all
- * blocks together. */
+/* Storages of no layer are the model's inputs and what kernels work in; others
+ * would be made of all blocks together. */
 static bool has_common(const ms_graph *g)
 {
     for (uint32_t i = 0; i < g->n_storages; i++)
         if (g->storage_layer[i] == MS_NONE &&
-            g->storage_category[i] != MS_INPUTS)
+            g->storage_category[i] != MS_INPUTS &&
+            g->storage_category[i] != MS_WORKSPACE)
             return true;
     return false;
 }
@@ -424,12 +422,14 @@ bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
         s->ok = ms_stampspace_outside(&s->storages, &g->kept[i]);
     if (!s->ok)
         return false;
-    stamp_nodes(s);
+    stamp_saves(s);
     stamp_parameters(s);
     stamp_storages(s);
     stamp_ops(s);
     stamp_units(s, forward, whole);
     STAMP(layers, g->layer_bytes);
+    STAMP(layers, g->layer_type);
+    STAMP(layers, g->layer_role);
     STAMP(layers, trace->is_head);
     if (s->ok && trace->head.layer != MS_NONE)
         s->ok = ms_stampspace_outside(&s->layers, &trace->head.layer);

@@ -10,8 +10,8 @@
  *     ms_optimstep_step(trace);      the ops of the step
  *
  * Of a parameter its row says all (ms_parameter); here is what the parameters
- * have in common.  Storages are of the trace until ms_parts_columns, when ids
- * are final. */
+ * have in common.  Storages are rows of the trace, which are numbered anew with
+ * it (lowering/numbering.h). */
 
 #include "graphs/trace/stepsettings.h"
 #include "graphs/trace/tensors.h"
@@ -75,9 +75,8 @@ uint64_t ms_parts_master_bytes(const ms_trace *trace,
  * the device). */
 void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
                    uint64_t far_bytes);
-/* The columns of the graph that say so, once ids are final: new_id per storage
- * of the trace. */
-ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id);
+/* The columns of the graph that say so, once ids are final. */
+ms_err ms_parts_columns(ms_trace *trace);
 
 /* ---- hoststep.c ---------------------------------------------------------- */
 

@@ -85,6 +85,7 @@ bool ms_columns_ops(ms_trace *trace, uint32_t need)
         return true;
     const column columns[] = {
         {&g->op_name, sizeof *g->op_name},
+        {&g->op_kind, sizeof *g->op_kind},
         {&g->op_pass, sizeof *g->op_pass},
         {&g->op_flags, sizeof *g->op_flags},
         {&g->op_stream, sizeof *g->op_stream},

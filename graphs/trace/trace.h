@@ -142,7 +142,8 @@ struct ms_trace {
     ms_op_end *ends; /* per op */
     ms_added *added; /* by rising op; their storages follow each other */
     uint32_t n_added, added_capacity;
-    uint64_t all_bytes; /* of all storages */
+    uint32_t n_numbered; /* storages whose order is the graph's already */
+    uint64_t all_bytes;  /* of all storages */
 
     uint32_t n_tensors, n_chunks, chunks_capacity, free_tensor;
     ms_chunk **chunks;
