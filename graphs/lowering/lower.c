@@ -207,7 +207,7 @@ static bool lower_stamped(ms_trace *trace, passes *done, ms_forward *forward)
     done->n_ops = trace->graph->n_ops;
     trace->settings = settings;
     trace->fault = told;
-    return ok && name_layers(trace) == MS_OK;
+    return ok && name_layers(trace) == MS_OK && ms_stamps_settle(trace);
 }
 
 static ms_err lower(ms_trace *trace, ms_graph *graph)

@@ -11,26 +11,26 @@
 
 /* ---- where it applies ---------------------------------------------------- */
 
-static bool is_plain_shape(const ms_shape *shape)
+/* Of what ranks share, each parameter's part follows from itself, or is found
+ * for all of them once they are there. */
+static bool is_plain_shape(const ms_step_settings *settings)
 {
-    return shape->data_ranks == 1 && !shape->copies_parts &&
-           !shape->copies_gradients && !shape->holds_gradients &&
-           shape->shared == 0 && shape->flat_multiple == 0 &&
-           shape->offload.gradients == MS_DEVICE_POOL &&
-           shape->reshard_ranks == 0 && shape->saves == 0;
+    const ms_shape *shape = settings->shape;
+    return !shape->copies_gradients && !ms_precisions_has_sum(settings) &&
+           !ms_layerwise_is(settings) &&
+           shape->offload.optimizer == MS_DEVICE_POOL &&
+           shape->offload.parameters == MS_DEVICE_POOL &&
+           shape->offload.gradients == MS_DEVICE_POOL;
 }
 
 bool ms_stamps_apply(const ms_step_settings *settings)
 {
     const ms_training *training = settings->training;
     const ms_precision_row *precision = ms_precisions_of(training);
-    return settings->train && !settings->cpu && !settings->model->ops &&
-           is_plain_shape(settings->shape) && !precision->fp8 &&
-           !precision->quantized && precision->optimizers == 0 &&
-           training->retain_graph == 0 && training->lora_rank == 0 &&
-           training->frozen_blocks == 0 && training->frozen_base == 0 &&
-           training->optimizer_in_backward == 0 &&
-           training->kernels != MS_MEGATRON;
+    return settings->train && !settings->model->ops &&
+           is_plain_shape(settings) && precision->optimizers == 0 &&
+           training->retain_graph == 0 && training->frozen_blocks == 0 &&
+           training->optimizer_in_backward == 0;
 }
 
 /* ---- the spaces ---------------------------------------------------------- */
@@ -297,6 +297,17 @@ static void stamp_persistent(stamper *s)
     g->n_persistent += copied * s->run->left_out;
 }
 
+/* Equal blocks may have written the same name twice. */
+static void check_names(stamper *s)
+{
+    const char *const *name = s->trace->graph->storage_name;
+    const ms_stampspace *space = &s->storages;
+    for (uint32_t r = 0; r < space->n_equal && s->ok; r++) {
+        const char *a = name[space->row[0][r]], *b = name[space->row[1][r]];
+        s->ok = a == b || strcmp(a, b) == 0;
+    }
+}
+
 static void stamp_storages(stamper *s)
 {
     ms_trace *t = s->trace;
@@ -305,7 +316,8 @@ static void stamp_storages(stamper *s)
     STAMP(storages, g->storage_category);
     STAMP(storages, g->storage_at_start);
     STAMP(storages, g->storage_buffer);
-    STAMP(storages, g->storage_name);
+    check_names(s);
+    STAMP_ROWS(storages, g->storage_name);
     STAMP_IDS(storages, ops, g->storage_maker);
     STAMP_IDS(storages, ops, g->storage_local_end);
     STAMP_IDS(storages, ops, g->storage_saved_end);
@@ -339,12 +351,18 @@ static void stamp_parameters(stamper *s)
     EQUAL(parameters, rows, ms_parameter, elements);
     EQUAL(parameters, rows, ms_parameter, update);
     EQUAL(parameters, rows, ms_parameter, part);
+    EQUAL(parameters, rows, ms_parameter, owned);
+    EQUAL(parameters, rows, ms_parameter, group);
+    EQUAL(parameters, rows, ms_parameter, linear);
+    EQUAL(parameters, rows, ms_parameter, added);
     RENAME(parameters, layers, rows, ms_parameter, layer);
     RENAME(parameters, storages, rows, ms_parameter, storage);
     RENAME(parameters, storages, rows, ms_parameter, grad_storage);
     RENAME(parameters, storages, rows, ms_parameter, master);
     RENAME(parameters, storages, rows, ms_parameter, sum);
     RENAME(parameters, storages, rows, ms_parameter, next);
+    RENAME(parameters, storages, rows, ms_parameter, copy[0]);
+    RENAME(parameters, storages, rows, ms_parameter, copy[1]);
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
         rename_at(s, &s->parameters, &s->storages, rows,
                   offsetof(ms_parameter, state) + i * sizeof(uint32_t));
@@ -390,8 +408,7 @@ static bool is_plain_optimizer(const ms_trace *trace)
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         const ms_parameter *it = &trace->parameters[p];
         if (it->far || it->host_grad != MS_NONE || it->due_end > 0 ||
-            it->grad != MS_NONE || it->copy[0] != MS_NONE ||
-            it->copy[1] != MS_NONE || it->linear)
+            it->grad != MS_NONE)
             return false;
     }
     return flat == 0 && !optimizer->stepper && optimizer->n_homes == 0 &&
@@ -417,6 +434,10 @@ bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
     if (g->n_untrained > 0 || trace->n_searched > 0 || g->n_unknown > 0 ||
         has_common(g) || !is_plain_optimizer(trace) || g->unit_state)
         return false;
+    if (ms_parts_are_stretches(trace->settings->shape)) {
+        ms_parts_join(trace);
+        ms_optimstates_fit(trace);
+    }
     open_spaces(s, forward);
     for (uint32_t i = 0; i < g->n_kept && s->ok; i++)
         s->ok = ms_stampspace_outside(&s->storages, &g->kept[i]);
@@ -433,5 +454,15 @@ bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
     STAMP(layers, trace->is_head);
     if (s->ok && trace->head.layer != MS_NONE)
         s->ok = ms_stampspace_outside(&s->layers, &trace->head.layer);
-    return s->ok && sum_bytes(trace);
+    return s->ok;
+}
+
+/* Parts that depend on each other are told by the whole model's. */
+bool ms_stamps_settle(ms_trace *trace)
+{
+    if (ms_parts_are_stretches(trace->settings->shape)) {
+        ms_parts_split(trace);
+        ms_optimstates_fit(trace);
+    }
+    return trace->err == MS_OK && sum_bytes(trace);
 }

@@ -18,5 +18,8 @@ bool ms_stamps_apply(const ms_step_settings *settings);
  * are not equal in the end, the trace is not to be used any more. */
 bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
                       const ms_blockrun *run, const ms_model *whole);
+/* Once the settings are those of the whole model: what parameters have of all
+ * of them.  False: the step's tensors have too many bytes, or no memory. */
+bool ms_stamps_settle(ms_trace *trace);
 
 #endif

@@ -211,6 +211,17 @@ static void put_copy(uint32_t *restrict to, uint32_t *restrict name,
         to[i] = name[i] += hop[i];
 }
 
+/* The same where items are fields of rows. */
+static void put_fields(char *restrict to, size_t stride,
+                       uint32_t *restrict name, const uint32_t *restrict hop,
+                       uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++, to += stride) {
+        name[i] += hop[i];
+        memcpy(to, &name[i], sizeof *name);
+    }
+}
+
 static void put_copies(const ms_stampspace *space, const ms_stampcolumn *it,
                        const ms_stampspan *span)
 {
@@ -218,13 +229,12 @@ static void put_copies(const ms_stampspace *space, const ms_stampcolumn *it,
     uint32_t place = space->place[span->first];
     for (uint32_t c = 1; c + 1 < space->copies; c++) {
         place += (uint32_t)space->step[span->first];
-        if (it->stride == sizeof *space->name) {
+        if (it->stride == sizeof *space->name)
             put_copy((uint32_t *)it->to + place, space->name, space->hop,
                      length);
-            continue;
-        }
-        for (uint32_t i = 0; i < length; i++)
-            put(it, place + i, space->name[i] += space->hop[i]);
+        else
+            put_fields((char *)it->to + it->at + place * it->stride, it->stride,
+                       space->name, space->hop, length);
     }
 }
 

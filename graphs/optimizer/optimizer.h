@@ -51,6 +51,9 @@ typedef struct ms_optimizer_state {
 
 /* Sets every parameter's part. */
 void ms_parts_split(ms_trace *trace);
+/* Does a parameter's part depend on the others'?  Then: each has all of it. */
+bool ms_parts_are_stretches(const ms_shape *shape);
+void ms_parts_join(ms_trace *trace);
 /* Are gradients summed over ranks, or go through the code that does it? */
 static inline bool ms_parts_are_reduced(const ms_shape *shape)
 {
@@ -110,6 +113,9 @@ void ms_flatstep_run(ms_trace *trace, uint32_t *held);
 
 /* .grad and optimizer state of every parameter (before backward). */
 void ms_optimstates_make(ms_trace *trace);
+/* The parts of parameters are others than when their states were made: these
+ * have their sizes. */
+void ms_optimstates_fit(ms_trace *trace);
 /* 16-bit weights with an fp32 master copy? */
 bool ms_optimstates_is_mixed(const ms_trace *trace);
 

@@ -189,17 +189,27 @@ static void split_blocks(ms_trace *trace, uint32_t ranks)
     }
 }
 
+bool ms_parts_are_stretches(const ms_shape *shape)
+{
+    return shape->shared >= MS_SHARED_OPTIMIZER &&
+           (shape->part == MS_PART_FLAT || shape->part == MS_PART_BLOCKS);
+}
+
+void ms_parts_join(ms_trace *trace)
+{
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        ms_parameter *it = &trace->parameters[p];
+        it->part = it->owned = it->elements;
+    }
+}
+
 void ms_parts_split(ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
     uint32_t ranks = ms_shape_parts(shape);
     find_groups(trace);
-    if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_FLAT) {
-        split_all(trace, ranks);
-        return;
-    }
-    if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_BLOCKS) {
-        split_blocks(trace, ranks);
+    if (ms_parts_are_stretches(shape)) {
+        (shape->part == MS_PART_FLAT ? split_all : split_blocks)(trace, ranks);
         return;
     }
     for (uint32_t p = 0; p < trace->n_parameters; p++) {

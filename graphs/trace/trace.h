@@ -126,7 +126,9 @@ struct ms_trace {
     uint32_t input;           /* tensor: the model's input */
     uint32_t positions;       /* tensor: an input beside it, or MS_NONE */
     ms_shared_buffer *shared; /* newest first */
-    uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */
+    uint32_t *reader; /* per layer, once a kernel set asks: the one that reads
+                         it; MS_NONE and the one before: none, several */
+    uint32_t *layer_weight; /* per layer: weight tensor that others may tie */
     bool *is_head; /* per layer: a loss reads it, or it is the loss and has
                       the head in it; NULL for an op graph */
     ms_fused_head head;
