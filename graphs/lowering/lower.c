@@ -235,7 +235,7 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
 {
     assert(shape->micro_batches > 0 && shape->data_ranks > 0);
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
-    ms_optimizer_state optimizer = {.step_order = MS_NONE};
+    ms_optimizer_state optimizer = {.step_order = MS_NONE, .buckets = MS_NONE};
     const ms_step_settings settings = {
         .model = model,
         .training = training,

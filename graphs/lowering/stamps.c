@@ -16,8 +16,7 @@
 static bool is_plain_shape(const ms_step_settings *settings)
 {
     const ms_shape *shape = settings->shape;
-    return !shape->copies_gradients && !ms_precisions_has_sum(settings) &&
-           !ms_layerwise_is(settings) &&
+    return !ms_precisions_has_sum(settings) && !ms_layerwise_is(settings) &&
            shape->offload.optimizer == MS_DEVICE_POOL &&
            shape->offload.parameters == MS_DEVICE_POOL &&
            shape->offload.gradients == MS_DEVICE_POOL;
@@ -386,12 +385,13 @@ static void stamp_units(stamper *s, ms_forward *forward, const ms_model *whole)
         s->ok = ms_stampspace_outside(&s->units, &forward->loss_unit);
 }
 
-/* Storages of no layer are the model's inputs and what kernels work in; others
- * would be made of all blocks together. */
-static bool has_common(const ms_graph *g)
+/* Storages of no layer are the model's inputs, what kernels work in and buckets
+ * of gradients; others would be made of all blocks together. */
+static bool has_common(const ms_trace *trace)
 {
+    const ms_graph *g = trace->graph;
     for (uint32_t i = 0; i < g->n_storages; i++)
-        if (g->storage_layer[i] == MS_NONE &&
+        if (g->storage_layer[i] == MS_NONE && i != trace->optimizer->buckets &&
             g->storage_category[i] != MS_INPUTS &&
             g->storage_category[i] != MS_WORKSPACE)
             return true;
@@ -432,7 +432,7 @@ bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
     stamper it = {.trace = trace, .run = run, .ok = true}, *s = &it;
     ms_graph *g = trace->graph;
     if (g->n_untrained > 0 || trace->n_searched > 0 || g->n_unknown > 0 ||
-        has_common(g) || !is_plain_optimizer(trace) || g->unit_state)
+        has_common(trace) || !is_plain_optimizer(trace) || g->unit_state)
         return false;
     if (ms_parts_are_stretches(trace->settings->shape)) {
         ms_parts_join(trace);
@@ -441,6 +441,8 @@ bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
     open_spaces(s, forward);
     for (uint32_t i = 0; i < g->n_kept && s->ok; i++)
         s->ok = ms_stampspace_outside(&s->storages, &g->kept[i]);
+    if (s->ok && trace->optimizer->buckets != MS_NONE)
+        s->ok = ms_stampspace_outside(&s->storages, &trace->optimizer->buckets);
     if (!s->ok)
         return false;
     stamp_saves(s);
@@ -460,9 +462,10 @@ bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
 /* Parts that depend on each other are told by the whole model's. */
 bool ms_stamps_settle(ms_trace *trace)
 {
-    if (ms_parts_are_stretches(trace->settings->shape)) {
+    bool stretches = ms_parts_are_stretches(trace->settings->shape);
+    if (stretches)
         ms_parts_split(trace);
+    if (stretches || trace->optimizer->buckets != MS_NONE)
         ms_optimstates_fit(trace);
-    }
     return trace->err == MS_OK && sum_bytes(trace);
 }

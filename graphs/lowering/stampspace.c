@@ -155,7 +155,7 @@ static bool find_names(const ms_stampspace *to, uint32_t a, uint32_t b,
     uint8_t block = to->block[b], before = to->block[a];
     int32_t last = (int32_t)to->copies - 1;
     uint32_t row = b;
-    if (a == b && (block == 0 || block == MS_STAMP_OUT)) {
+    if (a == b && block != 1 && block != 2) {
         *found = (names){to->place[b], to->place[b], to->place[b], 0};
         return true;
     }
@@ -256,8 +256,7 @@ static bool rename_one(const ms_stampspace *to, uint8_t from, uint32_t *row)
     uint32_t place = to->place[*row];
     if (block == 2 && from == 3)
         place += (to->copies - 1) * (uint32_t)to->step[*row];
-    if ((block == 2 && from != 1 && from != 3) || (block == 1 && from > 1) ||
-        (block == 3 && from < 3))
+    if ((block == 2 && from != 1 && from != 3) || (block == 1 && from > 1))
         return false;
     *row = place;
     return true;

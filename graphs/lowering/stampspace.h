@@ -14,7 +14,9 @@
  *     stamped o 0 0 1 1 A A B B C C 3 3 o 3 C B A 1 0
  *
  * A row that names a row of the block before or behind names, in a copy, that
- * of the copy before or behind.  Block 1 is the proof: its rows must be equal
+ * of the copy before or behind; one that names a row of the first or the last
+ * block, or of none, as block 1 does, names it in all copies (a gradient that
+ * all blocks add to in place).  Block 1 is the proof: its rows must be equal
  * to those of block 2, and name what lies as far away.  Else the run is not
  * stamped. */
 

@@ -45,6 +45,7 @@ typedef struct ms_optimizer_state {
     uint64_t swap_elements; /* of a buffer of DeepSpeed's swapper; 0: none */
     uint32_t slots[MS_MOST_SLOTS], n_slots; /* pinned buffers of the step */
     uint32_t step_order; /* a storage of no bytes: copies in turn; or NONE */
+    uint32_t buckets;    /* copies of all gradients, or NONE */
 } ms_optimizer_state;
 
 /* ---- parts.c ------------------------------------------------------------- */
@@ -113,8 +114,8 @@ void ms_flatstep_run(ms_trace *trace, uint32_t *held);
 
 /* .grad and optimizer state of every parameter (before backward). */
 void ms_optimstates_make(ms_trace *trace);
-/* The parts of parameters are others than when their states were made: these
- * have their sizes. */
+/* The parameters or their parts are others than when their states were made:
+ * these have their sizes, and so has what all gradients lie in. */
 void ms_optimstates_fit(ms_trace *trace);
 /* 16-bit weights with an fp32 master copy? */
 bool ms_optimstates_is_mixed(const ms_trace *trace);

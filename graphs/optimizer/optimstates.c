@@ -113,8 +113,11 @@ static void fit(ms_trace *trace, uint32_t storage, uint8_t dtype,
 
 void ms_optimstates_fit(ms_trace *trace)
 {
+    uint64_t *bytes = trace->graph->storage_bytes, grad_bytes = 0;
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         const ms_parameter *it = &trace->parameters[p];
+        if (it->grad_storage != MS_NONE)
+            grad_bytes += bytes[it->grad_storage];
         fit(trace, it->master, master_dtype(trace, it), it->part);
         for (uint32_t i = 0; it->update && i < it->update->n_states; i++) {
             const ms_state *kept = &it->update->states[i];
@@ -122,6 +125,8 @@ void ms_optimstates_fit(ms_trace *trace)
                 state_elements(trace, it, kept));
         }
     }
+    if (trace->optimizer->buckets != MS_NONE)
+        bytes[trace->optimizer->buckets] = grad_bytes;
 }
 
 /* Both updates of the optimizer, for as long as the graph lives. */
@@ -242,6 +247,7 @@ static void buckets(ms_trace *trace, uint64_t bytes)
 {
     uint32_t s = ms_trace_storage(trace, "gradient_buckets", bytes,
                                   MS_COMMUNICATION, true);
+    trace->optimizer->buckets = s;
     if (s != MS_NONE)
         trace->graph->storage_layer[s] = MS_NONE;
 }

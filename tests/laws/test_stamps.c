@@ -214,6 +214,17 @@ static void compare_texts(const ms_graph *a, const ms_graph *b, ms_arena *arena)
     ck_assert(memcmp(texts[0].bytes, texts[1].bytes, texts[0].length) == 0);
 }
 
+/* Cut points that follow from four blocks are those of the whole model. */
+static void compare_cuts(ms_model *model, ms_arena *arena)
+{
+    const uint8_t *cut = model->cut;
+    const uint32_t *order = model->order;
+    ms_fault fault = {0};
+    ck_assert(!ms_dag_order(model, arena, &fault));
+    ck_assert(same(cut, model->cut, model->n_layers, 1));
+    ck_assert(same(order, model->order, model->n_layers, sizeof *order));
+}
+
 /* 1 where blocks were equal; 0 where settings contradict the model. */
 static uint32_t try_one(laws_random *random, ms_arena *arena)
 {
@@ -233,6 +244,7 @@ static uint32_t try_one(laws_random *random, ms_arena *arena)
     ms_err err =
         ms_lower(&model, &training, device, &shape, arena, &graphs[0], &fault);
     disguise(&model, arena);
+    compare_cuts(&model, arena);
     ck_assert_uint_eq(ms_blockrun_find(&model).left_out, 0);
     ck_assert_int_eq(err, ms_lower(&model, &training, device, &shape, arena,
                                    &graphs[1], &fault));
