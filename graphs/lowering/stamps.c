@@ -77,8 +77,11 @@ static uint32_t list_end(const ms_graph *g, const uint32_t *at, uint32_t op,
     return op + 1 < g->n_ops ? at[op + 1] : all;
 }
 
+/* Entries of a list belong where their ops do.  drops: of an op of no block
+ * those of a drop list do where the storages do that end behind it (autocast's
+ * copies of weights). */
 static void open_entries(stamper *s, ms_stampspace *space, const uint32_t *at,
-                         uint32_t all)
+                         uint32_t all, const uint32_t *drops)
 {
     const ms_graph *g = s->trace->graph;
     uint8_t *block = ms_arena_take_raw(s->trace->scratch, all + 1, 1);
@@ -87,8 +90,11 @@ static void open_entries(stamper *s, ms_stampspace *space, const uint32_t *at,
         return;
     }
     for (uint32_t op = 0; op < g->n_ops; op++)
-        for (uint32_t i = at[op]; i < list_end(g, at, op, all); i++)
+        for (uint32_t i = at[op]; i < list_end(g, at, op, all); i++) {
             block[i] = s->ops.block[op];
+            if (drops && block[i] == MS_STAMP_OUT)
+                block[i] = s->storages.block[MS_DROP_STORAGE(drops[i])];
+        }
     s->ok = ms_stampspace_open(space, all, block, s->run->left_out + 1,
                                s->trace->scratch);
 }
@@ -137,9 +143,9 @@ static void open_spaces(stamper *s, const ms_forward *forward)
     open_space(s, &s->parameters, t->n_parameters, &parameter, NULL);
     open_space(s, &s->saves, g->n_saves, &save, s->ops.block);
     open_units(s, forward);
-    open_entries(s, &s->in, g->in_at, t->n_in);
-    open_entries(s, &s->out, g->out_at, t->n_out);
-    open_entries(s, &s->drop, g->drop_at, t->n_drop);
+    open_entries(s, &s->in, g->in_at, t->n_in, NULL);
+    open_entries(s, &s->out, g->out_at, t->n_out, NULL);
+    open_entries(s, &s->drop, g->drop_at, t->n_drop, g->drop);
 }
 
 /* ---- columns ------------------------------------------------------------- */
@@ -221,7 +227,8 @@ static void stamp_ids(stamper *s, const ms_stampspace *space,
     rename_at(s, &s->space, &s->named, column, offsetof(type, field))
 
 /* The offsets of a list, whose entries come in the order of their ops. */
-static void stamp_offsets(stamper *s, uint32_t **at, uint32_t all)
+static void stamp_offsets(stamper *s, const ms_stampspace *entries,
+                          uint32_t **at, uint32_t all)
 {
     const ms_graph *g = s->trace->graph;
     uint32_t sum = 0, *length;
@@ -232,8 +239,13 @@ static void stamp_offsets(stamper *s, uint32_t **at, uint32_t all)
         s->ok = false;
         return;
     }
-    for (uint32_t op = 0; op < g->n_ops; op++)
-        length[op] = list_end(g, *at, op, all) - (*at)[op];
+    for (uint32_t op = 0; op < g->n_ops; op++) {
+        uint32_t end = list_end(g, *at, op, all);
+        length[op] = end - (*at)[op];
+        for (uint32_t i = (*at)[op];
+             s->ops.block[op] == MS_STAMP_OUT && i < end; i++)
+            length[op] += entries->block[i] == 2 ? s->run->left_out : 0;
+    }
     *at = length;
     STAMP(ops, *at);
     for (uint32_t op = 0; op < s->ops.n_stamped && s->ok; op++) {
@@ -247,9 +259,9 @@ static void stamp_lists(stamper *s)
 {
     ms_trace *t = s->trace;
     ms_graph *g = t->graph;
-    stamp_offsets(s, &g->in_at, t->n_in);
-    stamp_offsets(s, &g->out_at, t->n_out);
-    stamp_offsets(s, &g->drop_at, t->n_drop);
+    stamp_offsets(s, &s->in, &g->in_at, t->n_in);
+    stamp_offsets(s, &s->out, &g->out_at, t->n_out);
+    stamp_offsets(s, &s->drop, &g->drop_at, t->n_drop);
     STAMP_IDS(in, storages, g->in);
     STAMP_IDS(out, storages, g->out);
     stamp_ids(s, &s->drop, &s->storages, &g->drop, 1);
