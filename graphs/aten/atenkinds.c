@@ -134,17 +134,14 @@ static uint8_t kind_met(met *m, const ms_index *rows, const char *name)
     return m->kind[at];
 }
 
-ms_err ms_atenkinds_fill(ms_trace *trace)
+ms_err ms_atenkinds_fill(ms_trace *trace, uint32_t first)
 {
     ms_graph *g = trace->graph;
     met m = {.name = {NULL}};
     if (trace->op_rows.capacity == 0)
         MS_TRY(
             ms_atentable_open(&trace->op_rows, trace->scratch, trace->fault));
-    g->op_kind = ms_arena_take_raw(trace->arena, g->n_ops + 1, 1);
-    if (g->op_kind == NULL)
-        return ms_fail_nomem(trace->fault);
-    for (uint32_t op = 0; op < g->n_ops; op++) {
+    for (uint32_t op = first; op < g->n_ops; op++) {
         uint8_t kind = kind_met(&m, &trace->op_rows, g->op_name[op]);
         bool step = kind == MS_KIND_OTHER && g->op_pass[op] == MS_STEP;
         g->op_kind[op] = step ? MS_KIND_OPTIMIZER : kind;

@@ -10,7 +10,7 @@
 
 /* Of a kernel's whole name, "aten::gelu_backward"; rows: ms_atentable_open. */
 ms_op_kind ms_atenkinds_of(const ms_index *rows, const char *name);
-/* Fills op_kind.  Faults: out of memory. */
-ms_err ms_atenkinds_fill(ms_trace *trace);
+/* Fills op_kind from op `first` on.  Faults: out of memory. */
+ms_err ms_atenkinds_fill(ms_trace *trace, uint32_t first);
 
 #endif

@@ -5,7 +5,6 @@
 
 typedef struct buffers {
     ms_trace *trace;
-    const uint32_t *new_id;
     uint64_t *asked;
     uint64_t left; /* elements left of the rank's stretch */
 } buffers;
@@ -35,7 +34,7 @@ static void join_requests(buffers *b, bool weights)
         const ms_parameter *it = &b->trace->parameters[p];
         if (!has_gradient(it))
             continue;
-        uint32_t s = b->new_id[weights ? it->storage : it->grad_storage];
+        uint32_t s = weights ? it->storage : it->grad_storage;
         b->asked[s] = 0;
         if (!head)
             head = &b->asked[s];
@@ -50,10 +49,9 @@ static void cut_state(buffers *b, uint32_t storage, uint64_t part,
 {
     if (storage == MS_NONE)
         return;
-    uint32_t s = b->new_id[storage];
-    uint64_t bytes = b->trace->graph->storage_bytes[s];
+    uint64_t bytes = b->trace->graph->storage_bytes[storage];
     if (part > 0 && bytes % part == 0)
-        b->asked[s] = bytes / part * taken;
+        b->asked[storage] = bytes / part * taken;
 }
 
 static void cut_states(buffers *b)
@@ -81,11 +79,11 @@ static uint64_t stretch(const ms_trace *trace)
 
 /* A storage that lies in no buffer keeps MS_UNSHARED: it is a request of its
  * own. */
-ms_err ms_flatbuffers_column(ms_trace *trace, const uint32_t *new_id)
+ms_err ms_flatbuffers_column(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
     bool distributed = is_distributed(trace->settings);
-    buffers b = {.trace = trace, .new_id = new_id};
+    buffers b = {.trace = trace};
     const ms_kernel_hooks *hooks = trace->kernels.hooks;
     bool holds =
         hooks->holds_gradients && hooks->holds_gradients(trace->settings);

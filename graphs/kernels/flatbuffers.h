@@ -19,8 +19,7 @@
 
 #include "graphs/trace/tensors.h"
 
-/* Fills ms_graph.storage_asked_bytes once ids are final; new_id has an entry
- * for each storage of the trace. */
-ms_err ms_flatbuffers_column(ms_trace *trace, const uint32_t *new_id);
+/* Fills ms_graph.storage_asked_bytes once ids are final. */
+ms_err ms_flatbuffers_column(ms_trace *trace);
 
 #endif

@@ -115,8 +115,8 @@ typedef struct ms_kernel_hooks {
                                  uint32_t *made);
     /* Is the layer a dropout that the addition behind it does with its own? Is
      * input i of an addition such a dropout?  residual + dropout(x). */
-    bool (*defers_dropout)(const ms_trace *trace, const ms_layer *layer);
-    bool (*is_deferred)(const ms_trace *trace, const ms_layer *add, uint32_t i);
+    bool (*defers_dropout)(ms_trace *trace, const ms_layer *layer);
+    bool (*is_deferred)(ms_trace *trace, const ms_layer *add, uint32_t i);
     uint32_t (*dropout_add)(ms_trace *trace, uint32_t x, uint32_t residual);
 
     /* The open op makes this weight's gradient: it adds it to .grad itself. */

@@ -45,7 +45,9 @@ static bool same_layer(const ms_model *model, uint32_t l, uint32_t p,
 {
     const ms_layer *a = &model->layers[l], *b = &model->layers[l + p];
     if (!same_fields(a, b) || a->block == MS_NONE || b->block == MS_NONE ||
-        b->block != a->block + blocks || model->cut[l] != model->cut[l + p])
+        b->block != a->block + blocks)
+        return false;
+    if (model->cut && model->cut[l] != model->cut[l + p])
         return false;
     for (uint32_t k = 0; k < a->n_in; k++)
         if (!same_row(model->edges[a->in_at + k], model->edges[b->in_at + k],
@@ -148,7 +150,7 @@ static bool cut_layer(const cutter *c, uint32_t l, ms_model *cut)
         cut->edges[cut->n_edges++] = row;
     }
     cut->order[to] = to;
-    cut->cut[to] = model->cut[l];
+    cut->cut[to] = model->cut ? model->cut[l] : 0;
     if (!model->held)
         return true;
     cut->held[to] = model->held[l];

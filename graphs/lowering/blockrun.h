@@ -9,7 +9,8 @@
  *     embed  b0 b1 b2 b95  head                 the short model
  *
  * Equal means: the same types, fields, inputs (so many layers earlier, or the
- * same layer before the run) and cut points; names do not count. */
+ * same layer before the run) and cut points, where these are known; names do
+ * not count. */
 
 #include "graphs/model.h"
 

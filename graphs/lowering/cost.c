@@ -171,12 +171,12 @@ static bool is_same(const known *at, const ms_op_end *end, bool backward,
            at->flops == flops;
 }
 
-void ms_cost_ops(ms_trace *trace)
+void ms_cost_ops(ms_trace *trace, uint32_t first)
 {
     ms_graph *g = trace->graph;
     const rates r = rates_of(trace);
     known table[N_KNOWN] = {{.end = {.work = MS_WORK_NONE}}};
-    for (uint32_t op = 0; op < g->n_ops; op++) {
+    for (uint32_t op = first; op < g->n_ops; op++) {
         const ms_op_end *end = &trace->ends[op];
         if (end->work == MS_WORK_NONE)
             continue;

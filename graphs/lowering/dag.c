@@ -4,6 +4,7 @@
  * (it aborts when out of memory).  Not thread-safe: Debian's igraph is not. */
 
 #include "graphs/layertypes.h"
+#include "graphs/lowering/blockrun.h"
 #include "graphs/model.h"
 
 #include <igraph/igraph.h>
@@ -132,10 +133,25 @@ static ms_err fail_cycle(const ms_model *model, const igraph_t *graph,
     return err;
 }
 
+/* Does a layer read itself or one that comes later in the file? */
+static bool reads_ahead(const ms_model *model)
+{
+    for (uint32_t l = 0; l < model->n_layers; l++)
+        for (uint32_t i = 0; i < model->layers[l].n_in; i++) {
+            uint32_t from = model->edges[model->layers[l].in_at + i];
+            if (from != MS_NONE && from >= l)
+                return true;
+        }
+    return false;
+}
+
+/* A file in which all layers read earlier ones has no cycle. */
 static ms_err check_cycles(const ms_model *model, ms_fault *fault)
 {
     igraph_t graph;
     igraph_bool_t acyclic = false;
+    if (!reads_ahead(model))
+        return MS_OK;
     MS_TRY(translate(make_graph(model, &graph), fault));
     ms_err err = translate(igraph_is_dag(&graph, &acyclic), fault);
     if (err == MS_OK && !acyclic)
@@ -285,8 +301,8 @@ static igraph_error_t mark_cuts(ms_model *model, const uint32_t *at,
     return code;
 }
 
-static ms_err find_cuts(ms_model *model, ms_arena *arena, ms_arena *scratch,
-                        ms_fault *fault)
+static ms_err find_cuts_of(ms_model *model, ms_arena *arena, ms_arena *scratch,
+                           ms_fault *fault)
 {
     uint32_t n = 0;
     uint32_t *place =
@@ -310,6 +326,41 @@ static ms_err find_cuts(ms_model *model, ms_arena *arena, ms_arena *scratch,
     model->cut[at[0]] = 1;     /* no layer is before it, */
     model->cut[at[n - 1]] = 1; /* none behind this one */
     return err;
+}
+
+/* What the short model says of the layers that are left out: blocks 1 and 2 of
+ * it are cut alike, and what they read reaches no farther than one block. */
+static bool spread_cuts(const ms_model *brief, const ms_blockrun *run,
+                        uint8_t *cut)
+{
+    uint32_t p = run->period, gone = run->left_out * p;
+    uint32_t kept = run->first + (MS_BLOCKRUN_LEFT - 1) * p;
+    const uint8_t *block = brief->cut + run->first + 2 * p;
+    if (memcmp(block - p, block, p) != 0)
+        return false;
+    memcpy(cut, brief->cut, kept);
+    for (uint32_t i = 0; i < run->left_out; i++)
+        memcpy(cut + kept + i * p, block, p);
+    memcpy(cut + kept + gone, brief->cut + kept, brief->n_layers - kept);
+    return true;
+}
+
+/* igraph sees four of a run of equal blocks. */
+static ms_err find_cuts(ms_model *model, ms_arena *arena, ms_arena *scratch,
+                        ms_fault *fault)
+{
+    ms_model brief;
+    ms_blockrun run = ms_blockrun_find(model);
+    if (run.left_out == 0 || !ms_blockrun_cut(model, &run, scratch, &brief))
+        return find_cuts_of(model, arena, scratch, fault);
+    MS_TRY(find_cuts_of(&brief, scratch, scratch, fault));
+    uint8_t *cut = ms_arena_take(arena, model->n_layers, 1);
+    if (cut == NULL)
+        return ms_fail_nomem(fault);
+    if (!spread_cuts(&brief, &run, cut))
+        return find_cuts_of(model, arena, scratch, fault);
+    model->cut = cut;
+    return MS_OK;
 }
 
 static ms_err order(ms_model *model, ms_arena *arena, ms_arena *scratch,

@@ -1,117 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/lowering/finish.h"
 #include "graphs/kernels/flatbuffers.h"
+#include "graphs/lowering/numbering.h"
 #include "graphs/optimizer/optimizer.h"
-#include "graphs/trace/savelist.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* ---- numbering: persistent storages first -------------------------------- */
-
-static uint32_t number_one(const ms_trace *trace, uint32_t s, bool persistent,
-                           uint32_t *map, uint32_t n)
-{
-    if (trace->counts[s].persistent != persistent)
-        return n;
-    map[s] = n;
-    return n + 1;
-}
-
-/* Numbers the persistent storages, or the others, from n on, in the order in
- * which they were made.  What a pass has added (ms_added) comes where its op
- * would have made it, so that a pass changes no order. */
-static uint32_t number_those(const ms_trace *trace, bool persistent,
-                             uint32_t *map, uint32_t n)
-{
-    const ms_added *next = trace->added, *end = next;
-    uint32_t first = MS_NONE;
-    if (trace->n_added > 0) { /* else there is no list to point behind */
-        end += trace->n_added;
-        first = next->storage;
-    }
-    for (uint32_t s = 0; s < trace->graph->n_storages; s++) {
-        for (; next < end && next->after <= s; next++)
-            n = number_one(trace, next->storage, persistent, map, n);
-        if (s == first)
-            s += trace->n_added;
-        if (s < trace->graph->n_storages)
-            n = number_one(trace, s, persistent, map, n);
-    }
-    return n;
-}
-
-static ms_err number(ms_trace *trace, uint32_t **new_id)
-{
-    ms_graph *g = trace->graph;
-    uint32_t *map =
-        ms_arena_take_raw(trace->scratch, g->n_storages, sizeof *map);
-    if (!map)
-        return ms_fail_nomem(trace->fault);
-    g->n_persistent = number_those(trace, true, map, 0);
-    number_those(trace, false, map, g->n_persistent);
-    *new_id = map;
-    return MS_OK;
-}
-
-/* Puts the items of a column in their new places; room: for all of them. */
-static inline void place(const ms_trace *trace, void *column, size_t size,
-                         const uint32_t *new_id, void *room)
-{
-    const char *from = column;
-    char *to = room;
-    uint32_t n = trace->graph->n_storages;
-    for (uint32_t s = 0; s < n; s++, from += size)
-        memcpy(to + new_id[s] * size, from, size);
-    memcpy(column, room, n * size);
-}
-
-static void place_all(ms_trace *trace, const uint32_t *new_id, void *room)
-{
-    ms_graph *g = trace->graph;
-    place(trace, g->storage_bytes, sizeof(uint64_t), new_id, room);
-    place(trace, g->storage_category, 1, new_id, room);
-    place(trace, g->storage_at_start, 1, new_id, room);
-    place(trace, g->storage_buffer, 1, new_id, room);
-    place(trace, g->storage_maker, sizeof(uint32_t), new_id, room);
-    place(trace, g->storage_local_end, sizeof(uint32_t), new_id, room);
-    place(trace, g->storage_saved_end, sizeof(uint32_t), new_id, room);
-    place(trace, g->storage_grad, sizeof(uint32_t), new_id, room);
-    place(trace, g->storage_layer, sizeof(uint32_t), new_id, room);
-    place(trace, g->storage_name, sizeof(char *), new_id, room);
-}
-
-/* What of the step is due with single gradients. */
-static ms_err number_due(ms_trace *trace, const uint32_t *new_id)
-{
-    ms_graph *g = trace->graph;
-    uint32_t n = 0;
-    for (uint32_t p = 0; p < trace->n_parameters; p++)
-        n += trace->parameters[p].due_end > 0;
-    if (n == 0)
-        return MS_OK;
-    g->due_first = ms_arena_take(trace->arena, g->n_persistent, sizeof n);
-    g->due_end = ms_arena_take(trace->arena, g->n_persistent, sizeof n);
-    if (!g->due_first || !g->due_end)
-        return ms_fail_nomem(trace->fault);
-    for (uint32_t p = 0; p < trace->n_parameters; p++) {
-        const ms_parameter *it = &trace->parameters[p];
-        if (it->due_end == 0)
-            continue;
-        g->due_first[new_id[it->grad_storage]] = it->due_first;
-        g->due_end[new_id[it->grad_storage]] = it->due_end;
-    }
-    return MS_OK;
-}
-
-static void rename_ids(uint32_t *ids, uint32_t n, const uint32_t *new_id)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (ids[i] != MS_NONE)
-            ids[i] = new_id[ids[i]];
-}
+/* ---- what is there once ids are final ------------------------------------ */
 
 /* A checkpoint on the CPU sets its random state aside: a tensor of 5,056
  * bytes (torch.get_rng_state: the Mersenne twister's).  On CUDA both states
@@ -134,30 +32,27 @@ static ms_err add_states(ms_trace *trace, uint32_t n_units)
     return trace->err;
 }
 
-static ms_err renumber(ms_trace *trace, uint32_t n_units)
+/* What of the step is due with single gradients. */
+static ms_err number_due(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
-    uint32_t *new_id = NULL;
-    MS_TRY(number(trace, &new_id));
-    void *room =
-        ms_arena_take_raw(trace->scratch, g->n_storages, sizeof(uint64_t));
-    if (!room)
+    uint32_t n = 0;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        n += trace->parameters[p].due_end > 0;
+    if (n == 0)
+        return MS_OK;
+    g->due_first = ms_arena_take(trace->arena, g->n_persistent, sizeof n);
+    g->due_end = ms_arena_take(trace->arena, g->n_persistent, sizeof n);
+    if (!g->due_first || !g->due_end)
         return ms_fail_nomem(trace->fault);
-    place_all(trace, new_id, room);
-    rename_ids(g->storage_grad, g->n_storages, new_id);
-    rename_ids(g->in, trace->n_in, new_id);
-    rename_ids(g->out, trace->n_out, new_id);
-    rename_ids(g->kept, g->n_kept, new_id);
-    rename_ids(g->untrained, g->n_untrained, new_id);
-    if (g->unit_state)
-        rename_ids(g->unit_state, n_units, new_id);
-    for (uint32_t i = 0; i < trace->n_drop; i++)
-        g->drop[i] = MS_DROP(new_id[MS_DROP_STORAGE(g->drop[i])],
-                             g->drop[i] & MS_DROP_SAVED);
-    ms_savelist_close(trace, new_id);
-    MS_TRY(number_due(trace, new_id));
-    MS_TRY(ms_parts_columns(trace, new_id));
-    return ms_flatbuffers_column(trace, new_id);
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        const ms_parameter *it = &trace->parameters[p];
+        if (it->due_end == 0)
+            continue;
+        g->due_first[it->grad_storage] = it->due_first;
+        g->due_end[it->grad_storage] = it->due_end;
+    }
+    return MS_OK;
 }
 
 /* ---- units --------------------------------------------------------------- */
@@ -257,7 +152,10 @@ ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
     ms_graph *g = trace->graph;
     if (trace->settings->cpu && trace->settings->train)
         MS_TRY(add_states(trace, forward->n_units));
-    MS_TRY(renumber(trace, forward->n_units));
+    MS_TRY(ms_numbering_run(trace, forward->n_units));
+    MS_TRY(number_due(trace));
+    MS_TRY(ms_parts_columns(trace));
+    MS_TRY(ms_flatbuffers_column(trace));
     if (g->n_ops == 0) { /* a model of nothing to do still has closed CSRs */
         uint32_t *zero = ms_arena_take(trace->arena, 1, sizeof *zero);
         if (!zero)

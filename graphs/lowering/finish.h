@@ -7,7 +7,7 @@
 #include "graphs/trace/forward.h"
 #include "sim/graph.h"
 
-/* Numbers persistent storages first, closes the CSR columns, finds the op
+/* Numbers storages (numbering.h), closes the CSR columns, finds the op
  * ranges of the units, what each unit reads from earlier ones, and the sums
  * that the summary prints. */
 ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,

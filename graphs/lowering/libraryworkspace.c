@@ -14,8 +14,7 @@
 
 typedef struct finder {
     ms_trace *trace;
-    bool multiplies[2]; /* had the forward's, autograd's thread a product? */
-    bool te_workspace;  /* is it there? */
+    ms_libraryworkspaces *held;
 } finder;
 
 /* ---- what is added ------------------------------------------------------- */
@@ -58,9 +57,9 @@ static void hold(ms_trace *trace, uint32_t op, const char *role, uint64_t bytes)
 static void hold_te(finder *f, uint32_t op)
 {
     bool late = f->trace->settings->device->compute_capability >= MS_HOPPER;
-    if (f->te_workspace)
+    if (f->held->te)
         return;
-    f->te_workspace = true;
+    f->held->te = true;
     hold(f->trace, op, "transformer_engine_workspace",
          late ? HOPPER_BYTES : EARLY_BYTES);
 }
@@ -84,9 +83,9 @@ static void hold_cublas(finder *f, uint32_t op)
     static const char *const names[2] = {"forward:cublas_workspace",
                                          "backward:cublas_workspace"};
     uint32_t thread = f->trace->graph->op_pass[op] > MS_LOSS;
-    if (f->multiplies[thread])
+    if (f->held->cublas[thread])
         return;
-    f->multiplies[thread] = true;
+    f->held->cublas[thread] = true;
     hold(f->trace, op, names[thread], cublas_bytes(f->trace));
 }
 
@@ -138,11 +137,12 @@ static void make_room(ms_trace *trace, uint32_t n)
     }
 }
 
-void ms_libraryworkspace_add(ms_trace *trace)
+void ms_libraryworkspace_add(ms_trace *trace, uint32_t first,
+                             ms_libraryworkspaces *held)
 {
-    finder f = {.trace = trace};
-    uint32_t n_made = 0;
-    for (uint32_t op = 0; op < trace->graph->n_ops && !trace->err; op++) {
+    finder f = {.trace = trace, .held = held};
+    uint32_t n_made = 0, layer = trace->layer;
+    for (uint32_t op = first; op < trace->graph->n_ops && !trace->err; op++) {
         if (trace->ends[op].work == MS_WORK_FP8)
             hold_te(&f, op);
         if (trace->ends[op].work >= MS_WORK_MATRIX)
@@ -152,4 +152,5 @@ void ms_libraryworkspace_add(ms_trace *trace)
         n_made += trace->added[i].is_made;
     if (!trace->err)
         make_room(trace, n_made);
+    trace->layer = layer;
 }

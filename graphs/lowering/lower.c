@@ -8,6 +8,7 @@
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 #include "graphs/lowering/finish.h"
+#include "graphs/lowering/numbering.h"
 #include "graphs/lowering/stamps.h"
 #include "graphs/modelgraph.h"
 #include "graphs/ops/autocast.h"
@@ -134,6 +135,12 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
 
 /* ---- the whole ----------------------------------------------------------- */
 
+/* What the passes over ops have seen. */
+typedef struct passes {
+    uint32_t n_ops;
+    ms_libraryworkspaces workspaces;
+} passes;
+
 static ms_err forward_and_backward(ms_trace *trace, ms_forward *forward)
 {
     MS_TRY(open_trace(trace));
@@ -154,22 +161,30 @@ static ms_err forward_and_backward(ms_trace *trace, ms_forward *forward)
     return run_backward(trace, forward);
 }
 
-static ms_err step_and_finish(ms_trace *trace, const ms_forward *forward,
-                              ms_graph *graph)
+/* Of the ops that no pass has seen yet. */
+static ms_err run_passes(passes *done, ms_trace *trace)
+{
+    MS_TRY(ms_atenkinds_fill(trace, done->n_ops));
+    ms_libraryworkspace_add(trace, done->n_ops, &done->workspaces);
+    ms_cost_ops(trace, done->n_ops);
+    done->n_ops = trace->graph->n_ops;
+    return trace->err;
+}
+
+static ms_err step_and_finish(ms_trace *trace, passes *done,
+                              const ms_forward *forward, ms_graph *graph)
 {
     if (trace->settings->train)
         ms_optimstep_step(trace);
     MS_TRY(trace->err);
-    MS_TRY(ms_atenkinds_fill(trace));
-    ms_libraryworkspace_add(trace);
-    ms_cost_ops(trace);
-    MS_TRY(trace->err);
+    MS_TRY(run_passes(done, trace));
     return ms_finish_graph(trace, forward, graph);
 }
 
-/* Records a model in which equal blocks are left out, and stamps these.  False:
- * it cannot be; nothing of the trace is to be used. */
-static bool lower_stamped(ms_trace *trace, ms_forward *forward)
+/* Records a model in which equal blocks are left out, with all that is done for
+ * single ops and storages, and stamps these blocks.  False: it cannot be;
+ * nothing of the trace is to be used. */
+static bool lower_stamped(ms_trace *trace, passes *done, ms_forward *forward)
 {
     const ms_step_settings *settings = trace->settings;
     ms_blockrun run = {0};
@@ -186,11 +201,13 @@ static bool lower_stamped(ms_trace *trace, ms_forward *forward)
     trace->settings = &cut;
     trace->fault = &fault;
     bool ok = forward_and_backward(trace, forward) == MS_OK &&
+              run_passes(done, trace) == MS_OK &&
+              ms_numbering_run(trace, forward->n_units) == MS_OK &&
               ms_stamps_unfold(trace, forward, &run, settings->model);
+    done->n_ops = trace->graph->n_ops;
     trace->settings = settings;
     trace->fault = told;
-    return ok && name_layers(trace) == MS_OK &&
-           ms_layerroles_fill(trace) == MS_OK;
+    return ok && name_layers(trace) == MS_OK && ms_stamps_settle(trace);
 }
 
 static ms_err lower(ms_trace *trace, ms_graph *graph)
@@ -200,14 +217,16 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     const ms_optimizer_state optimizer = *trace->optimizer;
     const ms_graph empty = *trace->graph;
     ms_forward forward = fresh;
-    if (!lower_stamped(trace, &forward)) {
+    passes done = {0};
+    if (!lower_stamped(trace, &done, &forward)) {
         *trace = whole;
         *trace->optimizer = optimizer;
         *trace->graph = empty;
         forward = fresh;
+        done = (passes){0};
         MS_TRY(forward_and_backward(trace, &forward));
     }
-    return step_and_finish(trace, &forward, graph);
+    return step_and_finish(trace, &done, &forward, graph);
 }
 
 ms_err ms_lower(const ms_model *model, const ms_training *training,
@@ -216,7 +235,7 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
 {
     assert(shape->micro_batches > 0 && shape->data_ranks > 0);
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
-    ms_optimizer_state optimizer = {.step_order = MS_NONE};
+    ms_optimizer_state optimizer = {.step_order = MS_NONE, .buckets = MS_NONE};
     const ms_step_settings settings = {
         .model = model,
         .training = training,

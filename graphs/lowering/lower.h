@@ -3,7 +3,9 @@
 #define MS_GRAPHS_LOWER_H
 
 /* Private to graphs/lowering: what lower.c does with a recorded forward, in
- * this order: backward, and passes over the ops of the whole step. */
+ * this order: backward, and passes over the ops.  Where equal blocks are
+ * stamped the passes see those of forward and backward before, and then the
+ * step's. */
 
 #include "graphs/trace/tensors.h"
 
@@ -18,13 +20,21 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss);
 /* ---- libraryworkspace.c
  * ----------------------------------------------------------- */
 
-/* A pass: what the libraries of matrix products allocate for them. */
-void ms_libraryworkspace_add(ms_trace *trace);
+/* What libraries of matrix products have allocated so far. */
+typedef struct ms_libraryworkspaces {
+    bool cublas[2]; /* for the forward's and for autograd's thread */
+    bool te;        /* Transformer Engine's */
+} ms_libraryworkspaces;
+
+/* A pass over the ops from `first` on: what these libraries allocate for them.
+ */
+void ms_libraryworkspace_add(ms_trace *trace, uint32_t first,
+                             ms_libraryworkspaces *held);
 
 /* ---- cost.c -------------------------------------------------------------- */
 
-/* A pass: the time of every op.  Roofline with size-dependent rates: see cost.c
- * for the sources. */
-void ms_cost_ops(ms_trace *trace);
+/* A pass: the time of every op from `first` on.  Roofline with size-dependent
+ * rates: see cost.c for the sources. */
+void ms_cost_ops(ms_trace *trace, uint32_t first);
 
 #endif

@@ -11,26 +11,25 @@
 
 /* ---- where it applies ---------------------------------------------------- */
 
-static bool is_plain_shape(const ms_shape *shape)
+/* Of what ranks share, each parameter's part follows from itself, or is found
+ * for all of them once they are there. */
+static bool is_plain_shape(const ms_step_settings *settings)
 {
-    return shape->data_ranks == 1 && !shape->copies_parts &&
-           !shape->copies_gradients && !shape->holds_gradients &&
-           shape->shared == 0 && shape->flat_multiple == 0 &&
-           shape->offload.gradients == MS_DEVICE_POOL &&
-           shape->reshard_ranks == 0 && shape->saves == 0;
+    const ms_shape *shape = settings->shape;
+    return !ms_precisions_has_sum(settings) && !ms_layerwise_is(settings) &&
+           shape->offload.optimizer == MS_DEVICE_POOL &&
+           shape->offload.parameters == MS_DEVICE_POOL &&
+           shape->offload.gradients == MS_DEVICE_POOL;
 }
 
 bool ms_stamps_apply(const ms_step_settings *settings)
 {
     const ms_training *training = settings->training;
     const ms_precision_row *precision = ms_precisions_of(training);
-    return settings->train && !settings->cpu && !settings->model->ops &&
-           is_plain_shape(settings->shape) && !precision->fp8 &&
-           !precision->quantized && precision->optimizers == 0 &&
-           training->retain_graph == 0 && training->lora_rank == 0 &&
-           training->frozen_blocks == 0 && training->frozen_base == 0 &&
-           training->optimizer_in_backward == 0 &&
-           training->kernels != MS_MEGATRON;
+    return settings->train && !settings->model->ops &&
+           is_plain_shape(settings) && precision->optimizers == 0 &&
+           training->retain_graph == 0 && training->frozen_blocks == 0 &&
+           training->optimizer_in_backward == 0;
 }
 
 /* ---- the spaces ---------------------------------------------------------- */
@@ -78,8 +77,11 @@ static uint32_t list_end(const ms_graph *g, const uint32_t *at, uint32_t op,
     return op + 1 < g->n_ops ? at[op + 1] : all;
 }
 
+/* Entries of a list belong where their ops do.  drops: of an op of no block
+ * those of a drop list do where the storages do that end behind it (autocast's
+ * copies of weights). */
 static void open_entries(stamper *s, ms_stampspace *space, const uint32_t *at,
-                         uint32_t all)
+                         uint32_t all, const uint32_t *drops)
 {
     const ms_graph *g = s->trace->graph;
     uint8_t *block = ms_arena_take_raw(s->trace->scratch, all + 1, 1);
@@ -88,8 +90,11 @@ static void open_entries(stamper *s, ms_stampspace *space, const uint32_t *at,
         return;
     }
     for (uint32_t op = 0; op < g->n_ops; op++)
-        for (uint32_t i = at[op]; i < list_end(g, at, op, all); i++)
+        for (uint32_t i = at[op]; i < list_end(g, at, op, all); i++) {
             block[i] = s->ops.block[op];
+            if (drops && block[i] == MS_STAMP_OUT)
+                block[i] = s->storages.block[MS_DROP_STORAGE(drops[i])];
+        }
     s->ok = ms_stampspace_open(space, all, block, s->run->left_out + 1,
                                s->trace->scratch);
 }
@@ -138,9 +143,9 @@ static void open_spaces(stamper *s, const ms_forward *forward)
     open_space(s, &s->parameters, t->n_parameters, &parameter, NULL);
     open_space(s, &s->saves, g->n_saves, &save, s->ops.block);
     open_units(s, forward);
-    open_entries(s, &s->in, g->in_at, t->n_in);
-    open_entries(s, &s->out, g->out_at, t->n_out);
-    open_entries(s, &s->drop, g->drop_at, t->n_drop);
+    open_entries(s, &s->in, g->in_at, t->n_in, NULL);
+    open_entries(s, &s->out, g->out_at, t->n_out, NULL);
+    open_entries(s, &s->drop, g->drop_at, t->n_drop, g->drop);
 }
 
 /* ---- columns ------------------------------------------------------------- */
@@ -149,6 +154,14 @@ static void open_spaces(stamper *s, const ms_forward *forward)
 static uint32_t room_for(const ms_stampspace *space)
 {
     return space->n_stamped + space->n_stamped / 4 + 64;
+}
+
+/* What is said of rows once they are stamped: of the old ones nothing. */
+static void *take_room(stamper *s, const ms_stampspace *space, size_t size)
+{
+    void *room = ms_arena_take_raw(s->trace->scratch, room_for(space), size);
+    s->ok = s->ok && room;
+    return room;
 }
 
 /* A new column in place of *column; the caller renames it.  equal: so many
@@ -181,17 +194,41 @@ static void rename_at(stamper *s, const ms_stampspace *space,
         s->ok = ms_stampspace_rename(space, named, &column, 0);
 }
 
+static void check_equal(stamper *s, const ms_stampspace *space,
+                        ms_stampcolumn column, size_t at, size_t size)
+{
+    column.at = at;
+    if (s->ok)
+        s->ok = ms_stampspace_equal(space, &column, size);
+}
+
+/* A column of names of rows of another space. */
+static void stamp_ids(stamper *s, const ms_stampspace *space,
+                      const ms_stampspace *named, uint32_t **column,
+                      unsigned shift)
+{
+    ms_stampcolumn it = {.from = *column, .stride = sizeof **column};
+    if (!s->ok)
+        return;
+    it.to = *column =
+        ms_arena_take_raw(s->trace->arena, room_for(space), it.stride);
+    s->ok = it.to && ms_stampspace_rename(space, named, &it, shift);
+}
+
 #define STAMP(space, column)                                                   \
     stamp(s, &s->space, &(column), sizeof *(column), sizeof *(column))
 #define STAMP_IDS(space, named, column)                                        \
-    rename_at(s, &s->space, &s->named,                                         \
-              stamp(s, &s->space, &(column), sizeof *(column), 0), 0)
+    stamp_ids(s, &s->space, &s->named, &(column), 0)
 #define STAMP_ROWS(space, rows) stamp(s, &s->space, &(rows), sizeof *(rows), 0)
+#define EQUAL(space, column, type, field)                                      \
+    check_equal(s, &s->space, column, offsetof(type, field),                   \
+                sizeof(((type *)NULL)->field))
 #define RENAME(space, named, column, type, field)                              \
     rename_at(s, &s->space, &s->named, column, offsetof(type, field))
 
 /* The offsets of a list, whose entries come in the order of their ops. */
-static void stamp_offsets(stamper *s, uint32_t **at, uint32_t all)
+static void stamp_offsets(stamper *s, const ms_stampspace *entries,
+                          uint32_t **at, uint32_t all)
 {
     const ms_graph *g = s->trace->graph;
     uint32_t sum = 0, *length;
@@ -202,8 +239,13 @@ static void stamp_offsets(stamper *s, uint32_t **at, uint32_t all)
         s->ok = false;
         return;
     }
-    for (uint32_t op = 0; op < g->n_ops; op++)
-        length[op] = list_end(g, *at, op, all) - (*at)[op];
+    for (uint32_t op = 0; op < g->n_ops; op++) {
+        uint32_t end = list_end(g, *at, op, all);
+        length[op] = end - (*at)[op];
+        for (uint32_t i = (*at)[op];
+             s->ops.block[op] == MS_STAMP_OUT && i < end; i++)
+            length[op] += entries->block[i] == 2 ? s->run->left_out : 0;
+    }
     *at = length;
     STAMP(ops, *at);
     for (uint32_t op = 0; op < s->ops.n_stamped && s->ok; op++) {
@@ -217,15 +259,12 @@ static void stamp_lists(stamper *s)
 {
     ms_trace *t = s->trace;
     ms_graph *g = t->graph;
-    ms_stampcolumn drop;
-    stamp_offsets(s, &g->in_at, t->n_in);
-    stamp_offsets(s, &g->out_at, t->n_out);
-    stamp_offsets(s, &g->drop_at, t->n_drop);
+    stamp_offsets(s, &s->in, &g->in_at, t->n_in);
+    stamp_offsets(s, &s->out, &g->out_at, t->n_out);
+    stamp_offsets(s, &s->drop, &g->drop_at, t->n_drop);
     STAMP_IDS(in, storages, g->in);
     STAMP_IDS(out, storages, g->out);
-    drop = STAMP_ROWS(drop, g->drop);
-    if (s->ok)
-        s->ok = ms_stampspace_rename(&s->drop, &s->storages, &drop, 1);
+    stamp_ids(s, &s->drop, &s->storages, &g->drop, 1);
     t->n_in = s->in.n_stamped;
     t->in_capacity = room_for(&s->in);
     t->n_out = s->out.n_stamped;
@@ -234,25 +273,13 @@ static void stamp_lists(stamper *s)
     t->drop_capacity = room_for(&s->drop);
 }
 
-/* How many storages there were when an op ended: the last of them plus one. */
-static void stamp_ends(stamper *s)
-{
-    ms_trace *t = s->trace;
-    ms_stampcolumn ends;
-    for (uint32_t op = 0; op < s->ops.n; op++)
-        t->ends[op].storages--;
-    ends = STAMP_ROWS(ops, t->ends);
-    RENAME(ops, storages, ends, ms_op_end, storages);
-    for (uint32_t op = 0; op < s->ops.n_stamped && s->ok; op++)
-        t->ends[op].storages++;
-}
-
 static void stamp_ops(stamper *s)
 {
     ms_trace *t = s->trace;
     ms_graph *g = t->graph;
     stamp_lists(s);
     STAMP(ops, g->op_name);
+    STAMP(ops, g->op_kind);
     STAMP(ops, g->op_pass);
     STAMP(ops, g->op_flags);
     STAMP(ops, g->op_stream);
@@ -263,9 +290,33 @@ static void stamp_ops(stamper *s)
     STAMP_IDS(ops, units, g->op_unit);
     STAMP_IDS(ops, layers, g->op_layer);
     STAMP_IDS(ops, nodes, g->op_node);
-    stamp_ends(s);
     g->n_ops = s->ops.n_stamped;
     t->ops_capacity = room_for(&s->ops);
+    t->ends = take_room(s, &s->ops, sizeof *t->ends);
+}
+
+/* Those that outlive the micro-batch stay before all others: no stretch that
+ * is copied has both. */
+static void stamp_persistent(stamper *s)
+{
+    ms_graph *g = s->trace->graph;
+    uint32_t n = g->n_persistent, copied = 0;
+    for (uint32_t i = 0; i < n && s->ok; i++)
+        copied += s->storages.block[i] == 2;
+    if (s->ok && n > 0 && n < s->storages.n)
+        s->ok = s->storages.block[n - 1] != 2 || s->storages.block[n] != 2;
+    g->n_persistent += copied * s->run->left_out;
+}
+
+/* Equal blocks may have written the same name twice. */
+static void check_names(stamper *s)
+{
+    const char *const *name = s->trace->graph->storage_name;
+    const ms_stampspace *space = &s->storages;
+    for (uint32_t r = 0; r < space->n_equal && s->ok; r++) {
+        const char *a = name[space->row[0][r]], *b = name[space->row[1][r]];
+        s->ok = a == b || strcmp(a, b) == 0;
+    }
 }
 
 static void stamp_storages(stamper *s)
@@ -276,78 +327,53 @@ static void stamp_storages(stamper *s)
     STAMP(storages, g->storage_category);
     STAMP(storages, g->storage_at_start);
     STAMP(storages, g->storage_buffer);
-    STAMP(storages, g->storage_name);
-    STAMP(storages, t->counts);
+    check_names(s);
+    STAMP_ROWS(storages, g->storage_name);
     STAMP_IDS(storages, ops, g->storage_maker);
     STAMP_IDS(storages, ops, g->storage_local_end);
     STAMP_IDS(storages, ops, g->storage_saved_end);
     STAMP_IDS(storages, storages, g->storage_grad);
     STAMP_IDS(storages, layers, g->storage_layer);
-    g->n_storages = s->storages.n_stamped;
+    stamp_persistent(s);
+    g->n_storages = t->n_numbered = s->storages.n_stamped;
     t->storages_capacity = room_for(&s->storages);
+    t->counts = take_room(s, &s->storages, sizeof *t->counts);
 }
 
 static void stamp_saves(stamper *s)
 {
     ms_trace *t = s->trace;
     ms_graph *g = t->graph;
-    ms_stampcolumn saves, nodes;
-    saves = STAMP_ROWS(saves, g->saves);
+    ms_stampcolumn saves = STAMP_ROWS(saves, g->saves);
+    EQUAL(saves, saves, ms_save, bytes);
     RENAME(saves, storages, saves, ms_save, storage);
     RENAME(saves, nodes, saves, ms_save, node);
     RENAME(saves, ops, saves, ms_save, op);
-    nodes = STAMP_ROWS(nodes, t->nodes);
-    RENAME(nodes, layers, nodes, ms_node, layer);
-    RENAME(nodes, units, nodes, ms_node, unit);
+    RENAME(saves, ops, saves, ms_save, first);
+    RENAME(saves, ops, saves, ms_save, last);
     g->n_saves = s->saves.n_stamped;
     t->saves_capacity = room_for(&s->saves);
-}
-
-/* The ops of a node that has run; it may have had none: last_op is the one
- * before first_op then. */
-static void stamp_runs(stamper *s, const ms_node *nodes)
-{
-    ms_stampcolumn column = {
-        .from = nodes, .to = s->trace->nodes, .stride = sizeof *nodes};
-    RENAME(nodes, ops, column, ms_node, last_op);
-    for (uint32_t n = 0; n < s->nodes.n_stamped && s->ok; n++) {
-        ms_node *node = &s->trace->nodes[n];
-        uint32_t length = node->first_op;
-        node->first_op = node->last_op + 1 - length;
-    }
-}
-
-static void stamp_nodes(stamper *s)
-{
-    ms_trace *t = s->trace;
-    const ms_node *nodes = t->nodes;
-    for (uint32_t n = 0; n < t->n_nodes; n++) {
-        ms_node *node = &t->nodes[n];
-        if (!node->ran) /* no ops to number */
-            node->first_op = node->last_op = 0;
-        else
-            node->first_op = node->last_op + 1 - node->first_op;
-    }
-    stamp_saves(s);
-    if (s->ok)
-        stamp_runs(s, nodes);
-    t->n_nodes = s->nodes.n_stamped;
-    t->nodes_capacity = room_for(&s->nodes);
 }
 
 static void stamp_parameters(stamper *s)
 {
     ms_trace *t = s->trace;
     ms_stampcolumn rows = STAMP_ROWS(parameters, t->parameters);
-    rows.at = offsetof(ms_parameter, elements);
-    if (s->ok)
-        s->ok = ms_stampspace_equal(&s->parameters, &rows, sizeof(uint64_t));
+    EQUAL(parameters, rows, ms_parameter, elements);
+    EQUAL(parameters, rows, ms_parameter, update);
+    EQUAL(parameters, rows, ms_parameter, part);
+    EQUAL(parameters, rows, ms_parameter, owned);
+    EQUAL(parameters, rows, ms_parameter, group);
+    EQUAL(parameters, rows, ms_parameter, linear);
+    EQUAL(parameters, rows, ms_parameter, added);
     RENAME(parameters, layers, rows, ms_parameter, layer);
     RENAME(parameters, storages, rows, ms_parameter, storage);
     RENAME(parameters, storages, rows, ms_parameter, grad_storage);
     RENAME(parameters, storages, rows, ms_parameter, master);
     RENAME(parameters, storages, rows, ms_parameter, sum);
     RENAME(parameters, storages, rows, ms_parameter, next);
+    RENAME(parameters, storages, rows, ms_parameter, copy[0]);
+    RENAME(parameters, storages, rows, ms_parameter, copy[1]);
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
         rename_at(s, &s->parameters, &s->storages, rows,
                   offsetof(ms_parameter, state) + i * sizeof(uint32_t));
@@ -371,13 +397,15 @@ static void stamp_units(stamper *s, ms_forward *forward, const ms_model *whole)
         s->ok = ms_stampspace_outside(&s->units, &forward->loss_unit);
 }
 
-/* Storages of no layer are the model's inputs; others would be made of all
- * blocks together. */
-static bool has_common(const ms_graph *g)
+/* Storages of no layer are the model's inputs, what kernels work in and buckets
+ * of gradients; others would be made of all blocks together. */
+static bool has_common(const ms_trace *trace)
 {
+    const ms_graph *g = trace->graph;
     for (uint32_t i = 0; i < g->n_storages; i++)
-        if (g->storage_layer[i] == MS_NONE &&
-            g->storage_category[i] != MS_INPUTS)
+        if (g->storage_layer[i] == MS_NONE && i != trace->optimizer->buckets &&
+            g->storage_category[i] != MS_INPUTS &&
+            g->storage_category[i] != MS_WORKSPACE)
             return true;
     return false;
 }
@@ -392,8 +420,7 @@ static bool is_plain_optimizer(const ms_trace *trace)
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         const ms_parameter *it = &trace->parameters[p];
         if (it->far || it->host_grad != MS_NONE || it->due_end > 0 ||
-            it->grad != MS_NONE || it->copy[0] != MS_NONE ||
-            it->copy[1] != MS_NONE || it->linear)
+            it->grad != MS_NONE)
             return false;
     }
     return flat == 0 && !optimizer->stepper && optimizer->n_homes == 0 &&
@@ -417,21 +444,40 @@ bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
     stamper it = {.trace = trace, .run = run, .ok = true}, *s = &it;
     ms_graph *g = trace->graph;
     if (g->n_untrained > 0 || trace->n_searched > 0 || g->n_unknown > 0 ||
-        has_common(g) || !is_plain_optimizer(trace) || g->unit_state)
+        has_common(trace) || !is_plain_optimizer(trace) || g->unit_state)
         return false;
+    if (ms_parts_are_stretches(trace->settings->shape)) {
+        ms_parts_join(trace);
+        ms_optimstates_fit(trace);
+    }
     open_spaces(s, forward);
     for (uint32_t i = 0; i < g->n_kept && s->ok; i++)
         s->ok = ms_stampspace_outside(&s->storages, &g->kept[i]);
+    if (s->ok && trace->optimizer->buckets != MS_NONE)
+        s->ok = ms_stampspace_outside(&s->storages, &trace->optimizer->buckets);
     if (!s->ok)
         return false;
-    stamp_nodes(s);
+    stamp_saves(s);
     stamp_parameters(s);
     stamp_storages(s);
     stamp_ops(s);
     stamp_units(s, forward, whole);
     STAMP(layers, g->layer_bytes);
+    STAMP(layers, g->layer_type);
+    STAMP(layers, g->layer_role);
     STAMP(layers, trace->is_head);
     if (s->ok && trace->head.layer != MS_NONE)
         s->ok = ms_stampspace_outside(&s->layers, &trace->head.layer);
-    return s->ok && sum_bytes(trace);
+    return s->ok;
+}
+
+/* Parts that depend on each other are told by the whole model's. */
+bool ms_stamps_settle(ms_trace *trace)
+{
+    bool stretches = ms_parts_are_stretches(trace->settings->shape);
+    if (stretches)
+        ms_parts_split(trace);
+    if (stretches || trace->optimizer->buckets != MS_NONE)
+        ms_optimstates_fit(trace);
+    return trace->err == MS_OK && sum_bytes(trace);
 }

@@ -14,7 +14,10 @@ static bool take(ms_stampspace *s, ms_arena *arena)
     s->row[0] = ms_arena_take_raw(arena, s->n + 1, sizeof **s->row);
     s->row[1] = ms_arena_take_raw(arena, s->n + 1, sizeof **s->row);
     s->spans = ms_arena_take_raw(arena, s->n + 1, sizeof *s->spans);
-    return s->place && s->step && s->rank && s->row[0] && s->row[1] && s->spans;
+    s->name = ms_arena_take_raw(arena, s->n + 1, sizeof *s->name);
+    s->hop = ms_arena_take_raw(arena, s->n + 1, sizeof *s->hop);
+    return s->place && s->step && s->rank && s->row[0] && s->row[1] &&
+           s->spans && s->name && s->hop;
 }
 
 static void find_spans(ms_stampspace *s)
@@ -87,20 +90,30 @@ bool ms_stampspace_open(ms_stampspace *space, uint32_t n, uint8_t *block,
 
 /* ---- columns ------------------------------------------------------------- */
 
+/* The first of so many equal stretches becomes all of them. */
+static void repeat(char *to, size_t bytes, uint32_t copies)
+{
+    size_t all = copies * bytes;
+    for (size_t done = bytes, n; done < all; done += n) {
+        n = done < all - done ? done : all - done;
+        memcpy(to + done, to, n);
+    }
+}
+
 void ms_stampspace_copy(const ms_stampspace *space, const ms_stampcolumn *it)
 {
     const char *from = it->from;
     char *to = it->to;
     for (uint32_t i = 0; i < space->n_spans; i++) {
         const ms_stampspan *span = &space->spans[i];
-        size_t bytes = (span->end - span->first) * it->stride;
+        uint32_t length = span->end - span->first;
         uint32_t copies = span->block == 2 ? space->copies : 1;
-        int64_t place = space->place[span->first];
-        for (uint32_t c = 0; c < copies; c++) {
-            memcpy(to + (size_t)place * it->stride,
-                   from + span->first * it->stride, bytes);
-            place += space->step[span->first];
-        }
+        uint32_t place = space->place[span->first];
+        if (space->step[span->first] < 0) /* the last copy comes first */
+            place -= (copies - 1) * length;
+        memcpy(to + place * it->stride, from + span->first * it->stride,
+               length * it->stride);
+        repeat(to + place * it->stride, length * it->stride, copies);
     }
 }
 
@@ -142,7 +155,7 @@ static bool find_names(const ms_stampspace *to, uint32_t a, uint32_t b,
     uint8_t block = to->block[b], before = to->block[a];
     int32_t last = (int32_t)to->copies - 1;
     uint32_t row = b;
-    if (a == b && (block == 0 || block == MS_STAMP_OUT)) {
+    if (a == b && block != 1 && block != 2) {
         *found = (names){to->place[b], to->place[b], to->place[b], 0};
         return true;
     }
@@ -166,41 +179,73 @@ static bool find_names(const ms_stampspace *to, uint32_t a, uint32_t b,
     return true;
 }
 
-/* A copy behind the other, without a choice in the loop. */
-static void put_names(const ms_stampspace *space, const ms_stampcolumn *it,
-                      uint32_t row, const names *found, unsigned shift,
-                      uint32_t low)
+/* Renames the first and the last copy of row, the i-th of its span, and leaves
+ * in name and hop what those between take. */
+static bool rename_ends(const ms_stampspace *space, const ms_stampspace *to,
+                        const ms_stampcolumn *it, uint32_t row, unsigned shift,
+                        uint32_t i)
 {
-    uint32_t n = space->copies;
-    ptrdiff_t hop = (ptrdiff_t)space->step[row] * (ptrdiff_t)it->stride;
-    char *to = (char *)it->to + it->at + space->place[row] * it->stride;
-    uint32_t name = found->base << shift | low;
-    uint32_t step = (uint32_t)found->step << shift;
-    uint32_t last = found->last << shift | low;
-    memcpy(to, &(uint32_t){found->first << shift | low}, sizeof name);
-    for (uint32_t c = 1; c < n; c++) {
-        to += hop;
-        name += step;
-        memcpy(to, &name, sizeof name);
-    }
-    memcpy(to, &last, sizeof last);
-}
-
-static bool rename_copies(const ms_stampspace *space, const ms_stampspace *to,
-                          const ms_stampcolumn *it, uint32_t row,
-                          unsigned shift)
-{
-    uint32_t b = item_at(it, row), low = b & ((1u << shift) - 1);
+    uint32_t low = (1u << shift) - 1, b = item_at(it, row);
     uint32_t a = item_at(it, space->row[0][space->rank[row]]);
+    uint32_t first = space->place[row];
+    uint32_t last = first + (space->copies - 1) * (uint32_t)space->step[row];
     names found = {0};
     if ((a == MS_NONE) != (b == MS_NONE))
         return false;
-    if (a == MS_NONE)
-        return true;
-    if ((a & ((1u << shift) - 1)) != low ||
-        !find_names(to, a >> shift, b >> shift, &found))
+    if (b != MS_NONE && ((a & low) != (b & low) ||
+                         !find_names(to, a >> shift, b >> shift, &found)))
         return false;
-    put_names(space, it, row, &found, shift, low);
+    low &= b;
+    space->name[i] = b == MS_NONE ? b : found.base << shift | low;
+    space->hop[i] = (uint32_t)found.step << shift;
+    put(it, first, b == MS_NONE ? b : found.first << shift | low);
+    put(it, last, b == MS_NONE ? b : found.last << shift | low);
+    return true;
+}
+
+/* n items of a copy: what those of the copy before name, and a hop more. */
+static void put_copy(uint32_t *restrict to, uint32_t *restrict name,
+                     const uint32_t *restrict hop, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        to[i] = name[i] += hop[i];
+}
+
+/* The same where items are fields of rows. */
+static void put_fields(char *restrict to, size_t stride,
+                       uint32_t *restrict name, const uint32_t *restrict hop,
+                       uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++, to += stride) {
+        name[i] += hop[i];
+        memcpy(to, &name[i], sizeof *name);
+    }
+}
+
+static void put_copies(const ms_stampspace *space, const ms_stampcolumn *it,
+                       const ms_stampspan *span)
+{
+    uint32_t length = span->end - span->first;
+    uint32_t place = space->place[span->first];
+    for (uint32_t c = 1; c + 1 < space->copies; c++) {
+        place += (uint32_t)space->step[span->first];
+        if (it->stride == sizeof *space->name)
+            put_copy((uint32_t *)it->to + place, space->name, space->hop,
+                     length);
+        else
+            put_fields((char *)it->to + it->at + place * it->stride, it->stride,
+                       space->name, space->hop, length);
+    }
+}
+
+static bool rename_copies(const ms_stampspace *space, const ms_stampspace *to,
+                          const ms_stampcolumn *it, const ms_stampspan *span,
+                          unsigned shift)
+{
+    for (uint32_t row = span->first; row < span->end; row++)
+        if (!rename_ends(space, to, it, row, shift, row - span->first))
+            return false;
+    put_copies(space, it, span);
     return true;
 }
 
@@ -211,10 +256,24 @@ static bool rename_one(const ms_stampspace *to, uint8_t from, uint32_t *row)
     uint32_t place = to->place[*row];
     if (block == 2 && from == 3)
         place += (to->copies - 1) * (uint32_t)to->step[*row];
-    if ((block == 2 && from != 1 && from != 3) || (block == 1 && from > 1) ||
-        (block == 3 && from < 3))
+    if ((block == 2 && from != 1 && from != 3) || (block == 1 && from > 1))
         return false;
     *row = place;
+    return true;
+}
+
+static bool rename_once(const ms_stampspace *space, const ms_stampspace *to,
+                        const ms_stampcolumn *it, const ms_stampspan *span,
+                        unsigned shift)
+{
+    uint32_t low = (1u << shift) - 1;
+    for (uint32_t row = span->first; row < span->end; row++) {
+        uint32_t item = item_at(it, row), name = item >> shift;
+        if (item != MS_NONE && !rename_one(to, span->block, &name))
+            return false;
+        put(it, space->place[row],
+            item == MS_NONE ? item : name << shift | (item & low));
+    }
     return true;
 }
 
@@ -222,20 +281,11 @@ bool ms_stampspace_rename(const ms_stampspace *space,
                           const ms_stampspace *named, const ms_stampcolumn *it,
                           unsigned shift)
 {
-    for (uint32_t row = 0; row < space->n; row++) {
-        uint8_t block = space->block[row];
-        uint32_t item = item_at(it, row), name = item >> shift;
-        if (block == 2) {
-            if (!rename_copies(space, named, it, row, shift))
-                return false;
-            continue;
-        }
-        if (item == MS_NONE)
-            continue;
-        if (!rename_one(named, block, &name))
+    for (uint32_t i = 0; i < space->n_spans; i++) {
+        const ms_stampspan *span = &space->spans[i];
+        if (!(span->block == 2 ? rename_copies : rename_once)(space, named, it,
+                                                              span, shift))
             return false;
-        put(it, space->place[row],
-            name << shift | (item & ((1u << shift) - 1)));
     }
     return true;
 }

@@ -14,7 +14,9 @@
  *     stamped o 0 0 1 1 A A B B C C 3 3 o 3 C B A 1 0
  *
  * A row that names a row of the block before or behind names, in a copy, that
- * of the copy before or behind.  Block 1 is the proof: its rows must be equal
+ * of the copy before or behind; one that names a row of the first or the last
+ * block, or of none, as block 1 does, names it in all copies (a gradient that
+ * all blocks add to in place).  Block 1 is the proof: its rows must be equal
  * to those of block 2, and name what lies as far away.  Else the run is not
  * stamped. */
 
@@ -37,10 +39,12 @@ typedef struct ms_stampspace {
     uint32_t n_equal; /* of each */
     ms_stampspan *spans;
     uint32_t n_spans;
+    uint32_t *name, *hop; /* of a span's items under way: of a copy, and from
+                             it to the next */
 } ms_stampspace;
 
-/* block: per row, borrowed.  False: block 2 is not as large as block 1, or does
- * not lie between 1 and 3; or there is no memory. */
+/* block: per row, borrowed; copies: at least two.  False: block 2 is not as
+ * large as block 1, or does not lie between 1 and 3; or there is no memory. */
 bool ms_stampspace_open(ms_stampspace *space, uint32_t n, uint8_t *block,
                         uint32_t copies, ms_arena *arena);
 
@@ -57,9 +61,10 @@ void ms_stampspace_copy(const ms_stampspace *space, const ms_stampcolumn *it);
 /* Are the first size bytes of block 1's items those of block 2's? */
 bool ms_stampspace_equal(const ms_stampspace *space, const ms_stampcolumn *it,
                          size_t size);
-/* Renumbers a column of rows of `named`, shifted to the left by `shift` bits
- * (which are kept); MS_NONE stays.  False: they are not as far away in block 1
- * as in block 2, or a row elsewhere names one of a block that is stamped. */
+/* Fills a column with the rows of `named` that another names, shifted to the
+ * left by `shift` bits (which are kept); MS_NONE stays.  False: they are not as
+ * far away in block 1 as in block 2, or a row elsewhere names one of a block
+ * that is stamped. */
 bool ms_stampspace_rename(const ms_stampspace *space,
                           const ms_stampspace *named, const ms_stampcolumn *it,
                           unsigned shift);

@@ -10,8 +10,8 @@
  *     ms_optimstep_step(trace);      the ops of the step
  *
  * Of a parameter its row says all (ms_parameter); here is what the parameters
- * have in common.  Storages are of the trace until ms_parts_columns, when ids
- * are final. */
+ * have in common.  Storages are rows of the trace, which are numbered anew with
+ * it (lowering/numbering.h). */
 
 #include "graphs/trace/stepsettings.h"
 #include "graphs/trace/tensors.h"
@@ -45,12 +45,16 @@ typedef struct ms_optimizer_state {
     uint64_t swap_elements; /* of a buffer of DeepSpeed's swapper; 0: none */
     uint32_t slots[MS_MOST_SLOTS], n_slots; /* pinned buffers of the step */
     uint32_t step_order; /* a storage of no bytes: copies in turn; or NONE */
+    uint32_t buckets;    /* copies of all gradients, or NONE */
 } ms_optimizer_state;
 
 /* ---- parts.c ------------------------------------------------------------- */
 
 /* Sets every parameter's part. */
 void ms_parts_split(ms_trace *trace);
+/* Does a parameter's part depend on the others'?  Then: each has all of it. */
+bool ms_parts_are_stretches(const ms_shape *shape);
+void ms_parts_join(ms_trace *trace);
 /* Are gradients summed over ranks, or go through the code that does it? */
 static inline bool ms_parts_are_reduced(const ms_shape *shape)
 {
@@ -75,9 +79,8 @@ uint64_t ms_parts_master_bytes(const ms_trace *trace,
  * the device). */
 void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
                    uint64_t far_bytes);
-/* The columns of the graph that say so, once ids are final: new_id per storage
- * of the trace. */
-ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id);
+/* The columns of the graph that say so, once ids are final. */
+ms_err ms_parts_columns(ms_trace *trace);
 
 /* ---- hoststep.c ---------------------------------------------------------- */
 
@@ -111,6 +114,9 @@ void ms_flatstep_run(ms_trace *trace, uint32_t *held);
 
 /* .grad and optimizer state of every parameter (before backward). */
 void ms_optimstates_make(ms_trace *trace);
+/* The parameters or their parts are others than when their states were made:
+ * these have their sizes, and so has what all gradients lie in. */
+void ms_optimstates_fit(ms_trace *trace);
 /* 16-bit weights with an fp32 master copy? */
 bool ms_optimstates_is_mixed(const ms_trace *trace);
 

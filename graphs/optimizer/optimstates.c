@@ -42,17 +42,43 @@ static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
     return ms_precisions_master(trace, parameter) != MS_NO_DTYPE && !has_one;
 }
 
-/* The master copy is made at construction, not by the first step; on the host
- * it is fp32. */
+/* On the host it is fp32. */
+static uint8_t master_dtype(const ms_trace *trace,
+                            const ms_parameter *parameter)
+{
+    return parameter->far ? (uint8_t)MS_FLOAT32
+                          : ms_precisions_master(trace, parameter);
+}
+
+/* The master copy is made at construction, not by the first step. */
 static void make_master(ms_trace *trace, ms_parameter *parameter)
 {
-    uint8_t dtype = ms_precisions_master(trace, parameter);
+    uint8_t dtype = master_dtype(trace, parameter);
     if (!needs_master(trace, parameter))
         return;
-    if (parameter->far)
-        dtype = MS_FLOAT32;
     parameter->master = state(trace, dtype == MS_INT16 ? "remainder" : "master",
                               dtype, MS_OPTIMIZER_STATE, parameter->part, true);
+}
+
+static uint8_t state_dtype(const ms_trace *trace, const ms_parameter *parameter,
+                           const ms_state *kept)
+{
+    bool precise = ms_optimstates_is_mixed(trace) || parameter->far;
+    if (kept->dtype != MS_AS_STATE)
+        return kept->dtype;
+    if (ms_updates_is_flat(trace->settings) &&
+        parameter->update == trace->optimizer->updates)
+        return trace->grad_dtype;
+    return precise ? (uint8_t)MS_FLOAT32 : trace->trained_dtype;
+}
+
+static uint64_t state_elements(const ms_trace *trace,
+                               const ms_parameter *parameter,
+                               const ms_state *kept)
+{
+    return ms_updates_extent(trace->settings->training, kept->extent,
+                             ms_trace_at(trace, parameter->tensor),
+                             parameter->part);
 }
 
 /* The states that the update keeps, and on the CPU a counter of steps. */
@@ -60,9 +86,6 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
     bool steady = trace->settings->training->step == 0;
-    bool precise = ms_optimstates_is_mixed(trace) || parameter->far;
-    uint8_t like = precise ? MS_FLOAT32 : trace->trained_dtype;
-    const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
     parameter->update =
         &trace->optimizer
              ->updates[!ms_updates_is_chosen(trace, row, parameter)];
@@ -71,18 +94,39 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     make_master(trace, parameter);
     for (uint32_t i = 0; i < parameter->update->n_states; i++) {
         const ms_state *kept = &parameter->update->states[i];
-        if (ms_updates_is_flat(trace->settings) &&
-            parameter->update == trace->optimizer->updates)
-            like = trace->grad_dtype;
-        parameter->state[i] = state(
-            trace, kept->role, kept->dtype == MS_AS_STATE ? like : kept->dtype,
-            MS_OPTIMIZER_STATE,
-            ms_updates_extent(trace->settings->training, kept->extent, tensor,
-                              parameter->part),
-            steady || kept->at_construction);
+        parameter->state[i] =
+            state(trace, kept->role, state_dtype(trace, parameter, kept),
+                  MS_OPTIMIZER_STATE, state_elements(trace, parameter, kept),
+                  steady || kept->at_construction);
     }
     if (trace->settings->cpu && row->counts)
         ms_trace_storage(trace, "step", 4, MS_OPTIMIZER_STATE, true);
+}
+
+static void fit(ms_trace *trace, uint32_t storage, uint8_t dtype,
+                uint64_t elements)
+{
+    if (storage != MS_NONE)
+        trace->graph->storage_bytes[storage] =
+            elements * ms_dtypes_bytes[dtype];
+}
+
+void ms_optimstates_fit(ms_trace *trace)
+{
+    uint64_t *bytes = trace->graph->storage_bytes, grad_bytes = 0;
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        const ms_parameter *it = &trace->parameters[p];
+        if (it->grad_storage != MS_NONE)
+            grad_bytes += bytes[it->grad_storage];
+        fit(trace, it->master, master_dtype(trace, it), it->part);
+        for (uint32_t i = 0; it->update && i < it->update->n_states; i++) {
+            const ms_state *kept = &it->update->states[i];
+            fit(trace, it->state[i], state_dtype(trace, it, kept),
+                state_elements(trace, it, kept));
+        }
+    }
+    if (trace->optimizer->buckets != MS_NONE)
+        bytes[trace->optimizer->buckets] = grad_bytes;
 }
 
 /* Both updates of the optimizer, for as long as the graph lives. */
@@ -203,6 +247,7 @@ static void buckets(ms_trace *trace, uint64_t bytes)
 {
     uint32_t s = ms_trace_storage(trace, "gradient_buckets", bytes,
                                   MS_COMMUNICATION, true);
+    trace->optimizer->buckets = s;
     if (s != MS_NONE)
         trace->graph->storage_layer[s] = MS_NONE;
 }

@@ -189,17 +189,27 @@ static void split_blocks(ms_trace *trace, uint32_t ranks)
     }
 }
 
+bool ms_parts_are_stretches(const ms_shape *shape)
+{
+    return shape->shared >= MS_SHARED_OPTIMIZER &&
+           (shape->part == MS_PART_FLAT || shape->part == MS_PART_BLOCKS);
+}
+
+void ms_parts_join(ms_trace *trace)
+{
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        ms_parameter *it = &trace->parameters[p];
+        it->part = it->owned = it->elements;
+    }
+}
+
 void ms_parts_split(ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
     uint32_t ranks = ms_shape_parts(shape);
     find_groups(trace);
-    if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_FLAT) {
-        split_all(trace, ranks);
-        return;
-    }
-    if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_BLOCKS) {
-        split_blocks(trace, ranks);
+    if (ms_parts_are_stretches(shape)) {
+        (shape->part == MS_PART_FLAT ? split_all : split_blocks)(trace, ranks);
         return;
     }
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
@@ -236,7 +246,7 @@ void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
             (ms_home){storage, pool, far_bytes, 0};
 }
 
-static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
+static ms_err home_columns(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
     if (trace->optimizer->n_homes == 0)
@@ -248,7 +258,7 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
     if (!g->storage_pool || !g->storage_far_bytes || !g->hosted.of)
         return ms_fail_nomem(trace->fault);
     for (uint32_t i = 0; i < trace->optimizer->n_homes; i++) {
-        uint32_t s = new_id[trace->optimizer->homes[i].storage];
+        uint32_t s = trace->optimizer->homes[i].storage;
         g->storage_pool[s] = trace->optimizer->homes[i].pool;
         if (s >= g->n_persistent)
             continue;
@@ -261,7 +271,7 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
 /* Where weights have several formats (adapters beside a frozen base, linear
  * layers beside others), elements do not follow from bytes: they are a column
  * of the graph. */
-static ms_err element_column(ms_trace *trace, const uint32_t *new_id)
+static ms_err element_column(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
     if (trace->n_adapters == 0 && trace->n_formatted == 0)
@@ -271,7 +281,7 @@ static ms_err element_column(ms_trace *trace, const uint32_t *new_id)
     if (!g->weight_elements)
         return ms_fail_nomem(trace->fault);
     for (uint32_t p = 0; p < trace->n_parameters; p++)
-        g->weight_elements[new_id[trace->parameters[p].storage]] =
+        g->weight_elements[trace->parameters[p].storage] =
             trace->parameters[p].elements;
     return MS_OK;
 }
@@ -366,13 +376,13 @@ static ms_share share_of(const ms_trace *trace, uint32_t parts,
 }
 
 /* A storage of an expert's, by its number in the graph. */
-static void mark(ms_graph *g, const uint32_t *new_id, uint32_t storage)
+static void mark(ms_graph *g, uint32_t storage)
 {
-    if (storage != MS_NONE && new_id[storage] < g->n_persistent)
-        g->storage_shard_group[new_id[storage]] = MS_GROUP_EXPERT_DATA;
+    if (storage < g->n_persistent) /* MS_NONE is not */
+        g->storage_shard_group[storage] = MS_GROUP_EXPERT_DATA;
 }
 
-static bool mark_experts(ms_trace *trace, const uint32_t *new_id)
+static bool mark_experts(ms_trace *trace)
 {
     bool some = false;
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
@@ -380,11 +390,11 @@ static bool mark_experts(ms_trace *trace, const uint32_t *new_id)
         if (it->group == MS_GROUP_DATA)
             continue;
         some = true;
-        mark(trace->graph, new_id, it->storage);
-        mark(trace->graph, new_id, it->grad_storage);
-        mark(trace->graph, new_id, it->master);
+        mark(trace->graph, it->storage);
+        mark(trace->graph, it->grad_storage);
+        mark(trace->graph, it->master);
         for (uint32_t i = 0; i < MS_MOST_STATES; i++)
-            mark(trace->graph, new_id, it->state[i]);
+            mark(trace->graph, it->state[i]);
     }
     return some;
 }
@@ -402,7 +412,7 @@ static void group_ops(ms_graph *g, uint32_t n_in)
     }
 }
 
-static ms_err expert_columns(ms_trace *trace, const uint32_t *new_id)
+static ms_err expert_columns(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
     uint32_t ranks = trace->settings->shape->expert_ranks;
@@ -412,27 +422,27 @@ static ms_err expert_columns(ms_trace *trace, const uint32_t *new_id)
     g->op_group = ms_arena_take(trace->arena, g->n_ops, 1);
     if (!g->storage_shard_group || !g->op_group)
         return ms_fail_nomem(trace->fault);
-    if (mark_experts(trace, new_id))
+    if (mark_experts(trace))
         g->share[MS_GROUP_EXPERT_DATA] =
             share_of(trace, ranks, MS_GROUP_EXPERT_REPLICATE);
     group_ops(g, trace->n_in);
     return MS_OK;
 }
 
-ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
+ms_err ms_parts_columns(ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
     ms_graph *g = trace->graph;
     uint64_t whole = 0;
     bool parameters = shape->shared == MS_SHARED_PARAMETERS &&
                       (shape->data_ranks > 1 || shape->copies_parts);
-    MS_TRY(home_columns(trace, new_id));
-    MS_TRY(element_column(trace, new_id));
+    MS_TRY(home_columns(trace));
+    MS_TRY(element_column(trace));
     if (!shares_gradients(trace->settings))
         return MS_OK;
     g->share[MS_GROUP_DATA] =
         share_of(trace, ms_shape_parts(shape), MS_GROUP_REPLICATE);
-    MS_TRY(expert_columns(trace, new_id));
+    MS_TRY(expert_columns(trace));
     g->storage_shard_bytes =
         ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint64_t));
     g->storage_whole = ms_arena_take(trace->arena, g->n_persistent, 1);
@@ -445,9 +455,9 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
     g->grads_whole = shape->shared < MS_SHARED_GRADIENTS;
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         const ms_parameter *it = &trace->parameters[p];
-        uint32_t weight = new_id[it->storage];
+        uint32_t weight = it->storage;
         if (it->grad_storage != MS_NONE)
-            g->storage_shard_bytes[new_id[it->grad_storage]] =
+            g->storage_shard_bytes[it->grad_storage] =
                 grad_part_bytes(trace, it);
         if (!parameters)
             continue;

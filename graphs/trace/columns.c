@@ -20,12 +20,10 @@ void *ms_columns_take(ms_trace *trace, size_t n, size_t size)
     return items;
 }
 
-bool ms_columns_grow(ms_trace *trace, ms_arena *arena, void *column,
-                     uint32_t *capacity, uint32_t need, size_t size)
+bool ms_columns_enlarge(ms_trace *trace, ms_arena *arena, void *column,
+                        uint32_t *capacity, uint32_t need, size_t size)
 {
     void *items;
-    if (need <= *capacity)
-        return true;
     memcpy(&items, column, sizeof items);
     items = ms_arena_grow(arena, items, capacity, need, size);
     if (!items)
@@ -85,6 +83,7 @@ bool ms_columns_ops(ms_trace *trace, uint32_t need)
         return true;
     const column columns[] = {
         {&g->op_name, sizeof *g->op_name},
+        {&g->op_kind, sizeof *g->op_kind},
         {&g->op_pass, sizeof *g->op_pass},
         {&g->op_flags, sizeof *g->op_flags},
         {&g->op_stream, sizeof *g->op_stream},

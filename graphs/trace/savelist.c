@@ -26,7 +26,7 @@ void ms_savelist_turned(ms_trace *trace)
         trace->graph->saves[trace->graph->n_saves - 1].is_parameter = false;
 }
 
-void ms_savelist_close(ms_trace *trace, const uint32_t *new_id)
+void ms_savelist_close(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
     uint32_t n = 0;
@@ -35,7 +35,6 @@ void ms_savelist_close(ms_trace *trace, const uint32_t *new_id)
         const ms_node *node = &trace->nodes[save.node];
         if (!node->ran)
             continue;
-        save.storage = new_id[save.storage];
         if (save.is_parameter) /* in whatever format it is packed */
             save.bytes = g->storage_bytes[save.storage];
         save.is_handed_on = node->holds;

@@ -13,8 +13,8 @@ void ms_savelist_add(ms_trace *trace, uint32_t node, uint32_t tensor);
 /* What was saved last is a view, though its row is a parameter's: linear saves
  * weight.t(). */
 void ms_savelist_turned(ms_trace *trace);
-/* Once ids are final: the backward ops of each save's node.  Saves of nodes
+/* Once backward has run: the backward ops of each save's node.  Saves of nodes
  * that no gradient reaches go with them. */
-void ms_savelist_close(ms_trace *trace, const uint32_t *new_id);
+void ms_savelist_close(ms_trace *trace);
 
 #endif

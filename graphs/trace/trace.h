@@ -126,7 +126,9 @@ struct ms_trace {
     uint32_t input;           /* tensor: the model's input */
     uint32_t positions;       /* tensor: an input beside it, or MS_NONE */
     ms_shared_buffer *shared; /* newest first */
-    uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */
+    uint32_t *reader; /* per layer, once a kernel set asks: the one that reads
+                         it; MS_NONE and the one before: none, several */
+    uint32_t *layer_weight; /* per layer: weight tensor that others may tie */
     bool *is_head; /* per layer: a loss reads it, or it is the loss and has
                       the head in it; NULL for an op graph */
     ms_fused_head head;
@@ -142,7 +144,8 @@ struct ms_trace {
     ms_op_end *ends; /* per op */
     ms_added *added; /* by rising op; their storages follow each other */
     uint32_t n_added, added_capacity;
-    uint64_t all_bytes; /* of all storages */
+    uint32_t n_numbered; /* storages whose order is the graph's already */
+    uint64_t all_bytes;  /* of all storages */
 
     uint32_t n_tensors, n_chunks, chunks_capacity, free_tensor;
     ms_chunk **chunks;

@@ -29,6 +29,9 @@
  *     process_run_ms         30   more than process_version_ms; no slower
  *     builtin_slowest_ms          is a run of any built-in model
  *     deepseek_v3_lower_ms   20   61 layers of 256 experts
+ *     lower_gpt3_us         260   lower_llama-2-7b_us 120, lower_deepseek-v3_us
+ *                                 300; megatron_apart_: blocks one by one, the
+ *                                 same ns per op for more and more layers
  *     sweep_10000_ms      20000   10,000 points of a 7B model on two threads,
  *                                 as a process; sweep_threads: how many times
  *                                 as fast as on one

@@ -66,41 +66,81 @@ void bench_families_lower(void)
     ms_arena_free(&keep);
 }
 
-static void time_stamps(const char *layers)
+/* A built-in model, of so many layers, or of as many as it has (NULL). */
+struct lowered {
+    const char *model, *layers;
+    bool mega; /* by Megatron's kernels, each block by itself */
+};
+
+/* Lowers it once; the time of that and the ops. */
+static double time_lowering(const struct lowered *it, ms_arena *keep,
+                            double *ops)
 {
-    struct bench_times times = {.n = 5};
-    ms_override override = {.key = "layers", .value = layers};
-    ms_arena keep = {0};
+    ms_override override = {.key = "layers", .value = it->layers};
     ms_fault fault = {0};
     ms_job job = {.gpus = 1};
-    char label[48];
-    double ops = 1;
+    ms_result result = {0};
     ms_training_init(&job.training);
     demand(ms_device_find("h100", &job.device, &fault), &fault);
-    for (size_t i = 0; i < times.n; i++) {
-        ms_result result = {.training = job.training};
-        ms_arena_reset(&keep);
-        demand(
-            ms_read_model("gpt3", &override, 1, &keep, &result.model, &fault),
-            &fault);
-        demand(ms_resolve_training(&result.training, &result.model, &fault),
+    if (it->mega) {
+        demand(ms_training_set(&job.training, "kernels", "megatron", &fault),
                &fault);
-        demand(ms_dag_order(&result.model, &keep, &fault), &fault);
-        double t0 = bench_times_now_ns();
-        demand(ms_jobway_lower(&job, &keep, &result, &fault), &fault);
-        times.ns[i] = bench_times_now_ns() - t0;
-        ops = result.graph->n_ops;
+        demand(ms_training_set(&job.training, "retain_graph", "yes", &fault),
+               &fault);
     }
-    snprintf(label, sizeof label, "stamps_%s_ns_per_op", layers);
+    result.training = job.training;
+    ms_arena_reset(keep);
+    demand(ms_read_model(it->model, &override, it->layers != NULL, keep,
+                         &result.model, &fault),
+           &fault);
+    demand(ms_resolve_training(&result.training, &result.model, &fault),
+           &fault);
+    demand(ms_dag_order(&result.model, keep, &fault), &fault);
+    double t0 = bench_times_now_ns();
+    demand(ms_jobway_lower(&job, keep, &result, &fault), &fault);
+    double ns = bench_times_now_ns() - t0;
+    *ops = result.graph->n_ops;
+    return ns;
+}
+
+static void time_stamps(const char *what, const char *layers, bool mega)
+{
+    const struct lowered it = {"gpt3", layers, mega};
+    struct bench_times times = {.n = 5};
+    ms_arena keep = {0};
+    char label[48];
+    double ops = 1;
+    for (size_t i = 0; i < times.n; i++)
+        times.ns[i] = time_lowering(&it, &keep, &ops);
+    snprintf(label, sizeof label, "%s_%s_ns_per_op", what, layers);
     bench_times_print(label, &times, ops);
+    ms_arena_free(&keep);
+}
+
+static void time_builtin(const char *model)
+{
+    const struct lowered it = {model, NULL, false};
+    struct bench_times times = {.n = RUNS};
+    ms_arena keep = {0};
+    char label[48];
+    double ops = 1;
+    for (size_t i = 0; i < times.n; i++)
+        times.ns[i] = time_lowering(&it, &keep, &ops);
+    snprintf(label, sizeof label, "lower_%s_us", model);
+    bench_times_print(label, &times, 1e3);
     ms_arena_free(&keep);
 }
 
 void bench_families_stamp(void)
 {
     static const char *const layers[] = {"100", "200", "400", "800", "1600"};
+    time_builtin("gpt3");
+    time_builtin("llama-2-7b");
+    time_builtin("deepseek-v3");
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
-        time_stamps(layers[i]);
+        time_stamps("stamps", layers[i], false);
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        time_stamps("megatron_apart", layers[i], true);
 }
 
 void bench_families_run(const char *memsim,

@@ -5,6 +5,7 @@
 #include "graphs/layertypes.h"
 #include "graphs/lowering/blockrun.h"
 #include "graphs/modelgraph.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/shape.h"
 #include "tests/laws/laws.h"
@@ -13,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRIALS 120u
+#define TRIALS 300u
 
 static const char *const models[] = {
     "gpt3",        "llama-2-7b",  "gpt2",      "bert-base",    "mixtral-8x7b",
@@ -79,13 +80,13 @@ static void choose(laws_random *random, ms_training *training)
 {
     static const char *const kernels[] = {"eager", "flash", "sdpa", "fused",
                                           "megatron"};
-    static const char *const precisions[] = {"fp32", "bf16-mixed", "bf16",
-                                             "autocast-bf16", "fp8"};
+    static const char *const precisions[] = {
+        "fp32", "bf16-mixed", "bf16", "autocast-bf16", "fp8", "fp8-primary"};
     static const char *const optimizers[] = {"sgd", "adamw", "adafactor",
                                              "lion", "muon"};
     ms_training_init(training);
     set(training, "kernels", kernels[laws_below(random, 5)]);
-    set(training, "precision", precisions[laws_below(random, 5)]);
+    set(training, "precision", precisions[laws_below(random, 6)]);
     set(training, "optimizer", optimizers[laws_below(random, 5)]);
     set(training, "batch", "8");
     if (laws_chance(random, 20))
@@ -96,6 +97,41 @@ static void choose(laws_random *random, ms_training *training)
         set(training, "clip_norm", "1");
     if (laws_chance(random, 20))
         set(training, "lora.rank", "8");
+    if (laws_chance(random, 10))
+        set(training, "device", "cpu");
+    if (laws_chance(random, 10))
+        set(training, "step", "first");
+}
+
+/* What ranks share, and how. */
+static bool choose_shape(laws_random *random, ms_arena *arena, ms_shape *shape)
+{
+    static const char *const policies[] = {
+        "none",
+        "zero:1,dp=8",
+        "zero:2,dp=8",
+        "zero:3,dp=8",
+        "zero:1,dp=8,impl=deepspeed",
+        "zero:2,dp=8,impl=deepspeed",
+        "zero:3,dp=8,impl=deepspeed",
+        "zero:1,dp=8,impl=megatron",
+        "fsdp:dp=8",
+        "fsdp:dp=8,impl=1",
+        "fsdp:dp=8,shard=4",
+        "ddp:dp=4",
+    };
+    enum { N_POLICIES = sizeof policies / sizeof *policies };
+    ms_spec spec = {0};
+    ms_fault fault = {0};
+    *shape = (ms_shape){.batch = 8,
+                        .micro_batches = 1 + laws_below(random, 2),
+                        .data_ranks = 1};
+    const char *policy = laws_chance(random, 60)
+                             ? policies[laws_below(random, N_POLICIES)]
+                             : policies[0];
+    ck_assert_msg(!ms_spec_parse(policy, arena, &spec, &fault), "%s: %s",
+                  policy, fault.what);
+    return ms_apply_shape(&spec, shape, &fault) == MS_OK;
 }
 
 /* Equal kinds of layers become different ones. */
@@ -160,6 +196,13 @@ static void compare_columns(const ms_graph *a, const ms_graph *b)
     SAME(kept, a->n_kept);
     SAME(layer_bytes, a->n_layers);
     SAME(layer_role, a->n_layers);
+    SAME(storage_shard_bytes, a->n_persistent);
+    SAME(storage_shard_group, a->n_persistent);
+    SAME(storage_asked_bytes, a->n_persistent);
+    SAME(storage_whole, a->n_persistent);
+    SAME(storage_width, a->n_persistent);
+    SAME(weight_elements, a->n_persistent);
+    SAME(unit_state, a->n_units);
 }
 
 static void compare_texts(const ms_graph *a, const ms_graph *b, ms_arena *arena)
@@ -171,11 +214,21 @@ static void compare_texts(const ms_graph *a, const ms_graph *b, ms_arena *arena)
     ck_assert(memcmp(texts[0].bytes, texts[1].bytes, texts[0].length) == 0);
 }
 
+/* Cut points that follow from four blocks are those of the whole model. */
+static void compare_cuts(ms_model *model, ms_arena *arena)
+{
+    const uint8_t *cut = model->cut;
+    const uint32_t *order = model->order;
+    ms_fault fault = {0};
+    ck_assert(!ms_dag_order(model, arena, &fault));
+    ck_assert(same(cut, model->cut, model->n_layers, 1));
+    ck_assert(same(order, model->order, model->n_layers, sizeof *order));
+}
+
 /* 1 where blocks were equal; 0 where settings contradict the model. */
 static uint32_t try_one(laws_random *random, ms_arena *arena)
 {
-    const ms_shape shape = {.micro_batches = 1 + laws_below(random, 2),
-                            .data_ranks = 1};
+    ms_shape shape;
     ms_model model;
     ms_training training;
     ms_graph graphs[2];
@@ -183,13 +236,15 @@ static uint32_t try_one(laws_random *random, ms_arena *arena)
     ms_fault fault = {0};
     read_one(random, arena, &model, &fault);
     choose(random, &training);
-    if (ms_resolve_training(&training, &model, &fault))
+    if (!choose_shape(random, arena, &shape) ||
+        ms_resolve_training(&training, &model, &fault))
         return 0;
     ck_assert(!ms_device_find("h100", &device, &fault));
     uint32_t equal = ms_blockrun_find(&model).left_out > 0;
     ms_err err =
         ms_lower(&model, &training, device, &shape, arena, &graphs[0], &fault);
     disguise(&model, arena);
+    compare_cuts(&model, arena);
     ck_assert_uint_eq(ms_blockrun_find(&model).left_out, 0);
     ck_assert_int_eq(err, ms_lower(&model, &training, device, &shape, arena,
                                    &graphs[1], &fault));

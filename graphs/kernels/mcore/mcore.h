@@ -93,10 +93,9 @@ bool ms_mcorelayers_is_te_product(const ms_trace *trace, uint32_t op);
 /* Bytes of a cuBLAS workspace. */
 uint64_t ms_mcorelayers_cublas_bytes(const ms_step_settings *settings);
 /* Is the layer a dropout that the addition behind it does with its own? */
-bool ms_mcorelayers_defers_dropout(const ms_trace *trace,
-                                   const ms_layer *layer);
+bool ms_mcorelayers_defers_dropout(ms_trace *trace, const ms_layer *layer);
 /* Is input i of the addition such a dropout? */
-bool ms_mcorelayers_is_deferred(const ms_trace *trace, const ms_layer *add,
+bool ms_mcorelayers_is_deferred(ms_trace *trace, const ms_layer *add,
                                 uint32_t i);
 /* residual + dropout(x), one kernel that saves the mask. */
 uint32_t ms_mcorelayers_dropout_add(ms_trace *trace, uint32_t x,

@@ -4,6 +4,7 @@
 #include "graphs/kernels/mcore/mcore.h"
 #include "graphs/layertypes.h"
 #include "graphs/machines/overheads.h"
+#include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -71,34 +72,48 @@ static bool drops(const ms_trace *trace, const ms_layer *layer)
            layer->field[0].f > 0 && !layer->field[1].b; /* not in place */
 }
 
-/* The one layer that reads it, or NULL. */
-static const ms_layer *reader_of(const ms_model *model, uint32_t row)
+#define SEVERAL (MS_NONE - 1)
+
+static void find_readers(ms_trace *trace)
 {
-    const ms_layer *reader = NULL;
-    for (uint32_t l = 0; l < model->n_layers; l++)
+    const ms_model *model = trace->settings->model;
+    uint32_t n = model->n_layers;
+    uint32_t *reader = ms_columns_take(trace, n, sizeof *reader);
+    if (!reader)
+        return;
+    memset(reader, 0xff, n * sizeof *reader);
+    for (uint32_t l = 0; l < n; l++)
         for (uint32_t k = 0; k < model->layers[l].n_in; k++) {
-            if (model->edges[model->layers[l].in_at + k] != row)
-                continue;
-            if (reader)
-                return NULL;
-            reader = &model->layers[l];
+            uint32_t from = model->edges[model->layers[l].in_at + k];
+            if (from != MS_NONE)
+                reader[from] = reader[from] == MS_NONE ? l : SEVERAL;
         }
-    return reader;
+    trace->reader = reader;
+}
+
+/* The one layer that reads it, or NULL. */
+static const ms_layer *reader_of(ms_trace *trace, uint32_t row)
+{
+    if (!trace->reader)
+        find_readers(trace);
+    if (!trace->reader || trace->reader[row] >= SEVERAL)
+        return NULL;
+    return &trace->settings->model->layers[trace->reader[row]];
 }
 
 /* The addition of two that alone reads this dropout, or NULL. */
-static const ms_layer *addition_of(const ms_trace *trace, uint32_t row)
+static const ms_layer *addition_of(ms_trace *trace, uint32_t row)
 {
     const ms_model *model = trace->settings->model;
     if (row == MS_NONE || !drops(trace, &model->layers[row]))
         return NULL;
-    const ms_layer *reader = reader_of(model, row);
+    const ms_layer *reader = reader_of(trace, row);
     return reader && is_type(reader, "add") && reader->n_in == 2 ? reader
                                                                  : NULL;
 }
 
 /* Of two dropouts the second. */
-bool ms_mcorelayers_is_deferred(const ms_trace *trace, const ms_layer *add,
+bool ms_mcorelayers_is_deferred(ms_trace *trace, const ms_layer *add,
                                 uint32_t i)
 {
     const uint32_t *from = &trace->settings->model->edges[add->in_at];
@@ -107,7 +122,7 @@ bool ms_mcorelayers_is_deferred(const ms_trace *trace, const ms_layer *add,
            (i == 1 || addition_of(trace, from[1]) != add);
 }
 
-bool ms_mcorelayers_defers_dropout(const ms_trace *trace, const ms_layer *layer)
+bool ms_mcorelayers_defers_dropout(ms_trace *trace, const ms_layer *layer)
 {
     uint32_t row = (uint32_t)(layer - trace->settings->model->layers);
     const ms_layer *add = addition_of(trace, row);
