@@ -296,13 +296,6 @@ static ms_err watch(pooled_run *run, uint32_t op)
     return MS_OK;
 }
 
-static ms_err look(pooled_run *run, uint32_t op)
-{
-    uint16_t rank = run->now->plan->op[op].rank;
-    return ms_poolinstant_look(run->now->plan, op, run->pools[rank],
-                               &run->scratch, &run->looks[rank], run->fault);
-}
-
 /* ---- a step -------------------------------------------------------------- */
 
 static ms_err do_op(pooled_run *run, uint32_t op)
@@ -323,7 +316,8 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     if (run->last && (at->alloc_at < at[1].alloc_at || at->pass == MS_START))
         MS_TRY(watch(run, op));
     if (run->last && op == run->looks[at->rank].op)
-        MS_TRY(look(run, op));
+        ms_poolinstant_look(plan, op, run->pools[at->rank],
+                            &run->looks[at->rank]);
     ms_hostclock_issue(&run->clocks[at->rank], op);
     if (run->queue)
         MS_TRY(ms_torchstreams_queue(run->pools[at->rank], at->stream, 1,
@@ -335,8 +329,8 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     return MS_OK;
 }
 
-/* Called at the start of a step and at its end: told then counts what a pool
- * that moves blocks has moved between the two. */
+/* Called at the start of the last step and at its end: told then counts what a
+ * pool that moves blocks has moved between the two. */
 static void tell(pooled_run *run, uint16_t rank, bool from)
 {
     ms_pool_stats *told = &run->out->ranks[rank].told, before = *told;
@@ -356,7 +350,8 @@ static void count_calls(pooled_run *run, bool from)
         ms_pooledsteps_count(run->out, run->step, rank, &stats, from);
         if (from)
             ms_torch_reset_peaks(run->pools[rank]);
-        tell(run, rank, from);
+        if (run->last)
+            tell(run, rank, from);
     }
 }
 

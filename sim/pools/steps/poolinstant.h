@@ -18,10 +18,9 @@ ms_err ms_poolinstant_guess(const ms_timeline *line, bool brief,
                             ms_fault *fault);
 /* Looks at a pool after the requests of an op, which is of the plan and of the
  * pool's rank: what is idle, and what of that could serve the next request of
- * the rank.  Fills all of the look but op. */
-ms_err ms_poolinstant_look(const ms_plan *plan, uint32_t op,
-                           const ms_pool *pool, ms_arena *arena,
-                           struct ms_pooled_moment *look, ms_fault *fault);
+ * the rank. */
+void ms_poolinstant_look(const ms_plan *plan, uint32_t op, const ms_pool *pool,
+                         struct ms_pooled_moment *look);
 /* Were the looks at the peaks of the line's ranks?  Those that were become
  * theirs, the others move there.  Where none was asked for out has no peaks. */
 bool ms_poolinstant_found(const ms_timeline *line,
