@@ -26,7 +26,9 @@
  *     choice_micro_64_us     31   the same of 64 micro-batches
  *     library_policy_exact_us 10  libmemsim: another policy, evaluated
  *     library_batch_exact_us      another batch: 50 more than it is lowered
- *     process_run_ms         30   more than process_version_ms; no slower
+ *     process_version_ms    1.5   memsim --version
+ *     process_exact_ms        4   GPT-3 175B, checkpoint:sqrt, --json, exact
+ *     process_run_ms         15   the same through the torch pool; no slower
  *     builtin_slowest_ms          is a run of any built-in model
  *     deepseek_v3_lower_ms   20   61 layers of 256 experts
  *     lower_gpt3_us         260   lower_llama-2-7b_us 120, lower_deepseek-v3_us

@@ -136,8 +136,10 @@ void bench_processes_sweep(const char *memsim)
 void bench_processes_start(const char *memsim)
 {
     const char *version[] = {memsim, "--version", NULL};
+    const char *exact[] = {memsim, MAIN_JOB, "--allocator", "exact", NULL};
     const char *run[] = {memsim, MAIN_JOB, NULL};
     time_runs("process_version_ms", version, 21);
+    time_runs("process_exact_ms", exact, 21);
     time_runs("process_run_ms", run, 21);
     bench_families_run(memsim, process_ns);
     time_figure(memsim);

@@ -10,16 +10,23 @@
 #include "tools/advice/changes.h"
 #include "tools/job/result.h"
 
+static ms_err step(const ms_job *other, bool exact, const ms_result *result,
+                   ms_arena *arena, ms_result *without, bool *possible,
+                   ms_fault *fault)
+{
+    ms_fault own = {.caret = -1};
+    ms_err err = ms_changes_step(other, exact, result, arena, without, &own);
+    *possible = err == MS_OK;
+    return ms_fail_but_refusal(err, &own, fault);
+}
+
 ms_err ms_leftout_step(const ms_job *job, const ms_spec *left, bool exact,
                        const ms_result *result, ms_arena *arena,
                        ms_result *without, bool *possible, ms_fault *fault)
 {
-    ms_fault own = {.caret = -1};
     ms_job other = *job;
     other.spec = *left;
-    ms_err err = ms_changes_step(&other, exact, result, arena, without, &own);
-    *possible = err == MS_OK;
-    return ms_fail_but_refusal(err, &own, fault);
+    return step(&other, exact, result, arena, without, possible, fault);
 }
 
 /* Parts the policies into those that decide what waits for the backward and the
@@ -38,14 +45,15 @@ static void part(const ms_spec *spec, ms_spec *saving, ms_spec *left)
  * micro-batches are left out of one of them, they must be left out of both. */
 static bool is_other(const ms_result *with, const ms_result *without)
 {
-    uint32_t worst = with->report->worst;
-    if (without->line->step_ns == 0 || worst >= without->report->n_ranks ||
+    const ms_timeline *a = with->line, *b = without->line;
+    uint32_t rank = with->report->worst;
+    if (b->step_ns == 0 || rank >= without->plan->n_ranks ||
         with->plan->repeats != without->plan->repeats)
         return false;
-    return with->line->step_ns != without->line->step_ns ||
+    return a->step_ns != b->step_ns ||
            with->plan->n_rows != without->plan->n_rows ||
-           with->report->ranks[worst].peak.allocated_bytes !=
-               without->report->ranks[worst].peak.allocated_bytes;
+           a->ranks[rank].pool[MS_DEVICE_POOL].peak_bytes !=
+               b->ranks[rank].pool[MS_DEVICE_POOL].peak_bytes;
 }
 
 static ms_err load(const ms_job *job, const ms_spec *left,
@@ -53,14 +61,16 @@ static ms_err load(const ms_job *job, const ms_spec *left,
                    ms_record *record, ms_fault *fault)
 {
     ms_result without;
+    ms_job other = *job;
     bool possible;
-    MS_TRY(ms_leftout_step(job, left, false, result, scratch, &without,
-                           &possible, fault));
+    other.spec = *left;
+    other.levels = true;
+    MS_TRY(step(&other, false, result, scratch, &without, &possible, fault));
     if (!possible || !is_other(result, &without))
         return MS_OK;
-    return ms_recordwithoutpolicies_of(
-        without.line, result->report->ranks[result->report->worst].rank, arena,
-        &record->without, fault);
+    return ms_recordwithoutpolicies_of(without.line,
+                                       (uint16_t)result->report->worst, arena,
+                                       &record->without, fault);
 }
 
 ms_err ms_leftout_record(const ms_job *job, const ms_result *result,

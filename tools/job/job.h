@@ -63,6 +63,7 @@ typedef struct ms_job {
     const struct ms_lengths *lengths;
     bool addresses; /* record the addresses of blocks */
     bool brief;     /* leave out what of the pool is idle at the peak */
+    bool levels;    /* the timeline alone is asked for: no pool, no report */
     /* larger steps are replayed without the micro-batches that repeat; 0: a
      * default of about a million ops */
     uint64_t whole_ops;

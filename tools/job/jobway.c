@@ -253,6 +253,10 @@ static ms_err run_all(const ms_job *job, ms_arena *trial, ms_result *result,
                      fault));
     MS_TRY(
         ms_replay(result->plan, result->machine, trial, result->line, fault));
+    if (job->levels) {
+        result->report = NULL;
+        return MS_OK;
+    }
     if (job->allocator != NULL)
         MS_TRY(pool_steps(job, trial, result, fault));
     return ms_measure(result->line, result->machine, trial, result->report,
@@ -266,7 +270,8 @@ ms_err ms_jobway_step(const ms_job *job, ms_arena *trial, ms_result *result,
     MS_TRY(ms_microrepeats_step(job, trial, result, &done, fault));
     if (!done)
         MS_TRY(run_all(job, trial, result, fault));
-    ms_stepaccuracy_find(job, result);
+    if (result->report != NULL)
+        ms_stepaccuracy_find(job, result);
     return MS_OK;
 }
 

@@ -2,10 +2,8 @@
 #include "sim/pools/blocks/ledger.h"
 #include "sim/pools/heap.h"
 
-ms_err ms_ledger_reserve(ms_torch *pool, uint32_t n, ms_fault *fault)
+ms_err ms_ledger_grow(ms_torch *pool, uint32_t n, ms_fault *fault)
 {
-    if (pool->n_spare >= n || pool->blocks_capacity - pool->n_blocks >= n)
-        return MS_OK;
     torch_block *grown =
         ms_arena_grow(pool->arena, pool->blocks, &pool->blocks_capacity,
                       pool->n_blocks + n, sizeof *grown);
@@ -37,20 +35,6 @@ void ms_ledger_leave_set(ms_torch *pool, uint32_t row)
         ms_freeset_tree_remove(&stream->unmapped[large], pool->blocks, row);
     else
         ms_freeset_remove(stream->idle[large], pool->blocks, row);
-}
-
-uint64_t ms_ledger_merge(ms_torch *pool, uint32_t row, uint32_t neighbour)
-{
-    if (neighbour == MS_NONE)
-        return 0;
-    const torch_block *to = &pool->blocks[row];
-    const torch_block *from = &pool->blocks[neighbour];
-    if (!torch_idle(from) || ((to->flags ^ from->flags) & TORCH_MAPPED) != 0)
-        return 0;
-    uint64_t bytes = from->bytes;
-    ms_ledger_leave_set(pool, neighbour);
-    ms_ledger_absorb(pool, row, neighbour);
-    return bytes;
 }
 
 /* As one net change: a peak in between is not seen. */

@@ -58,8 +58,15 @@ static inline void ms_ledger_note(const ms_torch *pool, ms_torch_action action,
 
 /* ---- rows of the table --------------------------------------------------- */
 
+ms_err ms_ledger_grow(ms_torch *pool, uint32_t n, ms_fault *fault);
 /* Room for n rows more; the table may move. */
-ms_err ms_ledger_reserve(ms_torch *pool, uint32_t n, ms_fault *fault);
+static inline ms_err ms_ledger_reserve(ms_torch *pool, uint32_t n,
+                                       ms_fault *fault)
+{
+    if (pool->n_spare >= n || pool->blocks_capacity - pool->n_blocks >= n)
+        return MS_OK;
+    return ms_ledger_grow(pool, n, fault);
+}
 
 /* Reserved before; zeroed but for its links. */
 static inline uint32_t ms_ledger_take_row(ms_torch *pool)
@@ -135,7 +142,20 @@ void ms_ledger_join_set(ms_torch *pool, uint32_t row);
 void ms_ledger_leave_set(ms_torch *pool, uint32_t row);
 /* Merges the neighbour into the row if it is idle and equally mapped; returns
  * its bytes, or 0. */
-uint64_t ms_ledger_merge(ms_torch *pool, uint32_t row, uint32_t neighbour);
+static inline uint64_t ms_ledger_merge(ms_torch *pool, uint32_t row,
+                                       uint32_t neighbour)
+{
+    if (neighbour == MS_NONE)
+        return 0;
+    const torch_block *to = &pool->blocks[row];
+    const torch_block *from = &pool->blocks[neighbour];
+    if (!torch_idle(from) || ((to->flags ^ from->flags) & TORCH_MAPPED) != 0)
+        return 0;
+    uint64_t bytes = from->bytes;
+    ms_ledger_leave_set(pool, neighbour);
+    ms_ledger_absorb(pool, row, neighbour);
+    return bytes;
+}
 
 /* A block is handed out. */
 static inline void ms_ledger_book(ms_torch *pool, uint32_t row, uint64_t bytes)

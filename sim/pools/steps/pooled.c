@@ -39,11 +39,11 @@ typedef struct pooled_run {
     pooled_blocks blocks, before;
     uint32_t step; /* 0: construction */
     bool last, endless, failed;
-    uint32_t stop_op; /* look at the pool after this one; MS_NONE: never */
 
+    struct ms_pooled_moment *looks; /* poolinstant.h */
     uint32_t raises_capacity;
     ms_arena *arena;
-    ms_pooledmap map; /* of the timeline's step, not of looks back */
+    ms_pooledmap map; /* of the last step */
 } pooled_run;
 
 /* ---- streams ------------------------------------------------------------- */
@@ -148,7 +148,7 @@ static ms_err request(pooled_run *run, uint32_t op, uint32_t r)
     if (!on_device(row) || bytes == 0 || *block != MS_NONE || run->failed)
         return MS_OK;
     uint16_t rank = plan->op[op].rank;
-    run->out->ranks[rank].requests += run->stop_op == MS_NONE;
+    run->out->ranks[rank].requests++;
     MS_TRY(ms_pool_malloc(run->pools[rank], bytes, ms_active_memory(plan, row),
                           block, run->fault));
     if (*block == MS_NONE)
@@ -285,8 +285,6 @@ static ms_err watch(pooled_run *run, uint32_t op)
     ms_pooled_rank *out = &run->out->ranks[rank];
     uint64_t reserved = ms_torchview_current(pool, MS_TORCH_RESERVED_BYTES);
     uint64_t allocated = ms_torchview_peak(pool, MS_TORCH_ALLOCATED_BYTES);
-    if (run->stop_op != MS_NONE)
-        return MS_OK;
     if (reserved > out->reserved_peak_bytes) {
         out->reserved_peak_bytes = reserved;
         MS_TRY(raise_to(run, op, reserved));
@@ -296,14 +294,6 @@ static ms_err watch(pooled_run *run, uint32_t op)
         out->at_peak.op = op;
     }
     return MS_OK;
-}
-
-static ms_err look(pooled_run *run, uint32_t op)
-{
-    uint16_t rank = run->now->plan->op[op].rank;
-    return ms_poolinstant_look(run->now->plan, op, run->pools[rank],
-                               &run->scratch, &run->out->ranks[rank].at_peak,
-                               run->fault);
 }
 
 /* ---- a step -------------------------------------------------------------- */
@@ -325,8 +315,9 @@ static ms_err do_op(pooled_run *run, uint32_t op)
         return MS_OK;
     if (run->last && (at->alloc_at < at[1].alloc_at || at->pass == MS_START))
         MS_TRY(watch(run, op));
-    if (run->last && op == run->stop_op)
-        return look(run, op);
+    if (run->last && op == run->looks[at->rank].op)
+        ms_poolinstant_look(plan, op, run->pools[at->rank],
+                            &run->looks[at->rank]);
     ms_hostclock_issue(&run->clocks[at->rank], op);
     if (run->queue)
         MS_TRY(ms_torchstreams_queue(run->pools[at->rank], at->stream, 1,
@@ -338,8 +329,8 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     return MS_OK;
 }
 
-/* Called at the start of a step and at its end: told then counts what a pool
- * that moves blocks has moved between the two. */
+/* Called at the start of the last step and at its end: told then counts what a
+ * pool that moves blocks has moved between the two. */
 static void tell(pooled_run *run, uint16_t rank, bool from)
 {
     ms_pool_stats *told = &run->out->ranks[rank].told, before = *told;
@@ -359,7 +350,8 @@ static void count_calls(pooled_run *run, bool from)
         ms_pooledsteps_count(run->out, run->step, rank, &stats, from);
         if (from)
             ms_torch_reset_peaks(run->pools[rank]);
-        tell(run, rank, from);
+        if (run->last)
+            tell(run, rank, from);
     }
 }
 
@@ -399,14 +391,10 @@ static ms_err do_step(pooled_run *run, const ms_timeline *now)
     run->map.is_last = run->last = run->step == run->setup->steps;
     if (run->last)
         MS_TRY(open_map(run));
-    if (run->stop_op == MS_NONE)
-        count_calls(run, true);
-    for (uint32_t op = 0; op < plan->n_ops && !run->failed; op++) {
+    count_calls(run, true);
+    for (uint32_t op = 0; op < plan->n_ops && !run->failed; op++)
         MS_TRY(do_op(run, op));
-        if (run->last && op == run->stop_op)
-            return MS_OK;
-    }
-    if (run->stop_op == MS_NONE && !run->failed)
+    if (!run->failed)
         count_calls(run, false);
     return rest(run);
 }
@@ -459,18 +447,17 @@ static ms_err do_steps(pooled_run *run)
 static ms_err run_all(pooled_run *run)
 {
     ms_err err = do_steps(run);
-    if (err == MS_OK && !run->failed && run->stop_op == MS_NONE) {
-        for (uint16_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
-            ms_pooled_rank *out = &run->out->ranks[rank];
-            const ms_pool *pool = run->pools[rank];
-            out->active_peak_bytes =
-                ms_torchview_peak(pool, MS_TORCH_ACTIVE_BYTES);
-            out->requested_peak_bytes =
-                ms_torchview_peak(pool, MS_TORCH_REQUESTED_BYTES);
-            out->segments = ms_torchview_current(pool, MS_TORCH_SEGMENT);
-            out->retries = ms_torchview_retries(pool);
-            ms_pooledsteps_close(run->out, rank);
-        }
+    for (uint16_t rank = 0;
+         err == MS_OK && !run->failed && rank < run->line->plan->n_ranks;
+         rank++) {
+        ms_pooled_rank *out = &run->out->ranks[rank];
+        const ms_pool *pool = run->pools[rank];
+        out->active_peak_bytes = ms_torchview_peak(pool, MS_TORCH_ACTIVE_BYTES);
+        out->requested_peak_bytes =
+            ms_torchview_peak(pool, MS_TORCH_REQUESTED_BYTES);
+        out->segments = ms_torchview_current(pool, MS_TORCH_SEGMENT);
+        out->retries = ms_torchview_retries(pool);
+        ms_pooledsteps_close(run->out, rank);
     }
     ms_arena_free(&run->scratch);
     run->scratch = (ms_arena){0};
@@ -496,30 +483,23 @@ static ms_err clear_ranks(pooled_run *run)
     return ms_pooledsteps_open(run->out, n, run->arena, run->fault);
 }
 
-/* The peak is known only at the end of the step: the step is run again up to
- * it. */
-static ms_err look_back(pooled_run *run)
-{
-    run->map.maps = NULL;
-    for (uint16_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
-        if (run->setup->brief)
-            run->out->ranks[rank].at_peak.op = MS_NONE;
-        run->stop_op = run->out->ranks[rank].at_peak.op;
-        if (run->stop_op != MS_NONE)
-            MS_TRY(run_all(run));
-    }
-    return MS_OK;
-}
-
 static ms_err run_pools(pooled_run *run)
 {
+    const ms_timeline *line = run->line;
+    MS_TRY(ms_poolinstant_guess(line, run->setup->brief, run->arena,
+                                &run->looks, run->fault));
     MS_TRY(run_all(run));
     if (run->out->oom) {
         run->endless = true;
         MS_TRY(clear_ranks(run));
         MS_TRY(run_all(run));
     }
-    return look_back(run);
+    if (ms_poolinstant_found(line, run->looks, run->out))
+        return MS_OK;
+    MS_TRY(clear_ranks(run));
+    MS_TRY(run_all(run));
+    ms_poolinstant_found(line, run->looks, run->out);
+    return MS_OK;
 }
 
 static void close_line(const pooled_run *run)
@@ -565,7 +545,6 @@ ms_err ms_pooled_run(const ms_pooled_setup *setup,
                       .line = line,
                       .out = out,
                       .arena = arena,
-                      .stop_op = MS_NONE,
                       .fault = fault};
     assert(setup->steps > 0 && !line->by_device);
     out->kinds = run.course.kinds;

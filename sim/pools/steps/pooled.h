@@ -29,7 +29,7 @@ typedef struct ms_pooled_setup {
     double fraction;      /* of the device that the process may take; 0: all */
     uint32_t steps;       /* > 0; the first of several is of its own */
     bool addresses;       /* fill ms_pooled.maps */
-    bool brief;           /* at_peak is not asked for: half the time */
+    bool brief;           /* at_peak is not asked for */
 } ms_pooled_setup;
 
 /* What the steps are.  Step k, from 1, is of kind (k - 1) % n; the last one's

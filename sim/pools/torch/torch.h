@@ -283,6 +283,10 @@ typedef struct ms_torch_snapshot {
 } ms_torch_snapshot;
 ms_err ms_torchview_snapshot(const ms_torch *pool, ms_arena *arena,
                              ms_torch_snapshot *snapshot, ms_fault *fault);
+/* The first idle block from that row on as a segment of its own, blocks NULL;
+ * returns its row, MS_NONE: there is none. */
+uint32_t ms_torchview_idle(const ms_torch *pool, uint32_t row,
+                           ms_torch_segment_view *idle);
 /* The entry that PyTorch logs where one is taken. */
 void ms_torchview_log_snapshot(const ms_torch *pool);
 ms_torch_block_view ms_torchview_block(const ms_torch *pool, uint32_t block);

@@ -213,8 +213,17 @@ ms_err ms_torch_prepare(ms_torch *pool, torch_request *request,
                         uint64_t stream);
 
 /* torchstreams.c */
-ms_err ms_torchstreams_find(ms_torch *pool, uint64_t handle, uint32_t *row,
-                            ms_fault *fault);
+/* Any but the stream that was found last. */
+ms_err ms_torchstreams_search(ms_torch *pool, uint64_t handle, uint32_t *row,
+                              ms_fault *fault);
+static inline ms_err ms_torchstreams_find(ms_torch *pool, uint64_t handle,
+                                          uint32_t *row, ms_fault *fault)
+{
+    *row = pool->last_stream;
+    if (pool->n_streams > 0 && pool->streams[*row].handle == handle)
+        return MS_OK;
+    return ms_torchstreams_search(pool, handle, row, fault);
+}
 void ms_torchstreams_defer(ms_torch *pool, uint32_t block);
 void ms_torchstreams_process(ms_torch *pool); /* events that are done */
 void ms_torchstreams_wait(ms_torch *pool);    /* for all events */

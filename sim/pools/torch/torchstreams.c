@@ -50,14 +50,9 @@ static ms_err add_stream(ms_torch *pool, uint64_t handle, uint32_t at,
     return MS_OK;
 }
 
-ms_err ms_torchstreams_find(ms_torch *pool, uint64_t handle, uint32_t *row,
-                            ms_fault *fault)
+ms_err ms_torchstreams_search(ms_torch *pool, uint64_t handle, uint32_t *row,
+                              ms_fault *fault)
 {
-    if (pool->n_streams > 0 &&
-        pool->streams[pool->last_stream].handle == handle) {
-        *row = pool->last_stream;
-        return MS_OK;
-    }
     uint32_t at = count_below(pool, handle);
     if (at == pool->n_streams ||
         pool->streams[pool->by_handle[at]].handle != handle)

@@ -130,17 +130,22 @@ static void add_block(ms_torch_segment_view *segment, ms_torch_block_view *to,
     segment->requested_bytes += to->requested_bytes;
 }
 
+static ms_torch_segment_view segment_of(const ms_torch *pool,
+                                        const torch_block *first)
+{
+    return (ms_torch_segment_view){
+        .address = first->address,
+        .stream = pool->rules == NULL ? pool->streams[first->stream].handle : 0,
+        .small = (first->flags & TORCH_LARGE) == 0,
+        .expandable = first->range != MS_NONE};
+}
+
 static uint32_t fill_segment(const ms_torch *pool, uint32_t row,
                              ms_torch_segment_view *segment,
                              ms_torch_block_view *blocks)
 {
-    const torch_block *first = &pool->blocks[row];
-    *segment = (ms_torch_segment_view){
-        .address = first->address,
-        .stream = pool->rules == NULL ? pool->streams[first->stream].handle : 0,
-        .small = (first->flags & TORCH_LARGE) == 0,
-        .expandable = first->range != MS_NONE,
-        .blocks = blocks};
+    *segment = segment_of(pool, &pool->blocks[row]);
+    segment->blocks = blocks;
     for (; row != MS_NONE; row = pool->blocks[row].next) {
         if ((pool->blocks[row].flags & TORCH_MAPPED) == 0)
             break;
@@ -173,6 +178,21 @@ ms_err ms_torchview_snapshot(const ms_torch *pool, ms_arena *arena,
     *snapshot =
         (ms_torch_snapshot){.segments = segments, .n_segments = n_heads};
     return MS_OK;
+}
+
+uint32_t ms_torchview_idle(const ms_torch *pool, uint32_t row,
+                           ms_torch_segment_view *idle)
+{
+    const uint16_t present = TORCH_USED | TORCH_MAPPED;
+    for (; row < pool->n_blocks; row++) {
+        const torch_block *block = &pool->blocks[row];
+        if ((block->flags & present) != present || !torch_idle(block))
+            continue;
+        *idle = segment_of(pool, block);
+        idle->bytes = block->bytes;
+        return row;
+    }
+    return MS_NONE;
 }
 
 void ms_torchview_log_snapshot(const ms_torch *pool)
