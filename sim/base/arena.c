@@ -4,15 +4,21 @@
  * reset moves the mark back to the first block and frees nothing, so that a
  * sweep of a thousand runs asks the system for memory as often as one run.
  *
- * A growing array of LONE_BYTES or more is alone in its block, so that the
- * next growth is a realloc: the system moves pages instead of copying them,
- * and no old copy stays behind. */
+ * What takes LONE_BYTES or more is alone in a block of its own, so that it can
+ * grow without a copy left behind, and what is dropped goes back at once.  Lone
+ * blocks stay so for life, or a reset would find them in pieces.
+ *
+ * Blocks of MAPS_BYTES or more are pages of the system's and not malloc's: they
+ * leave no holes in its heap, growing moves pages and copies nothing, what must
+ * be zero is not written, and huge pages can be asked for. */
+#define _GNU_SOURCE /* mremap */
 #include "sim/base/base.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -29,6 +35,14 @@
 #define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address))
 #endif
 
+#if defined(MREMAP_MAYMOVE) && !defined(HAS_ASAN) /* which looks for leaks */
+#define MAPS_BYTES ((size_t)4 << 20)
+#else
+#define MAPS_BYTES SIZE_MAX
+#endif
+
+/* A column wastes half a huge page at its end: a twentieth of these at most. */
+#define HUGE_BYTES ((size_t)20 << 20)
 #define ALIGNMENT ((size_t)16)
 #define FIRST_BLOCK_BYTES ((size_t)64 << 10)
 #define DOUBLING_ENDS_BYTES ((size_t)256 << 20)
@@ -38,7 +52,7 @@
 struct ms_block {
     ms_block *next;
     size_t capacity, used;
-    bool lone; /* holds one growing array and is full */
+    bool lone; /* holds one thing and is full, or (used 0) nothing */
     _Alignas(16) unsigned char bytes[];
 };
 
@@ -65,57 +79,123 @@ void ms_arena_move_always(bool moves)
     moves_always = moves;
 }
 
-/* malloc for old == NULL. */
-static ms_block *resize_block(ms_block *old, size_t capacity)
+/* The bytes of a block for the system; 0: too many, or it is to fail. */
+static size_t bytes_of(size_t capacity)
 {
     size_t bytes;
     if (__builtin_add_overflow(capacity, sizeof(ms_block), &bytes))
-        return NULL;
-    if (fails_in > 0 && --fails_in == 0)
-        return NULL;
-    ms_block *block = realloc(old, bytes);
-    if (block != NULL)
-        block->capacity = capacity;
-    return block;
+        return 0;
+    return fails_in > 0 && --fails_in == 0 ? 0 : bytes;
 }
 
-static ms_block *append_block(ms_arena *arena, size_t capacity)
+static bool is_mapped(size_t capacity)
+{
+    return capacity >= MAPS_BYTES;
+}
+
+/* Asks for huge pages, where the kernel waits to be asked: a step of millions
+ * of ops spends a third of its time on small ones.  A no is no failure. */
+static void *advise(void *pages, size_t bytes)
+{
+    if (pages == MAP_FAILED)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (bytes >= HUGE_BYTES)
+        (void)madvise(pages, bytes, MADV_HUGEPAGE);
+#else
+    (void)bytes;
+#endif
+    return pages;
+}
+
+static void *map_pages(size_t bytes)
+{
+    return advise(mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                  bytes);
+}
+
+static void *move_pages(void *pages, size_t was, size_t bytes)
+{
+#ifdef MREMAP_MAYMOVE
+    return advise(mremap(pages, was, bytes, MREMAP_MAYMOVE), bytes);
+#else
+    (void)pages;
+    (void)was;
+    return advise(MAP_FAILED, bytes);
+#endif
+}
+
+static ms_block *new_block(size_t capacity, bool zeroed)
+{
+    size_t bytes = bytes_of(capacity);
+    if (bytes == 0)
+        return NULL;
+    if (is_mapped(capacity))
+        return map_pages(bytes);
+    return zeroed ? calloc(1, bytes) : malloc(bytes);
+}
+
+static ms_block *grow_block(ms_block *block, size_t capacity)
+{
+    size_t was = sizeof *block + block->capacity, bytes = bytes_of(capacity);
+    if (bytes == 0)
+        return NULL;
+    if (is_mapped(block->capacity))
+        return move_pages(block, was, bytes);
+    if (!is_mapped(capacity))
+        return realloc(block, bytes);
+    ms_block *grown = map_pages(bytes);
+    if (grown == NULL)
+        return NULL;
+    memcpy(grown, block, was);
+    free(block);
+    return grown;
+}
+
+static void free_block(ms_block *block)
+{
+    ASAN_UNPOISON_MEMORY_REGION(block->bytes, block->capacity);
+    if (is_mapped(block->capacity))
+        munmap(block, sizeof *block + block->capacity);
+    else
+        free(block);
+}
+
+static ms_block *append_block(ms_arena *arena, size_t capacity, bool lone,
+                              bool zeroed)
 {
     ms_block **end = &arena->first;
     while (*end != NULL)
         end = &(*end)->next;
-    ms_block *block = resize_block(NULL, capacity);
+    ms_block *block = new_block(capacity, zeroed);
     if (block == NULL)
         return NULL;
     block->next = NULL;
+    block->capacity = capacity;
     block->used = 0;
-    block->lone = false;
+    block->lone = lone;
     ASAN_POISON_MEMORY_REGION(block->bytes, capacity);
     *end = block;
     return block;
 }
 
-/* The first block after the mark that has room, or NULL. */
-static ms_block *find_room(const ms_arena *arena, size_t bytes)
-{
-    ms_block *block = arena->current != NULL ? arena->current : arena->first;
-    while (block != NULL && block->capacity - block->used < bytes)
-        block = block->next;
-    return block;
-}
-
+/* The first shared block from the mark on that has room, or a new one. */
 static ms_block *block_with_room(ms_arena *arena, size_t bytes)
 {
-    const ms_block *last = arena->current;
-    ms_block *block = find_room(arena, bytes);
-    if (block == NULL) {
-        size_t capacity = FIRST_BLOCK_BYTES;
-        if (last != NULL)
-            capacity = last->capacity < DOUBLING_ENDS_BYTES
-                           ? 2 * last->capacity
-                           : DOUBLING_ENDS_BYTES;
-        block = append_block(arena, bytes > capacity ? bytes : capacity);
+    size_t capacity = FIRST_BLOCK_BYTES;
+    ms_block *block = arena->current != NULL ? arena->current : arena->first;
+    for (; block != NULL; block = block->next) {
+        if (block->lone)
+            continue;
+        if (block->capacity - block->used >= bytes)
+            break;
+        capacity = block->capacity < DOUBLING_ENDS_BYTES ? 2 * block->capacity
+                                                         : DOUBLING_ENDS_BYTES;
     }
+    if (block == NULL)
+        block = append_block(arena, bytes > capacity ? bytes : capacity, false,
+                             false);
     if (block != NULL)
         arena->current = block;
     return block;
@@ -130,15 +210,38 @@ static bool within_limit(const ms_arena *arena, size_t bytes)
             bytes <= arena->limit_bytes - arena->used_bytes);
 }
 
-void *ms_arena_take_raw(ms_arena *arena, size_t n, size_t size)
+/* The smallest empty lone block that has room, or NULL. */
+static ms_block *find_empty(const ms_arena *arena, size_t bytes)
 {
-    size_t bytes, rounded;
-    if (__builtin_mul_overflow(n, size, &bytes) ||
-        __builtin_add_overflow(bytes, ALIGNMENT - 1, &rounded))
+    ms_block *found = NULL;
+    for (ms_block *block = arena->first; block != NULL; block = block->next)
+        if (block->lone && block->used == 0 && block->capacity >= bytes &&
+            (found == NULL || block->capacity < found->capacity))
+            found = block;
+    return found;
+}
+
+/* A whole block for one thing: an empty one (after a reset) or a new one. */
+static void *take_lone(ms_arena *arena, size_t bytes, bool zeroed)
+{
+    ms_block *block = find_empty(arena, bytes), *empty = block;
+    if (!within_limit(arena, bytes))
         return NULL;
-    rounded &= ~(ALIGNMENT - 1);
-    if (rounded == 0)
-        rounded = ALIGNMENT;
+    if (block == NULL)
+        block = append_block(arena, bytes, true, zeroed);
+    if (block == NULL)
+        return NULL;
+    block->used = block->capacity;
+    arena->used_bytes += block->capacity;
+    ASAN_UNPOISON_MEMORY_REGION(block->bytes, block->capacity);
+    if (zeroed && empty != NULL)
+        memset(block->bytes, 0, bytes);
+    return block->bytes;
+}
+
+static void *take_shared(ms_arena *arena, size_t bytes, size_t rounded,
+                         bool zeroed)
+{
     if (!within_limit(arena, rounded))
         return NULL;
     ms_block *block = block_with_room(arena, rounded);
@@ -148,20 +251,35 @@ void *ms_arena_take_raw(ms_arena *arena, size_t n, size_t size)
     block->used += rounded;
     arena->used_bytes += rounded;
     ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
+    if (zeroed)
+        memset(memory, 0, bytes);
     return memory;
+}
+
+static inline void *take(ms_arena *arena, size_t n, size_t size, bool zeroed)
+{
+    size_t bytes, rounded;
+    if (__builtin_mul_overflow(n, size, &bytes) ||
+        __builtin_add_overflow(bytes, ALIGNMENT - 1, &rounded))
+        return NULL;
+    rounded &= ~(ALIGNMENT - 1);
+    if (rounded == 0)
+        rounded = ALIGNMENT;
+    return rounded < LONE_BYTES ? take_shared(arena, bytes, rounded, zeroed)
+                                : take_lone(arena, rounded, zeroed);
+}
+
+void *ms_arena_take_raw(ms_arena *arena, size_t n, size_t size)
+{
+    return take(arena, n, size, false);
 }
 
 void *ms_arena_take(ms_arena *arena, size_t n, size_t size)
 {
-    void *memory = ms_arena_take_raw(arena, n, size);
-    if (memory != NULL)
-        memset(memory, 0, n * size);
-    return memory;
+    return take(arena, n, size, true);
 }
 
-/* ---- growing arrays ------------------------------------------------------ */
-
-/* The link to the block of a lone array, or NULL. */
+/* The link to the block of what lies alone, or NULL. */
 static ms_block **find_lone(ms_arena *arena, const void *items)
 {
     ms_block **link = &arena->first;
@@ -170,24 +288,18 @@ static ms_block **find_lone(ms_arena *arena, const void *items)
     return *link != NULL ? link : NULL;
 }
 
-/* A whole block for one array: an empty one (after a reset) or a new one. */
-static void *take_lone(ms_arena *arena, size_t bytes)
+void ms_arena_drop(ms_arena *arena, void *items)
 {
-    ms_block *block = find_room(arena, bytes);
-    while (block != NULL && (block->used > 0 || block->capacity < bytes))
-        block = block->next;
-    if (!within_limit(arena, bytes))
-        return NULL;
-    if (block == NULL)
-        block = append_block(arena, bytes);
-    if (block == NULL)
-        return NULL;
-    block->lone = true;
-    block->used = block->capacity;
-    arena->used_bytes += block->capacity;
-    ASAN_UNPOISON_MEMORY_REGION(block->bytes, block->capacity);
-    return block->bytes;
+    ms_block **link = items == NULL ? NULL : find_lone(arena, items);
+    if (link == NULL)
+        return;
+    ms_block *block = *link;
+    *link = block->next;
+    arena->used_bytes -= block->used;
+    free_block(block);
 }
+
+/* ---- growing arrays ------------------------------------------------------ */
 
 static void *resize_lone(ms_arena *arena, ms_block **link, size_t bytes)
 {
@@ -196,10 +308,10 @@ static void *resize_lone(ms_arena *arena, ms_block **link, size_t bytes)
         return (*link)->bytes;
     if (!within_limit(arena, bytes - was))
         return NULL;
-    ms_block *block = resize_block(*link, bytes);
+    ms_block *block = grow_block(*link, bytes);
     if (block == NULL)
         return NULL;
-    block->used = block->capacity;
+    block->used = block->capacity = bytes;
     arena->used_bytes += bytes - was;
     *link = block;
     return block->bytes;
@@ -222,7 +334,7 @@ static void *grow_large(ms_arena *arena, void *items, size_t was, size_t bytes)
     ms_block **link = items == NULL ? NULL : find_lone(arena, items);
     if (link != NULL)
         return resize_lone(arena, link, bytes);
-    void *grown = take_lone(arena, bytes);
+    void *grown = take_lone(arena, bytes, false);
     if (grown != NULL && items != NULL)
         memcpy(grown, items, was);
     return grown;
@@ -249,6 +361,25 @@ void *ms_arena_grow(ms_arena *arena, void *items, uint32_t *capacity,
     if (grown != NULL)
         *capacity = (uint32_t)wanted;
     return grown;
+}
+
+void ms_arena_shrink(ms_arena *arena, void *items, uint32_t *capacity,
+                     uint32_t need, size_t size)
+{
+    ms_block **link = items == NULL ? NULL : find_lone(arena, items);
+    ms_block *block = link == NULL ? NULL : *link;
+    size_t bytes = need * size;
+    if (bytes < MAPS_BYTES)
+        bytes = MAPS_BYTES / size * size + size; /* blocks stay what they are */
+    if (block == NULL || !is_mapped(block->capacity) ||
+        bytes >= block->capacity)
+        return;
+    size_t head = sizeof *block; /* to fewer pages it does not move */
+    if (move_pages(block, head + block->capacity, head + bytes) == NULL)
+        return;
+    arena->used_bytes -= block->capacity - bytes;
+    block->used = block->capacity = bytes;
+    *capacity = (uint32_t)(bytes / size);
 }
 
 char *ms_arena_text(ms_arena *arena, const char *text, size_t length)
@@ -287,10 +418,9 @@ void ms_arena_reset(ms_arena *arena)
 {
     for (ms_block *block = arena->first; block != NULL; block = block->next) {
         block->used = 0;
-        block->lone = false;
         ASAN_POISON_MEMORY_REGION(block->bytes, block->capacity);
     }
-    arena->current = arena->first;
+    arena->current = NULL;
     arena->used_bytes = 0;
 }
 
@@ -299,8 +429,7 @@ void ms_arena_free(ms_arena *arena)
     ms_block *block = arena->first;
     while (block != NULL) {
         ms_block *next = block->next;
-        ASAN_UNPOISON_MEMORY_REGION(block->bytes, block->capacity);
-        free(block);
+        free_block(block);
         block = next;
     }
     arena->first = NULL;

@@ -74,7 +74,7 @@ void ms_fail_quote(ms_fault *fault, const char *bytes, size_t length,
 /* ---- arena.c: memory ----------------------------------------------------- */
 
 /* Two arenas with names that say how long: keep (a model's life) and trial
- * (reset for each run of a sweep).  Nothing is freed singly.  take returns
+ * (reset for each run of a sweep).  Nothing must be freed singly.  take returns
  * zeroed memory, take_raw uninitialised memory, both aligned to 16 bytes;
  * NULL on overflow of n * size or exhaustion.  reset keeps the blocks. */
 typedef struct ms_block ms_block;
@@ -90,6 +90,14 @@ void *ms_arena_take_raw(ms_arena *arena, size_t n, size_t size);
  * old copy must not be used any more.  NULL when out of memory. */
 void *ms_arena_grow(ms_arena *arena, void *items, uint32_t *capacity,
                     uint32_t need, size_t size);
+/* An array that has grown needs no more than so many items: of one of some MiB
+ * the rest goes back to the system.  It stays where it is. */
+void ms_arena_shrink(ms_arena *arena, void *items, uint32_t *capacity,
+                     uint32_t need, size_t size);
+/* What take or grow gave is not used any more: a MiB or more goes back to the
+ * system now, what is smaller stays.  For what is large and done with long
+ * before its arena is; NULL: nothing to do. */
+void ms_arena_drop(ms_arena *arena, void *items);
 char *ms_arena_text(ms_arena *arena, const char *text, size_t length);
 char *ms_arena_format(ms_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -266,6 +266,16 @@ ms_err ms_books_close(ms_books *books)
     return plan->n_ranks > 1 ? ms_rankdrops_settle(books) : MS_OK;
 }
 
+void ms_books_drop(ms_books *books)
+{
+    void *const columns[] = {books->row,       books->host_row, books->nvme_row,
+                             books->shard_row, books->packed,   books->state,
+                             books->ready_op,  books->stamps,   books->kept,
+                             books->held};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        ms_arena_drop(books->arena, columns[i]);
+}
+
 ms_err ms_books_sync(ms_books *books, const ms_books_at *at, uint32_t until)
 {
     ms_plan *plan = books->plan;

@@ -133,6 +133,8 @@ ms_books_columns ms_books_ask(const ms_graph *graph, bool graph_streams,
 bool ms_books_graph_streams(const ms_graph *graph);
 ms_err ms_books_open(ms_books *books, const ms_program *program);
 ms_err ms_books_close(ms_books *books);
+/* Only the plan is needed any more: the columns of cells go. */
+void ms_books_drop(ms_books *books);
 /* The rank's host waits before its next op: for op until, or for all of the
  * rank's (MS_NONE). */
 ms_err ms_books_sync(ms_books *books, const ms_books_at *at, uint32_t until);

@@ -231,5 +231,7 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
     MS_TRY(ms_halves_open(&prepared, books.views, program, arena, &books.halves,
                           fault));
     MS_TRY(expand_calls(&books, program));
-    return ms_books_close(&books);
+    MS_TRY(ms_books_close(&books));
+    ms_books_drop(&books);
+    return MS_OK;
 }

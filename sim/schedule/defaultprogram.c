@@ -313,7 +313,10 @@ ms_err ms_defaultprogram(const ms_graph *graph, const ms_keep *keep,
     if (keep->other != NULL)
         MS_TRY(write_forms(&w, keep->other, 1));
     MS_TRY(check_choices(&w));
-    return write_ranks(&w);
+    MS_TRY(write_ranks(&w));
+    ms_arena_drop(arena, w.turns[0].forms.calls);
+    ms_arena_drop(arena, w.turns[1].forms.calls);
+    return MS_OK;
 }
 
 ms_err ms_defaultprogram_alone(const ms_graph *graph, const ms_keep *keep,

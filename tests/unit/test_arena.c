@@ -157,6 +157,78 @@ START_TEST(large_arrays_heed_the_limit)
 }
 END_TEST
 
+static bool is_zero(const unsigned char *memory, size_t n)
+{
+    size_t i = 0;
+    while (i < n && memory[i] == 0)
+        i++;
+    return i == n;
+}
+
+START_TEST(what_is_large_can_be_dropped)
+{
+    enum { LARGE = 5 << 20 };
+    ms_arena arena = {0};
+    unsigned char *small = ms_arena_take(&arena, 10, 1);
+    unsigned char *large = ms_arena_take(&arena, LARGE, 1);
+    ck_assert(small != NULL && large != NULL);
+    memset(small, 1, 10);
+    memset(large, 1, LARGE);
+    ms_arena_drop(&arena, NULL);
+    ms_arena_drop(&arena, small);
+    ck_assert_uint_eq(arena.used_bytes, LARGE + 16);
+    ms_arena_drop(&arena, large);
+    ck_assert_uint_eq(arena.used_bytes, 16);
+    ck_assert_uint_eq(small[9], 1);
+    large = ms_arena_take(&arena, LARGE, 1);
+    ck_assert(is_zero(large, LARGE));
+    memset(large, 1, LARGE);
+    ms_arena_reset(&arena);
+    ms_arena_fail_after(1); /* the block is used again, but not as it was */
+    ck_assert(is_zero(ms_arena_take(&arena, LARGE - 1, 1), LARGE - 1));
+    ms_arena_fail_after(0);
+    ms_arena_free(&arena);
+}
+END_TEST
+
+/* A small piece does not take the room of a large one. */
+START_TEST(reset_keeps_large_blocks_whole)
+{
+    ms_arena arena = {0};
+    ck_assert_ptr_nonnull(ms_arena_take(&arena, 2 << 20, 1));
+    ck_assert_ptr_nonnull(ms_arena_take(&arena, 100, 1));
+    ms_arena_reset(&arena);
+    ms_arena_fail_after(1);
+    ck_assert_ptr_nonnull(ms_arena_take(&arena, 100, 1));
+    ck_assert_ptr_nonnull(ms_arena_take(&arena, 2 << 20, 1));
+    ms_arena_fail_after(0);
+    ms_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(arrays_shrink_where_they_are)
+{
+    enum { MANY = 8 << 20, FEW = 2 << 20 };
+    ms_arena arena = {0};
+    uint32_t capacity = 0, same = 0, *items = NULL;
+    items = ms_arena_grow(&arena, items, &capacity, MANY, sizeof *items);
+    ck_assert_ptr_nonnull(items);
+    for (uint32_t i = 0; i < MANY; i++)
+        items[i] = i;
+    ms_arena_shrink(&arena, items, &capacity, FEW, sizeof *items);
+    ck_assert(capacity >= FEW && capacity <= MANY);
+    ck_assert_uint_ge(arena.used_bytes, capacity * sizeof *items);
+    ms_arena_shrink(&arena, items, &capacity, 1, sizeof *items);
+    items = ms_arena_grow(&arena, items, &capacity, MANY, sizeof *items);
+    ck_assert_ptr_nonnull(items);
+    while (same < 1 << 20 && items[same] == same)
+        same++;
+    ck_assert_uint_eq(same, 1 << 20);
+    items[MANY - 1] = 1;
+    ms_arena_free(&arena);
+}
+END_TEST
+
 START_TEST(texts)
 {
     ms_arena arena = {0};
@@ -227,6 +299,9 @@ Suite *suite_arena(void)
     tcase_add_test(tcase, grow_keeps_the_items);
     tcase_add_test(tcase, large_arrays_leave_no_copies);
     tcase_add_test(tcase, large_arrays_heed_the_limit);
+    tcase_add_test(tcase, what_is_large_can_be_dropped);
+    tcase_add_test(tcase, reset_keeps_large_blocks_whole);
+    tcase_add_test(tcase, arrays_shrink_where_they_are);
     tcase_add_test(tcase, texts);
     tcase_add_test(tcase, first_failure_wins);
     tcase_add_test(tcase, fault_points_into_the_text);

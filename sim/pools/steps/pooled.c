@@ -58,6 +58,7 @@ static ms_err list_queues(pooled_run *run)
 {
     const ms_plan *plan = run->now->plan;
     uint32_t n = plan->n_ranks * (uint32_t)MS_N_STREAMS;
+    ms_arena_drop(&run->scratch, run->queue);
     run->queue = NULL;
     if (!plan->wait_at)
         return MS_OK;
@@ -237,6 +238,9 @@ static void drop_left(pooled_run *run)
         if (left->block[r] != MS_NONE)
             ms_pool_free(run->pools[left->plan->op[left->plan->row[r].op].rank],
                          left->block[r]);
+    ms_arena_drop(&run->scratch, left->block);
+    ms_arena_drop(&run->scratch, left->first);
+    ms_arena_drop(&run->scratch, left->next);
 }
 
 static ms_err turn_over(pooled_run *run)
