@@ -28,11 +28,19 @@
  *     static uint32_t oldest(const ms_online *online, void *state,
  *                            const ms_online_view *view)
  *     {
- *         return view->n_here > 0 ? view->here[0] : MS_NONE;
- *     } */
+ *         const uint32_t *here;
+ *         return ms_eviction_list(view, &here) > 0 ? here[0] : MS_NONE;
+ *     }
+ *
+ * To list them all for each victim takes time in the square of the step.  A
+ * pass that keeps them in an order of its own looks at view->changed, and asks
+ * ms_eviction_may_go of the one that it would name. */
 
 #include "sim/base/base.h"
 #include "sim/graph.h"
+
+struct ms_books;
+struct ms_books_at;
 
 /* One rank, one micro-batch.  Times are of the compute stream alone, as if
  * nothing were waited for. */
@@ -40,14 +48,20 @@ typedef struct ms_online_view {
     const ms_graph *graph;
     uint64_t now_ns;                     /* of all that was issued so far */
     uint64_t level_bytes, missing_bytes; /* of the device; above the budget */
-    const uint32_t *here; /* n_here: what may go, in the order in which it came
-                             or came back */
-    uint32_t n_here;
     const uint32_t *row;     /* per storage, beyond n_persistent: its row, or
                                 MS_NONE */
     const uint64_t *used_ns; /* per storage: when an op last used it */
+    const uint32_t *came;    /* per storage, of those that ops save for
+                                backward: the how-manieth it came or came back;
+                                0: it is not here */
     uint32_t reached;        /* forward ops before this one have run in this
                                 micro-batch */
+    /* Of which row, used_ns, came or ms_online_gone may be others than when a
+     * victim was last asked for; at first, and in another micro-batch, all. */
+    const uint32_t *changed;
+    uint32_t n_changed;
+    const struct ms_books *books; /* expand's */
+    const struct ms_books_at *at;
 } ms_online_view;
 
 typedef struct ms_online {
@@ -56,7 +70,8 @@ typedef struct ms_online {
     uint64_t most_again_ns; /* a step that runs more than this again thrashes */
     size_t state_bytes;
     const void *setup; /* the pass's own */
-    /* Which of `here` goes; MS_NONE: none, and the step cannot be run. */
+    /* Which of those goes that may; MS_NONE: none, and the step cannot be
+     * run. */
     uint32_t (*victim)(const struct ms_online *online, void *state,
                        const ms_online_view *view);
 } ms_online;
@@ -68,5 +83,12 @@ static inline bool ms_online_gone(const ms_online_view *view, uint32_t storage)
     return storage >= graph->n_persistent && view->row[storage] == MS_NONE &&
            graph->storage_maker[storage] < view->reached;
 }
+
+/* Is the storage saved and here, can it be made again, and is it neither in use
+ * nor held by anything else? */
+bool ms_eviction_may_go(const ms_online_view *view, uint32_t storage);
+/* All of which that is true, in the order in which they came or came back;
+ * returns how many.  The list is there until the victim is named. */
+uint32_t ms_eviction_list(const ms_online_view *view, const uint32_t **here);
 
 #endif

@@ -14,7 +14,11 @@
  * the tensors that are gone and can be reached from it through such ones, up
  * and, apart from that, down the graph: evicting it makes making these again
  * dearer, and the other way round.  Of equals the last in the pool goes, as in
- * simrd. */
+ * simrd.
+ *
+ * A cost is found anew where something around it changed, and compared with the
+ * first of each kind alone (policies/common/alike.h). */
+#include "policies/common/alike.h"
 #include "policies/common/policy.h"
 #include "policies/common/profile.h"
 #include "sim/graph.h"
@@ -165,15 +169,43 @@ static ms_err find_costs(setup *s, const ms_graph *graph, ms_arena *arena,
     return MS_OK;
 }
 
-/* ---- a victim ------------------------------------------------------------ */
+/* ---- what is remembered of a step ---------------------------------------- */
 
-/* What is remembered of a step: stamps of a search, its stack, and the state of
- * the random numbers. */
+/* Each list has room for all storages.  near: with what is gone around it, what
+ * it takes to make it again. */
 typedef struct memory {
     uint64_t random;
-    uint32_t tick;
-    uint32_t word[]; /* stamps and a stack of n_storages each */
+    uint32_t tick, n_dirty, n_aside;
+    bool open;
+    ms_alike alike;    /* who is here */
+    uint32_t *stamp;   /* per storage: seen in this search */
+    uint32_t *stack;   /* of a search */
+    uint32_t *dirty;   /* whose cost is to be found anew */
+    uint32_t *aside;   /* first of their kinds that may not go now */
+    uint8_t *was_gone; /* per storage, when a victim was last asked for */
+    uint8_t *is_dirty; /* per storage */
 } memory;
+
+static size_t memory_size(uint32_t n_storages)
+{
+    return sizeof(memory) + ms_alike_size(n_storages) +
+           (size_t)n_storages * (4 * sizeof(uint32_t) + 2);
+}
+
+static void open_memory(memory *m, uint32_t n)
+{
+    char *behind = (char *)(m + 1);
+    if (m->open)
+        return;
+    m->open = true;
+    ms_alike_open(&m->alike, behind, n);
+    m->stamp = (uint32_t *)(behind + ms_alike_size(n));
+    m->stack = m->stamp + n;
+    m->dirty = m->stack + n;
+    m->aside = m->dirty + n;
+    m->was_gone = (uint8_t *)(m->aside + n);
+    m->is_dirty = m->was_gone + n;
+}
 
 typedef struct search {
     const setup *s;
@@ -181,47 +213,194 @@ typedef struct search {
     const ms_online_view *view;
 } search;
 
+/* ---- what changed -------------------------------------------------------- */
+
+static bool looks_around(const setup *s)
+{
+    return s->heuristic == DTR || s->heuristic == MSPS;
+}
+
+static void soil(memory *m, uint32_t storage)
+{
+    if (m->is_dirty[storage])
+        return;
+    m->is_dirty[storage] = 1;
+    m->dirty[m->n_dirty++] = storage;
+}
+
+/* What went or came back: the first n of the stack. */
+static uint32_t find_turned(const search *f)
+{
+    memory *m = f->m;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->view->n_changed; i++) {
+        uint32_t s = f->view->changed[i];
+        uint8_t gone = ms_online_gone(f->view, s);
+        if (gone != m->was_gone[s])
+            m->stack[n++] = s;
+    }
+    return n;
+}
+
+/* Of all that can be reached from what turned, through what is gone, the cost
+ * may have changed. */
+static void soil_around(const search *f, const edges *e)
+{
+    memory *m = f->m;
+    uint32_t n = find_turned(f), tick = ++m->tick;
+    for (uint32_t i = 0; i < n; i++)
+        m->stamp[m->stack[i]] = tick;
+    while (n > 0) {
+        uint32_t from = m->stack[--n];
+        for (uint32_t i = e->at[from]; i < e->at[from + 1]; i++) {
+            uint32_t to = e->to[i];
+            if (m->stamp[to] == tick)
+                continue;
+            m->stamp[to] = tick;
+            if (ms_online_gone(f->view, to))
+                m->stack[n++] = to;
+            else
+                soil(m, to);
+        }
+    }
+}
+
+static void soil_changed(const search *f)
+{
+    const ms_online_view *view = f->view;
+    if (looks_around(f->s))
+        soil_around(f, &f->s->children);
+    if (f->s->heuristic == DTR)
+        soil_around(f, &f->s->parents);
+    for (uint32_t i = 0; i < view->n_changed; i++) {
+        uint32_t s = view->changed[i];
+        f->m->was_gone[s] = ms_online_gone(view, s);
+        soil(f->m, s);
+    }
+}
+
+/* ---- what it costs ------------------------------------------------------- */
+
 /* The time of what is gone and can be reached one way. */
 static uint64_t gone_ns(const search *f, uint32_t storage, const edges *e)
 {
-    uint32_t *stamp = f->m->word, *stack = stamp + f->s->n_storages, n = 0;
-    uint32_t tick = ++f->m->tick;
+    memory *m = f->m;
+    uint32_t n = 0, tick = ++m->tick;
     uint64_t ns = 0;
-    stamp[storage] = tick;
-    for (stack[n++] = storage; n > 0;) {
-        uint32_t from = stack[--n];
+    m->stamp[storage] = tick;
+    for (m->stack[n++] = storage; n > 0;) {
+        uint32_t from = m->stack[--n];
         ns += from != storage ? f->s->cost_ns[from] : 0;
         for (uint32_t i = e->at[from]; i < e->at[from + 1]; i++) {
             uint32_t to = e->to[i];
-            if (stamp[to] == tick || !ms_online_gone(f->view, to))
+            if (m->stamp[to] == tick || !ms_online_gone(f->view, to))
                 continue;
-            stamp[to] = tick;
-            stack[n++] = to;
+            m->stamp[to] = tick;
+            m->stack[n++] = to;
         }
     }
     return ns;
 }
 
-static double cost(const search *f, uint32_t storage)
+static uint64_t again_ns(const search *f, uint32_t storage)
 {
     const setup *s = f->s;
+    uint64_t ns = s->cost_ns[storage];
+    if (s->heuristic == DTR)
+        ns += gone_ns(f, storage, &s->children);
+    if (looks_around(s))
+        ns += gone_ns(f, storage, &s->parents);
+    return ns;
+}
+
+/* Of one kind are those that cost the same but for the time since their last
+ * use: the one for which it is longest is the cheapest, unless all are free or
+ * none frees anything. */
+static void sort_in(const search *f, uint32_t storage)
+{
+    const ms_online_view *view = f->view;
+    uint64_t bytes = view->graph->storage_bytes[storage], ns = 0;
+    uint64_t used_ns = view->used_ns[storage];
+    if (f->s->heuristic == LRU)
+        bytes = 0;
+    else if (f->s->heuristic != SIZE)
+        ns = again_ns(f, storage);
+    if (f->s->heuristic == SIZE || f->s->heuristic == MSPS ||
+        (f->s->heuristic != LRU && (ns == 0 || bytes == 0)))
+        used_ns = 0;
+    ms_alike_set(&f->m->alike, storage, ns, bytes, used_ns,
+                 view->came[storage]);
+}
+
+static void sort_dirty(const search *f)
+{
+    memory *m = f->m;
+    for (uint32_t i = 0; i < m->n_dirty; i++) {
+        uint32_t s = m->dirty[i];
+        m->is_dirty[s] = 0;
+        if (f->view->came[s] == 0)
+            ms_alike_remove(&m->alike, s);
+        else
+            sort_in(f, s);
+    }
+    m->n_dirty = 0;
+}
+
+/* ns: to make it again. */
+static double cost(const search *f, uint32_t storage, uint64_t ns)
+{
     double bytes = (double)f->view->graph->storage_bytes[storage];
     double stale = (double)(f->view->now_ns - f->view->used_ns[storage]);
-    uint64_t ns = s->cost_ns[storage];
-    switch (s->heuristic) {
+    switch (f->s->heuristic) {
     case DTR:
-        ns += gone_ns(f, storage, &s->children);
-        ns += gone_ns(f, storage, &s->parents);
-        return (double)ns / (bytes * stale);
     case LOCAL:
-        return (double)ns / (bytes * stale);
+        return ns > 0 ? (double)ns / (bytes * stale) : 0;
     case MSPS:
-        return (double)(ns + gone_ns(f, storage, &s->parents)) / bytes;
+        return ns > 0 ? (double)ns / bytes : 0;
     case LRU:
         return (double)f->view->used_ns[storage];
     default:
         return 1 / bytes;
     }
+}
+
+/* ---- a victim ------------------------------------------------------------ */
+
+/* The first of a kind that may go; those that may not step aside. */
+static uint32_t first_of(const search *f, const ms_alike_kind *kind)
+{
+    memory *m = f->m;
+    for (;;) {
+        uint32_t first = kind->first;
+        bool last = m->alike.items[first].child == MS_NONE;
+        if (ms_eviction_may_go(f->view, first))
+            return first;
+        m->aside[m->n_aside++] = first;
+        ms_alike_remove(&m->alike, first);
+        if (last)
+            return MS_NONE; /* and the kind has gone with it */
+    }
+}
+
+static uint32_t cheapest(const search *f)
+{
+    memory *m = f->m;
+    uint32_t best = MS_NONE;
+    double least = INFINITY;
+    for (uint32_t k = m->alike.n_kinds; k-- > 0;) {
+        const ms_alike_kind *kind = &m->alike.kinds[m->alike.in_use[k]];
+        uint64_t ns = kind->a;
+        uint32_t item = first_of(f, kind);
+        double of = item != MS_NONE ? cost(f, item, ns) : 0;
+        if (item == MS_NONE ||
+            (best != MS_NONE &&
+             (of > least ||
+              (of >= least && f->view->came[item] < f->view->came[best]))))
+            continue;
+        best = item;
+        least = of;
+    }
+    return best;
 }
 
 /* xorshift64* (Vigna, An experimental exploration of Marsaglia's xorshift
@@ -241,17 +420,17 @@ static uint32_t victim(const ms_online *online, void *state,
 {
     const setup *s = online->setup;
     search f = {s, state, view};
-    uint32_t best = MS_NONE;
-    double least = INFINITY;
-    if (s->heuristic == RANDOM)
-        return view->here[any(f.m, s->seed, view->n_here)];
-    for (uint32_t i = 0; i < view->n_here; i++) {
-        double of = cost(&f, view->here[i]);
-        if (best != MS_NONE && !(of <= least))
-            continue;
-        best = view->here[i];
-        least = of;
+    if (s->heuristic == RANDOM) {
+        const uint32_t *here;
+        uint32_t n = ms_eviction_list(view, &here);
+        return n > 0 ? here[any(f.m, s->seed, n)] : MS_NONE;
     }
+    open_memory(f.m, s->n_storages);
+    soil_changed(&f);
+    sort_dirty(&f);
+    uint32_t best = cheapest(&f);
+    while (f.m->n_aside > 0)
+        sort_in(&f, f.m->aside[--f.m->n_aside]);
     return best;
 }
 
@@ -281,8 +460,7 @@ static ms_err online(const ms_policy_context *context, ms_online *online,
     MS_TRY(find_edges(s, graph, context->arena, fault));
     online->setup = s;
     online->victim = victim;
-    online->state_bytes =
-        sizeof(memory) + 2 * (size_t)graph->n_storages * sizeof(uint32_t);
+    online->state_bytes = memory_size(graph->n_storages);
     online->most_again_ns = (uint64_t)values[MOST].number * forward_ns(context);
     online->budget_bytes = ms_profile_budget(context, &values[BUDGET]);
     return MS_OK;

@@ -2,7 +2,9 @@
 /* An online pass keeps to its budget or says that it cannot, on random graphs
  * too; it sees what is true; what it is not asked for it does not change; and
  * what DTR's paper claims of chains. */
+#include "policies/common/policy.h"
 #include "sim/graph.h"
+#include "sim/machine.h"
 #include "sim/online.h"
 #include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
@@ -38,13 +40,15 @@ static void check_view(const ms_online *online, const ms_online_view *view,
                        const witness *seen)
 {
     const ms_graph *graph = view->graph;
+    const uint32_t *here;
+    uint32_t n = ms_eviction_list(view, &here);
     ck_assert_uint_gt(view->missing_bytes, 0);
     ck_assert_uint_gt(view->level_bytes + view->missing_bytes,
                       view->missing_bytes);
     ck_assert_uint_ge(view->now_ns, seen->now_ns);
     ck_assert_uint_gt(online->budget_bytes, 0);
-    for (uint32_t i = 0; i < view->n_here; i++) {
-        uint32_t s = view->here[i];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = here[i];
         ck_assert_uint_ge(s, graph->n_persistent);
         ck_assert_uint_lt(graph->op_pass[graph->storage_maker[s]],
                           MS_GRAD_INPUT);
@@ -52,8 +56,10 @@ static void check_view(const ms_online *online, const ms_online_view *view,
         ck_assert_uint_ne(view->row[s], MS_NONE);
         ck_assert(!ms_online_gone(view, s));
         ck_assert_uint_le(view->used_ns[s], view->now_ns);
-        for (uint32_t k = 0; k < i; k++)
-            ck_assert_uint_ne(view->here[k], s);
+        for (uint32_t k = 0; k < i; k++) {
+            ck_assert_uint_ne(here[k], s);
+            ck_assert_uint_lt(view->came[here[k]], view->came[s]);
+        }
     }
 }
 
@@ -65,7 +71,9 @@ static uint32_t pick_any(const ms_online *online, void *state,
     seen->asked++;
     seen->now_ns = view->now_ns;
     seen->random.state += laws_seed;
-    return view->here[laws_below(&seen->random, view->n_here)];
+    const uint32_t *here;
+    uint32_t n = ms_eviction_list(view, &here);
+    return n > 0 ? here[laws_below(&seen->random, n)] : MS_NONE;
 }
 
 /* The highest level in host order, by a walk over all rows for each op. */
@@ -181,6 +189,176 @@ START_TEST(budgets_are_kept)
 }
 END_TEST
 
+/* ---- DTR by its formulas ------------------------------------------------- */
+
+/* Does forward make or finish the storage with this op? */
+static bool makes(const ms_graph *graph, uint32_t op, uint32_t storage)
+{
+    uint32_t first = graph->out_at[op], end = graph->out_at[op + 1];
+    if (first == end)
+        return graph->in_at[op] < graph->in_at[op + 1] &&
+               graph->in[graph->in_at[op]] == storage;
+    for (uint32_t i = first; i < end; i++)
+        if (graph->out[i] == storage)
+            return true;
+    return false;
+}
+
+static bool reads(const ms_graph *graph, uint32_t op, uint32_t storage)
+{
+    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+        if (graph->in[i] == storage)
+            return true;
+    return false;
+}
+
+static uint32_t end_forward(const ms_graph *graph)
+{
+    return graph->backward_at[graph->n_units];
+}
+
+static uint64_t own_ns(const ms_graph *graph, uint32_t storage)
+{
+    uint64_t ns = 0;
+    for (uint32_t op = 0; op < end_forward(graph); op++)
+        ns += makes(graph, op, storage) ? graph->op_ns[op] : 0;
+    return ns;
+}
+
+static bool is_made_from(const ms_graph *graph, uint32_t child, uint32_t parent)
+{
+    for (uint32_t op = 0; op < end_forward(graph); op++)
+        if (child != parent && makes(graph, op, child) &&
+            reads(graph, op, parent))
+            return true;
+    return false;
+}
+
+/* What is gone and can be reached one way, found again and again until no more
+ * is. */
+static uint64_t around_ns(const ms_online_view *view, uint32_t storage, bool up)
+{
+    const ms_graph *graph = view->graph;
+    uint8_t *found = ms_arena_take(&arena, graph->n_storages, 1);
+    uint64_t ns = 0;
+    bool more = true;
+    found[storage] = 1;
+    while (more) {
+        more = false;
+        for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
+            for (uint32_t t = graph->n_persistent;
+                 t < graph->n_storages && !found[s] && ms_online_gone(view, s);
+                 t++)
+                if (found[t] && (up ? is_made_from(graph, t, s)
+                                    : is_made_from(graph, s, t))) {
+                    found[s] = more = true;
+                    ns += own_ns(graph, s);
+                }
+    }
+    return ns;
+}
+
+static const char *const heuristics[] = {"dtr", "local", "msps", "lru", "size"};
+
+static double formula(const ms_online_view *view, int heuristic, uint32_t s)
+{
+    double bytes = (double)view->graph->storage_bytes[s];
+    double stale = (double)(view->now_ns - view->used_ns[s]);
+    uint64_t ns = own_ns(view->graph, s);
+    if (heuristic == 0)
+        ns += around_ns(view, s, false);
+    if (heuristic == 0 || heuristic == 2)
+        ns += around_ns(view, s, true);
+    if (heuristic == 3)
+        return (double)view->used_ns[s];
+    if (heuristic == 4)
+        return 1 / bytes;
+    if (ns == 0)
+        return 0;
+    return heuristic == 2 ? (double)ns / bytes : (double)ns / (bytes * stale);
+}
+
+typedef struct judge {
+    int heuristic;
+    uint32_t n;
+    const ms_online *online; /* the one that is judged */
+} judge;
+
+/* The last of the least. */
+static uint32_t pick_judged(const ms_online *online, void *state,
+                            const ms_online_view *view)
+{
+    judge *it = *(judge *const *)online->setup;
+    uint32_t victim = it->online->victim(it->online, state, view);
+    const uint32_t *here;
+    uint32_t n = ms_eviction_list(view, &here), best = MS_NONE;
+    double least = INFINITY;
+    for (uint32_t i = 0; i < n; i++) {
+        double of = formula(view, it->heuristic, here[i]);
+        best = best == MS_NONE || of <= least ? here[i] : best;
+        least = best == here[i] ? of : least;
+    }
+    ck_assert_msg(victim == best, "seed %" PRIu64 ", h=%s: %u for %u",
+                  laws_seed, heuristics[it->heuristic], victim, best);
+    it->n++;
+    return victim;
+}
+
+static uint64_t peak_of(const char *policy, const ms_graph *graph)
+{
+    ms_fault fault;
+    return laws_run_policy(graph, policy, 0, 1, &arena, &fault)
+        .report.ranks[0]
+        .peak.allocated_bytes;
+}
+
+/* Returns how many victims were judged. */
+static uint32_t judge_graph(int heuristic, uint64_t percent)
+{
+    laws_random random = {laws_seed};
+    ms_graph graph;
+    ms_fault fault = {0};
+    ms_plan plan;
+    ms_spec spec = {0};
+    ms_program program;
+    ms_machine machine = {.capacity_bytes = UINT64_C(1) << 40};
+    ms_expand_opts opts = {.uses = true};
+    ms_policy_context context = {
+        .graph = &graph, .arena = &arena, .opts = &opts, .machine = &machine};
+    char policy[80];
+    laws_graph(&random, &arena, &graph);
+    snprintf(policy, sizeof policy, "dtr:most=1000,h=%s,budget=%" PRIu64,
+             heuristics[heuristic], peak_of("none", &graph) * percent / 100);
+    ck_assert_int_eq(ms_spec_parse(policy, &arena, &spec, &fault), MS_OK);
+    ms_err err = ms_apply_program(&spec, &context, 1 + laws_below(&random, 2),
+                                  &program, &fault);
+    ck_assert(err == MS_OK || err == MS_EINFEASIBLE);
+    if (err != MS_OK) {
+        ms_arena_reset(&arena);
+        return 0;
+    }
+    judge it = {heuristic, 0, program.online}, *setup = &it;
+    ms_online judged = *program.online;
+    judged.setup = &setup;
+    judged.victim = pick_judged;
+    program.online = &judged;
+    ck_assert_int_eq(ms_expand(&graph, &program, &opts, &arena, &plan, &fault),
+                     MS_OK);
+    ms_arena_reset(&arena);
+    return it.n;
+}
+
+START_TEST(victims_are_the_formulas)
+{
+    uint32_t n = 0;
+    for (laws_seed = 1; laws_seed <= GRAPHS / 4; laws_seed++)
+        for (uint64_t percent = 60; percent < 100; percent += 15)
+            n += judge_graph(_i, percent);
+    ck_assert_uint_gt(n, GRAPHS / 4);
+    close_arena();
+}
+END_TEST
+
 /* ---- chains -------------------------------------------------------------- */
 
 /* Ops that run again for a chain of n equal units in so many tensors beside the
@@ -242,6 +420,8 @@ Suite *suite_evictions(void)
     TCase *tcase = tcase_create("laws");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, budgets_are_kept);
+    tcase_add_loop_test(tcase, victims_are_the_formulas, 0,
+                        (int)MANY(heuristics));
     tcase_add_test(tcase, a_chain_is_linear);
     tcase_add_test(tcase, looking_around_pays);
     tcase_add_test(tcase, memory_buys_time);
