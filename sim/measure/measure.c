@@ -80,11 +80,15 @@ static void see_phase(const rank_state *state, uint8_t phase)
 
 /* Where the ops of a phase allocate nothing, its peak is the level at which
  * they start. */
-static void begin_op(const fold_state *fold, uint32_t op)
+static inline void begin_op(const fold_state *fold, rank_state *state,
+                            uint32_t op)
 {
-    rank_state *state = &fold->ranks[fold->plan->op[op].rank];
-    state->phase = phase_for(fold, state, op);
-    see_phase(state, state->phase);
+    uint8_t phase = phase_for(fold, state, op);
+    /* In host order each rise since the op before was seen in its phase. */
+    if (phase == state->phase && !fold->order)
+        return;
+    state->phase = phase;
+    see_phase(state, phase);
 }
 
 /* Those of a rank up to last, in host order. */
@@ -94,7 +98,7 @@ static void begin_until(const fold_state *fold, rank_state *state,
     while (state->next_op <= last && state->next_op < fold->plan->n_ops) {
         uint32_t op = state->next_op;
         state->next_op = fold->after ? fold->after[op] : op + 1;
-        begin_op(fold, op);
+        begin_op(fold, state, op);
     }
 }
 
@@ -107,14 +111,21 @@ static bool has_begun(const fold_state *fold, const ms_event *event)
            (start_ns == event->t_ns && (event->op_act & 1u));
 }
 
-/* What has begun when the event is booked. */
-static void begin_ops(fold_state *fold, const ms_event *event)
+/* The next in the order of starts. */
+static void begin_next(fold_state *fold)
 {
-    uint32_t op = event->op_act >> 1;
+    uint32_t op = fold->order[fold->next_op++].op;
+    begin_op(fold, &fold->ranks[fold->plan->op[op].rank], op);
+}
+
+/* What has begun when the event, of the rank, is booked. */
+static void begin_ops(fold_state *fold, rank_state *state,
+                      const ms_event *event)
+{
     if (!fold->order)
-        begin_until(fold, &fold->ranks[fold->plan->op[op].rank], op);
+        begin_until(fold, state, event->op_act >> 1);
     while (fold->order && has_begun(fold, event))
-        begin_op(fold, fold->order[fold->next_op++].op);
+        begin_next(fold);
 }
 
 static void begin_rest(fold_state *fold)
@@ -122,7 +133,7 @@ static void begin_rest(fold_state *fold)
     for (uint32_t r = 0; !fold->order && r < fold->plan->n_ranks; r++)
         begin_until(fold, &fold->ranks[r], UINT32_MAX);
     while (fold->order && fold->next_op < fold->plan->n_ops)
-        begin_op(fold, fold->order[fold->next_op++].op);
+        begin_next(fold);
 }
 
 /* Categories of which a part is reported on its own. */
@@ -142,15 +153,14 @@ static bool is_part(const ms_plan *plan, const ms_row *row)
     }
 }
 
-/* Events of one op, one instant, one kind and rows of one category, pool and
- * rank: the level only rises or only falls, so that it need be looked at only
- * at the end. */
-static bool same_run(const ms_plan *plan, const ms_event *a, const ms_event *b)
+/* Events of one op, one instant, one kind and rows of one category and pool:
+ * the level only rises or only falls, so that it need be looked at only at the
+ * end. */
+static inline bool same_run(const ms_event *a, const ms_event *b,
+                            const ms_row *x, const ms_row *y)
 {
-    const ms_row *x = &plan->row[a->row], *y = &plan->row[b->row];
     return a->op_act == b->op_act && a->t_ns == b->t_ns &&
-           x->category == y->category && x->pool == y->pool &&
-           (plan->n_ranks == 1 || plan->op[x->op].rank == plan->op[y->op].rank);
+           x->category == y->category && x->pool == y->pool;
 }
 
 static void apply_far(fold_state *fold, const ms_row *row, uint64_t delta)
@@ -181,30 +191,31 @@ static void apply(rank_state *state, uint8_t category, uint64_t delta,
                  state->part_bytes[MS_WORKSPACE]);
 }
 
-/* Applies the run that starts at event first; where it ends. */
-static uint32_t apply_run(fold_state *fold, uint32_t first, uint32_t end)
+/* Applies the run that starts at an event; where it ends. */
+static const ms_event *apply_run(fold_state *fold, rank_state *state,
+                                 const ms_event *first, const ms_event *end)
 {
     const ms_plan *plan = fold->plan;
-    const ms_event *events = fold->line->events;
-    const ms_row *row = &plan->row[events[first].row];
-    uint32_t op = events[first].op_act >> 1, e = first;
-    bool allocates = events[first].op_act & 1u;
+    const ms_row *row = &plan->row[first->row], *next = row;
+    bool allocates = first->op_act & 1u;
     uint64_t bytes = 0, part = 0;
+    const ms_event *event = first;
     do {
-        const ms_row *next = &plan->row[events[e].row];
         bytes += next->bytes;
         part += is_part(plan, next) ? next->bytes : 0;
-    } while (++e < end && same_run(plan, &events[first], &events[e]));
+        if (++event == end)
+            break;
+        next = &plan->row[event->row];
+    } while (same_run(first, event, row, next));
     if (row->pool != MS_DEVICE_POOL) {
         apply_far(fold, row, allocates ? bytes : 0 - bytes);
-        return e;
+        return event;
     }
-    rank_state *state = &fold->ranks[plan->op[row->op].rank];
     apply(state, row->category, allocates ? bytes : 0 - bytes,
           allocates ? part : 0 - part);
     if (allocates)
-        see_phase(state, phase_for(fold, state, op));
-    return e;
+        see_phase(state, phase_for(fold, state, first->op_act >> 1));
+    return event;
 }
 
 static void read_stop(const fold_state *fold, const level_stop *stop)
@@ -228,8 +239,14 @@ static void read_stop(const fold_state *fold, const level_stop *stop)
 
 static void run_events(fold_state *fold, uint32_t first, uint32_t end)
 {
-    for (uint32_t e = first; e < end; e = apply_run(fold, e, end))
-        begin_ops(fold, &fold->line->events[e]);
+    const ms_event *event = fold->line->events + first;
+    const ms_event *last = fold->line->events + end;
+    while (event < last) {
+        uint16_t rank = fold->plan->op[event->op_act >> 1].rank;
+        rank_state *state = &fold->ranks[rank];
+        begin_ops(fold, state, event);
+        event = apply_run(fold, state, event, last);
+    }
 }
 
 static void run_fold(fold_state *fold, const level_stop *stops,
@@ -341,20 +358,50 @@ static bool is_backward(uint8_t pass)
            pass == MS_ACCUMULATE;
 }
 
+/* A micro-batch of a rank begins or ends with this op. */
+typedef struct flight_turn {
+    uint32_t op;
+    uint16_t rank;
+    bool begins;
+} flight_turn;
+
+static int compare_turns(const void *left, const void *right)
+{
+    const flight_turn *a = left, *b = right;
+    return (a->op > b->op) - (a->op < b->op);
+}
+
 /* first and last: per (rank, micro-batch), the op of its first forward and
  * of its last backward. */
 static void find_spans(const ms_plan *plan, uint32_t *first, uint32_t *last)
 {
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
-        uint32_t micro_batch = plan->op[op].micro_batch;
-        if (micro_batch >= plan->n_micro_batches)
+    const ms_plan_op *it = plan->op;
+    uint32_t n_micro_batches = plan->n_micro_batches;
+    for (uint32_t op = 0; op < plan->n_ops; op++, it++) {
+        if (it->micro_batch >= n_micro_batches)
             continue;
-        uint32_t span = plan->op[op].rank * plan->n_micro_batches + micro_batch;
-        if (plan->op[op].pass == MS_FORWARD && first[span] == MS_NONE)
+        uint32_t span = it->rank * n_micro_batches + it->micro_batch;
+        if (it->pass == MS_FORWARD && first[span] == MS_NONE)
             first[span] = op;
-        else if (is_backward(plan->op[op].pass))
+        else if (is_backward(it->pass))
             last[span] = op;
     }
+}
+
+/* In the order of ops. */
+static uint32_t list_turns(const ms_plan *plan, const uint32_t *first,
+                           const uint32_t *last, flight_turn *turns)
+{
+    uint32_t n = 0, n_micro_batches = plan->n_micro_batches;
+    for (uint32_t span = 0; span < plan->n_ranks * n_micro_batches; span++) {
+        uint16_t rank = (uint16_t)(span / n_micro_batches);
+        if (first[span] != MS_NONE)
+            turns[n++] = (flight_turn){first[span], rank, true};
+        if (last[span] != MS_NONE)
+            turns[n++] = (flight_turn){last[span], rank, false};
+    }
+    qsort(turns, n, sizeof *turns, compare_turns);
+    return n;
 }
 
 /* The highest number of micro-batches between first forward and last
@@ -365,22 +412,21 @@ static ms_err fold_in_flight(fold_state *fold, ms_arena *arena, ms_fault *fault)
     uint32_t n_spans = plan->n_ranks * plan->n_micro_batches;
     uint32_t *first = ms_arena_take_raw(arena, n_spans, sizeof *first);
     uint32_t *last = ms_arena_take_raw(arena, n_spans, sizeof *last);
-    if (!first || !last)
+    flight_turn *turns =
+        ms_arena_take_raw(arena, 2 * (size_t)n_spans, sizeof *turns);
+    if (!first || !last || !turns)
         return ms_fail_nomem(fault);
     for (uint32_t span = 0; span < n_spans; span++)
         first[span] = last[span] = MS_NONE;
     find_spans(plan, first, last);
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
-        uint32_t micro_batch = plan->op[op].micro_batch;
-        if (micro_batch >= plan->n_micro_batches)
-            continue;
-        rank_state *state = &fold->ranks[plan->op[op].rank];
+    uint32_t n = list_turns(plan, first, last, turns);
+    for (uint32_t i = 0; i < n; i++) {
+        rank_state *state = &fold->ranks[turns[i].rank];
         uint32_t *most = &state->out->in_flight_micro_batches;
-        uint32_t span = plan->op[op].rank * plan->n_micro_batches + micro_batch;
-        if (op == first[span] && ++state->in_flight > *most)
-            *most = state->in_flight;
-        if (op == last[span])
+        if (!turns[i].begins)
             state->in_flight--;
+        else if (++state->in_flight > *most)
+            *most = state->in_flight;
     }
     return MS_OK;
 }

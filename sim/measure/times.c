@@ -160,6 +160,8 @@ static uint32_t list_intervals(const ms_waits *waits, interval *list)
 static ms_err fold_busy(const ms_waits *waits, ms_arena *arena,
                         ms_report *report, ms_fault *fault)
 {
+    if (!waits->kind && !waits->before)
+        return MS_OK; /* all is on the compute stream */
     uint32_t n = list_intervals(waits, NULL);
     if (n == 0)
         return MS_OK;

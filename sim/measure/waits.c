@@ -2,7 +2,6 @@
 #include "sim/measure/waits.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
-#include "sim/timeline.h"
 
 #include <string.h>
 
@@ -281,12 +280,4 @@ bool ms_waits_next(const ms_waits *waits, ms_wait *wait)
             return true;
     }
     return false;
-}
-
-uint32_t ms_waits_later(const ms_timeline *line, uint32_t op, uint32_t last)
-{
-    if (line->end_ns[op] == line->start_ns[op] ||
-        (last != MS_NONE && line->end_ns[op] < line->end_ns[last]))
-        return last;
-    return op;
 }

@@ -6,6 +6,7 @@
 
 #include "sim/base/base.h"
 #include "sim/nouns.h"
+#include "sim/timeline.h"
 
 typedef enum ms_cause {
     MS_CAUSE_HOST,   /* the host had not issued it yet */
@@ -78,7 +79,15 @@ ms_wait ms_waits_after(const ms_waits *waits, uint32_t last, uint64_t free_ns);
 bool ms_waits_next(const ms_waits *waits, ms_wait *wait);
 /* Of op and last (or MS_NONE) the one that works until later: for
  * ms_waits_after.  Ops that take no time end with others. */
-uint32_t ms_waits_later(const ms_timeline *line, uint32_t op, uint32_t last);
+static inline uint32_t ms_waits_later(const ms_timeline *line, uint32_t op,
+                                      uint32_t last)
+{
+    if (line->end_ns[op] == line->start_ns[op] ||
+        (last != MS_NONE && line->end_ns[op] < line->end_ns[last]))
+        return last;
+    return op;
+}
+
 /* Of an op (MS_NONE: none): ms_transfer_kind or MS_N_TRANSFERS, ms_link or
  * MS_N_LINKS, and what a wait for it is. */
 uint8_t ms_waits_kind(const ms_waits *waits, uint32_t op);

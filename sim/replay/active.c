@@ -16,15 +16,17 @@ typedef struct held_free {
 /* The frees that one stream holds up longest.  Its ops end one behind the
  * other, so that the frees that come later complete later, too. */
 typedef struct held_queue {
-    uint32_t first, last; /* MS_NONE: it is empty */
+    uint32_t first, last;
 } held_queue;
 
 typedef struct rank_active {
     uint64_t now_bytes;             /* active */
+    ms_rank_levels *levels;         /* the timeline's */
     uint64_t tail_ns[MS_N_STREAMS]; /* end of what is issued */
     held_queue held[MS_N_STREAMS];
+    uint32_t holding;  /* streams whose queue is not empty, as bits */
     uint64_t first_ns; /* when the first of all of them completes */
-    uint8_t first;     /* and on which stream */
+    uint32_t first;    /* and on which stream */
     ms_hostclock clock;
 } rank_active;
 
@@ -37,8 +39,7 @@ typedef struct active_state {
     rank_active *ranks;
     held_free *held; /* n_held, of all ranks */
     uint32_t n_held;
-    uint8_t *late; /* for ms_active_list, or NULL; then this, too */
-    ms_active_seen *seen;
+    ms_active_seen *seen; /* for ms_active_list, or NULL */
     uint32_t n_seen;
 } active_state;
 
@@ -68,7 +69,7 @@ uint64_t ms_active_asked(const ms_plan *plan, const ms_row *row)
 
 uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row)
 {
-    if (row->waited || row->pool != MS_DEVICE_POOL)
+    if (row->streams == 0 || row->waited || row->pool != MS_DEVICE_POOL)
         return 0;
     /* A collective records a stream of its own, NCCL's, for the buffers of the
      * stream that calls it (without TORCH_NCCL_AVOID_RECORD_STREAMS). */
@@ -87,14 +88,15 @@ static void push(active_state *state, rank_active *rank, uint32_t s,
     held_queue *queue = &rank->held[s];
     uint32_t i = state->n_held++;
     state->held[i] = (held_free){t_ns, row, MS_NONE};
-    if (queue->first == MS_NONE)
-        queue->first = i;
-    else
+    if (rank->holding >> s & 1u)
         state->held[queue->last].next = i;
+    else
+        queue->first = i;
     queue->last = i;
+    rank->holding |= 1u << s;
     if (t_ns < rank->first_ns) {
         rank->first_ns = t_ns;
-        rank->first = (uint8_t)s;
+        rank->first = s;
     }
 }
 
@@ -102,12 +104,13 @@ static void push(active_state *state, rank_active *rank, uint32_t s,
 static void find_first(const active_state *state, rank_active *rank)
 {
     rank->first_ns = UINT64_MAX;
-    for (uint32_t s = 0; s < MS_N_STREAMS; s++) {
-        uint32_t head = rank->held[s].first;
-        if (head == MS_NONE || state->held[head].t_ns >= rank->first_ns)
+    for (uint32_t left = rank->holding; left != 0; left &= left - 1) {
+        uint32_t s = (uint32_t)__builtin_ctz(left);
+        uint64_t t_ns = state->held[rank->held[s].first].t_ns;
+        if (t_ns >= rank->first_ns)
             continue;
-        rank->first_ns = state->held[head].t_ns;
-        rank->first = (uint8_t)s;
+        rank->first_ns = t_ns;
+        rank->first = s;
     }
 }
 
@@ -116,6 +119,8 @@ static uint32_t pop(const active_state *state, rank_active *rank)
     held_queue *queue = &rank->held[rank->first];
     const held_free *item = &state->held[queue->first];
     queue->first = item->next;
+    if (queue->first == MS_NONE)
+        rank->holding &= ~(1u << rank->first);
     find_first(state, rank);
     return item->row;
 }
@@ -124,7 +129,7 @@ static void complete_frees(active_state *state, rank_active *rank, uint32_t op)
 {
     while (rank->first_ns <= rank->clock.host_ns) {
         uint32_t row = pop(state, rank);
-        if (state->late)
+        if (state->seen)
             state->seen[state->n_seen++] = (ms_active_seen){row, op};
         rank->now_bytes -= state->plan->row[row].bytes;
     }
@@ -132,14 +137,14 @@ static void complete_frees(active_state *state, rank_active *rank, uint32_t op)
 
 /* ---- in host issue order ------------------------------------------------- */
 
-static ms_err raise_to(active_state *state, uint32_t op, uint64_t bytes,
+static ms_err raise_to(active_state *state, rank_active *rank, uint32_t op,
                        ms_fault *fault)
 {
     ms_timeline *line = state->line;
-    ms_rank_levels *levels = &line->ranks[state->plan->op[op].rank];
-    if (bytes <= levels->active_peak_bytes)
+    uint64_t bytes = rank->now_bytes;
+    if (bytes <= rank->levels->active_peak_bytes)
         return MS_OK;
-    levels->active_peak_bytes = bytes;
+    rank->levels->active_peak_bytes = bytes;
     if (line->n_raises == state->raises_capacity)
         line->raises =
             ms_arena_grow(state->arena, line->raises, &state->raises_capacity,
@@ -156,70 +161,75 @@ static ms_err raise_to(active_state *state, uint32_t op, uint64_t bytes,
 static ms_err allocate(active_state *state, rank_active *rank, uint32_t op,
                        ms_fault *fault)
 {
-    const ms_plan *plan = state->plan;
-    uint32_t r = plan->op[op].alloc_at, end = plan->op[op + 1].alloc_at;
+    const ms_plan_op *it = &state->plan->op[op];
+    const ms_row *row = state->plan->row + it[0].alloc_at;
+    const ms_row *end = state->plan->row + it[1].alloc_at;
     uint64_t bytes = 0;
-    if (r == end)
+    if (row == end)
         return MS_OK;
     complete_frees(state, rank, op);
-    for (; r < end; r++)
-        if (plan->row[r].pool == MS_DEVICE_POOL)
-            bytes += plan->row[r].bytes;
+    for (; row < end; row++)
+        bytes += row->pool == MS_DEVICE_POOL ? row->bytes : 0;
     rank->now_bytes += bytes;
-    return raise_to(state, op, rank->now_bytes, fault);
+    return raise_to(state, rank, op, fault);
+}
+
+/* Of these streams the one whose tail ends last; of equal ones the first. */
+static uint32_t longest(const rank_active *rank, uint32_t streams)
+{
+    uint32_t last = (uint32_t)__builtin_ctz(streams);
+    for (uint32_t left = streams & (streams - 1); left != 0; left &= left - 1) {
+        uint32_t s = (uint32_t)__builtin_ctz(left);
+        if (rank->tail_ns[s] > rank->tail_ns[last])
+            last = s;
+    }
+    return last;
 }
 
 /* A row of rank's. */
 static void release(active_state *state, rank_active *rank, uint32_t row)
 {
-    const ms_plan *plan = state->plan;
-    uint32_t streams = ms_active_foreign(plan, &plan->row[row]), last;
-    if (plan->row[row].pool != MS_DEVICE_POOL)
-        return;
+    const ms_row *it = &state->plan->row[row];
+    uint32_t streams = ms_active_foreign(state->plan, it);
     if (streams == 0) {
-        rank->now_bytes -= plan->row[row].bytes;
+        rank->now_bytes -= it->pool == MS_DEVICE_POOL ? it->bytes : 0;
         return;
     }
-    last = (uint32_t)__builtin_ctz(streams);
-    for (uint32_t s = last + 1; streams >> s != 0; s++)
-        if (streams >> s & 1u && rank->tail_ns[s] > rank->tail_ns[last])
-            last = s;
-    if (state->late)
-        state->late[row] = 1;
-    push(state, rank, last, row);
+    push(state, rank, longest(rank, streams), row);
 }
 
 /* An op that is issued is the end of its stream now. */
 static ms_err walk(active_state *state, ms_fault *fault)
 {
     const ms_plan *plan = state->plan;
+    const uint32_t *list = plan->release;
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        rank_active *rank = &state->ranks[plan->op[op].rank];
+        const ms_plan_op *it = &plan->op[op];
+        rank_active *rank = &state->ranks[it->rank];
         ms_hostclock_sync(&rank->clock, op);
         MS_TRY(allocate(state, rank, op, fault));
-        rank->tail_ns[plan->op[op].stream] = state->line->end_ns[op];
+        rank->tail_ns[it->stream] = state->line->end_ns[op];
         ms_hostclock_issue(&rank->clock, op);
-        for (uint32_t i = plan->op[op].release_at;
-             i < plan->op[op + 1].release_at; i++)
-            release(state, rank, plan->release[i]);
+        uint32_t i = it[0].release_at, end = it[1].release_at;
+        for (; i < end; i++)
+            release(state, rank, list[i]);
     }
     return MS_OK;
 }
 
-/* How many frees may have to wait. */
-static uint32_t count_foreign(const ms_plan *plan)
+/* Does any free have to wait?  With one stream active is allocated. */
+static bool any_waits(const ms_plan *plan)
 {
-    uint32_t n = 0;
-    if (!plan->wait_at)
-        return 0; /* one stream: active is allocated */
-    for (uint32_t r = 0; r < plan->n_rows; r++)
-        n += ms_active_foreign(plan, &plan->row[r]) != 0;
-    return n;
+    for (uint32_t r = 0; plan->wait_at && r < plan->n_rows; r++)
+        if (ms_active_foreign(plan, &plan->row[r]) != 0)
+            return true;
+    return false;
 }
 
-static ms_err open_ranks(active_state *state, uint32_t n, ms_fault *fault)
+static ms_err open_ranks(active_state *state, ms_fault *fault)
 {
     const ms_plan *plan = state->plan;
+    uint32_t n = plan->op[plan->n_ops].release_at;
     state->held = ms_arena_take_raw(state->arena, n, sizeof *state->held);
     state->ranks =
         ms_arena_take(state->arena, plan->n_ranks, sizeof *state->ranks);
@@ -227,17 +237,16 @@ static ms_err open_ranks(active_state *state, uint32_t n, ms_fault *fault)
         return ms_fail_nomem(fault);
     for (uint32_t r = 0; r < plan->n_ranks; r++) {
         rank_active *rank = &state->ranks[r];
-        for (uint32_t s = 0; s < MS_N_STREAMS; s++)
-            rank->held[s].first = MS_NONE;
         rank->first_ns = UINT64_MAX;
+        rank->levels = &state->line->ranks[r];
         rank->clock = ms_hostclock_open(state->line, state->machine, r);
     }
     return MS_OK;
 }
 
-static ms_err run(active_state *state, uint32_t n, ms_fault *fault)
+static ms_err run(active_state *state, ms_fault *fault)
 {
-    MS_TRY(open_ranks(state, n, fault));
+    MS_TRY(open_ranks(state, fault));
     return walk(state, fault);
 }
 
@@ -246,8 +255,7 @@ ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
 {
     active_state state = {
         .plan = plan, .arena = arena, .line = line, .machine = machine};
-    uint32_t n = count_foreign(plan);
-    return n == 0 ? MS_OK : run(&state, n, fault);
+    return any_waits(plan) ? run(&state, fault) : MS_OK;
 }
 
 ms_err ms_active_list(const ms_timeline *line, const ms_machine *machine,
@@ -256,23 +264,24 @@ ms_err ms_active_list(const ms_timeline *line, const ms_machine *machine,
 {
     const ms_plan *plan = line->plan;
     bool apart = line->by_device || machine->paging.page_bytes > 0;
-    uint32_t most = apart ? 0 : count_foreign(plan);
     ms_timeline own = *line; /* whose peaks are told again */
     active_state state = {
         .plan = plan, .arena = arena, .line = &own, .machine = machine};
     *late = NULL;
     *n = 0;
-    if (most == 0)
+    if (apart || !any_waits(plan))
         return MS_OK;
     own.raises = NULL;
     own.n_raises = 0;
     own.ranks = ms_arena_take(arena, plan->n_ranks, sizeof *own.ranks);
-    state.late = ms_arena_take(arena, plan->n_rows, 1);
-    state.seen = ms_arena_take_raw(arena, most, sizeof *state.seen);
-    if (!own.ranks || !state.late || !state.seen)
+    *late = ms_arena_take(arena, plan->n_rows, 1);
+    state.seen = ms_arena_take_raw(arena, plan->op[plan->n_ops].release_at,
+                                   sizeof *state.seen);
+    if (!own.ranks || !*late || !state.seen)
         return ms_fail_nomem(fault);
-    MS_TRY(run(&state, most, fault));
-    *late = state.late;
+    MS_TRY(run(&state, fault));
+    for (uint32_t i = 0; i < state.n_held; i++)
+        (*late)[state.held[i].row] = 1;
     *seen = state.seen;
     *n = state.n_seen;
     return MS_OK;

@@ -10,14 +10,26 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- the books ----------------------------------------------------------- */
 
+/* What booking an event touches, in values of its own: a store of an event
+ * could otherwise alias what the plan and the timeline point to. */
 typedef struct book_state {
     const ms_plan *plan;
     ms_timeline *line;
+    const ms_row *row;
+    ms_event *events; /* n of them so far */
+    uint32_t n;
     uint64_t now_ns;
 } book_state;
+
+static void open_books(book_state *books)
+{
+    books->row = books->plan->row;
+    books->events = books->line->events;
+}
 
 /* A host drops references behind an op of its own rank (rankdrops.c). */
 static inline uint16_t rank_of(const ms_plan *plan, uint32_t row)
@@ -27,45 +39,55 @@ static inline uint16_t rank_of(const ms_plan *plan, uint32_t row)
 
 /* Books go in the order of the list: an event that is earlier than the one
  * booked before it gets that one's time, so that times never fall. */
-static inline ms_level *note(book_state *books, uint32_t row, uint32_t op,
-                             bool alloc, uint64_t t_ns)
+static inline void note(book_state *books, uint32_t row, uint32_t op,
+                        bool alloc, uint64_t t_ns)
 {
-    const ms_plan *plan = books->plan;
-    ms_timeline *line = books->line;
-    uint32_t rank = plan->n_ranks == 1 ? 0 : plan->op[op].rank;
-    assert(rank_of(plan, row) == plan->op[op].rank);
-    if (t_ns > books->now_ns)
-        books->now_ns = t_ns;
-    line->events[line->n_events++] = (ms_event){
+    assert(rank_of(books->plan, row) == books->plan->op[op].rank);
+    books->now_ns = t_ns > books->now_ns ? t_ns : books->now_ns;
+    books->events[books->n++] = (ms_event){
         .t_ns = books->now_ns, .row = row, .op_act = op << 1 | alloc};
-    return &line->ranks[rank].pool[plan->row[row].pool];
 }
 
-static inline void book_alloc(book_state *books, uint32_t row, uint32_t op,
-                              uint64_t t_ns)
+/* levels: of the pools of op's rank. */
+static inline void book_alloc(book_state *books, ms_level *levels, uint32_t row,
+                              uint32_t op, uint64_t t_ns)
 {
-    ms_level *level = note(books, row, op, true, t_ns);
-    level->now_bytes += books->plan->row[row].bytes;
+    const ms_row *it = &books->row[row];
+    ms_level *level = &levels[it->pool];
+    note(books, row, op, true, t_ns);
+    level->now_bytes += it->bytes;
     if (level->now_bytes > level->peak_bytes) {
         level->peak_bytes = level->now_bytes;
-        level->peak_event = books->line->n_events - 1;
+        level->peak_event = books->n - 1;
     }
 }
 
-static inline void book_release(book_state *books, uint32_t row, uint32_t op,
-                                uint64_t t_ns)
+static inline void book_release(book_state *books, ms_level *levels,
+                                uint32_t row, uint32_t op, uint64_t t_ns)
 {
-    ms_level *level = note(books, row, op, false, t_ns);
-    assert(level->now_bytes >= books->plan->row[row].bytes);
-    level->now_bytes -= books->plan->row[row].bytes;
+    const ms_row *it = &books->row[row];
+    note(books, row, op, false, t_ns);
+    assert(levels[it->pool].now_bytes >= it->bytes);
+    levels[it->pool].now_bytes -= it->bytes;
 }
 
-static void book(book_state *books, const ms_wall_instant *instant)
+static ms_level *levels_of(const book_state *books, uint32_t op)
 {
-    if (instant->turn == 1)
-        book_alloc(books, instant->row, instant->op, instant->t_ns);
-    else
-        book_release(books, instant->row, instant->op, instant->t_ns);
+    return books->line->ranks[books->plan->op[op].rank].pool;
+}
+
+static void book_list(book_state *books, const ms_wall_instant *list,
+                      uint32_t n)
+{
+    open_books(books);
+    for (const ms_wall_instant *it = list; it < list + n; it++) {
+        ms_level *levels = levels_of(books, it->op);
+        if (it->turn == 1)
+            book_alloc(books, levels, it->row, it->op, it->t_ns);
+        else
+            book_release(books, levels, it->row, it->op, it->t_ns);
+    }
+    books->line->n_events = books->n;
 }
 
 /* Host issue order is what PyTorch's counters count; its instants lie on the
@@ -95,19 +117,26 @@ static ms_err find_until(book_state *books, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
-static void book_host(book_state *books)
+static void book_host(book_state *state)
 {
-    const ms_plan *plan = books->plan;
-    const ms_timeline *line = books->line;
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
+    book_state books = *state; /* in registers */
+    const ms_plan *plan = books.plan;
+    const ms_timeline *line = books.line;
+    const ms_plan_op *it = plan->op;
+    const uint32_t *list = plan->release;
+    ms_level levels[MS_N_POOLS] = {{0}};
+    for (uint32_t op = 0; op < plan->n_ops; op++, it++) {
         uint64_t start_ns = ms_timeline_booked(line, op, line->start_ns[op]);
         uint64_t end_ns = ms_timeline_booked(line, op, line->end_ns[op]);
-        uint32_t row = plan->op[op].alloc_at, i = plan->op[op].release_at;
-        for (; row < plan->op[op + 1].alloc_at; row++)
-            book_alloc(books, row, op, start_ns);
-        for (; i < plan->op[op + 1].release_at; i++)
-            book_release(books, plan->release[i], op, end_ns);
+        uint32_t row = it[0].alloc_at, last = it[1].alloc_at;
+        uint32_t i = it[0].release_at, end = it[1].release_at;
+        for (; row < last; row++)
+            book_alloc(&books, levels, row, op, start_ns);
+        for (; i < end; i++)
+            book_release(&books, levels, list[i], op, end_ns);
     }
+    memcpy(line->ranks[0].pool, levels, sizeof levels);
+    *state = books;
 }
 
 /* The hosts of several ranks: each in its own order, and all by time; at one
@@ -118,6 +147,7 @@ typedef struct host_cursor {
     uint32_t release;  /* the next entry of release, once these are through */
     uint64_t t_ns;     /* of the last event */
     uint32_t turn;     /* which of the rank's at that time it is */
+    ms_level *levels;  /* of the rank's pools */
 } host_cursor;
 
 /* Per op the next one of its rank; each cursor gets the first. */
@@ -168,10 +198,10 @@ static ms_rankkey next_event(const ms_timeline *line, host_cursor *at,
 static void book_next(book_state *books, host_cursor *at)
 {
     if (at->row < at->end)
-        book_alloc(books, at->row++, at->op, at->t_ns);
+        book_alloc(books, at->levels, at->row++, at->op, at->t_ns);
     else
-        book_release(books, books->plan->release[at->release++], at->op,
-                     at->t_ns);
+        book_release(books, at->levels, books->plan->release[at->release++],
+                     at->op, at->t_ns);
 }
 
 static ms_err book_hosts(book_state *books, ms_arena *arena, ms_fault *fault)
@@ -185,13 +215,19 @@ static ms_err book_hosts(book_state *books, ms_arena *arena, ms_fault *fault)
     MS_TRY(link_ranks(plan, arena, cursors, &next, fault));
     MS_TRY(ms_rankheap_open(&heap, plan->n_ranks, arena, fault));
     for (uint32_t r = 0; r < plan->n_ranks; r++) {
+        cursors[r].levels = books->line->ranks[r].pool;
         enter_op(plan, &cursors[r], cursors[r].op);
         ms_rankheap_set(&heap, r, next_event(books->line, &cursors[r], next));
     }
     while (ms_rankheap_first_ns(&heap) != MS_RANKHEAP_NEVER) {
         uint32_t r = ms_rankheap_first(&heap);
-        book_next(books, &cursors[r]);
-        ms_rankheap_set(&heap, r, next_event(books->line, &cursors[r], next));
+        uint64_t until_ns = ms_rankheap_others_ns(&heap, r);
+        ms_rankkey key;
+        do {
+            book_next(books, &cursors[r]);
+            key = next_event(books->line, &cursors[r], next);
+        } while (key.t_ns < until_ns);
+        ms_rankheap_set(&heap, r, key);
     }
     return MS_OK;
 }
@@ -266,8 +302,7 @@ static ms_err book_device(book_state *books, ms_wall *wall, ms_arena *arena,
         return ms_fail_nomem(fault);
     if (n > 0)
         qsort(list, n, sizeof *list, by_time);
-    for (uint32_t i = 0; i < n; i++)
-        book(books, &list[i]);
+    book_list(books, list, n);
     return MS_OK;
 }
 
@@ -321,8 +356,7 @@ static ms_err replay_paging(book_state *books, const ms_machine *machine,
     line->events = ms_arena_take_raw(arena, n, sizeof *line->events);
     if (!line->events)
         return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < n; i++)
-        book(books, &list[i]);
+    book_list(books, list, n);
     close_ranks(books->plan, line);
     return MS_OK;
 }
@@ -344,10 +378,12 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
         MS_TRY(book_device(&books, wall, arena, fault));
     } else {
         MS_TRY(find_until(&books, arena, fault));
+        open_books(&books);
         if (plan->n_ranks > 1)
             MS_TRY(book_hosts(&books, arena, fault));
         else
             book_host(&books);
+        line->n_events = books.n;
         MS_TRY(ms_active_book(plan, machine, arena, line, fault));
     }
     close_ranks(plan, line);
