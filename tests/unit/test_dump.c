@@ -328,12 +328,18 @@ START_TEST(damaged_texts)
 }
 END_TEST
 
+static void expect_line(const ms_text *text, const char *line)
+{
+    ck_assert_msg(strstr(text->bytes, line) != NULL, "no \"%s\" in\n%s", line,
+                  text->bytes);
+}
+
 START_TEST(text_of_a_graph)
 {
     ms_text text = {.arena = &arena};
     laws_chain(1, 8, &arena, &graph);
     graph.name = "two\nlines";
-    ms_dump_graph(&graph, &text);
+    ms_dump_graph(&graph, NULL, 0, &text);
     ck_assert(!text.failed);
     ck_assert_str_eq(
         text.bytes,
@@ -359,6 +365,49 @@ START_TEST(text_of_a_graph)
 }
 END_TEST
 
+/* Two nodes of 8, four neighbours divide the input: HSDP, and gathers of it. */
+START_TEST(groups_of_a_graph)
+{
+    ms_text text = {.arena = &arena};
+    uint64_t part[1] = {2};
+    uint8_t of[1] = {MS_GROUP_DATA};
+    ms_group rows[MS_N_GROUP_ROLES] = {
+        [MS_GROUP_DATA] = ms_group_of(MS_GROUP_DATA, 4, 1, 8),
+        [MS_GROUP_REPLICATE] = ms_group_of(MS_GROUP_REPLICATE, 4, 4, 8),
+        [MS_GROUP_NODE] = ms_group_of(MS_GROUP_NODE, 1, 1, 8)};
+    rows[MS_GROUP_DATA].links =
+        (ms_links){.nvlink = true, .node_bytes_per_s = 4e11, .nvls_share = 0.5};
+    rows[MS_GROUP_REPLICATE].links = (ms_links){.node_bytes_per_s = 2e10,
+                                                .network_bytes_per_s = 1e10,
+                                                .peer_bytes_per_s = 5,
+                                                .n_curves = 3};
+    rows[MS_GROUP_REPLICATE].algorithm = MS_ALGORITHM_TREE;
+    laws_chain(1, 8, &arena, &graph);
+    graph.storage_shard_bytes = part;
+    graph.storage_shard_group = of;
+    graph.share[MS_GROUP_DATA] =
+        (ms_share){.parts = 4, .copies = 4, .again = MS_GROUP_REPLICATE};
+    graph.op_flags[3] |= MS_OP_GATHERS;
+    ms_dump_graph(&graph, rows, MS_N_GROUP_ROLES, &text);
+    ck_assert(!text.failed);
+    expect_line(&text, "\ngroup 0 = data ranks 4 stride 1 node 8 comm fastest "
+                       "nodes 1 nvlink 4e+11 switch 0.5 parts 4 "
+                       "copies 4 again 1\n"
+                       "group 1 = replicate ranks 4 stride 4 node 2 outer tree "
+                       "nodes 2 pcie 2e+10 network 1e+10 pair 5 "
+                       "curves 3\n"
+                       "unit 0 ");
+    expect_line(&text,
+                "\nstorage 0 bytes 8 inputs at-start part 2 group 0  # s0\n"
+                "storage 1 bytes 8 activations maker");
+    expect_line(&text, "\nop 3 op3 grad_input unit 0 gathers group 0 ns 20");
+    part[0] = MS_UNSHARED;
+    text.length = 0;
+    ms_dump_graph(&graph, rows, MS_N_GROUP_ROLES, &text);
+    expect_line(&text, "\nstorage 0 bytes 8 inputs at-start  # s0\n");
+}
+END_TEST
+
 Suite *suite_dump(void)
 {
     Suite *suite = suite_create("dump");
@@ -374,6 +423,7 @@ Suite *suite_dump(void)
     tcase_add_test(tcase, frames_are_bounded);
     tcase_add_test(tcase, damaged_texts);
     tcase_add_test(tcase, text_of_a_graph);
+    tcase_add_test(tcase, groups_of_a_graph);
     suite_add_tcase(suite, tcase);
     return suite;
 }
