@@ -31,7 +31,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_REDUCE] = {"reduce", MS_DUMP_SET,
                    WHEN | KEY(TO) | KEY(OUTER) | KEY(GROUP) | KEY(WHOLE) |
                        KEY(FILLED) | KEY(EXCHANGE) | KEY(IN_LINE) |
-                       KEY(BUFFER)},
+                       KEY(BUFFER) | KEY(TAG)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_WORK] = {"work", MS_DUMP_TASK, WHEN | KEY(OF)},
     [MS_SEND_SET] = {"send", MS_DUMP_SET,
@@ -415,6 +415,7 @@ static void put_group(const ms_call *call, ms_text *text)
 /* Who does it, for which micro-batch; false: the key is another. */
 static bool put_who(const ms_call *call, ms_dump_key key, ms_text *text)
 {
+    uint32_t tag;
     switch (key) {
     case MS_DUMP_FRAME:
         put_number(text, "frame", call->frame);
@@ -430,8 +431,9 @@ static bool put_who(const ms_call *call, ms_dump_key key, ms_text *text)
         put_number(text, "peer", call->message.peer);
         return true;
     case MS_DUMP_TAG:
-        if (call->message.tag > 0)
-            put_number(text, "tag", call->message.tag);
+        tag = call->verb == MS_REDUCE ? call->reduce.tag : call->message.tag;
+        if (tag > 0)
+            put_number(text, "tag", tag);
         return true;
     default:
         return false;

@@ -167,6 +167,21 @@ START_TEST(moves_past_the_host)
 }
 END_TEST
 
+START_TEST(ranks_that_meet)
+{
+    ms_program program;
+    laws_chain(2, 1, &arena, &graph);
+    const char *text =
+        "memsim-program 1\nframes 1 ranks 2 micro-batches 1\n"
+        "set 0 = 0\n"
+        "reduce 0 frame 0 micro 0 to here group 7 tag 1\n"
+        "reduce 0 frame 0 micro 0 rank 1 to here group 7 tag 1\n";
+    ck_assert_msg(read_back(text, &program) == MS_OK, "%s", fault.what);
+    ck_assert_uint_eq(program.calls[1].reduce.tag, 1);
+    ck_assert_ptr_nonnull(strstr(dump(&program), strstr(text, "reduce")));
+}
+END_TEST
+
 #define HEAD "memsim-program 1\nframes 2 ranks 1 micro-batches 2\n"
 
 static const struct {
@@ -183,6 +198,8 @@ static const struct {
      "the line ends where \"frames\" should be", ""},
     {"memsim-program 1\nframes 1 ranks 65536 micro-batches 1", "p.txt:2:16",
      "ranks 65536 is out of range: 1 to 65535", ""},
+    {HEAD "set 0 = 0\nreduce 0 to here tag 1\n", "p.txt:4:1",
+     "there is one rank, which meets no other (tag 1)", "leave tag out"},
     {HEAD "rnu forward unit 0\n", "p.txt:3:1", "unknown call \"rnu\"",
      "did you mean \"run\"?"},
     {HEAD "run backwards unit 0\n", "p.txt:3:5", "unknown pass \"backwards\"",
@@ -416,6 +433,7 @@ Suite *suite_dump(void)
     tcase_add_test(tcase, text_of_a_small_program);
     tcase_add_loop_test(tcase, programs_read_back, 0, 50);
     tcase_add_test(tcase, moves_past_the_host);
+    tcase_add_test(tcase, ranks_that_meet);
     tcase_add_loop_test(tcase, mistakes_are_located, 0,
                         (int)(sizeof mistakes / sizeof mistakes[0]));
     tcase_add_test(tcase, layout_is_free);
