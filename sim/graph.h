@@ -110,6 +110,9 @@ typedef struct ms_graph {
                                      of the groups whose ranks have a part each;
                                      NULL: MS_GROUP_DATA */
     ms_share share[MS_N_GROUP_ROLES]; /* what each of these groups divides */
+    uint32_t *storage_copy_of; /* (optional) of persistent storages: the weight
+                                  whose copy for another stage it is, or
+                                  MS_NONE: their gradients are summed */
     uint32_t *storage_layer;   /* row of layer_name, or MS_NONE; (optional) */
     const char **storage_name; /* in its layer: "weight", "grad" */
 

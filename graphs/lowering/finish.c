@@ -106,6 +106,32 @@ static ms_err number_due(ms_trace *trace, const uint32_t *new_id)
     return MS_OK;
 }
 
+static bool is_copy(const ms_trace *trace, uint32_t parameter)
+{
+    return trace->parameters[parameter].original != MS_NONE;
+}
+
+static ms_err number_copies(ms_trace *trace, const uint32_t *new_id)
+{
+    ms_graph *g = trace->graph;
+    uint32_t n = 0;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        n += is_copy(trace, p);
+    if (n == 0)
+        return MS_OK;
+    g->storage_copy_of =
+        ms_arena_take_raw(trace->arena, g->n_persistent, sizeof n);
+    if (!g->storage_copy_of)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t s = 0; s < g->n_persistent; s++)
+        g->storage_copy_of[s] = MS_NONE;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        if (is_copy(trace, p))
+            g->storage_copy_of[new_id[trace->parameters[p].storage]] =
+                new_id[trace->parameters[p].original];
+    return MS_OK;
+}
+
 static void rename_ids(uint32_t *ids, uint32_t n, const uint32_t *new_id)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -156,6 +182,7 @@ static ms_err renumber(ms_trace *trace, uint32_t n_units)
                              g->drop[i] & MS_DROP_SAVED);
     ms_savelist_close(trace, new_id);
     MS_TRY(number_due(trace, new_id));
+    MS_TRY(number_copies(trace, new_id));
     MS_TRY(ms_parts_columns(trace, new_id));
     return ms_flatbuffers_column(trace, new_id);
 }
@@ -241,8 +268,7 @@ static void add_up(ms_trace *trace)
     ms_graph *g = trace->graph;
     const ms_model *model = trace->settings->model;
     for (uint32_t p = 0; p < trace->n_parameters; p++)
-        g->parameters +=
-            trace->parameters[p].is_copy ? 0 : trace->parameters[p].elements;
+        g->parameters += is_copy(trace, p) ? 0 : trace->parameters[p].elements;
     g->tokens = model->tokens || model->sequence_input
                     ? trace->settings->batch * trace->settings->sequence
                     : 0;
