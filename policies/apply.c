@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/common/earlystep.h"
 #include "policies/common/profile.h"
+#include "policies/common/tiedweights.h"
 #include "sim/base/size.h"
 #include "sim/graph.h"
 #include "sim/online.h"
@@ -116,6 +117,14 @@ static ms_err apply_keep(const ms_spec *spec, ms_policy_context context,
     return MS_OK;
 }
 
+/* What the step needs of the gradients, once policies have reduced them. */
+static ms_err before_step(const ms_policy_context *context, ms_program *program,
+                          ms_fault *fault)
+{
+    MS_TRY(ms_tiedweights_write(context, program, fault));
+    return ms_earlystep_write(context, program, fault);
+}
+
 /* Policies that measure the step come last, so that they measure all of it. */
 static ms_err apply_place(const ms_spec *spec, ms_policy_context context,
                           ms_program *program, ms_fault *fault)
@@ -126,13 +135,13 @@ static ms_err apply_place(const ms_spec *spec, ms_policy_context context,
         turn_to(&context, &spec->items[i]);
         if (!due && policy->measures && policy->measures(context.values)) {
             due = true;
-            MS_TRY(ms_earlystep_write(&context, program, fault));
+            MS_TRY(before_step(&context, program, fault));
         }
         if (policy->place != NULL)
             MS_TRY(written(policy, policy->place(&context, program, fault),
                            context.graph, program, fault));
     }
-    return due ? MS_OK : ms_earlystep_write(&context, program, fault);
+    return due ? MS_OK : before_step(&context, program, fault);
 }
 
 /* One rank, and one micro-batch after the other: the only way in which a pass

@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The functions of plugin.h, and how a library's policy becomes one of ours. */
+/* The functions of plugin.h. */
 #include "policies/plugin.h"
 #include "policies/common/profile.h"
 #include "policies/common/saved.h"
-#include "policies/pluginpolicy.h"
+#include "policies/pluginstep.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/names.h"
+#include "sim/online.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 
 #include <string.h>
-
-/* What a hook sees of a step; its fields are not public. */
-struct ms_plugin_step {
-    const ms_policy_context *context;
-    ms_keep *keep;         /* in keep, else NULL */
-    const ms_program *old; /* in place, else NULL */
-    ms_program made;
-    bool has_saved, writes;
-    ms_saved saved;
-    ms_fault *fault;
-    ms_err err; /* the first failure of a call */
-};
 
 /* ---- failures ------------------------------------------------------------ */
 
@@ -182,6 +172,11 @@ bool ms_plugin_is_saved(ms_plugin_step *step, uint32_t storage)
            step->context->graph->storage_saved_end[storage] != MS_NONE;
 }
 
+uint32_t ms_plugin_micro_batches(const ms_plugin_step *step)
+{
+    return step->n_micro_batches;
+}
+
 uint32_t ms_plugin_ranks(const ms_plugin_step *step)
 {
     const ms_shape *shape = step->context->shape;
@@ -201,6 +196,67 @@ uint64_t ms_plugin_copy_ns(const ms_plugin_step *step, uint64_t bytes,
     return step->context->opts != NULL
                ? ms_profile_copy_ns(step->context->opts, bytes, to_device)
                : 0;
+}
+
+/* ---- schedule ------------------------------------------------------------ */
+
+static bool in_schedule(ms_plugin_step *step)
+{
+    return step->turns != NULL ||
+           fail(step, "stages and turns are said in schedule");
+}
+
+/* Room for a row more; NULL, which is noted, where there is none. */
+static void *grow(ms_plugin_step *step, void *rows, uint32_t *capacity,
+                  uint32_t n, size_t size)
+{
+    void *grown =
+        ms_arena_grow(step->context->arena, rows, capacity, n + 1, size);
+    if (grown == NULL)
+        note(step, ms_fail_nomem(step->fault));
+    return grown;
+}
+
+void ms_plugin_stage(ms_plugin_step *step, uint32_t rank, uint32_t first,
+                     uint32_t last)
+{
+    if (!in_schedule(step) || !is_unit(step, first) || !is_unit(step, last) ||
+        !in_range(step, rank, UINT16_MAX, "rank"))
+        return;
+    struct ms_pluginstep_turns *to = step->turns;
+    ms_stage *stages = grow(step, to->stages, &to->stages_capacity,
+                            to->n_stages, sizeof *stages);
+    if (stages == NULL)
+        return;
+    to->stages = stages;
+    stages[to->n_stages++] = (ms_stage){(uint16_t)rank, first, last};
+}
+
+void ms_plugin_turn(ms_plugin_step *step, ms_plugin_turn_kind kind,
+                    uint32_t stage, uint32_t micro_batch)
+{
+    static const uint8_t kinds[] = {MS_TURN_FORWARD, MS_TURN_BACKWARD,
+                                    MS_TURN_GRAD_INPUT, MS_TURN_GRAD_WEIGHT};
+    if (!in_schedule(step) ||
+        !in_range(step, (uint32_t)kind, sizeof kinds, "kind of turn"))
+        return;
+    struct ms_pluginstep_turns *to = step->turns;
+    uint32_t n_stages = to->n_stages > 0 ? to->n_stages : 1;
+    if (!in_range(step, stage, n_stages, "stage") ||
+        !in_range(step, micro_batch, step->n_micro_batches, "micro-batch"))
+        return;
+    ms_turn *turns =
+        grow(step, to->turns, &to->turns_capacity, to->n_turns, sizeof *turns);
+    if (turns == NULL)
+        return;
+    to->turns = turns;
+    turns[to->n_turns++] = (ms_turn){stage, micro_batch, kinds[kind]};
+}
+
+void ms_plugin_receives_ahead(ms_plugin_step *step)
+{
+    if (in_schedule(step))
+        step->turns->ahead = true;
 }
 
 /* ---- keep ---------------------------------------------------------------- */
@@ -407,18 +463,22 @@ void ms_plugin_pack(ms_plugin_step *step, uint32_t like, uint32_t set,
     write_call(step, call);
 }
 
-void ms_plugin_gather(ms_plugin_step *step, uint32_t like, uint32_t set)
+static void write_set(ms_plugin_step *step, uint32_t like, ms_verb verb,
+                      uint32_t set)
 {
     ms_call call;
-    if (start_call(step, like, MS_GATHER, set, &call))
+    if (start_call(step, like, verb, set, &call))
         write_call(step, call);
+}
+
+void ms_plugin_gather(ms_plugin_step *step, uint32_t like, uint32_t set)
+{
+    write_set(step, like, MS_GATHER, set);
 }
 
 void ms_plugin_wait(ms_plugin_step *step, uint32_t like, uint32_t set)
 {
-    ms_call call;
-    if (start_call(step, like, MS_WAIT, set, &call))
-        write_call(step, call);
+    write_set(step, like, MS_WAIT, set);
 }
 
 static void write_buffer(ms_plugin_step *step, uint32_t like, ms_verb verb,
@@ -477,106 +537,27 @@ void ms_plugin_restart(ms_plugin_step *step)
     step->writes = false;
 }
 
-/* ---- hooks --------------------------------------------------------------- */
+/* ---- online -------------------------------------------------------------- */
 
-#define MOST_PLUGINS 16u
-
-/* A policy of a library as one of ours; ours is its first member, so that a
- * pointer to it is one to this. */
-typedef struct adapted {
-    ms_policy policy;
-    ms_param params[MS_POLICY_PARAMS];
-    const ms_plugin *plugin;
-} adapted;
-static adapted rows[MOST_PLUGINS];
-static uint32_t n_rows;
-
-static const ms_plugin *plugin_of(const ms_policy_context *context)
+static bool in_online(ms_plugin_step *step)
 {
-    uint32_t i = 0;
-    while (&rows[i].policy != context->policy)
-        i++;
-    return rows[i].plugin;
+    return step->online != NULL || fail(step, "a budget is set in online");
 }
 
-/* Combines what the hook returned and what went wrong while it ran. */
-static ms_err close_step(const ms_plugin_step *step, int answer)
+void ms_plugin_budget(ms_plugin_step *step, uint64_t bytes, uint64_t again_ns)
 {
-    if (step->err != MS_OK)
-        return step->err;
-    return answer == 0 ? MS_OK : MS_EINPUT;
+    bool sets = in_online(step);
+    if (sets && bytes > 0)
+        step->online->budget_bytes = bytes;
+    if (sets && again_ns > 0)
+        step->online->most_again_ns = again_ns;
 }
 
-static ms_err keep(const ms_policy_context *context, ms_keep *keep,
-                   ms_fault *fault)
+void ms_plugin_prepare(ms_plugin_step *step, const void *setup,
+                       size_t memory_bytes)
 {
-    ms_plugin_step step = {.context = context, .keep = keep, .fault = fault};
-    return close_step(&step, plugin_of(context)->keep(&step));
-}
-
-static ms_err place(const ms_policy_context *context, ms_program *program,
-                    ms_fault *fault)
-{
-    ms_plugin_step step = {.context = context, .old = program, .fault = fault};
-    MS_TRY(ms_program_fork(program, context->arena, &step.made, fault));
-    MS_TRY(close_step(&step, plugin_of(context)->place(&step)));
-    if (step.writes)
-        *program = step.made;
-    return MS_OK;
-}
-
-static bool measures(const ms_policy_value *values)
-{
-    (void)values;
-    return true;
-}
-
-static ms_param param_of(const ms_plugin_param *param)
-{
-    static const ms_param_type types[] = {MS_PARAM_INT, MS_PARAM_SIZE,
-                                          MS_PARAM_FLAG, MS_PARAM_WORD};
-    bool known = (unsigned)param->type < sizeof types / sizeof *types;
-    return (ms_param){.name = param->name,
-                      .type = known ? types[param->type]
-                                    : (ms_param_type)(MS_PARAM_SIZE + 1),
-                      .choice = param->choice,
-                      .fallback = param->fallback,
-                      .low = param->low,
-                      .high = param->high,
-                      .words = param->words,
-                      .help = param->help};
-}
-
-ms_err ms_plugin_policy(const ms_plugin *plugin, const char *where,
-                        const ms_policy **policy, ms_fault *fault)
-{
-    adapted *row = &rows[n_rows];
-    for (uint32_t i = 0; i < n_rows; i++)
-        if (rows[i].plugin == plugin) {
-            *policy =
-                &rows[i].policy; /* loaded before; the registry tells it */
-            return MS_OK;
-        }
-    if (n_rows == MOST_PLUGINS)
-        return ms_fail(fault, MS_EINPUT, where, NULL, "more than %u plugins",
-                       MOST_PLUGINS);
-    *row =
-        (adapted){.plugin = plugin,
-                  .policy = {.name = plugin->name,
-                             .summary = plugin->summary,
-                             .example = plugin->example,
-                             .params = row->params,
-                             .n_params = plugin->n_params,
-                             .keep = plugin->keep != NULL ? keep : NULL,
-                             .place = plugin->place != NULL ? place : NULL,
-                             .measures = plugin->measures ? measures : NULL}};
-    if (plugin->params == NULL)
-        row->policy.params = NULL;
-    for (uint32_t i = 0;
-         i < plugin->n_params && i < MS_POLICY_PARAMS && plugin->params != NULL;
-         i++)
-        row->params[i] = param_of(&plugin->params[i]);
-    n_rows++;
-    *policy = &row->policy;
-    return MS_OK;
+    if (!in_online(step))
+        return;
+    step->setup = setup;
+    step->online->state_bytes = memory_bytes;
 }

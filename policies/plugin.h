@@ -24,35 +24,39 @@
  *     cc -std=c17 -shared -fPIC -I. mine.c -o mine.so
  *     memsim run gpt2 --plugin ./mine.so -p small
  *
- * tests/plugin/ has three more: stripe.c (recomputes and moves), compress.c
+ * tests/plugin/ has five more: stripe.c (recomputes and moves), compress.c
  * (packs activations, with work of its own), partition.c (activations in
- * parts).
+ * parts), lifo.c (an order of micro-batches, on several ranks), largest.c
+ * (evicts while the step runs).
  *
  * Failures: what goes wrong in a function below is remembered, the function
  * returns 0, MS_PLUGIN_NONE or NULL, and memsim reports the first failure when
  * the hook returns; a hook need not ask.  Hooks return 0, or anything else for
  * a failure of their own (ms_plugin_fail).
  *
- * Hooks may be called from several threads at once, each with its own step:
- * keep what changes in ms_plugin_take's memory, not in statics.  The library is
+ * Hooks may be called from several threads at once, each with its own step or
+ * view: keep what changes in ms_plugin_take's memory or, while rows are taken,
+ * in the view's, not in statics.  The library is
  * never unloaded.
  *
  * Units: bytes, nanoseconds.  Ids count from 0; MS_PLUGIN_NONE is none.
  *
  * The version is raised when a function, a field or a value changes its meaning
  * or goes; what is added leaves it.  A library made for another is refused
- * before anything else of it is read. */
+ * before anything else of it is read.  Version 2 has the hooks schedule and
+ * online. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define MS_PLUGIN_API 1u
+#define MS_PLUGIN_API 2u
 #define MS_PLUGIN_NONE UINT32_MAX
 
 /* ---- the policy ---------------------------------------------------------- */
 
 typedef struct ms_plugin_step ms_plugin_step;
+typedef struct ms_pluginview ms_pluginview;
 
 typedef enum ms_plugin_type {
     MS_PLUGIN_INT,  /* from low to high */
@@ -78,17 +82,33 @@ typedef struct ms_plugin {
     const char *name; /* a letter, then letters, digits, - and _ */
     const char *summary, *example;
     const ms_plugin_param *params;
+    /* (optional) Which rank runs which stage of the model on which micro-batch,
+     * in which order.  A spec has at most one policy that says so. */
+    int (*schedule)(ms_plugin_step *step);
+    /* (optional) With schedule: the name of the INT parameter that says how
+     * many ranks share the model's layers.  They are known before the model is
+     * read, because ranks have copies of weights that layers share.  NULL: one
+     * rank has them all. */
+    const char *ranks;
     /* (optional) What is kept for backward, before there is a program. */
     int (*keep)(ms_plugin_step *step);
     /* (optional) Writes the program anew, call by call. */
     int (*place)(ms_plugin_step *step);
     /* place asks for times: it runs after all policies that do not. */
     bool measures;
+    /* (optional) Sets the budget to which victim keeps: on one rank, one
+     * micro-batch after the other.  A spec has at most one policy that does. */
+    int (*online)(ms_plugin_step *step);
+    /* With online: the level of the device would exceed the budget by the
+     * results of the next op.  Which of what is here goes?  It is asked again
+     * until they fit.  Any other answer is none: then the step cannot be run.
+     */
+    uint32_t (*victim)(const ms_pluginview *view);
 } ms_plugin;
 
 extern const ms_plugin ms_plugin_entry __attribute__((visibility("default")));
 
-/* ---- what both hooks may ask --------------------------------------------- */
+/* ---- what the hooks may ask of a step ------------------------------------ */
 
 /* The value of a parameter, by its row; its fallback where it is not given. */
 int64_t ms_plugin_argument(const ms_plugin_step *step, uint32_t param);
@@ -116,12 +136,37 @@ uint32_t ms_plugin_maker(ms_plugin_step *step, uint32_t storage);
 /* Does forward make it, and save it for backward? */
 bool ms_plugin_is_saved(ms_plugin_step *step, uint32_t storage);
 
+/* How many run in a step. */
+uint32_t ms_plugin_micro_batches(const ms_plugin_step *step);
+
 /* The machine, as this rank sees it: data-parallel ranks; the device's memory
  * beside its context; a copy between the memories of host and device. */
 uint32_t ms_plugin_ranks(const ms_plugin_step *step);
 uint64_t ms_plugin_capacity_bytes(const ms_plugin_step *step);
 uint64_t ms_plugin_copy_ns(const ms_plugin_step *step, uint64_t bytes,
                            bool to_device);
+
+/* ---- in schedule --------------------------------------------------------- */
+
+/* Stage 0, 1, ...: units [first, last] of the model, in its order, which are
+ * the rank's.  A rank may have several.  A hook that adds none has one stage,
+ * all of the model, on rank 0. */
+void ms_plugin_stage(ms_plugin_step *step, uint32_t rank, uint32_t first,
+                     uint32_t last);
+typedef enum ms_plugin_turn_kind {
+    MS_PLUGIN_TURN_FORWARD,
+    MS_PLUGIN_TURN_BACKWARD,
+    MS_PLUGIN_TURN_GRAD_INPUT, /* or these two, the one some time behind the */
+    MS_PLUGIN_TURN_GRAD_WEIGHT /* other: the inputs' gradients, the weights' */
+} ms_plugin_turn_kind;
+/* The next turn of the stage's rank: its stages run each micro-batch forward
+ * once, then backward once.  What a turn makes and a stage of another rank
+ * reads is sent.  A hook that adds no turn leaves the order as it is. */
+void ms_plugin_turn(ms_plugin_step *step, ms_plugin_turn_kind kind,
+                    uint32_t stage, uint32_t micro_batch);
+/* A rank makes room for a message beside the turn before the one that reads it;
+ * else when that is over. */
+void ms_plugin_receives_ahead(ms_plugin_step *step);
 
 /* ---- in keep ------------------------------------------------------------- */
 
@@ -213,5 +258,35 @@ bool ms_plugin_measure(ms_plugin_step *step, uint64_t *peak_bytes,
                        uint64_t *step_ns);
 /* Forgets the calls that were written: for another try. */
 void ms_plugin_restart(ms_plugin_step *step);
+
+/* ---- in online ----------------------------------------------------------- */
+
+/* The level of the device to which victim keeps (0: the device's memory beside
+ * its context); how long ops may run again before it is given up (0: ten times
+ * as long as forward). */
+void ms_plugin_budget(ms_plugin_step *step, uint64_t bytes, uint64_t again_ns);
+/* For victim: what the hook has found, in ms_plugin_take's memory, which many
+ * threads read; and so many bytes in which it remembers. */
+void ms_plugin_prepare(ms_plugin_step *step, const void *setup,
+                       size_t memory_bytes);
+
+/* ---- in victim ----------------------------------------------------------- */
+
+/* Of what was prepared: the setup; memory, zero as a step begins. */
+const void *ms_pluginview_setup(const ms_pluginview *view);
+void *ms_pluginview_memory(const ms_pluginview *view);
+/* What may go, in the order in which it came or came back. */
+uint32_t ms_pluginview_n_here(const ms_pluginview *view);
+uint32_t ms_pluginview_here(const ms_pluginview *view, uint32_t i);
+uint64_t ms_pluginview_bytes(const ms_pluginview *view, uint32_t storage);
+/* Made by forward in this micro-batch, and gone? */
+bool ms_pluginview_is_gone(const ms_pluginview *view, uint32_t storage);
+/* The device's level; by how much it would exceed the budget. */
+uint64_t ms_pluginview_level(const ms_pluginview *view);
+uint64_t ms_pluginview_missing(const ms_pluginview *view);
+/* Now and when an op last used the storage, in times of the compute stream
+ * alone. */
+uint64_t ms_pluginview_now_ns(const ms_pluginview *view);
+uint64_t ms_pluginview_used_ns(const ms_pluginview *view, uint32_t storage);
 
 #endif

@@ -208,8 +208,10 @@ ms_err ms_registry_add(const ms_policy *policy, const char *where,
                        ms_fault *fault)
 {
     MS_TRY(ms_registry_check(policy, where, fault));
-    if (policy->shape == NULL && policy->keep == NULL && policy->place == NULL)
-        return ms_fail(fault, MS_EINPUT, where, "set .keep, .place or both",
+    if (policy->shape == NULL && policy->schedule == NULL &&
+        policy->keep == NULL && policy->place == NULL && policy->online == NULL)
+        return ms_fail(fault, MS_EINPUT, where,
+                       "set .schedule, .keep, .place or .online",
                        "policy \"%s\" has no hooks", policy->name);
     for (uint32_t i = 0; i < ms_registry_n(); i++)
         if (strcmp(ms_registry_row(i)->name, policy->name) == 0)

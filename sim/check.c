@@ -97,6 +97,10 @@ static ms_err check_message(const ms_graph *graph, const ms_program *program,
 {
     uint16_t peer = call->message.peer;
     char name[MS_STORAGE_NAME];
+    if (call->verb == MS_REDUCE && call->reduce.tag > 0 && program->n_ranks < 2)
+        return ms_fail(fault, MS_EINPUT, NULL, "leave tag out",
+                       "there is one rank, which meets no other (tag %u)",
+                       call->reduce.tag);
     if (call->verb != MS_SEND_SET && call->verb != MS_RECV_SET)
         return MS_OK;
     if (peer >= program->n_ranks || peer == call->rank)

@@ -110,6 +110,9 @@ typedef struct ms_graph {
                                      of the groups whose ranks have a part each;
                                      NULL: MS_GROUP_DATA */
     ms_share share[MS_N_GROUP_ROLES]; /* what each of these groups divides */
+    uint32_t *storage_copy_of; /* (optional) of persistent storages: the weight
+                                  whose copy for another stage it is, or
+                                  MS_NONE: their gradients are summed */
     uint32_t *storage_layer;   /* row of layer_name, or MS_NONE; (optional) */
     const char **storage_name; /* in its layer: "weight", "grad" */
 
@@ -205,7 +208,15 @@ ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault);
 /* Fills the derived columns; the last thing to do with a graph. */
 ms_err ms_prepare_graph(ms_graph *graph, ms_arena *arena, ms_fault *fault);
 
-/* text/dump.c: the graph as text. */
-void ms_dump_graph(const ms_graph *graph, ms_text *text);
+/* text/dump.c: the graph as text, with those of the program's groups that have
+ * more ranks than one (a line as in the program's text, and on how many nodes
+ * they are, the rates of their links, what they divide).  An op that gathers
+ * and a storage that ranks share say in which:
+ *
+ *     group 0 = data ranks 16 stride 1 node 8 comm fastest nodes 2 nvlink ...
+ *     storage 7 bytes 4096 parameters at-start part 256 group 0  # proj:weight
+ */
+void ms_dump_graph(const ms_graph *graph, const ms_group *groups,
+                   uint32_t n_groups, ms_text *text);
 
 #endif

@@ -164,6 +164,11 @@ typedef struct ms_reduce_call {
     bool exchange; /* an all-to-all; to HERE it arrives in call's buffer */
     bool in_line;  /* the next owner of the memory waits on an event recorded
                       here, so that it is not held */
+    uint32_t tag;  /* 0: the group's other ranks are not of the plan, and do the
+                      same at the same time.  Else those that reduce with this
+                      tag, as many bytes, once each, are the ranks of this plan
+                      that meet: it begins when the last of them has come, over
+                      the group's links; a tag is at most the number of calls */
 } ms_reduce_call;
 
 typedef struct ms_work_call {

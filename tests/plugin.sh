@@ -27,7 +27,7 @@ sed 1d "$source/tests/plugin/stripe.c" |
 # ---- every function of the header is exported
 
 nm -D --defined-only "$build/memsim" | sed 's/.* //' >"$scratch/exported"
-sed -nE 's/^[a-z].*[ *](ms_plugin_[a-z0-9_]+)\(.*/\1/p' \
+sed -nE 's/^[a-z].*[ *](ms_plugin(view)?_[a-z0-9_]+)\(.*/\1/p' \
     "$source/policies/plugin.h" >"$scratch/called"
 [ "$(wc -l <"$scratch/called")" -gt 30 ] || fail "which functions are there?"
 while read -r name; do
@@ -128,3 +128,59 @@ done
 whole=$(after_forward -p checkpoint:full+ddp --gpus 4)
 slow=$(with partition partition:slower=0+checkpoint:full+ddp --gpus 4)
 [ "$slow" = "$whole" ] || fail "partition:slower=0 partitions all the same"
+
+# ---- lifo: an order of micro-batches; the first one first is GPipe
+
+lifo() { # its arguments, then options
+    policy=$1
+    shift
+    "$build/memsim" run gpt2 --plugin "$build/tests/plugin/lifo.so" \
+        -p "lifo:$policy" "$@"
+}
+lifo ranks=2,first=0 --batch 3 -p microbatch:3 --dump schedule >order.txt
+cat >wanted.txt <<END
+0F0,0F1,0F2,0B2,0B1,0B0
+1F0,1F1,1F2,1B2,1B1,1B0
+END
+cmp order.txt wanted.txt || fail "lifo runs in another order"
+lifo ranks=2,first=1 --batch 4 -p microbatch:4 --dump plan >lifo.plan
+"$build/memsim" run gpt2 --batch 4 -p microbatch:4 \
+    -p pipeline:2,schedule=gpipe --dump plan | cmp - lifo.plan ||
+    fail "lifo:ranks=2,first=1 is not pipeline:2,schedule=gpipe"
+# Each micro-batch adds what it saves, its logits (16-bit, 1024 tokens, 50257
+# words), a loss of 4 bytes, and its tokens and labels.
+peak_of() { # of --json on standard input
+    sed -n 's/.*"peak": {"allocated_bytes": \([0-9]*\).*/\1/p' | head -n 1
+}
+for n in 1 2 3; do
+    lifo first=0 --batch $n -p microbatch:$n --allocator exact --json >$n.json
+done
+saved=$(sed -n 's/.*"saved_for_backward_bytes": \([0-9]*\).*/\1/p' 1.json |
+    head -n 1)
+more=$((saved + 1024 * 50257 * 2 + 4 + 2 * 1024 * 8))
+for n in 1 2; do
+    a=$(peak_of <$n.json) b=$(peak_of <$((n + 1)).json)
+    [ $((b - a)) = $more ] ||
+        fail "lifo: micro-batch $n adds $((b - a)) bytes, not $more"
+done
+
+# ---- largest: what goes while the step runs; it is dtr:h=size
+
+largest() {
+    policy=$1
+    shift
+    "$build/memsim" run gpt2 --batch 8 \
+        --plugin "$build/tests/plugin/largest.so" -p "largest:$policy" "$@"
+}
+largest budget=8GiB --dump plan >largest.plan
+grep -q ' recompute ' largest.plan || fail "largest evicts nothing"
+"$build/memsim" run gpt2 --batch 8 -p dtr:budget=8GiB,h=size --dump plan |
+    cmp - largest.plan || fail "largest is not dtr:h=size"
+peak=$(largest budget=8GiB --allocator exact --json | peak_of)
+[ "$peak" -le $((8 << 30)) ] || fail "largest: a peak of $peak bytes"
+largest budget=1TiB --dump plan >largest.plan
+"$build/memsim" run gpt2 --batch 8 --dump plan | cmp - largest.plan ||
+    fail "largest evicts where there is room"
+largest budget=8GiB,most=2 >most.txt 2>&1 && fail "a third victim"
+grep -q '^memsim: largest: .*with nothing left that may go' most.txt ||
+    fail "without a victim: $(cat most.txt)"

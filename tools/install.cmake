@@ -68,7 +68,8 @@ else() # ---- in CMakeLists.txt ------------------------------------------------
     install(FILES policies/plugin.h
             DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/memsim/policies)
     install(FILES tests/plugin/stripe.c tests/plugin/compress.c
-            tests/plugin/partition.c DESTINATION ${CMAKE_INSTALL_DOCDIR})
+            tests/plugin/partition.c tests/plugin/lifo.c
+            tests/plugin/largest.c DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
     set(printed ${CMAKE_BINARY_DIR}/printed)
     set(page tools/cli/help/memsim.1.in) # a template

@@ -72,9 +72,13 @@ static ms_err layer_row(ms_trace *trace, const char *name, uint32_t *row)
 static ms_err copied_weight(ms_trace *trace, const int64_t *dims,
                             uint32_t *weight)
 {
+    const ms_tensor *shared = at(trace, *weight);
+    uint32_t p = shared->parameter, original = shared->storage;
+    if (p != MS_NONE && trace->parameters[p].original != MS_NONE)
+        original = trace->parameters[p].original;
     *weight = ms_trace_parameter(trace, "weight", 2, dims);
     if (*weight != MS_NONE)
-        trace->parameters[trace->n_parameters - 1].is_copy = true;
+        trace->parameters[trace->n_parameters - 1].original = original;
     return trace->err;
 }
 

@@ -55,6 +55,33 @@ static ms_err number_due(ms_trace *trace)
     return MS_OK;
 }
 
+static bool is_copy(const ms_trace *trace, uint32_t parameter)
+{
+    return trace->parameters[parameter].original != MS_NONE;
+}
+
+/* Whose copies for other stages of a pipeline weights are. */
+static ms_err number_copies(ms_trace *trace)
+{
+    ms_graph *g = trace->graph;
+    uint32_t n = 0;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        n += is_copy(trace, p);
+    if (n == 0)
+        return MS_OK;
+    g->storage_copy_of =
+        ms_arena_take_raw(trace->arena, g->n_persistent, sizeof n);
+    if (!g->storage_copy_of)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t s = 0; s < g->n_persistent; s++)
+        g->storage_copy_of[s] = MS_NONE;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        if (is_copy(trace, p))
+            g->storage_copy_of[trace->parameters[p].storage] =
+                trace->parameters[p].original;
+    return MS_OK;
+}
+
 /* ---- units --------------------------------------------------------------- */
 
 static bool is_backward(uint8_t pass)
@@ -154,6 +181,7 @@ ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
         MS_TRY(add_states(trace, forward->n_units));
     MS_TRY(ms_numbering_run(trace, forward->n_units));
     MS_TRY(number_due(trace));
+    MS_TRY(number_copies(trace));
     MS_TRY(ms_parts_columns(trace));
     MS_TRY(ms_flatbuffers_column(trace));
     if (g->n_ops == 0) { /* a model of nothing to do still has closed CSRs */

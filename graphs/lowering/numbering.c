@@ -120,6 +120,7 @@ static void rename_parameters(ms_trace *trace, const uint32_t *new_id)
         rename_id(&it->sum, new_id);
         rename_ids(it->state, MS_MOST_STATES, new_id);
         rename_ids(it->copy, 2, new_id);
+        rename_id(&it->original, new_id);
     }
     for (uint32_t i = 0; i < optimizer->n_homes; i++)
         rename_id(&optimizer->homes[i].storage, new_id);

@@ -374,6 +374,7 @@ static void stamp_parameters(stamper *s)
     RENAME(parameters, storages, rows, ms_parameter, next);
     RENAME(parameters, storages, rows, ms_parameter, copy[0]);
     RENAME(parameters, storages, rows, ms_parameter, copy[1]);
+    RENAME(parameters, storages, rows, ms_parameter, original);
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
         rename_at(s, &s->parameters, &s->storages, rows,
                   offsetof(ms_parameter, state) + i * sizeof(uint32_t));

@@ -78,7 +78,8 @@ typedef struct ms_parameter {
     bool linear;        /* has the format of linear layers: precisions.h */
     uint32_t copy[2];   /* storages of quantized copies that last, or MS_NONE:
                            rows, columns (fp8.h) */
-    bool is_copy;       /* of another parameter, for another pipeline stage */
+    uint32_t original;  /* storage of the weight whose copy for another
+                           pipeline stage it is, or MS_NONE */
     bool added;         /* its products have added to it: see mcore.h */
     /* Ops of the step that are due as soon as .grad is reduced; or 0, 0. */
     uint32_t due_first, due_end;

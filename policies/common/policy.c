@@ -2,7 +2,9 @@
 /* What a policy may ask about the policies beside it.  This needs the spec
  * alone, not the table of all policies. */
 #include "policies/common/policy.h"
+#include "sim/shape.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *ms_policy_family(const ms_policy *policy)
@@ -29,4 +31,19 @@ const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
                 return &item->values[k];
     }
     return NULL;
+}
+
+ms_err ms_policy_share_layers(const char *where, uint32_t ranks,
+                              ms_shape *shape, ms_fault *fault)
+{
+    char hint[64];
+    if (shape->gpus > 0 && shape->gpus % ranks != 0) {
+        snprintf(hint, sizeof hint, "type --gpus %u, for example",
+                 (shape->gpus / ranks + 1) * ranks);
+        return ms_fail(fault, MS_EUSAGE, where, hint,
+                       "%u GPUs do not divide into pipelines of %u",
+                       shape->gpus, ranks);
+    }
+    shape->pipeline_ranks = ranks;
+    return MS_OK;
 }

@@ -177,6 +177,11 @@ const char *ms_policy_written(const struct ms_spec_item *item);
 const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
                                        const char *param);
 
+/* So many ranks share the model's layers (a pipeline): in shape.  MS_EUSAGE:
+ * the job's GPUs do not divide into such. */
+ms_err ms_policy_share_layers(const char *where, uint32_t ranks,
+                              ms_shape *shape, ms_fault *fault);
+
 /* ---- apply.c: the hooks in order ----------------------------------------- */
 
 ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault);

@@ -7,7 +7,6 @@
 #include "sim/graph.h"
 #include "sim/shape.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,17 +52,8 @@ static const ms_param params[N_PARAMS] = {
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
-    uint32_t ranks = (uint32_t)context->values[RANKS].number;
-    char hint[64];
-    if (shape->gpus > 0 && shape->gpus % ranks != 0) {
-        snprintf(hint, sizeof hint, "type --gpus %u, for example",
-                 (shape->gpus / ranks + 1) * ranks);
-        return ms_fail(fault, MS_EUSAGE, "pipeline", hint,
-                       "%u GPUs do not divide into pipelines of %u",
-                       shape->gpus, ranks);
-    }
-    shape->pipeline_ranks = ranks;
-    return MS_OK;
+    return ms_policy_share_layers(
+        "pipeline", (uint32_t)context->values[RANKS].number, shape, fault);
 }
 
 /* ---- stages -------------------------------------------------------------- */

@@ -85,6 +85,7 @@ typedef struct ms_books {
     uint32_t *work, work_capacity; /* stack of bind */
     struct ms_hooked *hooked;      /* hooks.h; NULL: the program has no hooks */
     struct ms_evictions *evictions; /* eviction.c; NULL: nothing is online */
+    struct ms_meetings *meetings;   /* meetings.c; NULL: no ranks meet */
     ms_fault *fault;
 } ms_books;
 
@@ -536,6 +537,27 @@ ms_err ms_rankdrops_settle(ms_books *books);
 ms_err ms_stageview_make(const ms_graph *graph, const ms_program *program,
                          uint16_t rank, ms_arena *arena, ms_graph *view,
                          ms_fault *fault);
+
+/* meetings.c: REDUCEs in which ranks of the plan meet (their tag).  A rank
+ * comes to one with an op of no length on the group's queue, behind what it
+ * sums; when all have come, each books its collective, which waits for these
+ * ops.  calls: those of all that meet.  Faults of open, MS_EINPUT: tags that do
+ * not fit. */
+ms_err ms_meetings_open(ms_books *books, const ms_program *program);
+/* The current op is that with which the rank of the call comes. */
+void ms_meetings_come(ms_books *books, const ms_call *call);
+bool ms_meetings_has_come(const ms_books *books, const ms_call *call);
+/* The first rank that has not, or MS_NONE. */
+uint32_t ms_meetings_awaited(const ms_books *books, const ms_call *call);
+const uint32_t *ms_meetings_calls(const ms_books *books, const ms_call *call,
+                                  uint32_t *n);
+const ms_group *ms_meetings_group(const ms_books *books, const ms_call *call);
+/* The current op waits for all that have come; needs room for as many reads. */
+void ms_meetings_wait(ms_books *books, const ms_call *call);
+/* gather.c: the op with which a rank comes. */
+ms_err ms_gather_come(ms_books *books, const ms_books_at *at,
+                      const uint32_t *storages, uint32_t n,
+                      const ms_call *call);
 
 /* messages.c: walks the calls of ranks that send to each other; `other` books a
  * call that is no message.  Faults, MS_EINPUT: a message without its other

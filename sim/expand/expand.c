@@ -170,7 +170,7 @@ static ms_err expand_one(ms_books *books, const ms_books_at *at,
 
 static ms_err expand_calls(ms_books *books, const ms_program *program)
 {
-    if (ms_books_has(program, MS_SEND_SET) ||
+    if (books->meetings || ms_books_has(program, MS_SEND_SET) ||
         ms_books_has(program, MS_RECV_SET))
         return ms_messages_walk(books, program, expand_one);
     for (uint32_t i = 0; i < program->n_calls; i++) {
@@ -220,6 +220,7 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
     MS_TRY(ms_books_open(&books, program));
     MS_TRY(ms_hooks_open(&books, program));
     MS_TRY(ms_eviction_open(&books, program));
+    MS_TRY(ms_meetings_open(&books, program));
     /* A first guess of one run of everything, and of a copy and a wait for what
      * most calls name: rarely grown. */
     uint32_t copies = books.streams ? 4 * program->n_calls : 0;

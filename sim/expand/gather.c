@@ -21,8 +21,8 @@ static void note_group(ms_books *books, uint8_t group, uint64_t network_bytes)
 /* One op on the queue of a group over so many bytes, and room for what it
  * makes and reads. */
 static ms_err issue_collective(ms_books *books, const ms_books_at *at,
-                               ms_transfer_kind kind, uint8_t group,
-                               uint64_t bytes, uint32_t n)
+                               ms_transfer_kind kind, const ms_group *ranks,
+                               uint8_t group, uint64_t bytes, uint32_t n)
 {
     static const ms_collective collectives[MS_N_TRANSFERS] = {
         [MS_TRANSFER_GATHER] = MS_ALL_GATHER,
@@ -31,7 +31,6 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
         [MS_TRANSFER_OUTER] = MS_ALL_REDUCE,
         [MS_TRANSFER_EXCHANGE] = MS_ALL_TO_ALL,
     };
-    const ms_group *ranks = ms_books_group(books, group);
     MS_TRY(
         ms_move_issue(books, at, kind, queue_of(ranks),
                       ms_collective_sent_bytes(ranks, collectives[kind], bytes),
@@ -158,7 +157,8 @@ ms_err ms_gather_gather(ms_books *books, const ms_books_at *at,
         bytes = books->plan->buffers[buffer].bytes;
     if (call->gather.limit)
         MS_TRY(wait_for_limit(books, at));
-    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER, group, bytes, n));
+    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER,
+                            ms_books_group(books, group), group, bytes, n));
     if (books->shard_row && !ahead)
         ms_move_after_compute(books, at);
     for (uint32_t i = 0; i < n; i++) {
@@ -429,25 +429,50 @@ static void arrive(ms_books *books, const ms_books_at *at, uint32_t cell,
     books->packed[cell] = buffer;
 }
 
+static const ms_group *ranks_of(const ms_books *books, const ms_call *call)
+{
+    return call->reduce.tag > 0 ? ms_meetings_group(books, call)
+                                : ms_books_group(books, call->reduce.group);
+}
+
+ms_err ms_gather_come(ms_books *books, const ms_books_at *at,
+                      const uint32_t *storages, uint32_t n, const ms_call *call)
+{
+    MS_TRY(ms_books_reserve(books, 1, 0, n));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, queue_of(ranks_of(books, call)),
+                   0);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t row = holder(books, at, storages[i], &call->reduce);
+        if (row != MS_NONE)
+            ms_books_read(books, row);
+    }
+    return MS_OK;
+}
+
 ms_err ms_gather_reduce(ms_books *books, const ms_books_at *at,
                         const uint32_t *storages, uint32_t n,
                         const ms_call *call)
 {
     const ms_reduce_call *how = &call->reduce;
+    const ms_group *ranks = ranks_of(books, call);
     ms_transfer_kind kind = MS_TRANSFER_REDUCE;
+    uint32_t met = how->tag > 0 ? ranks->ranks : 0;
     uint64_t bytes;
     if (how->exchange)
         kind = MS_TRANSFER_EXCHANGE;
-    else if (queue_of(ms_books_group(books, how->group)) == MS_STREAM_OUTER)
+    else if (queue_of(ranks) == MS_STREAM_OUTER)
         kind = MS_TRANSFER_OUTER;
     else if (how->to == MS_SHARD && !how->whole)
         kind = MS_TRANSFER_SCATTER;
     if (measure(books, at, storages, n, how, &bytes) == 0 ||
-        is_alone(books, how->group))
+        (met == 0 && is_alone(books, how->group)))
         return MS_OK;
     if (kind == MS_TRANSFER_OUTER && call->buffer != MS_NONE)
         bytes = books->plan->buffers[call->buffer].bytes;
-    MS_TRY(issue_collective(books, at, kind, how->group, bytes, n));
+    MS_TRY(
+        issue_collective(books, at, kind, ranks, how->group, bytes, n + met));
+    if (met > 0)
+        ms_meetings_wait(books, call);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         uint32_t row = holder(books, at, s, how);

@@ -5,9 +5,10 @@
  * on there is memory for what comes.  The SEND_SET is an op on the sender's
  * queue that starts behind it and writes that memory.  The plan lists an op
  * behind what it waits for; so a rank whose next call needs what another one
- * has yet to do stands still while the others' calls are booked, which changes
- * the order of the plan between ranks and no time.  Ranks that all stand still
- * wait for each other: a deadlock. */
+ * has yet to do (one of those that meet in a collective, too: meetings.c)
+ * stands still while the others' calls are booked, which changes the order of
+ * the plan between ranks and no time.  Ranks that all stand still wait for each
+ * other: a deadlock. */
 #include "sim/expand/hooks.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
@@ -39,6 +40,11 @@ typedef struct ms_messages messages;
 static bool is_message(const ms_call *call)
 {
     return call->verb == MS_SEND_SET || call->verb == MS_RECV_SET;
+}
+
+static bool meets(const ms_call *call)
+{
+    return call->verb == MS_REDUCE && call->reduce.tag > 0;
 }
 
 static uint16_t sender(const ms_call *call)
@@ -363,6 +369,8 @@ static uint32_t held_by(const ms_books *books, const messages *m, uint32_t rank)
         return call->message.peer;
     if (call->verb == MS_RECV_SET)
         return MS_NONE;
+    if (meets(call) && ms_meetings_has_come(books, call))
+        return ms_meetings_awaited(books, call);
     uint32_t it = awaited_by(books, m, &at, call);
     return it > 0 ? m->program->calls[m->all[it - 1].send].rank : MS_NONE;
 }
@@ -374,6 +382,7 @@ static void tell(const ms_program *program, uint32_t i, char *words,
     const char *what = call->verb == MS_SEND_SET   ? "a send"
                        : call->verb == MS_RECV_SET ? "a receive"
                        : call->verb == MS_RUN      ? "a run"
+                       : meets(call)               ? "a reduction"
                                                    : "a call";
     snprintf(words, size, "rank %u at call %u, %s of micro-batch %u",
              (unsigned)call->rank, i, what, call->micro_batch);
@@ -440,6 +449,25 @@ static ms_err book(ms_books *books, messages *m, uint32_t i,
                                      : receive(books, &at, m, i);
 }
 
+/* The last one to come wakes the others. */
+static ms_err come(ms_books *books, messages *m, const ms_call *call)
+{
+    const ms_program *program = m->program;
+    bool has_set = call->set < program->n_sets;
+    uint32_t first = has_set ? program->set_at[call->set] : 0;
+    uint32_t n = has_set ? program->set_at[call->set + 1] - first : 0;
+    ms_books_at at =
+        ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
+    MS_TRY(ms_gather_come(books, &at, program->set_item + first, n, call));
+    ms_meetings_come(books, call);
+    if (ms_meetings_awaited(books, call) != MS_NONE)
+        return MS_OK;
+    const uint32_t *calls = ms_meetings_calls(books, call, &n);
+    for (uint32_t i = 0; i < n; i++)
+        m->woken[m->n_woken++] = m->program->calls[calls[i]].rank;
+    return MS_OK;
+}
+
 /* Books the rank's calls up to call `last`, as far as they can be. */
 static ms_err go_on(ms_books *books, messages *m, uint32_t rank, uint32_t last,
                     ms_messages_call *other)
@@ -449,6 +477,11 @@ static ms_err go_on(ms_books *books, messages *m, uint32_t rank, uint32_t last,
         if (held_by(books, m, rank) != MS_NONE)
             return MS_OK;
         uint32_t i = m->cursor[rank];
+        const ms_call *call = &m->program->calls[i];
+        if (meets(call) && !ms_meetings_has_come(books, call)) {
+            MS_TRY(come(books, m, call));
+            continue;
+        }
         m->cursor[rank] = m->next[i];
         MS_TRY(book(books, m, i, other));
     }

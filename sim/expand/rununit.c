@@ -271,8 +271,9 @@ static ms_err clone_or_add(ms_books *books, const ms_books_at *at, uint32_t op)
         books->row[c] =
             ms_books_take(books, grad, category, MS_DEVICE_POOL, false);
         books->state[c] = ms_books_grad_refs(books->graph, grad);
-    } else if (books->streams) {
-        books->ready_op[books->row[c]] = books->plan->n_ops - 1;
+    } else if (books->reads) { /* a collective may be at work on it */
+        MS_TRY(ms_books_reserve(books, 0, 0, 1));
+        ms_books_write(books, books->row[c]);
     }
     return MS_OK;
 }

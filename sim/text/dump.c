@@ -31,7 +31,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_REDUCE] = {"reduce", MS_DUMP_SET,
                    WHEN | KEY(TO) | KEY(OUTER) | KEY(GROUP) | KEY(WHOLE) |
                        KEY(FILLED) | KEY(EXCHANGE) | KEY(IN_LINE) |
-                       KEY(BUFFER)},
+                       KEY(BUFFER) | KEY(TAG)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_WORK] = {"work", MS_DUMP_TASK, WHEN | KEY(OF)},
     [MS_SEND_SET] = {"send", MS_DUMP_SET,
@@ -141,6 +141,48 @@ static void put_number(ms_text *text, const char *word, uint64_t value)
     ms_text_u64(text, value);
 }
 
+/* ---- groups -------------------------------------------------------------- */
+
+static void put_group_row(const ms_group *group, uint32_t id, ms_text *text)
+{
+    ms_text_add(text, "group %u = ", id);
+    put_name(text, group->name);
+    ms_text_add(text, " ranks %u stride %u node %u", group->ranks,
+                group->stride, group->node_ranks);
+    put_word(text, ms_names_stream[group->queue]);
+    put_word(text, ms_group_algorithms[group->algorithm]);
+}
+
+static void put_rate(ms_text *text, const char *word, double bytes_per_s)
+{
+    if (bytes_per_s <= 0)
+        return;
+    put_word(text, word);
+    ms_text_put(text, " ", 1);
+    ms_text_double(text, bytes_per_s);
+}
+
+/* Below a group of the graph's text: on how many nodes, by which links, and
+ * what its ranks divide. */
+static void put_group_links(const ms_graph *graph, const ms_group *group,
+                            uint32_t id, ms_text *text)
+{
+    const ms_links *links = &group->links;
+    put_number(text, "nodes", ms_group_nodes(group));
+    put_rate(text, links->nvlink ? "nvlink" : "pcie", links->node_bytes_per_s);
+    put_rate(text, "network", links->network_bytes_per_s);
+    put_rate(text, "pair", links->peer_bytes_per_s);
+    put_rate(text, "switch", links->nvls_share);
+    if (links->n_curves > 0)
+        put_number(text, "curves", links->n_curves);
+    if (id >= MS_N_GROUP_ROLES || graph->share[id].parts == 0)
+        return;
+    put_number(text, "parts", graph->share[id].parts);
+    put_number(text, "copies", graph->share[id].copies);
+    if (graph->share[id].copies > 1)
+        put_number(text, "again", graph->share[id].again);
+}
+
 /* ---- graph --------------------------------------------------------------- */
 
 static const char *category_name(uint8_t category)
@@ -161,6 +203,16 @@ static void put_list(ms_text *text, const char *word, const uint32_t *at,
     }
 }
 
+/* This rank's part of what a group's ranks share. */
+static void put_part(const ms_graph *graph, uint32_t s, ms_text *text)
+{
+    if (s >= graph->n_persistent || graph->storage_shard_bytes == NULL ||
+        graph->storage_shard_bytes[s] == MS_UNSHARED)
+        return;
+    put_number(text, "part", graph->storage_shard_bytes[s]);
+    put_number(text, "group", ms_graph_group(graph, s));
+}
+
 static void dump_storage(const ms_graph *graph, uint32_t s, ms_text *text)
 {
     ms_text_add(text, "storage %u bytes ", s);
@@ -176,6 +228,7 @@ static void dump_storage(const ms_graph *graph, uint32_t s, ms_text *text)
         put_number(text, "saved-end", graph->storage_saved_end[s]);
     if (graph->storage_grad[s] != MS_NONE)
         put_number(text, "grad", graph->storage_grad[s]);
+    put_part(graph, s, text);
     ms_text_add(text, "  # ");
     put_storage(text, graph, s);
     ms_text_put(text, "\n", 1);
@@ -193,8 +246,9 @@ static void put_drops(const ms_graph *graph, uint32_t op, ms_text *text)
     }
 }
 
-static void put_op_flags(uint8_t flags, ms_text *text)
+static void put_op_flags(const ms_graph *graph, uint32_t op, ms_text *text)
 {
+    uint8_t flags = graph->op_flags[op];
     if (flags & MS_OP_CORE)
         put_word(text, "core");
     if (flags & MS_OP_CLONES)
@@ -205,8 +259,10 @@ static void put_op_flags(uint8_t flags, ms_text *text)
         put_word(text, "shares");
     if (flags & MS_OP_EMPTIES)
         put_word(text, "empties");
-    if (flags & MS_OP_GATHERS)
+    if (flags & MS_OP_GATHERS) {
         put_word(text, "gathers");
+        put_number(text, "group", graph->op_group ? graph->op_group[op] : 0);
+    }
 }
 
 static void dump_op(const ms_graph *graph, uint32_t op, ms_text *text)
@@ -218,7 +274,7 @@ static void dump_op(const ms_graph *graph, uint32_t op, ms_text *text)
         put_number(text, "unit", graph->op_unit[op]);
     if (graph->op_node[op] != MS_NONE)
         put_number(text, "node", graph->op_node[op]);
-    put_op_flags(graph->op_flags[op], text);
+    put_op_flags(graph, op, text);
     if (graph->op_stream[op] != MS_STREAM_COMPUTE)
         put_word(text, ms_names_stream[graph->op_stream[op]]);
     put_number(text, "ns", graph->op_ns[op]);
@@ -251,7 +307,20 @@ static void dump_unit(const ms_graph *graph, uint32_t u, ms_text *text)
     ms_text_put(text, "\n", 1);
 }
 
-void ms_dump_graph(const ms_graph *graph, ms_text *text)
+static void dump_groups(const ms_graph *graph, const ms_group *groups,
+                        uint32_t n, ms_text *text)
+{
+    for (uint32_t id = 0; id < n; id++) {
+        if (groups[id].ranks < 2)
+            continue;
+        put_group_row(&groups[id], id, text);
+        put_group_links(graph, &groups[id], id, text);
+        ms_text_put(text, "\n", 1);
+    }
+}
+
+void ms_dump_graph(const ms_graph *graph, const ms_group *groups,
+                   uint32_t n_groups, ms_text *text)
 {
     ms_text_add(text, "memsim-graph 1  # ");
     put_name(text, graph->name);
@@ -271,6 +340,7 @@ void ms_dump_graph(const ms_graph *graph, ms_text *text)
         ms_text_add(text, " %u", graph->kept[i]);
     if (graph->n_kept > 0)
         ms_text_put(text, "\n", 1);
+    dump_groups(graph, groups, n_groups, text);
     for (uint32_t u = 0; u < graph->n_units; u++)
         dump_unit(graph, u, text);
     for (uint32_t s = 0; s < graph->n_storages; s++)
@@ -345,6 +415,7 @@ static void put_group(const ms_call *call, ms_text *text)
 /* Who does it, for which micro-batch; false: the key is another. */
 static bool put_who(const ms_call *call, ms_dump_key key, ms_text *text)
 {
+    uint32_t tag;
     switch (key) {
     case MS_DUMP_FRAME:
         put_number(text, "frame", call->frame);
@@ -360,8 +431,9 @@ static bool put_who(const ms_call *call, ms_dump_key key, ms_text *text)
         put_number(text, "peer", call->message.peer);
         return true;
     case MS_DUMP_TAG:
-        if (call->message.tag > 0)
-            put_number(text, "tag", call->message.tag);
+        tag = call->verb == MS_REDUCE ? call->reduce.tag : call->message.tag;
+        if (tag > 0)
+            put_number(text, "tag", tag);
         return true;
     default:
         return false;
@@ -490,12 +562,7 @@ static void dump_group(const ms_group *group, uint32_t id, ms_text *text)
 {
     if (group->ranks < 2)
         return;
-    ms_text_add(text, "group %u = ", id);
-    put_name(text, group->name);
-    ms_text_add(text, " ranks %u stride %u node %u", group->ranks,
-                group->stride, group->node_ranks);
-    put_word(text, ms_names_stream[group->queue]);
-    put_word(text, ms_group_algorithms[group->algorithm]);
+    put_group_row(group, id, text);
     ms_text_put(text, "\n", 1);
 }
 

@@ -341,8 +341,9 @@ static ms_err read_value(ms_dumpwords *r, ms_dump_key key, ms_call *call)
         call->message.peer = (uint16_t)value;
         break;
     case MS_DUMP_TAG:
-        return ms_dumpwords_number(r, "tag", 0, UINT32_MAX - 1,
-                                   &call->message.tag);
+        return ms_dumpwords_number(
+            r, "tag", 0, UINT32_MAX - 1,
+            call->verb == MS_REDUCE ? &call->reduce.tag : &call->message.tag);
     case MS_DUMP_OUTER:
         break;
     default:

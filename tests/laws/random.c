@@ -257,10 +257,21 @@ static void add_backward(step_sketch *sketch)
     }
 }
 
+static uint32_t unit_of_param(const step_sketch *sketch, uint32_t param)
+{
+    const ms_graph *graph = sketch->builder.graph;
+    uint32_t op = 0;
+    while (sketch->param[op] != param)
+        op++;
+    return graph->op_unit[op];
+}
+
+/* What an op of the step makes for itself is read for weights of the same unit
+ * alone: another unit may be another rank's. */
 static void add_step(step_sketch *sketch)
 {
     ms_graph *graph = sketch->builder.graph;
-    uint32_t scratch = MS_NONE;
+    uint32_t scratch = MS_NONE, of = MS_NONE;
     graph->step_first = graph->n_ops;
     for (uint32_t p = 0; p < graph->n_persistent; p++) {
         uint32_t grad = graph->storage_grad[p], n = 0, in[4];
@@ -269,8 +280,11 @@ static void add_step(step_sketch *sketch)
         in[n++] = p;
         in[n++] = grad;
         in[n++] = grad + 1; /* optimizer state */
-        if (scratch != MS_NONE && laws_chance(sketch->random, 50))
+        uint32_t unit = unit_of_param(sketch, p);
+        bool reads = scratch != MS_NONE && laws_chance(sketch->random, 50);
+        if (reads && unit == of)
             in[n++] = scratch;
+        of = unit;
         scratch = add_storage(sketch, MS_TEMPORARIES, false);
         add_op(sketch, MS_STEP, MS_NONE, in, n, &scratch, 1);
     }

@@ -208,8 +208,8 @@ static void compare_columns(const ms_graph *a, const ms_graph *b)
 static void compare_texts(const ms_graph *a, const ms_graph *b, ms_arena *arena)
 {
     ms_text texts[2] = {{.arena = arena}, {.arena = arena}};
-    ms_dump_graph(a, &texts[0]);
-    ms_dump_graph(b, &texts[1]);
+    ms_dump_graph(a, NULL, 0, &texts[0]);
+    ms_dump_graph(b, NULL, 0, &texts[1]);
     ck_assert_uint_eq(texts[0].length, texts[1].length);
     ck_assert(memcmp(texts[0].bytes, texts[1].bytes, texts[0].length) == 0);
 }

@@ -23,6 +23,9 @@ static int keep(ms_plugin_step *step)
 #elif defined BROKEN_EARLY
     ms_plugin_copy(step, 0);
     return 0;
+#elif defined BROKEN_LATE
+    ms_plugin_turn(step, MS_PLUGIN_TURN_FORWARD, 0, 0);
+    return 0;
 #else
     return 0;
 #endif
@@ -45,10 +48,37 @@ static int place(ms_plugin_step *step)
 }
 #endif
 
+#if defined BROKEN_SHORT || defined BROKEN_TWO || defined BROKEN_RANKS ||      \
+    defined BROKEN_HALF
+#define BROKEN_TURNS
+static int schedule(ms_plugin_step *step)
+{
+#if defined BROKEN_TWO
+    ms_plugin_stage(step, 0, 0, 0);
+    ms_plugin_stage(step, 1, 1, ms_plugin_units(step) - 1);
+    ms_plugin_turn(step, MS_PLUGIN_TURN_FORWARD, 1, 0);
+#elif defined BROKEN_HALF
+    ms_plugin_turn(step, (ms_plugin_turn_kind)4, 0, 0);
+#else
+    ms_plugin_turn(step, MS_PLUGIN_TURN_FORWARD, 0, 0);
+#endif
+    return 0;
+}
+#endif
+
+#if defined BROKEN_PAIR
+static uint32_t victim(const ms_pluginview *view)
+{
+    return ms_pluginview_here(view, 0);
+}
+#endif
+
 /* A wrong version must keep memsim from reading what follows it. */
 #if defined BROKEN_API
 const ms_plugin ms_plugin_entry = {.api = MS_PLUGIN_API + 1,
                                    .name = (const char *)8};
+#elif defined BROKEN_OLD /* made before there was schedule */
+const ms_plugin ms_plugin_entry = {.api = 1, .name = (const char *)8};
 #elif !defined BROKEN_ENTRY
 const ms_plugin ms_plugin_entry = {
     .api = MS_PLUGIN_API,
@@ -60,6 +90,15 @@ const ms_plugin ms_plugin_entry = {
     .summary = "has one thing wrong",
 #if defined BROKEN_PROGRAM || defined BROKEN_STREAM || defined BROKEN_BUFFER
     .place = place,
+#endif
+#if defined BROKEN_TURNS
+    .schedule = schedule,
+#endif
+#if defined BROKEN_RANKS
+    .ranks = "ranks",
+#endif
+#if defined BROKEN_PAIR
+    .victim = victim,
 #endif
 #if !defined BROKEN_HOOKS
     .keep = keep,

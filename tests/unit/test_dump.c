@@ -167,6 +167,21 @@ START_TEST(moves_past_the_host)
 }
 END_TEST
 
+START_TEST(ranks_that_meet)
+{
+    ms_program program;
+    laws_chain(2, 1, &arena, &graph);
+    const char *text =
+        "memsim-program 1\nframes 1 ranks 2 micro-batches 1\n"
+        "set 0 = 0\n"
+        "reduce 0 frame 0 micro 0 to here group 7 tag 1\n"
+        "reduce 0 frame 0 micro 0 rank 1 to here group 7 tag 1\n";
+    ck_assert_msg(read_back(text, &program) == MS_OK, "%s", fault.what);
+    ck_assert_uint_eq(program.calls[1].reduce.tag, 1);
+    ck_assert_ptr_nonnull(strstr(dump(&program), strstr(text, "reduce")));
+}
+END_TEST
+
 #define HEAD "memsim-program 1\nframes 2 ranks 1 micro-batches 2\n"
 
 static const struct {
@@ -183,6 +198,8 @@ static const struct {
      "the line ends where \"frames\" should be", ""},
     {"memsim-program 1\nframes 1 ranks 65536 micro-batches 1", "p.txt:2:16",
      "ranks 65536 is out of range: 1 to 65535", ""},
+    {HEAD "set 0 = 0\nreduce 0 to here tag 1\n", "p.txt:4:1",
+     "there is one rank, which meets no other (tag 1)", "leave tag out"},
     {HEAD "rnu forward unit 0\n", "p.txt:3:1", "unknown call \"rnu\"",
      "did you mean \"run\"?"},
     {HEAD "run backwards unit 0\n", "p.txt:3:5", "unknown pass \"backwards\"",
@@ -328,12 +345,18 @@ START_TEST(damaged_texts)
 }
 END_TEST
 
+static void expect_line(const ms_text *text, const char *line)
+{
+    ck_assert_msg(strstr(text->bytes, line) != NULL, "no \"%s\" in\n%s", line,
+                  text->bytes);
+}
+
 START_TEST(text_of_a_graph)
 {
     ms_text text = {.arena = &arena};
     laws_chain(1, 8, &arena, &graph);
     graph.name = "two\nlines";
-    ms_dump_graph(&graph, &text);
+    ms_dump_graph(&graph, NULL, 0, &text);
     ck_assert(!text.failed);
     ck_assert_str_eq(
         text.bytes,
@@ -359,6 +382,49 @@ START_TEST(text_of_a_graph)
 }
 END_TEST
 
+/* Two nodes of 8, four neighbours divide the input: HSDP, and gathers of it. */
+START_TEST(groups_of_a_graph)
+{
+    ms_text text = {.arena = &arena};
+    uint64_t part[1] = {2};
+    uint8_t of[1] = {MS_GROUP_DATA};
+    ms_group rows[MS_N_GROUP_ROLES] = {
+        [MS_GROUP_DATA] = ms_group_of(MS_GROUP_DATA, 4, 1, 8),
+        [MS_GROUP_REPLICATE] = ms_group_of(MS_GROUP_REPLICATE, 4, 4, 8),
+        [MS_GROUP_NODE] = ms_group_of(MS_GROUP_NODE, 1, 1, 8)};
+    rows[MS_GROUP_DATA].links =
+        (ms_links){.nvlink = true, .node_bytes_per_s = 4e11, .nvls_share = 0.5};
+    rows[MS_GROUP_REPLICATE].links = (ms_links){.node_bytes_per_s = 2e10,
+                                                .network_bytes_per_s = 1e10,
+                                                .peer_bytes_per_s = 5,
+                                                .n_curves = 3};
+    rows[MS_GROUP_REPLICATE].algorithm = MS_ALGORITHM_TREE;
+    laws_chain(1, 8, &arena, &graph);
+    graph.storage_shard_bytes = part;
+    graph.storage_shard_group = of;
+    graph.share[MS_GROUP_DATA] =
+        (ms_share){.parts = 4, .copies = 4, .again = MS_GROUP_REPLICATE};
+    graph.op_flags[3] |= MS_OP_GATHERS;
+    ms_dump_graph(&graph, rows, MS_N_GROUP_ROLES, &text);
+    ck_assert(!text.failed);
+    expect_line(&text, "\ngroup 0 = data ranks 4 stride 1 node 8 comm fastest "
+                       "nodes 1 nvlink 4e+11 switch 0.5 parts 4 "
+                       "copies 4 again 1\n"
+                       "group 1 = replicate ranks 4 stride 4 node 2 outer tree "
+                       "nodes 2 pcie 2e+10 network 1e+10 pair 5 "
+                       "curves 3\n"
+                       "unit 0 ");
+    expect_line(&text,
+                "\nstorage 0 bytes 8 inputs at-start part 2 group 0  # s0\n"
+                "storage 1 bytes 8 activations maker");
+    expect_line(&text, "\nop 3 op3 grad_input unit 0 gathers group 0 ns 20");
+    part[0] = MS_UNSHARED;
+    text.length = 0;
+    ms_dump_graph(&graph, rows, MS_N_GROUP_ROLES, &text);
+    expect_line(&text, "\nstorage 0 bytes 8 inputs at-start  # s0\n");
+}
+END_TEST
+
 Suite *suite_dump(void)
 {
     Suite *suite = suite_create("dump");
@@ -367,6 +433,7 @@ Suite *suite_dump(void)
     tcase_add_test(tcase, text_of_a_small_program);
     tcase_add_loop_test(tcase, programs_read_back, 0, 50);
     tcase_add_test(tcase, moves_past_the_host);
+    tcase_add_test(tcase, ranks_that_meet);
     tcase_add_loop_test(tcase, mistakes_are_located, 0,
                         (int)(sizeof mistakes / sizeof mistakes[0]));
     tcase_add_test(tcase, layout_is_free);
@@ -374,6 +441,7 @@ Suite *suite_dump(void)
     tcase_add_test(tcase, frames_are_bounded);
     tcase_add_test(tcase, damaged_texts);
     tcase_add_test(tcase, text_of_a_graph);
+    tcase_add_test(tcase, groups_of_a_graph);
     suite_add_tcase(suite, tcase);
     return suite;
 }

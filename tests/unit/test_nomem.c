@@ -107,7 +107,8 @@ static ms_err print(ms_text *text, ms_fault *fault)
     MS_TRY(export(&names, fault));
     MS_TRY(keep_record(&names, text, fault));
     ms_sheet_json(result.report, result.graph, &names, NULL, text);
-    ms_dump_graph(result.graph, text);
+    ms_dump_graph(result.graph, result.program->groups,
+                  result.program->n_groups, text);
     ms_dumpplan_write(result.plan, text);
     MS_TRY(ms_table_csv(result.line, text, fault));
     MS_TRY(ms_chart_line(result.line, 0, 50, &trial, text, fault));

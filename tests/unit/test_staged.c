@@ -122,6 +122,28 @@ START_TEST(one_rank_is_none)
 }
 END_TEST
 
+/* Data-parallel ranks do the same with as many bytes in the same time: the plan
+ * has one of them for each stage (laws.messages: what holds for one holds for
+ * all). */
+START_TEST(equal_ranks_are_one)
+{
+    static const struct {
+        const char *policies;
+        uint32_t ranks;
+    } shapes[] = {{"ddp:dp=8", 1},
+                  {"zero:3,dp=8", 1},
+                  {"fsdp:dp=16,shard=4", 1},
+                  {"microbatch:2+pipeline:2+ddp:dp=4", 2},
+                  {"microbatch:2+pipeline:2,chunks=2+zero:1,dp=8", 2}};
+    truth_begin();
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        ck_assert_uint_eq(truth_run("gpt2 --batch 2 -p %s", shapes[i].policies)
+                              ->plan->n_ranks,
+                          shapes[i].ranks);
+    truth_end();
+}
+END_TEST
+
 static void expect_same(const char *one, const char *other)
 {
     const ms_report *report =
@@ -178,6 +200,7 @@ Suite *suite_staged(void)
     tcase_add_loop_test(tcase, ranks_are_the_model, 0,
                         sizeof models / sizeof *models);
     tcase_add_test(tcase, one_rank_is_none);
+    tcase_add_test(tcase, equal_ranks_are_one);
     tcase_add_test(tcase, partial_checkpoints);
     suite_add_tcase(suite, tcase);
     return suite;

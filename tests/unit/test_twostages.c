@@ -203,6 +203,47 @@ START_TEST(what_another_rank_makes_is_not_made_again)
 }
 END_TEST
 
+/* The second micro-batch adds to what an all-reduce still writes: it waits. */
+static const char reduced_twice[] =
+    "memsim-program 1\nframes 1 ranks 1 micro-batches 2\nset 0 = 6\n"
+    "run forward unit 0 frame 0 micro 0 keep all hold nothing\n"
+    "run forward unit 1 frame 0 micro 0 keep all hold nothing\n"
+    "run backward unit 1 frame 0 micro 0\n"
+    "reduce 0 frame 0 micro 0 to here\n"
+    "run backward unit 0 frame 0 micro 0\n"
+    "run forward unit 0 frame 0 micro 1 keep all hold nothing\n"
+    "run forward unit 1 frame 0 micro 1 keep all hold nothing\n"
+    "run backward unit 1 frame 0 micro 1\n"
+    "run backward unit 0 frame 0 micro 1\n";
+
+START_TEST(a_sum_waits_for_the_reduction)
+{
+    static const ms_expand_opts opts = {.groups = LAWS_GROUPS};
+    static const ms_machine machine = {.capacity_bytes = UINT64_C(1) << 40};
+    ms_program program;
+    ms_plan plan;
+    ms_timeline line;
+    uint32_t add = MS_NONE, reduce = MS_NONE;
+    build();
+    ck_assert_int_eq(read(reduced_twice, &program), MS_OK);
+    ck_assert_int_eq(ms_expand(&graph, &program, &opts, &arena, &plan, &fault),
+                     MS_OK);
+    ck_assert_int_eq(ms_replay(&plan, &machine, &arena, &line, &fault), MS_OK);
+    for (uint32_t op = 0; op < plan.n_ops; op++) {
+        uint32_t of = plan.op[op].of;
+        if (plan.op[op].stream == MS_STREAM_COMM)
+            reduce = op;
+        else if (of != MS_NONE && plan.op[op].pass == MS_ACCUMULATE &&
+                 graph.out[graph.out_at[of]] == G1)
+            add = op;
+    }
+    ck_assert_uint_gt(plan.op[reduce].ns, 1000);
+    ck_assert_uint_eq(plan.op[add].micro_batch, 1);
+    ck_assert_uint_eq(line.start_ns[add], line.end_ns[reduce]);
+    ms_arena_free(&arena);
+}
+END_TEST
+
 Suite *suite_twostages(void)
 {
     Suite *suite = suite_create("twostages");
@@ -212,6 +253,7 @@ Suite *suite_twostages(void)
     tcase_add_test(tcase, text_reads_back);
     tcase_add_test(tcase, wrong_tables);
     tcase_add_test(tcase, what_another_rank_makes_is_not_made_again);
+    tcase_add_test(tcase, a_sum_waits_for_the_reduction);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -67,7 +67,7 @@ static ms_err load(const char *path, ms_arena *arena, ms_fault *fault)
                        "is made for version %u of plugins, this memsim has "
                        "%u",
                        plugin->api, MS_PLUGIN_API);
-    MS_TRY(ms_plugin_policy(plugin, path, &policy, fault));
+    MS_TRY(ms_pluginpolicy_of(plugin, path, &policy, fault));
     return ms_registry_add(policy, path, fault);
 }
 

@@ -125,7 +125,8 @@ static ms_err write_dump(const run *r, ms_text *text, ms_fault *fault)
     if (strcmp(what, "policy") == 0)
         ms_text_add(text, "%s\n", r->policy);
     else if (strcmp(what, "graph") == 0)
-        ms_dump_graph(result->graph, text);
+        ms_dump_graph(result->graph, result->program->groups,
+                      result->program->n_groups, text);
     else if (strcmp(what, "schedule") == 0)
         ms_dumpschedule_write(result->program, text);
     else if (strcmp(what, "program") == 0)

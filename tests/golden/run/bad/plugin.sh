@@ -14,11 +14,12 @@ try pipe
 try empty.so
 try ./mlp.json
 try ''
-for fault in ENTRY API NAME HOOKS TAKEN SYMBOL; do
+for fault in ENTRY API OLD NAME HOOKS PAIR RANKS TAKEN SYMBOL; do
     try plugin-$fault.so
 done
 try stripe.so --plugin ./stripe.so
-for fault in PROGRAM SILENT FAILS UNIT EARLY STREAM BUFFER; do
+for fault in PROGRAM SILENT FAILS UNIT EARLY STREAM BUFFER SHORT TWO HALF \
+    LATE; do
     try plugin-$fault.so -p broken
 done
 try stripe.so -p stripe:every=0
