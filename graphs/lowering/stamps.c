@@ -360,7 +360,8 @@ static void stamp_parameters(stamper *s)
     ms_trace *t = s->trace;
     ms_stampcolumn rows = STAMP_ROWS(parameters, t->parameters);
     EQUAL(parameters, rows, ms_parameter, elements);
-    EQUAL(parameters, rows, ms_parameter, update);
+    check_equal(s, &s->parameters, rows, offsetof(ms_parameter, update),
+                sizeof(void *));
     EQUAL(parameters, rows, ms_parameter, part);
     EQUAL(parameters, rows, ms_parameter, owned);
     EQUAL(parameters, rows, ms_parameter, group);
