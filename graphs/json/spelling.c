@@ -112,6 +112,7 @@ static bool make_room(ms_spelling *keys)
         if (key->text != NULL)
             *place_of(&more, key->text, key->length, key->hash) = *key;
     }
+    ms_arena_drop(keys->arena, keys->keys);
     *keys = more;
     return true;
 }

@@ -40,9 +40,9 @@ typedef struct stems {
     uint32_t *count, n;
 } stems;
 
-static ms_err count_numbers(ms_trace *trace, const ms_opgraph *ops, stems *s)
+static ms_err count_numbers(ms_trace *trace, const ms_opgraph *ops, stems *s,
+                            ms_arena *scratch)
 {
-    ms_arena *scratch = trace->scratch;
     s->count = ms_arena_take(scratch, ops->n_modules, sizeof *s->count);
     if (!s->count)
         return ms_fail_nomem(trace->fault);
@@ -67,13 +67,13 @@ static ms_err count_numbers(ms_trace *trace, const ms_opgraph *ops, stems *s)
 
 /* The length of the block's name, 0: the module is in none. */
 static ms_err block_length(ms_trace *trace, const char *module, const stems *s,
-                           size_t *length)
+                           ms_arena *scratch, size_t *length)
 {
     number at = next_number(module, 0);
     *length = at.end;
     if (at.end == 0 || at.whole)
         return MS_OK;
-    const char *stem = ms_arena_text(trace->scratch, module, at.first);
+    const char *stem = ms_arena_text(scratch, module, at.first);
     if (!stem)
         return ms_fail_nomem(trace->fault);
     if (s->count[ms_index_find(&s->index, stem)] >= SIDE_BY_SIDE)
@@ -85,8 +85,8 @@ static ms_err block_length(ms_trace *trace, const char *module, const stems *s,
     return MS_OK;
 }
 
-ms_err ms_opblocks_find(ms_trace *trace, const ms_opgraph *ops,
-                        uint32_t *block_of)
+static ms_err find(ms_trace *trace, const ms_opgraph *ops, ms_arena *scratch,
+                   uint32_t *block_of)
 {
     ms_graph *g = trace->graph;
     ms_index names;
@@ -96,12 +96,12 @@ ms_err ms_opblocks_find(ms_trace *trace, const ms_opgraph *ops,
         ms_arena_take(trace->arena, ops->n_modules, sizeof *g->block_name);
     if (!g->block_name)
         return ms_fail_nomem(trace->fault);
-    MS_TRY(count_numbers(trace, ops, &s));
-    MS_TRY(ms_index_make(&names, ops->n_modules, trace->scratch, trace->fault));
+    MS_TRY(count_numbers(trace, ops, &s, scratch));
+    MS_TRY(ms_index_make(&names, ops->n_modules, scratch, trace->fault));
     for (uint32_t m = 0; m < ops->n_modules; m++) {
         size_t n;
         block_of[m] = MS_NONE;
-        MS_TRY(block_length(trace, ops->modules[m], &s, &n));
+        MS_TRY(block_length(trace, ops->modules[m], &s, scratch, &n));
         if (n == 0)
             continue;
         const char *name = ms_arena_text(trace->arena, ops->modules[m], n);
@@ -112,4 +112,13 @@ ms_err ms_opblocks_find(ms_trace *trace, const ms_opgraph *ops,
             g->block_name[g->n_blocks++] = name;
     }
     return MS_OK;
+}
+
+ms_err ms_opblocks_find(ms_trace *trace, const ms_opgraph *ops,
+                        uint32_t *block_of)
+{
+    ms_arena scratch = {.limit_bytes = trace->scratch->limit_bytes};
+    ms_err err = find(trace, ops, &scratch, block_of);
+    ms_arena_free(&scratch);
+    return err;
 }

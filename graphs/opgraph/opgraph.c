@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define IDS_AT_ONCE 1024u
+
 typedef struct reader {
     const ms_json *json;    /* at work: the outline, or the part */
     const ms_json *outline; /* rows of lists may be folded */
@@ -25,7 +27,8 @@ typedef struct reader {
     ms_index modules;
     ms_spelling names; /* of ops and modules, each once */
     ms_oplayouts layouts;
-    const char *thing; /* at work, for faults: "node" 7, of JSON row */
+    uint32_t *ids, n_ids; /* room for lists of ids */
+    const char *thing;    /* at work, for faults: "node" 7, of JSON row */
     uint32_t number, row;
     uint8_t *seen;  /* per tensor: made or read by an earlier node */
     uint32_t *made; /* per storage: the node that made it, or MS_NONE */
@@ -356,7 +359,20 @@ static ms_err read_tensors(reader *r, uint32_t list)
 
 /* ---- nodes --------------------------------------------------------------- */
 
-static ms_err read_ids(const reader *r, uint32_t list, uint32_t *n,
+/* Most lists have an id or two: they lie one behind the other. */
+static ms_err take_ids(reader *r, uint32_t n, uint32_t **ids)
+{
+    if (r->ids == NULL || n > r->n_ids) {
+        r->n_ids = n > IDS_AT_ONCE ? n : IDS_AT_ONCE;
+        MS_TRY(take(r, &r->ids, r->n_ids, sizeof *r->ids));
+    }
+    *ids = r->ids;
+    r->ids += n;
+    r->n_ids -= n;
+    return MS_OK;
+}
+
+static ms_err read_ids(reader *r, uint32_t list, uint32_t *n,
                        const uint32_t **ids)
 {
     uint32_t *taken = NULL;
@@ -365,7 +381,7 @@ static ms_err read_ids(const reader *r, uint32_t list, uint32_t *n,
                      "\"in\" and \"out\" are needed, and like \"ends\" "
                      "they are lists of tensor ids");
     *n = children(r, list);
-    MS_TRY(take(r, &taken, *n, sizeof *taken));
+    MS_TRY(take_ids(r, *n, &taken));
     uint32_t item = ms_json_first(r->json, list);
     for (uint32_t i = 0; i < *n; i++) {
         int64_t id = 0;
@@ -565,6 +581,7 @@ ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
     r.layouts = (ms_oplayouts){.keep = arena, .scratch = &r.temporary};
     *ops = (ms_opgraph){0};
     ms_err err = read_whole(&r);
+    ms_arena_drop(arena, r.names.keys); /* the names stay */
     ms_arena_free(&r.scratch);
     ms_arena_free(&r.temporary);
     return err;

@@ -30,5 +30,6 @@ ms_err ms_opmerge_in_place(ms_opgraph *ops, ms_arena *arena, ms_fault *fault)
     }
     for (uint32_t t = 0; t < ops->n_tensors; t++)
         ops->tensors[t].storage = same[ops->tensors[t].storage];
+    ms_arena_drop(arena, same);
     return MS_OK;
 }

@@ -16,10 +16,13 @@
 
 #include <string.h>
 
+#define N_NAMED 64u /* kernels whose names were made last */
+
 typedef struct run {
     ms_trace *trace;
     const ms_opgraph *ops;
     ms_forward *forward;
+    ms_arena walk;    /* of the forward alone */
     uint32_t *tensor; /* per tensor of the file: ours, or MS_NONE */
     uint32_t *made;   /* per storage of the file: its leaf, or MS_NONE */
     ms_oplives lives;
@@ -34,6 +37,9 @@ typedef struct run {
     uint32_t alive;     /* activations that later nodes read */
     uint32_t *block_of; /* per module: block, or MS_NONE */
     ms_index rows;      /* of the op tables */
+    struct named {
+        const char *op, *name;
+    } named[N_NAMED];
 } run;
 
 /* ---- what exists before the step ----------------------------------------- */
@@ -101,9 +107,9 @@ static void make_unread(run *r, uint32_t storage)
 static ms_err make_leaves(run *r)
 {
     const ms_opgraph *ops = r->ops;
-    uint8_t *output = ms_arena_take(r->trace->scratch, ops->n_tensors, 1);
+    uint8_t *output = ms_arena_take(&r->walk, ops->n_tensors, 1);
     uint32_t *shown =
-        ms_arena_take_raw(r->trace->scratch, ops->n_storages, sizeof(uint32_t));
+        ms_arena_take_raw(&r->walk, ops->n_storages, sizeof(uint32_t));
     if (!output || !shown)
         return ms_fail_nomem(r->trace->fault);
     memset(shown, 0xff, ops->n_storages * sizeof(uint32_t));
@@ -255,6 +261,17 @@ static ms_err run_note(run *r, const ms_opnode *node)
     return r->trace->err;
 }
 
+/* "aten::addmm" for "addmm", made once for most of its nodes: equal names of
+ * ops are one text.  NULL: no memory. */
+static const char *name_kernel(run *r, const char *op)
+{
+    struct named *at = &r->named[((uintptr_t)op >> 4) % N_NAMED];
+    if (at->op == op)
+        return at->name;
+    *at = (struct named){op, ms_arena_format(r->trace->arena, "aten::%s", op)};
+    return at->name;
+}
+
 /* The op, with inputs that are what it reads. */
 static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
 {
@@ -262,7 +279,7 @@ static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
     bool kernel = launches(r, node);
     r->call.whole = written_whole(r, node);
     if (kernel) {
-        const char *name = ms_arena_format(trace->arena, "aten::%s", node->op);
+        const char *name = name_kernel(r, node->op);
         if (!name)
             return ms_fail_nomem(trace->fault);
         ms_trace_begin(trace, name);
@@ -465,7 +482,7 @@ static ms_err run_nodes(run *r)
 
 static ms_err open_run(run *r)
 {
-    ms_arena *arena = r->trace->arena, *scratch = r->trace->scratch;
+    ms_arena *arena = r->trace->arena, *walk = &r->walk;
     const ms_opgraph *ops = r->ops;
     size_t word = sizeof(uint32_t);
     uint32_t most = 1;
@@ -473,16 +490,16 @@ static ms_err open_run(run *r)
         most = ops->nodes[n].n_in > most ? ops->nodes[n].n_in : most;
         most = ops->nodes[n].n_out > most ? ops->nodes[n].n_out : most;
     }
-    r->tensor = ms_arena_take_raw(scratch, ops->n_tensors, word);
-    r->made = ms_arena_take_raw(scratch, ops->n_storages, word);
-    r->in = ms_arena_take(scratch, most, word);
-    r->read = ms_arena_take(scratch, most, word);
-    r->out = ms_arena_take(scratch, most, word);
-    r->listed = ms_arena_take(scratch, most + 1, word);
-    r->whole = ms_arena_take_raw(scratch, ops->n_storages, word);
-    r->written = ms_arena_take(scratch, ops->n_storages, 1);
-    r->held = ms_arena_take(scratch, ops->n_tensors, 1);
-    r->block_of = ms_arena_take_raw(scratch, ops->n_modules, word);
+    r->tensor = ms_arena_take_raw(walk, ops->n_tensors, word);
+    r->made = ms_arena_take_raw(walk, ops->n_storages, word);
+    r->in = ms_arena_take(walk, most, word);
+    r->read = ms_arena_take(walk, most, word);
+    r->out = ms_arena_take(walk, most, word);
+    r->listed = ms_arena_take(walk, most + 1, word);
+    r->whole = ms_arena_take_raw(walk, ops->n_storages, word);
+    r->written = ms_arena_take(walk, ops->n_storages, 1);
+    r->held = ms_arena_take(walk, ops->n_tensors, 1);
+    r->block_of = ms_arena_take_raw(walk, ops->n_modules, word);
     r->forward->unit_block = ms_arena_take_raw(arena, ops->n_nodes, word);
     r->forward->unit_name =
         ms_arena_take_raw(arena, ops->n_nodes, sizeof(char *));
@@ -512,23 +529,33 @@ static void forget_blocks(run *r)
     r->trace->graph->n_blocks = 0;
 }
 
+static ms_err run_forward(run *r)
+{
+    ms_trace *trace = r->trace;
+    MS_TRY(ms_atentable_open(&r->rows, &r->walk, trace->fault));
+    MS_TRY(open_run(r));
+    if (trace->settings->training->unknown_op != 0)
+        MS_TRY(ms_opunknown_list(trace, r->ops, &r->rows));
+    MS_TRY(ms_oplives_find(r->ops, &r->walk, &r->lives, trace->fault));
+    MS_TRY(make_leaves(r));
+    MS_TRY(run_nodes(r));
+    forget_blocks(r);
+    const ms_opnode *last = &r->ops->nodes[r->ops->n_nodes - 1];
+    if (last->n_out > 0)
+        r->forward->loss = r->tensor[last->out[0]];
+    return MS_OK;
+}
+
 ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
 {
-    run r = {
-        .trace = trace, .ops = trace->settings->model->ops, .forward = forward};
+    run r = {.trace = trace,
+             .ops = trace->settings->model->ops,
+             .forward = forward,
+             .walk = {.limit_bytes = trace->scratch->limit_bytes}};
     if (!trace->settings->cpu)
         MS_TRY(ms_opdropout_fuse(trace->settings->model->ops, trace->scratch,
                                  &r.ops, trace->fault));
-    MS_TRY(ms_atentable_open(&r.rows, trace->scratch, trace->fault));
-    MS_TRY(open_run(&r));
-    if (trace->settings->training->unknown_op != 0)
-        MS_TRY(ms_opunknown_list(trace, r.ops, &r.rows));
-    MS_TRY(ms_oplives_find(r.ops, trace->scratch, &r.lives, trace->fault));
-    MS_TRY(make_leaves(&r));
-    MS_TRY(run_nodes(&r));
-    forget_blocks(&r);
-    const ms_opnode *last = &r.ops->nodes[r.ops->n_nodes - 1];
-    if (last->n_out > 0)
-        forward->loss = r.tensor[last->out[0]];
-    return MS_OK;
+    ms_err err = run_forward(&r);
+    ms_arena_free(&r.walk);
+    return err;
 }
