@@ -110,6 +110,9 @@ ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
 ms_err ms_read_fail(const ms_model *model, const ms_layer *layer,
                     ms_fault *fault, const char *hint, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+/* No fault points into the model's text any more: it goes, if it is large.
+ * arena: that which the model was read into. */
+void ms_read_forget_source(ms_model *model, ms_arena *arena);
 /* Reads a whole file ("-": standard input), at most max_bytes;
  * NUL-terminated. */
 ms_err ms_files_read(const char *path, uint64_t max_bytes, ms_arena *arena,

@@ -499,6 +499,15 @@ ms_err ms_read_model(const char *path, const ms_override *overrides,
     return read_any(&r, input ? "standard input" : path, bytes, length);
 }
 
+/* The arena has no such block where a built-in model's text is in the program.
+ */
+void ms_read_forget_source(ms_model *model, ms_arena *arena)
+{
+    ms_arena_drop(arena, (void *)(uintptr_t)model->source);
+    model->source = "";
+    model->source_length = 0;
+}
+
 /* ---- errors at a layer --------------------------------------------------- */
 
 /* Returns the offset of a spot in the source of the model. */

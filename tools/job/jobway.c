@@ -104,6 +104,16 @@ ms_err ms_jobway_lower(const ms_job *job, ms_arena *keep, ms_result *result,
 #define DEFAULT_STEPS 3u
 #define FIRST_STEP 1 /* of training.step */
 
+static uint32_t count_steps(const ms_job *job, const ms_result *result)
+{
+    uint32_t given = ms_lengths_steps(job);
+    if (job->allocator->heap.kind == MS_POOL_ARENA)
+        return 1;
+    if (given > 0)
+        return given;
+    return result->training.step == FIRST_STEP ? 1 : DEFAULT_STEPS;
+}
+
 /* The version of PyTorch whose rules hold where the user does not give one. */
 static ms_torch_version torch_version(const ms_training *training)
 {
@@ -155,16 +165,12 @@ static ms_err set_pool(const ms_job *job, ms_result *result,
     if (setup->fraction <= 0)
         setup->fraction = torch->options.fraction;
     machine->host.pinned = torch->options.pinned;
-    uint32_t steps = ms_lengths_steps(job);
     setup->addresses = job->addresses;
-    setup->steps = steps > 0 ? steps : first ? 1 : DEFAULT_STEPS;
+    setup->steps = count_steps(job, result);
     setup->brief = job->brief;
-    if (setup->heap.kind == MS_POOL_ARENA) {
-        if (steps > 1)
-            return ms_fail(fault, MS_EUSAGE, "--steps", "leave it out",
-                           "a static plan is of one step");
-        setup->steps = 1;
-    }
+    if (setup->heap.kind == MS_POOL_ARENA && ms_lengths_steps(job) > 1)
+        return ms_fail(fault, MS_EUSAGE, "--steps", "leave it out",
+                       "a static plan is of one step");
     torch->total_bytes = machine->capacity_bytes;
     torch->base_bytes = machine->context_bytes;
     if (torch->total_bytes > MS_TORCH_MOST_BYTES)
@@ -175,28 +181,86 @@ static ms_err set_pool(const ms_job *job, ms_result *result,
     return MS_OK;
 }
 
-/* Fills the settings of another step of the job: step k, counted from 0, or
- * its first step. */
+/* Simulates another step of the job: step k, counted from 0, or its first step.
+ * The graph and the program lie in own. */
 static ms_err other_step(const ms_job *job, const ms_result *result, uint32_t k,
-                         bool first, ms_arena *trial, const ms_timeline **line,
-                         ms_fault *fault)
+                         bool first, ms_arena *own, ms_arena *trial,
+                         ms_result *other, ms_fault *fault)
 {
     ms_expand_opts opts;
-    ms_result other = *result;
+    *other = *result;
     if (first)
-        other.training.step = FIRST_STEP;
-    ms_lengths_set(job, k, &other.training);
-    MS_TRY(ms_resolve_training(&other.training, &other.model, fault));
+        other->training.step = FIRST_STEP;
+    ms_lengths_set(job, k, &other->training);
+    MS_TRY(ms_resolve_training(&other->training, &other->model, fault));
     /* else the policies have changed the batch, and it stays */
     if (ms_lengths_says(job, "batch"))
-        MS_TRY(ms_jobway_shape(job, &other, fault));
-    MS_TRY(lower(job, trial, &other, fault));
-    MS_TRY(ms_jobprogram_make(job, trial, &opts, &other, fault));
-    MS_TRY(
-        ms_expand(other.graph, other.program, &opts, trial, other.plan, fault));
-    MS_TRY(ms_replay(other.plan, other.machine, trial, other.line, fault));
-    *line = other.line;
+        MS_TRY(ms_jobway_shape(job, other, fault));
+    MS_TRY(lower(job, own, other, fault));
+    MS_TRY(ms_jobprogram_make(job, own, &opts, other, fault));
+    MS_TRY(ms_expand(other->graph, other->program, &opts, trial, other->plan,
+                     fault));
+    return ms_replay(other->plan, other->machine, trial, other->line, fault);
+}
+
+static void *copy_of(ms_arena *arena, const void *items, size_t n, size_t size)
+{
+    void *copy = items == NULL ? NULL : ms_arena_take_raw(arena, n, size);
+    if (copy != NULL)
+        memcpy(copy, items, n * size);
+    return copy;
+}
+
+/* Of a step that only goes through the pool: what the pool asks of it.  The
+ * rest of its graph is as large as the reported one's, and goes. */
+static ms_err keep_for_pool(const ms_result *from, ms_arena *trial,
+                            const ms_timeline **line, ms_fault *fault)
+{
+    const ms_graph *graph = from->graph;
+    ms_graph *few = ms_arena_take(trial, 1, sizeof *few);
+    ms_plan *plan = copy_of(trial, from->plan, 1, sizeof *plan);
+    ms_timeline *kept = copy_of(trial, from->line, 1, sizeof *kept);
+    if (few == NULL || plan == NULL || kept == NULL)
+        return ms_fail_nomem(fault);
+    *few =
+        (ms_graph){.n_persistent = graph->n_persistent, .n_ops = graph->n_ops};
+    few->op_flags = copy_of(trial, graph->op_flags, graph->n_ops, 1);
+    few->storage_asked_bytes =
+        copy_of(trial, graph->storage_asked_bytes, graph->n_persistent,
+                sizeof *few->storage_asked_bytes);
+    if (few->op_flags == NULL || (graph->storage_asked_bytes != NULL &&
+                                  few->storage_asked_bytes == NULL))
+        return ms_fail_nomem(fault);
+    plan->graph = few;
+    plan->stages = NULL; /* how many there are is all that it asks */
+    plan->buffers = NULL;
+    plan->saved_in = NULL;
+    ms_arena_drop(trial, kept->events);
+    ms_arena_drop(trial, kept->gap_cause);
+    kept->plan = plan;
+    kept->events = NULL;
+    kept->gap_cause = NULL;
+    kept->n_events = 0;
+    *line = kept;
     return MS_OK;
+}
+
+/* The first step, where it is of its own: states elsewhere are made before it
+ * (DeepSpeed). */
+static ms_err first_step(const ms_job *job, ms_arena *trial,
+                         const ms_result *result, const ms_timeline **line,
+                         ms_fault *fault)
+{
+    ms_arena own = {.limit_bytes = trial->limit_bytes};
+    ms_result first;
+    if (job->allocator == NULL || count_steps(job, result) == 1 ||
+        result->shape.offload.optimizer != MS_DEVICE_POOL)
+        return MS_OK;
+    ms_err err = other_step(job, result, 0, true, &own, trial, &first, fault);
+    if (err == MS_OK)
+        err = keep_for_pool(&first, trial, line, fault);
+    ms_arena_free(&own);
+    return err;
 }
 
 /* Lists the kinds of steps: each length once. Without a list of lengths all
@@ -210,7 +274,8 @@ static ms_err list_kinds(const ms_job *job, uint32_t steps, ms_arena *trial,
     ms_pooled_kind *kinds = ms_arena_take(trial, n, sizeof *kinds);
     if (kinds == NULL)
         return ms_fail_nomem(fault);
-    *course = (ms_pooled_course){.kinds = kinds, .n = n};
+    course->kinds = kinds;
+    course->n = n;
     for (uint32_t i = 0; i < n; i++) {
         ms_training training = result->training;
         ms_lengths_set(job, i, &training);
@@ -219,36 +284,38 @@ static ms_err list_kinds(const ms_job *job, uint32_t steps, ms_arena *trial,
     }
     kinds[(steps - 1) % n].line = result->line;
     for (uint32_t i = 0; i < n; i++) {
+        ms_result other;
         for (uint32_t j = 0; j < n; j++)
             if (kinds[j].line != NULL && kinds[j].batch == kinds[i].batch &&
                 kinds[j].sequence == kinds[i].sequence)
                 kinds[i].line = kinds[j].line;
-        if (kinds[i].line == NULL)
-            MS_TRY(other_step(job, result, i, false, trial, &kinds[i].line,
-                              fault));
+        if (kinds[i].line != NULL)
+            continue;
+        MS_TRY(other_step(job, result, i, false, trial, trial, &other, fault));
+        kinds[i].line = other.line;
     }
     return MS_OK;
 }
 
 static ms_err pool_steps(const ms_job *job, ms_arena *trial, ms_result *result,
-                         ms_fault *fault)
+                         ms_pooled_course *course, ms_fault *fault)
 {
     ms_pooled_setup setup;
-    ms_pooled_course course;
     MS_TRY(set_pool(job, result, &setup, fault));
-    MS_TRY(list_kinds(job, setup.steps, trial, result, &course, fault));
-    /* States elsewhere are made before the first step (DeepSpeed). */
-    if (setup.steps > 1 && result->shape.offload.optimizer == MS_DEVICE_POOL)
-        MS_TRY(other_step(job, result, 0, true, trial, &course.first, fault));
-    return ms_pooled_run(&setup, &course, result->machine, trial, result->line,
+    MS_TRY(list_kinds(job, setup.steps, trial, result, course, fault));
+    return ms_pooled_run(&setup, course, result->machine, trial, result->line,
                          fault);
 }
 
+/* The first step comes before the plan of the one reported, so that the two
+ * are not there at once. */
 static ms_err run_all(const ms_job *job, ms_arena *trial, ms_result *result,
                       ms_fault *fault)
 {
     ms_expand_opts opts;
+    ms_pooled_course course = {0};
     MS_TRY(ms_jobprogram_make(job, trial, &opts, result, fault));
+    MS_TRY(first_step(job, trial, result, &course.first, fault));
     MS_TRY(ms_expand(result->graph, result->program, &opts, trial, result->plan,
                      fault));
     MS_TRY(
@@ -258,7 +325,7 @@ static ms_err run_all(const ms_job *job, ms_arena *trial, ms_result *result,
         return MS_OK;
     }
     if (job->allocator != NULL)
-        MS_TRY(pool_steps(job, trial, result, fault));
+        MS_TRY(pool_steps(job, trial, result, &course, fault));
     return ms_measure(result->line, result->machine, trial, result->report,
                       fault);
 }
@@ -280,6 +347,7 @@ ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
 {
     *result = (ms_result){0};
     MS_TRY(ms_jobway_read(job, keep, result, fault));
+    ms_read_forget_source(&result->model, keep);
     MS_TRY(ms_jobway_lower(job, keep, result, fault));
     return ms_jobway_step(job, trial, result, fault);
 }
