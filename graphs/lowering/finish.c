@@ -164,7 +164,7 @@ static void add_up(ms_trace *trace)
     const ms_model *model = trace->settings->model;
     for (uint32_t p = 0; p < trace->n_parameters; p++)
         g->parameters +=
-            trace->parameters[p].is_copy ? 0 : trace->parameters[p].elements;
+            is_copy(trace, p) ? 0 : trace->parameters[p].elements;
     g->tokens = model->tokens || model->sequence_input
                     ? trace->settings->batch * trace->settings->sequence
                     : 0;

@@ -94,9 +94,10 @@ void *ms_arena_grow(ms_arena *arena, void *items, uint32_t *capacity,
  * the rest goes back to the system.  It stays where it is. */
 void ms_arena_shrink(ms_arena *arena, void *items, uint32_t *capacity,
                      uint32_t need, size_t size);
-/* What take or grow gave is not used any more: a MiB or more goes back to the
- * system now, what is smaller stays.  For what is large and done with long
- * before its arena is; NULL: nothing to do. */
+/* What take or grow gave is not used any more: of a MiB or more the arena gives
+ * it to the next that takes as much, and what is very large goes back to the
+ * system; what is smaller stays.  For what is large and done with long before
+ * its arena is; NULL: nothing to do. */
 void ms_arena_drop(ms_arena *arena, void *items);
 char *ms_arena_text(ms_arena *arena, const char *text, size_t length);
 char *ms_arena_format(ms_arena *arena, const char *format, ...)
