@@ -206,8 +206,9 @@ static bool lower_stamped(ms_trace *trace, passes *done, ms_forward *forward)
               ms_stamps_unfold(trace, forward, &run, settings->model);
     done->n_ops = trace->graph->n_ops;
     trace->settings = settings;
+    ok = ok && name_layers(trace) == MS_OK && ms_stamps_settle(trace);
     trace->fault = told;
-    return ok && name_layers(trace) == MS_OK && ms_stamps_settle(trace);
+    return ok;
 }
 
 static ms_err lower(ms_trace *trace, ms_graph *graph)
