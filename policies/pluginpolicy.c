@@ -189,12 +189,12 @@ static uint32_t victim(const ms_online *online, void *state,
                        const ms_online_view *view)
 {
     const watch *w = online->setup;
-    const ms_pluginview shown = {view, w->setup, state};
+    ms_pluginview shown = {.of = view, .setup = w->setup, .memory = state};
+    shown.n_here = ms_eviction_list(view, &shown.here);
     uint32_t named = w->plugin->victim(&shown);
-    for (uint32_t i = 0; i < view->n_here; i++)
-        if (view->here[i] == named)
-            return named;
-    return MS_NONE;
+    bool may =
+        named < view->graph->n_storages && ms_eviction_may_go(view, named);
+    return may ? named : MS_NONE;
 }
 
 static ms_err online(const ms_policy_context *context, ms_online *online,

@@ -40,6 +40,8 @@ struct ms_pluginview {
     const struct ms_online_view *of;
     const void *setup;
     void *memory;
+    const uint32_t *here; /* n_here: what may go */
+    uint32_t n_here;
 };
 
 #endif

@@ -16,12 +16,12 @@ void *ms_pluginview_memory(const ms_pluginview *view)
 
 uint32_t ms_pluginview_n_here(const ms_pluginview *view)
 {
-    return view->of->n_here;
+    return view->n_here;
 }
 
 uint32_t ms_pluginview_here(const ms_pluginview *view, uint32_t i)
 {
-    return i < view->of->n_here ? view->of->here[i] : MS_PLUGIN_NONE;
+    return i < view->n_here ? view->here[i] : MS_PLUGIN_NONE;
 }
 
 uint64_t ms_pluginview_bytes(const ms_pluginview *view, uint32_t storage)
