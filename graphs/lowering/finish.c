@@ -163,8 +163,7 @@ static void add_up(ms_trace *trace)
     ms_graph *g = trace->graph;
     const ms_model *model = trace->settings->model;
     for (uint32_t p = 0; p < trace->n_parameters; p++)
-        g->parameters +=
-            is_copy(trace, p) ? 0 : trace->parameters[p].elements;
+        g->parameters += is_copy(trace, p) ? 0 : trace->parameters[p].elements;
     g->tokens = model->tokens || model->sequence_input
                     ? trace->settings->batch * trace->settings->sequence
                     : 0;

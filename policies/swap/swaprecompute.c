@@ -27,14 +27,15 @@ static ms_err sort_storages(ms_swapplan *p)
     const ms_profile *profile = p->profile;
     uint32_t n = profile->n_tensors;
     size_t n_storages = p->swap->context->graph->n_storages;
-    const ms_profile_tensor **list = ms_arena_take_raw(arena, n, sizeof *list);
+    const ms_profile_tensor **list =
+        ms_arena_take_raw(arena, n, sizeof(const void *));
     r->by_storage = ms_arena_take_raw(arena, n, sizeof *r->by_storage);
     r->storage_at = ms_arena_take(arena, n_storages + 1, sizeof(uint32_t));
     if (list == NULL || r->by_storage == NULL || r->storage_at == NULL)
         return ms_fail_nomem(p->swap->fault);
     for (uint32_t i = 0; i < n; i++)
         list[i] = &profile->tensors[i];
-    qsort(list, n, sizeof *list, by_place);
+    qsort(list, n, sizeof(const void *), by_place);
     for (uint32_t i = 0; i < n; i++) {
         r->by_storage[i] = (uint32_t)(list[i] - profile->tensors);
         r->storage_at[list[i]->storage + 1]++;
