@@ -82,6 +82,7 @@ typedef struct ms_arena {
     ms_block *first, *current;
     uint64_t limit_bytes; /* 0: no limit; else take fails beyond it */
     uint64_t used_bytes;
+    bool again; /* it was reset */
 } ms_arena;
 
 void *ms_arena_take(ms_arena *arena, size_t n, size_t size);
@@ -95,9 +96,9 @@ void *ms_arena_grow(ms_arena *arena, void *items, uint32_t *capacity,
 void ms_arena_shrink(ms_arena *arena, void *items, uint32_t *capacity,
                      uint32_t need, size_t size);
 /* What take or grow gave is not used any more: of a MiB or more the arena gives
- * it to the next that takes as much, and what is very large goes back to the
- * system; what is smaller stays.  For what is large and done with long before
- * its arena is; NULL: nothing to do. */
+ * it to the next that takes as much; what is very large goes back to the system
+ * unless the arena was reset before; what is smaller stays.  For what is large
+ * and done with long before its arena is; NULL: nothing to do. */
 void ms_arena_drop(ms_arena *arena, void *items);
 char *ms_arena_text(ms_arena *arena, const char *text, size_t length);
 char *ms_arena_format(ms_arena *arena, const char *format, ...)
