@@ -10,9 +10,8 @@
 
 /* Levels fall from call to call by what is in a node; all in bytes. */
 typedef struct ms_levels_node {
-    int64_t sum; /* of all falls below the node */
-    /* The highest and the lowest sum from some call of it to its last. */
-    int64_t most, least;
+    int64_t sum;  /* of all falls below the node */
+    int64_t most; /* the highest sum from some call of it to its last */
 } ms_levels_node;
 
 typedef struct ms_levels {
@@ -23,22 +22,9 @@ typedef struct ms_levels {
 /* From the levels of n calls, in bytes.  Faults: MS_ENOMEM. */
 ms_err ms_levels_open(ms_levels *levels, const uint64_t *level_bytes,
                       uint32_t n, ms_arena *arena, ms_fault *fault);
-/* The same tree with other levels. */
-void ms_levels_set(ms_levels *levels, const uint64_t *level_bytes, uint32_t n);
 /* Adds to all calls before end. */
 void ms_levels_add(ms_levels *levels, uint32_t end, int64_t bytes);
 /* The highest level of the calls from first to before end, one at least. */
 int64_t ms_levels_most(const ms_levels *levels, uint32_t first, uint32_t end);
-/* The lowest. */
-int64_t ms_levels_least(const ms_levels *levels, uint32_t first, uint32_t end);
-/* The first of the calls whose level is the highest. */
-uint32_t ms_levels_highest(const ms_levels *levels, int64_t *bytes);
-/* Of the calls from first to before end the first above so many bytes; end:
- * there is none. */
-uint32_t ms_levels_above(const ms_levels *levels, uint32_t first, uint32_t end,
-                         int64_t bytes);
-/* The call behind the last of them; first: there is none. */
-uint32_t ms_levels_behind(const ms_levels *levels, uint32_t first, uint32_t end,
-                          int64_t bytes);
 
 #endif

@@ -4,7 +4,7 @@
 #include "policies/swap/swaplanes.h"
 #include "policies/swap/swaprecompute.h"
 
-#include <math.h>
+#include <string.h>
 
 /* ---- belady: the furthest next use (SwapAdvisor's victim, 4.3) ----------- */
 
@@ -13,97 +13,126 @@ const ms_swapplan_rule ms_swaprules_rule_furthest = {.in_order = true,
 
 /* ---- capuchin (4.4) ------------------------------------------------------ */
 
-/* More than any rate: bytes per nanosecond, of a tensor that fits a device. */
-#define HIDDEN 0x1p52
+typedef struct found {
+    uint32_t tensor; /* MS_NONE: there is none */
+    uint64_t ns;     /* that it adds */
+    double rate;     /* bytes saved per nanosecond */
+} found;
 
-/* So late at most scores least. */
-static int64_t most_ns(double bytes, double least)
+/* The tensor that is away longest, of those whose copies are hidden. */
+static uint32_t most_free(const ms_swapplan *p, uint32_t call)
 {
-    return least > bytes * 0x1p-62 ? (int64_t)(bytes / least) : INT64_MAX;
+    uint32_t best = MS_NONE;
+    int64_t best_ns = 0;
+    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
+        if (!ms_swapplan_idle(p, i, call))
+            continue;
+        ms_swaplanes_fit fit = ms_swaplanes_try(p, i);
+        if (fit.late_out_ns + fit.late_in_ns > 0 ||
+            (best != MS_NONE && fit.free_ns <= best_ns))
+            continue;
+        best = i;
+        best_ns = fit.free_ns;
+    }
+    return best;
 }
 
-/* The bytes moved per nanosecond that is waited. */
-static double late_rate(ms_swapplan *p, const ms_swapkinds_node *node,
-                        uint32_t like, uint32_t call, double least)
+static bool is_better(const ms_swapplan *p, uint32_t tensor, uint64_t ns,
+                      found *best)
 {
-    double bytes = (double)p->profile->tensors[like].bytes;
-    ms_swaplanes_fit fit =
-        ms_swaplanes_try(p, node, like, call, most_ns(bytes, least));
-    return bytes / ((double)(fit.late_out_ns + fit.late_in_ns) + 1);
+    double rate = (double)p->profile->tensors[tensor].bytes / ((double)ns + 1);
+    if (best->tensor != MS_NONE && rate <= best->rate)
+        return false;
+    *best = (found){tensor, ns, rate};
+    return true;
 }
 
-/* By the time for which it is away where its copies are hidden; else like
- * those. */
-static double move_score(ms_swapplan *p, const ms_swapkinds_node *node,
-                         uint32_t like, uint32_t call, double least)
+/* The most bytes moved per nanosecond that is waited. */
+static found least_late(const ms_swapplan *p, uint32_t call)
 {
-    double bytes = (double)p->profile->tensors[like].bytes;
-    ms_swaplanes_fit fit =
-        ms_swaplanes_try(p, node, like, call, most_ns(bytes, least));
-    uint64_t late_ns = fit.late_out_ns + fit.late_in_ns;
-    return late_ns > 0 ? bytes / ((double)late_ns + 1)
-                       : HIDDEN + (double)fit.free_ns;
+    found best = {.tensor = MS_NONE};
+    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
+        if (!ms_swapplan_idle(p, i, call))
+            continue;
+        ms_swaplanes_fit fit = ms_swaplanes_try(p, i);
+        is_better(p, i, fit.late_out_ns + fit.late_in_ns, &best);
+    }
+    return best;
 }
 
-/* MSPS: bytes saved per second of recomputation.  Of the tensors chosen so far
- * those that would be made from this one have to make it, too (algorithm 2: its
- * ext_time); those that this one would be made from are no longer there (its
- * rp_time). */
-static double again_rate(ms_swapplan *p, const ms_swapkinds_node *node,
-                         uint32_t like, uint32_t call, double least)
+/* How many of those that are made again are made from each tensor. */
+static void count_readers(ms_swapplan *p, uint32_t *readers)
 {
-    (void)p;
-    (void)like;
-    (void)call;
-    (void)least;
-    return node->rate;
+    memset(readers, 0, p->profile->n_tensors * sizeof *readers);
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++)
+        if (p->choice[i].place == MS_GONE)
+            ms_swaprecompute_ns(p, i, readers);
 }
 
-static uint32_t move(ms_swapplan *p, uint32_t tensor, uint32_t call,
-                     uint8_t *place)
+/* The highest MSPS: bytes saved per second of recomputation.  Of the tensors
+ * chosen so far those that would be made from this one have to make it, too
+ * (algorithm 2: its ext_time); those that this one would be made from are no
+ * longer there (its rp_time). */
+static found cheapest_again(ms_swapplan *p, uint32_t call)
+{
+    found best = {.tensor = MS_NONE};
+    count_readers(p, p->lanes->readers);
+    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
+        if (!ms_swapplan_idle(p, i, call))
+            continue;
+        uint64_t ns = ms_swaprecompute_ns(p, i, NULL);
+        if (ns != UINT64_MAX &&
+            is_better(p, i, ns * (1 + p->lanes->readers[i]), &best))
+            best.ns = ns;
+    }
+    return best;
+}
+
+static uint32_t move(ms_swapplan *p, uint32_t tensor, uint8_t *place)
 {
     *place = MS_HOST;
     if (tensor != MS_NONE)
-        ms_swaplanes_move(p, tensor, call);
+        ms_swaplanes_move(p, tensor);
     return tensor;
 }
 
-static uint32_t remake(ms_swapplan *p, uint32_t tensor, uint8_t *place)
+static uint32_t remake(ms_swapplan *p, const found *again, uint8_t *place)
 {
     *place = MS_GONE;
-    ms_swaplanes_remake(p, tensor, p->again->ns[tensor]);
-    return tensor;
+    ms_swaplanes_remake(p, again->tensor, again->ns);
+    return again->tensor;
 }
 
 /* Moves what the lanes hide, by free time; then whatever costs less, by bytes
  * per second. */
 static uint32_t pick_capuchin(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
-    ms_swapkinds_best again = {MS_NONE, -INFINITY};
+    ms_swaplanes_look(p);
+    uint32_t hidden = most_free(p, call);
+    if (hidden != MS_NONE)
+        return move(p, hidden, place);
+    found late = least_late(p, call);
+    found again = {.tensor = MS_NONE};
     if (p->recompute)
-        again = ms_swapkinds_find(p, call, again_rate, -INFINITY);
-    uint32_t moves = ms_swapkinds_find(p, call, move_score, again.score).tensor;
-    if (moves == MS_NONE && again.tensor != MS_NONE)
-        return remake(p, again.tensor, place);
-    return move(p, moves, call, place);
+        again = cheapest_again(p, call);
+    if (again.tensor != MS_NONE && again.rate > late.rate)
+        return remake(p, &again, place);
+    return move(p, late.tensor, place);
 }
 
 /* Recomputes what can be made again, moves the rest. */
 static uint32_t pick_again(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
-    ms_swapkinds_best again = {MS_NONE, -INFINITY};
-    if (p->recompute)
-        again = ms_swapkinds_find(p, call, again_rate, -INFINITY);
+    ms_swaplanes_look(p);
+    found again = cheapest_again(p, call);
     if (again.tensor != MS_NONE)
-        return remake(p, again.tensor, place);
-    return move(p, ms_swapkinds_find(p, call, late_rate, -INFINITY).tensor,
-                call, place);
+        return remake(p, &again, place);
+    return move(p, least_late(p, call).tensor, place);
 }
 
-const ms_swapplan_rule ms_swaprules_rule_again = {
-    .pick = pick_again, .early = true, .lanes = true};
-const ms_swapplan_rule ms_swaprules_rule_capuchin = {.pick = pick_capuchin,
-                                                     .lanes = true};
+const ms_swapplan_rule ms_swaprules_rule_again = {.pick = pick_again,
+                                                  .early = true};
+const ms_swapplan_rule ms_swaprules_rule_capuchin = {.pick = pick_capuchin};
 
 /* ---- the ways ------------------------------------------------------------ */
 
