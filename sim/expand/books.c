@@ -82,9 +82,8 @@ bool ms_books_graph_streams(const ms_graph *graph)
     return false;
 }
 
-/* Does the call's set have what a micro-batch makes? */
-static bool names_made(const ms_graph *graph, const ms_program *program,
-                       const ms_call *call)
+bool ms_books_names_made(const ms_graph *graph, const ms_program *program,
+                         const ms_call *call)
 {
     if (call->set >= program->n_sets)
         return false;
@@ -101,7 +100,7 @@ static void ask_for_move(const ms_graph *graph, const ms_program *program,
     asked->streams = asked->host = true;
     asked->disk |= call->move.to == MS_NVME;
     if (call->move.to == MS_SHARD && !asked->parts)
-        asked->parts = names_made(graph, program, call);
+        asked->parts = ms_books_names_made(graph, program, call);
 }
 
 ms_books_columns ms_books_ask(const ms_graph *graph, bool graph_streams,

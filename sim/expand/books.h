@@ -132,6 +132,9 @@ typedef struct ms_books_columns {
 ms_books_columns ms_books_ask(const ms_graph *graph, bool graph_streams,
                               const ms_program *program);
 bool ms_books_graph_streams(const ms_graph *graph);
+/* Does the call's set have what a micro-batch makes? */
+bool ms_books_names_made(const ms_graph *graph, const ms_program *program,
+                         const ms_call *call);
 ms_err ms_books_open(ms_books *books, const ms_program *program);
 ms_err ms_books_close(ms_books *books);
 /* Only the plan is needed any more: the columns of cells go. */

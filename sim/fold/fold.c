@@ -119,14 +119,8 @@ static ms_err fold_calls(ms_fold *fold)
 static bool is_staged(const ms_graph *graph, const ms_program *program,
                       const ms_call *call)
 {
-    if (call->verb != MS_MOVE || call->move.to != MS_NVME ||
-        call->move.straight || call->set >= program->n_sets)
-        return false;
-    for (uint32_t i = program->set_at[call->set];
-         i < program->set_at[call->set + 1]; i++)
-        if (program->set_item[i] >= graph->n_persistent)
-            return true;
-    return false;
+    return call->verb == MS_MOVE && call->move.to == MS_NVME &&
+           !call->move.straight && ms_books_names_made(graph, program, call);
 }
 
 ms_fold_why ms_fold_bar(const ms_graph *graph, const ms_machine *machine,
