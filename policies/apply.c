@@ -221,6 +221,15 @@ static ms_err check_promises(const ms_spec *spec,
     return MS_OK;
 }
 
+ms_err ms_apply_schedule(const ms_spec *spec, const ms_policy_context *context,
+                         uint32_t micro_batches, ms_schedule *schedule,
+                         ms_fault *fault)
+{
+    ms_policy_context own = *context;
+    own.spec = spec;
+    return apply_schedule(spec, own, micro_batches, schedule, fault);
+}
+
 ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                         uint32_t micro_batches, ms_program *program,
                         ms_fault *fault)

@@ -109,7 +109,7 @@ typedef struct ms_plan {
     uint32_t recomputed_ops; /* how many ops ran again */
     uint32_t repeated; /* this micro-batch stands for so many more, which do */
     uint32_t
-        repeats; /* the same and are left out (sim/expand/repeat.h); or 0 */
+        repeats; /* the same and are left out (sim/repeat/repeat.h); or 0 */
 } ms_plan;
 
 /* bind and expand (sim/README.md 3).  Whatever an op needs that is not present

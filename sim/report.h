@@ -142,6 +142,11 @@ typedef struct ms_report {
  * to 0 but for their number. */
 ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
                         ms_report *report, ms_fault *fault);
+/* The same partition of the time from the end of the op before the first of
+ * these n of one rank, which is on the compute stream, to the end of the last
+ * on it. */
+ms_times ms_times_of_ops(const ms_waits *waits, const uint32_t *ops,
+                         uint32_t n);
 /* tokens_per_second and mfu, which measure fills, too. */
 void ms_measure_rates(const ms_timeline *line, const ms_machine *machine,
                       ms_report *report);

@@ -190,6 +190,11 @@ ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault);
 ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                         uint32_t micro_batches, ms_program *program,
                         ms_fault *fault);
+/* The schedule alone: who runs which stage on which micro-batch, in which
+ * order. */
+ms_err ms_apply_schedule(const ms_spec *spec, const ms_policy_context *context,
+                         uint32_t micro_batches, struct ms_schedule *schedule,
+                         ms_fault *fault);
 /* The same as far as the hook keep, where the policies say no more than what is
  * kept, and promise nothing: *alone; the program is then the default one of
  * keep.  Else keep is not set. */

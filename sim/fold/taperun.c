@@ -3,90 +3,57 @@
 
 #include "sim/machine.h"
 #include "sim/replay/hostclock.h"
+#include "sim/replay/latebytes.h"
 #include "sim/timeline.h"
 
 /* ---- what waits for other streams ---------------------------------------- */
 
-/* Memory that goes late, by the stream that holds it up longest: those that
- * come later complete later (sim/replay/active.h). */
-typedef struct late_queues {
-    const ms_tape *tape;
-    const ms_timeline *line;
-    uint64_t tail_ns[MS_N_STREAMS]; /* end of what is issued */
-    uint32_t first[MS_N_STREAMS], last[MS_N_STREAMS]; /* or MS_NONE */
-    uint32_t *next;                                   /* per entry of late */
-    uint64_t *passed_ns;
-    uint32_t n; /* entries that have come */
-    uint64_t now_bytes, most_bytes;
-} late_queues;
-
-static void hold(late_queues *it, uint32_t entry)
+static ms_err list_ops(ms_tape *tape, const ms_timeline *line,
+                       const ms_machine *machine, ms_latebytes_op **list,
+                       ms_latebytes_free **frees, ms_fault *fault)
 {
-    uint32_t streams = it->tape->late[entry].streams, last = 0;
-    for (uint32_t s = MS_N_STREAMS; s-- > 0;)
-        if (streams >> s & 1u &&
-            (!(streams >> last & 1u) || it->tail_ns[s] >= it->tail_ns[last]))
-            last = s;
-    it->passed_ns[entry] = it->tail_ns[last];
-    it->next[entry] = MS_NONE;
-    if (it->first[last] == MS_NONE)
-        it->first[last] = entry;
-    else
-        it->next[it->last[last]] = entry;
-    it->last[last] = entry;
-}
-
-static void complete(late_queues *it, uint64_t host_ns)
-{
-    for (uint32_t s = 0; s < MS_N_STREAMS; s++)
-        while (it->first[s] != MS_NONE &&
-               it->passed_ns[it->first[s]] <= host_ns) {
-            it->now_bytes -= it->tape->late[it->first[s]].bytes;
-            it->first[s] = it->next[it->first[s]];
-        }
-}
-
-static void book(late_queues *it, const ms_machine *machine)
-{
-    const ms_plan *plan = &it->tape->plan;
-    ms_hostclock clock = ms_hostclock_open(it->line, machine, 0);
+    const ms_plan *plan = &tape->plan;
+    ms_hostclock clock = ms_hostclock_open(line, machine, 0);
+    uint32_t n = 0;
+    *list = ms_arena_take_raw(&tape->arena, plan->n_ops + 1u, sizeof **list);
+    *frees = ms_arena_take_raw(&tape->arena, tape->n_late, sizeof **frees);
+    if (*list == NULL || *frees == NULL)
+        return ms_fail_nomem(fault);
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        const ms_tape_level *level = &it->tape->level[op];
+        const ms_tape_level *level = &tape->level[op];
         ms_hostclock_sync(&clock, op);
-        if (level->takes)
-            complete(it, clock.host_ns);
-        it->now_bytes += level->taken_bytes;
-        if (it->now_bytes > it->most_bytes)
-            it->most_bytes = it->now_bytes;
-        it->tail_ns[plan->op[op].stream] = it->line->end_ns[op];
+        (*list)[op] = (ms_latebytes_op){clock.host_ns,
+                                        line->end_ns[op],
+                                        level->taken_bytes,
+                                        level->given_bytes,
+                                        n,
+                                        plan->op[op].stream,
+                                        level->takes};
         ms_hostclock_issue(&clock, op);
-        it->now_bytes -= level->given_bytes;
-        for (; it->n < it->tape->n_late && it->tape->late[it->n].op == op;
-             it->n++)
-            hold(it, it->n);
+        for (; n < tape->n_late && tape->late[n].op == op; n++)
+            (*frees)[n] =
+                (ms_latebytes_free){tape->late[n].bytes, tape->late[n].streams};
     }
+    (*list)[plan->n_ops].late_at = n;
+    return MS_OK;
 }
 
 static ms_err find_active(ms_tape *tape, const ms_timeline *line,
                           const ms_machine *machine, uint64_t start_bytes,
                           ms_folded *folded, ms_fault *fault)
 {
-    late_queues it = {.tape = tape,
-                      .line = line,
-                      .now_bytes = start_bytes,
-                      .most_bytes = folded->peak_bytes};
+    ms_latebytes late;
+    ms_latebytes_op *list;
+    ms_latebytes_free *frees;
     folded->active_bytes = folded->peak_bytes;
     if (tape->n_late == 0)
         return MS_OK;
-    it.next = ms_arena_take_raw(&tape->arena, tape->n_late, sizeof *it.next);
-    it.passed_ns =
-        ms_arena_take_raw(&tape->arena, tape->n_late, sizeof *it.passed_ns);
-    if (it.next == NULL || it.passed_ns == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t s = 0; s < MS_N_STREAMS; s++)
-        it.first[s] = MS_NONE;
-    book(&it, machine);
-    folded->active_bytes = it.most_bytes;
+    MS_TRY(list_ops(tape, line, machine, &list, &frees, fault));
+    MS_TRY(ms_latebytes_open(&late, start_bytes, tape->n_late, &tape->arena,
+                             fault));
+    ms_latebytes_run(&late, list, tape->plan.n_ops, frees, 0, 0);
+    if (late.most_bytes > folded->active_bytes)
+        folded->active_bytes = late.most_bytes;
     return MS_OK;
 }
 

@@ -24,7 +24,7 @@ typedef struct ms_recomputed {
 } ms_recomputed;
 
 /* t_ns does not fall from call to call.  A micro-batch that stands for others
- * (sim/expand/repeat.h) counts for all of them.  flops: at most INT64_MAX. */
+ * (sim/repeat/repeat.h) counts for all of them.  flops: at most INT64_MAX. */
 void ms_recomputed_until(ms_recomputed *so_far, uint64_t t_ns, uint64_t *ns,
                          uint64_t *flops);
 

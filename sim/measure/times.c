@@ -54,11 +54,11 @@ static void add_op(const ms_waits *waits, rank_clock *clock, uint32_t op)
     clock->free_ns = line->end_ns[op];
 }
 
-static void close_times(rank_clock *clock, uint64_t step_ns)
+/* The parts of step_ns by what was under way. */
+static ms_times parts_of(const rank_clock *clock, uint64_t step_ns)
 {
     const uint64_t *pass = clock->pass_ns, *stall = clock->out->stalls_ns;
-    clock->out->stalls_ns[MS_CAUSE_IDLE] += step_ns - clock->free_ns;
-    clock->out->time = (ms_times){
+    return (ms_times){
         .step_ns = step_ns,
         .forward_ns = pass[MS_FORWARD] + pass[MS_LOSS],
         .backward_ns =
@@ -74,6 +74,12 @@ static void close_times(rank_clock *clock, uint64_t step_ns)
         .page_wait_ns = stall[MS_CAUSE_PAGES],
         .memory_wait_ns = stall[MS_CAUSE_MEMORY],
         .idle_ns = stall[MS_CAUSE_IDLE] + pass[MS_START]};
+}
+
+static void close_times(rank_clock *clock, uint64_t step_ns)
+{
+    clock->out->stalls_ns[MS_CAUSE_IDLE] += step_ns - clock->free_ns;
+    clock->out->time = parts_of(clock, step_ns);
 }
 
 /* At its end the compute stream waits for the op that ends last, and then for
@@ -192,6 +198,13 @@ static void close_links(ms_rank_report *out)
 
 /* ---- all of it ----------------------------------------------------------- */
 
+/* Since when the op's stream is free for it. */
+static uint64_t free_before(const ms_waits *waits, uint32_t op)
+{
+    uint32_t before = waits->before != NULL ? waits->before[op] : op - 1;
+    return before == MS_NONE ? 0 : waits->line->end_ns[before];
+}
+
 static void fold_ops(const ms_waits *waits, rank_clock *clocks,
                      ms_report *report)
 {
@@ -213,6 +226,17 @@ static void fold_ops(const ms_waits *waits, rank_clock *clocks,
                              by_pass[MS_ACCUMULATE];
     report->recompute_flops = by_pass[MS_RECOMPUTE];
     report->optimizer_flops = by_pass[MS_STEP];
+}
+
+ms_times ms_times_of_ops(const ms_waits *waits, const uint32_t *ops, uint32_t n)
+{
+    ms_rank_report out = {0};
+    rank_clock clock = {.free_ns = free_before(waits, ops[0]), .out = &out};
+    uint64_t from_ns = clock.free_ns;
+    for (uint32_t i = 0; i < n; i++)
+        if (waits->line->plan->op[ops[i]].stream == MS_STREAM_COMPUTE)
+            add_op(waits, &clock, ops[i]);
+    return parts_of(&clock, clock.free_ns - from_ns);
 }
 
 ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,

@@ -12,10 +12,10 @@
  *     streams_ns_per_event   12   replay with every stream busy; the second
  *                                 figure: where each op slows the others
  *     ranks_64_ns_per_op          many ranks that wait for each other, no
- * slower than one, but for the heap of ranks torch_train_ns_per_op 100   a
- * malloc or free of the torch pool placement_7000_ms      50   a static plan,
- * greedy by size exact_ms            71600   CPU: plans within the capacity for
- * all files of minimalloc, exact_A ... exact_K; where MEMSIM_TRUTH has them
+ *                                 slower than one, but for the heap of ranks
+ *     torch_train_ns_per_op 100   a malloc or free of the torch pool
+ *     placement_7000_ms      50   a static plan, greedy by size
+ *     exact_ms            71600   plans of minimalloc's files (MEMSIM_TRUTH)
  *     offload_ms             20   GPT-3 175B with ZeRO-3, offload to the disk
  *                                 and checkpoints, the whole way; its parts per
  *                                 op and event below
@@ -24,7 +24,9 @@
  *                                 against replay_choices_us; new_: of choices
  *                                 that are new; program_: with a program
  *     choice_micro_64_us     31   the same of 64 micro-batches
- *     library_policy_exact_us 10  libmemsim: another policy, evaluated
+ *     pipeline_told_ms       50   GPT-3, 8 stages x 512 micro-batches, from
+ * few; pipeline_replayed_ms 1000, _toy_replayed_ms 200 (64 ranks x 8 chunks x
+ * 512) library_policy_exact_us 10  libmemsim: another policy, evaluated
  *     library_batch_exact_us      another batch: 50 more than it is lowered
  *     process_version_ms    1.5   memsim --version
  *     process_exact_ms        4   GPT-3 175B, checkpoint:sqrt, --json, exact
@@ -44,9 +46,8 @@
  *                                 than the same process without it
  *     layers_12 ... layers_10000: the same ns per op and event, within noise
  *     growth_NAME_exponent    1   of the last doubling of a model's depth
- *     fit_7b_ms            1000   llama-2-7b on 8 GPUs, batch 8
- *     fit_175b_ms          5000   gpt3 on 64 GPUs; both as processes, on all
- *                                 cores */
+ *     fit_7b_ms            1000   llama-2-7b on 8 GPUs, on all cores
+ *     fit_175b_ms          5000   gpt3 on 64 GPUs */
 #include "graphs/modelgraph.h"
 #include "plots/record/record.h"
 #include "sim/graph.h"
@@ -61,6 +62,7 @@
 #include "tests/bench/folding.h"
 #include "tests/bench/growth.h"
 #include "tests/bench/ops.h"
+#include "tests/bench/pipelines.h"
 #include "tests/bench/plans.h"
 #include "tests/bench/pools.h"
 #include "tests/bench/processes.h"
@@ -547,6 +549,7 @@ static const struct bench_part {
     {"policies", bench_choices, false},
     {"library", bench_evaluations_run, false},
     {"folding", bench_folding_run, false},
+    {"pipelines", bench_pipelines_run, false},
     {"growth", bench_growth_run, false},
     {"processes", bench_processes_start, true},
     {"fit", bench_processes_fit, true},

@@ -9,6 +9,7 @@
  *     defaultpool.c  the pool where --allocator does not say
  *     jobway.c       a job to results: the whole way through the house
  *     microrepeats.c steps of many micro-batches
+ *     pipelinerounds.c pipelines of many micro-batches
  *
  * Nothing is printed, and it can be called as it is:
  *
@@ -28,6 +29,7 @@
 #include "graphs/model.h"
 #include "graphs/training.h"
 #include "policies/common/policy.h"
+#include "sim/report.h"
 #include "tools/job/allocator.h"
 
 /* ---- jobway.c: the whole way through the house --------------------------- */
@@ -110,9 +112,19 @@ void ms_stepaccuracy_find(const ms_job *job, ms_result *result);
 /* ---- microrepeats.c: steps of many micro-batches ------------------------- */
 
 /* Does what ms_jobway_step does, but counts the micro-batches that repeat and
- * leaves them out (sim/expand/repeat.h). *done is false where that is not worth
+ * leaves them out (sim/repeat/repeat.h). *done is false where that is not worth
  * it or they do not repeat. */
 ms_err ms_microrepeats_step(const ms_job *job, ms_arena *trial,
                             ms_result *result, bool *done, ms_fault *fault);
+
+/* ---- pipelinerounds.c: pipelines of many micro-batches ------------------- */
+
+/* Of each rank of a pipeline the four levels of the peak, and the times, from
+ * a step of fewer micro-batches (sim/repeat/rounds.h); program, plan, machine
+ * and line of the result are of that one then.  *ranks is NULL where its rounds
+ * do not repeat or it has too few. */
+ms_err ms_pipelinerounds_step(const ms_job *job, ms_arena *trial,
+                              ms_result *result, ms_rank_report **ranks,
+                              ms_fault *fault);
 
 #endif

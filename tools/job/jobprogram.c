@@ -8,6 +8,7 @@
 #include "sim/plan.h"
 #include "sim/program.h"
 #include "sim/report.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -105,6 +106,17 @@ static ms_policy_context context_of(const ms_result *result, ms_arena *trial,
                                .shape = &result->shape,
                                .opts = opts,
                                .machine = measured};
+}
+
+ms_err ms_jobprogram_schedule(const ms_job *job, ms_arena *trial,
+                              const ms_expand_opts *opts,
+                              const ms_result *result, uint32_t micro_batches,
+                              ms_schedule *schedule, ms_fault *fault)
+{
+    ms_machine measured;
+    ms_policy_context context = context_of(result, trial, opts, &measured);
+    return ms_apply_schedule(&job->spec, &context, micro_batches, schedule,
+                             fault);
 }
 
 ms_err ms_jobprogram_keep(const ms_job *job, ms_arena *trial,

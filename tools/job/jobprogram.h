@@ -42,6 +42,11 @@ ms_err ms_jobprogram_begin(const ms_job *job, ms_arena *trial,
 ms_err ms_jobprogram_write(const ms_job *job, ms_arena *trial,
                            const ms_expand_opts *opts, ms_result *result,
                            ms_fault *fault);
+/* The policies' schedule of so many micro-batches, behind begin. */
+ms_err ms_jobprogram_schedule(const ms_job *job, ms_arena *trial,
+                              const ms_expand_opts *opts,
+                              const ms_result *result, uint32_t micro_batches,
+                              struct ms_schedule *schedule, ms_fault *fault);
 /* Behind begin, instead of write: see ms_apply_keep.  A program of a file is
  * more than what is kept. */
 ms_err ms_jobprogram_keep(const ms_job *job, ms_arena *trial,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Replays steps of many micro-batches as steps of a few. */
 
-#include "sim/expand/repeat.h"
 #include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "sim/repeat/repeat.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tools/job/job.h"

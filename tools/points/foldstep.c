@@ -21,15 +21,24 @@ static const char *bar_of_job(const ms_job *job, const ms_result *result)
         return "the program comes from a file";
     if (job->book_device || job->wall || result->shape.paging.page_bytes > 0)
         return ms_fold_sentence(MS_FOLD_MEMORY);
-    return result->shape.pipeline_ranks > 1 ? ms_fold_sentence(MS_FOLD_RANKS)
-                                            : NULL;
+    return NULL;
 }
 
-const char *ms_foldstep_bar(const ms_job *job, const ms_result *result)
+static bool is_pipeline(const ms_result *result)
+{
+    return result->shape.pipeline_ranks > 1;
+}
+
+const char *ms_foldstep_bar(const ms_foldstep *of, const ms_job *job,
+                            const ms_result *result)
 {
     const char *bar = bar_of_job(job, result);
     if (bar != NULL)
         return bar;
+    if (is_pipeline(result))
+        return of->no_rounds ? "the micro-batches of the pipeline are too few, "
+                               "or do not repeat in rounds"
+                             : NULL;
     ms_fold_why why =
         ms_fold_bar(result->graph, result->machine, result->program);
     return why != MS_FOLD_WHOLE ? ms_fold_sentence(why) : NULL;
@@ -74,12 +83,28 @@ static ms_times times_of(const ms_folded *folded)
                                          .recompute_ns = folded->recompute_ns};
 }
 
-static ms_err write_report(const ms_folded *folded, ms_arena *trial,
+/* Of these ranks peaks and times are told. */
+static void write_report(ms_rank_report *ranks, uint16_t n,
+                         const struct ms_far_memory *far, ms_result *result)
+{
+    static const ms_pages pages;
+    ms_report *report = result->report;
+    *report = (ms_report){.n_ranks = n, .ranks = ranks};
+    if (far != NULL)
+        memcpy(report->far, far, sizeof report->far);
+    result->plan->graph = result->graph;
+    result->plan->n_ranks = n;
+    result->plan->n_micro_batches = result->shape.micro_batches;
+    *result->line =
+        (ms_timeline){.plan = result->plan, .step_ns = ranks[0].time.step_ns};
+    ms_measure_rates(result->line, result->machine, report);
+    ms_capacity_judge(&pages, result->machine, report);
+}
+
+static ms_err write_folded(const ms_folded *folded, ms_arena *trial,
                            ms_result *result, ms_fault *fault)
 {
-    ms_report *report = result->report;
     ms_rank_report *rank = ms_arena_take(trial, 1, sizeof *rank);
-    static const ms_pages pages;
     if (rank == NULL)
         return ms_fail_nomem(fault);
     *rank = (ms_rank_report){.peak = {.allocated_bytes = folded->peak_bytes,
@@ -87,17 +112,10 @@ static ms_err write_report(const ms_folded *folded, ms_arena *trial,
                                       .requested_bytes = folded->active_bytes,
                                       .reserved_bytes = folded->active_bytes},
                              .time = times_of(folded)};
-    *report = (ms_report){.n_ranks = 1, .ranks = rank};
-    memcpy(report->far, folded->far, sizeof report->far);
     /* A choice has no program: of the default one nothing bars a fold. */
     result->program->n_ranks = result->program->n_frames = 1;
-    *result->plan = (ms_plan){.graph = result->graph,
-                              .n_ranks = 1,
-                              .n_micro_batches = result->shape.micro_batches};
-    *result->line =
-        (ms_timeline){.plan = result->plan, .step_ns = folded->step_ns};
-    ms_measure_rates(result->line, result->machine, report);
-    ms_capacity_judge(&pages, result->machine, report);
+    *result->plan = (ms_plan){0};
+    write_report(rank, 1, folded->far, result);
     return MS_OK;
 }
 
@@ -107,6 +125,7 @@ static bool same_rank(const ms_rank_report *a, const ms_rank_report *b)
            a->peak.reserved_bytes == b->peak.reserved_bytes &&
            a->time.step_ns == b->time.step_ns &&
            a->time.recompute_ns == b->time.recompute_ns &&
+           a->time.bubble_ns == b->time.bubble_ns &&
            a->time.stall_ns == b->time.stall_ns &&
            a->time.exposed_comm_ns == b->time.exposed_comm_ns;
 }
@@ -122,9 +141,12 @@ static bool same_far(const ms_report *a, const ms_report *b)
 /* Does a replay say what the fold has said, and nothing that it leaves out? */
 static bool says_same(const ms_report *folded, const ms_report *replayed)
 {
-    return replayed->n_ranks == 1 &&
-           same_rank(folded->ranks, &replayed->ranks[replayed->worst]) &&
-           same_far(folded, replayed) && folded->status == replayed->status;
+    if (replayed->n_ranks != folded->n_ranks)
+        return false;
+    for (uint16_t r = 0; r < folded->n_ranks; r++)
+        if (!same_rank(&folded->ranks[r], &replayed->ranks[r]))
+            return false;
+    return same_far(folded, replayed) && folded->status == replayed->status;
 }
 
 /* ---- a step -------------------------------------------------------------- */
@@ -163,7 +185,33 @@ static ms_err fold_it(ms_foldstep *of, const ms_job *job, ms_arena *trial,
         MS_TRY(ms_fold_program(of->fold, result->program, &told, fault));
     }
     *folded = told.why == MS_FOLD_WHOLE;
-    return *folded ? write_report(&told, trial, result, fault) : MS_OK;
+    return *folded ? write_folded(&told, trial, result, fault) : MS_OK;
+}
+
+/* A pipeline's rounds are of one step: nothing is learnt for others. */
+static ms_err fold_pipeline(ms_foldstep *of, const ms_job *job, ms_arena *trial,
+                            ms_result *result, bool *folded, ms_fault *fault)
+{
+    ms_rank_report *ranks;
+    of->no_rounds = false;
+    MS_TRY(ms_pipelinerounds_step(job, trial, result, &ranks, fault));
+    *folded = ranks != NULL;
+    of->no_rounds = !*folded;
+    if (*folded)
+        write_report(ranks, result->plan->n_ranks, NULL, result);
+    return MS_OK;
+}
+
+static ms_err try_fold(ms_foldstep *of, const ms_job *job, ms_arena *trial,
+                       ms_result *result, bool *folded, ms_fault *fault)
+{
+    if (!job->brief || bar_of_job(job, result) != NULL || of->is_refused)
+        return MS_OK;
+    if (is_pipeline(result))
+        return fold_pipeline(of, job, trial, result, folded, fault);
+    return of->n_points++ >= REPLAYED
+               ? fold_it(of, job, trial, result, folded, fault)
+               : MS_OK;
 }
 
 ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
@@ -172,9 +220,7 @@ ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
     ms_report told = {0};
     turn_to(of, result->graph);
     *folded = false;
-    if (job->brief && bar_of_job(job, result) == NULL &&
-        of->n_points++ >= REPLAYED && !of->is_refused)
-        MS_TRY(fold_it(of, job, trial, result, folded, fault));
+    MS_TRY(try_fold(of, job, trial, result, folded, fault));
     if (*folded && of->is_proven)
         return MS_OK;
     if (*folded)

@@ -340,7 +340,8 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
     if (err == MS_OK)
         read_report(&job, result.report, outcome);
     if (err == MS_OK && sweep->json)
-        outcome->row.replayed_because = ms_foldstep_bar(&job, &result);
+        outcome->row.replayed_because =
+            ms_foldstep_bar(&seat->fold, &job, &result);
     if (err == MS_OK)
         err = name_setup(&job, &result, trial, outcome);
     return ends_sweep(err) ? err : MS_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/expand/repeat.h"
+#include "sim/repeat/repeat.h"
 #include "sim/measure/requests.h"
 #include "sim/plan.h"
 #include "sim/replay/inorder.h"
