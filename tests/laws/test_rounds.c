@@ -3,10 +3,15 @@
  * allocated and active, and each part of the time are those of the step with
  * all of them, for every order, beside every policy that stands beside it. */
 #include "policies/common/policy.h"
+#include "policies/schedule/orders.h"
+#include "sim/graph.h"
 #include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 #include "sim/repeat/rounds.h"
 #include "sim/timeline.h"
 #include "tests/inlined.h"
+#include "tests/laws/asserts.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/job/job.h"
@@ -39,7 +44,7 @@ static const char *const beside[] = {"",
                                      "+ddp:dp=4",
                                      "+zero:1,dp=2",
                                      "+zero:2,dp=3+checkpoint:full"};
-static const uint32_t counts[] = {120, 168, 240};
+static const uint32_t counts[] = {96, 120, 240};
 /* the hosts are behind their devices, or ahead of them */
 static const uint32_t samples[] = {1, 512};
 
@@ -52,7 +57,7 @@ static const char *const models[] = {
     "{\"type\": \"gelu\"}]}, {\"type\": \"mean\"}]}",
 };
 
-static ms_arena keep, trial;
+static ms_arena lowered, trial;
 
 /* Padding counts for nothing: both were filled field by field from zeros. */
 static void check_rank(const char *policy, const ms_rank_report *told,
@@ -79,7 +84,7 @@ static int try_policy(const char *json, const char *policy, uint64_t batch)
     ms_rank_report *told;
     ms_settings_init(&job);
     job.training.batch = (int64_t)batch;
-    if (inlined_lower(json, policy, &job, &keep, &few, &fault) != MS_OK)
+    if (inlined_lower(json, policy, &job, &lowered, &few, &fault) != MS_OK)
         return 0;
     all = few;
     job.whole_ops = UINT64_MAX;
@@ -107,16 +112,125 @@ START_TEST(rounds_are_what_all_are)
                                 count * samples[with / MANY(beside)]);
         n[answer]++;
         of_order[order] += answer == 2;
-        ms_arena_reset(&keep);
+        ms_arena_reset(&lowered);
         ms_arena_reset(&trial);
     }
     /* All in flight at once: no round is like the one before. */
     ck_assert_uint_eq(of_order[MANY(orders) - 1], 0);
     ck_assert_uint_eq(of_order[MANY(orders) - 2], 0);
-    ck_assert_uint_gt(n[2], n[1]);
+    ck_assert_uint_gt(3 * n[2], 2 * n[1]);
     for (size_t i = 0; i < MANY(orders) - 2; i++)
         ck_assert_msg(of_order[i] > 0, "%s", orders[i]);
-    ms_arena_free(&keep);
+    ms_arena_free(&lowered);
+    ms_arena_free(&trial);
+}
+END_TEST
+
+/* ---- random graphs ------------------------------------------------------- */
+
+#define N_TRIALS 400u
+#define FEW 24u
+
+static ms_fault fault;
+
+static ms_schedule schedule_of(const ms_graph *graph, uint32_t ranks,
+                               ms_order order, uint32_t micro_batches)
+{
+    const ms_orders_size size = {ranks, 1, micro_batches};
+    ms_stage *stages = ms_arena_take(&trial, ranks, sizeof *stages);
+    ms_schedule schedule = {
+        .n_stages = ranks,
+        .stages = stages,
+        .n_ranks = (uint16_t)ranks,
+        .n_micro_batches = micro_batches,
+        .receives = MS_RECEIVE_AHEAD,
+        .turn_at = ms_arena_take(&trial, ranks + 1, sizeof *schedule.turn_at),
+        .turns = ms_arena_take(&trial, ms_orders_room(&size),
+                               sizeof *schedule.turns)};
+    for (uint32_t k = 0; k < ranks; k++)
+        stages[k] = (ms_stage){(uint16_t)k, graph->n_units * k / ranks,
+                               graph->n_units * (k + 1) / ranks - 1};
+    MUST(ms_orders_write(order, &size, &schedule, &fault));
+    return schedule;
+}
+
+/* A random step reads what other ranks' parts of it make. */
+static void expand(const ms_graph *graph, const ms_keep *keep,
+                   const ms_schedule *schedule, ms_plan *plan)
+{
+    ms_program program;
+    const ms_expand_opts opts = {.groups = LAWS_GROUPS};
+    uint32_t n = 0;
+    MUST(ms_defaultprogram(graph, keep, schedule, &trial, &program, &fault));
+    for (uint32_t i = 0; i < program.n_calls; i++)
+        if (program.calls[i].verb != MS_STEP_SET)
+            program.calls[n++] = program.calls[i];
+    program.n_calls = n;
+    MUST(ms_expand(graph, &program, &opts, &trial, plan, &fault));
+}
+
+/* Messages slow what computes on their rank, or do not. */
+static ms_machine machine_of(laws_random *random)
+{
+    ms_machine machine = {.launch_ns = laws_below(random, 30),
+                          .capacity_bytes = 1u << 30};
+    if (laws_chance(random, 50))
+        return machine;
+    machine.demand[MS_STREAM_COMPUTE][MS_MULTIPROCESSORS].shared = 1000;
+    machine.demand[MS_STREAM_COMM][MS_MULTIPROCESSORS].held = 200;
+    machine.demand[MS_STREAM_OUTER][MS_MULTIPROCESSORS].held = 100;
+    return machine;
+}
+
+static bool check_trial(laws_random *random)
+{
+    ms_graph graph;
+    ms_keep keep;
+    ms_plan plan;
+    ms_timeline line;
+    ms_rounds rounds;
+    bool found;
+    ms_roundcut cut = {.round = 1};
+    laws_graph(random, &trial, &graph);
+    MUST(ms_program_keep_all(&graph, &trial, &keep, &fault));
+    if (graph.n_units < 2)
+        return false;
+    uint32_t ranks = 2 + laws_below(random, graph.n_units < 4 ? 1 : 3);
+    uint32_t n = FEW + 1 + laws_below(random, 60);
+    ms_order order = laws_chance(random, 50) ? MS_ORDER_1F1B : MS_ORDER_ZB_H1;
+    ms_machine machine = machine_of(random);
+    ms_schedule few = schedule_of(&graph, ranks, order, FEW);
+    ms_schedule many = schedule_of(&graph, ranks, order, n);
+    cut.before = ms_roundcut_before(&many, 1);
+    MUST(ms_roundcut_find(&few, &many, &trial, &cut, &found, &fault));
+    LAW(found);
+    expand(&graph, &keep, &few, &plan);
+    MUST(ms_replay_clock(&plan, &machine, &trial, &line, &fault));
+    MUST(
+        ms_rounds_find(&line, &machine, &cut, &trial, &rounds, &found, &fault));
+    if (!found)
+        return false;
+    ms_rank_report *told = ms_arena_take(&trial, ranks, sizeof *told);
+    ms_report whole;
+    MUST(ms_roundsums_ranks(&line, &machine, &cut, &rounds, &trial, told,
+                            &fault));
+    expand(&graph, &keep, &many, &plan);
+    MUST(ms_replay(&plan, &machine, &trial, &line, &fault));
+    MUST(ms_measure(&line, &machine, &trial, &whole, &fault));
+    for (uint32_t r = 0; r < ranks; r++)
+        check_rank("random", &told[r], &whole.ranks[r]);
+    return true;
+}
+
+START_TEST(rounds_of_random_graphs)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < N_TRIALS; i++) {
+        laws_random random = {laws_seed = 83000 + i};
+        n += check_trial(&random);
+        ms_arena_reset(&trial);
+    }
+    ck_assert_uint_gt(n, N_TRIALS / 4);
     ms_arena_free(&trial);
 }
 END_TEST
@@ -127,6 +241,7 @@ Suite *suite_rounds(void)
     TCase *tcase = tcase_create("rounds");
     tcase_set_timeout(tcase, 240);
     tcase_add_test(tcase, rounds_are_what_all_are);
+    tcase_add_test(tcase, rounds_of_random_graphs);
     suite_add_tcase(suite, tcase);
     return suite;
 }
