@@ -253,7 +253,8 @@ static ms_err first_step(const ms_job *job, ms_arena *trial,
 {
     ms_arena own = {.limit_bytes = trial->limit_bytes};
     ms_result first;
-    if (job->allocator == NULL || count_steps(job, result) == 1 ||
+    if (job->allocator == NULL || job->levels ||
+        count_steps(job, result) == 1 ||
         result->shape.offload.optimizer != MS_DEVICE_POOL)
         return MS_OK;
     ms_err err = other_step(job, result, 0, true, &own, trial, &first, fault);
