@@ -86,8 +86,10 @@ ms_err ms_parts_columns(ms_trace *trace);
 
 /* Which parameters the host updates. */
 void ms_hoststep_choose(ms_trace *trace);
-/* Storages of the host's step: pinned buffers of the disk's tiles. */
+/* Storages of the host's step: pinned buffers of the disk's tiles.  Then how
+ * large they are, which is told by all parameters, and where. */
 void ms_hoststep_buffers(ms_trace *trace);
+void ms_hoststep_home_buffers(ms_trace *trace);
 /* Its ops (after those of the device's step). */
 void ms_hoststep_run(ms_trace *trace);
 /* Before all of the step: norms that DeepSpeed takes as gradients are reduced;
@@ -117,6 +119,9 @@ void ms_optimstates_make(ms_trace *trace);
 /* The parameters or their parts are others than when their states were made:
  * these have their sizes, and so has what all gradients lie in. */
 void ms_optimstates_fit(ms_trace *trace);
+/* The same of homes, if there are any: all are found anew.  False: the host
+ * would update others than states were made for, or there is no memory. */
+bool ms_optimstates_home(ms_trace *trace);
 /* 16-bit weights with an fp32 master copy? */
 bool ms_optimstates_is_mixed(const ms_trace *trace);
 
