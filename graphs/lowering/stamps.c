@@ -406,12 +406,15 @@ static bool is_root(const ms_graph *g, uint32_t storage)
            g->op_pass[op - 1] <= MS_LOSS;
 }
 
-/* What the optimizer makes of no parameter: its bytes are told anew. */
+/* What the optimizer makes of no parameter: of as many bytes in any model, or
+ * they are told anew. */
 static bool is_shared(const ms_optimizer_state *optimizer, uint32_t storage)
 {
     bool is = storage == optimizer->buckets || storage == optimizer->step_order;
     for (uint32_t i = 0; i < optimizer->n_slots; i++)
         is |= storage == optimizer->slots[i];
+    for (uint32_t i = 0; i < optimizer->n_maps; i++)
+        is |= storage == optimizer->maps[i];
     return is;
 }
 
@@ -481,6 +484,8 @@ bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
     rename_outside(s, &trace->optimizer->step_order);
     for (uint32_t i = 0; i < trace->optimizer->n_slots; i++)
         rename_outside(s, &trace->optimizer->slots[i]);
+    for (uint32_t i = 0; i < trace->optimizer->n_maps; i++)
+        rename_outside(s, &trace->optimizer->maps[i]);
     if (!s->ok)
         return false;
     stamp_saves(s);

@@ -20,6 +20,8 @@
 /* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
  * pipeline. */
 #define MS_MOST_SLOTS 2u
+/* bitsandbytes' maps: of signed codes, and of unsigned ones. */
+#define MS_MOST_MAPS 2u
 
 /* A storage with its home elsewhere than on the device. */
 typedef struct ms_home {
@@ -44,6 +46,7 @@ typedef struct ms_optimizer_state {
     uint32_t host_blocks_capacity;
     uint64_t swap_elements; /* of a buffer of DeepSpeed's swapper; 0: none */
     uint32_t slots[MS_MOST_SLOTS], n_slots; /* pinned buffers of the step */
+    uint32_t maps[MS_MOST_MAPS], n_maps;    /* code maps of 8-bit states */
     uint32_t step_order; /* a storage of no bytes: copies in turn; or NONE */
     uint32_t buckets;    /* copies of all gradients, or NONE */
 } ms_optimizer_state;

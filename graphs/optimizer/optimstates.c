@@ -298,11 +298,15 @@ static void buckets(ms_trace *trace, uint64_t bytes)
 static void code_maps(ms_trace *trace)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
+    ms_optimizer_state *optimizer = trace->optimizer;
     uint32_t was = trace->layer;
     trace->layer = MS_NONE;
-    for (uint32_t i = 0; row != NULL && i < row->maps; i++)
-        ms_trace_storage(trace, "code_map", MS_OPTIMIZERS_MAP_BYTES,
-                         MS_OPTIMIZER_STATE, true);
+    assert(row == NULL || row->maps <= MS_MOST_MAPS);
+    optimizer->n_maps = row == NULL ? 0 : row->maps;
+    for (uint32_t i = 0; i < optimizer->n_maps; i++)
+        optimizer->maps[i] =
+            ms_trace_storage(trace, "code_map", MS_OPTIMIZERS_MAP_BYTES,
+                             MS_OPTIMIZER_STATE, true);
     trace->layer = was;
 }
 

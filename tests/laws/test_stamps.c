@@ -82,12 +82,12 @@ static void choose(laws_random *random, ms_training *training)
                                           "megatron"};
     static const char *const precisions[] = {
         "fp32", "bf16-mixed", "bf16", "autocast-bf16", "fp8", "fp8-primary"};
-    static const char *const optimizers[] = {"sgd", "adamw", "adafactor",
-                                             "lion", "muon"};
+    static const char *const optimizers[] = {
+        "sgd", "adamw", "adafactor", "lion", "muon", "adamw-8bit", "lion-8bit"};
     ms_training_init(training);
     set(training, "kernels", kernels[laws_below(random, 5)]);
     set(training, "precision", precisions[laws_below(random, 6)]);
-    set(training, "optimizer", optimizers[laws_below(random, 5)]);
+    set(training, "optimizer", optimizers[laws_below(random, 7)]);
     set(training, "batch", "8");
     if (laws_chance(random, 20))
         set(training, "retain_graph", "yes");
