@@ -245,9 +245,10 @@ static void stamp_offsets(stamper *s, const ms_stampspace *entries,
     }
     *at = length;
     STAMP(ops, *at);
-    for (uint32_t op = 0; op < s->ops.n_stamped && s->ok; op++) {
-        uint32_t n = (*at)[op];
-        (*at)[op] = sum;
+    uint32_t *of = *at, n_ops = s->ok ? s->ops.n_stamped : 0;
+    for (uint32_t op = 0; op < n_ops; op++) {
+        uint32_t n = of[op];
+        of[op] = sum;
         sum += n;
     }
 }
