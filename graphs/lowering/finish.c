@@ -145,8 +145,9 @@ static ms_err find_unit_inputs(ms_trace *trace)
             if (!earlier || seen[s] == u + 1)
                 continue;
             seen[s] = u + 1;
-            g->unit_in = ms_arena_grow(trace->arena, g->unit_in, &capacity,
-                                       n + 1, sizeof(uint32_t));
+            if (n == capacity)
+                g->unit_in = ms_arena_grow(trace->arena, g->unit_in, &capacity,
+                                           n + 1, sizeof(uint32_t));
             if (!g->unit_in)
                 return ms_fail_nomem(trace->fault);
             g->unit_in[n++] = s;

@@ -125,6 +125,7 @@ static void rename_parameters(ms_trace *trace, const uint32_t *new_id)
     for (uint32_t i = 0; i < optimizer->n_homes; i++)
         rename_id(&optimizer->homes[i].storage, new_id);
     rename_ids(optimizer->slots, optimizer->n_slots, new_id);
+    rename_ids(optimizer->maps, optimizer->n_maps, new_id);
     rename_id(&optimizer->step_order, new_id);
     rename_id(&optimizer->buckets, new_id);
 }

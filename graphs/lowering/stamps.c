@@ -12,14 +12,11 @@
 /* ---- where it applies ---------------------------------------------------- */
 
 /* Of what ranks share, each parameter's part follows from itself, or is found
- * for all of them once they are there. */
+ * for all of them once they are there; so are homes in other memories. */
 static bool is_plain_shape(const ms_step_settings *settings)
 {
-    const ms_shape *shape = settings->shape;
     return !ms_precisions_has_sum(settings) && !ms_layerwise_is(settings) &&
-           shape->offload.optimizer == MS_DEVICE_POOL &&
-           shape->offload.parameters == MS_DEVICE_POOL &&
-           shape->offload.gradients == MS_DEVICE_POOL;
+           !settings->shape->offload.delayed;
 }
 
 bool ms_stamps_apply(const ms_step_settings *settings)
@@ -248,9 +245,10 @@ static void stamp_offsets(stamper *s, const ms_stampspace *entries,
     }
     *at = length;
     STAMP(ops, *at);
-    for (uint32_t op = 0; op < s->ops.n_stamped && s->ok; op++) {
-        uint32_t n = (*at)[op];
-        (*at)[op] = sum;
+    uint32_t *of = *at, n_ops = s->ok ? s->ops.n_stamped : 0;
+    for (uint32_t op = 0; op < n_ops; op++) {
+        uint32_t n = of[op];
+        of[op] = sum;
         sum += n;
     }
 }
@@ -367,12 +365,14 @@ static void stamp_parameters(stamper *s)
     EQUAL(parameters, rows, ms_parameter, group);
     EQUAL(parameters, rows, ms_parameter, linear);
     EQUAL(parameters, rows, ms_parameter, added);
+    EQUAL(parameters, rows, ms_parameter, far);
     RENAME(parameters, layers, rows, ms_parameter, layer);
     RENAME(parameters, storages, rows, ms_parameter, storage);
     RENAME(parameters, storages, rows, ms_parameter, grad_storage);
     RENAME(parameters, storages, rows, ms_parameter, master);
     RENAME(parameters, storages, rows, ms_parameter, sum);
     RENAME(parameters, storages, rows, ms_parameter, next);
+    RENAME(parameters, storages, rows, ms_parameter, host_grad);
     RENAME(parameters, storages, rows, ms_parameter, copy[0]);
     RENAME(parameters, storages, rows, ms_parameter, copy[1]);
     RENAME(parameters, storages, rows, ms_parameter, original);
@@ -399,13 +399,34 @@ static void stamp_units(stamper *s, ms_forward *forward, const ms_model *whole)
         s->ok = ms_stampspace_outside(&s->units, &forward->loss_unit);
 }
 
-/* Storages of no layer are the model's inputs, what kernels work in and buckets
- * of gradients; others would be made of all blocks together. */
+/* Is it the gradient with which backward begins? */
+static bool is_root(const ms_graph *g, uint32_t storage)
+{
+    uint32_t op = g->storage_maker[storage];
+    return op != MS_NONE && op > 0 && g->op_pass[op] == MS_GRAD_INPUT &&
+           g->op_pass[op - 1] <= MS_LOSS;
+}
+
+/* What the optimizer makes of no parameter: of as many bytes in any model, or
+ * they are told anew. */
+static bool is_shared(const ms_optimizer_state *optimizer, uint32_t storage)
+{
+    bool is = storage == optimizer->buckets || storage == optimizer->step_order;
+    for (uint32_t i = 0; i < optimizer->n_slots; i++)
+        is |= storage == optimizer->slots[i];
+    for (uint32_t i = 0; i < optimizer->n_maps; i++)
+        is |= storage == optimizer->maps[i];
+    return is;
+}
+
+/* Other storages of no layer are the model's inputs, what kernels work in and
+ * the root of gradients; more would be made of all blocks together. */
 static bool has_common(const ms_trace *trace)
 {
     const ms_graph *g = trace->graph;
     for (uint32_t i = 0; i < g->n_storages; i++)
-        if (g->storage_layer[i] == MS_NONE && i != trace->optimizer->buckets &&
+        if (g->storage_layer[i] == MS_NONE && !is_root(g, i) &&
+            !is_shared(trace->optimizer, i) &&
             g->storage_category[i] != MS_INPUTS &&
             g->storage_category[i] != MS_WORKSPACE)
             return true;
@@ -416,17 +437,15 @@ static bool has_common(const ms_trace *trace)
 static bool is_plain_optimizer(const ms_trace *trace)
 {
     const ms_optimizer_state *optimizer = trace->optimizer;
-    uint64_t flat = optimizer->swap_elements;
+    uint64_t flat = 0;
     for (uint32_t i = 0; i < 6; i++)
         flat |= optimizer->flat_bytes[i] | optimizer->flat_elements[i];
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         const ms_parameter *it = &trace->parameters[p];
-        if (it->far || it->host_grad != MS_NONE || it->due_end > 0 ||
-            it->grad != MS_NONE)
+        if (it->due_end > 0 || it->grad != MS_NONE)
             return false;
     }
-    return flat == 0 && !optimizer->stepper && optimizer->n_homes == 0 &&
-           optimizer->n_slots == 0 && optimizer->step_order == MS_NONE;
+    return flat == 0 && !optimizer->stepper;
 }
 
 static bool sum_bytes(ms_trace *trace)
@@ -438,6 +457,13 @@ static bool sum_bytes(ms_trace *trace)
                                    &trace->all_bytes))
             return false;
     return trace->all_bytes <= UINT64_C(1) << 62;
+}
+
+/* A storage of no block, or MS_NONE. */
+static void rename_outside(stamper *s, uint32_t *storage)
+{
+    if (s->ok && *storage != MS_NONE)
+        s->ok = ms_stampspace_outside(&s->storages, storage);
 }
 
 bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
@@ -453,10 +479,14 @@ bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
         ms_optimstates_fit(trace);
     }
     open_spaces(s, forward);
-    for (uint32_t i = 0; i < g->n_kept && s->ok; i++)
-        s->ok = ms_stampspace_outside(&s->storages, &g->kept[i]);
-    if (s->ok && trace->optimizer->buckets != MS_NONE)
-        s->ok = ms_stampspace_outside(&s->storages, &trace->optimizer->buckets);
+    for (uint32_t i = 0; i < g->n_kept; i++)
+        rename_outside(s, &g->kept[i]);
+    rename_outside(s, &trace->optimizer->buckets);
+    rename_outside(s, &trace->optimizer->step_order);
+    for (uint32_t i = 0; i < trace->optimizer->n_slots; i++)
+        rename_outside(s, &trace->optimizer->slots[i]);
+    for (uint32_t i = 0; i < trace->optimizer->n_maps; i++)
+        rename_outside(s, &trace->optimizer->maps[i]);
     if (!s->ok)
         return false;
     stamp_saves(s);
@@ -481,5 +511,6 @@ bool ms_stamps_settle(ms_trace *trace)
         ms_parts_split(trace);
     if (stretches || trace->optimizer->buckets != MS_NONE)
         ms_optimstates_fit(trace);
-    return trace->err == MS_OK && sum_bytes(trace);
+    return trace->err == MS_OK && ms_optimstates_home(trace) &&
+           sum_bytes(trace);
 }

@@ -107,20 +107,28 @@ void ms_hoststep_buffers(ms_trace *trace)
     trace->optimizer->step_order = MS_NONE;
     if (offload->optimizer == MS_DEVICE_POOL)
         return;
+    uint64_t bytes = largest_tile(trace) * STATE_BYTES * BUFFER_STATES;
     trace->layer = MS_NONE;
-    if (offload->step == MS_HOST_GROUPS || offload->optimizer == MS_NVME_POOL) {
+    if (offload->step == MS_HOST_GROUPS || offload->optimizer == MS_NVME_POOL)
         trace->optimizer->step_order =
             ms_trace_storage(trace, "step_order", 0, MS_OPTIMIZER_STATE, true);
-        ms_parts_home(trace, trace->optimizer->step_order, MS_HOST_POOL, 0);
-    }
-    if (offload->optimizer != MS_NVME_POOL)
-        return;
+    if (offload->optimizer == MS_NVME_POOL)
+        trace->optimizer->n_slots = pipelined ? MS_MOST_SLOTS : 1u;
+    for (uint32_t i = 0; i < trace->optimizer->n_slots; i++)
+        trace->optimizer->slots[i] = ms_trace_storage(
+            trace, "pinned_buffer", bytes, MS_OPTIMIZER_STATE, true);
+    ms_hoststep_home_buffers(trace);
+}
+
+void ms_hoststep_home_buffers(ms_trace *trace)
+{
+    const ms_optimizer_state *optimizer = trace->optimizer;
     uint64_t bytes = largest_tile(trace) * STATE_BYTES * BUFFER_STATES;
-    for (uint32_t i = 0; i < (pipelined ? MS_MOST_SLOTS : 1u); i++) {
-        uint32_t s = ms_trace_storage(trace, "pinned_buffer", bytes,
-                                      MS_OPTIMIZER_STATE, true);
-        ms_hostblocks_slot(trace, s, bytes, BUFFER_STATES);
-        trace->optimizer->slots[trace->optimizer->n_slots++] = s;
+    if (optimizer->step_order != MS_NONE)
+        ms_parts_home(trace, optimizer->step_order, MS_HOST_POOL, 0);
+    for (uint32_t i = 0; i < optimizer->n_slots && !trace->err; i++) {
+        trace->graph->storage_bytes[optimizer->slots[i]] = bytes;
+        ms_hostblocks_slot(trace, optimizer->slots[i], bytes, BUFFER_STATES);
     }
 }
 

@@ -20,6 +20,8 @@
 /* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
  * pipeline. */
 #define MS_MOST_SLOTS 2u
+/* bitsandbytes' maps: of signed codes, and of unsigned ones. */
+#define MS_MOST_MAPS 2u
 
 /* A storage with its home elsewhere than on the device. */
 typedef struct ms_home {
@@ -44,6 +46,7 @@ typedef struct ms_optimizer_state {
     uint32_t host_blocks_capacity;
     uint64_t swap_elements; /* of a buffer of DeepSpeed's swapper; 0: none */
     uint32_t slots[MS_MOST_SLOTS], n_slots; /* pinned buffers of the step */
+    uint32_t maps[MS_MOST_MAPS], n_maps;    /* code maps of 8-bit states */
     uint32_t step_order; /* a storage of no bytes: copies in turn; or NONE */
     uint32_t buckets;    /* copies of all gradients, or NONE */
 } ms_optimizer_state;
@@ -86,8 +89,10 @@ ms_err ms_parts_columns(ms_trace *trace);
 
 /* Which parameters the host updates. */
 void ms_hoststep_choose(ms_trace *trace);
-/* Storages of the host's step: pinned buffers of the disk's tiles. */
+/* Storages of the host's step: pinned buffers of the disk's tiles.  Then how
+ * large they are, which is told by all parameters, and where. */
 void ms_hoststep_buffers(ms_trace *trace);
+void ms_hoststep_home_buffers(ms_trace *trace);
 /* Its ops (after those of the device's step). */
 void ms_hoststep_run(ms_trace *trace);
 /* Before all of the step: norms that DeepSpeed takes as gradients are reduced;
@@ -117,6 +122,9 @@ void ms_optimstates_make(ms_trace *trace);
 /* The parameters or their parts are others than when their states were made:
  * these have their sizes, and so has what all gradients lie in. */
 void ms_optimstates_fit(ms_trace *trace);
+/* The same of homes, if there are any: all are found anew.  False: the host
+ * would update others than states were made for, or there is no memory. */
+bool ms_optimstates_home(ms_trace *trace);
 /* 16-bit weights with an fp32 master copy? */
 bool ms_optimstates_is_mixed(const ms_trace *trace);
 

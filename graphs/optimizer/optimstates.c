@@ -119,6 +119,7 @@ void ms_optimstates_fit(ms_trace *trace)
         if (it->grad_storage != MS_NONE)
             grad_bytes += bytes[it->grad_storage];
         fit(trace, it->master, master_dtype(trace, it), it->part);
+        fit(trace, it->host_grad, MS_FLOAT32, it->part);
         for (uint32_t i = 0; it->update && i < it->update->n_states; i++) {
             const ms_state *kept = &it->update->states[i];
             fit(trace, it->state[i], state_dtype(trace, it, kept),
@@ -235,10 +236,51 @@ static void home_states(ms_trace *trace, ms_parameter *parameter)
         delay_update(trace, parameter);
     if (offload->step != MS_HOST_PARAMETERS)
         return;
-    parameter->host_grad = state(trace, "host_grad", MS_FLOAT32,
-                                 MS_OPTIMIZER_STATE, parameter->part, true);
+    if (parameter->host_grad == MS_NONE)
+        parameter->host_grad = state(trace, "host_grad", MS_FLOAT32,
+                                     MS_OPTIMIZER_STATE, parameter->part, true);
     home_state(trace, parameter, parameter->host_grad, MS_HOST_POOL,
                MS_HOST_GRADIENT_COPY);
+}
+
+/* What is updated on the host depends on how many elements come before. */
+static bool choose_again(ms_trace *trace)
+{
+    bool *far = ms_arena_take_raw(trace->scratch, trace->n_parameters + 1u,
+                                  sizeof *far);
+    if (!far)
+        return false;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        far[p] = trace->parameters[p].far;
+    ms_hoststep_choose(trace);
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        if (far[p] != trace->parameters[p].far)
+            return false;
+    return true;
+}
+
+bool ms_optimstates_home(ms_trace *trace)
+{
+    ms_optimizer_state *optimizer = trace->optimizer;
+    if (optimizer->n_homes == 0)
+        return true;
+    optimizer->n_homes = 0;
+    optimizer->swap_elements = 0;
+    trace->graph->hosted.n_blocks = 0;
+    if (!choose_again(trace))
+        return false;
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        ms_parameter *parameter = &trace->parameters[p];
+        home_weight(trace, parameter);
+        if (parameter->grad_storage == MS_NONE)
+            continue;
+        home_gradient(trace, parameter);
+        if (trace->settings->training->optimizer != MS_NO_OPTIMIZER)
+            home_states(trace, parameter);
+    }
+    ms_hoststep_home_buffers(trace);
+    ms_hostblocks_close(trace);
+    return !trace->err;
 }
 
 /* What DistributedDataParallel reduces: flat copies of all gradients
@@ -256,11 +298,15 @@ static void buckets(ms_trace *trace, uint64_t bytes)
 static void code_maps(ms_trace *trace)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
+    ms_optimizer_state *optimizer = trace->optimizer;
     uint32_t was = trace->layer;
     trace->layer = MS_NONE;
-    for (uint32_t i = 0; row != NULL && i < row->maps; i++)
-        ms_trace_storage(trace, "code_map", MS_OPTIMIZERS_MAP_BYTES,
-                         MS_OPTIMIZER_STATE, true);
+    assert(row == NULL || row->maps <= MS_MOST_MAPS);
+    optimizer->n_maps = row == NULL ? 0 : row->maps;
+    for (uint32_t i = 0; i < optimizer->n_maps; i++)
+        optimizer->maps[i] =
+            ms_trace_storage(trace, "code_map", MS_OPTIMIZERS_MAP_BYTES,
+                             MS_OPTIMIZER_STATE, true);
     trace->layer = was;
 }
 

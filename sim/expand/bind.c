@@ -112,14 +112,16 @@ static ms_err rerun_op(ms_books *books, const ms_books_at *at, uint32_t op,
     const ms_graph *graph = books->graph;
     uint32_t outs = graph->out_at[op + 1] - graph->out_at[op];
     uint32_t reads = graph->in_at[op + 1] - graph->in_at[op];
-    MS_TRY(ms_eviction_room(books, at, op));
+    if (books->evictions)
+        MS_TRY(ms_eviction_room(books, at, op));
     MS_TRY(ms_books_reserve(books, 1, outs, reads));
     ms_books_issue(books, at, op, MS_RECOMPUTE, graph->op_stream[op],
                    graph->op_ns[op]);
     books->plan->recomputed_ops++;
     read_inputs(books, at, op);
     remake_outputs(books, at, op, saved_from);
-    ms_eviction_ran(books, at, op);
+    if (books->evictions)
+        ms_eviction_ran(books, at, op);
     end_locals(books, at, op);
     return MS_OK;
 }

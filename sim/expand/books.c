@@ -331,12 +331,8 @@ void ms_books_lose(ms_books *books, uint32_t cell)
 void ms_books_made(ms_books *books, uint32_t first)
 {
     ms_plan *plan = books->plan;
-    for (uint32_t r = first; r < plan->n_rows; r++) {
-        if (books->streams)
-            books->ready_op[r] = plan->n_ops - 1;
-        if (books->opts->uses)
-            plan->use[books->n_use++] = r;
-    }
+    for (uint32_t r = first; r < plan->n_rows; r++)
+        ms_books_made_row(books, r);
 }
 
 void ms_books_read(ms_books *books, uint32_t row)
@@ -347,17 +343,17 @@ void ms_books_read(ms_books *books, uint32_t row)
         plan->use[books->n_use++] = row;
     if (books->streams) {
         uint32_t writer = books->ready_op[row];
+        const ms_plan_op *it = &plan->op[writer], *now = &plan->op[op];
+        ms_row *read = &plan->row[row];
         /* A process notes a stream (record_stream) for its own blocks only. */
-        if (plan->op[plan->row[row].op].rank == plan->op[op].rank)
-            plan->row[row].streams |= (uint8_t)(1u << plan->op[op].stream);
-        const ms_plan_op *it = &plan->op[writer];
+        if (plan->n_ranks == 1 || plan->op[read->op].rank == now->rank)
+            read->streams |= (uint8_t)(1u << now->stream);
         /* Streams are FIFO: an op waits for other streams only.  A wait that is
          * listed twice changes nothing, so only the last one is compared. */
         bool noted = books->n_wait > plan->wait_at[op] &&
                      plan->wait[books->n_wait - 1] == writer;
         if (!noted && it->pass != MS_START &&
-            (it->stream != plan->op[op].stream ||
-             it->rank != plan->op[op].rank))
+            (it->stream != now->stream || it->rank != now->rank))
             plan->wait[books->n_wait++] = writer;
     }
 }

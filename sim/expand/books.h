@@ -198,8 +198,16 @@ void ms_books_close_set(ms_books *books, const ms_books_at *at,
 void ms_books_hold_set(ms_books *books, const ms_books_at *at,
                        const ms_program *program, uint32_t set, bool saves);
 
-/* The current op has made the rows from first on: it is remembered as their
- * writer. */
+/* The current op has made a row, or the rows from first on: it is remembered as
+ * their writer. */
+static inline void ms_books_made_row(ms_books *books, uint32_t row)
+{
+    ms_plan *plan = books->plan;
+    if (books->streams)
+        books->ready_op[row] = plan->n_ops - 1;
+    if (books->opts->uses)
+        plan->use[books->n_use++] = row;
+}
 void ms_books_made(ms_books *books, uint32_t first);
 
 /* Books a row for storage in the current op; needs reserve. */
@@ -215,26 +223,7 @@ static inline uint32_t ms_books_take(ms_books *books, uint32_t storage,
                             .pool = pool,
                             .saved = saved};
     if (books->reads)
-        ms_books_made(books, r);
-    return r;
-}
-
-/* Books a buffer of the program. */
-static inline uint32_t ms_books_take_buffer(ms_books *books, uint32_t buffer,
-                                            const ms_buffer *value)
-{
-    ms_plan *plan = books->plan;
-    uint32_t r = plan->n_rows++;
-    plan->row[r] = (ms_row){.bytes = value->bytes,
-                            .storage = MS_NONE,
-                            .buffer = buffer,
-                            .op = plan->n_ops - 1,
-                            .category = value->category,
-                            .pool = value->pool,
-                            .home = value->home & 3u,
-                            .waited = value->waited};
-    if (books->reads)
-        ms_books_made(books, r);
+        ms_books_made_row(books, r);
     return r;
 }
 

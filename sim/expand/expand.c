@@ -198,6 +198,49 @@ static ms_err make_views(ms_books *books, const ms_program *program)
     return MS_OK;
 }
 
+/* Up to so many ops and rows there is room from the start.  Columns of more lie
+ * alone and grow without a copy left behind. */
+#define MOST_GUESSED 20000u
+
+/* The ops that a call runs at most, of the graph. */
+static uint32_t ops_of(const ms_graph *graph, const ms_call *call,
+                       uint32_t *first)
+{
+    switch ((ms_verb)call->verb) {
+    case MS_RUN:
+        if (call->run.pass == MS_FORWARD) {
+            *first = graph->forward_at[call->unit];
+            return graph->forward_at[call->unit + 1] - *first;
+        }
+        *first = graph->backward_at[call->unit + 1];
+        return graph->backward_at[call->unit] - *first;
+    case MS_RERUN:
+        *first = graph->forward_at[call->unit];
+        return graph->forward_at[call->last + 1] - *first;
+    case MS_STEP_SET:
+        *first = graph->step_first;
+        return call->set == MS_ALL ? graph->n_ops - *first : 0;
+    default:
+        *first = 0;
+        return 0;
+    }
+}
+
+/* A first guess of what the calls run, and of a copy and a wait for what most
+ * of them name: rarely grown. */
+static ms_err make_room(ms_books *books, const ms_program *program)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t ops = 1, rows = graph->n_start, first, n;
+    uint32_t copies = books->streams ? 4 * program->n_calls : 0;
+    for (uint32_t i = 0; i < program->n_calls && ops < MOST_GUESSED; i++) {
+        n = ops_of(graph, &program->calls[i], &first);
+        ops += n;
+        rows += graph->out_at[first + n] - graph->out_at[first];
+    }
+    return ms_books_reserve(books, ops + copies, rows + copies, copies);
+}
+
 ms_err ms_expand(const ms_graph *graph, const ms_program *program,
                  const ms_expand_opts *opts, ms_arena *arena, ms_plan *plan,
                  ms_fault *fault)
@@ -221,11 +264,7 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
     MS_TRY(ms_hooks_open(&books, program));
     MS_TRY(ms_eviction_open(&books, program));
     MS_TRY(ms_meetings_open(&books, program));
-    /* A first guess of one run of everything, and of a copy and a wait for what
-     * most calls name: rarely grown. */
-    uint32_t copies = books.streams ? 4 * program->n_calls : 0;
-    MS_TRY(ms_books_reserve(&books, graph->n_ops + copies,
-                            graph->n_storages + copies, copies));
+    MS_TRY(make_room(&books, program));
     for (uint32_t r = 0; r < program->n_ranks; r++)
         MS_TRY(ms_start_rank(&books, (uint16_t)r));
     MS_TRY(make_views(&books, program));

@@ -22,13 +22,13 @@ static uint64_t copy_ns(const ms_books *books, uint64_t bytes, double rate)
 ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes)
 {
     ms_plan *plan = books->plan;
-    struct ms_transfer *transfers =
-        ms_arena_grow(books->arena, plan->transfers, &books->transfers_capacity,
-                      plan->n_transfers + 1, sizeof *transfers);
-    if (!transfers)
+    if (plan->n_transfers == books->transfers_capacity)
+        plan->transfers = ms_arena_grow(
+            books->arena, plan->transfers, &books->transfers_capacity,
+            plan->n_transfers + 1, sizeof *plan->transfers);
+    if (!plan->transfers)
         return ms_fail_nomem(books->fault);
-    plan->transfers = transfers;
-    transfers[plan->n_transfers++] = (struct ms_transfer){
+    plan->transfers[plan->n_transfers++] = (struct ms_transfer){
         .op = plan->n_ops, .kind = (uint8_t)kind, .bytes = bytes};
     return MS_OK;
 }

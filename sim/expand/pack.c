@@ -13,6 +13,25 @@ static ms_err not_taken(ms_books *books, uint32_t buffer)
                    buffer);
 }
 
+/* Books a buffer of the program. */
+static uint32_t take_buffer(ms_books *books, uint32_t buffer,
+                            const ms_buffer *value)
+{
+    ms_plan *plan = books->plan;
+    uint32_t r = plan->n_rows++;
+    plan->row[r] = (ms_row){.bytes = value->bytes,
+                            .storage = MS_NONE,
+                            .buffer = buffer,
+                            .op = plan->n_ops - 1,
+                            .category = value->category,
+                            .pool = value->pool,
+                            .home = value->home & 3u,
+                            .waited = value->waited};
+    if (books->reads)
+        ms_books_made(books, r);
+    return r;
+}
+
 ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer)
 {
     const ms_buffer *value = &books->plan->buffers[buffer];
@@ -22,7 +41,7 @@ ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer)
                        "give it before", "buffer %u is taken twice", buffer);
     MS_TRY(ms_books_reserve(books, 1, 1, 0));
     ms_books_issue(books, at, MS_NONE, MS_COPY, value->stream, 0);
-    books->buffer_row[here] = ms_books_take_buffer(books, buffer, value);
+    books->buffer_row[here] = take_buffer(books, buffer, value);
     books->buffer_read[here] = MS_NONE;
     return MS_OK;
 }

@@ -4,16 +4,22 @@
 #include "sim/expand/books.h"
 #include "sim/graph.h"
 
-static uint8_t refs_of(const ms_graph *graph, uint32_t s)
+/* In locals, which a store of a byte cannot alias, so that several are found at
+ * once. */
+static void find_refs(const ms_graph *graph)
 {
-    uint8_t refs = MS_REF_MADE;
-    if (graph->storage_local_end[s] != MS_NONE)
-        refs |= MS_REF_LOCAL;
-    if (graph->storage_saved_end[s] != MS_NONE)
-        refs |= MS_REF_SAVED;
-    if (s < graph->n_persistent)
-        refs |= MS_REF_HOLD;
-    return refs;
+    const uint32_t *restrict local = graph->storage_local_end;
+    const uint32_t *restrict saved = graph->storage_saved_end;
+    uint8_t *restrict refs = graph->storage_refs;
+    uint32_t n = graph->n_storages, n_persistent = graph->n_persistent;
+    for (uint32_t s = 0; s < n; s++)
+        refs[s] =
+            (uint8_t)(MS_REF_MADE | (local[s] != MS_NONE ? MS_REF_LOCAL : 0u) |
+                      (saved[s] != MS_NONE ? MS_REF_SAVED : 0u));
+    for (uint32_t s = 0; s < n_persistent; s++)
+        refs[s] |= MS_REF_HOLD;
+    for (uint32_t i = 0; i < graph->n_kept; i++)
+        refs[graph->kept[i]] += MS_REF_HOLD;
 }
 
 /* Backward visits units in descending order, so that the ops of unit u are
@@ -36,11 +42,11 @@ static ms_err find_back_inputs(ms_graph *graph, ms_arena *arena,
             if (s < graph->n_persistent || maker >= first || seen[s] == u + 1)
                 continue;
             seen[s] = u + 1;
-            uint32_t *grown = ms_arena_grow(arena, graph->back_in, &capacity,
-                                            n + 1, sizeof *grown);
-            if (grown == NULL)
+            if (n == capacity)
+                graph->back_in = ms_arena_grow(arena, graph->back_in, &capacity,
+                                               n + 1, sizeof *graph->back_in);
+            if (graph->back_in == NULL)
                 return ms_fail_nomem(fault);
-            graph->back_in = grown;
             graph->back_in[n++] = s;
         }
         graph->back_in_at[u + 1] = n;
@@ -77,10 +83,7 @@ static ms_err prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
     graph->storage_refs = ms_arena_take_raw(arena, graph->n_storages, 1);
     if (graph->storage_refs == NULL)
         return ms_fail_nomem(fault);
-    for (uint32_t s = 0; s < graph->n_storages; s++)
-        graph->storage_refs[s] = refs_of(graph, s);
-    for (uint32_t i = 0; i < graph->n_kept; i++)
-        graph->storage_refs[graph->kept[i]] += MS_REF_HOLD;
+    find_refs(graph);
     graph->n_start = 0;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
         graph->n_start += graph->storage_at_start[s];

@@ -171,7 +171,8 @@ static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
         else if (books->row[c] == MS_NONE)
             MS_TRY(ms_bind_storage(books, at, s, op));
     }
-    MS_TRY(ms_eviction_room(books, at, op));
+    if (books->evictions)
+        MS_TRY(ms_eviction_room(books, at, op));
     return ms_books_reserve(books, 1, graph->out_at[op + 1] - graph->out_at[op],
                             end - first);
 }
@@ -180,6 +181,8 @@ static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
 static ms_err prepare_pinned(ms_books *books, const ms_books_at *at,
                              uint32_t op)
 {
+    if (!books->evictions)
+        return prepare(books, at, op);
     ms_eviction_pin(books, op, true);
     ms_err err = prepare(books, at, op);
     ms_eviction_pin(books, op, false);
@@ -295,14 +298,14 @@ static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t keep,
 {
     if (books->hooked)
         MS_TRY(ms_hooks_unpack(books, at, op));
-    columns w = open_columns(books, at);
-    if (books->graph->op_pass[op] == MS_ACCUMULATE) {
-        MS_TRY(accumulate(books, at, &w, op));
-    } else {
+    bool adds = books->graph->op_pass[op] == MS_ACCUMULATE;
+    if (!adds)
         MS_TRY(issue(books, at, op));
-        w = open_columns(books, at);
+    columns w = open_columns(books, at);
+    if (adds)
+        MS_TRY(accumulate(books, at, &w, op));
+    else
         make(books, &w, keep, op);
-    }
     uint32_t first = books->plan->n_rows;
     if (books->hooked) {
         close_columns(&w, books);
@@ -311,7 +314,8 @@ static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t keep,
         w = open_columns(books, at);
         first = books->plan->n_rows;
     }
-    ms_eviction_ran(books, at, op);
+    if (books->evictions)
+        ms_eviction_ran(books, at, op);
     end_references(books, &w, op);
     close_columns(&w, books);
     if (books->reads)

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRIALS 300u
+#define TRIALS 500u
 
 static const char *const models[] = {
     "gpt3",        "llama-2-7b",  "gpt2",      "bert-base",    "mixtral-8x7b",
@@ -82,12 +82,12 @@ static void choose(laws_random *random, ms_training *training)
                                           "megatron"};
     static const char *const precisions[] = {
         "fp32", "bf16-mixed", "bf16", "autocast-bf16", "fp8", "fp8-primary"};
-    static const char *const optimizers[] = {"sgd", "adamw", "adafactor",
-                                             "lion", "muon"};
+    static const char *const optimizers[] = {
+        "sgd", "adamw", "adafactor", "lion", "muon", "adamw-8bit", "lion-8bit"};
     ms_training_init(training);
     set(training, "kernels", kernels[laws_below(random, 5)]);
     set(training, "precision", precisions[laws_below(random, 6)]);
-    set(training, "optimizer", optimizers[laws_below(random, 5)]);
+    set(training, "optimizer", optimizers[laws_below(random, 7)]);
     set(training, "batch", "8");
     if (laws_chance(random, 20))
         set(training, "retain_graph", "yes");
@@ -120,7 +120,26 @@ static bool choose_shape(laws_random *random, ms_arena *arena, ms_shape *shape)
         "fsdp:dp=8,shard=4",
         "ddp:dp=4",
     };
-    enum { N_POLICIES = sizeof policies / sizeof *policies };
+    static const char *const offloads[] = {
+        "offload:optimizer",
+        "offload:optimizer/gradients",
+        "offload:optimizer/params/gradients",
+        "offload:optimizer,percent=50",
+        "offload:optimizer,tile=20000",
+        "offload:optimizer,impl=megatron",
+        "offload:optimizer,impl=megatron,percent=30",
+        "offload:optimizer,delayed=1",
+        "offload:optimizer,pin=0",
+        "offload:optimizer,to=nvme",
+        "offload:optimizer/params/gradients,to=nvme,tile=10000",
+        "offload:optimizer/params,to=nvme,impl=deepspeed",
+        "offload:optimizer,impl=deepspeed,tile=30000",
+    };
+    enum {
+        N_POLICIES = sizeof policies / sizeof *policies,
+        N_OFFLOADS = sizeof offloads / sizeof *offloads
+    };
+    char words[128];
     ms_spec spec = {0};
     ms_fault fault = {0};
     *shape = (ms_shape){.batch = 8,
@@ -129,8 +148,12 @@ static bool choose_shape(laws_random *random, ms_arena *arena, ms_shape *shape)
     const char *policy = laws_chance(random, 60)
                              ? policies[laws_below(random, N_POLICIES)]
                              : policies[0];
-    ck_assert_msg(!ms_spec_parse(policy, arena, &spec, &fault), "%s: %s",
-                  policy, fault.what);
+    snprintf(words, sizeof words, "%s", policy);
+    if (laws_chance(random, 40))
+        snprintf(words, sizeof words, "%s+%s", policy,
+                 offloads[laws_below(random, N_OFFLOADS)]);
+    ck_assert_msg(!ms_spec_parse(words, arena, &spec, &fault), "%s: %s", words,
+                  fault.what);
     return ms_apply_shape(&spec, shape, &fault) == MS_OK;
 }
 
@@ -203,6 +226,11 @@ static void compare_columns(const ms_graph *a, const ms_graph *b)
     SAME(storage_width, a->n_persistent);
     SAME(weight_elements, a->n_persistent);
     SAME(unit_state, a->n_units);
+    SAME(storage_pool, a->n_storages);
+    SAME(storage_far_bytes, a->n_persistent);
+    SAME(hosted.of, a->n_persistent);
+    ck_assert_uint_eq(a->hosted.n_blocks, b->hosted.n_blocks);
+    SAME(hosted.block_bytes, a->hosted.n_blocks);
 }
 
 static void compare_texts(const ms_graph *a, const ms_graph *b, ms_arena *arena)

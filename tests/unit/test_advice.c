@@ -2,10 +2,12 @@
 /* Advice: its numbers are those of run, each change of the table is the first
  * way of some job, and a change without effect is not advised. */
 #include "policies/common/policy.h"
+#include "sim/graph.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tools/advice/advice.h"
+#include "tools/advice/lowerings.h"
 #include "tools/advice/needless.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
@@ -344,6 +346,38 @@ START_TEST(each_malloc_fails)
 }
 END_TEST
 
+/* The graph of the job with the line's batch and sequence. */
+static const ms_graph *graph_of(ms_lowerings *kept, const tried *t,
+                                int64_t batch, int64_t sequence)
+{
+    ms_result own = t->result;
+    own.training.batch = batch;
+    own.training.sequence = sequence;
+    own.graph = NULL;
+    demand(ms_jobway_shape(&t->job, &own, &fault), "shape");
+    demand(ms_lowerings_graph(kept, &t->job, &own, &fault), "lower");
+    ck_assert_uint_eq(own.graph->tokens, (uint64_t)(batch * sequence));
+    return own.graph;
+}
+
+START_TEST(the_last_graphs_are_kept)
+{
+    ms_lowerings kept = {0};
+    tried t;
+    run_line(GPT3 "-p checkpoint:full", &t);
+    const ms_graph *first = graph_of(&kept, &t, 1, 64);
+    for (int64_t batch = 2; batch <= MS_LOWERINGS_MOST; batch++)
+        ck_assert_ptr_ne(graph_of(&kept, &t, batch, 64), first);
+    ck_assert_ptr_eq(graph_of(&kept, &t, 1, 64), first);
+    /* those of batches 2 and 3 were used longest ago, and go for these two */
+    const ms_graph *longer = graph_of(&kept, &t, 1, 128);
+    graph_of(&kept, &t, 2, 64);
+    ck_assert_ptr_eq(graph_of(&kept, &t, 1, 64), first);
+    ck_assert_ptr_eq(graph_of(&kept, &t, 1, 128), longer);
+    ms_lowerings_free(&kept);
+}
+END_TEST
+
 Suite *suite_advice(void)
 {
     Suite *suite = suite_create("advice");
@@ -356,6 +390,7 @@ Suite *suite_advice(void)
     tcase_add_test(tcase, what_is_set_is_no_change);
     tcase_add_test(tcase, policies_that_do_nothing_are_found);
     tcase_add_test(tcase, needless_ones_say_why);
+    tcase_add_test(tcase, the_last_graphs_are_kept);
     tcase_add_test(tcase, each_malloc_fails);
     suite_add_tcase(suite, tcase);
     return suite;

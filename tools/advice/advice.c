@@ -30,6 +30,14 @@ typedef struct outcome {
     int64_t headroom_bytes;
 } outcome;
 
+/* A set that was replayed: the ways of a search cross again and again. */
+typedef struct known {
+    ms_changes set;
+    bool exact;
+    outcome is;
+    uint64_t ops;
+} known;
+
 typedef struct search {
     const ms_job *job;
     const ms_result *now;
@@ -42,6 +50,10 @@ typedef struct search {
     /* a bit per row of the table that costs nothing and is refused */
     uint64_t refused;
     ms_arena scratch; /* memory of one replay */
+    ms_lowerings kept;
+    known *known; /* n_known */
+    uint32_t n_known, known_capacity;
+    ms_arena memory; /* of known */
     ms_fault *fault;
 } search;
 
@@ -66,24 +78,47 @@ static outcome outcome_of(const ms_result *result)
 
 /* ---- one set ------------------------------------------------------------- */
 
-static ms_err replay(search *s, const ms_changes *set, bool exact, outcome *is)
+static ms_err try_new(search *s, known *it)
 {
     ms_fault own = {.caret = -1};
     ms_job job;
     ms_result tried;
+    ms_arena_reset(&s->scratch);
+    ms_err err =
+        ms_changes_job(&it->set, s->job, s->now, &s->scratch, &job, &own);
+    if (err == MS_OK)
+        err = ms_changes_step(&job, it->exact, s->now, &s->kept, &s->scratch,
+                              &tried, &own);
+    if (err == MS_OK) {
+        it->is = outcome_of(&tried);
+        it->ops = tried.graph->n_ops + tried.plan->n_ops;
+    }
+    return ms_fail_but_refusal(err, &own, s->fault);
+}
+
+/* What is known counts as replayed: the search ends where it would have. */
+static ms_err replay(search *s, const ms_changes *set, bool exact, outcome *is)
+{
+    uint32_t i = 0;
     *is = (outcome){0};
     if (exact && s->ops > s->most_ops)
         return MS_OK;
-    ms_arena_reset(&s->scratch);
-    ms_err err = ms_changes_job(set, s->job, s->now, &s->scratch, &job, &own);
-    if (err == MS_OK)
-        err = ms_changes_step(&job, exact, s->now, &s->scratch, &tried, &own);
-    if (err == MS_OK) {
-        *is = outcome_of(&tried);
-        s->ops += tried.graph->n_ops + tried.plan->n_ops;
+    while (i < s->n_known && (s->known[i].exact != exact ||
+                              !ms_changes_same(&s->known[i].set, set)))
+        i++;
+    if (i == s->n_known) {
+        known it = {.set = *set, .exact = exact};
+        MS_TRY(try_new(s, &it));
+        s->known = ms_arena_grow(&s->memory, s->known, &s->known_capacity,
+                                 s->n_known + 1, sizeof *s->known);
+        if (s->known == NULL)
+            return ms_fail_nomem(s->fault);
+        s->known[s->n_known++] = it;
     }
+    *is = s->known[i].is;
+    s->ops += s->known[i].ops;
     s->tries++;
-    return ms_fail_but_refusal(err, &own, s->fault);
+    return MS_OK;
 }
 
 /* Replays without the pool, which is faster. The set fits if what the pool adds
@@ -508,6 +543,13 @@ static bool fills(const ms_spec *spec)
     return false;
 }
 
+static void close_search(search *s)
+{
+    ms_lowerings_free(&s->kept);
+    ms_arena_free(&s->memory);
+    ms_arena_free(&s->scratch);
+}
+
 ms_err ms_advice_find(const ms_job *job, const ms_result *result,
                       ms_advice *advice, ms_fault *fault)
 {
@@ -520,7 +562,7 @@ ms_err ms_advice_find(const ms_job *job, const ms_result *result,
         return MS_OK;
     ms_err err = find_ways(&s, advice);
     advice->tries = s.tries;
-    ms_arena_free(&s.scratch);
+    close_search(&s);
     return err;
 }
 
@@ -552,6 +594,6 @@ ms_err ms_advice_lower(const ms_job *job, const ms_result *result,
         return MS_OK;
     ms_err err = find_lower(&s, advice);
     advice->tries = s.tries;
-    ms_arena_free(&s.scratch);
+    close_search(&s);
     return err;
 }

@@ -155,6 +155,15 @@ void ms_changes_drop(ms_changes *set, uint32_t i)
         set->use[i] = set->use[i + 1];
 }
 
+bool ms_changes_same(const ms_changes *a, const ms_changes *b)
+{
+    uint32_t i = 0;
+    while (i < a->n && i < b->n && a->use[i].row == b->use[i].row &&
+           a->use[i].count == b->use[i].count)
+        i++;
+    return i == a->n && i == b->n;
+}
+
 ms_costs ms_changes_costs(const ms_changes *set)
 {
     ms_costs costs = MS_COSTS_NOTHING;
@@ -243,23 +252,17 @@ ms_err ms_changes_job(const ms_changes *set, const ms_job *job,
     return MS_OK;
 }
 
-static bool same_bytes(const void *a, const void *b, size_t n)
-{
-    return memcmp(a, b, n) == 0;
-}
-
 /* Would the model be lowered as it was for `now`? Both have its model and its
- * device, and lowering looks at nothing else. Settings are compared as bytes,
- * as points.c does: where they only seem to differ, it is lowered once more. */
+ * device, and lowering looks at nothing else. */
 static bool has_graph(const ms_result *now, const ms_result *tried)
 {
     return now->graph != NULL &&
-           same_bytes(&now->training, &tried->training, sizeof now->training) &&
-           same_bytes(&now->shape, &tried->shape, sizeof now->shape);
+           ms_lowerings_are_same(&now->training, &now->shape, tried);
 }
 
 ms_err ms_changes_step(const ms_job *changed, bool exact, const ms_result *now,
-                       ms_arena *arena, ms_result *tried, ms_fault *fault)
+                       ms_lowerings *kept, ms_arena *arena, ms_result *tried,
+                       ms_fault *fault)
 {
     ms_job job = *changed;
     *tried = *now;
@@ -273,11 +276,10 @@ ms_err ms_changes_step(const ms_job *changed, bool exact, const ms_result *now,
     }
     job.brief = true;
     job.addresses = false;
-    ms_training resolved = tried->training; /* before its batch is divided */
     MS_TRY(ms_jobway_shape(&job, tried, fault));
-    if (!has_graph(now, tried)) {
-        tried->training = resolved;
-        MS_TRY(ms_jobway_lower(&job, arena, tried, fault));
-    }
+    if (!has_graph(now, tried) && kept != NULL)
+        MS_TRY(ms_lowerings_graph(kept, &job, tried, fault));
+    else if (!has_graph(now, tried))
+        MS_TRY(ms_jobway_graph(&job, arena, tried, fault));
     return ms_jobway_step(&job, arena, tried, fault);
 }

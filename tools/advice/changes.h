@@ -11,8 +11,8 @@
  *     if (ms_changes_apply_to(use.row, &job, &result)) {
  *         ms_changes_add(&set, use);
  *         MS_TRY(ms_changes_job(&set, &job, &result, &arena, &changed, fault));
- *         MS_TRY(ms_changes_step(&changed, true, &result, &arena, &tried,
- *                                fault));
+ *         MS_TRY(ms_changes_step(&changed, true, &result, NULL, &arena,
+ *                                &tried, fault));
  *     }
  *
  * A change replaces one of the same slot in the set. A policy of the set
@@ -20,6 +20,7 @@
  * ranks shared by. */
 
 #include "policies/common/policy.h"
+#include "tools/advice/lowerings.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -74,6 +75,8 @@ bool ms_changes_counts(const ms_change *row);
 /* Replaces the use of the same slot, or adds the use behind the others. */
 void ms_changes_add(ms_changes *set, ms_change_use use);
 void ms_changes_drop(ms_changes *set, uint32_t i);
+/* The same uses in the same order? */
+bool ms_changes_same(const ms_changes *a, const ms_changes *b);
 /* The highest cost in the set. */
 ms_costs ms_changes_costs(const ms_changes *set);
 /* The job with the set in it; its memory is arena's. Faults: MS_EUSAGE where a
@@ -82,9 +85,11 @@ ms_err ms_changes_job(const ms_changes *set, const ms_job *job,
                       const ms_result *now, ms_arena *arena, ms_job *changed,
                       ms_fault *fault);
 /* Lowers and replays the job's step, through its pool or (exact) without one.
- * The model is the one that `now` has read. */
+ * The model is the one that `now` has read. kept: of a search with many steps;
+ * NULL: the graph lies in the arena. */
 ms_err ms_changes_step(const ms_job *changed, bool exact, const ms_result *now,
-                       ms_arena *arena, ms_result *tried, ms_fault *fault);
+                       ms_lowerings *kept, ms_arena *arena, ms_result *tried,
+                       ms_fault *fault);
 /* The policy of the spec that the row's policy replaces, or MS_NONE where it is
  * added. Then the row's policy and a setting's value as this job spells them;
  * NULL: out of memory. */

@@ -15,7 +15,8 @@ static ms_err step(const ms_job *other, bool exact, const ms_result *result,
                    ms_fault *fault)
 {
     ms_fault own = {.caret = -1};
-    ms_err err = ms_changes_step(other, exact, result, arena, without, &own);
+    ms_err err =
+        ms_changes_step(other, exact, result, NULL, arena, without, &own);
     *possible = err == MS_OK;
     return ms_fail_but_refusal(err, &own, fault);
 }

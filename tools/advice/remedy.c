@@ -40,7 +40,7 @@ static ms_err run(const ms_remedy_task *task, ms_change_use use,
     ms_changes_add(&set, use);
     MS_TRY(ms_changes_job(&set, task->job, now, arena, &job, fault));
     job.uses = false;
-    return ms_changes_step(&job, true, now, arena, tried, fault);
+    return ms_changes_step(&job, true, now, NULL, arena, tried, fault);
 }
 
 /* ---- what is left of a tensor -------------------------------------------- */

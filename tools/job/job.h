@@ -77,8 +77,11 @@ typedef struct ms_result ms_result; /* result.h */
 void ms_jobway_settings(const ms_job *job, ms_training *training);
 ms_err ms_jobway_read(const ms_job *job, ms_arena *keep, ms_result *result,
                       ms_fault *fault);
-/* Reads the policies' shape of the job: the first half of lower. */
+/* The two halves of lower: reads the policies' shape of the job, and lowers the
+ * model to the graph of the result's shape. */
 ms_err ms_jobway_shape(const ms_job *job, ms_result *result, ms_fault *fault);
+ms_err ms_jobway_graph(const ms_job *job, ms_arena *arena, ms_result *result,
+                       ms_fault *fault);
 ms_err ms_jobway_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                        ms_fault *fault);
 ms_err ms_jobway_step(const ms_job *job, ms_arena *trial, ms_result *result,

@@ -80,9 +80,8 @@ ms_err ms_jobway_shape(const ms_job *job, ms_result *result, ms_fault *fault)
     return MS_OK;
 }
 
-/* Lowers the model to the graph of the result's shape. */
-static ms_err lower(const ms_job *job, ms_arena *arena, ms_result *result,
-                    ms_fault *fault)
+ms_err ms_jobway_graph(const ms_job *job, ms_arena *arena, ms_result *result,
+                       ms_fault *fault)
 {
     ms_graph *graph = ms_arena_take(arena, 1, sizeof *graph);
     if (graph == NULL)
@@ -96,7 +95,7 @@ ms_err ms_jobway_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                        ms_fault *fault)
 {
     MS_TRY(ms_jobway_shape(job, result, fault));
-    return lower(job, keep, result, fault);
+    return ms_jobway_graph(job, keep, result, fault);
 }
 
 /* ---- a real pool --------------------------------------------------------- */
@@ -196,7 +195,7 @@ static ms_err other_step(const ms_job *job, const ms_result *result, uint32_t k,
     /* else the policies have changed the batch, and it stays */
     if (ms_lengths_says(job, "batch"))
         MS_TRY(ms_jobway_shape(job, other, fault));
-    MS_TRY(lower(job, own, other, fault));
+    MS_TRY(ms_jobway_graph(job, own, other, fault));
     MS_TRY(ms_jobprogram_make(job, own, &opts, other, fault));
     MS_TRY(ms_expand(other->graph, other->program, &opts, trial, other->plan,
                      fault));
@@ -253,7 +252,8 @@ static ms_err first_step(const ms_job *job, ms_arena *trial,
 {
     ms_arena own = {.limit_bytes = trial->limit_bytes};
     ms_result first;
-    if (job->allocator == NULL || count_steps(job, result) == 1 ||
+    if (job->allocator == NULL || job->levels ||
+        count_steps(job, result) == 1 ||
         result->shape.offload.optimizer != MS_DEVICE_POOL)
         return MS_OK;
     ms_err err = other_step(job, result, 0, true, &own, trial, &first, fault);

@@ -145,8 +145,10 @@ static ms_err request(pooled_run *run, uint32_t op, uint32_t r)
     const ms_plan *plan = run->now->plan;
     const ms_row *row = &plan->row[r];
     uint32_t *block = &run->blocks.block[r];
+    if (!on_device(row) || *block != MS_NONE || run->failed)
+        return MS_OK;
     uint64_t bytes = ms_active_asked(plan, row);
-    if (!on_device(row) || bytes == 0 || *block != MS_NONE || run->failed)
+    if (bytes == 0)
         return MS_OK;
     uint16_t rank = plan->op[op].rank;
     run->out->ranks[rank].requests++;
@@ -154,7 +156,8 @@ static ms_err request(pooled_run *run, uint32_t op, uint32_t r)
                           block, run->fault));
     if (*block == MS_NONE)
         run_out(run, op, bytes);
-    ms_pooledmap_take(&run->map, rank, run->pools[rank], *block, r);
+    if (run->map.maps)
+        ms_pooledmap_take(&run->map, rank, run->pools[rank], *block, r);
     return MS_OK;
 }
 
@@ -172,7 +175,8 @@ static ms_err release(pooled_run *run, uint32_t r)
         if ((streams & 1u << s) != 0)
             MS_TRY(ms_torchstreams_record(pool, block, s, run->fault));
     ms_pool_free(pool, block);
-    ms_pooledmap_free(&run->map, plan->op[row->op].rank);
+    if (run->map.maps)
+        ms_pooledmap_free(&run->map, plan->op[row->op].rank);
     return MS_OK;
 }
 
@@ -308,7 +312,8 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     const ms_plan_op *at = &plan->op[op];
     ms_hostclock_sync(&run->clocks[at->rank], op);
     if (at->alloc_at < at[1].alloc_at) {
-        ms_pooledmap_time(&run->map, run->now, op, true);
+        if (run->map.maps)
+            ms_pooledmap_time(&run->map, run->now, op, true);
         MS_TRY(see_streams(run, at->rank, op));
     }
     if (ms_pooledsteps_empties(plan, at))
@@ -326,7 +331,7 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     if (run->queue)
         MS_TRY(ms_torchstreams_queue(run->pools[at->rank], at->stream, 1,
                                      run->fault));
-    if (at->release_at < at[1].release_at)
+    if (run->map.maps && at->release_at < at[1].release_at)
         ms_pooledmap_time(&run->map, run->now, op, false);
     for (uint32_t i = at->release_at; i < at[1].release_at; i++)
         MS_TRY(release(run, plan->release[i]));
@@ -393,7 +398,7 @@ static ms_err do_step(pooled_run *run, const ms_timeline *now)
     MS_TRY(list_queues(run));
     MS_TRY(turn_over(run));
     run->map.is_last = run->last = run->step == run->setup->steps;
-    if (run->last)
+    if (run->last && run->map.maps)
         MS_TRY(open_map(run));
     count_calls(run, true);
     for (uint32_t op = 0; op < plan->n_ops && !run->failed; op++)
