@@ -15,6 +15,10 @@ typedef struct ms_around {
                           go before the last */
     uint8_t side_stream;
     const ms_tape *tape; /* NULL: one stream */
+    /* Of a RERUN: the stage and the unit of which is asked; else
+     * MS_N_BIND_STAGES. */
+    ms_bind_stage stage;
+    uint32_t unit;
 } ms_around;
 
 /* Into the books: the replay before the owners' states, the rest behind
