@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* bind: makes present whatever an op needs and does not find. */
+#include "sim/expand/bind.h"
 #include "sim/expand/books.h"
 #include "sim/graph.h"
 #include "sim/program.h"

@@ -586,20 +586,6 @@ ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
                         uint32_t storage);
 ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
                      const ms_call *call);
-/* What a RERUN does, unit by unit, each stage before the next: OPEN; WANT, from
- * the last unit to the first; RUN, from the first to the last, with whose last
- * unit it ends: STATE lets go of the random state, and END of what a unit has
- * made and nothing saved. */
-typedef enum ms_bind_stage {
-    MS_BIND_OPEN,
-    MS_BIND_WANT,
-    MS_BIND_RUN,
-    MS_BIND_STATE,
-    MS_BIND_END,
-    MS_N_BIND_STAGES
-} ms_bind_stage;
-ms_err ms_bind_step(ms_books *books, const ms_books_at *at, const ms_call *call,
-                    ms_bind_stage stage, uint32_t unit);
 /* The random state of call's unit: made, or dropped. */
 ms_err ms_bind_state(ms_books *books, const ms_books_at *at,
                      const ms_call *call);

@@ -5,6 +5,7 @@
 /* Private to sim/fold: what a call may read besides the cells of owners: a
  * replay in parts that is under way, queues, and the buffers of the program. */
 
+#include "sim/expand/bind.h"
 #include "sim/fold/tape.h"
 
 typedef struct ms_around {

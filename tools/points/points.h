@@ -44,6 +44,9 @@ typedef struct ms_points_seat {
     struct ms_points_entry *held;
     struct ms_points_entry *folds; /* the entry of whose graph `fold` is */
     ms_foldstep fold;
+    /* By the caller: how many points of the next one's graph come, with it; 0:
+     * that is not known. */
+    uint32_t coming;
 } ms_points_seat;
 
 ms_err ms_points_open(ms_points *points, ms_fault *fault);
