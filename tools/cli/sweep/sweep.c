@@ -227,9 +227,7 @@ static ms_err spell_policies(run *r, ms_fault *fault)
     if (sweep->policies == NULL || shapes == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < n; i++) {
-        ms_spec spec = r->base.spec;
-        if (axis != NULL)
-            MS_TRY(ms_spec_parse(axis->values[i], keep, &spec, fault));
+        ms_spec spec = axis != NULL ? axis->specs[i] : r->base.spec;
         MS_TRY(ms_sweep_order_policy(&r->base, &spec, keep, &known, &shapes[i],
                                      fault));
         sweep->policies[i] = ms_spec_print(&spec, keep);
