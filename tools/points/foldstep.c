@@ -229,9 +229,8 @@ static ms_err try_fold(ms_foldstep *of, const ms_job *job, uint32_t coming,
         return MS_OK;
     if (is_pipeline(result))
         return fold_pipeline(of, job, trial, result, folded, fault);
-    return pays(of, coming)
-               ? fold_it(of, job, trial, result, folded, fault)
-               : MS_OK;
+    return pays(of, coming) ? fold_it(of, job, trial, result, folded, fault)
+                            : MS_OK;
 }
 
 ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, uint32_t coming,
