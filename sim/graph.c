@@ -18,13 +18,6 @@ const char *ms_graph_storage_name(const ms_graph *graph, uint32_t storage,
     return buffer;
 }
 
-bool ms_graph_is_weight(const ms_graph *graph, uint32_t storage)
-{
-    return storage < graph->n_persistent &&
-           graph->storage_category[storage] == MS_PARAMETERS &&
-           !graph->storage_buffer[storage];
-}
-
 static ms_err fail_row(const ms_graph *graph, ms_fault *fault,
                        const char *table, uint32_t row, const char *what)
 {

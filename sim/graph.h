@@ -202,7 +202,12 @@ static inline uint8_t ms_graph_group(const ms_graph *graph, uint32_t storage)
                                       : (uint8_t)MS_GROUP_DATA;
 }
 /* Is it a parameter, not a buffer of the model? */
-bool ms_graph_is_weight(const ms_graph *graph, uint32_t storage);
+static inline bool ms_graph_is_weight(const ms_graph *graph, uint32_t storage)
+{
+    return storage < graph->n_persistent &&
+           graph->storage_category[storage] == MS_PARAMETERS &&
+           !graph->storage_buffer[storage];
+}
 /* The invariants above.  Faults: MS_EINPUT names the row, MS_ENOMEM. */
 ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault);
 /* Fills the derived columns; the last thing to do with a graph. */

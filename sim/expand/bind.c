@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* bind: makes present whatever an op needs and does not find. */
+#include "sim/expand/bind.h"
 #include "sim/expand/books.h"
 #include "sim/graph.h"
 #include "sim/program.h"
@@ -378,18 +379,22 @@ static bool is_needed(const ms_books *books, const ms_books_at *at,
     return wanted && books->row[ms_books_cell(books, at, storage)] == MS_NONE;
 }
 
-/* Stamps the ops of [first, end) whose results the backward of these units
- * needs, and the ops these need.  saved_from: first backward op of the last
- * unit.  This is the early stop of torch's non-reentrant checkpoint
- * (_StopRecomputationError), to the op. */
-static void stamp_needed(ms_books *books, const ms_books_at *at, uint32_t first,
-                         uint32_t end, uint32_t saved_from)
+/* Stamps the ops of a unit whose results the backward of the units that run
+ * again needs, and the storages that these read.  saved_from: first backward op
+ * of the last of these units.  This is the early stop of torch's non-reentrant
+ * checkpoint (_StopRecomputationError), to the op. */
+static void want_unit(ms_books *books, const ms_books_at *at,
+                      const ms_books_replay *replay, uint32_t unit,
+                      uint32_t saved_from)
 {
     const ms_graph *graph = books->graph;
-    for (uint32_t op = end; op-- > first;) {
+    uint32_t from = graph->forward_at[replay->unit];
+    uint32_t first = graph->forward_at[unit];
+    books->tick = replay->wanted;
+    for (uint32_t op = graph->forward_at[unit + 1]; op-- > first;) {
         uint32_t in_place = written(graph, op);
         bool needed = in_place != MS_NONE &&
-                      graph->storage_maker[in_place] >= first &&
+                      graph->storage_maker[in_place] >= from &&
                       is_needed(books, at, in_place, saved_from);
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
             needed |= is_needed(books, at, graph->out[i], saved_from);
@@ -449,34 +454,31 @@ static ms_err open_replay(ms_books *books, const ms_books_at *at,
                           const ms_call *call, ms_books_replay *replay)
 {
     const ms_graph *graph = books->graph;
-    uint32_t end = graph->forward_at[call->last + 1];
-    *replay = (ms_books_replay){
-        .open = true, .first = graph->forward_at[call->unit], .state = MS_NONE};
+    *replay =
+        (ms_books_replay){.open = true, .unit = call->unit, .state = MS_NONE};
     if (call->rerun.state && graph->unit_state)
         MS_TRY(make_state(books, at, graph->unit_state[call->unit],
                           &replay->state));
-    /* Two ticks: with one, an input that stamp_needed has stamped as wanted
-     * would count as made by this replay, and its reference would be ended. */
+    /* Two ticks: with one, an input that want_unit has stamped as wanted would
+     * count as made by this replay, and its reference would be ended. */
     MS_TRY(next_tick(books, at));
     replay->wanted = books->tick;
-    if (!call->rerun.whole)
-        stamp_needed(books, at, replay->first, end,
-                     graph->backward_at[call->last + 1]);
     MS_TRY(next_tick(books, at));
     replay->tick = books->tick;
     return MS_OK;
 }
 
 static ms_err rerun_unit(ms_books *books, const ms_books_at *at,
-                         const ms_call *call, uint32_t unit)
+                         const ms_call *call, const ms_books_replay *replay,
+                         uint32_t unit)
 {
     const ms_graph *graph = books->graph;
     bool whole = call->rerun.whole;
     uint32_t end = graph->forward_at[unit + 1];
-    uint32_t wanted = books->replays[at->rank].wanted;
+    books->tick = replay->tick;
     MS_TRY(open_rerun(books, at, unit));
     for (uint32_t op = graph->forward_at[unit]; op < end; op++) {
-        if (!whole && books->op_stamp[op] != wanted) {
+        if (!whole && books->op_stamp[op] != replay->wanted) {
             end_locals(books, at, op);
             continue;
         }
@@ -488,17 +490,44 @@ static ms_err rerun_unit(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-static void close_replay(ms_books *books, const ms_books_at *at,
-                         const ms_call *call, ms_books_replay *replay)
+static void end_unit(ms_books *books, const ms_books_at *at,
+                     const ms_books_replay *replay, uint32_t unit)
 {
-    uint32_t end = books->graph->forward_at[call->last + 1];
-    replay->open = false;
-    if (replay->state != MS_NONE)
-        ms_books_give(books, replay->state);
-    if (call->rerun.holds)
-        return;
-    for (uint32_t op = replay->first; op < end; op++)
+    const ms_graph *graph = books->graph;
+    books->tick = replay->tick;
+    for (uint32_t op = graph->forward_at[unit];
+         op < graph->forward_at[unit + 1]; op++)
         end_outputs(books, at, op, true);
+}
+
+ms_err ms_bind_step(ms_books *books, const ms_books_at *at, const ms_call *call,
+                    ms_bind_stage stage, uint32_t unit)
+{
+    const ms_graph *graph = books->graph;
+    ms_books_replay *replay = &books->replays[at->rank];
+    switch (stage) {
+    case MS_BIND_OPEN:
+        return open_replay(books, at, call, replay);
+    case MS_BIND_WANT:
+        if (!call->rerun.whole)
+            want_unit(books, at, replay, unit,
+                      graph->backward_at[call->last + 1]);
+        return MS_OK;
+    case MS_BIND_RUN:
+        return rerun_unit(books, at, call, replay, unit);
+    case MS_BIND_STATE:
+        if (replay->state != MS_NONE)
+            ms_books_give(books, replay->state);
+        replay->state = MS_NONE;
+        return MS_OK;
+    case MS_BIND_END:
+        if (!call->rerun.holds)
+            end_unit(books, at, replay, unit);
+        return MS_OK;
+    case MS_N_BIND_STAGES:
+        break;
+    }
+    return MS_OK;
 }
 
 ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
@@ -507,12 +536,18 @@ ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
     uint32_t last = call->rerun.part ? call->unit : call->last;
     MS_TRY(open_stamps(books, at));
     ms_books_replay *replay = &books->replays[at->rank];
-    if (!replay->open)
-        MS_TRY(open_replay(books, at, call, replay));
-    books->tick = replay->tick;
+    if (!replay->open) {
+        MS_TRY(ms_bind_step(books, at, call, MS_BIND_OPEN, call->unit));
+        for (uint32_t u = call->last + 1; u-- > call->unit;)
+            MS_TRY(ms_bind_step(books, at, call, MS_BIND_WANT, u));
+    }
     for (uint32_t u = call->unit; u <= last; u++)
-        MS_TRY(rerun_unit(books, at, call, u));
-    if (last == call->last)
-        close_replay(books, at, call, replay);
+        MS_TRY(ms_bind_step(books, at, call, MS_BIND_RUN, u));
+    if (last < call->last)
+        return MS_OK;
+    MS_TRY(ms_bind_step(books, at, call, MS_BIND_STATE, last));
+    for (uint32_t u = replay->unit; u <= last; u++)
+        MS_TRY(ms_bind_step(books, at, call, MS_BIND_END, u));
+    replay->open = false;
     return MS_OK;
 }

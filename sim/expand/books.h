@@ -23,7 +23,7 @@ enum {
 /* A RERUN, whose PARTs other calls may come between. */
 typedef struct ms_books_replay {
     bool open;
-    uint32_t first;  /* op */
+    uint32_t unit;   /* its first */
     uint32_t wanted; /* tick of the ops that run again */
     uint32_t tick;   /* of what they make */
     uint32_t state;  /* row of the random state set aside, or MS_NONE */

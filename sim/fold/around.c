@@ -13,7 +13,7 @@ ms_err ms_around_put_replay(const ms_around *around, ms_cells *cells,
     if (around->replay == MS_NONE)
         return MS_OK;
     replay->open = true;
-    replay->first = graph->forward_at[around->replay];
+    replay->unit = around->replay;
     replay->wanted = ++books->last_tick;
     replay->tick = ++books->last_tick;
     if (!around->replay_state)

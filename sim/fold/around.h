@@ -5,6 +5,7 @@
 /* Private to sim/fold: what a call may read besides the cells of owners: a
  * replay in parts that is under way, queues, and the buffers of the program. */
 
+#include "sim/expand/bind.h"
 #include "sim/fold/tape.h"
 
 typedef struct ms_around {
@@ -15,6 +16,10 @@ typedef struct ms_around {
                           go before the last */
     uint8_t side_stream;
     const ms_tape *tape; /* NULL: one stream */
+    /* Of a RERUN: the stage and the unit of which is asked; else
+     * MS_N_BIND_STAGES. */
+    ms_bind_stage stage;
+    uint32_t unit;
 } ms_around;
 
 /* Into the books: the replay before the owners' states, the rest behind

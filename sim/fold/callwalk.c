@@ -68,23 +68,31 @@ static void ask_run(ms_callwalk *walk, const ms_call *call)
                      forward ? MS_CLASS_FORWARD : MS_CLASS_BACKWARD);
 }
 
-/* The first part of a replay finds out what its units need, the last one ends
- * what they have made; those between run a unit each. */
-static void ask_rerun(ms_callwalk *walk, const ms_call *call)
+/* How far it is from unit to another: as far as that matters, and further than
+ * storages of a unit's own reach, with the unit. */
+static void ask_distance(ms_callwalk *walk, uint32_t unit, uint32_t distance,
+                         uint32_t reach)
 {
-    uint32_t first = walk->replay != MS_NONE ? walk->replay : call->unit;
-    uint32_t flags = call->rerun.whole | (uint32_t)call->rerun.holds << 1 |
-                     (uint32_t)call->rerun.state << 2 |
-                     (uint32_t)call->rerun.part << 3;
-    bool between =
-        call->rerun.part && call->unit != first && call->unit != call->last;
-    begin(walk, between ? call->unit : first, MS_RERUN,
-          flags | (uint32_t)between << 4);
-    ms_question_word(&walk->question, call->last - call->unit);
-    if (between)
-        ms_question_part(&walk->question, call->unit, MS_CLASS_FORWARD);
-    else
-        ask_units(walk, first, call->last);
+    bool near = distance < reach;
+    ms_question_word(&walk->question, near ? distance : MS_NONE);
+    if (near && reach > MS_CLASSES_NEAR)
+        ms_question_word(&walk->question, unit);
+}
+
+/* One stage of a replay, of one unit. */
+static void ask_rerun(ms_callwalk *walk, const ms_call *call,
+                      ms_bind_stage stage, uint32_t unit)
+{
+    const ms_classes *classes = walk->learner.classes;
+    begin(walk, unit, MS_RERUN,
+          call->rerun.whole | (uint32_t)call->rerun.holds << 1 |
+              (uint32_t)call->rerun.state << 2 | (uint32_t)stage << 3);
+    if (stage == MS_BIND_WANT || stage == MS_BIND_RUN)
+        ask_distance(walk, unit, call->last - unit, classes->read_behind[unit]);
+    if (stage == MS_BIND_WANT)
+        ask_distance(walk, unit, unit - walk->replay,
+                     classes->made_before[unit]);
+    ms_question_part(&walk->question, unit, MS_CLASS_FORWARD);
 }
 
 static uint32_t base_of(const ms_callwalk *walk, const ms_call *call)
@@ -195,9 +203,6 @@ static ms_err ask_call(ms_callwalk *walk, const ms_call *call, bool *asked)
         else
             ask_run(walk, call);
         return MS_OK;
-    case MS_RERUN:
-        ask_rerun(walk, call);
-        return MS_OK;
     case MS_HOLD:
     case MS_DROP_SET:
         ask_references(walk, call);
@@ -231,6 +236,7 @@ static ms_err ask_call(ms_callwalk *walk, const ms_call *call, bool *asked)
     case MS_SYNC: /* without other streams, no tape tells of it */
         walk->why = MS_FOLD_BETWEEN;
         return MS_OK;
+    case MS_RERUN: /* stage by stage */
     case MS_SEND_SET:
     case MS_RECV_SET:
     case MS_N_VERBS:
@@ -255,6 +261,7 @@ static void ask_further(ms_callwalk *walk, const ms_answer *answer)
 
 /* The answer that has no further question, or one with a reason. */
 static ms_err find_answer(ms_callwalk *walk, const ms_call *call,
+                          ms_bind_stage stage, uint32_t unit,
                           const ms_answer **answer)
 {
     ms_learner *learner = &walk->learner;
@@ -267,7 +274,9 @@ static ms_err find_answer(ms_callwalk *walk, const ms_call *call,
         .side_stream = walk->tape.side_stream,
         .limit = call->verb == MS_GATHER && call->gather.limit &&
                  walk->tape.limit[1] != MS_NONE,
-        .tape = learner->streamed ? &walk->tape : NULL};
+        .tape = learner->streamed ? &walk->tape : NULL,
+        .stage = stage,
+        .unit = unit};
     for (;;) {
         if (learner->streamed)
             ms_question_close(question, &learner->states, &walk->tape);
@@ -386,21 +395,75 @@ static ms_err take_answer(ms_callwalk *walk, const ms_call *call,
     return MS_OK;
 }
 
+/* What has been asked is answered; of a RERUN it is a stage of a unit. */
+static ms_err answer(ms_callwalk *walk, const ms_call *call,
+                     ms_bind_stage stage, uint32_t unit)
+{
+    const ms_answer *found;
+    MS_TRY(find_answer(walk, call, stage, unit, &found));
+    walk->why = (ms_fold_why)found->why;
+    if (!walk->all)
+        watch(walk);
+    return walk->why == MS_FOLD_WHOLE ? take_answer(walk, call, found) : MS_OK;
+}
+
+/* ---- replays of units ---------------------------------------------------- */
+
+static ms_err rerun_unit(ms_callwalk *walk, const ms_call *call,
+                         ms_bind_stage stage, uint32_t unit)
+{
+    if (walk->why != MS_FOLD_WHOLE)
+        return MS_OK;
+    ask_rerun(walk, call, stage, unit);
+    return answer(walk, call, stage, unit);
+}
+
+static ms_err open_replay(ms_callwalk *walk, const ms_call *call)
+{
+    if (call->rerun.state && walk->learner.graph->unit_state != NULL)
+        MS_TRY(rerun_unit(walk, call, MS_BIND_OPEN, call->unit));
+    walk->replay = call->unit;
+    for (uint32_t u = call->last + 1; !call->rerun.whole && u-- > call->unit;)
+        MS_TRY(rerun_unit(walk, call, MS_BIND_WANT, u));
+    return MS_OK;
+}
+
+static ms_err close_replay(ms_callwalk *walk, const ms_call *call)
+{
+    uint32_t first = walk->replay;
+    if (walk->replay_state)
+        MS_TRY(rerun_unit(walk, call, MS_BIND_STATE, first));
+    for (uint32_t u = first; u <= call->last; u++)
+        MS_TRY(rerun_unit(walk, call, MS_BIND_END, u));
+    walk->replay = MS_NONE;
+    walk->replay_state = false;
+    return MS_OK;
+}
+
+/* The stages of a RERUN (sim/expand/books.h), each unit by itself: so segments
+ * of many equal units are learnt by the unit. */
+static ms_err rerun(ms_callwalk *walk, const ms_call *call)
+{
+    uint32_t last = call->rerun.part ? call->unit : call->last;
+    if (walk->replay == MS_NONE)
+        MS_TRY(open_replay(walk, call));
+    for (uint32_t u = call->unit; u <= last; u++)
+        MS_TRY(rerun_unit(walk, call, MS_BIND_RUN, u));
+    return last == call->last ? close_replay(walk, call) : MS_OK;
+}
+
 ms_err ms_callwalk_call(ms_callwalk *walk, const ms_call *call)
 {
-    const ms_answer *answer;
     bool asked;
+    if (call->verb == MS_RERUN)
+        return rerun(walk, call);
     if (call->verb == MS_SYNC && walk->learner.streamed)
         return find_set(walk, call->set) == MS_OK ? sync(walk, call)
                                                   : MS_ENOMEM;
     MS_TRY(ask_call(walk, call, &asked));
     if (!asked || walk->why != MS_FOLD_WHOLE)
         return MS_OK;
-    MS_TRY(find_answer(walk, call, &answer));
-    walk->why = (ms_fold_why)answer->why;
-    if (!walk->all)
-        watch(walk);
-    return walk->why == MS_FOLD_WHOLE ? take_answer(walk, call, answer) : MS_OK;
+    return answer(walk, call, MS_N_BIND_STAGES, call->unit);
 }
 
 static ms_err begin_tape(ms_callwalk *walk, const ms_program *program,

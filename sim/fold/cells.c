@@ -249,10 +249,13 @@ static ms_err put_storage(ms_cells *cells, uint32_t storage,
                           ms_fault *fault)
 {
     ms_books *books = &cells->books;
+    const ms_books_replay *replay = &books->replays[0];
     books->state[storage] = (uint8_t)words[0];
-    if (books->replays[0].open)
+    if (replay->open && words[0] & MS_CELLS_REMADE)
+        books->stamp[storage] = replay->tick;
+    else if (replay->open)
         books->stamp[storage] =
-            words[0] & MS_CELLS_REMADE ? books->replays[0].tick : 0;
+            cells->wants && words[0] & MS_CELLS_WANTED ? replay->wanted : 0;
     for (uint32_t k = 0; k < cells->n_columns; k++) {
         uint32_t kind = k == 0 ? MS_CELLS_KIND(words[0]) : words[k];
         who.column = cells->column[k];
@@ -341,6 +344,8 @@ ms_err ms_cells_read(ms_cells *cells, uint32_t owner, uint32_t *n,
         words[0] = words[0] << 8 | books->state[s];
         if (parts && books->stamp[s] == books->replays[0].tick)
             words[0] |= MS_CELLS_REMADE;
+        if (cells->wants && books->stamp[s] == books->replays[0].wanted)
+            words[0] |= MS_CELLS_WANTED;
         if (ms_books_in(books->packed, s) != MS_NONE)
             words[0] |= MS_CELLS_PACKED;
         words += cells->n_columns;
@@ -349,6 +354,17 @@ ms_err ms_cells_read(ms_cells *cells, uint32_t owner, uint32_t *n,
         words = read_wanted(cells, owner, words);
     *n = (uint32_t)(words - cells->word);
     return MS_OK;
+}
+
+void ms_cells_end_unit(ms_cells *cells, uint32_t unit)
+{
+    const ms_graph *graph = cells->graph;
+    ms_books *books = &cells->books;
+    uint32_t first = graph->forward_at[unit], end = graph->forward_at[unit + 1];
+    for (uint32_t i = graph->out_at[first]; i < graph->out_at[end]; i++)
+        books->stamp[graph->out[i]] = 0;
+    for (uint32_t op = first; op < end; op++)
+        books->op_stamp[op] = 0;
 }
 
 void ms_cells_clear(ms_cells *cells, uint32_t owner)

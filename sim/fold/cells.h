@@ -32,8 +32,9 @@ typedef enum ms_cells_column {
 } ms_cells_column;
 
 /* Of the first word of a storage: references (as in the books), then the kind
- * of its row, then two flags. */
-#define MS_CELLS_KIND(word) ((word) >> 8 & 0x3fffffu)
+ * of its row, then three flags. */
+#define MS_CELLS_KIND(word) ((word) >> 8 & 0x1fffffu)
+#define MS_CELLS_WANTED (1u << 29) /* by an op that will run again */
 #define MS_CELLS_REMADE (1u << 30) /* by the replay that is under way */
 #define MS_CELLS_PACKED (1u << 31)
 
@@ -65,6 +66,8 @@ typedef struct ms_cells {
     ms_arena arena;     /* of the books */
     ms_intern *kinds;   /* of rows */
     bool graph_streams; /* the graph's ops are on several */
+    bool wants; /* units of a replay are asked what they want: words tell of
+                   what that is */
     uint32_t n_columns;
     uint8_t column[MS_N_CELLS_COLUMNS]; /* those that there are */
     /* Of ops and rows that were put into the books: for whom they stand. */
@@ -119,6 +122,8 @@ ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
                      uint32_t *kind, ms_fault *fault);
 /* Was a row of this kind written before the step? */
 bool ms_cells_is_at_start(const ms_cells *cells, uint32_t kind);
+/* The replay has ended what the unit made. */
+void ms_cells_end_unit(ms_cells *cells, uint32_t unit);
 /* Takes an owner's rows out of the books. */
 void ms_cells_clear(ms_cells *cells, uint32_t owner);
 /* For whom an op stands; MS_NONE: for all. */

@@ -5,9 +5,6 @@
 
 #include <string.h>
 
-/* A storage that is touched further away than this belongs to all units. */
-#define NEAR 4u
-
 typedef struct sort_state {
     ms_classes *classes;
     const ms_graph *graph;
@@ -83,7 +80,8 @@ static uint32_t owner_of(const sort_state *sorter, uint32_t s)
         return classes->rest;
     if (maker != MS_NONE && maker < sorter->graph->step_first)
         home = sorter->graph->op_unit[maker];
-    bool near = sorter->low[s] + NEAR >= home && sorter->high[s] <= home + NEAR;
+    bool near = sorter->low[s] + MS_CLASSES_NEAR >= home &&
+                sorter->high[s] <= home + MS_CLASSES_NEAR;
     return near ? home : classes->shared;
 }
 
@@ -136,6 +134,47 @@ static void find_writers(sort_state *sorter)
         classes->writer_before[op] = classes->writer[graph->in[first]];
         classes->writer[graph->in[first]] = op;
     }
+}
+
+/* Of a storage that unit's forward makes or finishes. */
+static void note_saved(sort_state *sorter, uint32_t unit, uint32_t storage)
+{
+    const ms_graph *graph = sorter->graph;
+    uint32_t *behind = &sorter->classes->read_behind[unit];
+    uint32_t end = graph->storage_saved_end[storage];
+    if (end == MS_NONE || end < graph->backward_at[graph->n_units] ||
+        end >= graph->step_first)
+        return;
+    uint32_t at = graph->op_unit[end];
+    if (at > unit && at - unit > *behind)
+        *behind = at - unit;
+}
+
+static void note_finished(sort_state *sorter, uint32_t unit, uint32_t storage)
+{
+    const ms_graph *graph = sorter->graph;
+    uint32_t *before = &sorter->classes->made_before[unit];
+    uint32_t maker = graph->storage_maker[storage];
+    note_saved(sorter, unit, storage);
+    if (maker >= graph->forward_at[graph->n_units]) /* MS_NONE is, too */
+        return;
+    uint32_t at = graph->op_unit[maker];
+    if (at < unit && unit - at > *before)
+        *before = unit - at;
+}
+
+static void find_reach(sort_state *sorter)
+{
+    const ms_graph *graph = sorter->graph;
+    for (uint32_t u = 0; u < graph->n_units; u++)
+        for (uint32_t op = graph->forward_at[u]; op < graph->forward_at[u + 1];
+             op++) {
+            uint32_t first = graph->out_at[op], end = graph->out_at[op + 1];
+            for (uint32_t i = first; i < end; i++)
+                note_saved(sorter, u, graph->out[i]);
+            if (first == end && graph->in_at[op] < graph->in_at[op + 1])
+                note_finished(sorter, u, graph->in[graph->in_at[op]]);
+        }
 }
 
 /* ---- what a class says --------------------------------------------------- */
@@ -363,6 +402,8 @@ static ms_err take_columns(sort_state *sorter)
     MS_TRY(take(sorter, arena, sorter->graph->n_ops, &classes->writer_before));
     MS_TRY(take(sorter, arena, units, &classes->of[MS_CLASS_FORWARD]));
     MS_TRY(take(sorter, arena, units, &classes->of[MS_CLASS_BACKWARD]));
+    MS_TRY(take(sorter, arena, units, &classes->read_behind));
+    MS_TRY(take(sorter, arena, units, &classes->made_before));
     MS_TRY(take(sorter, scratch, storages, &sorter->low));
     MS_TRY(take(sorter, scratch, storages, &sorter->high));
     MS_TRY(take(sorter, scratch, owners, &sorter->stamp));
@@ -381,6 +422,7 @@ static ms_err sort(sort_state *sorter)
     MS_TRY(take_columns(sorter));
     find_owners(sorter);
     find_writers(sorter);
+    find_reach(sorter);
     return find_classes(sorter);
 }
 

@@ -19,6 +19,9 @@
 #include "sim/fold/intern.h"
 #include "sim/nouns.h"
 
+/* A storage that is touched further away than this belongs to all units. */
+#define MS_CLASSES_NEAR 4u
+
 /* Owners as a unit sees them: so many units behind it, or one of these. */
 #define MS_CLASSES_SHARED INT32_MAX
 #define MS_CLASSES_REST (INT32_MAX - 1)
@@ -46,6 +49,9 @@ typedef struct ms_classes {
     /* Forward ops that write a storage in place: per storage the last of them,
      * per op the one before it, or MS_NONE. */
     uint32_t *writer, *writer_before;
+    /* Per unit: how many units behind it backward reads last what its forward
+     * makes or finishes in place; from how many units before it that is. */
+    uint32_t *read_behind, *made_before;
     ms_class *classes;
     uint32_t n_classes;
 } ms_classes;

@@ -140,18 +140,19 @@ static ms_err ask_inputs(ms_learner *learner, const ms_question *question,
     return MS_OK;
 }
 
-/* Does the call make what it does not find? */
-static bool binds(const ms_call *call)
+/* Does the call, or its stage, make what it does not find? */
+static bool binds(const ms_call *call, ms_bind_stage stage)
 {
-    return call->verb == MS_RUN || call->verb == MS_RERUN ||
+    return call->verb == MS_RUN ||
+           (call->verb == MS_RERUN && stage == MS_BIND_RUN) ||
            (call->verb == MS_HOLD && call->hold.again);
 }
 
 static ms_err ask_more(ms_learner *learner, const ms_question *question,
-                       const ms_program *program, const ms_call *call,
-                       ms_fault *fault)
+                       ms_bind_stage stage, const ms_program *program,
+                       const ms_call *call, ms_fault *fault)
 {
-    if (!binds(call))
+    if (!binds(call, stage))
         return MS_OK;
     for (uint32_t i = 0; i < question->n_parts; i++)
         MS_TRY(ask_inputs(learner, question, question->part[i], fault));
@@ -280,15 +281,28 @@ static ms_err take_answer(ms_learner *learner, const ms_question *question,
     return MS_OK;
 }
 
+static ms_err expand_call(ms_learner *learner, const ms_around *around,
+                          const ms_program *program, const ms_call *call)
+{
+    ms_books *books = &learner->cells.books;
+    ms_books_at at = ms_books_at_of(books, 0, 0, 0);
+    if (around->stage == MS_N_BIND_STAGES)
+        return ms_expand_call(books, &at, program, call);
+    MS_TRY(ms_bind_step(books, &at, call, around->stage, around->unit));
+    if (around->stage == MS_BIND_END)
+        ms_cells_end_unit(&learner->cells, around->unit);
+    return MS_OK;
+}
+
 static ms_err expand_it(ms_learner *learner, const ms_question *question,
                         const ms_around *around, const ms_program *program,
                         const ms_call *call, ms_answer *answer, ms_fault *fault)
 {
     ms_cells *cells = &learner->cells;
-    ms_books_at at = ms_books_at_of(&cells->books, 0, 0, 0);
     cells->fault = (ms_fault){0};
+    cells->wants = around->stage == MS_BIND_WANT;
     MS_TRY(put_all(learner, question, around, fault));
-    ms_err err = ms_expand_call(&cells->books, &at, program, call);
+    ms_err err = expand_call(learner, around, program, call);
     if (err != MS_OK && !ms_fail_is_refusal(err))
         return ms_fail_nomem(fault);
     if (ms_books_reserve(&cells->books, 0, 0, 0) != MS_OK)
@@ -311,7 +325,7 @@ ms_err ms_learn_call(ms_learner *learner, const ms_question *question,
                      const ms_call *call, uint32_t *id, ms_fault *fault)
 {
     ms_answer answer = {.first = learner->n_left};
-    MS_TRY(ask_more(learner, question, program, call, fault));
+    MS_TRY(ask_more(learner, question, around->stage, program, call, fault));
     answer.asks = learner->n_left > answer.first;
     if (!answer.asks)
         MS_TRY(expand_it(learner, question, around, program, call, &answer,

@@ -320,6 +320,7 @@ ms_err ms_tape_begin(ms_tape *tape, const ms_cells *cells, const ms_row *far,
                      uint32_t n_far, const ms_program *program, ms_fault *fault)
 {
     ms_arena arena = tape->arena;
+    const ms_tape last = *tape; /* whose sizes this one may have */
     ms_arena_reset(&arena);
     *tape = (ms_tape){.arena = arena,
                       .classes = cells->classes,
@@ -332,7 +333,8 @@ ms_err ms_tape_begin(ms_tape *tape, const ms_cells *cells, const ms_row *far,
                                .n_micro_batches = program->n_micro_batches}};
     if (take_columns(tape, cells, program->n_buffers) != MS_OK)
         return ms_fail_nomem(fault);
-    MS_TRY(reserve(tape, 1, 0, n_far, 0, fault));
+    MS_TRY(reserve(tape, 1 + last.plan.n_ops, last.n_waits,
+                   n_far + last.plan.n_rows, last.n_releases, fault));
     put_start(tape, far, n_far);
     return MS_OK;
 }

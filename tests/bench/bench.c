@@ -36,9 +36,8 @@
  *     lower_gpt3_us         260   lower_llama-2-7b_us 120, lower_deepseek-v3_us
  *                                 300; megatron_apart_: blocks one by one, the
  *                                 same ns per op for more and more layers
- *     sweep_10000_ms      20000   10,000 points of a 7B model on two threads,
- *                                 as a process; sweep_threads: how many times
- *                                 as fast as on one
+ *     sweep_choices_us       30   a point of llama-2-7b, 32 checkpoint choices
+ *     sweep_10000_ms      20000   10,000 points of a 7B model, two threads
  *     layers_million_ms    5000   a chain of 10^6 layers, as a process, and
  *     layers_million_mib   2048   the most memory it holds
  *     record_ns_per_event    50   a step of 1.4 million events to its record

@@ -9,11 +9,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define MAIN_JOB "run", "gpt3.json", "--policy", "checkpoint:sqrt", "--json"
+#define BLOCKS 32u /* of llama-2-7b */
 #define MILLION 1000000u
 
 static double process_ns(const char *const *argv)
@@ -110,9 +112,27 @@ void bench_processes_million(const char *memsim)
            (double)children.ru_maxrss / 1024);
 }
 
+/* Choices of checkpoints of one graph after the other, which need no program
+ * of a policy's own, and in which no stream runs beside another. */
+static void time_choices(const char *memsim)
+{
+    char policies[1024] = "policy=none";
+    const char *run[] = {memsim,   "sweep",  "llama-2-7b", "-q",          "-j1",
+                         "--grid", policies, "--grid",     "batch=1..60", NULL};
+    struct bench_times times = {.n = 5};
+    size_t at = strlen(policies);
+    for (unsigned k = 2; k <= BLOCKS; k++)
+        at += (size_t)snprintf(policies + at, sizeof policies - at,
+                               ";checkpoint:every=%u", k);
+    for (size_t i = 0; i < times.n; i++)
+        times.ns[i] = process_ns(run);
+    bench_times_print("sweep_choices_us", &times, 1e3 * 60 * BLOCKS);
+}
+
 /* Policies vary fastest, since those that only place tensors share a graph. */
 void bench_processes_sweep(const char *memsim)
 {
+    time_choices(memsim);
     static const char policies[] =
         "policy=none;checkpoint:sqrt;checkpoint:full;checkpoint:every=2;"
         "checkpoint:selective;zero:1,dp=8;zero:3,dp=8;offload:optimizer;"

@@ -334,6 +334,81 @@ START_TEST(folded_as_alone)
 }
 END_TEST
 
+/* Of policies that take turns with two graphs, in a grid whose last key is
+ * policy: those of a graph follow each other, and it is known how many come. */
+START_TEST(graphs_in_a_row)
+{
+    const char *const words[] = {
+        model("tiny.json"), "--grid", "batch=2,4", "--grid",
+        "policy=none;zero:1,dp=2;checkpoint:full;zero:1,dp=2+checkpoint:full;"
+        "swap:vdnn=all;microbatch:2"};
+    static const uint32_t items[] = {0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11},
+                          firsts[] = {0, 2, 3, 5, 6, 8, 9, 11},
+                          comings[] = {3, 1, 2, 1, 3, 1, 2, 1};
+    ms_arena arena = {0};
+    ms_arguments arguments;
+    ms_job base;
+    ms_grid grid;
+    ms_sweep_order order;
+    ms_sweep_shapes shapes = {0};
+    uint32_t shape[6];
+    ck_assert_int_eq(
+        ms_options_parse(MS_FOR_SWEEP, words, 5, &arena, &arguments, &fault),
+        MS_OK);
+    ck_assert_int_eq(ms_settings_read(&arguments, &arena, &base, &fault),
+                     MS_OK);
+    ck_assert_int_eq(ms_grid_read(&arguments, &base, &arena, &grid, &fault),
+                     MS_OK);
+    for (uint32_t i = 0; i < 6; i++)
+        ck_assert_int_eq(ms_sweep_order_policy(&base, &grid.axes[1].specs[i],
+                                               &arena, &shapes, &shape[i],
+                                               &fault),
+                         MS_OK);
+    const ms_sweep sweep = {
+        .grid = &grid, .base = &base, .policy_axis = 1, .shapes = shape};
+    ck_assert_int_eq(
+        ms_sweep_order_find(&sweep, 0, 12, 2, &arena, &order, &fault), MS_OK);
+    ck_assert_uint_eq(order.n, 8);
+    for (uint32_t i = 0; i < 12; i++)
+        ck_assert_uint_eq(order.item[i], items[i]);
+    for (uint32_t i = 0; i < 8; i++) {
+        ck_assert_uint_eq(order.batches[i].first, firsts[i]);
+        ck_assert_uint_eq(order.batches[i].coming, comings[i]);
+    }
+    ms_arena_free(&arena);
+}
+END_TEST
+
+/* Many points of a graph are folded from the first on, of which one is also
+ * replayed; few are not, nor are those whose number was wrong. */
+START_TEST(folded_where_many_come)
+{
+    ms_points points;
+    ms_points_seat seat = {0};
+    uint32_t n = 0;
+    ck_assert_int_eq(ms_points_open(&points, &fault), MS_OK);
+    for (uint32_t i = 0; i < 20; i++) {
+        ms_arena keep = {0};
+        ms_job job;
+        ms_result result;
+        bool is_folded;
+        uint32_t graph = i < 8 ? 0 : i < 12 ? 1 : i % 2;
+        read_folded(i % 3 > 0 ? "none" : "checkpoint:full", graph == 1, &keep,
+                    &job);
+        seat.coming = i < 8 ? 8 - i : i < 12 ? 12 - i : 20 - i;
+        ck_assert_int_eq(
+            ms_points_fold(&points, &seat, &job, &result, &is_folded, &fault),
+            MS_OK);
+        ck_assert_int_eq(is_folded, i > 0 && i < 8);
+        n += is_folded;
+        ms_arena_free(&keep);
+    }
+    ck_assert_uint_eq(n, 7);
+    ms_points_leave(&points, &seat);
+    ms_points_close(&points);
+}
+END_TEST
+
 /* ---- memory that runs out ------------------------------------------------ */
 
 START_TEST(each_malloc_fails)
@@ -378,6 +453,8 @@ Suite *suite_sweep(void)
     tcase_add_loop_test(tcase, refuses_what_is_not_its_own, 0, 2);
     tcase_add_test(tcase, shared_as_alone);
     tcase_add_test(tcase, folded_as_alone);
+    tcase_add_test(tcase, graphs_in_a_row);
+    tcase_add_test(tcase, folded_where_many_come);
     tcase_add_test(tcase, each_malloc_fails);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -9,8 +9,11 @@
 
 #include <string.h>
 
-/* Points of a graph that are replayed before one is folded. */
+/* Points of a graph that are replayed before one is folded, where it is not
+ * known how many come; where it is, so many pay for what the first one costs:
+ * it is folded, with all that has to be learnt, and replayed. */
 #define REPLAYED 2u
+#define WORTH 6u
 
 /* Why no fold tells of a step of the job; NULL: one may. */
 static const char *bar_of_job(const ms_job *job, const ms_result *result)
@@ -44,12 +47,20 @@ const char *ms_foldstep_bar(const ms_foldstep *of, const ms_job *job,
     return why != MS_FOLD_WHOLE ? ms_fold_sentence(why) : NULL;
 }
 
-static void turn_to(ms_foldstep *of, const ms_graph *graph)
+/* One point less is to come than before, but it is of another graph. */
+static bool misleads(const ms_foldstep *of, uint32_t coming)
 {
+    return coming > 0 && of->coming == coming + 1;
+}
+
+static void turn_to(ms_foldstep *of, const ms_graph *graph, uint32_t coming)
+{
+    bool is_misled = of->is_misled || misleads(of, coming);
     if (of->graph == graph)
         return;
     ms_foldstep_leave(of);
     of->graph = graph;
+    of->is_misled = is_misled;
 }
 
 /* What is learnt is of the machine of the first point. */
@@ -202,25 +213,35 @@ static ms_err fold_pipeline(ms_foldstep *of, const ms_job *job, ms_arena *trial,
     return MS_OK;
 }
 
-static ms_err try_fold(ms_foldstep *of, const ms_job *job, ms_arena *trial,
-                       ms_result *result, bool *folded, ms_fault *fault)
+static bool pays(ms_foldstep *of, uint32_t coming)
+{
+    uint32_t before = of->n_points++;
+    if (coming > 0 && !of->is_misled)
+        return of->fold != NULL || coming >= WORTH;
+    return before >= REPLAYED;
+}
+
+static ms_err try_fold(ms_foldstep *of, const ms_job *job, uint32_t coming,
+                       ms_arena *trial, ms_result *result, bool *folded,
+                       ms_fault *fault)
 {
     if (!job->brief || bar_of_job(job, result) != NULL || of->is_refused)
         return MS_OK;
     if (is_pipeline(result))
         return fold_pipeline(of, job, trial, result, folded, fault);
-    return of->n_points++ >= REPLAYED
-               ? fold_it(of, job, trial, result, folded, fault)
-               : MS_OK;
+    return pays(of, coming) ? fold_it(of, job, trial, result, folded, fault)
+                            : MS_OK;
 }
 
-ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
-                       ms_result *result, bool *folded, ms_fault *fault)
+ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, uint32_t coming,
+                       ms_arena *trial, ms_result *result, bool *folded,
+                       ms_fault *fault)
 {
     ms_report told = {0};
-    turn_to(of, result->graph);
+    turn_to(of, result->graph, coming);
+    of->coming = coming;
     *folded = false;
-    MS_TRY(try_fold(of, job, trial, result, folded, fault));
+    MS_TRY(try_fold(of, job, coming, trial, result, folded, fault));
     if (*folded && of->is_proven)
         return MS_OK;
     if (*folded)

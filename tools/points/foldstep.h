@@ -5,14 +5,15 @@
 /* Steps of one graph by summaries (sim/fold/fold.h), for callers that ask for
  * many of them and need the peak and the times alone.
  *
- * The first two points of a graph are replayed, as if there were no fold: most
- * graphs have no more.  The third is folded and replayed: where the two say the
- * same, as they must, the points behind it are folded alone.  What a fold
- * refuses is replayed.  Pipelines of many micro-batches are told from few
- * (sim/repeat/rounds.h): the first of a graph is replayed, too.
+ * Few points are replayed, as if there were no fold: the first two of a graph
+ * where it is not known how many come, since most graphs have no more.  The
+ * next one is folded and replayed: where the two say the same, as they must,
+ * the points behind it are folded alone.  What a fold refuses is replayed.
+ * Pipelines of many micro-batches are told from few (sim/repeat/rounds.h): the
+ * first of a graph is replayed, too.
  *
  *     ms_foldstep of = {0};
- *     MS_TRY(ms_foldstep_run(&of, &job, &trial, &result, &folded, fault));
+ *     MS_TRY(ms_foldstep_run(&of, &job, 0, &trial, &result, &folded, fault));
  *     use(result.report);               its levels and events only if !folded
  *     ms_foldstep_leave(&of);           before the graph is given back */
 
@@ -25,19 +26,23 @@ typedef struct ms_foldstep {
     const ms_graph *graph; /* of which points were asked; NULL: none yet */
     uint32_t n_points;     /* of it */
     bool is_proven, is_refused;
-    bool no_rounds; /* of the last point, a pipeline: it has to be replayed */
+    uint32_t coming; /* points of it that were said to come */
+    bool is_misled;  /* others came: what is said is left out of account */
+    bool no_rounds;  /* of the last point, a pipeline: it has to be replayed */
     ms_fold *fold;
     ms_arena arena; /* the fold's */
     ms_machine machine;
     ms_expand_opts opts;
 } ms_foldstep;
 
-/* Does what ms_jobway_step does.  *folded: of the report the peaks of the
+/* Does what ms_jobway_step does.  coming: so many points of the graph, with
+ * this one; 0: that is not known.  *folded: of the report the peaks of the
  * ranks, their step, forward, recompute and backward times, the capacity and
  * the rates are set, and of the rest of the result the program (of a pipeline
  * that of fewer micro-batches) and the machine. */
-ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
-                       ms_result *result, bool *folded, ms_fault *fault);
+ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, uint32_t coming,
+                       ms_arena *trial, ms_result *result, bool *folded,
+                       ms_fault *fault);
 void ms_foldstep_leave(ms_foldstep *of);
 /* Of the step that was run last: why no fold tells of one like it, as a
  * sentence without its full stop; NULL: one does.  It does not depend on which

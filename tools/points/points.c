@@ -432,8 +432,8 @@ ms_err ms_points_fold(ms_points *points, ms_points_seat *seat,
     *folded = false;
     MS_TRY(ms_points_lower(points, seat, job, result, fault));
     fold_of_held(points->cache, seat);
-    return ms_foldstep_run(&seat->fold, job, &seat->arena, result, folded,
-                           fault);
+    return ms_foldstep_run(&seat->fold, job, seat->coming, &seat->arena, result,
+                           folded, fault);
 }
 
 ms_err ms_points_model(ms_points *points, const ms_job *job, ms_model *model,

@@ -44,6 +44,9 @@ typedef struct ms_points_seat {
     struct ms_points_entry *held;
     struct ms_points_entry *folds; /* the entry of whose graph `fold` is */
     ms_foldstep fold;
+    /* By the caller: how many points of the next one's graph come, with it; 0:
+     * that is not known. */
+    uint32_t coming;
 } ms_points_seat;
 
 ms_err ms_points_open(ms_points *points, ms_fault *fault);
@@ -115,6 +118,7 @@ typedef struct ms_axis {
      * devices by their full names */
     const char **values;
     ms_device *devices; /* only of the key device */
+    ms_spec *specs;     /* only of policies: those of base, and the value's */
     uint32_t n;
     uint64_t stride; /* number of points between two values */
 } ms_axis;
@@ -134,8 +138,8 @@ ms_err ms_grid_read(const ms_arguments *arguments, const ms_job *base,
 /* The index of the axis' value at a point (from 0), and that value. */
 uint32_t ms_grid_index(const ms_grid *grid, uint64_t point, uint32_t axis);
 const char *ms_grid_value(const ms_grid *grid, uint64_t point, uint32_t axis);
-/* base with the values of the point; the memory is arena's. The model is not
- * read yet: its faults come later. */
+/* base, that of ms_grid_read, with the values of the point; the memory is the
+ * grid's and arena's. The model is not read yet: its faults come later. */
 ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
                    ms_arena *arena, ms_job *job, ms_fault *fault);
 /* A key as axes spell it, in *whole; NULL: there is no such key. MS_ENOMEM. The

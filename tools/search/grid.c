@@ -185,7 +185,7 @@ static ms_err fail_value(const reader *r, size_t at, const ms_fault *inner)
 /* Fails unless the value is legal: by itself, and for a key that joins
  * (policies) on top of what all points have. */
 static ms_err check_value(const reader *r, size_t at, const char *value,
-                          ms_job *alone)
+                          ms_job *alone, ms_spec *joined)
 {
     ms_fault inner = {.caret = -1};
     ms_job job = *r->base;
@@ -195,8 +195,11 @@ static ms_err check_value(const reader *r, size_t at, const char *value,
         is_bytes(r) ? ms_quantity_unit(value, "--grid", &inner) : MS_OK;
     if (err == MS_OK)
         err = ms_settings_put(alone, r->axis->key, value, r->arena, &inner);
-    if (err == MS_OK && r->row != NULL && r->row->joins)
+    *joined = alone->spec;
+    if (err == MS_OK && r->row != NULL && r->row->joins && job.spec.n > 0) {
         err = ms_settings_put(&job, r->axis->key, value, r->arena, &inner);
+        *joined = job.spec;
+    }
     return err == MS_OK ? MS_OK : fail_value(r, at, &inner);
 }
 
@@ -205,22 +208,26 @@ static bool make_room(reader *r)
 {
     ms_axis *axis = r->axis;
     uint32_t n = axis->n + 1, to[3] = {r->capacity, r->capacity, r->capacity};
+    bool device = is_key(r, "device"), policy = is_key(r, "policy");
     axis->values =
         ms_arena_grow(r->arena, axis->values, &to[0], n, sizeof *axis->values);
     r->places =
         ms_arena_grow(r->arena, r->places, &to[1], n, sizeof *r->places);
-    if (is_key(r, "device"))
+    if (device)
         axis->devices = ms_arena_grow(r->arena, axis->devices, &to[2], n,
                                       sizeof *axis->devices);
+    if (policy)
+        axis->specs = ms_arena_grow(r->arena, axis->specs, &to[2], n,
+                                    sizeof *axis->specs);
     if (axis->values == NULL || r->places == NULL ||
-        (is_key(r, "device") && axis->devices == NULL))
+        (device && axis->devices == NULL) || (policy && axis->specs == NULL))
         return false;
     r->capacity = to[0];
     return true;
 }
 
 static ms_err append(reader *r, size_t at, const char *value,
-                     const ms_device *device)
+                     const ms_device *device, const ms_spec *joined)
 {
     ms_axis *axis = r->axis;
     if (axis->n == MS_GRID_AXIS)
@@ -231,6 +238,8 @@ static ms_err append(reader *r, size_t at, const char *value,
         return ms_fail_nomem(r->fault);
     if (axis->devices != NULL)
         axis->devices[axis->n] = *device;
+    if (axis->specs != NULL)
+        axis->specs[axis->n] = *joined;
     r->places[axis->n] = (uint32_t)at;
     axis->values[axis->n++] = value;
     return MS_OK;
@@ -239,9 +248,10 @@ static ms_err append(reader *r, size_t at, const char *value,
 static ms_err read_word(reader *r, size_t at, const char *word)
 {
     ms_job job;
-    MS_TRY(check_value(r, at, word, &job));
+    ms_spec joined;
+    MS_TRY(check_value(r, at, word, &job, &joined));
     return append(r, at, spell(r, &job, word),
-                  is_key(r, "device") ? job.device : NULL);
+                  is_key(r, "device") ? job.device : NULL, &joined);
 }
 
 /* ---- ranges -------------------------------------------------------------- */
@@ -325,21 +335,23 @@ static ms_err read_range(reader *r, size_t at, const char *word)
 {
     span range;
     ms_job job;
+    ms_spec joined = {0};
     uint64_t last = 0, next;
     MS_TRY(split_range(r, at, word, &range));
     MS_TRY(check_range(r, at, &range));
     for (uint64_t number = range.from; number <= range.to; number = next) {
         char *value = ms_arena_format(r->arena, "%" PRIu64, number);
         if (value != NULL && number == range.from)
-            MS_TRY(check_value(r, at, value, &job));
-        MS_TRY(append(r, at, value, NULL));
+            MS_TRY(check_value(r, at, value, &job, &joined));
+        MS_TRY(append(r, at, value, NULL, &joined));
         last = number;
         if (range.multiplies ? __builtin_mul_overflow(number, range.by, &next)
                              : __builtin_add_overflow(number, range.by, &next))
             break;
     }
     const char *value = r->axis->values[r->axis->n - 1];
-    return last == range.from ? MS_OK : check_value(r, at, value, &job);
+    return last == range.from ? MS_OK
+                              : check_value(r, at, value, &job, &joined);
 }
 
 /* ---- lists --------------------------------------------------------------- */
@@ -463,13 +475,15 @@ ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
     for (uint32_t a = 0; a < grid->n_axes; a++) {
         const ms_axis *axis = &grid->axes[a];
         uint32_t i = ms_grid_index(grid, point, a);
-        if (axis->devices == NULL) {
+        if (axis->specs != NULL) {
+            job->spec = axis->specs[i];
+        } else if (axis->devices != NULL) {
+            job->device = &axis->devices[i];
+            job->device_given = true;
+        } else {
             MS_TRY(
                 ms_settings_put(job, axis->key, axis->values[i], arena, fault));
-            continue;
         }
-        job->device = &axis->devices[i];
-        job->device_given = true;
     }
     return MS_OK;
 }

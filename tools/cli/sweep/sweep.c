@@ -38,6 +38,11 @@ typedef struct desk {
 #define FIRST_WINDOW 1024u
 #define MOST_WINDOW 65536u
 
+/* A thread takes a batch of points that share a graph, so that it alone learns
+ * it: at most this many, and few enough that there are so many for each. */
+#define MOST_BATCH 64u
+#define BATCHES_EACH 4u
+
 /* A point that was simulated. */
 typedef struct slot {
     const char *row; /* NULL: not done */
@@ -61,7 +66,7 @@ typedef struct run {
     desk *desks;
     ms_arena window;   /* what follows, of the window under way */
     uint32_t begin, n; /* its first item, and how many it has */
-    uint32_t *order;
+    ms_sweep_order order;
     slot *slots;          /* by item */
     pthread_mutex_t lock; /* of fault and err, which a thread may set */
     uint32_t n_simulated; /* of the window */
@@ -214,14 +219,18 @@ static ms_err spell_policies(run *r, ms_fault *fault)
     if (sweep->policy_axis != MS_NONE)
         axis = &r->grid.axes[sweep->policy_axis];
     uint32_t n = axis == NULL ? 1 : axis->n;
-    sweep->policies = ms_arena_take(r->hall->keep, n, sizeof *sweep->policies);
-    if (sweep->policies == NULL)
+    ms_arena *keep = r->hall->keep;
+    ms_sweep_shapes known = {0};
+    uint32_t *shapes = ms_arena_take(keep, n, sizeof *shapes);
+    sweep->policies = ms_arena_take(keep, n, sizeof *sweep->policies);
+    sweep->shapes = shapes;
+    if (sweep->policies == NULL || shapes == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < n; i++) {
-        ms_spec spec = r->base.spec;
-        if (axis != NULL)
-            MS_TRY(ms_spec_parse(axis->values[i], r->hall->keep, &spec, fault));
-        sweep->policies[i] = ms_spec_print(&spec, r->hall->keep);
+        ms_spec spec = axis != NULL ? axis->specs[i] : r->base.spec;
+        MS_TRY(ms_sweep_order_policy(&r->base, &spec, keep, &known, &shapes[i],
+                                     fault));
+        sweep->policies[i] = ms_spec_print(&spec, keep);
         if (sweep->policies[i] == NULL)
             return ms_fail_nomem(fault);
     }
@@ -358,12 +367,11 @@ static void stop(run *r, const ms_fault *fault)
     pthread_mutex_unlock(&r->lock);
 }
 
-static void work(void *of, uint32_t i, uint32_t thread)
+/* Simulates the item at a place of the order; false: the sweep ends. */
+static bool simulate_item(run *r, uint32_t place, desk *own)
 {
-    run *r = of;
-    desk *own = &r->desks[thread];
-    slot *to = &r->slots[r->order[i]];
-    uint32_t item = r->begin + r->order[i];
+    slot *to = &r->slots[r->order.item[place]];
+    uint32_t item = r->begin + r->order.item[place];
     ms_outcome outcome;
     ms_text row = {.arena = &own->rows};
     ms_err err = ms_sweep_item(&r->sweep, item, &r->points, &own->seat,
@@ -374,7 +382,7 @@ static void work(void *of, uint32_t i, uint32_t thread)
         err = ms_fail_nomem(&outcome.fault);
     if (err != MS_OK) {
         stop(r, &outcome.fault);
-        return;
+        return false;
     }
     bool simulated = outcome.fault.err == MS_OK;
     *to = (slot){
@@ -385,6 +393,19 @@ static void work(void *of, uint32_t i, uint32_t thread)
         .is_bare = simulated && !outcome.row.fits_known,
         .is_refused = !simulated,
     };
+    return true;
+}
+
+static void work(void *of, uint32_t i, uint32_t thread)
+{
+    run *r = of;
+    desk *own = &r->desks[thread];
+    const ms_sweep_batch *batch = &r->order.batches[i];
+    bool goes_on = true;
+    for (uint32_t k = 0; k < batch->n && goes_on && interrupt == 0; k++) {
+        own->seat.coming = batch->coming - k;
+        goes_on = simulate_item(r, batch->first + k, own);
+    }
 }
 
 /* ---- rows as they come --------------------------------------------------- */
@@ -407,8 +428,7 @@ static bool tick(void *of)
 static bool done(void *of, uint32_t i)
 {
     run *r = of;
-    (void)i;
-    r->n_simulated++;
+    r->n_simulated += r->order.batches[i].n;
     return tick(r);
 }
 
@@ -507,13 +527,15 @@ static ms_err simulate_window(run *r, ms_fault *fault)
     ms_arena_reset(&r->window);
     for (uint32_t i = 0; i < r->threads; i++)
         ms_arena_reset(&r->desks[i].rows);
-    MS_TRY(ms_sweep_order(&r->sweep, r->begin, r->n, &r->window, &r->order,
-                          fault));
+    uint32_t most = r->n / (BATCHES_EACH * r->threads);
+    most = most > MOST_BATCH ? MOST_BATCH : most;
+    MS_TRY(ms_sweep_order_find(&r->sweep, r->begin, r->n, most > 0 ? most : 1,
+                               &r->window, &r->order, fault));
     r->slots = ms_arena_take(&r->window, r->n, sizeof *r->slots);
     if (r->slots == NULL)
         return ms_fail_nomem(fault);
     r->n_simulated = 0;
-    MS_TRY(ms_workers_run(r->n, r->threads, work, done, tick, r, fault));
+    MS_TRY(ms_workers_run(r->order.n, r->threads, work, done, tick, r, fault));
     return write_window(r, fault);
 }
 

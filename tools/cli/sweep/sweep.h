@@ -40,6 +40,9 @@ typedef struct ms_sweep {
     /* canonical spellings by value of that axis; one where there is no such
      * axis */
     const char **policies;
+    /* by value of that axis: a number for the shape of the graph that the
+     * policy asks for; NULL: all ask for the same */
+    const uint32_t *shapes;
     bool json;
 } ms_sweep;
 
@@ -51,11 +54,36 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
 
 /* ---- sweep_order.c ------------------------------------------------------- */
 
-/* Puts n items from `first` on into the order in which they are simulated:
- * order[k] is counted from `first`. Those that share a graph follow each other,
- * in their own order. n log n. */
-ms_err ms_sweep_order(const ms_sweep *sweep, uint32_t first, uint32_t n,
-                      ms_arena *arena, uint32_t **order, ms_fault *fault);
+/* The shapes that policies have asked for so far. */
+typedef struct ms_sweep_shapes {
+    ms_shape *shape;
+    uint32_t n, capacity;
+} ms_sweep_shapes;
+
+/* Neighbours in the order of which `coming`, with those of later batches, share
+ * a graph. */
+typedef struct ms_sweep_batch {
+    uint32_t first, n; /* of the order */
+    uint32_t coming;
+} ms_sweep_batch;
+
+typedef struct ms_sweep_order {
+    uint32_t *item; /* by place in the order: counted from the first item */
+    ms_sweep_batch *batches;
+    uint32_t n; /* of batches */
+} ms_sweep_order;
+
+/* The number of the shape that policies ask for: a point of another one has
+ * another graph. */
+ms_err ms_sweep_order_policy(const ms_job *base, const ms_spec *spec,
+                             ms_arena *arena, ms_sweep_shapes *shapes,
+                             uint32_t *shape, ms_fault *fault);
+/* Puts n items from `first` on into the order in which they are simulated.
+ * Those that share a graph follow each other, in their own order, and are cut
+ * into batches of at most `most`.  n log n. */
+ms_err ms_sweep_order_find(const ms_sweep *sweep, uint32_t first, uint32_t n,
+                           uint32_t most, ms_arena *arena,
+                           ms_sweep_order *order, ms_fault *fault);
 
 /* ---- sweep_rows.c -------------------------------------------------------- */
 

@@ -6,19 +6,66 @@
 #include "tools/job/settings_table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The items of a window with what they share: the number that their point would
- * have if each late setting had its first value. */
+ * have if each late setting had its first value, and the shape that their
+ * policy asks for. */
 typedef struct ticket {
     uint64_t group;
-    uint32_t item;
+    uint32_t shape, item;
 } ticket;
+
+/* ---- policies ------------------------------------------------------------ */
+
+/* Samples that most numbers of micro-batches and of ranks divide. */
+#define SAMPLES 5040u
+#define MOST_SHAPES 256u /* that one is compared with */
+
+/* What the policies ask of a graph, whatever the rest of the job is; false:
+ * that cannot be said. */
+static bool shape_of(const ms_job *base, const ms_spec *spec, ms_shape *shape)
+{
+    ms_fault ignored = {.caret = -1};
+    memset(shape, 0, sizeof *shape);
+    shape->batch = SAMPLES;
+    shape->micro_batches = shape->data_ranks = 1;
+    shape->gpus = base->gpus;
+    return ms_apply_shape(spec, shape, &ignored) == MS_OK;
+}
+
+ms_err ms_sweep_order_policy(const ms_job *base, const ms_spec *spec,
+                             ms_arena *arena, ms_sweep_shapes *shapes,
+                             uint32_t *shape, ms_fault *fault)
+{
+    ms_shape own;
+    bool known = shape_of(base, spec, &own);
+    uint32_t least = shapes->n > MOST_SHAPES ? shapes->n - MOST_SHAPES : 0;
+    for (uint32_t i = shapes->n; known && i-- > least;) {
+        const void *a = &shapes->shape[i], *b = &own;
+        *shape = i;
+        if (memcmp(a, b, sizeof own) == 0)
+            return MS_OK;
+    }
+    *shape = shapes->n;
+    ms_shape *grown = ms_arena_grow(arena, shapes->shape, &shapes->capacity,
+                                    shapes->n + 1, sizeof *grown);
+    if (grown == NULL)
+        return ms_fail_nomem(fault);
+    shapes->shape = grown;
+    memcpy(&grown[shapes->n++], &own, sizeof own);
+    return MS_OK;
+}
+
+/* ---- the order ----------------------------------------------------------- */
 
 static int by_group(const void *left, const void *right)
 {
     const ticket *a = left, *b = right;
     if (a->group != b->group)
         return a->group < b->group ? -1 : 1;
+    if (a->shape != b->shape)
+        return a->shape < b->shape ? -1 : 1;
     return (a->item > b->item) - (a->item < b->item);
 }
 
@@ -28,28 +75,67 @@ static bool is_late(const ms_axis *axis)
     return row != NULL && row->is_late;
 }
 
-static uint64_t group_of(const ms_grid *grid, uint64_t point)
+/* The axes of the late settings in *late, which has room for all. */
+static uint32_t find_late(const ms_grid *grid, uint32_t *late)
 {
-    uint64_t group = point;
+    uint32_t n = 0;
     for (uint32_t a = 0; a < grid->n_axes; a++)
         if (is_late(&grid->axes[a]))
-            group -= ms_grid_index(grid, point, a) * grid->axes[a].stride;
-    return group;
+            late[n++] = a;
+    return n;
 }
 
-ms_err ms_sweep_order(const ms_sweep *sweep, uint32_t first, uint32_t n,
-                      ms_arena *arena, uint32_t **order, ms_fault *fault)
+static ticket ticket_of(const ms_sweep *sweep, const uint32_t *late,
+                        uint32_t n_late, uint64_t point, uint32_t item)
 {
-    ticket *tickets = ms_arena_take_raw(arena, n, sizeof *tickets);
-    *order = ms_arena_take_raw(arena, n, sizeof **order);
-    if (tickets == NULL || *order == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t point = ms_sweep_rows_point(sweep, first + i);
-        tickets[i] = (ticket){group_of(sweep->grid, point), i};
+    const ms_grid *grid = sweep->grid;
+    ticket it = {.group = point, .item = item};
+    for (uint32_t i = 0; i < n_late; i++) {
+        uint32_t value = ms_grid_index(grid, point, late[i]);
+        it.group -= value * grid->axes[late[i]].stride;
+        if (late[i] == sweep->policy_axis && sweep->shapes != NULL)
+            it.shape = sweep->shapes[value];
     }
+    return it;
+}
+
+/* Neighbours that share a graph, at most so many. */
+static void cut(const ticket *tickets, uint32_t n, uint32_t most,
+                ms_sweep_order *order)
+{
+    for (uint32_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && tickets[end].group == tickets[i].group &&
+                          tickets[end].shape == tickets[i].shape;
+             end++)
+            ;
+        for (uint32_t at = i; at < end; at += most)
+            order->batches[order->n++] =
+                (ms_sweep_batch){.first = at,
+                                 .n = end - at < most ? end - at : most,
+                                 .coming = end - at};
+    }
+}
+
+ms_err ms_sweep_order_find(const ms_sweep *sweep, uint32_t first, uint32_t n,
+                           uint32_t most, ms_arena *arena,
+                           ms_sweep_order *order, ms_fault *fault)
+{
+    uint32_t axes = sweep->grid->n_axes;
+    ticket *tickets = ms_arena_take_raw(arena, n, sizeof *tickets);
+    uint32_t *late = ms_arena_take_raw(arena, axes + 1, sizeof *late);
+    *order = (ms_sweep_order){
+        .item = ms_arena_take_raw(arena, n, sizeof *order->item),
+        .batches = ms_arena_take_raw(arena, n, sizeof *order->batches)};
+    if (tickets == NULL || late == NULL || order->item == NULL ||
+        order->batches == NULL)
+        return ms_fail_nomem(fault);
+    uint32_t n_late = find_late(sweep->grid, late);
+    for (uint32_t i = 0; i < n; i++)
+        tickets[i] = ticket_of(sweep, late, n_late,
+                               ms_sweep_rows_point(sweep, first + i), i);
     qsort(tickets, n, sizeof *tickets, by_group);
     for (uint32_t i = 0; i < n; i++)
-        (*order)[i] = tickets[i].item;
+        order->item[i] = tickets[i].item;
+    cut(tickets, n, most, order);
     return MS_OK;
 }

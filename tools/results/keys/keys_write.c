@@ -369,7 +369,8 @@ static void put_cell(ms_text *text, const ms_key *key, const void *of)
 void ms_keys_write_cells(const ms_keys *keys, const char *first,
                          const char *last, const void *of, ms_text *text)
 {
-    for (uint32_t i = row_of(keys, first); i <= row_of(keys, last); i++) {
+    uint32_t end = row_of(keys, last) + 1;
+    for (uint32_t i = row_of(keys, first); i < end; i++) {
         put(text, ",");
         put_cell(text, &keys->rows[i], of);
     }
