@@ -16,6 +16,13 @@ typedef struct ms_product_rates {
     double tile_share[MS_N_TILES]; /* of the peak; 0: it is not used */
 } ms_product_rates;
 
+/* machines/memorytime.h. */
+typedef struct ms_memory_rates {
+    double cache_bytes;  /* the last cache before the memory */
+    double stream_share; /* of hbm_bytes_per_s that long streams reach */
+    double lookup_share; /* that lookups of rows reach */
+} ms_memory_rates;
+
 /* Rates are what the device file says (graphs/devices/, made of the project's
  * hardware table; each row names its source).  Efficiency curves give the
  * share of the peak that an op of a given size reaches. */
@@ -57,6 +64,7 @@ typedef struct ms_device {
     double fp8_matmul_share; /* those in fp8 */
     uint32_t compute_capability; /* CUDA's times 10; 0: not known */
     ms_product_rates product;
+    ms_memory_rates memory;
     double attention_share[4]
                           [2]; /* of half_flops: by kernel, forward and back */
     double fp32_share; /* of fp32_flops that large fp32 products reach */

@@ -143,7 +143,11 @@ typedef struct ms_kernel_set {
     bool fuses_softmax;       /* scale, mask and softmax are one op */
     bool keeps_no_statistics; /* norms do not count their means, deviations */
     bool saves_softmax_alone; /* a fused loss, and no mask beside it */
-    bool fuses_updates;       /* optimizers that have one kernel for it */
+    /* Norms and softmax go over a row once and keep it in registers: Apex'
+     * FastLayerNorm, Transformer Engine's norms, Megatron-LM's fused softmax
+     * (apex/contrib/csrc/layer_norm, megatron/fused_kernels). */
+    bool keeps_rows;
+    bool fuses_updates; /* optimizers that have one kernel for it */
     const ms_kernel_hooks *hooks;
 } ms_kernel_set;
 #define MS_KERNELS_DECLARE(id, word, object, help)                             \

@@ -15,4 +15,5 @@ const ms_kernel_set ms_korthikanti = {
     .fuses_softmax = true,
     .keeps_no_statistics = true,
     .saves_softmax_alone = true,
+    .keeps_rows = true,
 };

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How long each op takes alone.  Products and attention have models of their
- * own (graphs/machines/producttime.h).  Any other op is on a roofline: it takes
- * the longer of its FLOPs at the rate that an op of its size reaches and its
- * bytes at the rate that transfers of their size reach, plus the gap between
- * two kernels.
+ * own (graphs/machines/producttime.h), and so has what memory bounds
+ * (graphs/machines/memorytime.h).  Products of a shape that is not told are on
+ * a roofline: the longer of their bytes and of their FLOPs at the rate that an
+ * op of its size reaches.
  *
- * The shapes of the two curves are Calculon's (calculon-ai/calculon,
+ * The shape of that curve is Calculon's (calculon-ai/calculon,
  * systems/a100_80g.json: matrix efficiency by GFLOP 0.1 / 0.6 / 0.9 / 0.95 at
- * <1 / 1 / 16 / 128, memory by MB 0.3 / 0.6 / 0.75 / 0.9 at <1 / 1 / 10 / 100),
- * interpolated so that time grows without steps; the top of the first is the
- * device's own measured share of its dense peak (maximum achievable matmul
+ * <1 / 1 / 16 / 128), interpolated so that time grows without steps; its top is
+ * the device's own measured share of its dense peak (maximum achievable matmul
  * FLOP/s, stas00/ml-engineering). */
 #include "graphs/formats/precisions.h"
 #include "graphs/lowering/lower.h"
+#include "graphs/machines/memorytime.h"
 #include "graphs/machines/producttime.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
+#include "sim/kinds.h"
+
+#include <math.h>
 
 typedef struct curve_point {
     double size, share;
@@ -23,9 +26,6 @@ typedef struct curve_point {
 
 static const curve_point matrix_curve[] = {
     {0, 0.02}, {0.1e9, 0.10}, {1e9, 0.60}, {16e9, 0.90}, {128e9, 0.95},
-};
-static const curve_point memory_curve[] = {
-    {0, 0.20}, {0.1e6, 0.30}, {1e6, 0.60}, {10e6, 0.75}, {100e6, 0.90},
 };
 
 #define CURVE_POINTS 5u
@@ -85,18 +85,40 @@ static rates rates_of(const ms_trace *trace)
         .by_tensor = by_tensor};
 }
 
-static double roofline_ns(const rates *r, uint8_t work, double flops,
-                          double bytes)
+static double stream_ns(const rates *r, double bytes)
 {
-    double rate = r->device->fp32_flops;
-    if (work >= MS_WORK_MATRIX)
-        rate = r->matrix_flops * share_of(matrix_curve, flops) /
-               matrix_curve[CURVE_POINTS - 1].share;
-    double compute_s = flops / rate;
-    double memory_s =
-        bytes / (r->device->hbm_bytes_per_s * share_of(memory_curve, bytes));
-    return (double)r->device->kernel_ns +
-           1e9 * (compute_s > memory_s ? compute_s : memory_s);
+    return ms_memorytime_ns(r->device, MS_STREAM, bytes, 0, 0);
+}
+
+static double longer_ns(const rates *r, double memory_ns, double compute_s)
+{
+    return fmax(memory_ns, (double)r->device->kernel_ns + 1e9 * compute_s);
+}
+
+static double plain_ns(const rates *r, const ms_op_end *end, uint8_t kind,
+                       bool backward, double flops)
+{
+    ms_memory_kernel kernel = MS_STREAM;
+    if (kind == MS_KIND_OPTIMIZER)
+        kernel = MS_COLD;
+    else if (kind == MS_KIND_EMBEDDING || kind == MS_KIND_INDEX)
+        kernel = MS_LOOKUP;
+    else if (kind == MS_KIND_BATCH_NORM)
+        kernel = backward ? MS_BATCH_NORM_BACKWARD : MS_BATCH_NORM;
+    else if (end->work == MS_WORK_ROWS && kind == MS_KIND_NORM)
+        kernel = backward ? MS_ROWS_NORM_BACKWARD : MS_ROWS_NORM;
+    else if (end->work == MS_WORK_ROWS)
+        kernel = backward ? MS_ROWS_SOFTMAX_BACKWARD : MS_ROWS_SOFTMAX;
+    double ns =
+        ms_memorytime_ns(r->device, kernel, (double)end->bytes, end->k, end->m);
+    return longer_ns(r, ns, flops / r->device->fp32_flops);
+}
+
+static double matrix_ns(const rates *r, double flops, double bytes)
+{
+    double rate = r->matrix_flops * share_of(matrix_curve, flops) /
+                  matrix_curve[CURVE_POINTS - 1].share;
+    return longer_ns(r, stream_ns(r, bytes), flops / rate);
 }
 
 static double product_ns(const rates *r, const ms_op_end *end, double flops)
@@ -119,12 +141,12 @@ static double convolution_ns(const rates *r, const ms_op_end *end, double flops)
     double ns = ms_producttime_ns(r->device, shape, r->product_flops, bytes,
                                   r->by_tensor);
     if (end->work == MS_WORK_CONVERTED && r->by_tensor)
-        ns += roofline_ns(r, MS_WORK_PLAIN, 0, 2 * bytes);
+        ns += stream_ns(r, 2 * bytes);
     return ns;
 }
 
-static double cost_ns(const rates *r, const ms_op_end *end, bool backward,
-                      double flops)
+static double cost_ns(const rates *r, const ms_op_end *end, uint8_t kind,
+                      bool backward, double flops)
 {
     if (end->bytes == 0 && flops <= 0)
         return 0;
@@ -141,9 +163,10 @@ static double cost_ns(const rates *r, const ms_op_end *end, bool backward,
         (end->work == MS_WORK_CONVOLUTION || end->work == MS_WORK_CONVERTED))
         return convolution_ns(r, end, flops);
     if (end->work == MS_WORK_DEPTHWISE)
-        return roofline_ns(r, MS_WORK_PLAIN, 0,
-                           (double)end->bytes / DEPTHWISE_SHARE);
-    return roofline_ns(r, end->work, flops, (double)end->bytes);
+        return stream_ns(r, (double)end->bytes / DEPTHWISE_SHARE);
+    if (end->work < MS_WORK_MATRIX)
+        return plain_ns(r, end, kind, backward, flops);
+    return matrix_ns(r, flops, (double)end->bytes);
 }
 
 /* Most ops are as one of the few before them. */
@@ -151,24 +174,26 @@ static double cost_ns(const rates *r, const ms_op_end *end, bool backward,
 typedef struct known {
     ms_op_end end;
     double flops, ns;
+    uint8_t kind;
     bool backward;
 } known;
 
-static known *place_of(known *table, const ms_op_end *end, bool backward)
+static known *place_of(known *table, const ms_op_end *end, uint8_t kind,
+                       bool backward)
 {
     uint64_t key = (end->bytes ^ ((uint64_t)end->m << 20) ^
                     ((uint64_t)end->n << 40) ^ end->k) +
-                   ((uint64_t)backward << 8 | end->work);
+                   ((uint64_t)kind << 16 | (uint64_t)backward << 8 | end->work);
     return &table[key * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
-static bool is_same(const known *at, const ms_op_end *end, bool backward,
-                    double flops)
+static bool is_same(const known *at, const ms_op_end *end, uint8_t kind,
+                    bool backward, double flops)
 {
     return at->end.bytes == end->bytes && at->end.m == end->m &&
            at->end.n == end->n && at->end.k == end->k &&
-           at->end.work == end->work && at->backward == backward &&
-           at->flops == flops;
+           at->end.work == end->work && at->kind == kind &&
+           at->backward == backward && at->flops == flops;
 }
 
 void ms_cost_ops(ms_trace *trace, uint32_t first)
@@ -180,12 +205,13 @@ void ms_cost_ops(ms_trace *trace, uint32_t first)
         const ms_op_end *end = &trace->ends[op];
         if (end->work == MS_WORK_NONE)
             continue;
+        double flops = g->op_flops[op];
+        uint8_t kind = g->op_kind[op];
         bool backward = g->op_pass[op] > MS_LOSS;
-        known *at = place_of(table, end, backward);
-        if (!is_same(at, end, backward, g->op_flops[op]))
-            *at =
-                (known){*end, g->op_flops[op],
-                        cost_ns(&r, end, backward, g->op_flops[op]), backward};
+        known *at = place_of(table, end, kind, backward);
+        if (!is_same(at, end, kind, backward, flops))
+            *at = (known){*end, flops, cost_ns(&r, end, kind, backward, flops),
+                          kind, backward};
         g->op_ns[op] = (uint64_t)(at->ns + 0.5);
     }
 }

@@ -11,6 +11,7 @@
 #include "graphs/opgraph/opunknown.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/forward.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -272,6 +273,13 @@ static const char *name_kernel(run *r, const char *op)
     return at->name;
 }
 
+static bool goes_by_rows(const ms_aten_row *row)
+{
+    return row && (row->rule == &ms_norm_layer_norm_rule ||
+                   row->rule == &ms_norm_softmax_rule ||
+                   row->rule == &ms_loss_log_softmax_rule);
+}
+
 /* The op, with inputs that are what it reads. */
 static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
 {
@@ -293,9 +301,11 @@ static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
         make_output(r, node, (i + first) % node->n_out);
     if (kernel && !trace->settings->cpu && !trace->err)
         ms_reductions_scratch(trace, &r->call);
-    if (kernel)
-        ms_trace_end(trace, node->flops > 0 ? node->flops : 0,
-                     row && row->matrix);
+    double flops = node->flops > 0 ? node->flops : 0;
+    if (kernel && goes_by_rows(row))
+        ms_opend_rows(trace, flops, r->read[0]);
+    else if (kernel)
+        ms_trace_end(trace, flops, row && row->matrix);
     if (row)
         ms_aten_record(trace, row, &r->call);
     else

@@ -2,9 +2,12 @@
 /* Losses: each gives a scalar. */
 #include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>
+
+#define SECTOR 32u /* bytes that a load of one number moves */
 
 static uint32_t scalar(ms_trace *trace, const char *role, uint8_t dtype)
 {
@@ -25,10 +28,36 @@ static void one_kernel(ms_trace *trace, const ms_node *node,
 
 /* ---- cross entropy ------------------------------------------------------- */
 
-const ms_rule ms_loss_log_softmax_rule = {
-    "LogSoftmaxBackward0", "aten::_log_softmax_backward_data", one_kernel};
-const ms_rule ms_loss_nll_loss_rule = {"NllLossBackward0",
-                                       "aten::nll_loss_backward", one_kernel};
+static void log_softmax_backward(ms_trace *trace, const ms_node *node,
+                                 const uint32_t *grads, uint32_t *out)
+{
+    uint32_t x = node->input[0];
+    ms_trace_begin(trace, node->rule->op);
+    ms_trace_read(trace, grads[0]);
+    ms_trace_read(trace, node->saved[0]);
+    out[0] = ms_trace_make_like(trace, "grad", x);
+    ms_opend_rows(trace, 2 * ms_trace_count(trace, x), x);
+}
+
+/* Zeros, and a number in each row: of the log-probabilities only their shape
+ * is looked at (ATen/native/cuda/Loss.cu). */
+static void nll_loss_backward(ms_trace *trace, const ms_node *node,
+                              const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin(trace, node->rule->op);
+    ms_trace_read(trace, grads[0]);
+    if (!trace->err)
+        ms_trace_read_storage(trace,
+                              ms_trace_at(trace, node->saved[0])->storage, 0);
+    out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    ms_trace_end(trace, 2 * ms_trace_count(trace, node->input[0]), false);
+}
+
+const ms_rule ms_loss_log_softmax_rule = {"LogSoftmaxBackward0",
+                                          "aten::_log_softmax_backward_data",
+                                          log_softmax_backward};
+const ms_rule ms_loss_nll_loss_rule = {
+    "NllLossBackward0", "aten::nll_loss_backward", nll_loss_backward};
 
 /* nll_loss saves the log-probabilities (the storage that log_softmax saves
  * too), the target and the total weight. */
@@ -38,7 +67,9 @@ static uint32_t nll_loss(ms_trace *trace, uint32_t log_probs, uint32_t target)
         return MS_NONE;
     uint8_t dtype = ms_trace_at(trace, log_probs)->dtype;
     ms_trace_begin(trace, "aten::nll_loss_forward");
-    ms_trace_read(trace, log_probs);
+    ms_trace_read_storage(trace, ms_trace_at(trace, log_probs)->storage,
+                          SECTOR *
+                              ms_trace_elements(ms_trace_at(trace, target)));
     ms_trace_read(trace, target);
     uint32_t loss = scalar(trace, "loss", dtype);
     uint32_t total = scalar(trace, "total_weight", dtype);
@@ -68,7 +99,7 @@ static uint32_t log_softmax(ms_trace *trace, uint32_t rows)
     ms_trace_read(trace, in);
     uint32_t log_probs =
         ms_trace_make(trace, "log_probs", dtype, tensor->n_dims, tensor->size);
-    ms_trace_end(trace, 5 * ms_trace_count(trace, in), false);
+    ms_opend_rows(trace, 5 * ms_trace_count(trace, in), in);
     uint32_t n =
         ms_trace_node(trace, &ms_loss_log_softmax_rule, &in, 1, &log_probs, 1);
     ms_trace_save(trace, n, log_probs);

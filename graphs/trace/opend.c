@@ -67,3 +67,16 @@ void ms_opend_attention(ms_trace *trace, ms_op_work work, uint32_t queries,
     op->n = a_key > 0 ? few(forward_flops / a_key + 0.5) : 0;
     op->k = few((double)q->size[3]);
 }
+
+void ms_opend_rows(ms_trace *trace, double flops, uint32_t x)
+{
+    ms_trace_end(trace, flops, false);
+    if (trace->err || trace->kernels.keeps_rows)
+        return;
+    ms_op_end *op = &trace->ends[trace->graph->n_ops - 1];
+    const ms_tensor *tensor = ms_trace_at(trace, x);
+    uint32_t n_dims = tensor->n_dims;
+    op->work = MS_WORK_ROWS;
+    op->k = n_dims > 0 ? few((double)tensor->size[n_dims - 1]) : 1;
+    op->m = ms_dtypes_bytes[tensor->dtype];
+}

@@ -2,8 +2,8 @@
 #ifndef MS_GRAPHS_OPEND_H
 #define MS_GRAPHS_OPEND_H
 
-/* Private to graphs/: how an op ends that multiplies, with the shape by which
- * its time is told (graphs/machines/producttime.h), instead of ms_trace_end. */
+/* Private to graphs/: how an op ends whose time is told by a shape
+ * (graphs/machines/producttime.h, memorytime.h), instead of ms_trace_end. */
 
 #include "graphs/trace/trace.h"
 
@@ -18,5 +18,8 @@ void ms_opend_attention(ms_trace *trace, ms_op_work work, uint32_t queries,
 /* A convolution of so many groups, each products that give m x n. */
 void ms_opend_convolution(ms_trace *trace, double flops, ms_op_work work,
                           double groups, double m, double n);
+/* A norm or softmax, which goes over each row of x, its last dimension, as a
+ * whole; more than once where kernels do not keep_rows. */
+void ms_opend_rows(ms_trace *trace, double flops, uint32_t x);
 
 #endif

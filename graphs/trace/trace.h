@@ -52,6 +52,7 @@ typedef struct ms_chunk {
 typedef enum ms_op_work {
     MS_WORK_NONE, /* it was not ended here: it says its time itself */
     MS_WORK_PLAIN,
+    MS_WORK_ROWS,    /* over rows of k elements of m bytes, each as a whole */
     MS_WORK_MATRIX,  /* of a shape that is not told */
     MS_WORK_PRODUCT, /* of m x k by k x n */
     MS_WORK_FLASH,   /* attention: k channels a head, of m queries to n keys
@@ -65,7 +66,7 @@ typedef enum ms_op_work {
 typedef struct ms_op_end {
     uint64_t bytes;    /* read and written */
     uint32_t storages; /* there by then: what its library takes follows them */
-    uint32_t m, n, k;  /* of a product or of attention */
+    uint32_t m, n, k;  /* as work has them */
     uint8_t work;      /* ms_op_work */
 } ms_op_end;
 /* A storage that a pass adds: numbered as if it had been made when `after`

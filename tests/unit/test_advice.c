@@ -179,7 +179,8 @@ static const struct {
      GPT3 "--batch 4 --kernels fused --optimizer sgd --precision bf16 "
           "-p checkpoint:full --memory 1131MiB"},
     {"gradients=auto", GPT3 "--set gradients=fp32 --kernels fused "
-                            "-p checkpoint:full --memory 1777MiB"},
+                            "--precision bf16 -p checkpoint:full "
+                            "--memory 1200MiB"},
     {"precision=bf16-mixed", GPT3 "--precision fp32 --kernels fused "
                                   "--optimizer sgd --memory 870MiB"},
     {"optimizer=adamw-8bit",

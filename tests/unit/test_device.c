@@ -41,7 +41,7 @@ START_TEST(h100_is_as_its_file_says)
     ck_assert_uint_eq(h100->context_bytes, UINT64_C(500) << 20);
     ck_assert_uint_eq(h100->cublas_workspace_bytes, UINT64_C(32) << 20);
     ck_assert_uint_eq(h100->launch_ns, 5000);
-    ck_assert_uint_eq(h100->kernel_ns, 1500);
+    ck_assert_uint_eq(h100->kernel_ns, 1300);
     ck_assert_double_eq(h100->hbm_bytes_per_s, 3350e9);
     ck_assert_double_eq(h100->fp32_flops, 67e12);
     ck_assert_double_eq(h100->tf32_flops, 494.5e12);

@@ -31,6 +31,7 @@ const ms_kernel_set ms_mcore = {
     .norm = {.firm = true},
     .activation = {.firm = true},
     .rotary = {.firm = true},
+    .keeps_rows = true,
     .fuses_updates = true, /* Transformer Engine's or Apex' FusedAdam */
     .hooks = &hooks,
 };

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/machines/memorytime.h"
+
+#include <math.h>
+
+#define NS 1e9
+/* Of the time of bytes that are in the cache, what they save. */
+#define CACHED 0.3
+#define NORM_THREADS 128.0 /* of a row */
+#define LOAD_BYTES 16.0    /* of a thread at once */
+#define WARP 32.0
+#define MOST_THREADS 1024.0
+/* Rows up to this are in registers of a warp (softmax_warp_forward). */
+#define WARP_ROW 1024.0
+
+/* again: what is read again, of bytes.  It comes from memory as far as what is
+ * under way goes from the one share of the cache to the other.  slower: what
+ * else they take, of the time of a stream. */
+static const struct {
+    double again, from, to, slower;
+} kernels[MS_N_MEMORY_KERNELS] = {
+    [MS_STREAM] = {0, 0, 1, 1},
+    [MS_COLD] = {0, 0, 1, 1},
+    [MS_ROWS_NORM] = {0.5, 0.3, 0.85, 1},
+    [MS_ROWS_NORM_BACKWARD] = {0, 0, 1, 2.4},
+    [MS_BATCH_NORM] = {0.5, 0.3, 0.85, 1},
+    [MS_BATCH_NORM_BACKWARD] = {2 / 3.0, 0.3, 0.85, 1},
+    [MS_ROWS_SOFTMAX] = {1, 0, 0.85, 1},
+    [MS_ROWS_SOFTMAX_BACKWARD] = {2 / 3.0, 0, 0.85, 1},
+    [MS_LOOKUP] = {0, 0, 1, 1},
+};
+
+static double clamp(double x, double low, double high)
+{
+    return fmin(fmax(x, low), high);
+}
+
+/* Bytes of the rows that all multiprocessors work on at once. */
+static double under_way(const ms_device *device, ms_memory_kernel kernel,
+                        double bytes, double row, double width)
+{
+    double threads = NORM_THREADS;
+    double all = (double)device->multiprocessors *
+                 (double)device->threads_per_multiprocessor;
+    if (kernel == MS_BATCH_NORM || kernel == MS_BATCH_NORM_BACKWARD)
+        return bytes;
+    if (kernel != MS_ROWS_NORM)
+        threads = clamp(row * width / LOAD_BYTES, WARP, MOST_THREADS);
+    return fmin(all / threads * row * width, bytes);
+}
+
+double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
+                        double bytes, double row, double width)
+{
+    const ms_memory_rates *rates = &device->memory;
+    double again = kernels[kernel].again, share = rates->stream_share;
+    bool softmax =
+        kernel == MS_ROWS_SOFTMAX || kernel == MS_ROWS_SOFTMAX_BACKWARD;
+    double from = kernels[kernel].from, to = kernels[kernel].to;
+    double in_cache = bytes / rates->cache_bytes;
+    double saved = CACHED / (1 + in_cache * in_cache);
+    if (again > 0 && !(softmax && row <= WARP_ROW)) {
+        double cached =
+            under_way(device, kernel, bytes, row, width) / rates->cache_bytes;
+        again *= clamp((cached - from) / (to - from), 0, 1);
+    } else
+        again = 0;
+    if (kernel == MS_COLD)
+        saved = 0;
+    if (kernel == MS_LOOKUP)
+        share = rates->lookup_share;
+    return (double)device->kernel_ns + bytes * (1 + again) * (1 - saved) *
+                                           kernels[kernel].slower * NS /
+                                           (device->hbm_bytes_per_s * share);
+}

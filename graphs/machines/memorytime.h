@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_GRAPHS_MEMORYTIME_H
+#define MS_GRAPHS_MEMORYTIME_H
+
+/* How long a kernel takes that the memory bounds: pointwise ops, norms,
+ * softmax, lookups, the optimizer.
+ *
+ * Bytes go at the share of the memory's rate that a long stream of loads and
+ * stores reaches, and faster while they stay in the L2 cache: what the op
+ * before has just written is read from there.  Some kernels go over their
+ * input again.  The second time it comes from the cache as well, if the rows
+ * that are under way on all multiprocessors fit there, else from memory:
+ * PyTorch's layer norm (a block of 128 threads a row: mean and variance, then
+ * the output) is half as long again where they do not, its softmax over long
+ * rows twice as long (the largest, the sum, the output), ATen/native/cuda,
+ * layer_norm_kernel.cu and SoftMax.cu.
+ *
+ * A worked example, A100 PCIe, 8,192 rows of 8,192 in fp32: 16 blocks on each
+ * of 108 multiprocessors are 1,728 rows of 32 KiB, 54 MiB, more than the 40 MiB
+ * of L2.  So 256 MiB are read twice and written once: 805 MB at 0.875 of 1,555
+ * GB/s are 592 us, less 4 us for what is left in the cache; NeuSight measured
+ * 618, its host's part included.
+ *
+ * The parts are fitted on half of the shapes of NeuSight, vidur and
+ * cudnn-frontend (tests/truth/memory_fit.py); the others hold them
+ * (tests/truth/memory.tsv). */
+
+#include "graphs/device.h"
+
+typedef enum ms_memory_kernel {
+    MS_STREAM,    /* each byte once */
+    MS_COLD,      /* the same, and nothing of it was used shortly before */
+    MS_ROWS_NORM, /* of rows: PyTorch's layer and RMS norm */
+    MS_ROWS_NORM_BACKWARD,
+    MS_BATCH_NORM, /* over all of the input */
+    MS_BATCH_NORM_BACKWARD,
+    MS_ROWS_SOFTMAX, /* PyTorch's, also of logarithms */
+    MS_ROWS_SOFTMAX_BACKWARD,
+    MS_LOOKUP, /* rows of a table by index */
+    MS_N_MEMORY_KERNELS
+} ms_memory_kernel;
+
+/* ns; bytes: read and written, each once.  row, width: elements of a row, and
+ * bytes of one. */
+double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
+                        double bytes, double row, double width);
+
+#endif
