@@ -2,9 +2,9 @@
 #include "graphs/machines/devicefile.h"
 #include "graphs/json/fields.h"
 #include "graphs/json/json.h"
+#include "graphs/machines/devicecurves.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,6 @@
 #define NVLINK_CHANNELS 24u
 #define PCIE_CHANNELS 2u
 #define LARGE 8192.0 /* sides of a large product */
-#define LEAST 0.001  /* of what is divided by, in the file's unit */
 
 /* ---- the keys of a file -------------------------------------------------- */
 
@@ -223,6 +222,7 @@ static const char *const extra[] = {
     "alias",
     "like",
     "allreduce_curves",
+    "memory_curves",
     "source",
     "memory_source",
     "context_source",
@@ -250,6 +250,7 @@ static const char *const extra[] = {
     "peer_source",
     "nvls_source",
     "curve_source",
+    "memory_curve_source",
 };
 #define N_EXTRA (sizeof extra / sizeof *extra)
 _Static_assert(N_FIELDS + N_EXTRA <= MS_FIELDS_MAX, "raise MS_FIELDS_MAX");
@@ -393,12 +394,13 @@ static ms_err check_number(const ms_devicefile *r, uint32_t row, double number)
     const ms_field *field = &ms_devicefile_fields[row];
     bool divides = targets[row].unit >= 1e9 || targets[row].unit <= 1;
     bool may_lack = !field->required && field->fallback.f <= 0;
-    if (field->type != MS_FLOAT || !divides || number >= LEAST ||
-        (may_lack && number == 0))
+    if (field->type != MS_FLOAT || !divides ||
+        number >= MS_DEVICECURVES_LEAST || (may_lack && number == 0))
         return MS_OK;
-    return ms_json_fail(
-        &r->json, ms_json_find(&r->json, 0, field->name), r->fault, field->help,
-        "\"%s\" must be at least %g, not %g", field->name, LEAST, number);
+    return ms_json_fail(&r->json, ms_json_find(&r->json, 0, field->name),
+                        r->fault, field->help,
+                        "\"%s\" must be at least %g, not %g", field->name,
+                        MS_DEVICECURVES_LEAST, number);
 }
 
 /* Products do not run faster than the peak. */
@@ -439,135 +441,6 @@ static ms_err read_numbers(const ms_devicefile *r, bool like)
                        "fp8_matmul_tflops");
 }
 
-/* ---- its curves ---------------------------------------------------------- */
-
-static const ms_field curve_fields[] = {
-    {.name = "ranks",
-     .type = MS_INT,
-     .required = true,
-     .low = 2,
-     .high = 1048576,
-     .help = "how many GPUs took part"},
-};
-static const char *const curve_extra[] = {"kib", "gbps"};
-
-/* 0: no number */
-static double number_at(const ms_json *json, uint32_t node)
-{
-    const ms_json_node *number = &json->nodes[node];
-    if (number->kind == MS_JSON_INT)
-        return (double)number->value.i;
-    return number->kind == MS_JSON_FLOAT ? number->value.f : 0;
-}
-
-/* The array under key, of n numbers. */
-static ms_err find_numbers(const ms_devicefile *r, uint32_t curve,
-                           const char *key, uint32_t *first, uint32_t *n)
-{
-    const ms_json *json = &r->json;
-    uint32_t node = ms_json_find(json, curve, key);
-    if (node == MS_NONE)
-        return ms_json_fail(json, curve, r->fault, NULL,
-                            "the curve lacks the key \"%s\"", key);
-    if (json->nodes[node].kind != MS_JSON_ARRAY ||
-        json->nodes[node].value.n == 0)
-        return ms_json_fail(json, node, r->fault, NULL,
-                            "\"%s\" must be an array of numbers", key);
-    *n = json->nodes[node].value.n;
-    *first = ms_json_first(json, node);
-    for (uint32_t i = *first; i != MS_NONE; i = json->nodes[i].next) {
-        double number = number_at(json, i);
-        if (number < LEAST || number > 1e10)
-            return ms_json_fail(json, i, r->fault, NULL,
-                                "\"%s\" must hold numbers from %g to 1e10", key,
-                                LEAST);
-    }
-    return MS_OK;
-}
-
-static ms_err read_points(const ms_devicefile *r, uint32_t node,
-                          ms_curve *curve)
-{
-    const ms_json *json = &r->json;
-    uint32_t kib, gbps, n_gbps;
-    MS_TRY(find_numbers(r, node, "kib", &kib, &curve->n));
-    MS_TRY(find_numbers(r, node, "gbps", &gbps, &n_gbps));
-    if (curve->n != n_gbps)
-        return ms_json_fail(json, node, r->fault, NULL,
-                            "the curve has %u sizes and %u rates", curve->n,
-                            n_gbps);
-    ms_curve_point *points = ms_arena_take(r->arena, n_gbps, sizeof *points);
-    if (points == NULL)
-        return ms_fail_nomem(r->fault);
-    curve->points = points;
-    double before_s = 0, before_bytes = 0;
-    for (uint32_t i = 0; i < n_gbps; i++) {
-        double bytes = floor(number_at(json, kib) * 1024);
-        points[i] =
-            (ms_curve_point){(uint64_t)bytes, number_at(json, gbps) * 1e9};
-        double s = bytes / points[i].bytes_per_s;
-        if (bytes <= before_bytes || s < before_s)
-            return ms_json_fail(json, kib, r->fault,
-                                "leave out the smaller size",
-                                "sizes must ascend, and the time they take");
-        before_bytes = bytes;
-        before_s = s;
-        kib = json->nodes[kib].next;
-        gbps = json->nodes[gbps].next;
-    }
-    return MS_OK;
-}
-
-static ms_err read_curve(const ms_devicefile *r, uint32_t node, ms_curve *curve)
-{
-    const ms_fields keys = {.rows = curve_fields,
-                            .n = 1,
-                            .extra = curve_extra,
-                            .n_extra = 2,
-                            .owner = "the curve"};
-    ms_value ranks;
-    ms_fields_values out = {.values = &ranks};
-    if (r->json.nodes[node].kind != MS_JSON_OBJECT)
-        return ms_json_fail(&r->json, node, r->fault, NULL,
-                            "a curve must be an object, not %s",
-                            ms_json_kind_name(&r->json, node));
-    MS_TRY(
-        ms_fields_read_object(&r->json, node, &keys, r->arena, &out, r->fault));
-    MS_TRY(ms_fields_require(&r->json, node, &keys, out.given, r->fault));
-    curve->ranks = (uint32_t)ranks.i;
-    curve->ranks_per_node = r->device->gpus_per_node;
-    return read_points(r, node, curve);
-}
-
-/* Curves of "like" go with its links: another machine has none. */
-static ms_err read_curves(const ms_devicefile *r)
-{
-    static const char *const links[] = {"nvlink_gbps", "peer_gbps",
-                                        "nvls_share", "network_gbps",
-                                        "gpus_per_node"};
-    const ms_json *json = &r->json;
-    uint32_t node = ms_json_find(json, 0, "allreduce_curves"), n = 0;
-    for (size_t i = 0; i < sizeof links / sizeof *links; i++)
-        if (ms_json_find(json, 0, links[i]) != MS_NONE)
-            r->device->n_curves = 0;
-    if (node == MS_NONE)
-        return MS_OK;
-    if (json->nodes[node].kind != MS_JSON_ARRAY)
-        return ms_json_fail(json, node, r->fault, NULL,
-                            "\"allreduce_curves\" must be an array, not %s",
-                            ms_json_kind_name(json, node));
-    ms_curve *curves = ms_arena_take(
-        r->arena, (size_t)json->nodes[node].value.n + 1, sizeof *curves);
-    if (curves == NULL)
-        return ms_fail_nomem(r->fault);
-    for (uint32_t i = ms_json_first(json, node); i != MS_NONE;
-         i = json->nodes[i].next)
-        MS_TRY(read_curve(r, i, &curves[n++]));
-    r->device->curves = curves;
-    r->device->n_curves = n;
-    return MS_OK;
-}
-
 /* ---- the whole ----------------------------------------------------------- */
 
 ms_err ms_devicefile_open(ms_devicefile *r, const char *path, const char *bytes,
@@ -585,7 +458,7 @@ ms_err ms_devicefile_read(const ms_devicefile *r, const char *path, bool like)
 {
     ms_device *device = r->device;
     MS_TRY(read_numbers(r, like));
-    MS_TRY(read_curves(r));
+    MS_TRY(ms_devicecurves_read(r));
     MS_TRY(read_alias(r));
     MS_TRY(ms_devicefile_text(r, "host_memory_source",
                               &device->host_memory_source));
