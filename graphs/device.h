@@ -5,6 +5,7 @@
 /* The devices that a step runs on. */
 
 #include "graphs/field.h"
+#include "graphs/machines/kernelkinds.h"
 #include "sim/replay/collective.h"
 
 /* machines/producttime.h. */
@@ -53,6 +54,9 @@ typedef struct ms_device {
     double nvls_share; /* as ms_links' */
     const ms_curve *curves;
     uint32_t n_curves;
+    const ms_curve *memory_curves[MS_N_MEMORY_KINDS]; /* kerneltime.h; NULL:
+                                                         the default's shape */
+    bool has_memory_curves;
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
     const char *host_memory_source;         /* of both; or NULL */
     /* Of a node, shared by its GPUs. */

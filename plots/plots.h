@@ -218,6 +218,29 @@ ms_err ms_figure_address(const ms_tiles *const *maps, const char *const *names,
                          uint32_t n, const ms_drawing *drawing,
                          ms_fault *fault);
 
+/* figure_recorded.c: what a device was recorded to do over what it is predicted
+ * to do, a lane each on one line of time.  A slice that several kinds of
+ * kernels share is divided between them by height, as in figure gantt.
+ * MS_EINPUT where nothing takes time. */
+typedef struct ms_recorded_slice {
+    double from_ns, to_ns; /* from 0 */
+    uint8_t lane, kind;
+} ms_recorded_slice;
+typedef struct ms_recorded_kind {
+    const char *name; /* with its times, in the legend */
+    bool is_shown;
+} ms_recorded_kind;
+#define MS_RECORDED_LANES 2u
+#define MS_RECORDED_KINDS 8u
+typedef struct ms_recorded_lanes {
+    const ms_recorded_slice *slices;
+    uint32_t n;
+    const char *lanes[MS_RECORDED_LANES]; /* their names */
+    ms_recorded_kind kinds[MS_RECORDED_KINDS];
+} ms_recorded_lanes;
+ms_err ms_figure_recorded(const ms_recorded_lanes *of,
+                          const ms_drawing *drawing, ms_fault *fault);
+
 /* gnuplot.c: runs a script (text, not a path) and returns its picture. */
 typedef enum ms_format { MS_SVG, MS_PNG, MS_PDF } ms_format;
 ms_err ms_gnuplot_format(const char *path, ms_format *format, ms_fault *fault);

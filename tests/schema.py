@@ -336,6 +336,9 @@ def check_results():
                   [f"{files}/alloc.txt", "--allocator",
                    "torch,version=1.13"]):
         check_result("alloc", "alloc", "--json", *words)
+    for words in (["kineto.json", "--check"], ["kineto.json"], ["rates.csv"]):
+        check_result("calibrate", "calibrate", "--json", "--device", "h100",
+                     f"{files}/{words[0]}", *words[1:])
     check_result("plans", "alloc", "--json", f"{files}/alloc.txt",
                  "--allocator", "arena", "--allocator", "arena,order=exact")
     for model in ("gpt2", "mixtral-8x7b", f"{files}/ops.json"):
@@ -376,7 +379,8 @@ def check_help(schema):
                 names_of("training", r"^  ([\w.]+)="))
     told = " ".join(memsim("help", "json").stdout.split())
     for document in ("result", "explain", "compare", "row", "fit",
-                     "inspect", "alloc", "plans"):
+                     "inspect", "alloc", "plans",
+                 "calibrate"):
         for key in schema_of(document)["required"]:
             if not re.search(rf"\b{key}\b", told):
                 fail(f"help json does not tell of {key}")

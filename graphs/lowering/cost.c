@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How long each op takes alone.  Products and attention have models of their
  * own (graphs/machines/producttime.h), and so has what memory bounds
- * (graphs/machines/memorytime.h).  Products of a shape that is not told are on
- * a roofline: the longer of their bytes and of their FLOPs at the rate that an
- * op of its size reaches.
- *
- * The shape of that curve is Calculon's (calculon-ai/calculon,
- * systems/a100_80g.json: matrix efficiency by GFLOP 0.1 / 0.6 / 0.9 / 0.95 at
- * <1 / 1 / 16 / 128), interpolated so that time grows without steps; its top is
- * the device's own measured share of its dense peak (maximum achievable matmul
+ * (memorytime.h), where the device has no curve of its kind (kerneltime.h).
+ * Products of a shape that is not told are on a roofline, whose top is the
+ * device's own measured share of its dense peak (maximum achievable matmul
  * FLOP/s, stas00/ml-engineering). */
 #include "graphs/formats/precisions.h"
 #include "graphs/lowering/lower.h"
+#include "graphs/machines/kerneltime.h"
 #include "graphs/machines/memorytime.h"
 #include "graphs/machines/producttime.h"
 #include "graphs/trace/trace.h"
@@ -20,15 +16,6 @@
 
 #include <math.h>
 
-typedef struct curve_point {
-    double size, share;
-} curve_point;
-
-static const curve_point matrix_curve[] = {
-    {0, 0.02}, {0.1e9, 0.10}, {1e9, 0.60}, {16e9, 0.90}, {128e9, 0.95},
-};
-
-#define CURVE_POINTS 5u
 /* Of the memory's rate that depthwise convolutions reach, forward and backward:
  * fitted on MobileNet V2 and EfficientNet B2 of times.tsv's half for fits. */
 #define DEPTHWISE_SHARE 0.4
@@ -43,19 +30,6 @@ typedef struct rates {
     double width;        /* bytes of an element of the operands */
     bool by_tensor;      /* tensor cores multiply them */
 } rates;
-
-static double share_of(const curve_point *curve, double size)
-{
-    for (uint32_t i = 1; i < CURVE_POINTS; i++) {
-        if (size > curve[i].size)
-            continue;
-        double part =
-            (size - curve[i - 1].size) / (curve[i].size - curve[i - 1].size);
-        return curve[i - 1].share +
-               part * (curve[i].share - curve[i - 1].share);
-    }
-    return curve[CURVE_POINTS - 1].share;
-}
 
 /* Outside the region autocast's are the gradients of those inside.  What tensor
  * cores draw is more than a device may for long, what fp32 does is not.
@@ -90,15 +64,15 @@ static double stream_ns(const rates *r, double bytes)
     return ms_memorytime_ns(r->device, MS_STREAM, bytes, 0, 0);
 }
 
-static double longer_ns(const rates *r, double memory_ns, double compute_s)
-{
-    return fmax(memory_ns, (double)r->device->kernel_ns + 1e9 * compute_s);
-}
-
+/* name: of the op, or NULL where the device has no curves by kind. */
 static double plain_ns(const rates *r, const ms_op_end *end, uint8_t kind,
-                       bool backward, double flops)
+                       const char *name, bool backward, double flops)
 {
+    double bytes = (double)end->bytes;
+    uint32_t curve = name != NULL ? ms_kernelkinds_of(name) : MS_NONE;
     ms_memory_kernel kernel = MS_STREAM;
+    if (curve != MS_NONE && r->device->memory_curves[curve] != NULL)
+        return ms_kerneltime_plain_ns(r->device, curve, flops, bytes);
     if (kind == MS_KIND_OPTIMIZER)
         kernel = MS_COLD;
     else if (kind == MS_KIND_EMBEDDING || kind == MS_KIND_INDEX)
@@ -109,16 +83,9 @@ static double plain_ns(const rates *r, const ms_op_end *end, uint8_t kind,
         kernel = backward ? MS_ROWS_NORM_BACKWARD : MS_ROWS_NORM;
     else if (end->work == MS_WORK_ROWS)
         kernel = backward ? MS_ROWS_SOFTMAX_BACKWARD : MS_ROWS_SOFTMAX;
-    double ns =
-        ms_memorytime_ns(r->device, kernel, (double)end->bytes, end->k, end->m);
-    return longer_ns(r, ns, flops / r->device->fp32_flops);
-}
-
-static double matrix_ns(const rates *r, double flops, double bytes)
-{
-    double rate = r->matrix_flops * share_of(matrix_curve, flops) /
-                  matrix_curve[CURVE_POINTS - 1].share;
-    return longer_ns(r, stream_ns(r, bytes), flops / rate);
+    double ns = ms_memorytime_ns(r->device, kernel, bytes, end->k, end->m);
+    return fmax(ns, (double)r->device->kernel_ns +
+                        1e9 * flops / r->device->fp32_flops);
 }
 
 static double product_ns(const rates *r, const ms_op_end *end, double flops)
@@ -146,7 +113,7 @@ static double convolution_ns(const rates *r, const ms_op_end *end, double flops)
 }
 
 static double cost_ns(const rates *r, const ms_op_end *end, uint8_t kind,
-                      bool backward, double flops)
+                      const char *name, bool backward, double flops)
 {
     if (end->bytes == 0 && flops <= 0)
         return 0;
@@ -165,14 +132,16 @@ static double cost_ns(const rates *r, const ms_op_end *end, uint8_t kind,
     if (end->work == MS_WORK_DEPTHWISE)
         return stream_ns(r, (double)end->bytes / DEPTHWISE_SHARE);
     if (end->work < MS_WORK_MATRIX)
-        return plain_ns(r, end, kind, backward, flops);
-    return matrix_ns(r, flops, (double)end->bytes);
+        return plain_ns(r, end, kind, name, backward, flops);
+    return ms_kerneltime_matrix_ns(r->device, r->matrix_flops, flops,
+                                   (double)end->bytes);
 }
 
 /* Most ops are as one of the few before them. */
 #define N_KNOWN 64u
 typedef struct known {
     ms_op_end end;
+    const char *name;
     double flops, ns;
     uint8_t kind;
     bool backward;
@@ -188,18 +157,19 @@ static known *place_of(known *table, const ms_op_end *end, uint8_t kind,
 }
 
 static bool is_same(const known *at, const ms_op_end *end, uint8_t kind,
-                    bool backward, double flops)
+                    const char *name, bool backward, double flops)
 {
     return at->end.bytes == end->bytes && at->end.m == end->m &&
            at->end.n == end->n && at->end.k == end->k &&
            at->end.work == end->work && at->kind == kind &&
-           at->backward == backward && at->flops == flops;
+           at->backward == backward && at->flops == flops && at->name == name;
 }
 
 void ms_cost_ops(ms_trace *trace, uint32_t first)
 {
     ms_graph *g = trace->graph;
     const rates r = rates_of(trace);
+    bool by_kind = r.device->has_memory_curves;
     known table[N_KNOWN] = {{.end = {.work = MS_WORK_NONE}}};
     for (uint32_t op = first; op < g->n_ops; op++) {
         const ms_op_end *end = &trace->ends[op];
@@ -208,10 +178,12 @@ void ms_cost_ops(ms_trace *trace, uint32_t first)
         double flops = g->op_flops[op];
         uint8_t kind = g->op_kind[op];
         bool backward = g->op_pass[op] > MS_LOSS;
+        const char *name = by_kind ? g->op_name[op] : NULL;
         known *at = place_of(table, end, kind, backward);
-        if (!is_same(at, end, kind, backward, flops))
-            *at = (known){*end, flops, cost_ns(&r, end, kind, backward, flops),
-                          kind, backward};
+        if (!is_same(at, end, kind, name, backward, flops))
+            *at = (known){*end,  name,
+                          flops, cost_ns(&r, end, kind, name, backward, flops),
+                          kind,  backward};
         g->op_ns[op] = (uint64_t)(at->ns + 0.5);
     }
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/machines/devicecurves.h"
 #include "graphs/json/fields.h"
-#include "graphs/json/json.h"
+#include "graphs/machines/kernelkinds.h"
 
 #include <math.h>
-
-#define LEAST 0.001 /* KiB, GB/s */
+#include <string.h>
 
 static const ms_field curve_fields[] = {
     {.name = "ranks",
@@ -43,10 +42,10 @@ static ms_err find_numbers(const ms_devicefile *r, uint32_t curve,
     *first = ms_json_first(json, node);
     for (uint32_t i = *first; i != MS_NONE; i = json->nodes[i].next) {
         double number = number_at(json, i);
-        if (number < LEAST || number > 1e10)
+        if (number < MS_DEVICECURVES_LEAST || number > 1e10)
             return ms_json_fail(json, i, r->fault, NULL,
                                 "\"%s\" must hold numbers from %g to 1e10", key,
-                                LEAST);
+                                MS_DEVICECURVES_LEAST);
     }
     return MS_OK;
 }
@@ -84,6 +83,15 @@ static ms_err read_points(const ms_devicefile *r, uint32_t node,
     return MS_OK;
 }
 
+static ms_err check_object(const ms_devicefile *r, uint32_t node)
+{
+    if (r->json.nodes[node].kind == MS_JSON_OBJECT)
+        return MS_OK;
+    return ms_json_fail(&r->json, node, r->fault, NULL,
+                        "a curve must be an object, not %s",
+                        ms_json_kind_name(&r->json, node));
+}
+
 static ms_err read_curve(const ms_devicefile *r, uint32_t node, ms_curve *curve)
 {
     const ms_fields keys = {.rows = curve_fields,
@@ -93,10 +101,7 @@ static ms_err read_curve(const ms_devicefile *r, uint32_t node, ms_curve *curve)
                             .owner = "the curve"};
     ms_value ranks;
     ms_fields_values out = {.values = &ranks};
-    if (r->json.nodes[node].kind != MS_JSON_OBJECT)
-        return ms_json_fail(&r->json, node, r->fault, NULL,
-                            "a curve must be an object, not %s",
-                            ms_json_kind_name(&r->json, node));
+    MS_TRY(check_object(r, node));
     MS_TRY(
         ms_fields_read_object(&r->json, node, &keys, r->arena, &out, r->fault));
     MS_TRY(ms_fields_require(&r->json, node, &keys, out.given, r->fault));
@@ -105,23 +110,32 @@ static ms_err read_curve(const ms_devicefile *r, uint32_t node, ms_curve *curve)
     return read_points(r, node, curve);
 }
 
+/* The array under a key, or MS_NONE. */
+static ms_err find_array(const ms_devicefile *r, const char *key,
+                         uint32_t *node)
+{
+    *node = ms_json_find(&r->json, 0, key);
+    if (*node == MS_NONE || r->json.nodes[*node].kind == MS_JSON_ARRAY)
+        return MS_OK;
+    return ms_json_fail(&r->json, *node, r->fault, NULL,
+                        "\"%s\" must be an array, not %s", key,
+                        ms_json_kind_name(&r->json, *node));
+}
+
 /* Curves of "like" go with its links: another machine has none. */
-ms_err ms_devicecurves_read(const ms_devicefile *r)
+static ms_err read_links(const ms_devicefile *r)
 {
     static const char *const links[] = {"nvlink_gbps", "peer_gbps",
                                         "nvls_share", "network_gbps",
                                         "gpus_per_node"};
     const ms_json *json = &r->json;
-    uint32_t node = ms_json_find(json, 0, "allreduce_curves"), n = 0;
+    uint32_t node, n = 0;
+    MS_TRY(find_array(r, "allreduce_curves", &node));
     for (size_t i = 0; i < sizeof links / sizeof *links; i++)
         if (ms_json_find(json, 0, links[i]) != MS_NONE)
             r->device->n_curves = 0;
     if (node == MS_NONE)
         return MS_OK;
-    if (json->nodes[node].kind != MS_JSON_ARRAY)
-        return ms_json_fail(json, node, r->fault, NULL,
-                            "\"allreduce_curves\" must be an array, not %s",
-                            ms_json_kind_name(json, node));
     ms_curve *curves = ms_arena_take(
         r->arena, (size_t)json->nodes[node].value.n + 1, sizeof *curves);
     if (curves == NULL)
@@ -132,4 +146,63 @@ ms_err ms_devicecurves_read(const ms_devicefile *r)
     r->device->curves = curves;
     r->device->n_curves = n;
     return MS_OK;
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+static const char *const kind_keys[] = {"kind", "kib", "gbps"};
+
+static ms_err read_kind(const ms_devicefile *r, uint32_t node, uint32_t *kind)
+{
+    const ms_json *json = &r->json;
+    uint32_t word = ms_json_find(json, node, "kind");
+    if (word == MS_NONE)
+        return ms_json_fail(json, node, r->fault, NULL,
+                            "the curve lacks the key \"kind\"");
+    for (uint32_t i = 0; i < MS_N_MEMORY_KINDS; i++)
+        if (json->nodes[word].kind == MS_JSON_STRING &&
+            strcmp(json->nodes[word].value.s, ms_kernelkinds_words[i]) == 0) {
+            *kind = i;
+            return MS_OK;
+        }
+    return ms_json_fail(json, word, r->fault, NULL,
+                        "\"kind\" must be pointwise, norm, softmax, "
+                        "reduction, lookup, optimizer or copy");
+}
+
+static ms_err read_memory_curve(const ms_devicefile *r, uint32_t node)
+{
+    const ms_fields keys = {.extra = kind_keys,
+                            .n_extra = sizeof kind_keys / sizeof *kind_keys,
+                            .owner = "the curve"};
+    ms_fields_values out = {0};
+    uint32_t kind;
+    MS_TRY(check_object(r, node));
+    MS_TRY(
+        ms_fields_read_object(&r->json, node, &keys, r->arena, &out, r->fault));
+    MS_TRY(read_kind(r, node, &kind));
+    ms_curve *curve = ms_arena_take(r->arena, 1, sizeof *curve);
+    if (curve == NULL)
+        return ms_fail_nomem(r->fault);
+    r->device->memory_curves[kind] = curve;
+    r->device->has_memory_curves = true;
+    return read_points(r, node, curve);
+}
+
+static ms_err read_memory(const ms_devicefile *r)
+{
+    uint32_t node;
+    MS_TRY(find_array(r, "memory_curves", &node));
+    if (node == MS_NONE)
+        return MS_OK;
+    for (uint32_t i = ms_json_first(&r->json, node); i != MS_NONE;
+         i = r->json.nodes[i].next)
+        MS_TRY(read_memory_curve(r, i));
+    return MS_OK;
+}
+
+ms_err ms_devicecurves_read(const ms_devicefile *file)
+{
+    MS_TRY(read_links(file));
+    return read_memory(file);
 }

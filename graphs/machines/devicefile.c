@@ -5,7 +5,6 @@
 #include "graphs/machines/devicecurves.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #define NVLINK_CHANNELS 24u
 #define PCIE_CHANNELS 2u
 #define LARGE 8192.0 /* sides of a large product */
-#define LEAST 0.001  /* of what is divided by, in the file's unit */
 
 /* ---- the keys of a file -------------------------------------------------- */
 
@@ -235,6 +233,7 @@ static const char *const extra[] = {
     "alias",
     "like",
     "allreduce_curves",
+    "memory_curves",
     "source",
     "memory_source",
     "context_source",
@@ -263,6 +262,7 @@ static const char *const extra[] = {
     "peer_source",
     "nvls_source",
     "curve_source",
+    "memory_curve_source",
 };
 #define N_EXTRA (sizeof extra / sizeof *extra)
 _Static_assert(N_FIELDS + N_EXTRA <= MS_FIELDS_MAX, "raise MS_FIELDS_MAX");
@@ -406,12 +406,13 @@ static ms_err check_number(const ms_devicefile *r, uint32_t row, double number)
     const ms_field *field = &ms_devicefile_fields[row];
     bool divides = targets[row].unit >= 1e9 || targets[row].unit <= 1;
     bool may_lack = !field->required && field->fallback.f <= 0;
-    if (field->type != MS_FLOAT || !divides || number >= LEAST ||
-        (may_lack && number == 0))
+    if (field->type != MS_FLOAT || !divides ||
+        number >= MS_DEVICECURVES_LEAST || (may_lack && number == 0))
         return MS_OK;
-    return ms_json_fail(
-        &r->json, ms_json_find(&r->json, 0, field->name), r->fault, field->help,
-        "\"%s\" must be at least %g, not %g", field->name, LEAST, number);
+    return ms_json_fail(&r->json, ms_json_find(&r->json, 0, field->name),
+                        r->fault, field->help,
+                        "\"%s\" must be at least %g, not %g", field->name,
+                        MS_DEVICECURVES_LEAST, number);
 }
 
 /* Products do not run faster than the peak. */

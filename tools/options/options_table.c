@@ -19,7 +19,8 @@
 #define WORDS (MS_FOR_HELP | MS_FOR_COMPLETION | MS_FOR_SCHEMA)
 #define PLOT MS_FOR_PLOT
 #define ALLOC MS_FOR_ALLOC
-#define EVERY (MS_FOR_TOP | MODEL | PLOT | ALLOC | WORDS)
+#define CALIBRATE MS_FOR_CALIBRATE
+#define EVERY (MS_FOR_TOP | MODEL | PLOT | ALLOC | CALIBRATE | WORDS)
 
 const ms_option ms_options_table[] = {
     {.id = MS_OPTION_ALLOCATORS,
@@ -124,6 +125,9 @@ const ms_option ms_options_table[] = {
          {{.commands = MODEL,
            .help =
                "device, e.g. a100, or a file (default " MS_DEFAULT_DEVICE ")"},
+          {.commands = CALIBRATE,
+           .help = "the device that it begins with and is held against, e.g. "
+                   "a100, or a file (default " MS_DEFAULT_DEVICE ")"},
           {.commands = PLOT,
            .help =
                "device that has this capacity, and whose context it is less",
@@ -228,10 +232,14 @@ const ms_option ms_options_table[] = {
                "device, "
                "the host's memory or the disk: a gate for CI, with --memory"},
           {.commands = COMPARE,
-           .help = "exit with status 1 when a variant does not fit"}}},
+           .help = "exit with status 1 when a variant does not fit"},
+          {.commands = CALIBRATE,
+           .help = "fit nothing: predicted against recorded, op by op and "
+                   "phase by phase"}}},
     {.id = MS_OPTION_JSON,
      .name = "json",
-     .uses = {{.commands = STEP | COMPARE | MS_FOR_INSPECT | FIT | ALLOC,
+     .uses = {{.commands =
+                   STEP | COMPARE | MS_FOR_INSPECT | FIT | ALLOC | CALIBRATE,
                .help = "print one JSON object instead of the text"},
               {.commands = SWEEP,
                .help = "a JSON object per line instead of CSV",
@@ -272,6 +280,9 @@ const ms_option ms_options_table[] = {
          {{.commands = SWEEP,
            .help =
                "write the rows into a file; - is standard output (default)"},
+          {.commands = CALIBRATE,
+           .help = "write the device's file, for --device; - is standard "
+                   "output, in place of the report"},
           {.commands = PLOT,
            .help = "the figure, as .svg, .png or .pdf (default memsim.svg); - "
                    "is standard output, as SVG"}}},
@@ -383,6 +394,10 @@ const ms_option ms_options_table[] = {
                        "as .svg, .png or .pdf (default memsim.svg), for up to "
                        "4 allocators",
                .words = ".svg|.png|.pdf"},
+              {.commands = CALIBRATE,
+               .help = "draw a step of the trace, recorded over predicted, as "
+                       ".svg, .png or .pdf (default memsim.svg)",
+               .words = ".svg|.png|.pdf"},
               {.commands = FIT,
                .help = "draw peak against step time as .svg, .png or .pdf "
                        "(default memsim.svg)",
@@ -441,7 +456,7 @@ const ms_option ms_options_table[] = {
      .name = "title",
      .takes = MS_TAKES_VALUE,
      .value = "TEXT",
-     .uses = {{.commands = RUN | COMPARE | FIT | ALLOC | PLOT,
+     .uses = {{.commands = RUN | COMPARE | FIT | ALLOC | PLOT | CALIBRATE,
                .help = "the figure's title"}}},
     {.id = MS_OPTION_LABEL,
      .name = "label",
@@ -452,7 +467,7 @@ const ms_option ms_options_table[] = {
                        "repeat it for each, in their order"}}},
     {.id = MS_OPTION_KEEP_SCRIPT,
      .name = "keep-script",
-     .uses = {{.commands = RUN | COMPARE | PLOT | FIT | ALLOC,
+     .uses = {{.commands = RUN | COMPARE | PLOT | FIT | ALLOC | CALIBRATE,
                .help = "keep the gnuplot script beside the figure"}}},
     {.id = MS_OPTION_DUMP,
      .name = "dump",
@@ -517,13 +532,13 @@ const ms_option ms_options_table[] = {
      .name = "color",
      .takes = MS_TAKES_VALUE,
      .value = "WHEN",
-     .uses = {{.commands = MODEL | PLOT | ALLOC,
+     .uses = {{.commands = MODEL | PLOT | ALLOC | CALIBRATE,
                .help = "colours (default auto: on a terminal)",
                .words = "auto|always|never"}}},
     {.id = MS_OPTION_QUIET,
      .name = "quiet",
      .letter = 'q',
-     .uses = {{.commands = RUN | COMPARE | FIT | PLOT | ALLOC,
+     .uses = {{.commands = RUN | COMPARE | FIT | PLOT | ALLOC | CALIBRATE,
                .help = "no summary and no notes, only what was asked for"},
               {.commands = SWEEP,
                .help = "no progress and no notes, only the rows"}}},

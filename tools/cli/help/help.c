@@ -40,6 +40,7 @@ static const topic topics[] = {
     {"units", "bytes, GiB and GB; FLOP, MAC, parameters", ms_help_texts_units},
     {"json", "the keys of what --json prints", ms_help_texts_json},
     {"traces", "allocation traces and allocator options", ms_help_traces_write},
+    {"measurements", "what memsim calibrate reads", ms_help_traces_measured},
     {"words", "words of other programs that are understood",
      ms_optionwords_help},
     {"advice", "what a step that does not fit is advised",

@@ -431,7 +431,13 @@ void ms_help_tables_devices(ms_text *text)
         "graphs/devices/ where a\nnumber is from.  \"allreduce_curves\" is "
         "measured bus bandwidth by size, as\nnccl-tests prints it:\n\n"
         "  [{\"ranks\": 8, \"kib\": [1024, 65536], \"gbps\": [40, 350]}]\n\n"
-        "It decides for just so many GPUs; else NCCL's own model does.\n");
+        "It decides for just so many GPUs; else NCCL's own model does.  "
+        "\"memory_curves\" is\nthe rate of bytes read and written, by kind of "
+        "kernel (pointwise, norm, softmax,\nreduction, lookup, optimizer, "
+        "copy):\n\n"
+        "  [{\"kind\": \"norm\", \"kib\": [512, 65536], \"gbps\": [900, "
+        "2400]}]\n\n"
+        "memsim calibrate writes such a file from a profiler's trace.\n");
 }
 
 /* ---- one of them --------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim help traces. */
+/* memsim help traces and memsim help measurements. */
 
+#include "tools/calibrate/measured.h"
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/help/help.h"
 #include "tools/terminal/screen.h"
@@ -151,4 +152,48 @@ void ms_help_traces_write(ms_text *text)
         put_conf(&ms_torchconf_rows[i], text);
     put_heaps(text);
     put_arena(text);
+}
+
+/* ---- measurements -------------------------------------------------------- */
+
+static const char measured_form[] =
+    "memsim calibrate reads one of three forms, and with -o writes a file for "
+    "--device.\n\n"
+    "A trace of torch.profiler, as export_chrome_trace or tensorboard_trace_"
+    "handler\nwrite it, also compressed:\n\n"
+    "  profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],\n"
+    "          record_shapes=True)\n\n"
+    "A step or a few suffice.  The kernels of a call of an op count together;\n"
+    "its shapes are those of the op that launched them.  Of products the trace "
+    "tells\nstep_share, and from 16 shapes on the parts of a product "
+    "(product_...).\n\n"
+    "A table of SimuMax (configs/system/*.json): of matmul, group_matmul, "
+    "sdp_fwd and\nsdp_bwd the share of the peak by shape.\n\n"
+    "A CSV with a line of headings, in any order; # begins a comment:\n\n"
+    "  op          gemm, one of the words below, or an op of PyTorch "
+    "(aten::gelu)\n"
+    "  m n k       of a product, with dtype bf16, fp16, tf32 or fp32; batch "
+    "(1)\n"
+    "  heads queries keys channels causal pass\n"
+    "              of attention: keys (as queries), causal 1 (0), pass forward "
+    "or\n              backward\n"
+    "  bytes       of what moves bytes: read and written, or sent\n"
+    "  ranks       of an all-reduce, with bytes\n"
+    "  us ms ns tflops gbps\n"
+    "              the time, or the rate that stands for it (one of them)\n\n";
+
+void ms_help_traces_measured(ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    for (uint32_t i = 0; i < MS_N_RATE_KINDS; i++)
+        if (i != MS_RATE_PRODUCT && i != MS_RATE_FP32_PRODUCT)
+            ms_text_add(&words, "%s%s", words.length > 0 ? ", " : "",
+                        ms_measured_words[i]);
+    ms_text_add(text, "%s", measured_form);
+    ms_screen_fill(text, 8, "Words:", words.bytes != NULL ? words.bytes : "");
+    ms_text_add(
+        text,
+        "\nEvery other shape of a kind is kept back: rates are fitted on the "
+        "first, and the\nreport has the errors of both, before and after.  "
+        "What was not measured stays.\n");
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_INFLATE_H
+#define MS_TOOLS_INFLATE_H
+
+/* Files as a stream of bytes, gzip undone (RFC 1951, RFC 1952; the checksum is
+ * not looked at: what reads the bytes is strict).
+ *
+ *     ms_inflate *in;
+ *     MS_TRY(ms_inflate_open(path, arena, &in, fault));
+ *     do
+ *         MS_TRY(ms_inflate_read(in, bytes, room, &n, fault));
+ *     while (n > 0);
+ *     ms_inflate_close(in);
+ *
+ * Memory: 400 KiB, whatever the file's size. */
+
+#include "sim/base/base.h"
+
+typedef struct ms_inflate ms_inflate;
+
+/* "-" is standard input. */
+ms_err ms_inflate_open(const char *path, ms_arena *arena, ms_inflate **in,
+                       ms_fault *fault);
+/* At most room bytes; *n is 0 at the end of the file alone. */
+ms_err ms_inflate_read(ms_inflate *in, char *bytes, size_t room, size_t *n,
+                       ms_fault *fault);
+void ms_inflate_close(ms_inflate *in);
+
+#endif
