@@ -191,7 +191,7 @@ static const ms_measured **rows_of(const ms_measurements *all,
             (ranks == 0 ? all->rows[i].bytes > SMALL_BYTES
                         : all->rows[i].ranks == ranks))
             rows[(*n)++] = &all->rows[i];
-    qsort(rows, *n, sizeof *rows, compare_bytes);
+    qsort(rows, *n, sizeof(const ms_measured *), compare_bytes);
     return rows;
 }
 

@@ -67,7 +67,7 @@ static ms_err fail_data(const ms_inflate *in, const char *what, ms_fault *fault)
     return ms_fail(fault, MS_EINPUT, in->path,
                    "was it copied whole? gzip -t tells",
                    "byte %llu of the compressed file: %s",
-                   (unsigned long long)(in->taken + in->at), what);
+                   (unsigned long long)in->taken + in->at, what);
 }
 
 /* At least n bits, n <= 32; at the end of the file zeros follow for as many as

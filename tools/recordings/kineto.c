@@ -33,10 +33,9 @@ static ms_err fill(ms_kineto *t, ms_fault *fault)
 static ms_err fail_at(const ms_kineto *t, const char *hint, const char *what,
                       ms_fault *fault)
 {
-    return ms_fail(fault, MS_EINPUT, t->name, hint,
-                   "byte %llu, behind %llu events: %s",
-                   (unsigned long long)(t->before + t->at),
-                   (unsigned long long)t->n, what);
+    return ms_fail(
+        fault, MS_EINPUT, t->name, hint, "byte %llu, behind %llu events: %s",
+        (unsigned long long)t->before + t->at, (unsigned long long)t->n, what);
 }
 
 static ms_err fail_short(const ms_kineto *t, ms_fault *fault)

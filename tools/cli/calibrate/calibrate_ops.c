@@ -121,7 +121,7 @@ static ms_err add_trace(ms_calibration *c, ms_arena *arena, ms_fault *fault)
         c->phases[c->n_phases++].name = ms_traced_phases[i];
     for (uint32_t i = 0; i < n; i++)
         calls[i] = &c->traced.calls[i];
-    qsort(calls, n, sizeof *calls, compare_calls);
+    qsort(calls, n, sizeof(void *), compare_calls);
     for (uint32_t from = 0, to; from < n; from = to) {
         for (to = from + 1;
              to < n && compare_calls(&calls[from], &calls[to]) == 0;)

@@ -27,6 +27,7 @@ static percent percent_of(const ms_measured_error *error, double part)
 
 static void put_words(const char *label, const ms_text *words, ms_text *text)
 {
+    text->failed |= words->failed;
     if (words->length > 0)
         ms_textlines_put(label, MS_TEXTLINES_INDENT, words, text);
 }
@@ -200,6 +201,7 @@ static void put_ops(const ms_calibration *c, ms_text *text)
                                      op->shape != NULL ? " " : "",
                                      op->shape != NULL ? op->shape : "");
         char cell[OP_WIDTH + 1];
+        text->failed |= name == NULL;
         ms_text_add(text, "%-*s%*.1s %5llu", (int)OP_WIDTH,
                     ms_screen_safe(name != NULL ? name : "", cell, sizeof cell),
                     (int)PHASE_WIDTH, op->phase != NULL ? op->phase : "",
