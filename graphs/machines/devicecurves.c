@@ -176,7 +176,7 @@ static ms_err read_memory_curve(const ms_devicefile *r, uint32_t node)
                             .n_extra = sizeof kind_keys / sizeof *kind_keys,
                             .owner = "the curve"};
     ms_fields_values out = {0};
-    uint32_t kind;
+    uint32_t kind = 0;
     MS_TRY(check_object(r, node));
     MS_TRY(
         ms_fields_read_object(&r->json, node, &keys, r->arena, &out, r->fault));

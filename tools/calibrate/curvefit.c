@@ -96,7 +96,7 @@ static ms_err fit_gap(const ms_measurements *all, ms_device *device,
 ms_err ms_curvefit_rates(const ms_measurements *all, ms_device *device,
                          ms_fault *fault)
 {
-    double h2d, d2h, share, launch_ns;
+    double h2d = 0, d2h = 0, share = 0, launch_ns = 0;
     MS_TRY(find_median(all, device, MS_RATE_TO_DEVICE, rate, &h2d, fault));
     MS_TRY(find_median(all, device, MS_RATE_TO_HOST, rate, &d2h, fault));
     if (h2d > 0)

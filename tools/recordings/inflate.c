@@ -301,7 +301,7 @@ static ms_err take_copy(ms_inflate *in, uint32_t symbol, ms_fault *fault)
 static ms_err go_coded(ms_inflate *in, ms_fault *fault)
 {
     while (in->to + MOST_COPY < OUT_BYTES) {
-        uint32_t symbol;
+        uint32_t symbol = 0;
         MS_TRY(take_symbol(in, &in->literals, &symbol, fault));
         if (symbol < 256) {
             in->out[in->to++] = (unsigned char)symbol;
