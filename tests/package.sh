@@ -92,7 +92,7 @@ field() {
 }
 libraries='libc6'
 grep -q '^MEMSIM_SHARED_IGRAPH:BOOL=ON' "$build/CMakeCache.txt" &&
-    libraries="$libraries libigraph3"
+    libraries="$libraries libigraph3 zlib1g"
 for library in $libraries; do
     field Depends | grep -q "$library (>=" || fail "no dependency on $library"
 done

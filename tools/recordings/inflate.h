@@ -2,8 +2,8 @@
 #ifndef MS_TOOLS_INFLATE_H
 #define MS_TOOLS_INFLATE_H
 
-/* Files as a stream of bytes, gzip undone (RFC 1951, RFC 1952; the checksum is
- * not looked at: what reads the bytes is strict).
+/* Files as a stream of bytes, gzip undone (by zlib, which this file alone
+ * knows).
  *
  *     ms_inflate *in;
  *     MS_TRY(ms_inflate_open(path, arena, &in, fault));
@@ -12,7 +12,7 @@
  *     while (n > 0);
  *     ms_inflate_close(in);
  *
- * Memory: 400 KiB, whatever the file's size. */
+ * Memory: 200 KiB, whatever the file's size. */
 
 #include "sim/base/base.h"
 
