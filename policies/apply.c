@@ -58,11 +58,13 @@ static ms_err written(const ms_policy *policy, ms_err err,
 }
 
 /* Without a policy that has another one, the default. */
-static ms_err apply_schedule(const ms_spec *spec, ms_policy_context context,
-                             uint32_t micro_batches, ms_schedule *schedule,
-                             ms_fault *fault)
+ms_err ms_apply_schedule(const ms_spec *spec, const ms_policy_context *given,
+                         uint32_t micro_batches, ms_schedule *schedule,
+                         ms_fault *fault)
 {
+    ms_policy_context context = *given;
     const char *by = NULL;
+    context.spec = spec;
     for (uint32_t i = 0; i < spec->n; i++) {
         const ms_policy *policy = spec->items[i].policy;
         turn_to(&context, &spec->items[i]);
@@ -221,15 +223,6 @@ static ms_err check_promises(const ms_spec *spec,
     return MS_OK;
 }
 
-ms_err ms_apply_schedule(const ms_spec *spec, const ms_policy_context *context,
-                         uint32_t micro_batches, ms_schedule *schedule,
-                         ms_fault *fault)
-{
-    ms_policy_context own = *context;
-    own.spec = spec;
-    return apply_schedule(spec, own, micro_batches, schedule, fault);
-}
-
 ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                         uint32_t micro_batches, ms_program *program,
                         ms_fault *fault)
@@ -238,7 +231,7 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
     ms_schedule schedule;
     ms_policy_context own = *context;
     own.spec = spec;
-    MS_TRY(apply_schedule(spec, own, micro_batches, &schedule, fault));
+    MS_TRY(ms_apply_schedule(spec, &own, micro_batches, &schedule, fault));
     MS_TRY(check_ranks(spec, &schedule, own.graph, fault));
     own.schedule = &schedule;
     MS_TRY(apply_keep(spec, own, &keep, fault));
@@ -286,7 +279,7 @@ ms_err ms_apply_keep(const ms_spec *spec, const ms_policy_context *context,
     if (!*alone)
         return MS_OK;
     own.spec = spec;
-    MS_TRY(apply_schedule(spec, own, micro_batches, &schedule, fault));
+    MS_TRY(ms_apply_schedule(spec, &own, micro_batches, &schedule, fault));
     own.schedule = &schedule;
     return apply_keep(spec, own, keep, fault);
 }

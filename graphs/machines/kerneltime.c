@@ -12,17 +12,16 @@ static const share_point matrix_shares[] = {
 
 #define N_SHARES 5u
 
-static double share_of(const share_point *shares, double size)
+static double matrix_share(double flops)
 {
-    for (uint32_t i = 1; i < N_SHARES; i++) {
-        if (size > shares[i].size)
+    const share_point *at = matrix_shares;
+    for (uint32_t i = 1; i < N_SHARES; i++, at++) {
+        if (flops > at[1].size)
             continue;
-        double part =
-            (size - shares[i - 1].size) / (shares[i].size - shares[i - 1].size);
-        return shares[i - 1].share +
-               part * (shares[i].share - shares[i - 1].share);
+        double part = (flops - at[0].size) / (at[1].size - at[0].size);
+        return at[0].share + part * (at[1].share - at[0].share);
     }
-    return shares[N_SHARES - 1].share;
+    return at->share;
 }
 
 static double point_s(const ms_curve_point *point)
@@ -84,8 +83,8 @@ double ms_kerneltime_plain_ns(const ms_device *device, uint32_t kind,
 double ms_kerneltime_matrix_ns(const ms_device *device, double flops_per_s,
                                double flops, double bytes)
 {
-    double rate = flops_per_s * share_of(matrix_shares, flops) /
-                  matrix_shares[N_SHARES - 1].share;
+    double rate =
+        flops_per_s * matrix_share(flops) / matrix_shares[N_SHARES - 1].share;
     return longer_ns(device, flops / rate,
                      ms_kerneltime_bytes_s(device, MS_NONE, bytes));
 }

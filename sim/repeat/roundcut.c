@@ -66,10 +66,10 @@ static bool may_cut(const turns *it, uint32_t q)
            q - (it->before - 1) * it->length >= it->first;
 }
 
-/* The first turn that runs this micro-batch forward; n_few: none does. */
-static uint32_t forward_of(const turns *it, uint32_t micro_batch)
+/* From turn q on the first that runs this micro-batch forward; n_few: none
+ * does. */
+static uint32_t forward_of(const turns *it, uint32_t q, uint32_t micro_batch)
 {
-    uint32_t q = 0;
     while (q < it->n_few && (it->few[q].kind != MS_TURN_FORWARD ||
                              it->few[q].micro_batch != micro_batch))
         q++;
@@ -96,9 +96,9 @@ static turns turns_of(const ms_schedule *few, const ms_schedule *many,
 /* Before which micro-batches, as bits of bytes, can the rank be cut? */
 static void cut_rank(const turns *it, uint32_t n, uint8_t *may)
 {
-    uint32_t first = count_first(it), last = count_last(it);
+    uint32_t first = count_first(it), last = count_last(it), q = 0;
     for (uint32_t m = 0; m < n; m++) {
-        uint32_t q = may[m] ? forward_of(it, m) : 0;
+        q = forward_of(it, q, m); /* micro-batches begin in their order */
         may[m] =
             may[m] && q <= first && q + last >= it->n_few && may_cut(it, q);
     }

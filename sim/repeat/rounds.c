@@ -69,12 +69,13 @@ static ms_err take_all(finder *it, ms_arena *arena, ms_fault *fault)
 
 /* ---- where rounds begin -------------------------------------------------- */
 
-/* The first op of the rank that runs the micro-batch forward, or MS_NONE. */
-static uint32_t forward_of(const finder *it, uint32_t rank,
+/* From `from` on the first op of the rank that runs the micro-batch forward, or
+ * MS_NONE. */
+static uint32_t forward_of(const finder *it, uint32_t rank, uint32_t from,
                            uint32_t micro_batch)
 {
     const ms_rounds *rounds = it->rounds;
-    for (uint32_t i = rounds->op_at[rank]; i < rounds->op_at[rank + 1]; i++) {
+    for (uint32_t i = from; i < rounds->op_at[rank + 1]; i++) {
         const ms_plan_op *op = &it->plan->op[rounds->op[i]];
         if (op->stream == MS_STREAM_COMPUTE && op->pass == MS_FORWARD &&
             op->micro_batch == micro_batch)
@@ -94,12 +95,13 @@ static bool find_rank(const finder *it, uint32_t rank)
     struct ms_rounds_rank *own = &it->rounds->ranks[rank];
     const ms_roundcut *cut = it->cut;
     uint32_t micro_batch = cut->cut - cut->before * cut->round;
-    uint32_t at = own->first = forward_of(it, rank, micro_batch);
+    uint32_t at = forward_of(it, rank, it->rounds->op_at[rank], micro_batch);
+    own->first = at;
     for (uint32_t k = 0; k < cut->before + MS_ROUNDS_BEHIND; k++) {
         micro_batch += cut->round;
-        uint32_t next = forward_of(it, rank, micro_batch);
-        if (at == MS_NONE || next == MS_NONE ||
-            (k > 0 && next - at != own->ops))
+        uint32_t next =
+            at != MS_NONE ? forward_of(it, rank, at, micro_batch) : MS_NONE;
+        if (next == MS_NONE || (k > 0 && next - at != own->ops))
             return false;
         own->ops = next - at;
         at = next;
