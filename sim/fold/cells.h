@@ -21,7 +21,7 @@
  * the op that stands for this gather, whichever it was. */
 
 #include "sim/expand/books.h"
-#include "sim/fold/classes.h"
+#include "sim/fold/classes/classes.h"
 
 typedef enum ms_cells_column {
     MS_CELLS_WHOLE,

@@ -16,7 +16,7 @@
  * its own.  In class: reads (-1, 0), makes (0, 0), owners -1 and 0.  Unit 8
  * says the same of units 7 and 8: one class. */
 
-#include "sim/fold/intern.h"
+#include "sim/fold/classes/intern.h"
 #include "sim/nouns.h"
 
 /* A storage that is touched further away than this belongs to all units. */

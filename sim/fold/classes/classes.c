@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/classes.h"
+#include "sim/fold/classes/classes.h"
 
 #include "sim/graph.h"
 
