@@ -74,7 +74,33 @@ ms_err ms_cells_begin_kinds(ms_cells *cells, ms_fault *fault)
                             .writer = WRITTEN_AT_START};
     uint32_t words[KIND_WORDS], id;
     pack_kind(&plain, words);
+    cells->fixed = false;
+    cells->twin = NULL;
+    cells->n_twins = cells->twins_capacity = 0;
     return ms_intern_add(cells->kinds, words, KIND_WORDS, &id, fault);
+}
+
+static ms_err note_twins(ms_cells *cells, uint32_t made, uint32_t storage,
+                         ms_fault *fault)
+{
+    uint32_t *twin =
+        ms_arena_grow(cells->kinds->arena, cells->twin, &cells->twins_capacity,
+                      cells->n_twins + 2, sizeof *twin);
+    if (twin == NULL)
+        return ms_fail_nomem(fault);
+    cells->twin = twin;
+    twin[cells->n_twins++] = made;
+    twin[cells->n_twins++] = storage;
+    return MS_OK;
+}
+
+bool ms_cells_fit(const ms_cells *cells, const ms_graph *graph)
+{
+    bool same = !cells->fixed;
+    for (uint32_t i = 0; i < cells->n_twins; i += 2)
+        same &= graph->storage_bytes[cells->twin[i]] ==
+                graph->storage_bytes[cells->twin[i + 1]];
+    return same;
 }
 
 static bool is_plain(const ms_cells *cells, const ms_row *row, uint32_t storage)
@@ -94,6 +120,8 @@ ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
     if (row == MS_NONE)
         return MS_OK;
     const ms_row *it = &cells->plan.row[row];
+    if (storage != MS_NONE && it->storage != storage)
+        MS_TRY(note_twins(cells, it->storage, storage, fault));
     if (is_plain(cells, it, storage)) {
         *kind = PLAIN;
         return MS_OK;
@@ -105,6 +133,7 @@ ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
                       .maker = cells->plan.op[it->op].stream,
                       .writer = WRITTEN_AT_START};
     value.size = (uint8_t)size_of(cells, storage, it->bytes);
+    cells->fixed |= value.size != OWN;
     if (value.size == OTHER)
         value.bytes = it->bytes;
     if (books->streams) {

@@ -75,6 +75,10 @@ typedef struct ms_cells {
     uint32_t ops_capacity, rows_capacity;
     uint32_t first_op, first_row; /* of the call that is expanded */
     uint32_t *word, word_capacity;
+    /* Kinds hold for the graph's own numbers alone; and else: pairs of storages
+     * of which one had a row that was made for the other, as large. */
+    bool fixed;
+    uint32_t *twin, n_twins, twins_capacity;
 } ms_cells;
 
 /* The books are as expand opens them for the program, and empty.  kinds must
@@ -120,6 +124,9 @@ ms_err ms_cells_read(ms_cells *cells, uint32_t owner, uint32_t *n,
  * (storage MS_NONE). */
 ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
                      uint32_t *kind, ms_fault *fault);
+/* Do the kinds of rows say the same of another graph, which differs from this
+ * one in numbers alone? */
+bool ms_cells_fit(const ms_cells *cells, const ms_graph *graph);
 /* Was a row of this kind written before the step? */
 bool ms_cells_is_at_start(const ms_cells *cells, uint32_t kind);
 /* The replay has ended what the unit made. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/fold.h"
 
+#include "sim/fold/classes/likeness.h"
 #include "sim/fold/pieces.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
@@ -23,6 +24,7 @@ struct ms_fold {
     ms_pieces pieces;     /* of these, too */
     ms_callwalk streamed; /* of the others; opened for the first of them */
     bool has_walk, has_streamed;
+    bool is_streamed_old; /* what it knows is of another graph's numbers */
     ms_arena keep, known, known_streamed;
     uint64_t most_bytes;
     ms_folded *folded;
@@ -190,9 +192,14 @@ static void tell(const ms_fold *fold, const ms_effect *all, ms_folded *folded)
     folded->recompute_ns = all->recompute_ns;
 }
 
+/* What it knows is of this graph. */
 static ms_err open_streamed(ms_fold *fold, const ms_program *program,
                             ms_fault *fault)
 {
+    if (fold->is_streamed_old) {
+        fold->is_streamed_old = false;
+        return ms_learn_forget(&fold->streamed.learner, fault);
+    }
     if (fold->has_streamed)
         return MS_OK;
     MS_TRY(ms_callwalk_open(&fold->streamed, &fold->classes, &fold->opts,
@@ -316,6 +323,24 @@ void ms_fold_close(ms_fold *fold)
     ms_arena_free(&fold->keep);
     ms_arena_free(&fold->known);
     ms_arena_free(&fold->known_streamed);
+}
+
+bool ms_fold_turns(const ms_fold *fold)
+{
+    return fold->has_walk && ms_likeness_is_plain(&fold->graph);
+}
+
+bool ms_fold_turn(ms_fold *fold, const ms_graph *graph)
+{
+    bool turns = ms_fold_turns(fold) && ms_likeness_is_plain(graph) &&
+                 ms_likeness_graphs(&fold->graph, graph) &&
+                 ms_likeness_units(&fold->classes, graph) &&
+                 ms_learn_renumber(&fold->walk.learner, graph);
+    if (!turns)
+        return false;
+    fold->graph = *graph;
+    fold->is_streamed_old = fold->has_streamed;
+    return true;
 }
 
 uint64_t ms_fold_bytes(const ms_fold *fold)

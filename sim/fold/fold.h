@@ -103,6 +103,15 @@ ms_err ms_fold_open(const ms_graph *graph, const ms_expand_opts *opts,
                     const ms_machine *machine, ms_arena *arena, ms_fold **fold,
                     ms_fault *fault);
 void ms_fold_close(ms_fold *fold);
+/* Turns the evaluator to another graph, which differs from its own in bytes and
+ * times alone: what was learnt of calls on one stream is known of both, since
+ * an effect is a sum of what ops and storages have.  The machine's rates may be
+ * others from then on.  The new graph must outlive the evaluator, the old one
+ * is not needed any more.  false: it differs otherwise, or is of a kind that
+ * is not known to be the same, and the evaluator is of its graph as before. */
+bool ms_fold_turn(ms_fold *fold, const ms_graph *graph);
+/* May it ever turn to another graph? */
+bool ms_fold_turns(const ms_fold *fold);
 /* Faults: MS_ENOMEM.  A program that cannot be folded, or not be expanded, is
  * no fault but a `why`. */
 ms_err ms_fold_program(ms_fold *fold, const ms_program *program,

@@ -326,6 +326,38 @@ static void ask_everything(ms_pieces *pieces, piece_turn turn)
             pieces->piece[i].first << 1 | (uint32_t)pieces->piece[i].segment;
 }
 
+/* The answers of the calls that the walk has noted. */
+static ms_err keep_steps(ms_pieces *pieces, ms_piece_answer *answer)
+{
+    const ms_callwalk *walk = pieces->walk;
+    uint32_t *step =
+        ms_arena_grow(pieces->known, pieces->step, &pieces->steps_capacity,
+                      pieces->n_steps + walk->n_steps + 1, sizeof *step);
+    if (step == NULL)
+        return ms_fail_nomem(pieces->fault);
+    pieces->step = step;
+    answer->numbers = walk->learner.numbers;
+    answer->first_step = pieces->n_steps;
+    answer->n_steps = walk->n_steps;
+    if (walk->n_steps > 0)
+        memcpy(step + pieces->n_steps, walk->steps,
+               walk->n_steps * sizeof *step);
+    pieces->n_steps += walk->n_steps;
+    return MS_OK;
+}
+
+/* What a piece does in the graph at hand, where it was learnt of another. */
+static void renumber(ms_pieces *pieces, ms_piece_answer *answer)
+{
+    ms_learner *learner = &pieces->walk->learner;
+    const uint32_t *step = pieces->step + answer->first_step;
+    answer->effect = (ms_effect){0};
+    for (uint32_t i = 0; i < answer->n_steps; i++)
+        answer->effect = ms_effect_then(
+            answer->effect, ms_learn_answer(learner, step[i])->effect);
+    answer->numbers = learner->numbers;
+}
+
 static ms_err learn(ms_pieces *pieces, piece_turn turn, uint32_t piece,
                     uint32_t first, uint32_t end, uint32_t *id)
 {
@@ -340,6 +372,8 @@ static ms_err learn(ms_pieces *pieces, piece_turn turn, uint32_t piece,
     walk->low = pieces->piece[first].first;
     walk->high = pieces->piece[end - 1].end;
     walk->since = (ms_effect){0};
+    walk->notes = true;
+    walk->n_steps = 0;
     for (; at < until && walk->why == MS_FOLD_WHOLE; at++)
         MS_TRY(ms_callwalk_call(walk, &pieces->program.calls[at]));
     pieces->why = walk->strayed ? MS_FOLD_FAR : walk->why;
@@ -347,6 +381,7 @@ static ms_err learn(ms_pieces *pieces, piece_turn turn, uint32_t piece,
         return MS_OK;
     pieces->learnt++;
     answer = (ms_piece_answer){.effect = walk->since, .first = pieces->n_left};
+    MS_TRY(keep_steps(pieces, &answer));
     MS_TRY(read_left(pieces, first, end));
     answer.n = pieces->n_left - answer.first;
     MS_TRY(ms_intern_add(&pieces->questions, pieces->word, pieces->n_words, id,
@@ -380,7 +415,9 @@ static ms_err take_turn(ms_pieces *pieces, piece_turn turn, uint32_t piece)
         MS_TRY(learn(pieces, turn, piece, first, end, &id));
     if (pieces->why != MS_FOLD_WHOLE)
         return MS_OK;
-    const ms_piece_answer *answer = &pieces->answer[id];
+    ms_piece_answer *answer = &pieces->answer[id];
+    if (answer->numbers != pieces->walk->learner.numbers)
+        renumber(pieces, answer);
     const uint32_t *left = pieces->left + answer->first;
     pieces->effect = ms_effect_then(pieces->effect, answer->effect);
     for (uint32_t i = first; i < end; i++)
@@ -499,7 +536,8 @@ ms_err ms_pieces_fold(ms_pieces *pieces, const ms_fold_choice *choice,
 ms_err ms_pieces_forget(ms_pieces *pieces, ms_fault *fault)
 {
     pieces->answer = NULL;
-    pieces->left = pieces->start_of = NULL;
+    pieces->left = pieces->start_of = pieces->step = NULL;
+    pieces->n_steps = pieces->steps_capacity = 0;
     pieces->n_left = pieces->answers_capacity = pieces->left_capacity = 0;
     pieces->starts_capacity = 0;
     MS_TRY(ms_intern_open(&pieces->states, pieces->known, fault));

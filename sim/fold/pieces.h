@@ -29,7 +29,9 @@ typedef struct ms_piece {
  * it, to shared and to rest. */
 typedef struct ms_piece_answer {
     ms_effect effect;
-    uint32_t first, n; /* entries of left */
+    uint32_t first, n;            /* entries of left */
+    uint32_t first_step, n_steps; /* the answers of its calls */
+    uint32_t numbers;             /* as of these (ms_answer) */
 } ms_piece_answer;
 
 typedef struct ms_pieces {
@@ -43,8 +45,9 @@ typedef struct ms_pieces {
     uint32_t *alike; /* like those from it on, and so many; or itself */
     ms_intern states, questions, starts;
     ms_piece_answer *answer;
-    uint32_t *left, *start_of;
-    uint32_t n_left, answers_capacity, left_capacity, starts_capacity;
+    uint32_t *left, *start_of, *step;
+    uint32_t n_left, n_steps;
+    uint32_t answers_capacity, left_capacity, starts_capacity, steps_capacity;
     uint32_t *word, n_words; /* of the question */
     ms_piece *piece;
     uint32_t n, shared, rest; /* states of the latter two */

@@ -53,36 +53,95 @@ static bool misleads(const ms_foldstep *of, uint32_t coming)
     return coming > 0 && of->coming == coming + 1;
 }
 
-static void turn_to(ms_foldstep *of, const ms_graph *graph, uint32_t coming)
+static void close_family(ms_foldstep_family *it)
 {
-    bool is_misled = of->is_misled || misleads(of, coming);
-    if (of->graph == graph)
-        return;
-    ms_foldstep_leave(of);
-    of->graph = graph;
-    of->is_misled = is_misled;
+    if (it->fold != NULL)
+        ms_fold_close(it->fold);
+    ms_arena arena = it->arena;
+    ms_arena_reset(&arena);
+    *it = (ms_foldstep_family){.arena = arena};
 }
 
-/* What is learnt is of the machine of the first point. */
-static ms_err open_fold(ms_foldstep *of, const ms_expand_opts *opts,
-                        const ms_machine *machine, ms_fault *fault)
+/* Has it nothing that a graph to come could use? */
+static bool is_idle(const ms_foldstep_family *it)
 {
-    if (of->fold != NULL)
-        return MS_OK;
-    of->machine = *machine;
-    of->opts = *opts;
-    return ms_fold_open(of->graph, &of->opts, &of->machine, &of->arena,
-                        &of->fold, fault);
+    return it->fold == NULL || !ms_fold_turns(it->fold);
+}
+
+/* The one to go: an idle one before others, the oldest of them. */
+static ms_foldstep_family *find_oldest(ms_foldstep *of)
+{
+    ms_foldstep_family *oldest = &of->families[0];
+    for (uint32_t i = 1; i < MS_FOLDSTEP_FAMILIES; i++) {
+        ms_foldstep_family *it = &of->families[i];
+        if (is_idle(it) != is_idle(oldest) ? is_idle(it)
+                                           : it->used < oldest->used)
+            oldest = it;
+    }
+    return oldest;
+}
+
+static ms_foldstep_family *find_family(ms_foldstep *of, const ms_graph *graph)
+{
+    ms_foldstep_family *it = of->families, *end = it + MS_FOLDSTEP_FAMILIES;
+    while (it < end && it->graph != graph)
+        it++;
+    if (it < end)
+        return it;
+    for (it = of->families; it < end; it++)
+        if (it->fold != NULL && ms_fold_turn(it->fold, graph))
+            break;
+    if (it == end) {
+        it = find_oldest(of);
+        close_family(it);
+    }
+    it->graph = graph;
+    it->n_points = 0;
+    it->is_ready = it->is_proven = it->is_refused = false;
+    return it;
+}
+
+uint32_t ms_foldstep_turn(ms_foldstep *of, const ms_graph *graph,
+                          uint32_t coming)
+{
+    if (of->family != NULL && of->family->graph != graph)
+        of->is_misled |= misleads(of, coming);
+    ms_foldstep_family *it = find_family(of, graph);
+    it->used = ++of->turns;
+    of->family = it;
+    of->coming = coming;
+    return (uint32_t)(it - of->families);
 }
 
 /* Structs of other bytes in their padding count as others. */
-static bool is_same_machine(const ms_foldstep *of, const ms_expand_opts *opts,
+static bool is_same_machine(const ms_foldstep_family *it,
+                            const ms_expand_opts *opts,
                             const ms_machine *machine)
 {
-    const void *then = &of->machine, *now = machine;
-    const void *before = &of->opts, *after = opts;
+    const void *then = &it->machine, *now = machine;
+    const void *before = &it->opts, *after = opts;
     return memcmp(then, now, sizeof *machine) == 0 &&
            memcmp(before, after, sizeof *opts) == 0;
+}
+
+/* What is learnt is of the machine of the first point. */
+static ms_err open_fold(ms_foldstep_family *it, const ms_expand_opts *opts,
+                        const ms_machine *machine, ms_fault *fault)
+{
+    const void *before = &it->opts, *after = opts;
+    if (it->is_ready)
+        return MS_OK;
+    it->is_ready = true;
+    it->machine = *machine;
+    if (it->fold != NULL && memcmp(before, after, sizeof *opts) == 0)
+        return MS_OK;
+    if (it->fold != NULL)
+        ms_fold_close(it->fold);
+    it->fold = NULL;
+    ms_arena_reset(&it->arena);
+    it->opts = *opts;
+    return ms_fold_open(it->graph, &it->opts, &it->machine, &it->arena,
+                        &it->fold, fault);
 }
 
 /* ---- a report of a fold -------------------------------------------------- */
@@ -163,7 +222,7 @@ static bool says_same(const ms_report *folded, const ms_report *replayed)
 /* ---- a step -------------------------------------------------------------- */
 
 /* A choice of checkpoints alone needs no program. */
-static ms_err choose(ms_foldstep *of, const ms_job *job, ms_arena *trial,
+static ms_err choose(ms_foldstep_family *of, const ms_job *job, ms_arena *trial,
                      const ms_result *result, ms_folded *told, ms_fault *fault)
 {
     ms_keep keep;
@@ -180,8 +239,9 @@ static ms_err choose(ms_foldstep *of, const ms_job *job, ms_arena *trial,
                : MS_OK;
 }
 
-static ms_err fold_it(ms_foldstep *of, const ms_job *job, ms_arena *trial,
-                      ms_result *result, bool *folded, ms_fault *fault)
+static ms_err fold_it(ms_foldstep_family *of, const ms_job *job,
+                      ms_arena *trial, ms_result *result, bool *folded,
+                      ms_fault *fault)
 {
     ms_expand_opts opts;
     ms_folded told = {.why = MS_FOLD_MEMORY};
@@ -213,43 +273,41 @@ static ms_err fold_pipeline(ms_foldstep *of, const ms_job *job, ms_arena *trial,
     return MS_OK;
 }
 
-static bool pays(ms_foldstep *of, uint32_t coming)
+static bool pays(ms_foldstep *of)
 {
-    uint32_t before = of->n_points++;
-    if (coming > 0 && !of->is_misled)
-        return of->fold != NULL || coming >= WORTH;
+    const ms_foldstep_family *it = of->family;
+    uint32_t before = of->family->n_points++;
+    if (of->coming > 0 && !of->is_misled)
+        return it->fold != NULL || of->coming >= WORTH;
     return before >= REPLAYED;
 }
 
-static ms_err try_fold(ms_foldstep *of, const ms_job *job, uint32_t coming,
-                       ms_arena *trial, ms_result *result, bool *folded,
-                       ms_fault *fault)
+static ms_err try_fold(ms_foldstep *of, const ms_job *job, ms_arena *trial,
+                       ms_result *result, bool *folded, ms_fault *fault)
 {
-    if (!job->brief || bar_of_job(job, result) != NULL || of->is_refused)
+    ms_foldstep_family *it = of->family;
+    if (!job->brief || bar_of_job(job, result) != NULL || it->is_refused)
         return MS_OK;
     if (is_pipeline(result))
         return fold_pipeline(of, job, trial, result, folded, fault);
-    return pays(of, coming) ? fold_it(of, job, trial, result, folded, fault)
-                            : MS_OK;
+    return pays(of) ? fold_it(it, job, trial, result, folded, fault) : MS_OK;
 }
 
-ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, uint32_t coming,
-                       ms_arena *trial, ms_result *result, bool *folded,
-                       ms_fault *fault)
+ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
+                       ms_result *result, bool *folded, ms_fault *fault)
 {
+    ms_foldstep_family *it = of->family;
     ms_report told = {0};
-    turn_to(of, result->graph, coming);
-    of->coming = coming;
     *folded = false;
-    MS_TRY(try_fold(of, job, coming, trial, result, folded, fault));
-    if (*folded && of->is_proven)
+    MS_TRY(try_fold(of, job, trial, result, folded, fault));
+    if (*folded && it->is_proven)
         return MS_OK;
     if (*folded)
         told = *result->report;
     MS_TRY(ms_jobway_step(job, trial, result, fault));
     if (*folded) {
-        of->is_proven = says_same(&told, result->report);
-        of->is_refused = !of->is_proven;
+        it->is_proven = says_same(&told, result->report);
+        it->is_refused = !it->is_proven;
     }
     *folded = false;
     return MS_OK;
@@ -257,9 +315,10 @@ ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, uint32_t coming,
 
 void ms_foldstep_leave(ms_foldstep *of)
 {
-    if (of->fold != NULL)
-        ms_fold_close(of->fold);
-    ms_arena arena = of->arena;
-    ms_arena_free(&arena);
+    for (uint32_t i = 0; i < MS_FOLDSTEP_FAMILIES; i++) {
+        close_family(&of->families[i]);
+        ms_arena arena = of->families[i].arena;
+        ms_arena_free(&arena);
+    }
     *of = (ms_foldstep){0};
 }

@@ -268,8 +268,11 @@ static ms_err find_kinds(sort_state *sorter)
         for (uint32_t i = classes->cell_at[owner];
              i < classes->cell_at[owner + 1] && owner < classes->shared; i++)
             MS_TRY(put_storage(sorter, owner, classes->cell[i]));
+        uint32_t known = sorter->kinds.n;
         MS_TRY(ms_intern_add(&sorter->kinds, sorter->word, sorter->n_words,
                              &classes->kind[owner], sorter->fault));
+        if (classes->kind[owner] == known)
+            classes->kind_first[known] = owner;
     }
     return MS_OK;
 }
@@ -360,6 +363,7 @@ static ms_err add_class(sort_state *sorter, uint32_t unit, ms_class_side side)
     uint32_t n = sorter->n_list;
     ms_class *class = &classes->classes[classes->n_classes++];
     class->n_owners = n;
+    class->first_unit = unit;
     class->owner = ms_arena_take_raw(sorter->arena, n, sizeof *class->owner);
     if (class->owner == NULL)
         return ms_fail_nomem(sorter->fault);
@@ -398,6 +402,7 @@ static ms_err take_columns(sort_state *sorter)
     MS_TRY(take(sorter, arena, owners + 1, &classes->cell_at));
     MS_TRY(take(sorter, arena, storages, &classes->cell));
     MS_TRY(take(sorter, arena, owners, &classes->kind));
+    MS_TRY(take(sorter, arena, owners, &classes->kind_first));
     MS_TRY(take(sorter, arena, storages, &classes->writer));
     MS_TRY(take(sorter, arena, sorter->graph->n_ops, &classes->writer_before));
     MS_TRY(take(sorter, arena, units, &classes->of[MS_CLASS_FORWARD]));

@@ -35,7 +35,7 @@ typedef enum ms_class_side {
 
 typedef struct ms_class {
     int32_t *owner; /* those of which its ops touch storages */
-    uint32_t n_owners;
+    uint32_t n_owners, first_unit;
 } ms_class;
 
 typedef struct ms_classes {
@@ -45,6 +45,7 @@ typedef struct ms_classes {
     uint32_t *owner, *index;        /* per storage */
     uint32_t *cell_at, *cell;       /* per owner: its storages by index */
     uint32_t *kind;                 /* per owner: equal for equal storages */
+    uint32_t *kind_first;           /* per kind: the first owner of it */
     uint32_t *of[MS_N_CLASS_SIDES]; /* per unit: its class */
     /* Forward ops that write a storage in place: per storage the last of them,
      * per op the one before it, or MS_NONE. */
