@@ -14,7 +14,8 @@
  *
  * Graphs that differ in bytes and times alone, such as those of one model at
  * several batch sizes, share what is learnt (ms_fold_turn): each of a few
- * families of them has a fold.
+ * families of them has a fold.  A point is replayed besides of the first graph
+ * of a family, of the second, the fourth, the eighth, and so on.
  *
  *     ms_foldstep of = {0};
  *     family = ms_foldstep_turn(&of, graph, 0);
@@ -34,6 +35,7 @@ typedef struct ms_foldstep_family {
     uint32_t n_points;     /* of it */
     bool is_ready;         /* the fold has its machine */
     bool is_proven, is_refused;
+    uint32_t n_graphs; /* of which points were folded */
     uint64_t used; /* when, by the count of turns */
     ms_fold *fold;
     ms_arena arena; /* the fold's */
