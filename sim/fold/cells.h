@@ -73,6 +73,9 @@ typedef struct ms_cells {
     /* Of ops and rows that were put into the books: for whom they stand. */
     ms_earlier *op, *row;
     uint32_t ops_capacity, rows_capacity;
+    /* With one stream: per row that was put in, its category then. */
+    uint8_t *category;
+    uint32_t categories_capacity;
     uint32_t first_op, first_row; /* of the call that is expanded */
     uint32_t *word, word_capacity;
     /* Kinds hold for the graph's own numbers alone; and else: pairs of storages

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/fold.h"
 
+#include "sim/fold/atpeak.h"
 #include "sim/fold/classes/likeness.h"
-#include "sim/fold/pieces.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/program.h"
@@ -19,6 +19,7 @@ struct ms_fold {
     ms_expand_opts opts;
     const ms_machine *machine;
     ms_classes classes;
+    ms_choice_saved saved;
     bool graph_streams;   /* ops on several streams */
     ms_callwalk walk;     /* of programs on one stream */
     ms_pieces pieces;     /* of these, too */
@@ -264,6 +265,17 @@ ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
     return MS_OK;
 }
 
+bool ms_fold_read(const ms_fold *fold, const ms_keep *keep,
+                  ms_fold_stretch *stretches, ms_fold_choice *choice)
+{
+    return ms_choice_read(&fold->graph, &fold->saved, keep, stretches, choice);
+}
+
+bool ms_fold_categories(ms_fold *fold, uint64_t by_category[MS_N_CATEGORIES])
+{
+    return ms_atpeak_find(&fold->pieces, by_category);
+}
+
 /* ---- opening ------------------------------------------------------------- */
 
 static ms_err open_walk(ms_fold *fold, ms_fault *fault)
@@ -290,6 +302,7 @@ static ms_err open_fold(ms_fold *fold, const ms_graph *graph, ms_fault *fault)
         MS_TRY(ms_prepare_graph(&fold->graph, &fold->keep, fault));
     fold->graph_streams = ms_books_graph_streams(&fold->graph);
     MS_TRY(ms_classes_open(&fold->classes, &fold->graph, &fold->keep, fault));
+    MS_TRY(ms_choice_open(&fold->saved, &fold->graph, &fold->keep, fault));
     return open_walk(fold, fault);
 }
 
@@ -330,10 +343,15 @@ bool ms_fold_turns(const ms_fold *fold)
     return fold->has_walk && ms_likeness_is_plain(&fold->graph);
 }
 
+bool ms_fold_alike(const ms_graph *a, const ms_graph *b)
+{
+    return ms_likeness_is_plain(a) && ms_likeness_is_plain(b) &&
+           ms_likeness_graphs(a, b);
+}
+
 bool ms_fold_turn(ms_fold *fold, const ms_graph *graph)
 {
-    bool turns = ms_fold_turns(fold) && ms_likeness_is_plain(graph) &&
-                 ms_likeness_graphs(&fold->graph, graph) &&
+    bool turns = fold->has_walk && ms_fold_alike(&fold->graph, graph) &&
                  ms_likeness_units(&fold->classes, graph) &&
                  ms_learn_renumber(&fold->walk.learner, graph);
     if (!turns)

@@ -81,6 +81,14 @@ static ms_foldstep_family *find_oldest(ms_foldstep *of)
     return oldest;
 }
 
+/* Is the graph of the family, which then has it? */
+static bool takes(ms_foldstep_family *it, const ms_graph *graph)
+{
+    if (it->fold != NULL)
+        return ms_fold_turn(it->fold, graph);
+    return it->graph != NULL && ms_fold_alike(it->graph, graph);
+}
+
 static ms_foldstep_family *find_family(ms_foldstep *of, const ms_graph *graph)
 {
     ms_foldstep_family *it = of->families, *end = it + MS_FOLDSTEP_FAMILIES;
@@ -88,15 +96,14 @@ static ms_foldstep_family *find_family(ms_foldstep *of, const ms_graph *graph)
         it++;
     if (it < end)
         return it;
-    for (it = of->families; it < end; it++)
-        if (it->fold != NULL && ms_fold_turn(it->fold, graph))
-            break;
+    it = of->families;
+    while (it < end && !takes(it, graph))
+        it++;
     if (it == end) {
         it = find_oldest(of);
         close_family(it);
     }
     it->graph = graph;
-    it->n_points = 0;
     it->is_ready = it->is_proven = it->is_refused = false;
     return it;
 }
@@ -181,8 +188,8 @@ static void write_report(ms_rank_report *ranks, uint16_t n,
     ms_capacity_judge(&pages, result->machine, report);
 }
 
-static ms_err write_folded(const ms_folded *folded, ms_arena *trial,
-                           ms_result *result, ms_fault *fault)
+static ms_err write_folded(const ms_folded *folded, const uint64_t *by_category,
+                           ms_arena *trial, ms_result *result, ms_fault *fault)
 {
     ms_rank_report *rank = ms_arena_take(trial, 1, sizeof *rank);
     if (rank == NULL)
@@ -192,6 +199,7 @@ static ms_err write_folded(const ms_folded *folded, ms_arena *trial,
                                       .requested_bytes = folded->active_bytes,
                                       .reserved_bytes = folded->active_bytes},
                              .time = times_of(folded)};
+    memcpy(rank->peak.by_category, by_category, sizeof rank->peak.by_category);
     /* A choice has no program: of the default one nothing bars a fold. */
     result->program->n_ranks = result->program->n_frames = 1;
     *result->plan = (ms_plan){0};
@@ -210,6 +218,14 @@ static bool same_rank(const ms_rank_report *a, const ms_rank_report *b)
            a->time.exposed_comm_ns == b->time.exposed_comm_ns;
 }
 
+static bool same_categories(const ms_rank_report *a, const ms_rank_report *b)
+{
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        if (a->peak.by_category[c] != b->peak.by_category[c])
+            return false;
+    return true;
+}
+
 static bool same_far(const ms_report *a, const ms_report *b)
 {
     const struct ms_far_memory *x = a->far, *y = b->far;
@@ -219,12 +235,15 @@ static bool same_far(const ms_report *a, const ms_report *b)
 }
 
 /* Does a replay say what the fold has said, and nothing that it leaves out? */
-static bool says_same(const ms_report *folded, const ms_report *replayed)
+static bool says_same(const ms_report *folded, const ms_report *replayed,
+                      bool by_category)
 {
     if (replayed->n_ranks != folded->n_ranks)
         return false;
     for (uint16_t r = 0; r < folded->n_ranks; r++)
-        if (!same_rank(&folded->ranks[r], &replayed->ranks[r]))
+        if (!same_rank(&folded->ranks[r], &replayed->ranks[r]) ||
+            (by_category &&
+             !same_categories(&folded->ranks[r], &replayed->ranks[r])))
             return false;
     return same_far(folded, replayed) && folded->status == replayed->status;
 }
@@ -244,29 +263,32 @@ static ms_err choose(ms_foldstep_family *of, const ms_job *job, ms_arena *trial,
         return ms_fail_nomem(fault);
     MS_TRY(ms_jobprogram_keep(job, trial, &of->opts, result, &keep, &alone,
                               fault));
-    return alone && ms_choice_read(of->graph, &keep, stretches, &choice)
+    return alone && ms_fold_read(of->fold, &keep, stretches, &choice)
                ? ms_fold_choose(of->fold, &choice, told, fault)
                : MS_OK;
 }
 
-static ms_err fold_it(ms_foldstep_family *of, const ms_job *job,
-                      ms_arena *trial, ms_result *result, bool *folded,
-                      ms_fault *fault)
+static ms_err fold_it(ms_foldstep *of, const ms_job *job, ms_arena *trial,
+                      ms_result *result, bool *folded, ms_fault *fault)
 {
+    ms_foldstep_family *it = of->family;
     ms_expand_opts opts;
     ms_folded told = {.why = MS_FOLD_MEMORY};
+    uint64_t by_category[MS_N_CATEGORIES] = {0};
     memset(&opts, 0, sizeof opts);
     MS_TRY(ms_jobprogram_begin(job, trial, &opts, result, fault));
-    MS_TRY(open_fold(of, &opts, result->machine, fault));
-    if (!is_same_machine(of, &opts, result->machine))
+    MS_TRY(open_fold(it, &opts, result->machine, fault));
+    if (!is_same_machine(it, &opts, result->machine))
         return MS_OK;
-    MS_TRY(choose(of, job, trial, result, &told, fault));
-    if (told.why != MS_FOLD_WHOLE) {
+    MS_TRY(choose(it, job, trial, result, &told, fault));
+    if (told.why != MS_FOLD_WHOLE && !of->by_category) {
         MS_TRY(ms_jobprogram_write(job, trial, &opts, result, fault));
-        MS_TRY(ms_fold_program(of->fold, result->program, &told, fault));
+        MS_TRY(ms_fold_program(it->fold, result->program, &told, fault));
     }
-    *folded = told.why == MS_FOLD_WHOLE;
-    return *folded ? write_folded(&told, trial, result, fault) : MS_OK;
+    *folded = told.why == MS_FOLD_WHOLE &&
+              (!of->by_category || ms_fold_categories(it->fold, by_category));
+    return *folded ? write_folded(&told, by_category, trial, result, fault)
+                   : MS_OK;
 }
 
 /* A pipeline's rounds are of one step: nothing is learnt for others. */
@@ -287,9 +309,10 @@ static bool pays(ms_foldstep *of)
 {
     const ms_foldstep_family *it = of->family;
     uint32_t before = of->family->n_points++;
-    if (of->coming > 0 && !of->is_misled)
-        return it->fold != NULL || of->coming >= WORTH;
-    return before >= REPLAYED;
+    if (it->fold != NULL)
+        return true;
+    return of->coming > 0 && !of->is_misled ? of->coming >= WORTH
+                                            : before >= REPLAYED;
 }
 
 static ms_err try_fold(ms_foldstep *of, const ms_job *job, ms_arena *trial,
@@ -299,8 +322,10 @@ static ms_err try_fold(ms_foldstep *of, const ms_job *job, ms_arena *trial,
     if (!job->brief || bar_of_job(job, result) != NULL || it->is_refused)
         return MS_OK;
     if (is_pipeline(result))
-        return fold_pipeline(of, job, trial, result, folded, fault);
-    return pays(of) ? fold_it(it, job, trial, result, folded, fault) : MS_OK;
+        return of->by_category
+                   ? MS_OK
+                   : fold_pipeline(of, job, trial, result, folded, fault);
+    return pays(of) ? fold_it(of, job, trial, result, folded, fault) : MS_OK;
 }
 
 ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
@@ -316,7 +341,7 @@ ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
         told = *result->report;
     MS_TRY(ms_jobway_step(job, trial, result, fault));
     if (*folded) {
-        it->is_proven = says_same(&told, result->report);
+        it->is_proven = says_same(&told, result->report, of->by_category);
         it->is_refused = !it->is_proven;
     }
     *folded = false;

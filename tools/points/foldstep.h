@@ -47,6 +47,9 @@ typedef struct ms_foldstep {
     ms_foldstep_family families[MS_FOLDSTEP_FAMILIES];
     ms_foldstep_family *family; /* of the graph at hand */
     uint64_t turns;
+    /* By the caller: the categories at the peak are asked for, too; a point of
+     * which they are not known is replayed. */
+    bool by_category;
     uint32_t coming; /* points of it that were said to come */
     bool is_misled;  /* others came: what is said is left out of account */
     bool no_rounds;  /* of the last point, a pipeline: it has to be replayed */
