@@ -23,7 +23,7 @@ static uint32_t shape_of(const ms_pieces *pieces, uint32_t first, uint32_t end)
     return pieces->alike[first] >= end - first ? pieces->home[first] : first;
 }
 
-/* The furthest owner of a class. */
+/* The furthest owner of a class: a second one is far away. */
 static uint32_t reach_of(const ms_class *class, uint32_t reach)
 {
     for (uint32_t i = 0; i < class->n_owners; i++) {

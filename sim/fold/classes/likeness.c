@@ -168,7 +168,7 @@ static bool has_same_times(const ms_classes *classes, const ms_graph *graph,
 
 bool ms_likeness_units(const ms_classes *classes, const ms_graph *graph)
 {
-    for (uint32_t owner = 0; owner < classes->shared; owner++) {
+    for (uint32_t owner = 0; owner < classes->n_owners; owner++) {
         uint32_t other = classes->kind_first[classes->kind[owner]];
         if (other != owner && !has_same_bytes(classes, graph, owner, other))
             return false;
