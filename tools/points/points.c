@@ -22,8 +22,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Some hundred graphs of a 7B model. */
-#define MOST_BYTES (UINT64_C(256) << 20)
+/* A hundred graphs of a 7B model and more; with each of them that is new some
+ * hundred pages come from the system. */
+#define MOST_BYTES (UINT64_C(64) << 20)
 #define INPUT_BYTES (UINT64_C(1) << 30) /* of a model on standard input */
 
 typedef enum entry_state { MAKING, MADE, FAILED } entry_state;
@@ -86,10 +87,10 @@ typedef ms_err make_entry(const request *want, entry *it, ms_fault *fault);
 
 #define FIRST_BUCKETS 64u
 
+/* What lies empty at the end of its last block has no pages yet. */
 static uint64_t bytes_of(const entry *it)
 {
-    /* growing doubles the last block, so up to half of it may be empty */
-    return 2 * it->arena.used_bytes;
+    return it->arena.used_bytes;
 }
 
 static void drop(entry *it)
