@@ -73,7 +73,8 @@ static bool is_changed_later(ms_pieces *pieces, const place *peak,
 {
     bool changes = turn_changes(pieces, peak->turn, step + 1);
     const ms_piece_round *round = &pieces->round[peak->round];
-    uint32_t first = peak->repeat + 1 < round->times ? round->first : peak->turn;
+    uint32_t first =
+        peak->repeat + 1 < round->times ? round->first : peak->turn;
     for (uint32_t i = first; i < pieces->n_trail && !changes; i++)
         changes = i != peak->turn && turn_changes(pieces, i, 0);
     return changes;
@@ -167,8 +168,8 @@ static void add_within(ms_pieces *pieces, const place *peak,
 }
 
 /* Entries behind those that there were are not known yet. */
-static bool widen(ms_arena *arena, ms_piece_levels **levels,
-                  uint32_t *capacity, uint32_t n)
+static bool widen(ms_arena *arena, ms_piece_levels **levels, uint32_t *capacity,
+                  uint32_t n)
 {
     uint32_t before = *capacity;
     ms_piece_levels *grown =

@@ -64,8 +64,9 @@ static row_size size_of(const ms_cells *cells, uint32_t storage, uint64_t bytes)
     return bytes == ms_books_far_bytes(books, storage) ? FAR : OTHER;
 }
 
-/* The first kinds, one for each category, are those of most rows of one stream's
- * books: of their own bytes, in the device's memory, used by nobody else. */
+/* The first kinds, one for each category, are those of most rows of one
+ * stream's books: of their own bytes, in the device's memory, used by nobody
+ * else. */
 #define PLAIN 1u
 
 ms_err ms_cells_begin_kinds(ms_cells *cells, ms_fault *fault)
@@ -136,8 +137,8 @@ ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
                       .pool = it->pool,
                       .streams = it->streams,
                       .waited = it->waited,
-                      .category = books->streams ? MS_TEMPORARIES
-                                                 : it->category,
+                      .category =
+                          books->streams ? MS_TEMPORARIES : it->category,
                       .maker = cells->plan.op[it->op].stream,
                       .writer = WRITTEN_AT_START};
     value.size = (uint8_t)size_of(cells, storage, it->bytes);

@@ -131,8 +131,8 @@ bool ms_fold_categories(ms_fold *fold, uint64_t by_category[MS_N_CATEGORIES]);
 void ms_choice_keep(const ms_graph *graph, const ms_fold_choice *choice,
                     ms_keep *keep);
 /* The other way round: the choice of a keep for the evaluator's graph; it has
- * room for as many stretches as the graph has units.  false: the keep is no such
- * choice. */
+ * room for as many stretches as the graph has units.  false: the keep is no
+ * such choice. */
 bool ms_fold_read(const ms_fold *fold, const ms_keep *keep,
                   ms_fold_stretch *stretches, ms_fold_choice *choice);
 /* choice.c, for it: what forward makes and saves, and its units. */

@@ -43,7 +43,8 @@ struct memsim_job {
     ms_points_seat seat;
     ms_arena said; /* the text or the points handed out last */
     ms_result result;
-    /* There are its plan and its timeline; the numbers alone, from summaries. */
+    /* There are its plan and its timeline; the numbers alone, from summaries.
+     */
     bool has_result, has_numbers;
     ms_fault fault;
 };
@@ -224,7 +225,7 @@ memsim_job *memsim_open(const char *model)
     if (job->usual.device == NULL)
         ms_fail_nomem(&job->fault);
     else if (ms_points_open(&job->points, &job->fault) == MS_OK &&
-        make_job(job, job->now, &job->fault) == MS_OK)
+             make_job(job, job->now, &job->fault) == MS_OK)
         return job;
     memsim_free(job);
     return NULL;

@@ -36,7 +36,7 @@ typedef struct ms_foldstep_family {
     bool is_ready;         /* the fold has its machine */
     bool is_proven, is_refused;
     uint32_t n_graphs; /* of which points were folded */
-    uint64_t used; /* when, by the count of turns */
+    uint64_t used;     /* when, by the count of turns */
     ms_fold *fold;
     ms_arena arena; /* the fold's */
     ms_machine machine;

@@ -415,8 +415,8 @@ ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
 /* A fold keeps the graph in use that it is of. */
 static void fold_of_held(cache *all, ms_points_seat *seat)
 {
-    uint32_t i = ms_foldstep_turn(&seat->fold, &seat->held->made.graph,
-                                  seat->coming);
+    uint32_t i =
+        ms_foldstep_turn(&seat->fold, &seat->held->made.graph, seat->coming);
     entry *before = seat->folds[i];
     if (before == seat->held)
         return;

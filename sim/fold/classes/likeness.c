@@ -38,7 +38,9 @@ static const struct column {
     uint8_t size, rows;
 } columns[] = {
 #define COLUMN(name, rows)                                                     \
-    {offsetof(ms_graph, name), sizeof *((ms_graph *)NULL)->name, rows}
+    {                                                                          \
+        offsetof(ms_graph, name), sizeof *((ms_graph *)NULL)->name, rows       \
+    }
     COLUMN(storage_category, STORAGES),
     COLUMN(storage_maker, STORAGES),
     COLUMN(storage_local_end, STORAGES),
@@ -123,8 +125,7 @@ static bool has_same_counts(const ms_graph *a, const ms_graph *b)
            a->n_units == b->n_units && a->n_kept == b->n_kept &&
            a->n_step_in == b->n_step_in && a->n_start == b->n_start &&
            a->step_first == b->step_first && a->step_all == b->step_all &&
-           a->loss_unit == b->loss_unit &&
-           a->keep_to_step == b->keep_to_step &&
+           a->loss_unit == b->loss_unit && a->keep_to_step == b->keep_to_step &&
            a->grads_whole == b->grads_whole &&
            (a->step == NULL) == (b->step == NULL);
 }
@@ -161,9 +162,8 @@ static bool has_same_times(const ms_classes *classes, const ms_graph *graph,
     const ms_class *class = &classes->classes[classes->of[side][unit]];
     ms_classes_ops(graph, unit, side, &first, &end);
     ms_classes_ops(graph, class->first_unit, side, &other, &other_end);
-    return first == other ||
-           memcmp(graph->op_ns + first, graph->op_ns + other,
-                  (end - first) * sizeof *graph->op_ns) == 0;
+    return first == other || memcmp(graph->op_ns + first, graph->op_ns + other,
+                                    (end - first) * sizeof *graph->op_ns) == 0;
 }
 
 bool ms_likeness_units(const ms_classes *classes, const ms_graph *graph)
