@@ -79,8 +79,8 @@ ms_err ms_cells_begin_kinds(ms_cells *cells, ms_fault *fault)
     cells->fixed = false;
     cells->twin = NULL;
     cells->n_twins = cells->twins_capacity = 0;
-    for (uint8_t c = 0; c < MS_N_CATEGORIES; c++) {
-        plain.category = c;
+    for (uint32_t c = 0; c < MS_N_CATEGORIES; c++) {
+        plain.category = (uint8_t)c;
         pack_kind(&plain, words);
         MS_TRY(ms_intern_add(cells->kinds, words, KIND_WORDS, &id, fault));
     }

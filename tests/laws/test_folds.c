@@ -72,11 +72,7 @@ static void check_categories(ms_fold *fold, const ms_timeline *line,
     counts->categories++;
     ck_assert_int_eq(ms_measure(line, machine, &trial, &report, &fault), MS_OK);
     for (int c = 0; c < MS_N_CATEGORIES; c++)
-        ck_assert_msg(by_category[c] == report.ranks[0].peak.by_category[c],
-                      "seed %llu: %s %llu, replay %llu",
-                      (unsigned long long)laws_seed, ms_names_category[c],
-                      (unsigned long long)by_category[c],
-                      (unsigned long long)report.ranks[0].peak.by_category[c]);
+        ck_assert_uint_eq(by_category[c], report.ranks[0].peak.by_category[c]);
 }
 
 /* What was folded is what expand and replay say; or expand refuses it, too.
@@ -467,29 +463,26 @@ END_TEST
 /* ---- graphs that differ in numbers alone --------------------------------- */
 
 /* Equal numbers stay equal, unless each is drawn by itself. */
-static void draw_numbers(laws_random *random, bool apart, uint64_t *numbers,
-                         uint32_t n)
+static uint64_t *draw_numbers(laws_random *random, bool apart,
+                              const uint64_t *numbers, uint32_t n)
 {
     uint64_t factor = 1 + laws_below(random, 7), more = laws_below(random, 99);
+    uint64_t *drawn = ms_arena_take(&keep, n, sizeof *drawn);
     for (uint32_t i = 0; i < n; i++)
-        numbers[i] = apart && laws_chance(random, 5)
-                         ? laws_below(random, 5000)
-                         : numbers[i] * factor + numbers[i] % 3 * more;
+        drawn[i] = apart && laws_chance(random, 5)
+                       ? laws_below(random, 5000)
+                       : numbers[i] * factor + numbers[i] % 3 * more;
+    return drawn;
 }
 
 static void copy_graph(const ms_graph *graph, laws_random *random, bool apart,
                        ms_graph *copy)
 {
-    size_t storages = graph->n_storages, ops = graph->n_ops;
     ms_fault fault = {0};
     *copy = *graph;
-    copy->storage_bytes = ms_arena_take(&keep, storages, sizeof(uint64_t));
-    copy->op_ns = ms_arena_take(&keep, ops, sizeof(uint64_t));
-    memcpy(copy->storage_bytes, graph->storage_bytes,
-           storages * sizeof(uint64_t));
-    memcpy(copy->op_ns, graph->op_ns, ops * sizeof(uint64_t));
-    draw_numbers(random, apart, copy->storage_bytes, graph->n_storages);
-    draw_numbers(random, apart, copy->op_ns, graph->n_ops);
+    copy->storage_bytes =
+        draw_numbers(random, apart, graph->storage_bytes, graph->n_storages);
+    copy->op_ns = draw_numbers(random, apart, graph->op_ns, graph->n_ops);
     ck_assert_int_eq(ms_prepare_graph(copy, &keep, &fault), MS_OK);
 }
 
@@ -548,7 +541,7 @@ START_TEST(other_numbers)
     }
     print_counts("other numbers", &counts);
     ck_assert_uint_ge(counts.folded, counts.programs * 3 / 4);
-    ck_assert_uint_ge(turned, 400 * 4 / 2);
+    ck_assert_uint_ge(turned, 800);
     close_arenas();
 }
 END_TEST
