@@ -171,11 +171,12 @@ typedef struct ms_graph {
     /* (optional) Derived by ms_prepare_graph so that a sweep need not; NULL:
      * expand derives them for itself.  storage_refs: references of a storage
      * just made and saved (sim/expand/books.h); n_start: how many exist at the
-     * start; step: the optimizer step, booked; back_in: the frame storages that
-     * a unit's backward reads and does not make; step_in: the storages that the
-     * step reads and the start does not hold (.grad). */
+     * start; n_weights: how many are weights; step: the optimizer step, booked;
+     * back_in: the frame storages that a unit's backward reads and does not
+     * make; step_in: the storages that the step reads and the start does not
+     * hold (.grad). */
     uint8_t *storage_refs;
-    uint32_t n_start;
+    uint32_t n_start, n_weights;
     const struct ms_plan *step;
     uint32_t *back_in_at, *back_in, *step_in, n_step_in;
 

@@ -33,6 +33,8 @@ static const struct code *code_of(const ms_training *training)
 static uint32_t n_weights(const ms_graph *graph)
 {
     uint32_t n = 0;
+    if (graph->storage_refs != NULL) /* prepared: they were counted */
+        return graph->n_weights;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
         n += ms_graph_is_weight(graph, s);
     return n;

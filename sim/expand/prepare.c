@@ -84,9 +84,11 @@ static ms_err prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
     if (graph->storage_refs == NULL)
         return ms_fail_nomem(fault);
     find_refs(graph);
-    graph->n_start = 0;
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
+    graph->n_start = graph->n_weights = 0;
+    for (uint32_t s = 0; s < graph->n_persistent; s++) {
         graph->n_start += graph->storage_at_start[s];
+        graph->n_weights += ms_graph_is_weight(graph, s);
+    }
     graph->back_in = NULL;
     MS_TRY(find_back_inputs(graph, arena, scratch, fault));
     MS_TRY(find_step_inputs(graph, arena, scratch, fault));

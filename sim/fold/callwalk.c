@@ -259,10 +259,10 @@ static void ask_further(ms_callwalk *walk, const ms_answer *answer)
                          MS_CLASS_FORWARD);
 }
 
-/* The answer that has no further question, or one with a reason. */
+/* The number of the answer that has no further question, or of one with a
+ * reason. */
 static ms_err find_answer(ms_callwalk *walk, const ms_call *call,
-                          ms_bind_stage stage, uint32_t unit,
-                          const ms_answer **answer)
+                          ms_bind_stage stage, uint32_t unit, uint32_t *number)
 {
     ms_learner *learner = &walk->learner;
     ms_question *question = &walk->question;
@@ -287,10 +287,10 @@ static ms_err find_answer(ms_callwalk *walk, const ms_call *call,
                                  call, &id, walk->fault));
             walk->learnt++;
         }
-        *answer = &learner->answer[id];
-        if (!(*answer)->asks)
+        *number = id;
+        if (!learner->answer[id].asks)
             return MS_OK;
-        ask_further(walk, *answer);
+        ask_further(walk, &learner->answer[id]);
     }
 }
 
@@ -395,16 +395,34 @@ static ms_err take_answer(ms_callwalk *walk, const ms_call *call,
     return MS_OK;
 }
 
+static ms_err note_step(ms_callwalk *walk, uint32_t number)
+{
+    if (!walk->notes)
+        return MS_OK;
+    uint32_t *steps =
+        ms_arena_grow(walk->learner.keep, walk->steps, &walk->steps_capacity,
+                      walk->n_steps + 1, sizeof *steps);
+    if (steps == NULL)
+        return ms_fail_nomem(walk->fault);
+    walk->steps = steps;
+    steps[walk->n_steps++] = number;
+    return MS_OK;
+}
+
 /* What has been asked is answered; of a RERUN it is a stage of a unit. */
 static ms_err answer(ms_callwalk *walk, const ms_call *call,
                      ms_bind_stage stage, uint32_t unit)
 {
-    const ms_answer *found;
-    MS_TRY(find_answer(walk, call, stage, unit, &found));
+    uint32_t number;
+    MS_TRY(find_answer(walk, call, stage, unit, &number));
+    const ms_answer *found = ms_learn_answer(&walk->learner, number);
     walk->why = (ms_fold_why)found->why;
     if (!walk->all)
         watch(walk);
-    return walk->why == MS_FOLD_WHOLE ? take_answer(walk, call, found) : MS_OK;
+    if (walk->why != MS_FOLD_WHOLE)
+        return MS_OK;
+    MS_TRY(note_step(walk, number));
+    return take_answer(walk, call, found);
 }
 
 /* ---- replays of units ---------------------------------------------------- */
@@ -493,6 +511,7 @@ ms_err ms_callwalk_begin(ms_callwalk *walk, const ms_program *program,
     walk->since = (ms_effect){0};
     walk->learnt = 0;
     walk->all = true;
+    walk->notes = false;
     walk->replay = MS_NONE;
     walk->replay_state = false;
     MS_TRY(ms_learn_turn(learner, program, fault));

@@ -30,6 +30,9 @@ typedef struct ms_callwalk {
      * rest; strayed: a call has asked of another one. */
     bool all, strayed;
     uint32_t low, high;
+    bool notes; /* the numbers of the answers are noted, until a program begins
+                   the next time: */
+    uint32_t *steps, n_steps, steps_capacity;
 } ms_callwalk;
 
 /* The classes are the graph's; the walk is for programs that need the columns

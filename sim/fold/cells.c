@@ -19,6 +19,7 @@ typedef enum row_size { OWN, PART, FAR, OTHER } row_size;
 typedef struct row_kind {
     uint8_t size, home, pool, streams;
     bool waited;
+    uint8_t category;      /* with one stream; else of no row */
     uint8_t maker, writer; /* streams; writer: or WRITTEN_AT_START */
     uint64_t bytes;        /* of OTHER */
 } row_kind;
@@ -28,7 +29,7 @@ static void pack_kind(const row_kind *kind, uint32_t words[KIND_WORDS])
     words[0] = kind->size | (uint32_t)kind->home << 2 |
                (uint32_t)kind->waited << 4 | (uint32_t)kind->maker << 5 |
                (uint32_t)kind->writer << 9 | (uint32_t)kind->streams << 13 |
-               (uint32_t)kind->pool << 21;
+               (uint32_t)kind->pool << 21 | (uint32_t)kind->category << 23;
     words[1] = (uint32_t)kind->bytes;
     words[2] = (uint32_t)(kind->bytes >> 32);
 }
@@ -42,6 +43,7 @@ static row_kind unpack_kind(const uint32_t words[KIND_WORDS])
                       .writer = words[0] >> 9 & 15u,
                       .streams = (uint8_t)(words[0] >> 13),
                       .pool = words[0] >> 21 & 3u,
+                      .category = (uint8_t)(words[0] >> 23 & 15u),
                       .bytes = (uint64_t)words[2] << 32 | words[1]};
 }
 
@@ -62,19 +64,50 @@ static row_size size_of(const ms_cells *cells, uint32_t storage, uint64_t bytes)
     return bytes == ms_books_far_bytes(books, storage) ? FAR : OTHER;
 }
 
-/* The first kind of all is that of most rows of one stream's books: of its own
- * bytes, in the device's memory, used by nobody else. */
+/* The first kinds, one for each category, are those of most rows of one
+ * stream's books: of their own bytes, in the device's memory, used by nobody
+ * else. */
 #define PLAIN 1u
 
 ms_err ms_cells_begin_kinds(ms_cells *cells, ms_fault *fault)
 {
-    const row_kind plain = {.size = OWN,
-                            .pool = MS_DEVICE_POOL,
-                            .maker = MS_STREAM_COMPUTE,
-                            .writer = WRITTEN_AT_START};
+    row_kind plain = {.size = OWN,
+                      .pool = MS_DEVICE_POOL,
+                      .maker = MS_STREAM_COMPUTE,
+                      .writer = WRITTEN_AT_START};
     uint32_t words[KIND_WORDS], id;
-    pack_kind(&plain, words);
-    return ms_intern_add(cells->kinds, words, KIND_WORDS, &id, fault);
+    cells->fixed = false;
+    cells->twin = NULL;
+    cells->n_twins = cells->twins_capacity = 0;
+    for (uint32_t c = 0; c < MS_N_CATEGORIES; c++) {
+        plain.category = (uint8_t)c;
+        pack_kind(&plain, words);
+        MS_TRY(ms_intern_add(cells->kinds, words, KIND_WORDS, &id, fault));
+    }
+    return MS_OK;
+}
+
+static ms_err note_twins(ms_cells *cells, uint32_t made, uint32_t storage,
+                         ms_fault *fault)
+{
+    uint32_t *twin =
+        ms_arena_grow(cells->kinds->arena, cells->twin, &cells->twins_capacity,
+                      cells->n_twins + 2, sizeof *twin);
+    if (twin == NULL)
+        return ms_fail_nomem(fault);
+    cells->twin = twin;
+    twin[cells->n_twins++] = made;
+    twin[cells->n_twins++] = storage;
+    return MS_OK;
+}
+
+bool ms_cells_fit(const ms_cells *cells, const ms_graph *graph)
+{
+    bool same = !cells->fixed;
+    for (uint32_t i = 0; i < cells->n_twins; i += 2)
+        same &= graph->storage_bytes[cells->twin[i]] ==
+                graph->storage_bytes[cells->twin[i + 1]];
+    return same;
 }
 
 static bool is_plain(const ms_cells *cells, const ms_row *row, uint32_t storage)
@@ -94,17 +127,22 @@ ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
     if (row == MS_NONE)
         return MS_OK;
     const ms_row *it = &cells->plan.row[row];
+    if (storage != MS_NONE && it->storage != storage)
+        MS_TRY(note_twins(cells, it->storage, storage, fault));
     if (is_plain(cells, it, storage)) {
-        *kind = PLAIN;
+        *kind = PLAIN + it->category;
         return MS_OK;
     }
     row_kind value = {.home = it->home,
                       .pool = it->pool,
                       .streams = it->streams,
                       .waited = it->waited,
+                      .category =
+                          books->streams ? MS_TEMPORARIES : it->category,
                       .maker = cells->plan.op[it->op].stream,
                       .writer = WRITTEN_AT_START};
     value.size = (uint8_t)size_of(cells, storage, it->bytes);
+    cells->fixed |= value.size != OWN;
     if (value.size == OTHER)
         value.bytes = it->bytes;
     if (books->streams) {
@@ -203,6 +241,18 @@ ms_err ms_cells_begin(ms_cells *cells, ms_fault *fault)
     return MS_OK;
 }
 
+static ms_err note_category(ms_cells *cells, uint32_t row, uint8_t category,
+                            ms_fault *fault)
+{
+    uint8_t *grown = ms_arena_grow(&cells->arena, cells->category,
+                                   &cells->categories_capacity, row + 1, 1);
+    if (grown == NULL)
+        return ms_fail_nomem(fault);
+    cells->category = grown;
+    grown[row] = category;
+    return MS_OK;
+}
+
 /* storage MS_NONE: of a buffer. */
 static ms_err put_row(ms_cells *cells, uint32_t storage, uint32_t id,
                       ms_earlier who, uint32_t *row, ms_fault *fault)
@@ -220,13 +270,15 @@ static ms_err put_row(ms_cells *cells, uint32_t storage, uint32_t id,
         (ms_row){.bytes = bytes_of(cells, &kind, storage),
                  .storage = storage,
                  .op = kind.maker == MS_STREAM_COMPUTE ? 0 : 1u + kind.maker,
-                 .category = MS_TEMPORARIES,
+                 .category = kind.category,
                  .pool = kind.pool,
                  .streams = kind.streams,
                  .home = kind.home & 3u,
                  .waited = kind.waited};
     if (books->streams)
         books->ready_op[*row] = writer;
+    else
+        MS_TRY(note_category(cells, *row, kind.category, fault));
     return note(&cells->row, &cells->rows_capacity, *row, who, &cells->arena,
                 fault);
 }

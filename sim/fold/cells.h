@@ -21,7 +21,7 @@
  * the op that stands for this gather, whichever it was. */
 
 #include "sim/expand/books.h"
-#include "sim/fold/classes.h"
+#include "sim/fold/classes/classes.h"
 
 typedef enum ms_cells_column {
     MS_CELLS_WHOLE,
@@ -73,8 +73,15 @@ typedef struct ms_cells {
     /* Of ops and rows that were put into the books: for whom they stand. */
     ms_earlier *op, *row;
     uint32_t ops_capacity, rows_capacity;
+    /* With one stream: per row that was put in, its category then. */
+    uint8_t *category;
+    uint32_t categories_capacity;
     uint32_t first_op, first_row; /* of the call that is expanded */
     uint32_t *word, word_capacity;
+    /* Kinds hold for the graph's own numbers alone; and else: pairs of storages
+     * of which one had a row that was made for the other, as large. */
+    bool fixed;
+    uint32_t *twin, n_twins, twins_capacity;
 } ms_cells;
 
 /* The books are as expand opens them for the program, and empty.  kinds must
@@ -120,6 +127,9 @@ ms_err ms_cells_read(ms_cells *cells, uint32_t owner, uint32_t *n,
  * (storage MS_NONE). */
 ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
                      uint32_t *kind, ms_fault *fault);
+/* Do the kinds of rows say the same of another graph, which differs from this
+ * one in numbers alone? */
+bool ms_cells_fit(const ms_cells *cells, const ms_graph *graph);
 /* Was a row of this kind written before the step? */
 bool ms_cells_is_at_start(const ms_cells *cells, uint32_t kind);
 /* The replay has ended what the unit made. */

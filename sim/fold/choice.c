@@ -28,27 +28,43 @@ void ms_choice_keep(const ms_graph *graph, const ms_fold_choice *choice,
     }
 }
 
-/* Does each unit of a segment keep nothing of what it saves, any other all? */
-static bool is_all_or_nothing(const ms_graph *graph, const ms_keep *keep)
+ms_err ms_choice_open(ms_choice_saved *saved, const ms_graph *graph,
+                      ms_arena *arena, ms_fault *fault)
 {
-    for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++) {
-        uint32_t maker = graph->storage_maker[s];
-        if (graph->storage_saved_end[s] == MS_NONE ||
-            maker >= graph->forward_at[graph->n_units])
+    uint32_t end = graph->out_at[graph->forward_at[graph->n_units]];
+    *saved = (ms_choice_saved){
+        .storage = ms_arena_take_raw(arena, end, sizeof *saved->storage),
+        .unit = ms_arena_take_raw(arena, end, sizeof *saved->unit)};
+    if (saved->storage == NULL || saved->unit == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < end; i++) {
+        uint32_t s = graph->out[i], maker = graph->storage_maker[s];
+        if (s < graph->n_persistent || graph->storage_saved_end[s] == MS_NONE)
             continue;
-        uint8_t place =
-            keep->segment[graph->op_unit[maker]] == MS_NONE ? MS_HERE : MS_GONE;
-        if (keep->place[s] != place)
-            return false;
+        saved->storage[saved->n] = s;
+        saved->unit[saved->n++] = graph->op_unit[maker];
     }
-    return true;
+    return MS_OK;
 }
 
-bool ms_choice_read(const ms_graph *graph, const ms_keep *keep,
-                    ms_fold_stretch *stretches, ms_fold_choice *choice)
+/* Does each unit of a segment keep nothing of what it saves, any other all? */
+static bool is_all_or_nothing(const ms_choice_saved *saved, const ms_keep *keep)
+{
+    const uint32_t *segment = keep->segment;
+    const uint8_t *place = keep->place;
+    bool same = true;
+    for (uint32_t i = 0; i < saved->n; i++)
+        same &= place[saved->storage[i]] ==
+                (segment[saved->unit[i]] == MS_NONE ? MS_HERE : MS_GONE);
+    return same;
+}
+
+bool ms_choice_read(const ms_graph *graph, const ms_choice_saved *saved,
+                    const ms_keep *keep, ms_fold_stretch *stretches,
+                    ms_fold_choice *choice)
 {
     uint32_t n = 0;
-    if (keep->other != NULL || !is_all_or_nothing(graph, keep))
+    if (keep->other != NULL || !is_all_or_nothing(saved, keep))
         return false;
     for (uint32_t u = 0, end; u < graph->n_units; u = end) {
         uint32_t segment = keep->segment[u];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/fold.h"
 
-#include "sim/fold/pieces.h"
+#include "sim/fold/atpeak.h"
+#include "sim/fold/classes/likeness.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/program.h"
@@ -18,11 +19,13 @@ struct ms_fold {
     ms_expand_opts opts;
     const ms_machine *machine;
     ms_classes classes;
+    ms_choice_saved saved;
     bool graph_streams;   /* ops on several streams */
     ms_callwalk walk;     /* of programs on one stream */
     ms_pieces pieces;     /* of these, too */
     ms_callwalk streamed; /* of the others; opened for the first of them */
     bool has_walk, has_streamed;
+    bool is_streamed_old; /* what it knows is of another graph's numbers */
     ms_arena keep, known, known_streamed;
     uint64_t most_bytes;
     ms_folded *folded;
@@ -190,9 +193,14 @@ static void tell(const ms_fold *fold, const ms_effect *all, ms_folded *folded)
     folded->recompute_ns = all->recompute_ns;
 }
 
+/* What it knows is of this graph. */
 static ms_err open_streamed(ms_fold *fold, const ms_program *program,
                             ms_fault *fault)
 {
+    if (fold->is_streamed_old) {
+        fold->is_streamed_old = false;
+        return ms_learn_forget(&fold->streamed.learner, fault);
+    }
     if (fold->has_streamed)
         return MS_OK;
     MS_TRY(ms_callwalk_open(&fold->streamed, &fold->classes, &fold->opts,
@@ -257,6 +265,17 @@ ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
     return MS_OK;
 }
 
+bool ms_fold_read(const ms_fold *fold, const ms_keep *keep,
+                  ms_fold_stretch *stretches, ms_fold_choice *choice)
+{
+    return ms_choice_read(&fold->graph, &fold->saved, keep, stretches, choice);
+}
+
+bool ms_fold_categories(ms_fold *fold, uint64_t by_category[MS_N_CATEGORIES])
+{
+    return ms_atpeak_find(&fold->pieces, by_category);
+}
+
 /* ---- opening ------------------------------------------------------------- */
 
 static ms_err open_walk(ms_fold *fold, ms_fault *fault)
@@ -283,6 +302,7 @@ static ms_err open_fold(ms_fold *fold, const ms_graph *graph, ms_fault *fault)
         MS_TRY(ms_prepare_graph(&fold->graph, &fold->keep, fault));
     fold->graph_streams = ms_books_graph_streams(&fold->graph);
     MS_TRY(ms_classes_open(&fold->classes, &fold->graph, &fold->keep, fault));
+    MS_TRY(ms_choice_open(&fold->saved, &fold->graph, &fold->keep, fault));
     return open_walk(fold, fault);
 }
 
@@ -316,6 +336,29 @@ void ms_fold_close(ms_fold *fold)
     ms_arena_free(&fold->keep);
     ms_arena_free(&fold->known);
     ms_arena_free(&fold->known_streamed);
+}
+
+bool ms_fold_turns(const ms_fold *fold)
+{
+    return fold->has_walk && ms_likeness_is_plain(&fold->graph);
+}
+
+bool ms_fold_alike(const ms_graph *a, const ms_graph *b)
+{
+    return ms_likeness_is_plain(a) && ms_likeness_is_plain(b) &&
+           ms_likeness_graphs(a, b);
+}
+
+bool ms_fold_turn(ms_fold *fold, const ms_graph *graph)
+{
+    bool turns = fold->has_walk && ms_fold_alike(&fold->graph, graph) &&
+                 ms_likeness_units(&fold->classes, graph) &&
+                 ms_learn_renumber(&fold->walk.learner, graph);
+    if (!turns)
+        return false;
+    fold->graph = *graph;
+    fold->is_streamed_old = fold->has_streamed;
+    return true;
 }
 
 uint64_t ms_fold_bytes(const ms_fold *fold)

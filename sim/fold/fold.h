@@ -103,6 +103,18 @@ ms_err ms_fold_open(const ms_graph *graph, const ms_expand_opts *opts,
                     const ms_machine *machine, ms_arena *arena, ms_fold **fold,
                     ms_fault *fault);
 void ms_fold_close(ms_fold *fold);
+/* Turns the evaluator to another graph, which differs from its own in bytes and
+ * times alone: what was learnt of calls on one stream is known of both, since
+ * an effect is a sum of what ops and storages have.  The machine's rates may be
+ * others from then on.  The new graph must outlive the evaluator, the old one
+ * is not needed any more.  false: it differs otherwise, or is of a kind that
+ * is not known to be the same, and the evaluator is of its graph as before. */
+bool ms_fold_turn(ms_fold *fold, const ms_graph *graph);
+/* May it ever turn to another graph? */
+bool ms_fold_turns(const ms_fold *fold);
+/* Do two graphs differ in this way, as far as that can be told without one's
+ * evaluator? */
+bool ms_fold_alike(const ms_graph *a, const ms_graph *b);
 /* Faults: MS_ENOMEM.  A program that cannot be folded, or not be expanded, is
  * no fault but a `why`. */
 ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
@@ -111,14 +123,27 @@ ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
  * piece of it is new; learnt counts pieces, calls and repeated are 0. */
 ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
                       ms_folded *folded, ms_fault *fault);
+/* Of what the peak of the choice is that was folded last, if it was.  false:
+ * that is not known, and it has to be replayed. */
+bool ms_fold_categories(ms_fold *fold, uint64_t by_category[MS_N_CATEGORIES]);
 /* choice.c: the keep of a choice, from which ms_defaultprogram writes the
  * program that is meant; keep is that of ms_program_keep_all before. */
 void ms_choice_keep(const ms_graph *graph, const ms_fold_choice *choice,
                     ms_keep *keep);
-/* The other way round: the choice of a keep; it has room for as many stretches
- * as the graph has units.  false: the keep is no such choice. */
-bool ms_choice_read(const ms_graph *graph, const ms_keep *keep,
-                    ms_fold_stretch *stretches, ms_fold_choice *choice);
+/* The other way round: the choice of a keep for the evaluator's graph; it has
+ * room for as many stretches as the graph has units.  false: the keep is no
+ * such choice. */
+bool ms_fold_read(const ms_fold *fold, const ms_keep *keep,
+                  ms_fold_stretch *stretches, ms_fold_choice *choice);
+/* choice.c, for it: what forward makes and saves, and its units. */
+typedef struct ms_choice_saved {
+    uint32_t *storage, *unit, n;
+} ms_choice_saved;
+ms_err ms_choice_open(ms_choice_saved *saved, const ms_graph *graph,
+                      ms_arena *arena, ms_fault *fault);
+bool ms_choice_read(const ms_graph *graph, const ms_choice_saved *saved,
+                    const ms_keep *keep, ms_fold_stretch *stretches,
+                    ms_fold_choice *choice);
 /* The bytes of all that the evaluator holds. */
 uint64_t ms_fold_bytes(const ms_fold *fold);
 

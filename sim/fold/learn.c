@@ -3,7 +3,6 @@
 
 #include "sim/graph.h"
 #include "sim/program.h"
-#include "sim/replay/inorder.h"
 
 #include <assert.h>
 #include <string.h>
@@ -175,20 +174,15 @@ static ms_effect effect_of_op(const ms_learner *learner, uint32_t op)
 {
     const ms_plan *plan = &learner->cells.plan;
     const ms_plan_op *it = &plan->op[op];
-    uint64_t host_ns = ms_inorder_issue_ns(learner->machine, it);
-    ms_effect effect = {.device_ns = it->ns,
-                        .behind_ns = host_ns + it->ns,
-                        .host_ns = host_ns,
-                        .recompute_ns = it->pass == MS_RECOMPUTE ? it->ns : 0,
-                        .runs = true};
+    uint64_t taken_bytes = 0, given_bytes = 0;
     for (uint32_t r = it->alloc_at; r < it[1].alloc_at; r++)
         if (is_here(plan, r))
-            effect.most_bytes += (int64_t)plan->row[r].bytes;
-    effect.level_bytes = effect.most_bytes;
+            taken_bytes += plan->row[r].bytes;
     for (uint32_t i = it->release_at; i < it[1].release_at; i++)
         if (is_here(plan, plan->release[i]))
-            effect.level_bytes -= (int64_t)plan->row[plan->release[i]].bytes;
-    return effect;
+            given_bytes += plan->row[plan->release[i]].bytes;
+    return ms_recipe_op(learner->machine, it->ns, it->pass, taken_bytes,
+                        given_bytes);
 }
 
 /* Behind what was put in come the releases of the call before its first op. */
@@ -276,6 +270,9 @@ static ms_err take_answer(ms_learner *learner, const ms_question *question,
     if (learner->streamed)
         MS_TRY(ms_span_learn(&learner->spans, &learner->cells, question,
                              &answer->span, fault));
+    else
+        MS_TRY(ms_recipe_note(&learner->recipes, &learner->cells,
+                              &answer->recipe, fault));
     MS_TRY(read_states(learner, question, fault));
     clear(learner, question);
     return MS_OK;
@@ -324,7 +321,9 @@ ms_err ms_learn_call(ms_learner *learner, const ms_question *question,
                      const ms_around *around, const ms_program *program,
                      const ms_call *call, uint32_t *id, ms_fault *fault)
 {
-    ms_answer answer = {.first = learner->n_left};
+    ms_answer answer = {.first = learner->n_left,
+                        .recipe = MS_NONE,
+                        .numbers = learner->numbers};
     MS_TRY(ask_more(learner, question, around->stage, program, call, fault));
     answer.asks = learner->n_left > answer.first;
     if (!answer.asks)
@@ -421,6 +420,7 @@ static ms_err forget(ms_learner *learner, ms_fault *fault)
     learner->answers_capacity = learner->left_capacity = 0;
     learner->named_capacity = learner->owners_capacity = 0;
     ms_span_open(&learner->spans, learner->known);
+    ms_recipe_open(&learner->recipes, learner->known);
     MS_TRY(ms_intern_open(&learner->kinds, learner->known, fault));
     MS_TRY(ms_cells_begin_kinds(&learner->cells, fault));
     MS_TRY(ms_intern_open(&learner->states.words, learner->known, fault));
@@ -462,6 +462,29 @@ static ms_err read_start(ms_learner *learner, ms_fault *fault)
         MS_TRY(read_state(learner, owner, &learner->start[owner], fault));
     ms_cells_empty(cells);
     return MS_OK;
+}
+
+bool ms_learn_renumber(ms_learner *learner, const ms_graph *graph)
+{
+    const ms_cells *cells = &learner->cells;
+    if (learner->recipes.fixed || !ms_cells_fit(cells, graph))
+        return false;
+    learner->numbers++;
+    learner->start_bytes = 0;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (graph->storage_at_start[s])
+            learner->start_bytes += graph->storage_bytes[s];
+    return true;
+}
+
+const ms_answer *ms_learn_answer(ms_learner *learner, uint32_t id)
+{
+    ms_answer *answer = &learner->answer[id];
+    if (answer->numbers != learner->numbers && answer->recipe != MS_NONE)
+        answer->effect = ms_recipe_effect(&learner->recipes, answer->recipe,
+                                          learner->graph, learner->machine);
+    answer->numbers = learner->numbers;
+    return answer;
 }
 
 ms_err ms_learn_forget(ms_learner *learner, ms_fault *fault)

@@ -19,6 +19,7 @@
 #include "sim/fold/around.h"
 #include "sim/fold/effect.h"
 #include "sim/fold/fold.h"
+#include "sim/fold/recipe.h"
 #include "sim/fold/span.h"
 
 /* What a question comes to: parts to ask of besides (none: everything), or an
@@ -27,6 +28,8 @@ typedef struct ms_answer {
     ms_effect effect;
     uint32_t first, n; /* entries of left */
     uint32_t span;     /* with several streams */
+    uint32_t recipe;   /* with one stream; MS_NONE: it does nothing */
+    uint32_t numbers;  /* those of which graph the effect has */
     uint8_t why;       /* ms_fold_why */
     bool asks;
     bool replays, replay_state; /* it leaves a replay in parts under way */
@@ -65,6 +68,9 @@ typedef struct ms_learner {
     uint64_t start_bytes;
     ms_row *far; /* n_far: what then lies in other memories */
     uint32_t n_far, far_capacity;
+    /* With one stream: */
+    ms_recipes recipes;
+    uint32_t numbers; /* how often it has turned to another graph */
     /* With several streams: */
     bool streamed;
     ms_spans spans;
@@ -82,6 +88,12 @@ void ms_learn_close(ms_learner *learner);
  * buffers and groups. */
 ms_err ms_learn_turn(ms_learner *learner, const ms_program *program,
                      ms_fault *fault);
+/* On one stream: turns to a graph that differs in numbers alone, which comes in
+ * the place of the learner's graph.  false: what was learnt is of the numbers
+ * of that one, and nothing has changed. */
+bool ms_learn_renumber(ms_learner *learner, const ms_graph *graph);
+/* An answer, with the effect that it has in the graph at hand. */
+const ms_answer *ms_learn_answer(ms_learner *learner, uint32_t id);
 /* Forgets all that was learnt. */
 ms_err ms_learn_forget(ms_learner *learner, ms_fault *fault);
 /* The number of a set's content. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/pieces.h"
 
+#include "sim/fold/classes/homes.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 #include "sim/schedule/schedule.h"
@@ -14,48 +15,7 @@ typedef enum piece_turn { FORWARD, BACKWARD, TAIL, LAST } piece_turn;
 #define HEAD_WORDS 12u
 #define MOST_REACH 7u /* two bits for each unit of a window in a word */
 
-/* ---- equal units --------------------------------------------------------- */
-
-static bool are_alike(const ms_classes *classes, uint32_t a, uint32_t b)
-{
-    return classes->kind[a] == classes->kind[b] &&
-           classes->of[MS_CLASS_FORWARD][a] ==
-               classes->of[MS_CLASS_FORWARD][b] &&
-           classes->of[MS_CLASS_BACKWARD][a] ==
-               classes->of[MS_CLASS_BACKWARD][b];
-}
-
-/* From unit u on, units are like those from home on, so many. */
-static uint32_t count_alike(const ms_classes *classes, uint32_t n_units,
-                            uint32_t home, uint32_t u)
-{
-    uint32_t n = 0;
-    while (u + n < n_units && are_alike(classes, home + n, u + n))
-        n++;
-    return n;
-}
-
-/* As far as a unit is like one before it, it goes on being like the units
- * behind that one; where this ends, its first like is taken. */
-static void find_homes(ms_pieces *pieces, uint32_t n_units, uint32_t *first)
-{
-    const ms_classes *classes = pieces->walk->learner.classes;
-    uint32_t *home = pieces->home, *alike = pieces->alike;
-    for (uint32_t u = 0; u < n_units; u++) {
-        uint32_t class = classes->of[MS_CLASS_FORWARD][u];
-        if (first[class] == MS_NONE)
-            first[class] = u;
-        if (u > 0 && home[u - 1] < u - 1 && alike[u - 1] > 1) {
-            home[u] = home[u - 1] + 1;
-            alike[u] = alike[u - 1] - 1;
-            continue;
-        }
-        home[u] = first[class];
-        alike[u] = home[u] < u ? count_alike(classes, n_units, home[u], u) : 0;
-        if (alike[u] == 0)
-            home[u] = u;
-    }
-}
+/* ---- how far units reach ------------------------------------------------- */
 
 /* A number for units [first, end): the same for units that are alike. */
 static uint32_t shape_of(const ms_pieces *pieces, uint32_t first, uint32_t end)
@@ -63,9 +23,7 @@ static uint32_t shape_of(const ms_pieces *pieces, uint32_t first, uint32_t end)
     return pieces->alike[first] >= end - first ? pieces->home[first] : first;
 }
 
-/* ---- how far units reach ------------------------------------------------- */
-
-/* The furthest owner of a class. */
+/* The furthest owner of a class: a second one is far away. */
 static uint32_t reach_of(const ms_class *class, uint32_t reach)
 {
     for (uint32_t i = 0; i < class->n_owners; i++) {
@@ -326,6 +284,70 @@ static void ask_everything(ms_pieces *pieces, piece_turn turn)
             pieces->piece[i].first << 1 | (uint32_t)pieces->piece[i].segment;
 }
 
+/* The answers of the calls that the walk has noted. */
+static ms_err keep_steps(ms_pieces *pieces, ms_piece_answer *answer)
+{
+    const ms_callwalk *walk = pieces->walk;
+    uint32_t *step =
+        ms_arena_grow(pieces->known, pieces->step, &pieces->steps_capacity,
+                      pieces->n_steps + walk->n_steps + 1, sizeof *step);
+    if (step == NULL)
+        return ms_fail_nomem(pieces->fault);
+    pieces->step = step;
+    answer->numbers = walk->learner.numbers;
+    answer->first_step = pieces->n_steps;
+    answer->n_steps = walk->n_steps;
+    if (walk->n_steps > 0)
+        memcpy(step + pieces->n_steps, walk->steps,
+               walk->n_steps * sizeof *step);
+    pieces->n_steps += walk->n_steps;
+    return MS_OK;
+}
+
+const ms_piece_answer *ms_pieces_answer(ms_pieces *pieces, uint32_t id)
+{
+    ms_learner *learner = &pieces->walk->learner;
+    ms_piece_answer *answer = &pieces->answer[id];
+    if (answer->numbers == learner->numbers)
+        return answer;
+    const uint32_t *step = pieces->step + answer->first_step;
+    answer->effect = (ms_effect){0};
+    for (uint32_t i = 0; i < answer->n_steps; i++)
+        answer->effect = ms_effect_then(
+            answer->effect, ms_learn_answer(learner, step[i])->effect);
+    answer->numbers = learner->numbers;
+    return answer;
+}
+
+static ms_err note_turn(ms_pieces *pieces, uint32_t id)
+{
+    uint32_t *trail =
+        ms_arena_grow(pieces->keep, pieces->trail, &pieces->trail_capacity,
+                      pieces->n_trail + 1, sizeof *trail);
+    if (trail == NULL)
+        return ms_fail_nomem(pieces->fault);
+    pieces->trail = trail;
+    trail[pieces->n_trail++] = id;
+    return MS_OK;
+}
+
+/* The turns since the round before have been taken so many times. */
+static ms_err end_round(ms_pieces *pieces, uint32_t times)
+{
+    uint32_t n = pieces->n_rounds;
+    ms_piece_round *rounds =
+        ms_arena_grow(pieces->keep, pieces->round, &pieces->rounds_capacity,
+                      n + 1, sizeof *rounds);
+    if (rounds == NULL)
+        return ms_fail_nomem(pieces->fault);
+    pieces->round = rounds;
+    rounds[pieces->n_rounds++] =
+        (ms_piece_round){.first = n > 0 ? rounds[n - 1].end : 0,
+                         .end = pieces->n_trail,
+                         .times = times};
+    return MS_OK;
+}
+
 static ms_err learn(ms_pieces *pieces, piece_turn turn, uint32_t piece,
                     uint32_t first, uint32_t end, uint32_t *id)
 {
@@ -340,6 +362,8 @@ static ms_err learn(ms_pieces *pieces, piece_turn turn, uint32_t piece,
     walk->low = pieces->piece[first].first;
     walk->high = pieces->piece[end - 1].end;
     walk->since = (ms_effect){0};
+    walk->notes = true;
+    walk->n_steps = 0;
     for (; at < until && walk->why == MS_FOLD_WHOLE; at++)
         MS_TRY(ms_callwalk_call(walk, &pieces->program.calls[at]));
     pieces->why = walk->strayed ? MS_FOLD_FAR : walk->why;
@@ -347,6 +371,7 @@ static ms_err learn(ms_pieces *pieces, piece_turn turn, uint32_t piece,
         return MS_OK;
     pieces->learnt++;
     answer = (ms_piece_answer){.effect = walk->since, .first = pieces->n_left};
+    MS_TRY(keep_steps(pieces, &answer));
     MS_TRY(read_left(pieces, first, end));
     answer.n = pieces->n_left - answer.first;
     MS_TRY(ms_intern_add(&pieces->questions, pieces->word, pieces->n_words, id,
@@ -380,7 +405,8 @@ static ms_err take_turn(ms_pieces *pieces, piece_turn turn, uint32_t piece)
         MS_TRY(learn(pieces, turn, piece, first, end, &id));
     if (pieces->why != MS_FOLD_WHOLE)
         return MS_OK;
-    const ms_piece_answer *answer = &pieces->answer[id];
+    MS_TRY(note_turn(pieces, id));
+    const ms_piece_answer *answer = ms_pieces_answer(pieces, id);
     const uint32_t *left = pieces->left + answer->first;
     pieces->effect = ms_effect_then(pieces->effect, answer->effect);
     for (uint32_t i = first; i < end; i++)
@@ -476,6 +502,7 @@ ms_err ms_pieces_fold(ms_pieces *pieces, const ms_fold_choice *choice,
     pieces->fault = fault;
     pieces->written = false;
     pieces->learnt = 0;
+    pieces->n_trail = pieces->n_rounds = 0;
     pieces->why = pieces->far ? MS_FOLD_FAR : MS_FOLD_WHOLE;
     if (pieces->far)
         return MS_OK;
@@ -489,9 +516,13 @@ ms_err ms_pieces_fold(ms_pieces *pieces, const ms_fold_choice *choice,
             times = left;
         before = ms_effect_then(before, ms_effect_times(pieces->effect, times));
         left -= times;
+        MS_TRY(end_round(pieces, times));
     }
     pieces->effect = before;
-    return pieces->why == MS_FOLD_WHOLE ? take_turn(pieces, LAST, 0) : MS_OK;
+    if (pieces->why != MS_FOLD_WHOLE)
+        return MS_OK;
+    MS_TRY(take_turn(pieces, LAST, 0));
+    return end_round(pieces, 1);
 }
 
 /* ---- opening ------------------------------------------------------------- */
@@ -499,7 +530,10 @@ ms_err ms_pieces_fold(ms_pieces *pieces, const ms_fold_choice *choice,
 ms_err ms_pieces_forget(ms_pieces *pieces, ms_fault *fault)
 {
     pieces->answer = NULL;
-    pieces->left = pieces->start_of = NULL;
+    pieces->left = pieces->start_of = pieces->step = NULL;
+    pieces->levels = pieces->step_levels = NULL;
+    pieces->levels_capacity = pieces->step_levels_capacity = 0;
+    pieces->n_steps = pieces->steps_capacity = 0;
     pieces->n_left = pieces->answers_capacity = pieces->left_capacity = 0;
     pieces->starts_capacity = 0;
     MS_TRY(ms_intern_open(&pieces->states, pieces->known, fault));
@@ -531,8 +565,8 @@ ms_err ms_pieces_open(ms_pieces *pieces, ms_callwalk *walk, ms_arena *keep,
     pieces->piece = ms_arena_take(keep, n_units + 1, sizeof *pieces->piece);
     if (pieces->piece == NULL)
         return ms_fail_nomem(fault);
-    memset(first, 0xff, walk->learner.classes->n_classes * sizeof *first);
-    find_homes(pieces, n_units, first);
+    ms_homes_find(walk->learner.classes, n_units, first, pieces->home,
+                  pieces->alike);
     find_window(pieces);
     return ms_pieces_forget(pieces, fault);
 }

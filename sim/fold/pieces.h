@@ -29,8 +29,23 @@ typedef struct ms_piece {
  * it, to shared and to rest. */
 typedef struct ms_piece_answer {
     ms_effect effect;
-    uint32_t first, n; /* entries of left */
+    uint32_t first, n;            /* entries of left */
+    uint32_t first_step, n_steps; /* the answers of its calls */
+    uint32_t numbers;             /* as of these (ms_answer) */
 } ms_piece_answer;
+
+/* What something does to the level of each category; numbers: see ms_answer,
+ * and one more; 0: not known. */
+typedef struct ms_piece_levels {
+    int64_t bytes[MS_N_CATEGORIES];
+    uint32_t numbers;
+} ms_piece_levels;
+
+/* Turns that were taken one after the other, so many times. */
+typedef struct ms_piece_round {
+    uint32_t first, end; /* of the trail */
+    uint32_t times;
+} ms_piece_round;
 
 typedef struct ms_pieces {
     ms_callwalk *walk;
@@ -43,8 +58,9 @@ typedef struct ms_pieces {
     uint32_t *alike; /* like those from it on, and so many; or itself */
     ms_intern states, questions, starts;
     ms_piece_answer *answer;
-    uint32_t *left, *start_of;
-    uint32_t n_left, answers_capacity, left_capacity, starts_capacity;
+    uint32_t *left, *start_of, *step;
+    uint32_t n_left, n_steps;
+    uint32_t answers_capacity, left_capacity, starts_capacity, steps_capacity;
     uint32_t *word, n_words; /* of the question */
     ms_piece *piece;
     uint32_t n, shared, rest; /* states of the latter two */
@@ -55,11 +71,21 @@ typedef struct ms_pieces {
     uint32_t *forward_end, *backward_end; /* per unit: behind its calls */
     uint32_t tail, last;                  /* of a micro-batch; of the step */
     ms_effect effect;                     /* of the calls so far */
+    /* Of the choice: the numbers of its answers, in rounds. */
+    uint32_t *trail, n_trail, trail_capacity;
+    ms_piece_round *round;
+    uint32_t n_rounds, rounds_capacity;
+    /* By category, as far as it was asked: per answer of a piece, and per one
+     * of a call. */
+    ms_piece_levels *levels, *step_levels;
+    uint32_t levels_capacity, step_levels_capacity;
     ms_fold_why why;
     uint32_t learnt, n_calls;
     ms_fault *fault;
 } ms_pieces;
 
+/* An answer, with the effect that it has in the graph at hand. */
+const ms_piece_answer *ms_pieces_answer(ms_pieces *pieces, uint32_t id);
 ms_err ms_pieces_open(ms_pieces *pieces, ms_callwalk *walk, ms_arena *keep,
                       ms_arena *known, ms_fault *fault);
 /* The learner has forgotten everything: so do the pieces. */

@@ -14,7 +14,7 @@
  * of owners -1 and 0; where its input is not here, the forward of unit 6 is a
  * part, too, which is asked once the state 5 was found to lack it. */
 
-#include "sim/fold/classes.h"
+#include "sim/fold/classes/classes.h"
 
 /* A set of a program, counted from the unit that owns the first of it. */
 typedef struct ms_question_set {

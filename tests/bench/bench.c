@@ -37,12 +37,12 @@
  *                                 300; megatron_apart_: blocks one by one, the
  *                                 same ns per op for more and more layers
  *     sweep_choices_us       30   a point of llama-2-7b, 32 checkpoint choices
+ *     sweep_mixed_us         40   a point of 96 policies of all kinds, -j2
  *     sweep_10000_ms      20000   10,000 points of a 7B model, two threads
  *     layers_million_ms    5000   a chain of 10^6 layers, as a process, and
  *     layers_million_mib   2048   the most memory it holds
  *     record_ns_per_event    50   a step of 1.4 million events to its record
- *     figure_million_ms    2000   its figure as PNG, gnuplot included: more
- *                                 than the same process without it
+ *     figure_million_ms    2000   its figure as PNG: more than without it
  *     layers_12 ... layers_10000: the same ns per op and event, within noise
  *     growth_NAME_exponent    1   of the last doubling of a model's depth
  *     fit_7b_ms            1000   llama-2-7b on 8 GPUs, on all cores

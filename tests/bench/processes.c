@@ -129,10 +129,70 @@ static void time_choices(const char *memsim)
     bench_times_print("sweep_choices_us", &times, 1e3 * 60 * BLOCKS);
 }
 
+/* Adds a value to a list of at most size bytes. */
+static size_t add_value(char *list, size_t at, size_t size, const char *first,
+                        const char *rest)
+{
+    return at + (size_t)snprintf(list + at, size - at, "%s%s%s",
+                                 at > 0 ? ";" : "policy=", first, rest);
+}
+
+/* Writes a grid of 96 policies of all kinds. */
+static void write_policies(char *list, size_t size)
+{
+    static const char *const places[] = {
+        "zero:1,dp=8",       "zero:2,dp=8",  "zero:3,dp=8",  "ddp:dp=8",
+        "fsdp:dp=8",         "zero:1,dp=64", "microbatch:4", "microbatch:8",
+        "offload:optimizer", "swap:vdnn=all"};
+    static const char *const keeps[] = {"",
+                                        "+checkpoint:sqrt",
+                                        "+checkpoint:full",
+                                        "+checkpoint:selective",
+                                        "+checkpoint:every=2",
+                                        "+checkpoint:every=8"};
+    char every[40];
+    size_t at =
+        add_value(list, 0, size, "none",
+                  ";checkpoint:sqrt;checkpoint:full;checkpoint:selective");
+    for (unsigned k = 2; k <= 33; k++) {
+        snprintf(every, sizeof every, "checkpoint:every=%u", k);
+        at = add_value(list, at, size, every, "");
+    }
+    for (size_t i = 0; i < 10 * 6; i++)
+        at = add_value(list, at, size, places[i / 6], keeps[i % 6]);
+}
+
+/* Such policies by batch, sequence and precision, on two threads: some points
+ * of a million. */
+static void time_mixed(const char *memsim)
+{
+    char policies[4096];
+    const char *run[] = {memsim,
+                         "sweep",
+                         "llama-2-7b",
+                         "-q",
+                         "-j2",
+                         "--grid",
+                         policies,
+                         "--grid",
+                         "batch=8..64+8",
+                         "--grid",
+                         "sequence=512..4096*2",
+                         "--grid",
+                         "precision=bf16-mixed;fp16-mixed;autocast-bf16;bf16",
+                         NULL};
+    struct bench_times times = {.n = 3};
+    write_policies(policies, sizeof policies);
+    for (size_t i = 0; i < times.n; i++)
+        times.ns[i] = process_ns(run);
+    bench_times_print("sweep_mixed_us", &times, 1e3 * 96 * 8 * 4 * 4);
+}
+
 /* Policies vary fastest, since those that only place tensors share a graph. */
 void bench_processes_sweep(const char *memsim)
 {
     time_choices(memsim);
+    time_mixed(memsim);
     static const char policies[] =
         "policy=none;checkpoint:sqrt;checkpoint:full;checkpoint:every=2;"
         "checkpoint:selective;zero:1,dp=8;zero:3,dp=8;offload:optimizer;"

@@ -28,6 +28,7 @@ static ms_arena keep, trial;
 /* How many programs there were, and what became of them. */
 typedef struct tally {
     uint32_t programs, folded, refused[MS_N_FOLD_WHYS];
+    uint32_t categories; /* choices of which these were told */
     uint64_t calls, learnt, repeated;
 } tally;
 
@@ -58,11 +59,28 @@ static void check_streamed(const ms_folded *folded, const ms_timeline *line,
                       (unsigned long long)laws_seed, pool);
 }
 
-/* What was folded is what expand and replay say; or expand refuses it, too. */
-static void check_folded(const ms_folded *folded, const ms_graph *graph,
-                         const ms_program *program, const ms_expand_opts *opts,
-                         const ms_machine *machine, const char *what,
-                         tally *counts)
+/* Of a choice: the categories at the peak, if they are told, are those of the
+ * report. */
+static void check_categories(ms_fold *fold, const ms_timeline *line,
+                             const ms_machine *machine, tally *counts)
+{
+    ms_fault fault = {0};
+    ms_report report;
+    uint64_t by_category[MS_N_CATEGORIES];
+    if (!ms_fold_categories(fold, by_category))
+        return;
+    counts->categories++;
+    ck_assert_int_eq(ms_measure(line, machine, &trial, &report, &fault), MS_OK);
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        ck_assert_uint_eq(by_category[c], report.ranks[0].peak.by_category[c]);
+}
+
+/* What was folded is what expand and replay say; or expand refuses it, too.
+ * chosen: by whom, if it is a choice. */
+static void check_folded(const ms_folded *folded, ms_fold *chosen,
+                         const ms_graph *graph, const ms_program *program,
+                         const ms_expand_opts *opts, const ms_machine *machine,
+                         const char *what, tally *counts)
 {
     ms_fault fault = {0};
     ms_plan plan;
@@ -101,6 +119,8 @@ static void check_folded(const ms_folded *folded, const ms_graph *graph,
                   (unsigned long long)line.step_ns);
     if (folded->streamed)
         check_streamed(folded, &line, machine, what);
+    if (chosen != NULL)
+        check_categories(chosen, &line, machine, counts);
 }
 
 static void check_program(ms_fold *fold, const ms_graph *graph,
@@ -111,7 +131,7 @@ static void check_program(ms_fold *fold, const ms_graph *graph,
     ms_fault fault = {0};
     ms_folded folded;
     ck_assert_int_eq(ms_fold_program(fold, program, &folded, &fault), MS_OK);
-    check_folded(&folded, graph, program, opts, machine, what, counts);
+    check_folded(&folded, NULL, graph, program, opts, machine, what, counts);
 }
 
 #define MOST_STRETCHES 8u
@@ -156,7 +176,8 @@ static void check_choice(ms_fold *fold, laws_random *random,
                                              &program, &fault),
                      MS_OK);
     ck_assert_int_eq(ms_fold_choose(fold, &choice, &folded, &fault), MS_OK);
-    check_folded(&folded, graph, &program, &opts, machine, "choice", counts);
+    check_folded(&folded, fold, graph, &program, &opts, machine, "choice",
+                 counts);
 }
 
 static void check_random_programs(laws_random *random, const ms_graph *graph,
@@ -189,9 +210,9 @@ static void print_counts(const char *what, const tally *counts)
 {
     if (getenv("MEMSIM_TALK") == NULL)
         return;
-    printf("%s: %u programs, %u folded, %llu calls, %llu learnt, %llu "
-           "repeated\n",
-           what, counts->programs, counts->folded,
+    printf("%s: %u programs, %u folded, %u with categories, %llu calls, %llu "
+           "learnt, %llu repeated\n",
+           what, counts->programs, counts->folded, counts->categories,
            (unsigned long long)counts->calls,
            (unsigned long long)counts->learnt,
            (unsigned long long)counts->repeated);
@@ -431,8 +452,96 @@ START_TEST(random_choices)
     }
     print_counts("choices", &random_graphs);
     print_counts("choices of chains", &chains);
+    ck_assert_uint_ge(random_graphs.categories, random_graphs.folded / 4);
+    ck_assert_uint_ge(chains.categories, chains.folded / 2);
     ck_assert_uint_ge(random_graphs.folded, random_graphs.programs / 2);
     ck_assert_uint_eq(chains.folded, chains.programs);
+    close_arenas();
+}
+END_TEST
+
+/* ---- graphs that differ in numbers alone --------------------------------- */
+
+/* Equal numbers stay equal, unless each is drawn by itself. */
+static uint64_t *draw_numbers(laws_random *random, bool apart,
+                              const uint64_t *numbers, uint32_t n)
+{
+    uint64_t factor = 1 + laws_below(random, 7), more = laws_below(random, 99);
+    uint64_t *drawn = ms_arena_take(&keep, n, sizeof *drawn);
+    for (uint32_t i = 0; i < n; i++)
+        drawn[i] = apart && laws_chance(random, 5)
+                       ? laws_below(random, 5000)
+                       : numbers[i] * factor + numbers[i] % 3 * more;
+    return drawn;
+}
+
+static void copy_graph(const ms_graph *graph, laws_random *random, bool apart,
+                       ms_graph *copy)
+{
+    ms_fault fault = {0};
+    *copy = *graph;
+    copy->storage_bytes =
+        draw_numbers(random, apart, graph->storage_bytes, graph->n_storages);
+    copy->op_ns = draw_numbers(random, apart, graph->op_ns, graph->n_ops);
+    ck_assert_int_eq(ms_prepare_graph(copy, &keep, &fault), MS_OK);
+}
+
+/* Programs and choices of one graph, then of one like it with what was learnt
+ * of the first, and so on; the machine's rates change, too. */
+static void check_turns(laws_random *random, ms_graph *graph, tally *counts,
+                        uint32_t *turned)
+{
+    const ms_expand_opts opts = {0};
+    ms_machine machine = {.launch_ns = laws_below(random, 150)};
+    ms_fault fault = {0};
+    ms_graph graphs[4];
+    ms_fold *fold;
+    ck_assert_int_eq(ms_prepare_graph(graph, &keep, &fault), MS_OK);
+    ck_assert_int_eq(ms_fold_open(graph, &opts, &machine, &keep, &fold, &fault),
+                     MS_OK);
+    const ms_graph *now = graph;
+    for (uint32_t i = 0; i < 4; i++) {
+        copy_graph(graph, random, i == 2, &graphs[i]);
+        if (ms_fold_turn(fold, &graphs[i])) {
+            now = &graphs[i];
+            machine.launch_ns = laws_below(random, 150);
+            ++*turned;
+        }
+        laws_random again = {laws_seed}; /* the same choices each time */
+        for (uint32_t k = 0; k < 3; k++)
+            check_choice(fold, &again, now, &machine, counts);
+        for (uint32_t k = 0; k < 2; k++) {
+            ms_keep choices;
+            ms_program program;
+            ms_arena_reset(&trial);
+            laws_keep(&again, now, &trial, &choices);
+            ck_assert_int_eq(ms_defaultprogram_alone(now, &choices, 2, &trial,
+                                                     &program, &fault),
+                             MS_OK);
+            check_program(fold, now, &program, &opts, &machine, "turned",
+                          counts);
+        }
+    }
+    ms_fold_close(fold);
+}
+
+START_TEST(other_numbers)
+{
+    tally counts = {0};
+    uint32_t turned = 0;
+    for (laws_seed = 1; laws_seed <= 400; laws_seed++) {
+        laws_random random = {laws_seed};
+        ms_graph graph;
+        ms_arena_reset(&keep);
+        if (laws_seed % 2 == 0)
+            laws_graph(&random, &keep, &graph);
+        else
+            laws_chain(1 + laws_below(&random, 30), 1000, &keep, &graph);
+        check_turns(&random, &graph, &counts, &turned);
+    }
+    print_counts("other numbers", &counts);
+    ck_assert_uint_ge(counts.folded, counts.programs * 3 / 4);
+    ck_assert_uint_ge(turned, 800);
     close_arenas();
 }
 END_TEST
@@ -482,6 +591,7 @@ Suite *suite_folds(void)
     tcase_add_test(tcase, equal_units);
     tcase_add_test(tcase, random_choices);
     tcase_add_test(tcase, compositions);
+    tcase_add_test(tcase, other_numbers);
     tcase_add_test(tcase, bounded_memory);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -118,6 +118,56 @@ START_TEST(numbers_are_those_of_the_result)
 }
 END_TEST
 
+/* One after the other, so that the later ones are folded, of which a job of its
+ * own replays each; also after another batch, whose graph is like the others.
+ */
+START_TEST(evaluations_are_those_of_the_step)
+{
+    static const char *const batches[] = {"1", "2", "3", "5", "2"};
+    memsim_job *job = memsim_open("gpt2");
+    set(job, "allocator", "exact");
+    for (size_t i = 0; i < 5 * 6; i++) {
+        char policy[64];
+        snprintf(policy, sizeof policy, "checkpoint:every=%zu%s", 2 + i % 4,
+                 i % 6 == 5 ? "+microbatch:2" : "");
+        set(job, "batch", i % 6 == 5 ? "4" : batches[i / 6]);
+        set(job, "policy", i % 6 == 4 ? "none" : policy);
+        memsim_numbers numbers = evaluate(job), alone;
+        memsim_job *other = memsim_copy(job);
+        alone = evaluate(other);
+        ck_assert_msg(same(&numbers, &alone), "%zu", i);
+        ck_assert_uint_gt(numbers.by_category[MEMSIM_ACTIVATIONS], 0);
+        memsim_free(other);
+    }
+    memsim_free(job);
+}
+END_TEST
+
+/* Points are of the step that was evaluated, whatever is set since. */
+START_TEST(points_are_of_what_was_evaluated)
+{
+    memsim_job *job = memsim_open("gpt2");
+    set(job, "allocator", "exact");
+    for (size_t i = 0; i < 8; i++) {
+        char value[16];
+        snprintf(value, sizeof value, "%zu", i + 1);
+        set(job, "batch", value);
+        memsim_numbers numbers = evaluate(job);
+        set(job, "batch", "9");
+        set(job, "policy", i % 2 ? "none" : NULL);
+        size_t n;
+        uint64_t most_bytes = 0;
+        const memsim_point *points = memsim_points(job, 0, &n);
+        ck_assert_ptr_nonnull(points);
+        for (size_t k = 0; k < n; k++)
+            if (points[k].bytes > most_bytes)
+                most_bytes = points[k].bytes;
+        ck_assert_uint_eq(most_bytes, numbers.peak_allocated_bytes);
+    }
+    memsim_free(job);
+}
+END_TEST
+
 START_TEST(faults_say_what_and_change_nothing)
 {
     memsim_job *job = memsim_open("gpt2");
@@ -227,6 +277,8 @@ Suite *suite_library(void)
     tcase_add_test(all, settings_are_those_of_the_command_line);
     tcase_add_test(all, peaks_are_those_of_the_step);
     tcase_add_test(all, numbers_are_those_of_the_result);
+    tcase_add_test(all, evaluations_are_those_of_the_step);
+    tcase_add_test(all, points_are_of_what_was_evaluated);
     tcase_add_test(all, faults_say_what_and_change_nothing);
     tcase_add_test(all, no_job_is_harmless);
     tcase_add_test(all, older_callers_get_what_they_know);

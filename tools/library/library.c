@@ -21,8 +21,8 @@ typedef struct pair {
     const char *key, *value;
 } pair;
 
-/* The settings in two arenas by turns, so that one that is replaced is gone:
- * pairs, and the job that they make, which begins in the arena of the pairs. */
+/* Settings in arenas by turns, so that some that are replaced are gone: pairs,
+ * and the job that they make, which begins in the arena of the pairs. */
 typedef struct words {
     ms_arena arena;
     pair *pairs;
@@ -33,16 +33,19 @@ typedef struct words {
 struct memsim_job {
     ms_arena arena; /* holds the job itself and what lasts as long */
     const char *model;
-    words words[2], *now;
+    words words[3], *now, *told; /* told: those of the numbers, or NULL */
     /* A device that is a file is read once, because graphs know it by its
      * address. */
     const char *device_name;
     const ms_device *device;
+    ms_job usual; /* a job of which nothing is set */
     ms_points points;
     ms_points_seat seat;
     ms_arena said; /* the text or the points handed out last */
     ms_result result;
-    bool has_result;
+    /* There are its plan and its timeline; the numbers alone, from summaries.
+     */
+    bool has_result, has_numbers;
     ms_fault fault;
 };
 
@@ -140,10 +143,7 @@ static ms_err put(memsim_job *job, words *to, const pair *it, ms_fault *fault)
 /* The job that the pairs make. */
 static ms_err make_job(memsim_job *job, words *to, ms_fault *fault)
 {
-    ms_settings_init(&to->job);
-    if (to->job.device == NULL)
-        return ms_fail_nomem(fault);
-    to->job.model = job->model;
+    to->job = job->usual;
     for (uint32_t i = 0; i < to->n; i++)
         MS_TRY(put(job, to, &to->pairs[i], fault));
     to->job.book_device |= to->job.wall;
@@ -183,7 +183,9 @@ static ms_err copy_pairs(memsim_job *job, const words *from, const pair *more,
 static ms_err set(memsim_job *job, const char *key, const char *value,
                   ms_fault *fault)
 {
-    words *to = &job->words[job->now == job->words];
+    words *to = job->words;
+    while (to == job->now || to == job->told)
+        to++;
     pair more = {.value = value};
     if (key == NULL)
         return ms_fail(fault, MS_EUSAGE, "memsim_set", NULL, "no key");
@@ -218,8 +220,12 @@ memsim_job *memsim_open(const char *model)
     job->model = copy;
     job->now = &job->words[0];
     begin(job);
-    if (ms_points_open(&job->points, &job->fault) == MS_OK &&
-        make_job(job, job->now, &job->fault) == MS_OK)
+    ms_settings_init(&job->usual);
+    job->usual.model = copy;
+    if (job->usual.device == NULL)
+        ms_fail_nomem(&job->fault);
+    else if (ms_points_open(&job->points, &job->fault) == MS_OK &&
+             make_job(job, job->now, &job->fault) == MS_OK)
         return job;
     memsim_free(job);
     return NULL;
@@ -245,8 +251,8 @@ void memsim_free(memsim_job *job)
         ms_points_leave(&job->points, &job->seat);
         ms_points_close(&job->points);
     }
-    ms_arena_free(&job->words[0].arena);
-    ms_arena_free(&job->words[1].arena);
+    for (size_t i = 0; i < sizeof job->words / sizeof job->words[0]; i++)
+        ms_arena_free(&job->words[i].arena);
     ms_arena_free(&job->said);
     ms_arena arena = job->arena;
     ms_arena_free(&arena);
@@ -254,17 +260,27 @@ void memsim_free(memsim_job *job)
 
 /* ---- the step ------------------------------------------------------------ */
 
-/* whole: with all that the text of a result tells. */
-static ms_err simulate(memsim_job *job, bool whole, ms_job *of)
+/* whole: with all that the text of a result tells; numbers: those of
+ * memsim_numbers are enough. */
+static ms_err simulate(memsim_job *job, words *settings, bool whole,
+                       bool numbers, ms_job *of)
 {
-    *of = job->now->job;
+    bool folded = false;
+    *of = settings->job;
     of->addresses = whole && !of->usual;
     of->brief = !whole;
-    job->has_result = false;
-    MS_TRY(ms_points_step(&job->points, &job->seat, of, &job->result,
-                          &job->fault));
+    job->has_result = job->has_numbers = false;
+    job->seat.fold.by_category = true;
+    if (numbers)
+        MS_TRY(ms_points_fold(&job->points, &job->seat, of, &job->result,
+                              &folded, &job->fault));
+    else
+        MS_TRY(ms_points_step(&job->points, &job->seat, of, &job->result,
+                              &job->fault));
     ms_defaultpool_settle(&job->result, of);
-    job->has_result = true;
+    job->has_result = !folded;
+    job->has_numbers = folded;
+    job->told = settings;
     return MS_OK;
 }
 
@@ -298,7 +314,7 @@ memsim_status memsim_evaluate(memsim_job *job, memsim_numbers *numbers)
     if (job == NULL)
         return MEMSIM_NO_MEMORY;
     begin(job);
-    ms_err err = simulate(job, false, &of);
+    ms_err err = simulate(job, job->now, false, true, &of);
     if (err == MS_OK && numbers != NULL)
         read_numbers(job->result.report, numbers);
     return status_of(err);
@@ -314,7 +330,8 @@ memsim_status memsim_peak(memsim_job *job, memsim_brief *brief)
     of.allocator = NULL;
     of.usual = false;
     of.brief = true;
-    job->has_result = false;
+    job->has_result = job->has_numbers = false;
+    job->seat.fold.by_category = false;
     ms_err err = ms_points_fold(&job->points, &job->seat, &of, &job->result,
                                 &folded, &job->fault);
     if (err != MS_OK || brief == NULL)
@@ -336,7 +353,7 @@ memsim_status memsim_peak(memsim_job *job, memsim_brief *brief)
 static ms_err write_json(memsim_job *job, ms_text *text)
 {
     ms_job of;
-    MS_TRY(simulate(job, true, &of));
+    MS_TRY(simulate(job, job->now, true, false, &of));
     const char *policy = ms_settings_policy(&of, &job->said);
     if (policy == NULL)
         return ms_fail_nomem(&job->fault);
@@ -353,12 +370,21 @@ const char *memsim_run(memsim_job *job)
     return write_json(job, &text) == MS_OK ? text.bytes : NULL;
 }
 
+/* Is there a timeline, or can it be made? */
+static bool has_timeline(memsim_job *job)
+{
+    ms_job of;
+    return job->has_result ||
+           (job->has_numbers &&
+            simulate(job, job->told, false, false, &of) == MS_OK);
+}
+
 const memsim_point *memsim_points(memsim_job *job, uint32_t rank, size_t *n)
 {
     size_t none;
     n = n == NULL ? &none : n;
     *n = 0;
-    if (job == NULL || !job->has_result || rank >= job->result.plan->n_ranks)
+    if (job == NULL || !has_timeline(job) || rank >= job->result.plan->n_ranks)
         return NULL;
     const ms_timeline *line = job->result.line;
     const ms_plan *plan = job->result.plan;

@@ -114,14 +114,16 @@ void memsim_free(memsim_job *job);
  * value of the key is MEMSIM_USAGE and changes nothing. */
 memsim_status memsim_set(memsim_job *job, const char *key, const char *value);
 
-/* Simulates the step.  numbers may be NULL; they are set on MEMSIM_OK alone. */
+/* Simulates the step.  numbers may be NULL; they are set on MEMSIM_OK alone.
+ * With the allocator "exact", after some checkpoints or batches of one model,
+ * they come from summaries of what blocks do, which replays have proven, and
+ * not from all ops: many times faster, and the same to the byte and the
+ * nanosecond. */
 memsim_status memsim_evaluate(memsim_job *job, memsim_numbers *numbers);
 /* The peak and the time alone, with bare lifetimes, as the allocator "exact"
- * has them, whatever is set: for searches.  After some policies on one model
- * and batch, the numbers come from summaries of what blocks do, which a replay
- * has proven, and not from all ops: many times faster, and the same to the byte
- * and the nanosecond.  Pipelines and policies that watch the level are
- * simulated each time. */
+ * has them, whatever is set: for searches.  They come from summaries for other
+ * policies, too; pipelines and policies that watch the level are simulated each
+ * time. */
 memsim_status memsim_peak(memsim_job *job, memsim_brief *brief);
 /* Simulates the step to all that "memsim run --json" prints, without the end of
  * the line.  NULL: it failed.  The text lasts until the job is used again. */

@@ -12,37 +12,60 @@
  * Pipelines of many micro-batches are told from few (sim/repeat/rounds.h): the
  * first of a graph is replayed, too.
  *
+ * Graphs that differ in bytes and times alone, such as those of one model at
+ * several batch sizes, share what is learnt (ms_fold_turn): each of a few
+ * families of them has a fold.  A point is replayed besides of the first graph
+ * of a family, of the second, the fourth, the eighth, and so on.
+ *
  *     ms_foldstep of = {0};
- *     MS_TRY(ms_foldstep_run(&of, &job, 0, &trial, &result, &folded, fault));
+ *     family = ms_foldstep_turn(&of, graph, 0);
+ *     MS_TRY(ms_foldstep_run(&of, &job, &trial, &result, &folded, fault));
  *     use(result.report);               its levels and events only if !folded
- *     ms_foldstep_leave(&of);           before the graph is given back */
+ *     ms_foldstep_leave(&of);           before the graphs are given back */
 
 #include "sim/fold/fold.h"
 #include "sim/machine.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 
-typedef struct ms_foldstep {
-    const ms_graph *graph; /* of which points were asked; NULL: none yet */
+#define MS_FOLDSTEP_FAMILIES 6u
+
+typedef struct ms_foldstep_family {
+    const ms_graph *graph; /* of which points were asked last; NULL: none yet */
     uint32_t n_points;     /* of it */
+    bool is_ready;         /* the fold has its machine */
     bool is_proven, is_refused;
-    uint32_t coming; /* points of it that were said to come */
-    bool is_misled;  /* others came: what is said is left out of account */
-    bool no_rounds;  /* of the last point, a pipeline: it has to be replayed */
+    uint32_t n_graphs; /* of which points were folded */
+    uint64_t used;     /* when, by the count of turns */
     ms_fold *fold;
     ms_arena arena; /* the fold's */
     ms_machine machine;
     ms_expand_opts opts;
+} ms_foldstep_family;
+
+typedef struct ms_foldstep {
+    ms_foldstep_family families[MS_FOLDSTEP_FAMILIES];
+    ms_foldstep_family *family; /* of the graph at hand */
+    uint64_t turns;
+    /* By the caller: the categories at the peak are asked for, too; a point of
+     * which they are not known is replayed. */
+    bool by_category;
+    uint32_t coming; /* points of it that were said to come */
+    bool is_misled;  /* others came: what is said is left out of account */
+    bool no_rounds;  /* of the last point, a pipeline: it has to be replayed */
 } ms_foldstep;
 
-/* Does what ms_jobway_step does.  coming: so many points of the graph, with
- * this one; 0: that is not known.  *folded: of the report the peaks of the
+/* Turns to the graph of the next point.  coming: so many points of it, with
+ * this one; 0: that is not known.  What comes back is the family that has the
+ * graph from now on, in the place of the one that it had before. */
+uint32_t ms_foldstep_turn(ms_foldstep *of, const ms_graph *graph,
+                          uint32_t coming);
+/* Does what ms_jobway_step does.  *folded: of the report the peaks of the
  * ranks, their step, forward, recompute and backward times, the capacity and
  * the rates are set, and of the rest of the result the program (of a pipeline
  * that of fewer micro-batches) and the machine. */
-ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, uint32_t coming,
-                       ms_arena *trial, ms_result *result, bool *folded,
-                       ms_fault *fault);
+ms_err ms_foldstep_run(ms_foldstep *of, const ms_job *job, ms_arena *trial,
+                       ms_result *result, bool *folded, ms_fault *fault);
 void ms_foldstep_leave(ms_foldstep *of);
 /* Of the step that was run last: why no fold tells of one like it, as a
  * sentence without its full stop; NULL: one does.  It does not depend on which

@@ -22,8 +22,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Some hundred graphs of a 7B model. */
-#define MOST_BYTES (UINT64_C(256) << 20)
+/* A hundred graphs of a 7B model and more; with each of them that is new some
+ * hundred pages come from the system. */
+#define MOST_BYTES (UINT64_C(64) << 20)
 #define INPUT_BYTES (UINT64_C(1) << 30) /* of a model on standard input */
 
 typedef enum entry_state { MAKING, MADE, FAILED } entry_state;
@@ -86,10 +87,10 @@ typedef ms_err make_entry(const request *want, entry *it, ms_fault *fault);
 
 #define FIRST_BUCKETS 64u
 
+/* What lies empty at the end of its last block has no pages yet. */
 static uint64_t bytes_of(const entry *it)
 {
-    /* growing doubles the last block, so up to half of it may be empty */
-    return 2 * it->arena.used_bytes;
+    return it->arena.used_bytes;
 }
 
 static void drop(entry *it)
@@ -411,17 +412,19 @@ ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
     return ms_jobway_step(job, &seat->arena, result, fault);
 }
 
-/* The seat's fold is of the graph in use, which it keeps in use. */
+/* A fold keeps the graph in use that it is of. */
 static void fold_of_held(cache *all, ms_points_seat *seat)
 {
-    if (seat->folds == seat->held)
+    uint32_t i =
+        ms_foldstep_turn(&seat->fold, &seat->held->made.graph, seat->coming);
+    entry *before = seat->folds[i];
+    if (before == seat->held)
         return;
-    ms_foldstep_leave(&seat->fold);
-    if (seat->folds != NULL)
-        leave(all, seat->folds);
-    seat->folds = seat->held;
+    seat->folds[i] = seat->held;
     pthread_mutex_lock(&all->lock);
-    seat->folds->users++;
+    seat->held->users++;
+    if (before != NULL)
+        before->users--;
     pthread_mutex_unlock(&all->lock);
 }
 
@@ -432,8 +435,8 @@ ms_err ms_points_fold(ms_points *points, ms_points_seat *seat,
     *folded = false;
     MS_TRY(ms_points_lower(points, seat, job, result, fault));
     fold_of_held(points->cache, seat);
-    return ms_foldstep_run(&seat->fold, job, seat->coming, &seat->arena, result,
-                           folded, fault);
+    return ms_foldstep_run(&seat->fold, job, &seat->arena, result, folded,
+                           fault);
 }
 
 ms_err ms_points_model(ms_points *points, const ms_job *job, ms_model *model,
@@ -460,11 +463,14 @@ ms_err ms_points_input(ms_points *points, ms_quote *text, ms_fault *fault)
 void ms_points_leave(ms_points *points, ms_points_seat *seat)
 {
     ms_foldstep_leave(&seat->fold);
-    if (seat->folds != NULL)
-        leave(points->cache, seat->folds);
+    for (uint32_t i = 0; i < MS_FOLDSTEP_FAMILIES; i++) {
+        if (seat->folds[i] != NULL)
+            leave(points->cache, seat->folds[i]);
+        seat->folds[i] = NULL;
+    }
     if (seat->held != NULL)
         leave(points->cache, seat->held);
-    seat->held = seat->folds = NULL;
+    seat->held = NULL;
     ms_arena_free(&seat->arena);
 }
 

@@ -37,12 +37,12 @@ typedef struct ms_points {
     struct ms_points_cache *cache;
 } ms_points;
 
-/* Where a variant is simulated: its memory, and the entry of its graph in use.
- */
+/* Where a variant is simulated: its memory, the entry of its graph in use, and
+ * those of whose graphs the families of its folds are. */
 typedef struct ms_points_seat {
     ms_arena arena;
     struct ms_points_entry *held;
-    struct ms_points_entry *folds; /* the entry of whose graph `fold` is */
+    struct ms_points_entry *folds[MS_FOLDSTEP_FAMILIES];
     ms_foldstep fold;
     /* By the caller: how many points of the next one's graph come, with it; 0:
      * that is not known. */

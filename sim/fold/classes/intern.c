@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/intern.h"
+#include "sim/fold/classes/intern.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/classes.h"
+#include "sim/fold/classes/classes.h"
 
 #include "sim/graph.h"
 
@@ -11,6 +11,7 @@ typedef struct sort_state {
     ms_arena *arena, *scratch;
     ms_fault *fault;
     uint32_t *low, *high; /* per storage: units that touch it, or MS_NONE */
+    uint32_t *far;        /* per storage: the only one far away, or these: */
     uint32_t *next;       /* per owner: the place of its next storage */
     uint32_t *stamp;      /* per owner: the last class that listed it */
     int32_t *list;        /* the owners of the class under way */
@@ -71,18 +72,55 @@ static void note_reach(sort_state *sorter, uint32_t unit, uint32_t storage)
     sorter->high[storage] = unit;
 }
 
+#define NO_FAR MS_NONE
+#define MANY_FAR (MS_NONE - 1)
+
+/* The unit that makes a storage, or the first that touches it. */
+static uint32_t home_of(const sort_state *sorter, uint32_t s)
+{
+    uint32_t maker = sorter->graph->storage_maker[s];
+    return maker != MS_NONE && maker < sorter->graph->step_first
+               ? sorter->graph->op_unit[maker]
+               : sorter->low[s];
+}
+
 static uint32_t owner_of(const sort_state *sorter, uint32_t s)
 {
     const ms_classes *classes = sorter->classes;
-    uint32_t maker = sorter->graph->storage_maker[s];
-    uint32_t home = sorter->low[s];
-    if (home == MS_NONE)
+    if (sorter->low[s] == MS_NONE)
         return classes->rest;
-    if (maker != MS_NONE && maker < sorter->graph->step_first)
-        home = sorter->graph->op_unit[maker];
+    uint32_t home = home_of(sorter, s);
     bool near = sorter->low[s] + MS_CLASSES_NEAR >= home &&
                 sorter->high[s] <= home + MS_CLASSES_NEAR;
     return near ? home : classes->shared;
+}
+
+static void note_far(sort_state *sorter, uint32_t unit, uint32_t storage)
+{
+    uint32_t home, *far = &sorter->far[storage];
+    if (sorter->classes->owner[storage] != sorter->classes->shared)
+        return;
+    home = home_of(sorter, storage);
+    if (unit + MS_CLASSES_NEAR >= home && unit <= home + MS_CLASSES_NEAR)
+        return;
+    *far = *far == NO_FAR || *far == unit ? unit : MANY_FAR;
+}
+
+/* Second owners, where more than every other unit could have one. */
+static void find_second(sort_state *sorter)
+{
+    ms_classes *classes = sorter->classes;
+    uint32_t n_units = sorter->graph->n_units, n = 0;
+    uint32_t n_storages = sorter->graph->n_storages;
+    visit_units(sorter, note_far);
+    for (uint32_t s = 0; s < n_storages; s++)
+        n += sorter->far[s] < MANY_FAR;
+    if (n <= n_units / 2)
+        return;
+    classes->n_owners += n_units;
+    for (uint32_t s = 0; s < n_storages; s++)
+        if (sorter->far[s] < MANY_FAR)
+            classes->owner[s] = classes->rest + 1 + home_of(sorter, s);
 }
 
 /* Indices in the order in which units touch them, so that equal units give
@@ -104,9 +142,11 @@ static void find_owners(sort_state *sorter)
     ms_classes *classes = sorter->classes;
     uint32_t n_storages = sorter->graph->n_storages;
     memset(sorter->low, 0xff, n_storages * sizeof(uint32_t));
+    memset(sorter->far, 0xff, n_storages * sizeof(uint32_t));
     visit_units(sorter, note_reach);
     for (uint32_t s = 0; s < n_storages; s++)
         classes->owner[s] = owner_of(sorter, s);
+    find_second(sorter);
     for (uint32_t s = 0; s < n_storages; s++)
         classes->cell_at[classes->owner[s] + 1]++;
     for (uint32_t owner = 0; owner < classes->n_owners; owner++) {
@@ -263,13 +303,19 @@ static ms_err find_kinds(sort_state *sorter)
 {
     ms_classes *classes = sorter->classes;
     for (uint32_t owner = 0; owner < classes->n_owners; owner++) {
+        bool all = owner == classes->shared || owner == classes->rest;
+        uint32_t unit =
+            owner > classes->rest ? owner - classes->rest - 1 : owner;
         sorter->n_words = 0;
-        MS_TRY(put(sorter, owner < classes->shared ? 0 : owner));
+        MS_TRY(put(sorter, all ? owner : 0));
         for (uint32_t i = classes->cell_at[owner];
-             i < classes->cell_at[owner + 1] && owner < classes->shared; i++)
-            MS_TRY(put_storage(sorter, owner, classes->cell[i]));
+             i < classes->cell_at[owner + 1] && !all; i++)
+            MS_TRY(put_storage(sorter, unit, classes->cell[i]));
+        uint32_t known = sorter->kinds.n;
         MS_TRY(ms_intern_add(&sorter->kinds, sorter->word, sorter->n_words,
                              &classes->kind[owner], sorter->fault));
+        if (classes->kind[owner] == known)
+            classes->kind_first[known] = owner;
     }
     return MS_OK;
 }
@@ -360,6 +406,7 @@ static ms_err add_class(sort_state *sorter, uint32_t unit, ms_class_side side)
     uint32_t n = sorter->n_list;
     ms_class *class = &classes->classes[classes->n_classes++];
     class->n_owners = n;
+    class->first_unit = unit;
     class->owner = ms_arena_take_raw(sorter->arena, n, sizeof *class->owner);
     if (class->owner == NULL)
         return ms_fail_nomem(sorter->fault);
@@ -392,12 +439,13 @@ static ms_err take_columns(sort_state *sorter)
     ms_classes *classes = sorter->classes;
     ms_arena *arena = sorter->arena, *scratch = sorter->scratch;
     size_t storages = sorter->graph->n_storages;
-    size_t units = sorter->graph->n_units, owners = units + 2;
+    size_t units = sorter->graph->n_units, owners = 2 * units + 2;
     MS_TRY(take(sorter, arena, storages, &classes->owner));
     MS_TRY(take(sorter, arena, storages, &classes->index));
     MS_TRY(take(sorter, arena, owners + 1, &classes->cell_at));
     MS_TRY(take(sorter, arena, storages, &classes->cell));
     MS_TRY(take(sorter, arena, owners, &classes->kind));
+    MS_TRY(take(sorter, arena, owners, &classes->kind_first));
     MS_TRY(take(sorter, arena, storages, &classes->writer));
     MS_TRY(take(sorter, arena, sorter->graph->n_ops, &classes->writer_before));
     MS_TRY(take(sorter, arena, units, &classes->of[MS_CLASS_FORWARD]));
@@ -406,6 +454,7 @@ static ms_err take_columns(sort_state *sorter)
     MS_TRY(take(sorter, arena, units, &classes->made_before));
     MS_TRY(take(sorter, scratch, storages, &sorter->low));
     MS_TRY(take(sorter, scratch, storages, &sorter->high));
+    MS_TRY(take(sorter, scratch, storages, &sorter->far));
     MS_TRY(take(sorter, scratch, owners, &sorter->stamp));
     MS_TRY(take(sorter, scratch, owners, &sorter->next));
     classes->classes =

@@ -11,12 +11,16 @@
  * What is read far from where it is made (the angles of rotary embeddings, an
  * encoder's output) has the owner `shared`; what no unit touches (the
  * optimizer's state) has the owner `rest`.  These two are the same for all.
+ * Where many units make what is used by themselves and by one other unit far
+ * away (autocast's copies of weights, which go together at the end), each has a
+ * second owner for it, named by its unit, too: one of all would be in another
+ * state for each unit.
  *
  * A worked example: unit 7 reads what unit 6 makes first and makes a tensor of
  * its own.  In class: reads (-1, 0), makes (0, 0), owners -1 and 0.  Unit 8
  * says the same of units 7 and 8: one class. */
 
-#include "sim/fold/intern.h"
+#include "sim/fold/classes/intern.h"
 #include "sim/nouns.h"
 
 /* A storage that is touched further away than this belongs to all units. */
@@ -25,6 +29,10 @@
 /* Owners as a unit sees them: so many units behind it, or one of these. */
 #define MS_CLASSES_SHARED INT32_MAX
 #define MS_CLASSES_REST (INT32_MAX - 1)
+/* The second owner of a unit: this, and so many units behind it. */
+#define MS_CLASSES_SECOND (INT32_MAX / 2)
+/* Is it the first owner of a unit that is seen? */
+#define MS_CLASSES_IS_FIRST(owner) ((owner) < MS_CLASSES_SECOND / 2)
 
 /* What a call runs of a unit. */
 typedef enum ms_class_side {
@@ -35,16 +43,19 @@ typedef enum ms_class_side {
 
 typedef struct ms_class {
     int32_t *owner; /* those of which its ops touch storages */
-    uint32_t n_owners;
+    uint32_t n_owners, first_unit;
 } ms_class;
 
 typedef struct ms_classes {
     const ms_graph *graph;
-    uint32_t n_owners; /* n_units + 2 */
+    /* Of each unit the first, then these two, then of each unit the second, if
+     * there are such. */
+    uint32_t n_owners;
     uint32_t shared, rest;
     uint32_t *owner, *index;        /* per storage */
     uint32_t *cell_at, *cell;       /* per owner: its storages by index */
     uint32_t *kind;                 /* per owner: equal for equal storages */
+    uint32_t *kind_first;           /* per kind: the first owner of it */
     uint32_t *of[MS_N_CLASS_SIDES]; /* per unit: its class */
     /* Forward ops that write a storage in place: per storage the last of them,
      * per op the one before it, or MS_NONE. */
@@ -63,20 +74,24 @@ ms_err ms_classes_open(ms_classes *classes, const ms_graph *graph,
 static inline uint32_t ms_classes_owner(const ms_classes *classes,
                                         uint32_t unit, int32_t owner)
 {
-    if (owner == MS_CLASSES_SHARED)
-        return classes->shared;
-    return owner == MS_CLASSES_REST ? classes->rest
-                                    : (uint32_t)((int32_t)unit + owner);
+    if (MS_CLASSES_IS_FIRST(owner))
+        return (uint32_t)((int32_t)unit + owner);
+    if (owner >= MS_CLASSES_REST)
+        return owner == MS_CLASSES_REST ? classes->rest : classes->shared;
+    return classes->rest + 1 +
+           (uint32_t)((int32_t)unit + (owner - MS_CLASSES_SECOND));
 }
 
 /* The same the other way round. */
 static inline int32_t ms_classes_seen(const ms_classes *classes, uint32_t unit,
                                       uint32_t owner)
 {
-    if (owner == classes->shared)
-        return MS_CLASSES_SHARED;
-    return owner == classes->rest ? MS_CLASSES_REST
-                                  : (int32_t)owner - (int32_t)unit;
+    if (owner < classes->shared)
+        return (int32_t)owner - (int32_t)unit;
+    if (owner <= classes->rest)
+        return owner == classes->rest ? MS_CLASSES_REST : MS_CLASSES_SHARED;
+    return MS_CLASSES_SECOND + (int32_t)(owner - classes->rest - 1) -
+           (int32_t)unit;
 }
 
 /* The ops [*first, *end) of one side of a unit. */
