@@ -34,6 +34,8 @@ typedef struct ms_layer_facts {
     double forward_flops, backward_flops;
     double forward_macs, backward_macs; /* of products and convolutions */
     uint64_t saved_bytes, output_bytes;
+    uint64_t held_bytes; /* of its parameters, on this rank */
+    const char *split;   /* how ranks split it, "": not; NULL: none do */
 } ms_layer_facts;
 ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
                       ms_arena *arena, ms_layer_facts **facts, ms_fault *fault);

@@ -51,6 +51,13 @@ enum {                    /* ms_graph.op_flags */
                                what it makes from the ranks' parts */
 };
 
+/* ms_graph.op_meets: a collective (ms_collective) among the ranks of a group
+ * (ms_group_role), of the larger of what the op reads and writes. */
+#define MS_MEETS(collective, group)                                            \
+    ((uint8_t)((group) << 4 | ((collective) + 1)))
+#define MS_MEETS_COLLECTIVE(meets) (((meets)&15u) - 1u)
+#define MS_MEETS_GROUP(meets) ((uint8_t)((meets) >> 4))
+
 /* Read-only after ms_graph_finish.  Storages [0, n_persistent) outlive the
  * micro-batch (parameters, buffers, optimizer state, .grad, inputs); the rest
  * exist once per frame.  Ops are in host order: forward units ascending,
@@ -113,6 +120,9 @@ typedef struct ms_graph {
     uint32_t *storage_copy_of; /* (optional) of persistent storages: the weight
                                   whose copy for another stage it is, or
                                   MS_NONE: their gradients are summed */
+    uint32_t *storage_ranks;   /* (optional) of persistent storages: how many
+                                  ranks have as large a part each (tensor); 1:
+                                  each has all of it */
     uint32_t *storage_layer;   /* row of layer_name, or MS_NONE; (optional) */
     const char **storage_name; /* in its layer: "weight", "grad" */
 
@@ -124,6 +134,8 @@ typedef struct ms_graph {
     uint8_t *op_stream;
     uint8_t *op_group;  /* (optional) of those that gather: in which group;
                            NULL: MS_GROUP_DATA */
+    uint8_t *op_meets;  /* (optional) which ops of forward and backward are
+                           collectives: MS_MEETS, or 0 */
     uint32_t *op_unit;  /* MS_NONE for step ops */
     uint32_t *op_layer; /* row of layer_name, or MS_NONE */
     uint32_t *op_node;  /* autograd node, or MS_NONE */
@@ -163,9 +175,11 @@ typedef struct ms_graph {
 
     uint32_t n_layers, n_blocks;
     const char **layer_name;
-    const char **layer_type; /* "linear"; of an op graph "module" */
-    uint8_t *layer_role;     /* ms_layer_role */
-    uint64_t *layer_bytes;   /* of a layer's output; (optional) */
+    const char **layer_type;  /* "linear"; of an op graph "module" */
+    uint8_t *layer_role;      /* ms_layer_role */
+    uint64_t *layer_bytes;    /* of a layer's output; (optional) */
+    const char **layer_split; /* (optional) how ranks split a layer: "heads";
+                                 "": each has all of it */
     const char **block_name;
 
     /* (optional) Derived by ms_prepare_graph so that a sweep need not; NULL:

@@ -11,6 +11,8 @@ const char *const ms_group_names[MS_GROUP_NAMES] = {
     [MS_GROUP_EXPERT_DATA] = "expert-data",
     [MS_GROUP_EXPERT_REPLICATE] = "expert-replicate",
     [MS_GROUP_PIPELINE] = "pipeline",
+    [MS_GROUP_TENSOR] = "tensor",
+    [MS_GROUP_CONTEXT] = "context",
     [MS_N_GROUP_ROLES] = "other",
 };
 
@@ -20,12 +22,20 @@ const char *const ms_group_algorithms[MS_N_ALGORITHMS] = {
     [MS_ALGORITHM_SWITCH] = "nvls",
 };
 
+const char *const ms_group_collectives[MS_N_COLLECTIVES] = {
+    [MS_ALL_GATHER] = "all-gather",         [MS_BROADCAST] = "broadcast",
+    [MS_REDUCE_SCATTER] = "reduce-scatter", [MS_ALL_TO_ALL] = "all-to-all",
+    [MS_ALL_REDUCE] = "all-reduce",         [MS_SEND] = "send",
+};
+
 ms_group ms_group_of(ms_group_role role, uint32_t ranks, uint32_t stride,
                      uint32_t gpus_per_node)
 {
     uint32_t local = stride > 0 ? gpus_per_node / stride : gpus_per_node;
     bool apart = role == MS_GROUP_REPLICATE ||
-                 role == MS_GROUP_EXPERT_REPLICATE || role == MS_GROUP_PIPELINE;
+                 role == MS_GROUP_EXPERT_REPLICATE ||
+                 role == MS_GROUP_PIPELINE || role == MS_GROUP_TENSOR ||
+                 role == MS_GROUP_CONTEXT;
     return (ms_group){.name = ms_group_names[role],
                       .ranks = ranks,
                       .stride = stride,

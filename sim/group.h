@@ -52,6 +52,17 @@ typedef struct ms_links {
     uint32_t n_curves;
 } ms_links;
 
+/* What the ranks of a group do together. */
+typedef enum ms_collective {
+    MS_ALL_GATHER,
+    MS_REDUCE_SCATTER,
+    MS_ALL_REDUCE,
+    MS_BROADCAST,
+    MS_ALL_TO_ALL,
+    MS_SEND, /* from one rank to another: point to point */
+    MS_N_COLLECTIVES
+} ms_collective;
+
 /* How an all-reduce goes; every other collective has one way only. */
 typedef enum ms_algorithm {
     MS_ALGORITHM_FASTEST, /* whatever is fastest for its size, as NCCL chooses
@@ -77,6 +88,8 @@ typedef enum ms_group_role {
                              others than the rest's do */
     MS_GROUP_EXPERT_REPLICATE, /* and those that hold the same part of them */
     MS_GROUP_PIPELINE, /* the stages of one model, the ranks of a plan */
+    MS_GROUP_TENSOR,   /* those that split each layer of one model */
+    MS_GROUP_CONTEXT,  /* those that divide a sequence */
     MS_N_GROUP_ROLES
 } ms_group_role;
 
@@ -93,6 +106,7 @@ typedef struct ms_group {
 #define MS_GROUP_NAMES (MS_N_GROUP_ROLES + 1)
 extern const char *const ms_group_names[MS_GROUP_NAMES];
 extern const char *const ms_group_algorithms[MS_N_ALGORITHMS];
+extern const char *const ms_group_collectives[MS_N_COLLECTIVES];
 
 /* Neighbours on a node with so many GPUs: a group of `ranks` members `stride`
  * apart, on the queue of its role.  Its links are not set. */

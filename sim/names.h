@@ -86,6 +86,7 @@ typedef enum ms_transfer_kind {
     MS_TRANSFER_REDUCE,
     MS_TRANSFER_OUTER,    /* an all-reduce of the outer group */
     MS_TRANSFER_EXCHANGE, /* an all-to-all */
+    MS_TRANSFER_MEETING,  /* an op of the graph: of activations */
     MS_TRANSFER_SEND,     /* from one rank to another */
     MS_N_TRANSFERS
 } ms_transfer_kind;

@@ -60,6 +60,13 @@ typedef enum ms_host_step {
                           (Megatron's HybridDeviceOptimizer) */
 } ms_host_step;
 
+/* How ranks that divide the sequence attend over all of it. */
+typedef enum ms_context_mode {
+    MS_CONTEXT_AUTO,
+    MS_CONTEXT_A2A, /* heads are divided instead, for as long (Ulysses) */
+    MS_CONTEXT_RING /* keys and values go round (Transformer Engine's p2p) */
+} ms_context_mode;
+
 /* What of the model's states has its home elsewhere. */
 typedef struct ms_offload {
     uint8_t optimizer, parameters, gradients; /* ms_pool_kind */
@@ -125,7 +132,14 @@ typedef struct ms_shape {
                        0: more micro-batches then make a larger batch */
     uint32_t gpus;  /* of the job, where said; else 0 */
     uint32_t pipeline_ranks; /* that share the layers of one model; 0: one */
-    uint32_t data_ranks;     /* ranks with the same model and other samples */
+    uint32_t tensor_ranks;   /* that split each layer of one model; 0: one */
+    bool by_sequence;        /* they divide the sequence where layers are whole
+                                (sequence parallelism) */
+    uint32_t context_ranks;  /* of data_ranks, those next to each other that
+                                have the same samples, each a part of the
+                                sequence; 0: one */
+    uint8_t context_mode;    /* ms_context_mode */
+    uint32_t data_ranks;     /* ranks with the same model and other tokens */
     ms_shared shared;        /* among the data ranks */
     uint8_t engine;          /* ms_engine: whose code shares them */
     bool holds_gradients;    /* .grad exists all through the step */
@@ -156,11 +170,34 @@ typedef struct ms_shape {
     bool one_memory;   /* the device's and the host's are one */
 } ms_shape;
 
-/* GPUs with other samples: of the job's, one of each pipeline. */
+/* The ranks that have one model between them. */
+static inline uint32_t ms_shape_model_ranks(const ms_shape *shape)
+{
+    uint32_t stages = shape->pipeline_ranks > 1 ? shape->pipeline_ranks : 1;
+    return stages * (shape->tensor_ranks > 1 ? shape->tensor_ranks : 1);
+}
+
+/* GPUs with other samples: of the job's, one of each model. */
 static inline uint32_t ms_shape_side_by_side(const ms_shape *shape)
 {
-    return shape->pipeline_ranks > 1 ? shape->gpus / shape->pipeline_ranks
-                                     : shape->gpus;
+    return shape->gpus / ms_shape_model_ranks(shape);
+}
+
+/* The ranks of the job, but for the other stages of a pipeline. */
+static inline uint32_t ms_shape_beside(const ms_shape *shape)
+{
+    return shape->data_ranks *
+           (shape->tensor_ranks > 1 ? shape->tensor_ranks : 1);
+}
+
+/* Ranks that divide a sequence, and how many have other samples. */
+static inline uint32_t ms_shape_context(const ms_shape *shape)
+{
+    return shape->context_ranks > 1 ? shape->context_ranks : 1;
+}
+static inline uint32_t ms_shape_samples(const ms_shape *shape)
+{
+    return shape->data_ranks / ms_shape_context(shape);
 }
 
 /* The ranks that divide the states: all of them, or those of a group. */

@@ -76,6 +76,12 @@ static const kernel others[] = {
     {"aten::_foreach_copy_", MS_KIND_COPY},
     {"aten::_local_scalar_dense", MS_KIND_COPY},
     {"c10d::all_gather", MS_KIND_COLLECTIVE},
+    {"nccl::all_gather", MS_KIND_COLLECTIVE},
+    {"nccl::all_reduce", MS_KIND_COLLECTIVE},
+    {"nccl::all_to_all", MS_KIND_COLLECTIVE},
+    {"nccl::send_recv", MS_KIND_COLLECTIVE},
+    {"merge_partial_results", MS_KIND_POINTWISE},
+    {"nccl::reduce_scatter", MS_KIND_COLLECTIVE},
 };
 
 /* Where name ends with ending: how long it is without that, else 0. */

@@ -121,6 +121,9 @@ typedef struct ms_kernel_hooks {
 
     /* The open op makes this weight's gradient: it adds it to .grad itself. */
     void (*add_gradient)(ms_trace *trace, uint32_t weight);
+    /* A tensor that lasts and stands for this weight's gradient, a reference;
+     * MS_NONE: the op makes one. */
+    uint32_t (*stand_in)(ms_trace *trace, uint32_t weight);
     /* Does op, a matrix product, use the workspace of Transformer Engine?  The
      * next one tells the bytes of cuBLAS's workspace. */
     bool (*is_te_product)(const ms_trace *trace, uint32_t op);
@@ -147,7 +150,11 @@ typedef struct ms_kernel_set {
      * FastLayerNorm, Transformer Engine's norms, Megatron-LM's fused softmax
      * (apex/contrib/csrc/layer_norm, megatron/fused_kernels). */
     bool keeps_rows;
-    bool fuses_updates; /* optimizers that have one kernel for it */
+    bool keeps_parts; /* where ranks split layers, products save their part of
+                         a sequence and gather it again (Megatron), and the
+                         sequence is dimension 0 */
+    bool gathers_in_buffer; /* then, into Megatron's buffer in blocks, too */
+    bool fuses_updates;     /* optimizers that have one kernel for it */
     const ms_kernel_hooks *hooks;
 } ms_kernel_set;
 #define MS_KERNELS_DECLARE(id, word, object, help)                             \

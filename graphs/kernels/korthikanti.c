@@ -16,4 +16,5 @@ const ms_kernel_set ms_korthikanti = {
     .keeps_no_statistics = true,
     .saves_softmax_alone = true,
     .keeps_rows = true,
+    .keeps_parts = true, /* section 4.2.2 */
 };

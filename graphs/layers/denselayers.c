@@ -2,7 +2,8 @@
 /* Layers of one matrix: embeddings and linear layers. */
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
-#include "graphs/layers/lora.h"
+#include "graphs/layers/splitproducts.h"
+#include "graphs/parallel/partlookup.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>
@@ -129,8 +130,13 @@ ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
             "embedding \"%s\" needs token ids [batch, sequence]", layer->name);
     int64_t sequence = ids->size[1];
     uint32_t weight;
+    bool split = ms_shards_split(trace) == MS_SPLIT_VOCABULARY;
+    if (split)
+        dims[0] = ms_shards_part(trace, dims[0]);
+    ms_shards_make_parts(trace, split);
     MS_TRY(
         weight_of(trace, layer, layer->field[EMBEDDING_TIED].s, dims, &weight));
+    ms_shards_make_parts(trace, false);
     trace->layer_weight[trace->layer] = weight;
     switch (layer->field[EMBEDDING_IDS].i) {
     case IDS_POSITIONS: {
@@ -152,7 +158,8 @@ ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
         break;
     }
     default:
-        *out = ms_lookup_embedding(trace, weight, in[0]);
+        *out = split ? ms_partlookup_embedding(trace, weight, in[0])
+                     : ms_lookup_embedding(trace, weight, in[0]);
     }
     return trace->err;
 }
@@ -170,13 +177,20 @@ ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     int64_t dims[2] = {layer->field[LINEAR_OUT].i,
                        ms_layers_last_dim(trace, in[0])};
+    ms_split split = ms_shards_split(trace);
+    if (split == MS_SPLIT_COLUMNS)
+        dims[0] = ms_shards_part(trace, dims[0]);
+    ms_shards_make_parts(trace, split != MS_SPLIT_NOT);
     MS_TRY(weight_of(trace, layer, tied, dims, &weight));
+    ms_shards_make_parts(trace, split == MS_SPLIT_COLUMNS);
     if (layer->field[LINEAR_BIAS].b)
         bias = ms_layers_vector(trace, "bias", dims[0]);
+    ms_shards_make_parts(trace, false);
     trace->layer_weight[trace->layer] = weight;
     if (ms_headloss_is_head(trace))
         *out = ms_headloss_head(trace, in[0], weight);
     else
-        *out = ms_lora_linear(trace, layer, "weight", in[0], weight, bias);
+        *out = ms_splitproducts_linear(trace, layer, "weight", in[0], weight,
+                                       bias, split);
     return trace->err;
 }

@@ -2,6 +2,8 @@
 /* The kernels of cross entropy that read logits in memory. */
 #include "graphs/layers/headloss.h"
 #include "graphs/ops/ops.h"
+#include "graphs/parallel/partloss.h"
+#include "graphs/parallel/shards.h"
 #include "graphs/trace/trace.h"
 
 uint32_t ms_losskernels_targets(ms_trace *trace, uint32_t logits)
@@ -68,6 +70,8 @@ static uint32_t by_ops(ms_trace *trace, const ms_cross_entropy *how,
         target = shifted_labels(trace, target, how->shift == MS_SHIFT_LABELS);
     uint32_t loss = how->smooths
                         ? ms_loss_smoothed_cross_entropy(trace, x, target)
+                    : ms_shards_split(trace) == MS_SPLIT_VOCABULARY
+                        ? ms_partloss_cross_entropy(trace, x, target)
                         : ms_loss_cross_entropy(trace, x, target);
     ms_trace_drop(trace, target);
     ms_trace_drop(trace, x);
@@ -92,6 +96,8 @@ static uint32_t by_vocabulary(ms_trace *trace, const ms_cross_entropy *how,
                               uint32_t logits)
 {
     (void)how;
+    if (ms_shards_split(trace) == MS_SPLIT_VOCABULARY)
+        ms_partloss_exchange(trace, logits);
     return ms_loss_fused_cross_entropy(trace, logits,
                                        ms_losskernels_targets(trace, logits));
 }

@@ -4,6 +4,8 @@
 #include "graphs/layers/layers.h"
 #include "graphs/layertypes.h"
 #include "graphs/ops/ops.h"
+#include "graphs/parallel/contextops.h"
+#include "graphs/parallel/shards.h"
 #include "graphs/trace/forward.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
@@ -171,6 +173,15 @@ static ms_err find_heads(ms_trace *trace)
     return MS_OK;
 }
 
+/* The inputs, as ranks that split the layer have them: references. */
+static void take_parts(walk *w, const ms_layer *layer)
+{
+    const ms_model *model = w->trace->settings->model;
+    for (uint32_t k = 0; k < layer->n_in; k++)
+        w->in[k] =
+            ms_shards_take(w->trace, model->edges[layer->in_at + k], w->in[k]);
+}
+
 static ms_err run_layer(walk *w, uint32_t l)
 {
     ms_trace *trace = w->trace;
@@ -182,7 +193,12 @@ static ms_err run_layer(walk *w, uint32_t l)
     }
     trace->layer = l;
     trace->pass = ms_walk_is_loss(layer) ? MS_LOSS : MS_FORWARD;
+    if (trace->shards)
+        take_parts(w, layer);
+    MS_TRY(trace->err);
     MS_TRY(layer->kind->forward(trace, layer, w->in, &w->value[l]));
+    for (uint32_t k = 0; trace->shards && k < layer->n_in; k++)
+        ms_trace_drop(trace, w->in[k]);
     if (w->value[l] != MS_NONE)
         trace->graph->layer_bytes[l] =
             ms_trace_bytes(ms_trace_at(trace, w->value[l]));
@@ -334,6 +350,8 @@ ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
                        "add a layer", "the model has no layers");
     MS_TRY(ms_headchoice_open(trace));
     MS_TRY(find_heads(trace));
+    MS_TRY(ms_shards_open(trace));
+    MS_TRY(ms_contextops_open(trace));
     MS_TRY(open_walk(&w));
     MS_TRY(model_input(trace));
     MS_TRY(run_layers(&w));

@@ -157,6 +157,26 @@ static ms_err find_unit_inputs(ms_trace *trace)
     return MS_OK;
 }
 
+/* What ranks that split layers have of each weight. */
+static ms_err number_ranks(ms_trace *trace)
+{
+    ms_graph *g = trace->graph;
+    if (trace->shards == NULL && trace->context == NULL)
+        g->op_meets = NULL;
+    if (trace->shards == NULL)
+        return MS_OK;
+    g->storage_ranks =
+        ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint32_t));
+    if (!g->storage_ranks)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t s = 0; s < g->n_persistent; s++)
+        g->storage_ranks[s] = 1;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        g->storage_ranks[trace->parameters[p].storage] =
+            trace->parameters[p].ranks;
+    return MS_OK;
+}
+
 /* ---- sums ---------------------------------------------------------------- */
 
 static void add_up(ms_trace *trace)
@@ -164,7 +184,9 @@ static void add_up(ms_trace *trace)
     ms_graph *g = trace->graph;
     const ms_model *model = trace->settings->model;
     for (uint32_t p = 0; p < trace->n_parameters; p++)
-        g->parameters += is_copy(trace, p) ? 0 : trace->parameters[p].elements;
+        if (!is_copy(trace, p))
+            g->parameters +=
+                trace->parameters[p].elements * trace->parameters[p].ranks;
     g->tokens = model->tokens || model->sequence_input
                     ? trace->settings->batch * trace->settings->sequence
                     : 0;
@@ -182,6 +204,7 @@ ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
     MS_TRY(ms_numbering_run(trace, forward->n_units));
     MS_TRY(number_due(trace));
     MS_TRY(number_copies(trace));
+    MS_TRY(number_ranks(trace));
     MS_TRY(ms_parts_columns(trace));
     MS_TRY(ms_flatbuffers_column(trace));
     if (g->n_ops == 0) { /* a model of nothing to do still has closed CSRs */

@@ -14,6 +14,7 @@
 #include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
+#include "graphs/parallel/shards.h"
 #include "graphs/quantized/fp8.h"
 #include "graphs/quantized/packed.h"
 #include "graphs/trace/forward.h"
@@ -149,6 +150,7 @@ static ms_err forward_and_backward(ms_trace *trace, ms_forward *forward)
     MS_TRY(ms_packed_refuse(trace));
     MS_TRY(ms_flatstep_check(trace));
     MS_TRY(ms_optimcheck_settings(trace));
+    MS_TRY(ms_shards_check(trace));
     if (!trace->settings->model->ops)
         MS_TRY(ms_layerroles_fill(trace));
     if (trace->settings->model->ops)
@@ -246,7 +248,7 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
         .train = training->mode == 0,
         .framework = (uint8_t)training->framework,
         .batch = (uint64_t)training->batch / shape->micro_batches,
-        .sequence = (uint64_t)training->sequence,
+        .sequence = (uint64_t)training->sequence / ms_shape_context(shape),
         .micro_batches = shape->micro_batches};
     ms_graph growing = {0};
     ms_trace trace = {.settings = &settings,
@@ -319,24 +321,38 @@ static ms_err find_layers(const ms_graph *graph, ms_arena *arena,
     return MS_OK;
 }
 
+/* How many ranks have as large a part of it. */
+static uint64_t ranks_of(const ms_graph *graph, uint32_t weight)
+{
+    return graph->storage_ranks ? graph->storage_ranks[weight] : 1;
+}
+
 /* A graph without a count per weight has one dtype for all of them: the size of
  * an element is then all bytes over all elements. */
+static uint64_t bytes_per_element(const ms_graph *graph)
+{
+    uint64_t bytes = 0;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (ms_graph_is_weight(graph, s))
+            bytes += graph->storage_bytes[s] * ranks_of(graph, s);
+    return graph->parameters > 0 ? bytes / graph->parameters : 0;
+}
+
 static void count_parameters(const ms_graph *graph, const uint32_t *layer,
                              ms_layer_facts *by_layer)
 {
-    uint64_t bytes = 0;
-    for (uint32_t s = 0; graph->weight_elements && s < graph->n_persistent; s++)
-        by_layer[layer[s]].parameters += graph->weight_elements[s];
-    if (graph->weight_elements)
-        return;
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
-        bytes += ms_graph_is_weight(graph, s) ? graph->storage_bytes[s] : 0;
-    if (bytes < graph->parameters || graph->parameters == 0)
-        return;
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
-        if (ms_graph_is_weight(graph, s))
-            by_layer[layer[s]].parameters +=
-                graph->storage_bytes[s] / (bytes / graph->parameters);
+    uint64_t width = bytes_per_element(graph);
+    for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        ms_layer_facts *facts = &by_layer[layer[s]];
+        uint64_t elements = 0;
+        bool weight = ms_graph_is_weight(graph, s);
+        if (graph->weight_elements)
+            elements = graph->weight_elements[s];
+        else if (weight && width > 0)
+            elements = graph->storage_bytes[s] / width;
+        facts->parameters += elements * ranks_of(graph, s);
+        facts->held_bytes += weight ? graph->storage_bytes[s] : 0;
+    }
 }
 
 /* The modules of an op graph stand in the order in which they ran. */
@@ -350,6 +366,7 @@ static void name_rows(const ms_model *model, const ms_graph *graph,
         rows[i].name = *name ? name : graph->name;
         rows[i].type = graph->layer_type[l];
         rows[i].block = MS_NONE;
+        rows[i].split = graph->layer_split ? graph->layer_split[l] : NULL;
         rows[i].active = rows[i].parameters;
         if (model->ops)
             continue;

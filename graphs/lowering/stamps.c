@@ -281,6 +281,7 @@ static void stamp_ops(stamper *s)
     STAMP(ops, g->op_pass);
     STAMP(ops, g->op_flags);
     STAMP(ops, g->op_stream);
+    STAMP(ops, g->op_meets);
     STAMP(ops, g->op_flops);
     STAMP(ops, g->op_read_bytes);
     STAMP(ops, g->op_write_bytes);
@@ -497,6 +498,8 @@ bool ms_stamps_unfold(ms_trace *trace, ms_forward *forward,
     STAMP(layers, g->layer_bytes);
     STAMP(layers, g->layer_type);
     STAMP(layers, g->layer_role);
+    if (g->layer_split)
+        STAMP(layers, g->layer_split);
     STAMP(layers, trace->is_head);
     if (s->ok && trace->head.layer != MS_NONE)
         s->ok = ms_stampspace_outside(&s->layers, &trace->head.layer);

@@ -28,25 +28,37 @@ ms_group ms_communicators_row(const ms_device *device, ms_group_role role,
  * shared out the experts themselves: expert parallelism is the inner of the two
  * dimensions of the mesh (pytorch/torchtitan, torchtitan/distributed/
  * parallel_dims.py: dp_shard_mod_ep, dp_shard_in_ep).  The stages of a pipeline
- * are as far apart as it has copies (Megatron-LM, parallel_state.py: the order
- * of ranks is tp-cp-ep-dp-pp). */
+ * are as far apart as it has copies, and the ranks that split layers are next
+ * to each other (Megatron-LM, parallel_state.py: the order of ranks is
+ * tp-cp-ep-dp-pp). */
 void ms_communicators_make(const ms_device *device, const ms_shape *shape,
                            ms_group rows[MS_N_GROUP_ROLES])
 {
-    uint32_t local = device->gpus_per_node, ranks = shape->data_ranks;
-    uint32_t parts = ms_shape_parts(shape);
+    uint32_t ranks = shape->data_ranks, parts = ms_shape_parts(shape);
+    uint32_t inner = shape->tensor_ranks > 1 ? shape->tensor_ranks : 1;
+    uint32_t local = device->gpus_per_node / inner;
+    if (local == 0)
+        local = 1;
     uint32_t size[MS_N_GROUP_ROLES] = {
         [MS_GROUP_DATA] = parts,
         [MS_GROUP_REPLICATE] = ranks / parts,
         [MS_GROUP_SECONDARY] = shape->reshard_ranks,
-        [MS_GROUP_PIPELINE] = shape->pipeline_ranks};
-    uint32_t stride[MS_N_GROUP_ROLES] = {[MS_GROUP_REPLICATE] = parts,
-                                         [MS_GROUP_ACROSS] = local,
-                                         [MS_GROUP_PIPELINE] = ranks};
+        [MS_GROUP_PIPELINE] = shape->pipeline_ranks,
+        [MS_GROUP_TENSOR] = inner,
+        [MS_GROUP_CONTEXT] = ms_shape_context(shape)};
+    uint32_t stride[MS_N_GROUP_ROLES] = {[MS_GROUP_DATA] = inner,
+                                         [MS_GROUP_REPLICATE] = parts * inner,
+                                         [MS_GROUP_SECONDARY] = inner,
+                                         [MS_GROUP_NODE] = inner,
+                                         [MS_GROUP_ACROSS] = local * inner,
+                                         [MS_GROUP_PIPELINE] = ranks * inner,
+                                         [MS_GROUP_TENSOR] = 1,
+                                         [MS_GROUP_CONTEXT] = inner};
     if (shape->expert_ranks > 0) {
         size[MS_GROUP_EXPERT_DATA] = shape->expert_ranks;
         size[MS_GROUP_EXPERT_REPLICATE] = ranks / shape->expert_ranks;
-        stride[MS_GROUP_EXPERT_DATA] = ranks / shape->expert_ranks;
+        stride[MS_GROUP_EXPERT_DATA] = ranks / shape->expert_ranks * inner;
+        stride[MS_GROUP_EXPERT_REPLICATE] = inner;
     }
     if (shape->exchanges) {
         size[MS_GROUP_NODE] = ranks < local ? ranks : local;

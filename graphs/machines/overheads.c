@@ -156,7 +156,7 @@ ms_err ms_overheads_find(const ms_device *device, const ms_training *training,
     outside->kernels_bytes = context_bytes(device, training, graph);
     if (outside->kernels_bytes == 0 && (!own || training->cuda_loading == 1))
         return fail_unknown(device, training, fault);
-    if (shape->data_ranks > 1)
+    if (shape->data_ranks > 1 || shape->tensor_ranks > 1)
         add_nccl(device, training, shape, outside);
     return MS_OK;
 }

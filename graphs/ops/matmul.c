@@ -31,6 +31,14 @@ static void copy_operand(ms_trace *trace, uint32_t x)
         ms_trace_workspace(trace, ms_trace_bytes(operand));
 }
 
+/* What lasts and stands for the weight's gradient, or MS_NONE. */
+static uint32_t stand_in(ms_trace *trace, uint32_t weight)
+{
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
+    return hooks->stand_in && !trace->err ? hooks->stand_in(trace, weight)
+                                          : MS_NONE;
+}
+
 static void add_gradient(ms_trace *trace, uint32_t weight)
 {
     if (trace->kernels.hooks->add_gradient)
@@ -47,11 +55,13 @@ static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
     uint8_t was = trace->pass;
     bool batched = !trace->err && ms_trace_at(trace, like)->n_dims > 2;
     trace->pass = pass;
+    uint32_t y = pass == MS_GRAD_WEIGHT ? stand_in(trace, like) : MS_NONE;
     ms_trace_begin(trace, op);
     ms_trace_read(trace, a);
     ms_trace_read(trace, b);
-    uint32_t y = batched ? ms_trace_make_like(trace, role, like)
-                         : ms_view_make(trace, role, like, like);
+    if (y == MS_NONE)
+        y = batched ? ms_trace_make_like(trace, role, like)
+                    : ms_view_make(trace, role, like, like);
     copy_operand(trace, a);
     copy_operand(trace, b);
     if (pass == MS_GRAD_WEIGHT)
@@ -151,21 +161,51 @@ static bool fuses_bias(const ms_step_settings *settings, const ms_tensor *x)
 
 /* rows [n, in] weight [out, in]: [n, out] */
 static uint32_t multiply_rows(ms_trace *trace, uint32_t rows, uint32_t weight,
-                              uint32_t bias)
+                              uint32_t bias, double *flops)
 {
     const ms_tensor *w = ms_trace_at(trace, weight);
     const ms_tensor *x = ms_trace_at(trace, rows);
     int64_t dims[2] = {x->size[0], w->size[0]};
-    double flops =
-        2.0 * (double)dims[0] * (double)w->size[0] * (double)w->size[1];
+    *flops = 2.0 * (double)dims[0] * (double)w->size[0] * (double)w->size[1];
     ms_trace_begin(trace, bias == MS_NONE ? "aten::mm" : "aten::addmm");
     ms_trace_read(trace, bias);
     ms_trace_read(trace, rows);
     ms_trace_read(trace, weight);
     uint32_t flat = ms_trace_make(trace, "out", x->dtype, 2, dims);
-    ms_opend_product(trace, flops, flat);
-    linear_node(trace, rows, weight, bias, flat, flops);
+    ms_opend_product(trace, *flops, flat);
     return flat;
+}
+
+uint32_t ms_matmul_rows(ms_trace *trace, uint32_t rows, uint32_t weight)
+{
+    double flops;
+    return trace->err ? MS_NONE
+                      : multiply_rows(trace, rows, weight, MS_NONE, &flops);
+}
+
+uint32_t ms_matmul_grad_rows(ms_trace *trace, uint32_t grad, uint32_t weight,
+                             double flops)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t dims[2] = {ms_trace_at(trace, grad)->size[0],
+                       ms_trace_at(trace, weight)->size[1]};
+    uint8_t was = trace->pass, dtype = ms_trace_at(trace, grad)->dtype;
+    trace->pass = MS_GRAD_INPUT;
+    ms_trace_begin(trace, "aten::mm");
+    ms_trace_read(trace, grad);
+    ms_trace_read(trace, weight);
+    uint32_t y = ms_trace_make(trace, "grad", dtype, 2, dims);
+    ms_opend_product(trace, flops, y);
+    trace->pass = was;
+    return y;
+}
+
+uint32_t ms_matmul_grad_weight(ms_trace *trace, uint32_t grad, uint32_t x,
+                               uint32_t weight, double flops)
+{
+    return product(trace, "aten::mm", grad, x, weight, "grad", flops,
+                   MS_GRAD_WEIGHT);
 }
 
 static uint32_t linear(ms_trace *trace, uint32_t x, uint32_t weight,
@@ -182,7 +222,10 @@ static uint32_t linear(ms_trace *trace, uint32_t x, uint32_t weight,
     if (trace->err)
         return MS_NONE;
     bool fused = bias == MS_NONE || fuses_bias(trace->settings, &in);
-    uint32_t flat = multiply_rows(trace, rows, weight, fused ? bias : MS_NONE);
+    double flops;
+    uint32_t added = fused ? bias : MS_NONE;
+    uint32_t flat = multiply_rows(trace, rows, weight, added, &flops);
+    linear_node(trace, rows, weight, added, flat, flops);
     ms_trace_drop(trace, rows);
     if (in.n_dims == 2 || trace->err)
         return flat;

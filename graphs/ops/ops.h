@@ -148,6 +148,14 @@ uint32_t ms_pointwise_gelu_new(ms_trace *trace, uint32_t x);
 /* x [..., in] weight [out, in] bias [out] or MS_NONE. */
 uint32_t ms_matmul_linear(ms_trace *trace, uint32_t x, uint32_t weight,
                           uint32_t bias);
+/* For nodes of other files: rows [n, in] weight [out, in], [n, out]; the
+ * gradients of rows and weight by that of the product, [n, out], and by x, the
+ * rows. */
+uint32_t ms_matmul_rows(ms_trace *trace, uint32_t rows, uint32_t weight);
+uint32_t ms_matmul_grad_rows(ms_trace *trace, uint32_t grad, uint32_t weight,
+                             double flops);
+uint32_t ms_matmul_grad_weight(ms_trace *trace, uint32_t grad, uint32_t x,
+                               uint32_t weight, double flops);
 /* torch.matmul of two 4-D tensors: expand, reshape (may copy), bmm, view. */
 uint32_t ms_matmul_batched(ms_trace *trace, uint32_t a, uint32_t b);
 /* bias + a b by one torch.baddbmm; bias broadcasts over rows. */

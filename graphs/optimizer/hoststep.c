@@ -487,7 +487,7 @@ static void open_step(host_step *h)
     const ms_trace *trace = h->trace;
     h->offload = &trace->settings->shape->offload;
     h->share = ms_device_share(trace->settings->device,
-                               trace->settings->shape->data_ranks);
+                               ms_shape_beside(trace->settings->shape));
     h->order = trace->optimizer->step_order;
 }
 

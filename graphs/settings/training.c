@@ -316,10 +316,12 @@ const ms_field ms_training_fields[] = {
     {.name = "wgrad",
      .group = "megatron",
      .type = MS_WORD,
-     .words = "fused|apart",
+     .words = "fused|apart|cached",
      .is_extra = true,
      .help = "products add weights' gradients to main_grad "
-             "(gradient_accumulation_fusion), or autograd's hooks do"},
+             "(gradient_accumulation_fusion), or autograd's hooks do; cached: "
+             "fused, and what stands for gradients is kept, one tensor a shape "
+             "(core 0.14, Transformer Engine 2.4)"},
     {.name = "mask",
      .group = "megatron",
      .type = MS_WORD,

@@ -87,6 +87,7 @@ bool ms_columns_ops(ms_trace *trace, uint32_t need)
         {&g->op_pass, sizeof *g->op_pass},
         {&g->op_flags, sizeof *g->op_flags},
         {&g->op_stream, sizeof *g->op_stream},
+        {&g->op_meets, sizeof *g->op_meets},
         {&g->op_unit, sizeof *g->op_unit},
         {&g->op_layer, sizeof *g->op_layer},
         {&g->op_node, sizeof *g->op_node},

@@ -67,6 +67,7 @@ typedef struct ms_parameter {
     uint32_t cast;       /* autocast: tensor of its 16-bit cast, or MS_NONE */
     uint32_t uses, grad; /* engine: gradients still to come; their sum */
     uint64_t elements;
+    uint32_t ranks;     /* that have as many elements, other ones (tensor) */
     uint64_t part;      /* elements that this rank updates: see parts.c */
     uint8_t group;      /* ms_group_role: whose ranks divide it */
     uint64_t owned;     /* of one tensor, at most, on one rank */

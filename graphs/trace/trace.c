@@ -181,6 +181,7 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
                        .cast = MS_NONE,
                        .copy = {MS_NONE, MS_NONE},
                        .grad = MS_NONE,
+                       .ranks = trace->parts > 1 ? trace->parts : 1,
                        .elements = ms_trace_elements(tensor)};
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
         trace->parameters[p].state[i] = MS_NONE;
@@ -222,6 +223,7 @@ void ms_trace_begin(ms_trace *trace, const char *name)
     g->op_pass[op] = trace->pass;
     g->op_flags[op] = trace->op_flags;
     g->op_stream[op] = MS_STREAM_COMPUTE;
+    g->op_meets[op] = 0;
     g->op_unit[op] = trace->unit;
     g->op_layer[op] = trace->layer;
     g->op_node[op] = trace->node_now;

@@ -133,6 +133,11 @@ struct ms_trace {
     bool *is_head; /* per layer: a loss reads it, or it is the loss and has
                       the head in it; NULL for an op graph */
     ms_fused_head head;
+    struct ms_shards *shards; /* graphs/parallel/shards.h; NULL: one rank has
+                                 all of each layer */
+    struct ms_group
+        *context;   /* of ranks that divide the sequence; NULL: none */
+    uint32_t parts; /* how many ranks divide the parameters made now; 0: 1 */
     ms_index layer_rows; /* by name, once a layer is tied */
     ms_index op_rows;    /* of the op tables, once a layer calls one */
 

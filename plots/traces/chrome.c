@@ -153,6 +153,7 @@ static const char *const gap_keys[MS_N_CAUSES] = {
     [MS_CAUSE_HOST] = ",\"waited_for_host_ns\":",
     [MS_CAUSE_GATHER] = ",\"waited_for_gather_ns\":",
     [MS_CAUSE_REDUCE] = ",\"waited_for_reduce_ns\":",
+    [MS_CAUSE_MEETING] = ",\"waited_for_activations_ns\":",
     [MS_CAUSE_TO_DEVICE] = ",\"waited_for_copy_to_device_ns\":",
     [MS_CAUSE_TO_HOST] = ",\"waited_for_copy_to_host_ns\":",
     [MS_CAUSE_DISK] = ",\"waited_for_disk_ns\":",
@@ -178,6 +179,7 @@ static const struct {
     {"all-reduce", "collective", ",\"sent_bytes\":"},
     {"all-reduce", "collective", ",\"sent_bytes\":"},
     {"all-to-all", "collective", ",\"sent_bytes\":"},
+    {"collective", "collective", ",\"sent_bytes\":"}, /* the op's name */
     {"send", "collective", ",\"sent_bytes\":"},
 };
 
@@ -195,6 +197,8 @@ static const char *name_of(const struct trace *trace, uint32_t op)
 {
     const ms_plan *plan = trace->line->plan;
     uint8_t kind = ms_waits_kind(&trace->waits, op);
+    if (kind == MS_TRANSFER_MEETING)
+        return plan->graph->op_name[plan->op[op].of];
     if (kind < MS_N_TRANSFERS)
         return transfers[kind].name;
     if (plan->op[op].of != MS_NONE)

@@ -33,17 +33,33 @@ const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
     return NULL;
 }
 
+/* Do the job's GPUs divide into models of so many ranks? */
+static ms_err check_gpus(const char *where, const char *what,
+                         const ms_shape *shape, ms_fault *fault)
+{
+    uint32_t ranks = ms_shape_model_ranks(shape);
+    char hint[64];
+    if (shape->gpus % ranks == 0)
+        return MS_OK;
+    snprintf(hint, sizeof hint, "type --gpus %u, for example",
+             (shape->gpus / ranks + 1) * ranks);
+    return ms_fail(fault, MS_EUSAGE, where, hint,
+                   "%u GPUs do not divide into %s of %u", shape->gpus, what,
+                   ranks);
+}
+
 ms_err ms_policy_share_layers(const char *where, uint32_t ranks,
                               ms_shape *shape, ms_fault *fault)
 {
-    char hint[64];
-    if (shape->gpus > 0 && shape->gpus % ranks != 0) {
-        snprintf(hint, sizeof hint, "type --gpus %u, for example",
-                 (shape->gpus / ranks + 1) * ranks);
-        return ms_fail(fault, MS_EUSAGE, where, hint,
-                       "%u GPUs do not divide into pipelines of %u",
-                       shape->gpus, ranks);
-    }
     shape->pipeline_ranks = ranks;
-    return MS_OK;
+    return check_gpus(where, "pipelines", shape, fault);
+}
+
+ms_err ms_policy_split_layers(const char *where, uint32_t ranks,
+                              bool by_sequence, ms_shape *shape,
+                              ms_fault *fault)
+{
+    shape->tensor_ranks = ranks;
+    shape->by_sequence = by_sequence && ranks > 1;
+    return check_gpus(where, "groups", shape, fault);
 }

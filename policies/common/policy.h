@@ -182,6 +182,12 @@ const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
 ms_err ms_policy_share_layers(const char *where, uint32_t ranks,
                               ms_shape *shape, ms_fault *fault);
 
+/* So many ranks split each layer (tensor parallelism), by_sequence: and divide
+ * the sequence between.  MS_EUSAGE as above. */
+ms_err ms_policy_split_layers(const char *where, uint32_t ranks,
+                              bool by_sequence, ms_shape *shape,
+                              ms_fault *fault);
+
 /* ---- apply.c: the hooks in order ----------------------------------------- */
 
 ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault);

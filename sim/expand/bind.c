@@ -100,11 +100,17 @@ static void end_locals(ms_books *books, const ms_books_at *at, uint32_t op)
 static void read_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
+    bool in_place =
+        ms_books_meets(books, op) && graph->out_at[op] == graph->out_at[op + 1];
     if (!books->reads)
         return;
-    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
-        ms_books_read(books,
-                      books->row[ms_books_cell(books, at, graph->in[i])]);
+    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
+        uint32_t row = books->row[ms_books_cell(books, at, graph->in[i])];
+        if (in_place)
+            ms_books_write(books, row);
+        else
+            ms_books_read(books, row);
+    }
 }
 
 static ms_err rerun_op(ms_books *books, const ms_books_at *at, uint32_t op,
@@ -116,11 +122,15 @@ static ms_err rerun_op(ms_books *books, const ms_books_at *at, uint32_t op,
     if (books->evictions)
         MS_TRY(ms_eviction_room(books, at, op));
     MS_TRY(ms_books_reserve(books, 1, outs, reads));
+    if (books->streams && ms_books_meets(books, op))
+        MS_TRY(ms_gather_note_meeting(books, op));
     ms_books_issue(books, at, op, MS_RECOMPUTE, graph->op_stream[op],
                    graph->op_ns[op]);
     books->plan->recomputed_ops++;
     read_inputs(books, at, op);
     remake_outputs(books, at, op, saved_from);
+    if (ms_books_meets(books, op))
+        ms_gather_home(books);
     if (books->evictions)
         ms_eviction_ran(books, at, op);
     end_locals(books, at, op);

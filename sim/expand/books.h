@@ -513,6 +513,15 @@ ms_err ms_gather_reduce(ms_books *books, const ms_books_at *at,
 
 /* An op of the step that gathers: how long it takes. */
 ms_err ms_gather_note_step(ms_books *books, uint32_t op, uint64_t *ns);
+/* An op of forward or backward that is a collective. */
+ms_err ms_gather_note_meeting(ms_books *books, uint32_t op);
+static inline bool ms_books_meets(const ms_books *books, uint32_t op)
+{
+    return books->graph->op_meets != NULL && books->graph->op_meets[op] != 0;
+}
+/* What the last op made lies in blocks of the compute stream's, which waits for
+ * it before anything else does. */
+void ms_gather_home(ms_books *books);
 /* What a micro-batch has made stays as this rank's part. */
 ms_err ms_gather_divide(ms_books *books, const ms_books_at *at,
                         const uint32_t *storages, uint32_t n);

@@ -56,6 +56,34 @@ ms_err ms_gather_note_step(ms_books *books, uint32_t op, uint64_t *ns)
     return MS_OK;
 }
 
+/* The graph knows how long it takes: the ranks that split a layer are as many
+ * in every program. */
+ms_err ms_gather_note_meeting(ms_books *books, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+    uint8_t meets = graph->op_meets[op], group = MS_MEETS_GROUP(meets);
+    const ms_group *ranks = ms_books_group(books, group);
+    ms_collective kind = MS_MEETS_COLLECTIVE(meets);
+    uint64_t read = graph->op_read_bytes[op];
+    uint64_t bytes = graph->op_write_bytes[op];
+    if (read > bytes)
+        bytes = read;
+    MS_TRY(ms_move_note(books, MS_TRANSFER_MEETING,
+                        ms_collective_sent_bytes(ranks, kind, bytes)));
+    note_group(books, group, ms_collective_network_bytes(ranks, kind, bytes));
+    return MS_OK;
+}
+
+void ms_gather_home(ms_books *books)
+{
+    ms_plan *plan = books->plan;
+    for (uint32_t r = plan->op[plan->n_ops - 1].alloc_at; r < plan->n_rows;
+         r++) {
+        plan->row[r].home = MS_HOME_COMPUTE;
+        plan->row[r].waited = true;
+    }
+}
+
 void ms_gather_let_go(ms_books *books, const ms_books_at *at)
 {
     uint32_t *let_go = books->let_go + 2 * (uint32_t)at->rank;

@@ -189,7 +189,8 @@ static ms_err prepare_pinned(ms_books *books, const ms_books_at *at,
     return err;
 }
 
-/* The row of an input: what the step reads it may update in place. */
+/* The row of an input: what the step reads it may update in place, and a
+ * collective that makes nothing does. */
 static void touch(ms_books *books, const ms_books_at *at, uint32_t op,
                   uint32_t storage)
 {
@@ -199,7 +200,9 @@ static void touch(ms_books *books, const ms_books_at *at, uint32_t op,
     if (graph->op_stream[op] == MS_STREAM_HOST &&
         ms_books_in(books->host_row, c) != MS_NONE)
         row = books->host_row[c];
-    if (row != MS_NONE && graph->op_pass[op] == MS_STEP)
+    bool in_place =
+        ms_books_meets(books, op) && graph->out_at[op] == graph->out_at[op + 1];
+    if (row != MS_NONE && (graph->op_pass[op] == MS_STEP || in_place))
         ms_books_write(books, row);
     else if (row != MS_NONE)
         ms_books_read(books, row);
@@ -211,7 +214,9 @@ static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
     if (!books->complete)
         MS_TRY(prepare_pinned(books, at, op));
     uint64_t ns = graph->op_ns[op];
-    if (books->streams)
+    if (books->streams && ms_books_meets(books, op))
+        MS_TRY(ms_gather_note_meeting(books, op));
+    else if (books->streams)
         MS_TRY(graph->op_flags[op] & MS_OP_GATHERS
                    ? ms_gather_note_step(books, op, &ns)
                    : ms_move_note_step(books, op));
@@ -318,6 +323,8 @@ static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t keep,
         ms_eviction_ran(books, at, op);
     end_references(books, &w, op);
     close_columns(&w, books);
+    if (ms_books_meets(books, op))
+        ms_gather_home(books);
     if (books->reads)
         ms_books_made(books, first);
     return books->hooked ? ms_hooks_let_go(books, at, op) : MS_OK;

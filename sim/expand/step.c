@@ -178,18 +178,6 @@ static ms_err find_grads(ms_books *books, const ms_books_at *at)
     return MS_OK;
 }
 
-/* What is gathered lies in a block of the compute stream's, which waits for it
- * before anything else does. */
-static void home_gathered(ms_books *books)
-{
-    ms_plan *plan = books->plan;
-    for (uint32_t r = plan->op[plan->n_ops - 1].alloc_at; r < plan->n_rows;
-         r++) {
-        plan->row[r].home = MS_HOME_COMPUTE;
-        plan->row[r].waited = true;
-    }
-}
-
 /* One op.  What is left of a delayed step writes weights that backward reads:
  * it waits for the compute stream as it was before. */
 static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t op,
@@ -197,7 +185,7 @@ static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t op,
 {
     MS_TRY(ms_cutstep_op(books, at, op));
     if (books->graph->op_flags[op] & MS_OP_GATHERS)
-        home_gathered(books);
+        ms_gather_home(books);
     if (before == MS_NONE || books->graph->op_stream[op] != MS_STREAM_H2D)
         return MS_OK;
     MS_TRY(ms_books_reserve(books, 0, 0, 1));

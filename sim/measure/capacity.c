@@ -19,6 +19,8 @@ static void add_pages(const ms_pages *pages, struct ms_far_memory *host)
 static void close_far(const ms_machine *machine, ms_report *report)
 {
     uint64_t ranks = machine->data_ranks > 1 ? machine->data_ranks : 1;
+    if (machine->split_ranks > 1)
+        ranks *= machine->split_ranks;
     uint64_t per_node = machine->node_ranks;
     uint64_t beside = per_node > 0 && per_node < ranks ? per_node : ranks;
     report->far[MS_HOST_POOL].capacity_bytes = machine->host_memory_bytes;

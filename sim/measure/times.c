@@ -65,7 +65,8 @@ static ms_times parts_of(const rank_clock *clock, uint64_t step_ns)
             pass[MS_GRAD_INPUT] + pass[MS_GRAD_WEIGHT] + pass[MS_ACCUMULATE],
         .recompute_ns = pass[MS_RECOMPUTE],
         .optimizer_ns = pass[MS_STEP],
-        .exposed_comm_ns = stall[MS_CAUSE_GATHER] + stall[MS_CAUSE_REDUCE],
+        .exposed_comm_ns = stall[MS_CAUSE_GATHER] + stall[MS_CAUSE_REDUCE] +
+                           stall[MS_CAUSE_MEETING],
         .stall_ns = stall[MS_CAUSE_TO_DEVICE] + stall[MS_CAUSE_TO_HOST] +
                     stall[MS_CAUSE_DISK] + stall[MS_CAUSE_HOST_WORK] +
                     stall[MS_CAUSE_PACK],

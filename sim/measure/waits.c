@@ -9,6 +9,7 @@ const char *const ms_waits_names[MS_N_CAUSES] = {
     [MS_CAUSE_HOST] = "host",
     [MS_CAUSE_GATHER] = "gather",
     [MS_CAUSE_REDUCE] = "reduce",
+    [MS_CAUSE_MEETING] = "activations",
     [MS_CAUSE_TO_DEVICE] = "copy_to_device",
     [MS_CAUSE_TO_HOST] = "copy_to_host",
     [MS_CAUSE_DISK] = "disk",
@@ -39,6 +40,7 @@ static const uint8_t cause_of_kind[MS_N_TRANSFERS] = {
     [MS_TRANSFER_REDUCE] = MS_CAUSE_REDUCE,
     [MS_TRANSFER_OUTER] = MS_CAUSE_REDUCE,
     [MS_TRANSFER_EXCHANGE] = MS_CAUSE_REDUCE,
+    [MS_TRANSFER_MEETING] = MS_CAUSE_MEETING,
     [MS_TRANSFER_SEND] = MS_CAUSE_RANK,
 };
 static const uint8_t link_of_kind[MS_N_TRANSFERS] = {
@@ -51,6 +53,7 @@ static const uint8_t link_of_kind[MS_N_TRANSFERS] = {
     [MS_TRANSFER_REDUCE] = MS_LINK_COMM,
     [MS_TRANSFER_OUTER] = MS_LINK_OUTER,
     [MS_TRANSFER_EXCHANGE] = MS_LINK_COMM,
+    [MS_TRANSFER_MEETING] = MS_LINK_OUTER,
     [MS_TRANSFER_SEND] = MS_LINK_COMM,
 };
 

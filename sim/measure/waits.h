@@ -9,9 +9,10 @@
 #include "sim/timeline.h"
 
 typedef enum ms_cause {
-    MS_CAUSE_HOST,   /* the host had not issued it yet */
-    MS_CAUSE_GATHER, /* collectives: of parameters */
-    MS_CAUSE_REDUCE, /* of gradients */
+    MS_CAUSE_HOST,    /* the host had not issued it yet */
+    MS_CAUSE_GATHER,  /* collectives: of parameters */
+    MS_CAUSE_REDUCE,  /* of gradients */
+    MS_CAUSE_MEETING, /* of activations, among ranks that split layers */
     MS_CAUSE_TO_DEVICE,
     MS_CAUSE_TO_HOST,
     MS_CAUSE_DISK,
@@ -28,7 +29,8 @@ extern const char *const ms_waits_names[MS_N_CAUSES]; /* "gather" */
 /* What works beside the compute streams. */
 typedef enum ms_link {
     MS_LINK_COMM,  /* collectives of the ranks that share states */
-    MS_LINK_OUTER, /* of the groups that hold the same part (HSDP) */
+    MS_LINK_OUTER, /* of the groups that hold the same part (HSDP), of those
+                      that split layers */
     MS_LINK_H2D,
     MS_LINK_D2H,
     MS_LINK_NVME_READ,

@@ -6,15 +6,6 @@
 
 #include "sim/group.h"
 
-typedef enum ms_collective {
-    MS_ALL_GATHER,
-    MS_REDUCE_SCATTER,
-    MS_ALL_REDUCE,
-    MS_BROADCAST,
-    MS_ALL_TO_ALL,
-    MS_SEND /* from one rank to another: point to point */
-} ms_collective;
-
 /* The curve of so many ranks where there is one; else NCCL's own model
  * (NVIDIA/nccl src/graph/tuning.cc): the fastest of its protocols and, of an
  * all-reduce, of its algorithms or the one that the group forces, alpha + bytes

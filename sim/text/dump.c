@@ -263,6 +263,11 @@ static void put_op_flags(const ms_graph *graph, uint32_t op, ms_text *text)
         put_word(text, "gathers");
         put_number(text, "group", graph->op_group ? graph->op_group[op] : 0);
     }
+    if (graph->op_meets && graph->op_meets[op]) {
+        uint8_t meets = graph->op_meets[op];
+        put_word(text, ms_group_collectives[MS_MEETS_COLLECTIVE(meets)]);
+        put_number(text, "group", MS_MEETS_GROUP(meets));
+    }
 }
 
 static void dump_op(const ms_graph *graph, uint32_t op, ms_text *text)

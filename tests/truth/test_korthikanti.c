@@ -67,6 +67,16 @@ START_TEST(bytes_per_layer)
             {"none", "layer: sbh(34+5as/h)", whole_layer(&of)},
             {"checkpoint:selective", "layer, selective: 34sbh", 34 * of.sbh},
             {"checkpoint:full", "layer, full: 2sbh", 2 * of.sbh},
+            /* table 2, t = 8 */
+            {"tensor:8", "layer, tp: sbh(10+24/t+5as/ht)",
+             10 * of.sbh + (whole_layer(&of) - 10 * of.sbh) / 8},
+            {"tensor:8,sp", "layer, tp, sp: sbh/t(34+5as/h)",
+             whole_layer(&of) / 8},
+            {"tensor:8+checkpoint:selective",
+             "layer, tp, selective: sbh(10+24/t)", 13 * of.sbh},
+            {"tensor:8,sp+checkpoint:selective",
+             "layer, tp, sp, selective: 34sbh/t", 34 * of.sbh / 8},
+            {"tensor:8+checkpoint:full", "layer, tp, full: 2sbh", 2 * of.sbh},
         };
         for (size_t i = 0; i < sizeof laws / sizeof *laws; i++) {
             char whole[64];

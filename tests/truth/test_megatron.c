@@ -285,6 +285,7 @@ Suite *suite_megatron(void)
 {
     Suite *suite = suite_create("megatron");
     TCase *tcase = tcase_create("megatron");
+    tcase_set_timeout(tcase, 240);
     tcase_add_test(tcase, measured);
     tcase_add_test(tcase, bytes_of_a_layer);
     tcase_add_test(tcase, bytes_of_states);

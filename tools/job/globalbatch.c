@@ -20,7 +20,7 @@ ms_err ms_globalbatch_ranks(const ms_job *job, uint32_t *ranks, ms_fault *fault)
 {
     ms_shape shape = {.micro_batches = 1, .gpus = job->gpus, .data_ranks = 1};
     MS_TRY(ms_apply_shape(&job->spec, &shape, fault));
-    *ranks = shape.data_ranks;
+    *ranks = ms_shape_samples(&shape);
     return MS_OK;
 }
 
@@ -74,27 +74,34 @@ ms_err ms_globalbatch_check(const ms_job *job, const ms_result *result,
     const ms_shape *shape = &result->shape;
     uint64_t own =
         shape->fixed != 0 ? shape->fixed * shape->micro_batches : shape->batch;
-    if (job->global_batch == 0 || own * shape->data_ranks == job->global_batch)
+    if (job->global_batch == 0 ||
+        own * ms_shape_samples(shape) == job->global_batch)
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, WHERE,
                    "accumulate, -p microbatch:N, or export it with another "
                    "batch",
                    "%s has a fixed batch: %" PRIu64 " samples a step on "
                    "%" PRIu32 " data-parallel rank%s, not %" PRIu64,
-                   result->model.name, own * shape->data_ranks,
-                   shape->data_ranks, shape->data_ranks == 1 ? "" : "s",
-                   job->global_batch);
+                   result->model.name, own * ms_shape_samples(shape),
+                   ms_shape_samples(shape),
+                   ms_shape_samples(shape) == 1 ? "" : "s", job->global_batch);
 }
 
 void ms_globalbatch_words(const ms_result *result, ms_text *text)
 {
     uint64_t samples = (uint64_t)result->training.batch;
-    uint32_t ranks = result->shape.data_ranks;
+    uint32_t ranks = ms_shape_samples(&result->shape);
     bool sequences = result->model.sequence_input;
+    uint32_t split = ms_shape_beside(&result->shape) / (ranks > 0 ? ranks : 1);
+    if (ranks <= 1 && split > 1)
+        ms_text_add(text, " on %u GPUs", split);
     if (ranks <= 1)
         return;
-    ms_text_add(text, " on each of %u GPUs = %s %s", ranks,
-                ms_quantity_count(samples * ranks).s,
+    if (split > 1)
+        ms_text_add(text, " on each of %u groups of %u GPUs", ranks, split);
+    else
+        ms_text_add(text, " on each of %u GPUs", ranks);
+    ms_text_add(text, " = %s %s", ms_quantity_count(samples * ranks).s,
                 sequences ? "sequences" : "samples");
     if (sequences)
         ms_text_add(text, ", %s tokens",

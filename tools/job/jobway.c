@@ -46,8 +46,7 @@ ms_err ms_jobway_read(const ms_job *job, ms_arena *keep, ms_result *result,
 static ms_err check_gpus(const ms_shape *shape, ms_fault *fault)
 {
     char hint[64];
-    uint32_t stages = shape->pipeline_ranks > 1 ? shape->pipeline_ranks : 1;
-    uint64_t used = (uint64_t)stages * shape->data_ranks;
+    uint64_t used = (uint64_t)ms_shape_model_ranks(shape) * shape->data_ranks;
     if (shape->gpus <= 1 || shape->gpus == used)
         return MS_OK;
     snprintf(hint, sizeof hint, "say how they share the work, e.g. -p zero:1");

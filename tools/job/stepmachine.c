@@ -34,6 +34,7 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result,
         .context_bytes = outside->kernels_bytes + outside->nccl_bytes,
         .outside = *outside,
         .peak_flops = cpu ? 0 : ms_precisions_peak_flops(training, device),
+        .split_ranks = result->shape.tensor_ranks,
         .data_ranks = result->shape.data_ranks,
         .book_device = job->book_device,
         .wall = job->wall,
@@ -51,7 +52,7 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result,
 ms_expand_opts ms_stepmachine_rates(const ms_device *device,
                                     const ms_shape *shape)
 {
-    double share = ms_device_share(device, shape->data_ranks);
+    double share = ms_device_share(device, ms_shape_beside(shape));
     ms_expand_opts opts = {
         .h2d_bytes_per_s = device->h2d_bytes_per_s,
         .d2h_bytes_per_s = device->d2h_bytes_per_s,

@@ -31,8 +31,9 @@ static void put_headings(const ms_job *job, const ms_result *result,
     bool none = strcmp(policy, "none") == 0;
     ms_text_add(title, "%s (%s parameters)", result->model.name,
                 ms_quantity_short(result->graph->parameters).s);
-    ms_setupwords_gpus(result->shape.data_ranks, title);
-    ms_text_add(title, "%s %s", result->shape.data_ranks > 1 ? ":" : ",",
+    uint32_t gpus = ms_shape_beside(&result->shape);
+    ms_setupwords_gpus(gpus, title);
+    ms_text_add(title, "%s %s", gpus > 1 ? ":" : ",",
                 none ? "no policy" : policy);
     ms_setupwords_put(result, "\u00d7", subtitle);
     ms_text_add(subtitle, "; %s; ", job->device->name);
@@ -55,7 +56,7 @@ ms_err ms_runrecord_of(const ms_job *job, const ms_result *result,
                         fault));
     record->title = title.bytes;
     record->subtitle = subtitle.bytes;
-    record->data_ranks = result->machine->data_ranks;
+    record->data_ranks = ms_shape_beside(&result->shape);
     if (job->allocator == NULL)
         return MS_OK;
     return ms_addresses_of(result->line, job->allocator->spec, arena, record,

@@ -102,7 +102,9 @@ const ms_option ms_options_table[] = {
            .help = "a policy of every set-up, e.g. checkpoint:full; others of "
                    "its kind are not searched then"},
           {.commands = SWEEP,
-           .help = "policies of all points; those of a grid join them"}}},
+           .help = "policies of all points; those of a grid join them"},
+          {.commands = MS_FOR_INSPECT,
+           .help = "what one rank of these has, e.g. tensor:8"}}},
     {.id = MS_OPTION_PLUGIN,
      .name = "plugin",
      .takes = MS_TAKES_VALUE,

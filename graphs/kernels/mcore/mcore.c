@@ -15,6 +15,7 @@ static const ms_kernel_hooks hooks = {
     .defers_dropout = ms_mcorelayers_defers_dropout,
     .is_deferred = ms_mcorelayers_is_deferred,
     .dropout_add = ms_mcorelayers_dropout_add,
+    .stand_in = ms_mcoregrads_stand_in,
     .add_gradient = ms_mcoregrads_add,
     .is_te_product = ms_mcorelayers_is_te_product,
     .cublas_bytes = ms_mcorelayers_cublas_bytes,
@@ -32,6 +33,7 @@ const ms_kernel_set ms_mcore = {
     .activation = {.firm = true},
     .rotary = {.firm = true},
     .keeps_rows = true,
+    .keeps_parts = true,
     .fuses_updates = true, /* Transformer Engine's or Apex' FusedAdam */
     .hooks = &hooks,
 };

@@ -11,7 +11,9 @@
  * fp16 weights one of fp16, which the step casts), all through the run.  The
  * product that makes a weight's gradient adds it there itself (wgrad=fused);
  * the empty 16-bit tensor that stands for it until autograd's hook has run is
- * made all the same (core/tensor_parallel/layers.py, "dummy grad_weight").
+ * made all the same (core/tensor_parallel/layers.py, "dummy grad_weight");
+ * since core 0.14 and Transformer Engine 2.4 there is one for each shape of a
+ * weight, which is never let go (get_dummy_wgrad; wgrad=cached).
  *
  * A layer.  Norm and product save x, the normed x and the statistics
  * (TELayerNormColumnParallelLinear saves what both would apart).  One product
@@ -56,7 +58,7 @@ typedef struct ms_trace ms_trace; /* trace.h */
 enum { MS_MCORE_TE, MS_MCORE_LOCAL };
 enum { MS_MCORE_AUTO, MS_MCORE_FUSED, MS_MCORE_FLASH, MS_MCORE_UNFUSED };
 enum { MS_MCORE_LOSS_UNFUSED, MS_MCORE_LOSS_NATIVE, MS_MCORE_LOSS_TE };
-enum { MS_MCORE_WGRAD_FUSED, MS_MCORE_WGRAD_APART };
+enum { MS_MCORE_WGRAD_FUSED, MS_MCORE_WGRAD_APART, MS_MCORE_WGRAD_CACHED };
 enum { MS_MCORE_MASK, MS_MCORE_NO_MASK };
 
 /* ---- mcoresettings.c ----------------------------------------------------- */
@@ -81,11 +83,16 @@ bool ms_mcoregrads_hold(const ms_step_settings *settings);
 bool ms_mcoregrads_are_fp32(const ms_step_settings *settings);
 /* Does the step cast gradients to fp32 before a fused update? */
 bool ms_mcoregrads_are_cast(const ms_trace *trace);
+/* Of wgrad=cached: what all weights of this shape share. */
+uint32_t ms_mcoregrads_stand_in(ms_trace *trace, uint32_t weight);
 /* The open op makes this weight's gradient: it adds it to main_grad. */
 void ms_mcoregrads_add(ms_trace *trace, uint32_t weight);
 
 /* ---- mcorelayers.c ------------------------------------------------------- */
 
+/* Is the layer one of two whose outputs a gate joins?  Megatron has one product
+ * for both. */
+bool ms_mcorelayers_is_gated(ms_trace *trace, uint32_t layer);
 /* The step's further inputs. */
 void ms_mcorelayers_batch(ms_trace *trace);
 /* Is op, a product, one of a layer's by Transformer Engine? */

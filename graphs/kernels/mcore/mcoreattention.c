@@ -8,8 +8,10 @@
 #include "graphs/layers/attention/projections.h"
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
-#include "graphs/layers/lora.h"
+#include "graphs/layers/splitproducts.h"
 #include "graphs/layertypes.h"
+#include "graphs/parallel/contextops.h"
+#include "graphs/parallel/memorybuffer.h"
 #include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
@@ -69,6 +71,13 @@ static ms_err check(ms_trace *trace, const ms_layer *layer)
         return refuse(trace, layer, "\"complex\" rotation");
     if (is_word(layer, "qk_norm", "width"))
         return refuse(trace, layer, "\"qk_norm\" over all heads");
+    if (trace->context &&
+        ms_mcoresettings_backend(trace->settings) == MS_MCORE_UNFUSED)
+        return ms_trace_fail(trace, layer,
+                             "--set megatron.attention=fused, or flash",
+                             "attention \"%s\": ranks divide no sequence of "
+                             "unfused attention (context)",
+                             layer->name);
     return MS_OK;
 }
 
@@ -82,9 +91,11 @@ static void project(ms_trace *trace, const ms_layer *layer,
     static const char *const roles[2] = {"qkv.weight", "qkv.bias"};
     int64_t queries = n->heads / n->kv_heads;
     int64_t parts[3] = {queries * n->dim, n->dim, n->dim};
-    uint32_t mixed =
-        ms_lora_product(trace, layer, roles, field_of(layer, "bias").b, x,
-                        (n->heads + 2 * n->kv_heads) * n->dim);
+    uint32_t mixed = ms_splitproducts_product(
+        trace, layer, roles, field_of(layer, "bias").b, x,
+        (n->heads + 2 * n->kv_heads) * n->dim,
+        ms_shards_split(trace) == MS_SPLIT_HEADS ? MS_SPLIT_COLUMNS
+                                                 : MS_SPLIT_NOT);
     if (trace->err)
         return;
     int64_t dims[4] = {at(trace, mixed)->size[0], at(trace, mixed)->size[1],
@@ -155,7 +166,8 @@ static void prepare(ms_trace *trace, const ms_layer *layer,
     static const char *const norms[2] = {"q_norm.weight", "k_norm.weight"};
     bool normed = is_word(layer, "qk_norm", "head");
     bool rotary = field_of(layer, "rotary").b;
-    bool apart = normed || rotary || n->kv_heads != n->heads;
+    bool apart = normed || rotary || n->kv_heads != n->heads ||
+                 ms_contextops_is_ring(trace);
     for (uint32_t i = 0; i < 2 && normed; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  norm_heads(trace, qkv[i], norms[i], n->dim));
@@ -216,17 +228,8 @@ static uint32_t multiply(ms_trace *trace, const char *op, uint32_t a,
 static uint32_t scores_into(ms_trace *trace, uint32_t q, const int64_t *dims)
 {
     uint8_t dtype = at(trace, q)->dtype;
-    int64_t flat[2] = {dims[0] * dims[1], dims[2] * dims[3]};
-    if (trace->settings->training->mcore_spec == MS_MCORE_LOCAL) {
-        uint32_t buffer = ms_sharedtables_buffer(trace, "mpu", dtype, flat);
-        if (buffer != MS_NONE) {
-            uint32_t s = at(trace, buffer)->storage;
-            trace->graph->storage_category[s] = MS_WORKSPACE;
-            trace->graph->storage_layer[s] = MS_NONE;
-            ms_trace_ref(trace, buffer);
-        }
-        return buffer;
-    }
+    if (trace->settings->training->mcore_spec == MS_MCORE_LOCAL)
+        return ms_memorybuffer_take(trace, dtype, 4, dims);
     ms_trace_begin(trace, "aten::empty");
     uint32_t y = ms_trace_make(trace, "matmul_result", dtype, 4, dims);
     ms_trace_end(trace, 0, false);
@@ -291,7 +294,11 @@ static uint32_t by_kernel(ms_trace *trace, const ms_layer *layer,
     uint32_t view[3];
     for (uint32_t i = 0; i < 3; i++)
         view[i] = ms_view_transpose(trace, qkv[i], 1, 2);
-    uint32_t y = ms_attention_flash(trace, view[0], view[1], view[2], attended);
+    uint32_t y =
+        ms_contextops_is_ring(trace)
+            ? ms_contextops_ring(trace, view[0], view[1], view[2],
+                                 attended.causal)
+            : ms_attention_flash(trace, view[0], view[1], view[2], attended);
     ms_split_drop(trace, 3, view);
     if (!flash || trace->err)
         return y;
@@ -320,14 +327,23 @@ ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
     if (field_of(layer, "sinks").b && trace->settings->train)
         ms_raw_states(trace, ms_trace_parameter(trace, "sinks", 1, &n->heads));
     prepare(trace, layer, n, qkv);
+    bool exchanges = trace->context && !ms_contextops_is_ring(trace);
+    for (uint32_t i = 0; i < 3 && exchanges; i++)
+        qkv[i] = ms_trace_rebind(trace, qkv[i],
+                                 ms_contextops_to_heads(trace, qkv[i]));
     if (backend == MS_MCORE_UNFUSED)
         y = by_ops(trace, layer, n, qkv);
     else
         y = by_kernel(trace, layer, qkv, backend == MS_MCORE_FLASH);
+    if (exchanges)
+        y = ms_contextops_back(trace, y);
     MS_TRY(trace->err);
     ms_split_drop(trace, 3, qkv);
     y = ms_projections_join(trace, y, n->heads * n->dim);
-    *out = ms_lora_product(trace, layer, roles, has_bias(layer), y, n->width);
+    *out = ms_splitproducts_product(
+        trace, layer, roles, has_bias(layer), y, n->width,
+        ms_shards_split(trace) == MS_SPLIT_HEADS ? MS_SPLIT_ROWS
+                                                 : MS_SPLIT_NOT);
     ms_trace_drop(trace, y);
     return trace->err;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Gradients in main_grad, and the products that add to it. */
 #include "graphs/kernels/mcore/mcore.h"
+#include "graphs/layers/attention/sharedtables.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -25,21 +26,57 @@ bool ms_mcoregrads_are_cast(const ms_trace *trace)
            trace->grad_dtype == MS_FLOAT16;
 }
 
-void ms_mcoregrads_add(ms_trace *trace, uint32_t weight)
+/* The parameter of a weight whose gradient products add to main_grad, or NULL.
+ */
+static ms_parameter *fused(ms_trace *trace, uint32_t weight)
 {
     if (trace->err || !ms_mcoregrads_hold(trace->settings) ||
-        trace->settings->training->mcore_wgrad != MS_MCORE_WGRAD_FUSED)
-        return;
+        trace->settings->training->mcore_wgrad == MS_MCORE_WGRAD_APART)
+        return NULL;
     const ms_tensor *tensor = ms_trace_at(trace, weight);
     if (tensor->parameter == MS_NONE)
-        return;
+        return NULL;
     ms_parameter *parameter = &trace->parameters[tensor->parameter];
-    if (parameter->grad_storage == MS_NONE)
+    return parameter->grad_storage == MS_NONE ? NULL : parameter;
+}
+
+static bool is_cached(const ms_trace *trace)
+{
+    return trace->settings->training->mcore_wgrad == MS_MCORE_WGRAD_CACHED;
+}
+
+uint32_t ms_mcoregrads_stand_in(ms_trace *trace, uint32_t weight)
+{
+    if (!fused(trace, weight) || !is_cached(trace))
+        return MS_NONE;
+    const ms_tensor *tensor = ms_trace_at(trace, weight);
+    uint32_t layer = trace->parameters[tensor->parameter].layer;
+    int64_t dims[2] = {tensor->size[0], tensor->size[1]};
+    if (ms_mcorelayers_is_gated(trace, layer))
+        dims[0] *= 2;
+    uint32_t shared =
+        ms_sharedtables_buffer(trace, "dummy_wgrad", tensor->dtype, dims);
+    if (shared == MS_NONE)
+        return MS_NONE;
+    uint32_t s = ms_trace_at(trace, shared)->storage;
+    trace->graph->storage_category[s] = MS_WORKSPACE;
+    trace->graph->storage_layer[s] = MS_NONE;
+    uint32_t y = ms_trace_alias(trace, shared);
+    if (y != MS_NONE)
+        ms_trace_at(trace, y)->size[0] = ms_trace_at(trace, weight)->size[0];
+    return y;
+}
+
+void ms_mcoregrads_add(ms_trace *trace, uint32_t weight)
+{
+    ms_parameter *parameter = fused(trace, weight);
+    if (!parameter)
         return;
     uint64_t bytes = trace->graph->storage_bytes[parameter->grad_storage];
     ms_trace_read_storage(trace, parameter->grad_storage, bytes);
     uint64_t *written = &trace->graph->op_write_bytes[trace->graph->n_ops - 1];
     *written += bytes; /* and nothing to the tensor that stands for it */
-    *written -= ms_trace_bytes(tensor);
+    if (!is_cached(trace))
+        *written -= ms_trace_bytes(ms_trace_at(trace, weight));
     parameter->added = true;
 }

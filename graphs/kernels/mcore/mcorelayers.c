@@ -7,6 +7,7 @@
 #include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
+#include "sim/kinds.h"
 
 #include <string.h>
 
@@ -28,7 +29,8 @@ void ms_mcorelayers_batch(ms_trace *trace)
 {
     int64_t batch = (int64_t)trace->settings->batch,
             sequence = (int64_t)trace->settings->sequence;
-    int64_t dims[4] = {batch, 1, sequence, sequence};
+    int64_t ranks = ms_shape_context(trace->settings->shape);
+    int64_t dims[4] = {batch, 1, sequence, ranks * sequence};
     int64_t tokens[2] = {batch, sequence};
     if (!trace->settings->model->tokens)
         return;
@@ -99,6 +101,12 @@ static const ms_layer *reader_of(ms_trace *trace, uint32_t row)
     if (!trace->reader || trace->reader[row] >= SEVERAL)
         return NULL;
     return &trace->settings->model->layers[trace->reader[row]];
+}
+
+bool ms_mcorelayers_is_gated(ms_trace *trace, uint32_t layer)
+{
+    const ms_layer *reader = reader_of(trace, layer);
+    return reader && reader->kind->role == MS_ROLE_GATED && reader->n_in == 2;
 }
 
 /* The addition of two that alone reads this dropout, or NULL. */

@@ -108,6 +108,7 @@ void ms_mcoresettings_choose(const ms_step_settings *settings,
     const ms_training *training = settings->training;
     if (ms_mcoresettings_backend(settings) == MS_MCORE_UNFUSED)
         set->attention = &ms_sdpa_eager;
+    set->gathers_in_buffer = training->mcore_spec == MS_MCORE_LOCAL;
     if (training->loss_kernel == 0 && training->mcore_loss == MS_MCORE_LOSS_TE)
         set->loss = &ms_losskernels_liger;
 }

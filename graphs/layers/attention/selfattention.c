@@ -4,7 +4,8 @@
 #include "graphs/layers/attention/projections.h"
 #include "graphs/layers/attention/rotation.h"
 #include "graphs/layers/layers.h"
-#include "graphs/layers/lora.h"
+#include "graphs/layers/splitproducts.h"
+#include "graphs/parallel/contextops.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>
@@ -125,6 +126,13 @@ static ms_scores scores_of(const ms_layer *layer, uint32_t sinks)
 
 /* ---- queries, keys, values ----------------------------------------------- */
 
+/* How ranks split the products that make them. */
+static ms_split columns(const ms_trace *trace)
+{
+    return ms_shards_split(trace) == MS_SPLIT_HEADS ? MS_SPLIT_COLUMNS
+                                                    : MS_SPLIT_NOT;
+}
+
 /* c_attn(x).split(...): the code of GPT-2 turns k, then q, then v into heads.
  */
 static void project_fused(ms_trace *trace, const ms_layer *layer,
@@ -136,9 +144,9 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
     int64_t heads[3] = {n->heads, n->kv_heads, n->kv_heads}, parts[3];
     for (int i = 0; i < 3; i++)
         parts[i] = heads[i] * n->dim;
-    uint32_t fused =
-        ms_lora_product(trace, layer, roles, layer->field[ATTENTION_BIAS].b, x,
-                        parts[0] + parts[1] + parts[2]);
+    uint32_t fused = ms_splitproducts_product(
+        trace, layer, roles, layer->field[ATTENTION_BIAS].b, x,
+        parts[0] + parts[1] + parts[2], columns(trace));
     ms_split_sizes(trace, fused, 2, 3, parts, qkv);
     ms_trace_drop(trace, fused);
     for (int i = 0; i < 3 && !trace->err; i++) {
@@ -184,9 +192,9 @@ static void project_apart(ms_trace *trace, const ms_layer *layer,
     bool normed = layer->field[ATTENTION_QK_NORM].i != QK_NORM_NONE;
     for (int i = 0; i < 3; i++) {
         int64_t heads = i == 0 ? n->heads : n->kv_heads;
-        uint32_t y =
-            ms_lora_product(trace, layer, roles[i],
-                            layer->field[ATTENTION_BIAS].b, x, heads * n->dim);
+        uint32_t y = ms_splitproducts_product(trace, layer, roles[i],
+                                              layer->field[ATTENTION_BIAS].b, x,
+                                              heads * n->dim, columns(trace));
         if (normed && i < 2)
             y = ms_trace_rebind(trace, y,
                                 norm_heads(trace, layer, n, y, norms[i]));
@@ -293,6 +301,18 @@ static bool is_biased(const ms_layer *layer)
                                 : own == OUT_BIAS_YES;
 }
 
+/* Where ranks divide the sequence, over all of it. */
+static uint32_t attend(ms_trace *trace, const ms_scores *how, uint32_t *qkv)
+{
+    if (!trace->context)
+        return ms_attentioncore_run(trace, how, qkv);
+    if (ms_contextops_is_ring(trace))
+        return ms_contextops_ring(trace, qkv[0], qkv[1], qkv[2], how->causal);
+    for (uint32_t i = 0; i < 3; i++)
+        qkv[i] = ms_contextops_forth(trace, qkv[i]);
+    return ms_contextops_back(trace, ms_attentioncore_run(trace, how, qkv));
+}
+
 /* The Python variables q, k and v live to the end of the forward; the scores'
  * variables end in the core. */
 ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
@@ -302,12 +322,26 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
     uint32_t qkv[3];
     ms_attention_sizes n;
     MS_TRY(find_sizes(trace, layer, in[0], &n));
+    bool split = ms_shards_split(trace) == MS_SPLIT_HEADS;
+    if (split) {
+        n.heads = ms_shards_part(trace, n.heads);
+        n.kv_heads = ms_shards_part(trace, n.kv_heads);
+    }
+    if (ms_contextops_is_ring(trace) && trace->kernels.is_plain)
+        return ms_trace_fail(trace, layer, "take mode=a2a, or --kernels flash",
+                             "attention \"%s\": a ring needs a fused kernel "
+                             "(context)",
+                             layer->name);
     if (trace->kernels.hooks->attention)
         return trace->kernels.hooks->attention(trace, layer, &n, in[0], out);
+    uint32_t x = in[0];
+    bool enters = split && !trace->kernels.keeps_parts;
+    if (enters)
+        x = ms_shards_enter(trace, x);
     if (layer->field[ATTENTION_FUSED_QKV].b)
-        project_fused(trace, layer, &n, in[0], qkv);
+        project_fused(trace, layer, &n, x, qkv);
     else
-        project_apart(trace, layer, &n, in[0], qkv);
+        project_apart(trace, layer, &n, x, qkv);
     if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b &&
         ms_kernels_apart(trace->kernels.rotary, true))
         ms_rotation_complex(trace, n.dim, layer->field[ATTENTION_PACKED].b,
@@ -316,10 +350,14 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         ms_rotation_run(trace, layer->field[ATTENTION_CODE].i, n.turning, qkv,
                         2);
     const ms_scores how = scores_of(layer, add_sinks(trace, layer, n.heads));
-    uint32_t y = ms_attentioncore_run(trace, &how, qkv);
+    uint32_t y = attend(trace, &how, qkv);
     y = trace->err ? MS_NONE : ms_projections_join(trace, y, n.heads * n.dim);
-    *out = ms_lora_product(trace, layer, roles, is_biased(layer), y, n.width);
+    *out =
+        ms_splitproducts_product(trace, layer, roles, is_biased(layer), y,
+                                 n.width, split ? MS_SPLIT_ROWS : MS_SPLIT_NOT);
     ms_trace_drop(trace, y);
+    if (enters)
+        ms_trace_drop(trace, x);
     for (int i = 0; i < 3 && !trace->err; i++)
         ms_trace_drop(trace, qkv[i]);
     return trace->err;

@@ -358,6 +358,8 @@ static ms_err put_op(sort_state *sorter, uint32_t unit, uint32_t op)
     MS_TRY(put_long(sorter, graph->op_ns[op]));
     if (graph->op_stream[op] != MS_STREAM_COMPUTE)
         MS_TRY(put_long(sorter, graph->op_write_bytes[op]));
+    if (graph->op_meets != NULL)
+        MS_TRY(put(sorter, graph->op_meets[op]));
     if (graph->op_group != NULL)
         MS_TRY(put(sorter, graph->op_group[op]));
     MS_TRY(put_list(sorter, unit, graph->in_at + op, graph->in, false));

@@ -10,6 +10,7 @@
 #include "tools/results/results.h"
 #include "tools/words/words.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,8 +89,11 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
         variant->gpus = (uint32_t)strtoul(setting(record, "gpus"), NULL, 10);
     variant->work = strtod(setting(record, "training.batch"), NULL);
     variant->work *= variant->gpus > 1 ? variant->gpus : 1.0;
+    /* Ranks that split layers have the same tokens. */
     if (record->report.tokens_per_second >= 0.0)
-        variant->work *= strtod(setting(record, "training.sequence"), NULL);
+        variant->work =
+            round(record->report.tokens_per_second *
+                  (double)record->report.ranks[0].time.step_ns * 1e-9);
     variant->setup = setup.bytes;
     variant->device = words.bytes;
     variant->json = record->json;

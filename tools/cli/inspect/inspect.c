@@ -159,6 +159,7 @@ static const struct column {
     {"fwd MAC", FLOPS, 8, true, AT(forward_macs)},
     {"bwd MAC", FLOPS, 8, true, AT(backward_macs)},
     {"saved", BYTES, 11, false, AT(saved_bytes)},
+    {"weights", BYTES, 11, true, AT(held_bytes)},
     {"output", BYTES, 11, true, AT(output_bytes)},
 };
 #define N_COLUMNS (sizeof columns / sizeof columns[0])
@@ -194,6 +195,8 @@ static void put_row(const inspection *view, const ms_layer_facts *facts,
         if (is_shown(view, &columns[i]))
             ms_text_add(text, " %*s", columns[i].width,
                         cell_of(&columns[i], facts).s);
+    if (facts->split != NULL && *facts->split != '\0')
+        ms_text_add(text, "  %s", facts->split);
     ms_text_add(text, "\n");
 }
 
@@ -223,6 +226,8 @@ static void put_table(const inspection *view, const ms_style *style,
     for (size_t i = 0; i < N_COLUMNS; i++)
         if (is_shown(view, &columns[i]))
             ms_text_add(text, " %*s", columns[i].width, columns[i].heading);
+    if (view->it.n > 0 && view->it.facts[0].split != NULL)
+        ms_text_add(text, "  split by");
     ms_text_add(text, "%s\n", style->plain);
     for (uint32_t i = 0; i < view->it.n;) {
         uint32_t end = block_end(view, i), count = count_alike(view, i, end);
@@ -342,6 +347,7 @@ static ms_err add_up(ms_inspection *it, ms_arena *arena, ms_fault *fault)
         it->total.backward_macs += facts->backward_macs;
         it->total.saved_bytes += facts->saved_bytes;
         it->total.output_bytes += facts->output_bytes;
+        it->total.held_bytes += facts->held_bytes;
         it->base += head[i] ? 0 : facts->parameters;
         it->embedding +=
             strcmp(facts->type, "embedding") == 0 ? facts->parameters : 0;

@@ -27,7 +27,9 @@ static const ms_key layer_rows[] = {
      .type = MS_KEY_NUMBER,
      LAYER(FLOPS, backward_macs)},
     MS_KEYS_COUNT("saved_bytes", LAYER(U64, saved_bytes)),
-    MS_KEYS_COUNT("output_bytes", LAYER(U64, output_bytes))};
+    MS_KEYS_COUNT("output_bytes", LAYER(U64, output_bytes)),
+    MS_KEYS_COUNT("weights_bytes", LAYER(U64, held_bytes)),
+    {.name = "split", .type = MS_KEY_TEXT, LAYER(TEXT, split), .null = true}};
 const ms_keys ms_inspect_keys_layer = MS_KEYS_OBJECT("layer", layer_rows);
 
 static ms_key_list layers(const void *of)
@@ -102,7 +104,10 @@ static const ms_key model_rows[] = {
      .of = &ms_inspect_keys_layer,
      .help = "in order: name, type, parameters, parameters_active, "
              "forward_flops, backward_flops, forward_macs, backward_macs, "
-             "saved_bytes, output_bytes"},
+             "saved_bytes, output_bytes, weights_bytes (on one rank), split "
+             "(columns, rows, heads, vocabulary; sequence: it works on a part "
+             "of that; "
+             "\"\": each rank has all of it; null: no ranks split layers)"},
 };
 const ms_keys ms_inspect_keys = {.name = "inspect",
                                  .rows = model_rows,

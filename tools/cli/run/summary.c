@@ -165,6 +165,7 @@ static void put_time_parts(const ms_rank_report *rank, ms_text *words)
         {"waiting for the host", time->host_bound_ns},
         {"waiting for parameters", stall[MS_CAUSE_GATHER]},
         {"waiting for gradients", stall[MS_CAUSE_REDUCE]},
+        {"waiting for ranks that split layers", stall[MS_CAUSE_MEETING]},
         {"waiting for copies to the device", stall[MS_CAUSE_TO_DEVICE]},
         {"waiting for copies to the host", stall[MS_CAUSE_TO_HOST]},
         {"waiting for the disk", stall[MS_CAUSE_DISK]},

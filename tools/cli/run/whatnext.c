@@ -152,7 +152,8 @@ static ms_err put_set_ups(const ms_summary *summary, bool *found, ms_text *text,
         return MS_OK;
     ms_text_add(text, "or:       ");
     ms_settings_fit(summary->arguments,
-                    more.policy != NULL ? more.gpus : result->shape.data_ranks,
+                    more.policy != NULL ? more.gpus
+                                        : ms_shape_beside(&result->shape),
                     text);
     ms_text_add(text, "\n");
     return MS_OK;
@@ -224,8 +225,8 @@ static ms_err next_lines(const ms_summary *summary, const ms_whatnext *next,
     if (asks_for_more(summary, advice))
         MS_TRY(put_more_gpus(summary, text, fault));
     ms_text_add(text, "or:       ");
-    ms_settings_fit(summary->arguments, summary->result->shape.data_ranks,
-                    text);
+    ms_settings_fit(summary->arguments,
+                    ms_shape_beside(&summary->result->shape), text);
     ms_text_add(text, "\n");
     return MS_OK;
 }

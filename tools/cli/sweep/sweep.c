@@ -318,8 +318,7 @@ static ms_err name_setup(const ms_job *job, const ms_result *result,
         return ms_fail_nomem(&outcome->fault);
     snprintf(outcome->setup, sizeof outcome->setup, "%s", setup.bytes);
     snprintf(outcome->model, sizeof outcome->model, "%s", result->model.name);
-    outcome->row.job_gpus =
-        groups * (shape->pipeline_ranks > 1 ? shape->pipeline_ranks : 1);
+    outcome->row.job_gpus = groups * ms_shape_model_ranks(shape);
     outcome->row.job_batch = (uint64_t)result->training.batch * groups;
     outcome->row.capacity_bytes = result->report->capacity_bytes;
     outcome->row.context_bytes = result->report->context_bytes;

@@ -181,6 +181,11 @@ static const char *times_wrong(const void *of, const void *value)
     return sum_ns == step_ns ? NULL : "the parts do not sum to \"step_ns\"";
 }
 
+static bool waits_for_activations(const void *of)
+{
+    return ((const ms_rank_report *)of)->stalls_ns[MS_CAUSE_MEETING] > 0;
+}
+
 /* How long a rank waits, by cause: six kinds, then the parts of two of them. */
 #define STALL(key, cause) MS_KEYS_COUNT(key, RANK(U64, stalls_ns[cause]), MUST)
 static const ms_key stalls_rows[] = {
@@ -196,6 +201,12 @@ static const ms_key stalls_rows[] = {
     STALL("copy_to_host", MS_CAUSE_TO_HOST),
     MS_KEYS_COUNT("disk", RANK(U64, stalls_ns[MS_CAUSE_DISK]), MUST,
                   .before = "copy_to_host"),
+    {.name = "activations",
+     .type = MS_KEY_COUNT,
+     RANK(U64, stalls_ns[MS_CAUSE_MEETING]),
+     .there = waits_for_activations,
+     .optional = true,
+     .help = "of comm, collectives of ranks that split layers"},
     STALL("host_work", MS_CAUSE_HOST_WORK),
     STALL("pack", MS_CAUSE_PACK)};
 const ms_keys ms_keys_rank_stalls = MS_KEYS_OBJECT("stalls", stalls_rows);

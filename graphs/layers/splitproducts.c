@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/layers/splitproducts.h"
+#include "graphs/layers/layers.h"
+#include "graphs/layers/lora.h"
+#include "graphs/parallel/partproduct.h"
+#include "graphs/trace/trace.h"
+
+/* Megatron's own layers gather into its buffer: the head, and those of blocks
+ * where Transformer Engine's do not stand for them. */
+static bool gathers_in_buffer(const ms_trace *trace, const ms_layer *layer)
+{
+    return layer->block == MS_NONE || trace->kernels.gathers_in_buffer;
+}
+
+uint32_t ms_splitproducts_linear(ms_trace *trace, const ms_layer *layer,
+                                 const char *role, uint32_t x, uint32_t weight,
+                                 uint32_t bias, ms_split split)
+{
+    if (trace->err)
+        return MS_NONE;
+    bool by_rows = split == MS_SPLIT_ROWS;
+    if (split == MS_SPLIT_COLUMNS && trace->kernels.keeps_parts)
+        return ms_partproduct_columns(trace, x, weight, bias,
+                                      gathers_in_buffer(trace, layer));
+    if (by_rows && trace->kernels.keeps_parts)
+        return ms_partproduct_rows(trace, x, weight, bias);
+    uint32_t y = ms_lora_linear(trace, layer, role, x, weight, bias);
+    return by_rows ? ms_trace_rebind(trace, y, ms_shards_leave(trace, y)) : y;
+}
+
+uint32_t ms_splitproducts_product(ms_trace *trace, const ms_layer *layer,
+                                  const char *const roles[2], bool biased,
+                                  uint32_t x, int64_t width, ms_split split)
+{
+    if (trace->err)
+        return MS_NONE;
+    bool divided = split != MS_SPLIT_NOT;
+    int64_t dims[2] = {width, ms_layers_last_dim(trace, x)};
+    uint32_t bias = MS_NONE;
+    ms_shards_make_parts(trace, divided);
+    uint32_t weight = ms_trace_parameter(trace, roles[0], 2, dims);
+    ms_shards_make_parts(trace, divided && split != MS_SPLIT_ROWS);
+    if (biased)
+        bias = ms_layers_vector(trace, roles[1], width);
+    ms_shards_make_parts(trace, false);
+    return ms_splitproducts_linear(trace, layer, roles[0], x, weight, bias,
+                                   split);
+}

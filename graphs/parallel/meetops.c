@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/parallel/meetops.h"
+#include "graphs/trace/trace.h"
+#include "sim/graph.h"
+
+void ms_meetops_end(ms_trace *trace, ms_collective collective,
+                    ms_group_role role, const ms_group *ranks)
+{
+    ms_graph *g = trace->graph;
+    ms_trace_end(trace, 0, false);
+    if (trace->err)
+        return;
+    uint32_t op = g->n_ops - 1;
+    uint64_t bytes = g->op_read_bytes[op];
+    if (g->op_write_bytes[op] > bytes)
+        bytes = g->op_write_bytes[op];
+    g->op_meets[op] = MS_MEETS(collective, role);
+    g->op_stream[op] = ranks->queue;
+    g->op_ns[op] = ms_collective_ns(ranks, collective, bytes);
+    trace->ends[op].work = MS_WORK_NONE;
+}

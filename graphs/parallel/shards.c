@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/parallel/shards.h"
+#include "graphs/formats/precisions.h"
+#include "graphs/layertypes.h"
+#include "graphs/machines/communicators.h"
+#include "graphs/parallel/tensorops.h"
+#include "graphs/trace/trace.h"
+#include "sim/graph.h"
+#include "sim/kinds.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const ms_shards_names[MS_N_SPLITS] = {
+    [MS_SPLIT_NOT] = "",
+    [MS_SPLIT_COLUMNS] = "columns",
+    [MS_SPLIT_ROWS] = "rows",
+    [MS_SPLIT_HEADS] = "heads",
+    [MS_SPLIT_VOCABULARY] = "vocabulary",
+};
+
+/* What the search for it knows. */
+typedef struct plan {
+    ms_trace *trace;
+    ms_shards *shards;
+    bool *banned; /* per layer: it is not split by columns */
+} plan;
+
+static bool is_type(const ms_layer *layer, const char *type)
+{
+    return strcmp(layer->kind->type, type) == 0;
+}
+
+/* ---- which layers work on parts ------------------------------------------ */
+
+/* Element by element, whatever part of the columns it has. */
+static bool works_on_columns(const ms_layer *layer)
+{
+    switch ((ms_layer_role)layer->kind->role) {
+    case MS_ROLE_ACTIVATION:
+        return !is_type(layer, "softmax") && !is_type(layer, "rotary") &&
+               !is_type(layer, "prelu");
+    case MS_ROLE_GATED:
+        return layer->n_in == 2;
+    case MS_ROLE_DROPOUT:
+        return is_type(layer, "dropout");
+    default:
+        return is_type(layer, "cast");
+    }
+}
+
+/* Token by token, whatever part of the sequence it has. */
+static bool works_on_sequence(const ms_layer *layer)
+{
+    switch ((ms_layer_role)layer->kind->role) {
+    case MS_ROLE_NORM:
+        return is_type(layer, "layer_norm") || is_type(layer, "rms_norm");
+    case MS_ROLE_SUM:
+        return is_type(layer, "add");
+    case MS_ROLE_PROJECTION:
+        return true;
+    default:
+        return works_on_columns(layer);
+    }
+}
+
+static uint32_t source(const plan *p, const ms_layer *layer, uint32_t i)
+{
+    return p->trace->settings->model->edges[layer->in_at + i];
+}
+
+/* Are all inputs of the layer of that layout? */
+static bool reads_all(const plan *p, const ms_layer *layer, ms_layout layout)
+{
+    for (uint32_t i = 0; i < layer->n_in; i++) {
+        uint32_t from = source(p, layer, i);
+        if (from == MS_NONE || p->shards->layout[from] != layout)
+            return false;
+    }
+    return layer->n_in > 0;
+}
+
+/* ---- sizes that divide --------------------------------------------------- */
+
+/* The degrees below and above that divide the size. */
+static ms_err refuse(ms_trace *trace, const ms_layer *layer, const char *what,
+                     int64_t size, uint32_t ranks)
+{
+    char hint[128];
+    int64_t low = ranks, high = ranks;
+    while (size % low != 0)
+        low--;
+    while (high < size && size % high != 0)
+        high++;
+    if (high > size)
+        high = size;
+    snprintf(hint, sizeof hint, "tensor:%lld and tensor:%lld would",
+             (long long)low, (long long)high);
+    return ms_trace_fail(trace, layer, hint,
+                         "%lld %s of \"%s\" do not divide among %u ranks "
+                         "(tensor)",
+                         (long long)size, what, layer->name, ranks);
+}
+
+static const ms_value *field(const ms_layer *layer, const char *name)
+{
+    for (uint32_t i = 0; i < layer->kind->n_fields; i++)
+        if (strcmp(layer->kind->fields[i].name, name) == 0)
+            return &layer->field[i];
+    return NULL;
+}
+
+static const char *text_of(const ms_layer *layer, const char *name)
+{
+    const ms_value *value = field(layer, name);
+    return value ? value->s : NULL;
+}
+
+/* The value of a number of the layer, 0 where it has none of that name. */
+static int64_t number(const ms_layer *layer, const char *name)
+{
+    const ms_value *value = field(layer, name);
+    return value ? value->i : 0;
+}
+
+static ms_err check_heads(const plan *p, const ms_layer *layer)
+{
+    uint32_t ranks = p->shards->ranks.ranks;
+    int64_t heads = number(layer, "heads"), few = number(layer, "kv_heads");
+    if (heads % ranks != 0)
+        return refuse(p->trace, layer, "heads", heads, ranks);
+    if (few > 0 && few % ranks != 0)
+        return refuse(p->trace, layer, "heads of keys and values", few, ranks);
+    return MS_OK;
+}
+
+/* ---- how each layer is split --------------------------------------------- */
+
+static ms_split split_of(const plan *p, uint32_t l);
+
+/* A table that others share is split as they are. */
+static bool ties_are_split(const plan *p, const ms_layer *table)
+{
+    const ms_model *model = p->trace->settings->model;
+    for (uint32_t l = 0; l < model->n_layers; l++) {
+        const char *name = text_of(&model->layers[l], "tied");
+        if (name && strcmp(name, table->name) == 0 &&
+            is_type(&model->layers[l], "linear") &&
+            split_of(p, l) != MS_SPLIT_COLUMNS)
+            return false;
+    }
+    return true;
+}
+
+static ms_split split_of(const plan *p, uint32_t l)
+{
+    const ms_trace *trace = p->trace;
+    const ms_layer *layer = &trace->settings->model->layers[l];
+    uint8_t role = trace->graph->layer_role[l];
+    uint32_t ranks = p->shards->ranks.ranks;
+    switch ((ms_layer_role)role) {
+    case MS_ROLE_EMBEDDING:
+        return is_type(layer, "embedding") && number(layer, "ids") == 0 &&
+                       ties_are_split(p, layer)
+                   ? MS_SPLIT_VOCABULARY
+                   : MS_SPLIT_NOT;
+    case MS_ROLE_ATTENTION:
+        return is_type(layer, "attention") ? MS_SPLIT_HEADS : MS_SPLIT_NOT;
+    case MS_ROLE_PROJECTION_IN:
+    case MS_ROLE_GATE:
+        return p->banned[l] || number(layer, "out") % ranks != 0
+                   ? MS_SPLIT_NOT
+                   : MS_SPLIT_COLUMNS;
+    case MS_ROLE_PROJECTION_OUT:
+        return reads_all(p, layer, MS_LAYOUT_COLUMNS) ? MS_SPLIT_ROWS
+                                                      : MS_SPLIT_NOT;
+    case MS_ROLE_HEAD:
+        return p->banned[l] || !is_type(layer, "linear") ||
+                       trace->head.layer == l
+                   ? MS_SPLIT_NOT
+                   : MS_SPLIT_COLUMNS;
+    case MS_ROLE_LOSS:
+        return is_type(layer, "cross_entropy") &&
+                       reads_all(p, layer, MS_LAYOUT_COLUMNS)
+                   ? MS_SPLIT_VOCABULARY
+                   : MS_SPLIT_NOT;
+    default:
+        return MS_SPLIT_NOT;
+    }
+}
+
+/* Is it before all blocks, where tokens and positions are added?  What stands
+ * there is whole until a norm, a dropout or a block reads it. */
+static bool adds_embeddings(const plan *p, const ms_layer *layer)
+{
+    return is_type(layer, "add") && layer->block == MS_NONE &&
+           reads_all(p, layer, MS_LAYOUT_WHOLE);
+}
+
+static bool is_added(const plan *p, uint32_t embedding)
+{
+    const ms_model *model = p->trace->settings->model;
+    for (uint32_t l = 0; l < model->n_layers; l++)
+        for (uint32_t i = 0; i < model->layers[l].n_in; i++)
+            if (source(p, &model->layers[l], i) == embedding)
+                return is_type(&model->layers[l], "add");
+    return false;
+}
+
+static void lay_out(const plan *p, uint32_t l)
+{
+    ms_shards *s = p->shards;
+    const ms_layer *layer = &p->trace->settings->model->layers[l];
+    uint8_t along = s->by_sequence ? MS_LAYOUT_SEQUENCE : MS_LAYOUT_WHOLE;
+    s->split[l] = (uint8_t)split_of(p, l);
+    s->needs[l] = s->layout[l] = MS_LAYOUT_WHOLE;
+    switch ((ms_split)s->split[l]) {
+    case MS_SPLIT_COLUMNS:
+        s->needs[l] = along;
+        s->layout[l] = MS_LAYOUT_COLUMNS;
+        return;
+    case MS_SPLIT_ROWS:
+        s->needs[l] = MS_LAYOUT_COLUMNS;
+        s->layout[l] = along;
+        return;
+    case MS_SPLIT_HEADS:
+        s->needs[l] = s->layout[l] = along;
+        return;
+    case MS_SPLIT_VOCABULARY:
+        if (layer->kind->role == MS_ROLE_LOSS)
+            s->needs[l] = MS_LAYOUT_COLUMNS;
+        else if (!is_added(p, l))
+            s->layout[l] = along;
+        return;
+    default:
+        break;
+    }
+    if (works_on_columns(layer) && reads_all(p, layer, MS_LAYOUT_COLUMNS))
+        s->needs[l] = s->layout[l] = MS_LAYOUT_COLUMNS;
+    else if (works_on_sequence(layer) && !adds_embeddings(p, layer) &&
+             l != p->trace->head.layer) /* its loss needs all of it */
+        s->needs[l] = s->layout[l] = along;
+}
+
+/* What is split by columns and read by a layer that needs more is not.  Returns
+ * whether there was any. */
+static bool ban(const plan *p)
+{
+    const ms_model *model = p->trace->settings->model;
+    bool any = false;
+    for (uint32_t l = 0; l < model->n_layers; l++)
+        for (uint32_t i = 0; i < model->layers[l].n_in; i++) {
+            uint32_t from = source(p, &model->layers[l], i);
+            if (from == MS_NONE ||
+                p->shards->layout[from] != MS_LAYOUT_COLUMNS ||
+                p->shards->needs[l] == MS_LAYOUT_COLUMNS || p->banned[from])
+                continue;
+            p->banned[from] = any = true;
+        }
+    return any;
+}
+
+/* A layer that only hands parts of columns on is banned through its inputs. */
+static void ban_inputs(const plan *p)
+{
+    const ms_model *model = p->trace->settings->model;
+    for (uint32_t i = model->n_layers; i-- > 0;) {
+        uint32_t l = model->order[i];
+        const ms_layer *layer = &model->layers[l];
+        for (uint32_t k = 0; k < layer->n_in && p->banned[l]; k++)
+            if (source(p, layer, k) != MS_NONE &&
+                p->shards->layout[l] == MS_LAYOUT_COLUMNS &&
+                p->shards->split[l] == MS_SPLIT_NOT)
+                p->banned[source(p, layer, k)] = true;
+    }
+}
+
+static ms_err check(const plan *p)
+{
+    const ms_trace *trace = p->trace;
+    const ms_model *model = trace->settings->model;
+    uint32_t ranks = p->shards->ranks.ranks;
+    int64_t sequence = (int64_t)trace->settings->sequence;
+    uint32_t n_split = 0;
+    for (uint32_t l = 0; l < model->n_layers; l++) {
+        const ms_layer *layer = &model->layers[l];
+        n_split += p->shards->split[l] != MS_SPLIT_NOT;
+        if (p->shards->split[l] == MS_SPLIT_HEADS)
+            MS_TRY(check_heads(p, layer));
+        if (layer->kind->role == MS_ROLE_EXPERTS)
+            return ms_trace_fail(p->trace, layer,
+                                 "take zero or fsdp for this model",
+                                 "\"%s\": how ranks split experts is not known "
+                                 "yet (tensor)",
+                                 layer->name);
+    }
+    if (p->shards->by_sequence && sequence % ranks != 0)
+        return refuse(p->trace, &model->layers[0], "positions", sequence,
+                      ranks);
+    return n_split > 0 ? MS_OK
+                       : ms_fail(trace->fault, MS_EINPUT, model->name,
+                                 "take zero or fsdp for this model",
+                                 "no layer of %s is one that ranks can split "
+                                 "(tensor)",
+                                 model->name);
+}
+
+static ms_err decide(plan *p)
+{
+    const ms_model *model = p->trace->settings->model;
+    uint32_t n = model->n_layers;
+    p->shards->split = ms_arena_take(p->trace->scratch, n, 1);
+    p->shards->needs = ms_arena_take(p->trace->scratch, n, 1);
+    p->shards->layout = ms_arena_take(p->trace->scratch, n, 1);
+    p->shards->n_columns = ms_arena_take(p->trace->scratch, n, sizeof n);
+    p->banned = ms_arena_take(p->trace->scratch, n, sizeof *p->banned);
+    if (!p->shards->split || !p->shards->needs || !p->shards->layout ||
+        !p->shards->n_columns || !p->banned)
+        return ms_fail_nomem(p->trace->fault);
+    do {
+        for (uint32_t i = 0; i < n; i++)
+            lay_out(p, model->order[i]);
+        if (!ban(p))
+            break;
+        ban_inputs(p);
+    } while (true);
+    for (uint32_t l = 0; l < n; l++)
+        for (uint32_t i = 0; i < model->layers[l].n_in; i++) {
+            uint32_t from = source(p, &model->layers[l], i);
+            if (from != MS_NONE && p->shards->split[l] == MS_SPLIT_COLUMNS)
+                p->shards->n_columns[from]++;
+        }
+    return check(p);
+}
+
+ms_err ms_shards_check(const ms_trace *trace)
+{
+    const ms_step_settings *settings = trace->settings;
+    const ms_precision_row *row = ms_precisions_of(settings->training);
+    if (settings->shape->tensor_ranks < 2)
+        return MS_OK;
+    if (settings->shape->by_sequence && !settings->model->tokens &&
+        !settings->model->sequence_input)
+        return ms_fail(trace->fault, MS_EUSAGE, "tensor", "leave sp out",
+                       "%s has no sequence that ranks could divide",
+                       settings->model->name);
+    if (settings->model->ops)
+        return ms_fail(trace->fault, MS_EUSAGE, "tensor",
+                       "export the graph of one rank instead",
+                       "ranks cannot split the ops of an exported graph");
+    if (settings->training->lora_rank > 0)
+        return ms_fail(trace->fault, MS_EUSAGE, "tensor",
+                       "take zero:3 or fsdp, or leave lora.rank out",
+                       "how ranks split adapters (lora.rank) is not known yet");
+    if (row->fp8)
+        return ms_fail(trace->fault, MS_EUSAGE, "tensor",
+                       "--precision bf16-mixed, or take fsdp",
+                       "how ranks split products in fp8 (training.precision) "
+                       "is not known yet");
+    return MS_OK;
+}
+
+static ms_err name_splits(ms_trace *trace)
+{
+    ms_graph *g = trace->graph;
+    g->layer_split =
+        ms_arena_take(trace->arena, g->n_layers, sizeof *g->layer_split);
+    if (!g->layer_split)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t l = 0; l < g->n_layers; l++) {
+        ms_split split = (ms_split)trace->shards->split[l];
+        bool part = trace->shards->layout[l] == MS_LAYOUT_SEQUENCE;
+        g->layer_split[l] =
+            split == MS_SPLIT_NOT && part ? "sequence" : ms_shards_names[split];
+    }
+    return MS_OK;
+}
+
+ms_err ms_shards_open(ms_trace *trace)
+{
+    const ms_step_settings *settings = trace->settings;
+    ms_group rows[MS_N_GROUP_ROLES];
+    if (settings->shape->tensor_ranks < 2)
+        return MS_OK;
+    plan p = {.trace = trace,
+              .shards = ms_arena_take(trace->scratch, 1, sizeof *p.shards)};
+    if (!p.shards)
+        return ms_fail_nomem(trace->fault);
+    ms_communicators_make(settings->device, settings->shape, rows);
+    p.shards->ranks = rows[MS_GROUP_TENSOR];
+    p.shards->by_sequence = settings->shape->by_sequence;
+    MS_TRY(decide(&p));
+    trace->shards = p.shards;
+    return name_splits(trace);
+}
+
+/* ---- of the layer that runs now ------------------------------------------ */
+
+ms_split ms_shards_split(const ms_trace *trace)
+{
+    return trace->shards ? (ms_split)trace->shards->split[trace->layer]
+                         : MS_SPLIT_NOT;
+}
+
+int64_t ms_shards_part(const ms_trace *trace, int64_t whole)
+{
+    int64_t ranks = trace->shards ? trace->shards->ranks.ranks : 1;
+    return (whole + ranks - 1) / ranks;
+}
+
+void ms_shards_make_parts(ms_trace *trace, bool parts)
+{
+    trace->parts = parts ? trace->shards->ranks.ranks : 0;
+}
+
+uint32_t ms_shards_enter(ms_trace *trace, uint32_t x)
+{
+    return trace->shards->by_sequence ? ms_tensorops_gather(trace, x, true)
+                                      : ms_tensorops_enter(trace, x);
+}
+
+uint32_t ms_shards_leave(ms_trace *trace, uint32_t y)
+{
+    return trace->shards->by_sequence ? ms_tensorops_scatter(trace, y)
+                                      : ms_tensorops_reduce(trace, y);
+}
+
+/* Once for all products that read it (torch's PrepareModuleInput). */
+static uint32_t enter_once(ms_trace *trace, uint32_t from, uint32_t x)
+{
+    ms_shards *s = trace->shards;
+    if (s->entered_from != from || s->n_waiting == 0) {
+        s->entered_from = from;
+        s->entered = ms_shards_enter(trace, x);
+        s->n_waiting = s->n_columns[from];
+    }
+    if (--s->n_waiting > 0 && !trace->err)
+        ms_trace_ref(trace, s->entered);
+    return s->entered;
+}
+
+uint32_t ms_shards_take(ms_trace *trace, uint32_t from, uint32_t tensor)
+{
+    const ms_shards *s = trace->shards;
+    if (trace->err)
+        return MS_NONE;
+    if (from != MS_NONE && s->split[trace->layer] == MS_SPLIT_COLUMNS &&
+        !trace->kernels.keeps_parts)
+        return enter_once(trace, from, tensor);
+    ms_layout is = from == MS_NONE ? MS_LAYOUT_WHOLE : s->layout[from];
+    ms_layout needs = s->needs[trace->layer];
+    if (from != MS_NONE && is == MS_LAYOUT_WHOLE && needs == MS_LAYOUT_SEQUENCE)
+        return ms_tensorops_part(trace, tensor);
+    if (is == MS_LAYOUT_SEQUENCE && needs == MS_LAYOUT_WHOLE)
+        return ms_tensorops_gather(trace, tensor, false);
+    ms_trace_ref(trace, tensor);
+    return tensor;
+}

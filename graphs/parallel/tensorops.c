@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/parallel/tensorops.h"
+#include "graphs/ops/ops.h"
+#include "graphs/parallel/meetops.h"
+#include "graphs/parallel/memorybuffer.h"
+#include "graphs/parallel/shards.h"
+#include "graphs/trace/trace.h"
+#include "sim/graph.h"
+
+/* ---- ops ----------------------------------------------------------------- */
+
+static void end(ms_trace *trace, ms_collective collective)
+{
+    ms_meetops_end(trace, collective, MS_GROUP_TENSOR, &trace->shards->ranks);
+}
+
+/* A new tensor like x, whose sequence is as long as said. */
+static uint32_t make(ms_trace *trace, const char *role, uint32_t x,
+                     int64_t sequence)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor like = *ms_trace_at(trace, x);
+    like.size[1] = sequence;
+    return ms_trace_make(trace, role, like.dtype, like.n_dims, like.size);
+}
+
+static int64_t length_of(ms_trace *trace, uint32_t x)
+{
+    return trace->err ? 0 : ms_trace_at(trace, x)->size[1];
+}
+
+/* A copy in the order of dimension 0, or back. */
+static uint32_t copy(ms_trace *trace, uint32_t x)
+{
+    ms_trace_begin(trace, "aten::cat");
+    ms_trace_read(trace, x);
+    uint32_t y = trace->err ? MS_NONE : ms_trace_make_like(trace, "ordered", x);
+    ms_trace_end(trace, 0, false);
+    return y;
+}
+
+void ms_tensorops_sum(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return;
+    ms_trace_begin(trace, "nccl::all_reduce");
+    ms_trace_read(trace, x);
+    end(trace, MS_ALL_REDUCE);
+}
+
+uint32_t ms_tensorops_whole_of(ms_trace *trace, uint32_t part)
+{
+    int64_t ranks = trace->shards ? trace->shards->ranks.ranks : 1;
+    ms_trace_begin(trace, "nccl::all_gather");
+    ms_trace_read(trace, part);
+    uint32_t whole =
+        make(trace, "gathered", part, ranks * length_of(trace, part));
+    end(trace, MS_ALL_GATHER);
+    if (trace->kernels.keeps_parts)
+        return whole;
+    return ms_trace_rebind(trace, whole, copy(trace, whole));
+}
+
+uint32_t ms_tensorops_whole_in_buffer(ms_trace *trace, uint32_t part)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor like = *ms_trace_at(trace, part);
+    like.size[1] *= trace->shards->ranks.ranks;
+    uint32_t whole =
+        ms_memorybuffer_take(trace, like.dtype, like.n_dims, like.size);
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *written = ms_trace_at(trace, whole);
+    ms_trace_begin(trace, "nccl::all_gather");
+    ms_trace_read_storage(trace, written->storage, 0);
+    ms_trace_read(trace, part);
+    if (!trace->err)
+        trace->graph->op_write_bytes[trace->graph->n_ops - 1] =
+            ms_trace_bytes(written);
+    end(trace, MS_ALL_GATHER);
+    return whole;
+}
+
+uint32_t ms_tensorops_part_of_sum(ms_trace *trace, uint32_t x)
+{
+    int64_t ranks = trace->shards ? trace->shards->ranks.ranks : 1;
+    bool apart = !trace->kernels.keeps_parts;
+    uint32_t from = apart ? copy(trace, x) : x;
+    ms_trace_begin(trace, "nccl::reduce_scatter");
+    ms_trace_read(trace, from);
+    uint32_t part = make(trace, "scattered", x, length_of(trace, x) / ranks);
+    end(trace, MS_REDUCE_SCATTER);
+    if (apart)
+        ms_trace_drop(trace, from);
+    return part;
+}
+
+/* ---- nodes --------------------------------------------------------------- */
+
+static void pass_on(ms_trace *trace, const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_ref(trace, grads[0]);
+    out[0] = grads[0];
+}
+
+static void enter_backward(ms_trace *trace, const ms_node *node,
+                           const uint32_t *grads, uint32_t *out)
+{
+    (void)node;
+    ms_tensorops_sum(trace, grads[0]);
+    pass_on(trace, grads, out);
+}
+
+static void reduce_backward(ms_trace *trace, const ms_node *node,
+                            const uint32_t *grads, uint32_t *out)
+{
+    (void)node;
+    pass_on(trace, grads, out);
+}
+
+static void gather_backward(ms_trace *trace, const ms_node *node,
+                            const uint32_t *grads, uint32_t *out)
+{
+    (void)node;
+    out[0] = ms_tensorops_part_of_sum(trace, grads[0]);
+}
+
+static void gather_equal_backward(ms_trace *trace, const ms_node *node,
+                                  const uint32_t *grads, uint32_t *out)
+{
+    int64_t ranks = trace->shards->ranks.ranks;
+    (void)node;
+    uint32_t view =
+        ms_view_slice(trace, grads[0], 1, length_of(trace, grads[0]) / ranks);
+    out[0] = ms_view_contiguous(trace, view);
+    ms_trace_drop(trace, view);
+}
+
+static void scatter_backward(ms_trace *trace, const ms_node *node,
+                             const uint32_t *grads, uint32_t *out)
+{
+    (void)node;
+    out[0] = ms_tensorops_whole_of(trace, grads[0]);
+}
+
+/* names: of Megatron's autograd functions. */
+static const ms_rule enter_rule = {"CopyToModelParallelRegion", NULL,
+                                   enter_backward};
+static const ms_rule reduce_rule = {"ReduceFromModelParallelRegion", NULL,
+                                    reduce_backward};
+static const ms_rule gather_rule = {"GatherFromSequenceParallelRegion", NULL,
+                                    gather_backward};
+static const ms_rule gather_equal_rule = {"GatherFromSequenceParallelRegion",
+                                          NULL, gather_equal_backward};
+static const ms_rule scatter_rule = {"ReduceScatterToSequenceParallelRegion",
+                                     NULL, scatter_backward};
+static const ms_rule part_rule = {"ScatterToSequenceParallelRegion", NULL,
+                                  scatter_backward};
+
+static uint32_t with_node(ms_trace *trace, const ms_rule *rule, uint32_t x,
+                          uint32_t y)
+{
+    ms_trace_node(trace, rule, &x, 1, &y, 1);
+    return y;
+}
+
+uint32_t ms_tensorops_enter(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    return with_node(trace, &enter_rule, x, ms_trace_alias(trace, x));
+}
+
+uint32_t ms_tensorops_reduce(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensorops_sum(trace, x);
+    return with_node(trace, &reduce_rule, x, ms_trace_alias(trace, x));
+}
+
+uint32_t ms_tensorops_gather(ms_trace *trace, uint32_t x, bool partial)
+{
+    if (trace->err)
+        return MS_NONE;
+    return with_node(trace, partial ? &gather_rule : &gather_equal_rule, x,
+                     ms_tensorops_whole_of(trace, x));
+}
+
+uint32_t ms_tensorops_scatter(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    return with_node(trace, &scatter_rule, x,
+                     ms_tensorops_part_of_sum(trace, x));
+}
+
+/* Cloned, so that the whole can end (Megatron's
+ * clone_scatter_output_in_embedding). */
+uint32_t ms_tensorops_part(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t ranks = trace->shards->ranks.ranks;
+    ms_trace_begin(trace, "aten::clone");
+    ms_trace_read(trace, x);
+    uint32_t part = make(trace, "part", x, length_of(trace, x) / ranks);
+    ms_trace_end(trace, 0, false);
+    if (!trace->err) {
+        ms_graph *g = trace->graph;
+        g->op_read_bytes[g->n_ops - 1] = g->op_write_bytes[g->n_ops - 1];
+    }
+    return with_node(trace, &part_rule, x, part);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_GRAPHS_TENSOROPS_H
+#define MS_GRAPHS_TENSOROPS_H
+
+/* Private to graphs/: the collectives of ranks that split the layers of one
+ * model, as ops of the graph with their autograd nodes.
+ *
+ * Nouns.  The ranks (ms_shape.tensor_ranks) have the same samples.  A tensor is
+ * whole on each of them, or divided: along the sequence, or along its last
+ * dimension.  What a rank computes of a product that divides the sum is a
+ * partial result, and becomes one by a sum over the ranks.  Each function is a
+ * pair: what forward does, and what backward does with the gradient
+ * (Korthikanti et al. 2022, figure 5; Megatron-LM@d98e8a64,
+ * core/tensor_parallel/mappings.py):
+ *
+ *     enter      nothing                  all-reduce, in place
+ *     reduce     all-reduce, in place     nothing
+ *     gather     all-gather               reduce-scatter, or this rank's part
+ *     scatter    reduce-scatter           all-gather
+ *     part       this rank's part         all-gather
+ *
+ * gather, scatter and part are along the sequence, dimension 1.  torch's
+ * functional collectives go along dimension 0: where a kernel set is torch's,
+ * what comes or goes is a copy in its order (torch/distributed/
+ * _functional_collectives.py, all_gather_tensor, reduce_scatter_tensor).
+ *
+ * A worked example: x [2, 1024, 512] of 16 bits, whole, on 4 ranks.
+ *
+ *     part(x)     a view of [2, 256, 512]; its gradient is gathered: 2 MiB
+ *     gather(.)   [2, 1024, 512] again: 2 MiB, of which 0.5 MiB were here */
+
+#include "sim/group.h"
+#include "sim/replay/collective.h"
+
+typedef struct ms_trace ms_trace; /* trace.h */
+
+/* Nothing is divided among a rank alone. */
+uint32_t ms_tensorops_enter(ms_trace *trace, uint32_t x);
+uint32_t ms_tensorops_reduce(ms_trace *trace, uint32_t x);
+/* partial: what ranks read it for gives each a part of the gradient's sum. */
+uint32_t ms_tensorops_gather(ms_trace *trace, uint32_t x, bool partial);
+uint32_t ms_tensorops_scatter(ms_trace *trace, uint32_t x);
+uint32_t ms_tensorops_part(ms_trace *trace, uint32_t x);
+
+/* The same without a node, for rules that run them: an all-reduce in place, and
+ * new tensors. */
+void ms_tensorops_sum(ms_trace *trace, uint32_t x);
+uint32_t ms_tensorops_whole_of(ms_trace *trace, uint32_t part);
+uint32_t ms_tensorops_part_of_sum(ms_trace *trace, uint32_t x);
+/* In Megatron's buffer (memorybuffer.h). */
+uint32_t ms_tensorops_whole_in_buffer(ms_trace *trace, uint32_t part);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Tensor parallelism: ranks next to each other split each layer, and with sp
+ * the sequence between.  How a model's layers are split its kernels decide when
+ * it is lowered (graphs/parallel/shards.h). */
+#include "policies/common/policy.h"
+
+enum { RANKS, SEQUENCE, N_PARAMS };
+
+static const ms_param params[N_PARAMS] = {
+    [RANKS] = {.name = "ranks",
+               .type = MS_PARAM_INT,
+               .choice = true,
+               .bare = true,
+               .low = 1,
+               .high = 1024,
+               .help = "ranks that split each layer"},
+    [SEQUENCE] = {.name = "sp",
+                  .type = MS_PARAM_FLAG,
+                  .help = "where layers are whole each has a part of the "
+                          "sequence: norms, dropouts, residual sums"},
+};
+
+static ms_err shape(const ms_policy_context *context, ms_shape *shape,
+                    ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    return ms_policy_split_layers("tensor", (uint32_t)values[RANKS].number,
+                                  values[SEQUENCE].given, shape, fault);
+}
+
+const ms_policy ms_policy_tensor = {
+    .name = "tensor",
+    .summary = "ranks split each layer: attention by heads, MLPs by columns "
+               "and rows",
+    .example = "tensor:8,sp",
+    .params = params,
+    .n_params = N_PARAMS,
+    .shape = shape,
+};

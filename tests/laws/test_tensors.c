@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Ranks that split layers (tensor:T): what they have sums to the whole, what
+ * they exchange is what the papers say, one rank alone changes nothing, and
+ * every policy beside them keeps the laws of a step. */
+#include "graphs/kernels/kernels.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
+#include "tests/inlined.h"
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+#include "tools/cli/commands.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+#include "tools/job/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MANY(list) (sizeof(list) / sizeof *(list))
+
+#define LAYERS UINT64_C(3)
+#define HIDDEN UINT64_C(64)
+#define VOCABULARY UINT64_C(512)
+#define BATCH UINT64_C(4)
+#define SEQUENCE UINT64_C(32)
+#define TOKENS (BATCH * SEQUENCE)
+#define DECODER(more)                                                          \
+    "{\"memsim\": 1, \"name\": \"m\", \"family\": \"decoder\", \"config\": "   \
+    "{\"layers\": 3, \"hidden\": 64, \"heads\": 8, \"vocab\": 512, "           \
+    "\"positions\": 32" more "}}"
+static const char gpt[] = DECODER("");
+static const char llama[] =
+    DECODER(", \"kv_heads\": 4, \"norm_type\": \"rms_norm\", \"dropout\": 0, "
+            "\"positions_type\": \"rotary\", \"activation\": \"swiglu\", "
+            "\"bias\": false, \"tied\": false, \"ffn\": 96");
+static const char *const models[] = {gpt, llama};
+
+static ms_arena keep, trial;
+static ms_fault fault;
+static ms_result result;
+
+static ms_err run(const char *model, uint32_t kernels, const char *policy)
+{
+    ms_job job;
+    inlined_begin(&job, &keep, &trial, &fault);
+    job.uses = true;
+    job.training.batch = (int64_t)BATCH;
+    job.training.kernels = (int64_t)kernels;
+    return inlined_step(model, policy, &job, &keep, &trial, &result, &fault);
+}
+
+static void must_run(const char *model, uint32_t kernels, const char *policy)
+{
+    ck_assert_msg(run(model, kernels, policy) == MS_OK, "%s: %s", policy,
+                  fault.what);
+}
+
+/* ---- one rank ------------------------------------------------------------ */
+
+static char *graph_text(const char *model, uint32_t kernels, const char *policy)
+{
+    must_run(model, kernels, policy);
+    ms_text text = {.arena = &trial};
+    ms_dump_graph(result.graph, NULL, 0, &text);
+    ck_assert(!text.failed);
+    return strdup(text.bytes);
+}
+
+START_TEST(one_rank_changes_nothing)
+{
+    for (uint32_t kernels = 0; kernels < MS_KERNELS_N; kernels++)
+        for (size_t m = 0; m < MANY(models); m++) {
+            char *without = graph_text(models[m], kernels, "none");
+            char *with = graph_text(models[m], kernels, "tensor:1,sp");
+            char *divided = graph_text(models[m], kernels, "context:1");
+            ck_assert_str_eq(without, with);
+            ck_assert_str_eq(without, divided);
+            free(without);
+            free(with);
+            free(divided);
+        }
+}
+END_TEST
+
+/* ---- what each has ------------------------------------------------------- */
+
+static uint64_t bytes_of(ms_category category)
+{
+    uint64_t bytes = 0;
+    const ms_graph *graph = result.graph;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (graph->storage_category[s] == category &&
+            graph->storage_buffer[s] == 0)
+            bytes += graph->storage_bytes[s];
+    return bytes;
+}
+
+/* Of the weights, those of norms, positions and rows' biases are whole on each
+ * rank: 2 bytes an element. */
+#define GPT_WHOLE                                                              \
+    (2 * (LAYERS * (2 * 2 * HIDDEN + 2 * HIDDEN) + 2 * HIDDEN +                \
+          SEQUENCE * HIDDEN))
+#define LLAMA_WHOLE (2 * (LAYERS * 2 * HIDDEN + HIDDEN))
+
+START_TEST(parts_sum_to_the_whole)
+{
+    static const uint64_t whole[] = {GPT_WHOLE, LLAMA_WHOLE};
+    for (uint32_t kernels = 0; kernels < MS_KERNELS_N; kernels++)
+        for (size_t m = 0; m < MANY(models); m++) {
+            must_run(models[m], kernels, "none");
+            uint64_t all = bytes_of(MS_PARAMETERS);
+            uint64_t parameters = result.graph->parameters;
+            uint64_t once = whole[m]; /* Liger's loss takes the head whole */
+            once += kernels == MS_FUSED ? 2 * VOCABULARY * HIDDEN : 0;
+            for (uint64_t ranks = 2; ranks <= 4; ranks *= 2) {
+                char policy[32];
+                snprintf(policy, sizeof policy, "tensor:%d", (int)ranks);
+                must_run(models[m], kernels, policy);
+                ck_assert_uint_eq(result.graph->parameters, parameters);
+                ck_assert_uint_eq(
+                    ranks * (bytes_of(MS_PARAMETERS) - once) + once, all);
+            }
+        }
+}
+END_TEST
+
+/* ---- what they exchange -------------------------------------------------- */
+
+static uint64_t exchanged(void)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < result.plan->n_transfers; i++)
+        if (result.plan->transfers[i].kind == MS_TRANSFER_MEETING)
+            bytes += result.plan->transfers[i].bytes;
+    return bytes;
+}
+
+/* Of n all-gathers or reduce-scatters of a hidden state on 4 ranks; an
+ * all-reduce is two.  Statistics of the loss: three numbers a token. */
+#define RANKS 4u
+#define MOVES(n) ((n)*2 * TOKENS * HIDDEN / RANKS * (RANKS - 1))
+#define STATISTICS (3 * 2 * 4 * TOKENS / RANKS * (RANKS - 1))
+
+static const struct {
+    const char *model, *policy;
+    uint32_t kernels;
+    uint64_t bytes;
+} volumes[] = {
+    /* Shoeybi et al. 2019, section 3: two all-reduces a layer each way; the
+     * embedding's, and that of the head's input gradient. */
+    {gpt, "tensor:4", MS_FLASH, MOVES(2 * (4 * LAYERS + 2)) + STATISTICS},
+    {gpt, "tensor:4", MS_MEGATRON, MOVES(2 * (4 * LAYERS + 2)) + STATISTICS},
+    {llama, "tensor:4", MS_EAGER, MOVES(2 * (4 * LAYERS + 2)) + STATISTICS},
+    /* Korthikanti et al. 2022, section 4.2.2: each is an all-gather and a
+     * reduce-scatter; the embedding is scattered, its gradient gathered. */
+    {llama, "tensor:4,sp", MS_FLASH, MOVES(8 * LAYERS + 4) + STATISTICS},
+    /* Megatron gathers what products by columns read once more in backward;
+     * positions are added to whole embeddings. */
+    {gpt, "tensor:4,sp", MS_MEGATRON,
+     MOVES(10 * LAYERS + 2 + 1 + 3) + STATISTICS},
+    /* Jacobs et al. 2023: q, k, v and the result go round, and their gradients,
+     * of a quarter of the tokens each; llama has half as many keys. */
+    {gpt, "context:4,mode=a2a", MS_FLASH, MOVES(LAYERS * 2 * 4) / RANKS},
+    {llama, "context:4,mode=a2a", MS_FLASH, MOVES(LAYERS * 2 * 3) / RANKS},
+    /* Keys and values of a rank: C - 1 times forward, and C times with their
+     * gradients and those of the step backward. */
+    {gpt, "context:4,mode=ring", MS_FLASH,
+     LAYERS *(RANKS - 1 + 3 * RANKS) * 2 * 2 * TOKENS / RANKS *HIDDEN},
+    /* With two micro-batches all of it twice, of half the tokens. */
+    {gpt, "tensor:4+microbatch:2", MS_FLASH,
+     MOVES(2 * (4 * LAYERS + 2)) + STATISTICS},
+};
+
+START_TEST(volumes_are_those_of_the_papers)
+{
+    must_run(volumes[_i].model, volumes[_i].kernels, volumes[_i].policy);
+    ck_assert_uint_eq(exchanged(), volumes[_i].bytes);
+    const uint64_t *by_group = result.report->ranks[0].group_bytes;
+    ck_assert_uint_eq(by_group[MS_GROUP_TENSOR] + by_group[MS_GROUP_CONTEXT],
+                      volumes[_i].bytes);
+}
+END_TEST
+
+/* ---- beside other policies ----------------------------------------------- */
+
+static const char *const beside[] = {
+    "",
+    "+checkpoint:full",
+    "+checkpoint:selective",
+    "+checkpoint:sac",
+    "+microbatch:2+checkpoint:sqrt",
+    "+ddp:dp=2",
+    "+zero:1,dp=2",
+    "+zero:3,dp=2+checkpoint:full",
+    "+zero:2,dp=2,impl=deepspeed",
+    "+fsdp:dp=4,shard=2+microbatch:2",
+    "+offload:optimizer",
+    "+swap:torchtune",
+    "+context:2",
+    "+context:2,mode=ring+checkpoint:full",
+    "+context:2,mode=ring+zero:1,dp=4+microbatch:2",
+    "+context:2,mode=a2a+fsdp:dp=2",
+};
+
+START_TEST(steps_keep_the_laws)
+{
+    static const uint32_t kernels[] = {MS_EAGER, MS_FLASH, MS_MEGATRON,
+                                       MS_FUSED};
+    bool ring = strstr(beside[_i], "ring") != NULL;
+    for (size_t k = ring ? 1 : 0; k < MANY(kernels); k++) /* it is fused */
+        for (size_t m = 0; m < MANY(models); m++)
+            for (int sp = 0; sp < 2; sp++) {
+                char policy[96];
+                snprintf(policy, sizeof policy, "tensor:2%s%s", sp ? ",sp" : "",
+                         beside[_i]);
+                must_run(models[m], kernels[k], policy);
+                laws_check_rows(result.plan);
+                laws_check_clock(result.plan, result.line, result.machine);
+                laws_check_levels(result.plan, result.line);
+                laws_check_report(result.line, result.report, true);
+                laws_check_steady(result.plan, true);
+            }
+}
+END_TEST
+
+/* What an op on the ranks' queue makes or overwrites is read after it ends. */
+START_TEST(results_are_waited_for)
+{
+    must_run(llama, MS_FLASH, "tensor:4,sp+checkpoint:full");
+    const ms_plan *plan = result.plan;
+    uint32_t n = 0;
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        uint32_t of = plan->op[op].of;
+        if (of == MS_NONE || !result.graph->op_meets[of])
+            continue;
+        uint32_t next = op + 1;
+        while (next < plan->n_ops && plan->op[next].stream != MS_STREAM_COMPUTE)
+            next++;
+        bool reads = false;
+        for (uint32_t u = plan->use_at[next]; u < plan->use_at[next + 1]; u++)
+            reads |= plan->row[plan->use[u]].op == op;
+        n += reads;
+        if (reads)
+            ck_assert_uint_ge(result.line->start_ns[next],
+                              result.line->end_ns[op]);
+    }
+    ck_assert_uint_gt(n, 4 * LAYERS);
+}
+END_TEST
+
+/* ---- what is refused ----------------------------------------------------- */
+
+START_TEST(sizes_that_do_not_divide)
+{
+    static const char vit[] =
+        "{\"memsim\": 1, \"name\": \"m\", \"input\": {\"shape\": [64]}, "
+        "\"layers\": [{\"type\": \"linear\", \"out\": 10}, "
+        "{\"type\": \"mse_loss\"}]}";
+    ck_assert_int_eq(run(gpt, MS_FLASH, "tensor:3"), MS_EINPUT);
+    ck_assert_ptr_nonnull(strstr(fault.what, "8 heads"));
+    ck_assert_str_eq(fault.hint, "tensor:2 and tensor:4 would");
+    ck_assert_int_eq(run(llama, MS_FLASH, "tensor:8"), MS_EINPUT);
+    ck_assert_ptr_nonnull(strstr(fault.what, "4 heads of keys and values"));
+    ck_assert_int_eq(run(gpt, MS_FLASH, "context:3"), MS_EINPUT);
+    ck_assert_str_eq(fault.hint, "type --sequence 30 or 33");
+    ck_assert_int_eq(run(gpt, MS_FLASH, "context:16"), MS_EINPUT);
+    ck_assert_ptr_nonnull(strstr(fault.what, "8 heads"));
+    ck_assert_int_eq(run(gpt, MS_EAGER, "context:2,mode=ring"), MS_EINPUT);
+    ck_assert_ptr_nonnull(strstr(fault.what, "fused kernel"));
+    ck_assert_int_eq(run(gpt, MS_FLASH, "context:4+zero:1,dp=6"), MS_EUSAGE);
+    ck_assert_int_eq(run(vit, MS_FLASH, "context:2"), MS_EUSAGE);
+    ck_assert_int_eq(run(vit, MS_FLASH, "tensor:2"), MS_EINPUT);
+    ck_assert_ptr_nonnull(strstr(fault.what, "no layer"));
+    ck_assert_int_eq(run(vit, MS_FLASH, "tensor:2,sp"), MS_EUSAGE);
+    ck_assert_ptr_nonnull(strstr(fault.what, "no sequence"));
+}
+END_TEST
+
+static void teardown(void)
+{
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+
+Suite *suite_tensors(void)
+{
+    Suite *suite = suite_create("tensors");
+    TCase *tcase = tcase_create("tensors");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_add_test(tcase, one_rank_changes_nothing);
+    tcase_add_test(tcase, parts_sum_to_the_whole);
+    tcase_add_loop_test(tcase, volumes_are_those_of_the_papers, 0,
+                        (int)MANY(volumes));
+    tcase_add_loop_test(tcase, steps_keep_the_laws, 0, (int)MANY(beside));
+    tcase_add_test(tcase, results_are_waited_for);
+    tcase_add_test(tcase, sizes_that_do_not_divide);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
