@@ -10,7 +10,8 @@ bool ms_likeness_is_plain(const ms_graph *graph)
 {
     return graph->storage_refs != NULL && graph->storage_shard_bytes == NULL &&
            graph->storage_far_bytes == NULL && graph->storage_pool == NULL &&
-           graph->storage_whole == NULL && graph->due_first == NULL;
+           graph->storage_whole == NULL && graph->due_first == NULL &&
+           graph->op_meets == NULL; /* what they move, their group says */
 }
 
 /* ---- columns ------------------------------------------------------------- */
