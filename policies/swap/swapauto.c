@@ -141,11 +141,12 @@ typedef struct search {
 static uint32_t pick_ranked(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
     const uint32_t *rank = p->wanted_rank;
-    uint32_t best = MS_NONE;
+    uint32_t best = MS_NONE, least = MS_NONE;
     for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++)
-        if (rank[i] != MS_NONE && ms_swapplan_idle(p, i, call) &&
-            (best == MS_NONE || rank[i] < rank[best]))
+        if (rank[i] < least && ms_swapplan_idle(p, i, call)) {
             best = i;
+            least = rank[i];
+        }
     if (best == MS_NONE)
         return pick_cheapest(p, call, place);
     *place = p->wanted_place[best];
