@@ -7,6 +7,52 @@
 
 #include <string.h>
 
+/* ---- who is idle --------------------------------------------------------- */
+
+/* The first call from this one on that is not marked; marks are jumps. */
+static uint32_t unmarked(uint32_t *jump, uint32_t call)
+{
+    while (jump[call] != call) {
+        jump[call] = jump[jump[call]];
+        call = jump[call];
+    }
+    return call;
+}
+
+/* Gives each call, once, the first tensor of an order that is idle there. */
+static void mark_idle(const ms_profile_tensor *t, uint32_t id, uint32_t *jump,
+                      uint32_t *of_call)
+{
+    uint32_t c = unmarked(jump, t->out_call + 1);
+    for (; c < t->back_call; c = unmarked(jump, c)) {
+        of_call[c] = id;
+        jump[c] = c + 1;
+    }
+}
+
+/* Narrows the tensors that a rule looks at for a call to those between the
+ * first and the last that are idle there. */
+static ms_err find_idle(ms_swapplan *p)
+{
+    const ms_profile *profile = p->profile;
+    uint32_t n = profile->n_tensors, calls = profile->n_calls;
+    ms_arena *arena = p->swap->arena;
+    uint32_t *jump =
+        ms_arena_take_raw(arena, 2 * ((size_t)calls + 2), sizeof *jump);
+    p->idle_first = ms_arena_take(arena, calls, sizeof *p->idle_first);
+    p->idle_end = ms_arena_take(arena, calls, sizeof *p->idle_end);
+    if (jump == NULL || p->idle_first == NULL || p->idle_end == NULL)
+        return ms_fail_nomem(p->swap->fault);
+    uint32_t *back = jump + calls + 2;
+    for (uint32_t c = 0; c < calls + 2; c++)
+        jump[c] = back[c] = c;
+    for (uint32_t i = 0; i < n; i++)
+        mark_idle(&profile->tensors[i], i, jump, p->idle_first);
+    for (uint32_t i = n; i-- > 0;)
+        mark_idle(&profile->tensors[i], i + 1, back, p->idle_end);
+    return MS_OK;
+}
+
 /* ---- the least added time first ------------------------------------------ */
 
 /* What the copies chosen so far, and this one, take beyond the time that there
@@ -53,7 +99,7 @@ static uint32_t pick_cheapest(ms_swapplan *p, uint32_t call, uint8_t *place)
             continue;
         int64_t ns = swap_cost_ns(p, i, call);
         uint64_t again_ns =
-            p->recompute ? ms_swaprecompute_ns(p, i, NULL) : UINT64_MAX;
+            p->recompute ? ms_swaprecompute_ns(p, i) : UINT64_MAX;
         bool gone = again_ns < (uint64_t)ns;
         ns = gone ? (int64_t)again_ns : ns;
         if (best != MS_NONE &&
@@ -95,11 +141,12 @@ typedef struct search {
 static uint32_t pick_ranked(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
     const uint32_t *rank = p->wanted_rank;
-    uint32_t best = MS_NONE;
+    uint32_t best = MS_NONE, least = MS_NONE;
     for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++)
-        if (rank[i] != MS_NONE && ms_swapplan_idle(p, i, call) &&
-            (best == MS_NONE || rank[i] < rank[best]))
+        if (rank[i] < least && ms_swapplan_idle(p, i, call)) {
             best = i;
+            least = rank[i];
+        }
     if (best == MS_NONE)
         return pick_cheapest(p, call, place);
     *place = p->wanted_place[best];
@@ -210,7 +257,7 @@ static ms_err take_columns(ms_swap *w, search *s)
     return s->rank == NULL || s->place == NULL || p->wanted_rank == NULL ||
                    p->wanted_place == NULL
                ? ms_fail_nomem(w->fault)
-               : MS_OK;
+               : find_idle(p);
 }
 
 /* None is faster than the step that the plan is for. */

@@ -138,11 +138,11 @@ static void turn(walker *w, uint32_t storage, bool here, uint32_t next)
     tensor *t = &w->tensors[storage];
     int64_t bytes = (int64_t)bytes_of(w, storage);
     if (is_away(t))
-        ms_levels_add(&w->levels, t->next, bytes);
+        ms_levels_add(&w->levels, 0, t->next, bytes);
     t->here = here;
     t->next = next;
     if (is_away(t))
-        ms_levels_add(&w->levels, t->next, -bytes);
+        ms_levels_add(&w->levels, 0, t->next, -bytes);
     ms_least_set(&w->away, t->slot, is_away(t) ? next : MS_NONE);
     ms_least_set(&w->recent, t->slot,
                  here && next != MS_NONE ? t->used : MS_NONE);

@@ -16,20 +16,19 @@
  * What a copy out exceeds the first call that is too high by, or a copy in the
  * last, is late: everything from there on shifts by it. */
 
+#include "policies/common/copyqueue.h"
+#include "policies/common/estimates.h"
 #include "policies/swap/swapplan.h"
 
 typedef struct ms_swaplanes {
     /* Per tensor that moves: the calls between which it has to be away. */
     uint32_t *first_call, *last_call;
-    /* Per call: the next one that is too high, and the one before. */
-    uint32_t *high_next, *high_before;
-    uint32_t *readers;    /* per tensor: of a pick */
-    uint64_t *shift_ns;   /* per call: what is waited or recomputed before it */
-    uint64_t *out_ns;     /* per position in by_out: the lane is free, */
-    uint64_t *out_by_ns;  /* and must be, for all from there on to be in time */
-    uint64_t *in_ns;      /* per position in by_back: the copies from there on
-                             begin, */
-    uint64_t *in_from_ns; /* and those before it can have ended */
+    ms_copyqueue out, in; /* places: by_out, by_back */
+    /* What is waited or recomputed before a call: sums of a Fenwick tree over
+     * the calls. */
+    uint64_t *shift_ns;
+    uint64_t longest_in_ns; /* of all copies in */
+    ms_estimates estimates; /* of the tensors that are here */
 } ms_swaplanes;
 
 typedef struct ms_swaplanes_fit {
@@ -38,14 +37,26 @@ typedef struct ms_swaplanes_fit {
 } ms_swaplanes_fit;
 
 ms_err ms_swaplanes_open(ms_swapplan *plan);
-/* Before each pick: the lanes as they are filled. */
-void ms_swaplanes_look(ms_swapplan *plan);
-/* As they would be with this tensor, which is idle in a call that is too
- * high. */
-ms_swaplanes_fit ms_swaplanes_try(const ms_swapplan *plan, uint32_t tensor);
+/* No copies, nothing is late. */
+void ms_swaplanes_begin(ms_swapplan *plan);
+/* As they would be with this tensor, which is idle in a call that is too high.
+ * leaf (optional): learns it. */
+ms_swaplanes_fit ms_swaplanes_try(const ms_swapplan *plan, uint32_t tensor,
+                                  uint32_t call, ms_estimates_node *leaf);
+/* The least that one of the tensors below a node is late, the longest that one
+ * is free. */
+int64_t ms_swaplanes_least_late(const ms_swapplan *plan,
+                                const ms_estimates_node *node);
+int64_t ms_swaplanes_most_free(const ms_swapplan *plan,
+                               const ms_estimates_node *node);
 /* It leaves; what is late of it shifts what comes. */
-void ms_swaplanes_move(ms_swapplan *plan, uint32_t tensor);
+void ms_swaplanes_move(ms_swapplan *plan, uint32_t tensor, uint32_t call);
 /* It is made again in so many nanoseconds. */
 void ms_swaplanes_remake(ms_swapplan *plan, uint32_t tensor, uint64_t ns);
+/* It was picked: it is here no more, and levels are lower. */
+void ms_swaplanes_picked(ms_swapplan *plan, uint32_t tensor);
+/* It is needed earlier; its place in by_back was one of those from at_back to
+ * before end. */
+void ms_swaplanes_needed(ms_swapplan *plan, uint32_t tensor, uint32_t end);
 
 #endif

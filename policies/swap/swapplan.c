@@ -53,51 +53,10 @@ static ms_err sort_tensors(const ms_swapplan *p, bool by_back, uint32_t *order,
     return MS_OK;
 }
 
-/* The first call from this one on that is not marked; marks are jumps. */
-static uint32_t unmarked(uint32_t *jump, uint32_t call)
-{
-    while (jump[call] != call) {
-        jump[call] = jump[jump[call]];
-        call = jump[call];
-    }
-    return call;
-}
-
-/* Gives each call, once, the first tensor of an order that is idle there. */
-static void mark_idle(const ms_profile_tensor *t, uint32_t id, uint32_t *jump,
-                      uint32_t *of_call)
-{
-    uint32_t c = unmarked(jump, t->out_call + 1);
-    for (; c < t->back_call; c = unmarked(jump, c)) {
-        of_call[c] = id;
-        jump[c] = c + 1;
-    }
-}
-
-/* Narrows the tensors that a rule looks at for a call to those between the
- * first and the last that are idle there. */
-static ms_err find_idle(ms_swapplan *p)
-{
-    const ms_profile *profile = p->profile;
-    uint32_t n = profile->n_tensors, calls = profile->n_calls;
-    uint32_t *jump = ms_arena_take_raw(p->swap->arena, 2 * ((size_t)calls + 2),
-                                       sizeof *jump);
-    if (jump == NULL)
-        return ms_fail_nomem(p->swap->fault);
-    uint32_t *back = jump + calls + 2;
-    for (uint32_t c = 0; c < calls + 2; c++)
-        jump[c] = back[c] = c;
-    for (uint32_t i = 0; i < n; i++)
-        mark_idle(&profile->tensors[i], i, jump, p->idle_first);
-    for (uint32_t i = n; i-- > 0;)
-        mark_idle(&profile->tensors[i], i + 1, back, p->idle_end);
-    return MS_OK;
-}
-
 static ms_err take_orders(ms_swapplan *p)
 {
     ms_arena *arena = p->swap->arena;
-    size_t n = p->profile->n_tensors, calls = p->profile->n_calls;
+    size_t n = p->profile->n_tensors;
     size_t size = sizeof(uint32_t);
     p->by_out = ms_arena_take_raw(arena, n, size);
     p->by_back = ms_arena_take_raw(arena, n, size);
@@ -106,11 +65,9 @@ static ms_err take_orders(ms_swapplan *p)
     p->at_back = ms_arena_take_raw(arena, n, size);
     p->out_busy_ns = ms_arena_take(arena, n, sizeof *p->out_busy_ns);
     p->in_busy_ns = ms_arena_take(arena, n, sizeof *p->in_busy_ns);
-    p->idle_first = ms_arena_take(arena, calls, size);
-    p->idle_end = ms_arena_take(arena, calls, size);
     if (p->by_out == NULL || p->by_back == NULL || p->by_use == NULL ||
         p->at_out == NULL || p->at_back == NULL || p->out_busy_ns == NULL ||
-        p->in_busy_ns == NULL || p->idle_first == NULL || p->idle_end == NULL)
+        p->in_busy_ns == NULL)
         return ms_fail_nomem(p->swap->fault);
     return MS_OK;
 }
@@ -124,18 +81,16 @@ static ms_err take_columns(ms_swapplan *p)
     p->out_ns = ms_arena_take(arena, n, sizeof *p->out_ns);
     p->in_ns = ms_arena_take(arena, n, sizeof *p->in_ns);
     p->rank = ms_arena_take_raw(arena, n, size);
-    p->level_bytes =
-        ms_arena_take(arena, p->profile->n_calls, sizeof *p->level_bytes);
+    p->levels = ms_arena_take(arena, 1, sizeof *p->levels);
     p->gone = ms_arena_take(arena, graph->n_storages, 1);
     p->stamp = ms_arena_take(arena, graph->n_ops, size);
     p->work = ms_arena_take_raw(arena, graph->n_ops, size);
     p->need_call = ms_arena_take_raw(arena, n, size);
     p->need_ns = ms_arena_take_raw(arena, n, sizeof *p->need_ns);
-    p->tensor_of = ms_arena_take_raw(arena, graph->n_storages, size);
     if (p->choice == NULL || p->out_ns == NULL || p->in_ns == NULL ||
-        p->level_bytes == NULL || p->gone == NULL || p->rank == NULL ||
+        p->levels == NULL || p->gone == NULL || p->rank == NULL ||
         p->stamp == NULL || p->work == NULL || p->need_call == NULL ||
-        p->need_ns == NULL || p->tensor_of == NULL)
+        p->need_ns == NULL)
         return ms_fail_nomem(p->swap->fault);
     return MS_OK;
 }
@@ -153,14 +108,15 @@ ms_err ms_swapplan_open(ms_swapplan *p, ms_swap *swap,
     MS_TRY(sort_tensors(p, false, p->by_out, p->at_out));
     MS_TRY(sort_tensors(p, true, p->by_back, p->at_back));
     memcpy(p->by_use, p->by_back, profile->n_tensors * sizeof *p->by_use);
-    p->tensor_micro_batch = MS_NONE;
-    MS_TRY(ms_swaplanes_open(p));
-    MS_TRY(find_idle(p));
+    MS_TRY(ms_levels_open(p->levels, profile->level_bytes, profile->n_calls,
+                          swap->arena, swap->fault));
     for (uint32_t i = 0; i < profile->n_tensors; i++) {
         uint64_t bytes = profile->tensors[i].bytes;
         p->out_ns[i] = ms_swapdisk_copy_ns(swap, bytes, false);
         p->in_ns[i] = ms_swapdisk_copy_ns(swap, bytes, true);
     }
+    for (uint32_t c = 0; c < profile->n_calls; c++) /* searches rely on it */
+        assert(profile->start_ns[c] <= profile->start_ns[c + 1]);
     return MS_OK;
 }
 
@@ -184,7 +140,7 @@ static void choose(ms_swapplan *p, uint32_t tensor, uint8_t place)
     choice->in_call = p->need_call[tensor];
     p->rank[tensor] = p->n_picked++;
     ms_swapplan_add(p, choice->free_call, choice->in_call, t->bytes, true);
-    if (place == MS_HOST)
+    if (place == MS_HOST && p->rule->percent > 0)
         add_busy(p, tensor);
     if (place != MS_GONE)
         return;
@@ -192,21 +148,17 @@ static void choose(ms_swapplan *p, uint32_t tensor, uint8_t place)
     ms_swaprecompute_need(p, tensor);
 }
 
-/* The call at which the level is too high, the highest or, for a rule that
- * works in order, the first; n_calls: at none. */
+/* The first call at which the level is highest, if it is too high there, or,
+ * for a rule that works in order, at which it is; n_calls: nowhere. */
 static uint32_t too_high(const ms_swapplan *p)
 {
-    uint32_t n = p->profile->n_calls, highest = n;
-    uint64_t most = p->target_bytes;
-    for (uint32_t c = 0; c < n; c++) {
-        if (p->level_bytes[c] <= most)
-            continue;
-        highest = c;
-        most = p->level_bytes[c];
-        if (p->rule->in_order)
-            break;
-    }
-    return highest;
+    uint32_t n = p->profile->n_calls;
+    int64_t bytes, target_bytes = (int64_t)p->target_bytes;
+    uint32_t call = ms_levels_highest(p->levels, &bytes);
+    if (bytes <= target_bytes)
+        return n;
+    return p->rule->in_order ? ms_levels_above(p->levels, 0, n, target_bytes)
+                             : call;
 }
 
 /* The least peak that moving alone can reach: every tensor is away between its
@@ -234,9 +186,24 @@ static ms_err find_least(const ms_swapplan *p, uint64_t *least)
     return MS_OK;
 }
 
-static bool room(const ms_swapplan *p, uint32_t call, uint64_t bytes)
+/* A level at which there is still room for so many bytes. */
+static int64_t room_for(const ms_swapplan *p, uint64_t bytes)
 {
-    return p->level_bytes[call] + bytes <= p->target_bytes;
+    return (int64_t)p->target_bytes - (int64_t)bytes;
+}
+
+/* From this call on the first that begins at a time or after it. */
+static uint32_t find_start(const ms_swapplan *p, uint32_t call, uint64_t ns)
+{
+    uint32_t low = call, high = p->profile->n_calls + 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->profile->start_ns[middle] < ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* Where there is room, a tensor that leaves stays until its copy is expected to
@@ -252,13 +219,29 @@ static void delay_frees(ms_swapplan *p)
             continue;
         uint64_t begin_ns = t->out_ns > free_ns ? t->out_ns : free_ns;
         free_ns = begin_ns + p->out_ns[i];
-        while (choice->free_call < choice->in_call &&
-               p->profile->start_ns[choice->free_call] < free_ns &&
-               room(p, choice->free_call, t->bytes))
-            p->level_bytes[choice->free_call++] += t->bytes;
+        uint32_t first = choice->free_call;
+        uint32_t end = find_start(p, first, free_ns);
+        end = end < choice->in_call ? end : choice->in_call;
+        choice->free_call =
+            ms_levels_above(p->levels, first, end, room_for(p, t->bytes));
+        ms_swapplan_add(p, first, choice->free_call, t->bytes, false);
         if (choice->free_call == choice->in_call)
             choice->place = MS_HERE; /* it need not leave at all */
     }
+}
+
+/* It comes back as early as room allows, but not before a call. */
+static void bring(ms_swapplan *p, uint32_t tensor, uint32_t call)
+{
+    uint64_t bytes = p->profile->tensors[tensor].bytes;
+    ms_swapplan_choice *choice = &p->choice[tensor];
+    uint32_t first = choice->free_call + 1, end = choice->in_call;
+    first = first > call ? first : call;
+    if (end <= first)
+        return;
+    choice->in_call =
+        ms_levels_behind(p->levels, first, end, room_for(p, bytes));
+    ms_swapplan_add(p, choice->in_call, end, bytes, false);
 }
 
 /* The tensor that is needed soonest comes first: the copies are a queue. */
@@ -267,14 +250,10 @@ static void bring_early(ms_swapplan *p)
     uint32_t before = 0;
     for (uint32_t k = 0; k < p->profile->n_tensors; k++) {
         uint32_t i = p->by_back[k];
-        uint64_t bytes = p->profile->tensors[i].bytes;
-        ms_swapplan_choice *choice = &p->choice[i];
-        if (choice->place != MS_HOST)
+        if (p->choice[i].place != MS_HOST)
             continue;
-        while (choice->in_call > choice->free_call + 1 &&
-               choice->in_call > before && room(p, choice->in_call - 1, bytes))
-            p->level_bytes[--choice->in_call] += bytes;
-        before = choice->in_call;
+        bring(p, i, before);
+        before = p->choice[i].in_call;
     }
 }
 
@@ -285,7 +264,6 @@ static void bring_in_time(ms_swapplan *p)
     uint64_t next_ns = UINT64_MAX;
     for (uint32_t k = p->profile->n_tensors; k-- > 0;) {
         uint32_t i = p->by_back[k];
-        const ms_profile_tensor *t = &p->profile->tensors[i];
         ms_swapplan_choice *choice = &p->choice[i];
         if (choice->place != MS_HOST)
             continue;
@@ -293,10 +271,9 @@ static void bring_in_time(ms_swapplan *p)
         uint64_t end_ns = need_ns < next_ns ? need_ns : next_ns;
         uint64_t all_ns = p->in_ns[i] + choice->lead_ns;
         next_ns = end_ns > all_ns ? end_ns - all_ns : 0;
-        while (choice->in_call > choice->free_call + 1 &&
-               p->profile->start_ns[choice->in_call] > next_ns &&
-               room(p, choice->in_call - 1, t->bytes))
-            p->level_bytes[--choice->in_call] += t->bytes;
+        uint32_t call = find_start(p, 0, next_ns + 1);
+        call = call < choice->in_call + 1 ? call : choice->in_call + 1;
+        bring(p, i, call > 0 ? call - 1 : 0);
     }
 }
 
@@ -313,8 +290,7 @@ static void time_copies(ms_swapplan *p)
 
 static void pick_none(ms_swapplan *p)
 {
-    size_t levels = p->profile->n_calls * sizeof *p->level_bytes;
-    memcpy(p->level_bytes, p->profile->level_bytes, levels);
+    ms_levels_set(p->levels, p->profile->level_bytes, p->profile->n_calls);
     memset(p->gone, 0, p->swap->context->graph->n_storages);
     p->n_picked = 0;
     for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
@@ -326,6 +302,10 @@ static void pick_none(ms_swapplan *p)
         p->rank[i] = MS_NONE;
         p->out_busy_ns[i] = p->in_busy_ns[i] = 0;
     }
+    if (p->rule->lanes)
+        ms_swaplanes_begin(p);
+    if (p->rule->lanes && p->recompute)
+        ms_swaprecompute_begin(p);
 }
 
 /* ---- in order ------------------------------------------------------------ */
@@ -429,26 +409,35 @@ static ms_err pick_furthest(ms_swapplan *p, bool *done)
     *done = pick_walking(p, &w);
     for (uint32_t c = 0; c < p->profile->n_calls; c++) {
         away += w.leaves[c] - w.returns[c];
-        p->level_bytes[c] -= away;
+        w.leaves[c] = p->profile->level_bytes[c] - away;
     }
+    ms_levels_set(p->levels, w.leaves, p->profile->n_calls);
     return MS_OK;
 }
 
-static bool pick_by_rule(ms_swapplan *p)
+static ms_err pick_by_rule(ms_swapplan *p, bool *done)
 {
+    *done = false;
     pick_none(p);
     while (may_look(p)) {
         uint8_t place = MS_HOST;
         uint32_t call = too_high(p);
-        if (call == p->profile->n_calls)
-            return true;
+        *done = call == p->profile->n_calls;
+        if (*done)
+            return MS_OK;
+        if (p->rule->lanes && p->recompute)
+            MS_TRY(ms_swaprecompute_refresh(p));
         uint32_t tensor = p->rule->pick(p, call, &place);
         if (tensor == MS_NONE)
-            return false;
+            return MS_OK;
         assert(p->choice[tensor].place == MS_HERE && place != MS_HERE);
         choose(p, tensor, place);
+        if (p->rule->lanes)
+            ms_swaplanes_picked(p, tensor);
+        if (p->rule->lanes && p->recompute)
+            ms_swaprecompute_changed(p, tensor);
     }
-    return false;
+    return MS_OK;
 }
 
 /* done: false: nothing is left to pick, or no step, and the level is still too
@@ -457,8 +446,7 @@ static ms_err pick_all(ms_swapplan *p, bool *done)
 {
     if (p->rule->pick == NULL)
         return pick_furthest(p, done);
-    *done = pick_by_rule(p);
-    return MS_OK;
+    return pick_by_rule(p, done);
 }
 
 ms_err ms_swapplan_check(const ms_swapplan *p)
@@ -504,6 +492,10 @@ static ms_err write_and_measure(ms_swapplan *p)
 ms_err ms_swapplan_make(ms_swapplan *p, const ms_swapplan_rule *rule,
                         bool recompute)
 {
+    if (rule->lanes && p->lanes == NULL)
+        MS_TRY(ms_swaplanes_open(p));
+    if (recompute)
+        MS_TRY(ms_swaprecompute_open(p));
     p->rule = rule;
     p->recompute = recompute;
     p->fits = false;
@@ -536,8 +528,7 @@ ms_err ms_swapplan_make(ms_swapplan *p, const ms_swapplan_rule *rule,
 /* The same tensors with their copies in at other times. */
 static ms_err time_again(ms_swapplan *p)
 {
-    size_t levels = p->profile->n_calls * sizeof *p->level_bytes;
-    memcpy(p->level_bytes, p->profile->level_bytes, levels);
+    ms_levels_set(p->levels, p->profile->level_bytes, p->profile->n_calls);
     for (uint32_t i = 0; i < p->profile->n_tensors; i++)
         if (p->choice[i].place != MS_HERE)
             choose(p, i, p->choice[i].place);
@@ -550,15 +541,18 @@ static ms_err time_again(ms_swapplan *p)
 static ms_err give_lead(ms_swapplan *p, uint32_t *n)
 {
     ms_profile_copy *copies;
+    MS_TRY(ms_swaprecompute_open(p));
     MS_TRY(ms_profile_waited(p->swap->context, &p->program, &copies, n,
                              p->swap->fault));
-    for (uint32_t k = 0; k < *n; k++)
-        for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
-            const ms_profile_tensor *t = &p->profile->tensors[i];
-            if (t->storage == copies[k].storage &&
-                t->micro_batch == copies[k].micro_batch)
-                p->choice[i].lead_ns += p->in_ns[i] / 20;
+    for (uint32_t k = 0; k < *n; k++) {
+        const uint32_t *at = p->again->storage_at + copies[k].storage;
+        for (uint32_t i = at[0]; i < at[1]; i++) {
+            uint32_t tensor = p->again->by_storage[i];
+            if (p->profile->tensors[tensor].micro_batch ==
+                copies[k].micro_batch)
+                p->choice[tensor].lead_ns += p->in_ns[tensor] / 20;
         }
+    }
     return MS_OK;
 }
 

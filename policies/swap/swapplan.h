@@ -15,6 +15,7 @@
  * out: the last use before the gap; free: the compute stream waits for the
  * copy and the memory goes; in: the copy back is issued; back: the next use. */
 
+#include "policies/common/levels.h"
 #include "policies/common/profile.h"
 #include "policies/swap/swap.h"
 #include "sim/program.h"
@@ -28,8 +29,7 @@ typedef struct ms_swapplan_choice {
 typedef struct ms_swapplan ms_swapplan;
 
 /* Which of the tensors that are idle all through a call goes first, and where
- * to, MS_HOST (unless it says otherwise) or MS_GONE; MS_NONE: none is left.
- * All of them have ids from idle_first[call] to before idle_end[call]. */
+ * to, MS_HOST (unless it says otherwise) or MS_GONE; MS_NONE: none is left. */
 typedef uint32_t (*ms_swapplan_pick)(ms_swapplan *plan, uint32_t call,
                                      uint8_t *place);
 
@@ -39,6 +39,7 @@ typedef struct ms_swapplan_rule {
     bool in_order;    /* picks for the first call above the budget, not for the
                          highest */
     bool early;       /* copies in as early as room allows, not in time */
+    bool lanes;       /* the pick asks lanes and (with recompute) again */
     uint32_t percent; /* pick's own */
 } ms_swapplan_rule;
 
@@ -48,28 +49,30 @@ struct ms_swapplan {
     const ms_swapplan_rule *rule;
     bool recompute;
     uint64_t budget_bytes, target_bytes;
-    ms_swapplan_choice *choice;      /* per tensor of the profile */
-    uint64_t *level_bytes;           /* per call */
-    uint64_t *out_ns, *in_ns;        /* per tensor: its copies */
-    uint32_t *by_out, *by_back;      /* the tensors in these orders, */
-    uint32_t *at_out, *at_back;      /* and where in them each is */
-    uint32_t *idle_first, *idle_end; /* per call */
-    uint8_t *gone;                   /* per storage */
+    ms_swapplan_choice *choice; /* per tensor of the profile */
+    ms_levels *levels;          /* of the calls */
+    uint64_t *out_ns, *in_ns;   /* per tensor: its copies */
+    uint32_t *by_out, *by_back; /* the tensors in these orders, */
+    uint32_t *at_out, *at_back; /* and where in them each is */
+    uint8_t *gone;              /* per storage */
     /* Per tensor: the call that needs it, its next use or that of a tensor
      * which is made again from it (or through it: what one recomputation makes
      * is kept for all later uses); by_back is in this order. */
     uint32_t *need_call;
     uint64_t *need_ns;
     uint32_t *by_use; /* by_back as it was when nothing was picked */
-    /* Per storage: its tensor of this micro-batch, or MS_NONE. */
-    uint32_t *tensor_of, tensor_micro_batch;
     struct ms_swaplanes *lanes;
-    uint32_t n_picked;     /* so far; the how-manieth each was: */
-    uint32_t *rank;        /* per tensor; MS_NONE: not picked */
-    uint32_t *wanted_rank; /* swapauto.c: the pick's own */
+    struct ms_swaprecompute *again;
+    uint32_t n_picked; /* so far; the how-manieth each was: */
+    uint32_t *rank;    /* per tensor; MS_NONE: not picked */
+    /* swapauto.c: the picks' own; per call, all tensors that are idle there are
+     * from idle_first to before idle_end. */
+    uint32_t *idle_first, *idle_end;
+    uint32_t *wanted_rank;
     uint8_t *wanted_place;
-    /* In these orders, copies chosen so far that are in the queues while this
-     * tensor's would be: out after its last use, in before its next. */
+    /* For a rule with percent, in these orders, copies chosen so far that are
+     * in the queues while this tensor's would be: out after its last use, in
+     * before its next. */
     uint64_t *out_busy_ns, *in_busy_ns;
     uint32_t *stamp, tick; /* per graph op: seen in this search */
     uint32_t *work;
@@ -96,9 +99,8 @@ static inline bool ms_swapplan_idle(const ms_swapplan *plan, uint32_t tensor,
 static inline void ms_swapplan_add(ms_swapplan *plan, uint32_t first,
                                    uint32_t end, uint64_t bytes, bool away)
 {
-    uint64_t *level_bytes = plan->level_bytes;
-    for (uint32_t c = first; c < end; c++)
-        level_bytes[c] = away ? level_bytes[c] - bytes : level_bytes[c] + bytes;
+    ms_levels_add(plan->levels, first, end,
+                  away ? -(int64_t)bytes : (int64_t)bytes);
 }
 
 ms_err ms_swapplan_open(ms_swapplan *plan, ms_swap *swap,

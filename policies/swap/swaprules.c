@@ -4,7 +4,7 @@
 #include "policies/swap/swaplanes.h"
 #include "policies/swap/swaprecompute.h"
 
-#include <string.h>
+#include <math.h>
 
 /* ---- belady: the furthest next use (SwapAdvisor's victim, 4.3) ----------- */
 
@@ -13,126 +13,131 @@ const ms_swapplan_rule ms_swaprules_rule_furthest = {.in_order = true,
 
 /* ---- capuchin (4.4) ------------------------------------------------------ */
 
-typedef struct found {
-    uint32_t tensor; /* MS_NONE: there is none */
-    uint64_t ns;     /* that it adds */
-    double rate;     /* bytes saved per nanosecond */
-} found;
+/* More than any rate: bytes per nanosecond, of a tensor that fits a device. */
+#define HIDDEN 0x1p52
 
-/* The tensor that is away longest, of those whose copies are hidden. */
-static uint32_t most_free(const ms_swapplan *p, uint32_t call)
+typedef struct pick {
+    ms_swapplan *plan;
+    uint32_t call;
+} pick;
+
+/* A search for plans is bounded as if each pick looked at each tensor. */
+static pick begin(ms_swapplan *p, uint32_t call)
 {
-    uint32_t best = MS_NONE;
-    int64_t best_ns = 0;
-    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
-        if (!ms_swapplan_idle(p, i, call))
-            continue;
-        ms_swaplanes_fit fit = ms_swaplanes_try(p, i);
-        if (fit.late_out_ns + fit.late_in_ns > 0 ||
-            (best != MS_NONE && fit.free_ns <= best_ns))
-            continue;
-        best = i;
-        best_ns = fit.free_ns;
-    }
-    return best;
+    p->steps += p->profile->n_tensors;
+    return (pick){p, call};
 }
 
-static bool is_better(const ms_swapplan *p, uint32_t tensor, uint64_t ns,
-                      found *best)
+/* The bytes moved per nanosecond that is waited. */
+static double late_rate(const ms_swapplan *p, uint32_t tensor, uint64_t late_ns)
 {
-    double rate = (double)p->profile->tensors[tensor].bytes / ((double)ns + 1);
-    if (best->tensor != MS_NONE && rate <= best->rate)
-        return false;
-    *best = (found){tensor, ns, rate};
-    return true;
+    return (double)p->profile->tensors[tensor].bytes / ((double)late_ns + 1);
 }
 
-/* The most bytes moved per nanosecond that is waited. */
-static found least_late(const ms_swapplan *p, uint32_t call)
+static double most_late(void *of, const ms_estimates_node *node, uint32_t like)
 {
-    found best = {.tensor = MS_NONE};
-    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
-        if (!ms_swapplan_idle(p, i, call))
-            continue;
-        ms_swaplanes_fit fit = ms_swaplanes_try(p, i);
-        is_better(p, i, fit.late_out_ns + fit.late_in_ns, &best);
-    }
-    return best;
+    const ms_swapplan *p = ((const pick *)of)->plan;
+    return late_rate(p, like, (uint64_t)ms_swaplanes_least_late(p, node));
 }
 
-/* How many of those that are made again are made from each tensor. */
-static void count_readers(ms_swapplan *p, uint32_t *readers)
+static double exact_late(void *of, ms_estimates_node *leaf)
 {
-    memset(readers, 0, p->profile->n_tensors * sizeof *readers);
-    for (uint32_t i = 0; i < p->profile->n_tensors; i++)
-        if (p->choice[i].place == MS_GONE)
-            ms_swaprecompute_ns(p, i, readers);
+    const pick *k = of;
+    ms_swaplanes_fit fit = ms_swaplanes_try(k->plan, leaf->id, k->call, leaf);
+    return late_rate(k->plan, leaf->id, fit.late_out_ns + fit.late_in_ns);
 }
 
-/* The highest MSPS: bytes saved per second of recomputation.  Of the tensors
- * chosen so far those that would be made from this one have to make it, too
- * (algorithm 2: its ext_time); those that this one would be made from are no
- * longer there (its rp_time). */
-static found cheapest_again(ms_swapplan *p, uint32_t call)
+/* By the time for which it is away where its copies are hidden; else like
+ * those. */
+static double move_score(const ms_swapplan *p, uint32_t tensor,
+                         uint64_t late_ns, int64_t free_ns)
 {
-    found best = {.tensor = MS_NONE};
-    count_readers(p, p->lanes->readers);
-    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
-        if (!ms_swapplan_idle(p, i, call))
-            continue;
-        uint64_t ns = ms_swaprecompute_ns(p, i, NULL);
-        if (ns != UINT64_MAX &&
-            is_better(p, i, ns * (1 + p->lanes->readers[i]), &best))
-            best.ns = ns;
-    }
-    return best;
+    return late_ns > 0 ? late_rate(p, tensor, late_ns)
+                       : HIDDEN + (double)free_ns;
 }
 
-static uint32_t move(ms_swapplan *p, uint32_t tensor, uint8_t *place)
+static double most_move(void *of, const ms_estimates_node *node, uint32_t like)
 {
+    const ms_swapplan *p = ((const pick *)of)->plan;
+    return move_score(p, like, (uint64_t)ms_swaplanes_least_late(p, node),
+                      ms_swaplanes_most_free(p, node));
+}
+
+static double exact_move(void *of, ms_estimates_node *leaf)
+{
+    const pick *k = of;
+    ms_swaplanes_fit fit = ms_swaplanes_try(k->plan, leaf->id, k->call, leaf);
+    return move_score(k->plan, leaf->id, fit.late_out_ns + fit.late_in_ns,
+                      fit.free_ns);
+}
+
+/* MSPS: bytes saved per second of recomputation.  Of the tensors chosen so far
+ * those that would be made from this one have to make it, too (algorithm 2: its
+ * ext_time); those that this one would be made from are no longer there (its
+ * rp_time). */
+static double again_rate(void *of, const ms_estimates_node *node, uint32_t like)
+{
+    (void)of;
+    (void)like;
+    return node->rate;
+}
+
+static ms_estimates_best find_again(const pick *k)
+{
+    static const ms_estimates_way way = {.most = again_rate};
+    if (!k->plan->recompute)
+        return (ms_estimates_best){MS_NONE, -INFINITY};
+    return ms_estimates_find(&k->plan->lanes->estimates, k->call, &way,
+                             -INFINITY);
+}
+
+static uint32_t move(const pick *k, ms_estimates_way way, double least,
+                     uint8_t *place)
+{
+    uint32_t tensor =
+        ms_estimates_find(&k->plan->lanes->estimates, k->call, &way, least)
+            .tensor;
     *place = MS_HOST;
     if (tensor != MS_NONE)
-        ms_swaplanes_move(p, tensor);
+        ms_swaplanes_move(k->plan, tensor, k->call);
     return tensor;
 }
 
-static uint32_t remake(ms_swapplan *p, const found *again, uint8_t *place)
+static uint32_t remake(const pick *k, uint32_t tensor, uint8_t *place)
 {
     *place = MS_GONE;
-    ms_swaplanes_remake(p, again->tensor, again->ns);
-    return again->tensor;
+    ms_swaplanes_remake(k->plan, tensor, k->plan->again->ns[tensor]);
+    return tensor;
 }
 
 /* Moves what the lanes hide, by free time; then whatever costs less, by bytes
  * per second. */
 static uint32_t pick_capuchin(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
-    ms_swaplanes_look(p);
-    uint32_t hidden = most_free(p, call);
-    if (hidden != MS_NONE)
-        return move(p, hidden, place);
-    found late = least_late(p, call);
-    found again = {.tensor = MS_NONE};
-    if (p->recompute)
-        again = cheapest_again(p, call);
-    if (again.tensor != MS_NONE && again.rate > late.rate)
-        return remake(p, &again, place);
-    return move(p, late.tensor, place);
+    pick k = begin(p, call);
+    ms_estimates_best again = find_again(&k);
+    ms_estimates_way way = {most_move, exact_move, &k};
+    uint32_t tensor = move(&k, way, again.score, place);
+    if (tensor == MS_NONE && again.tensor != MS_NONE)
+        return remake(&k, again.tensor, place);
+    return tensor;
 }
 
 /* Recomputes what can be made again, moves the rest. */
 static uint32_t pick_again(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
-    ms_swaplanes_look(p);
-    found again = cheapest_again(p, call);
+    pick k = begin(p, call);
+    ms_estimates_best again = find_again(&k);
+    ms_estimates_way way = {most_late, exact_late, &k};
     if (again.tensor != MS_NONE)
-        return remake(p, &again, place);
-    return move(p, least_late(p, call).tensor, place);
+        return remake(&k, again.tensor, place);
+    return move(&k, way, -INFINITY, place);
 }
 
-const ms_swapplan_rule ms_swaprules_rule_again = {.pick = pick_again,
-                                                  .early = true};
-const ms_swapplan_rule ms_swaprules_rule_capuchin = {.pick = pick_capuchin};
+const ms_swapplan_rule ms_swaprules_rule_again = {
+    .pick = pick_again, .early = true, .lanes = true};
+const ms_swapplan_rule ms_swaprules_rule_capuchin = {.pick = pick_capuchin,
+                                                     .lanes = true};
 
 /* ---- the ways ------------------------------------------------------------ */
 
