@@ -206,6 +206,7 @@ static bool lower_stamped(ms_trace *trace, passes *done, ms_forward *forward)
     ms_fault *told = trace->fault;
     cut.model = &model;
     trace->settings = &cut;
+    trace->nodes_stay = true;
     trace->fault = &fault;
     bool ok = forward_and_backward(trace, forward) == MS_OK &&
               run_passes(done, trace) == MS_OK &&

@@ -479,6 +479,7 @@ static ms_node *open_node(ms_trace *trace, uint32_t n_inputs,
                       .output = list + n_inputs + n_outputs,
                       .saved = list + n_inputs + 2 * (size_t)n_outputs,
                       .saved_capacity = FIRST_SAVES,
+                      .first_save = trace->graph->n_saves,
                       .needs = (bool *)(list + words)};
     if (trace->most_inputs < n_inputs)
         trace->most_inputs = n_inputs;

@@ -161,6 +161,7 @@ struct ms_trace {
     uint32_t n_nodes, nodes_capacity, most_inputs;
     uint32_t saves_capacity;
     ms_node *nodes;
+    bool nodes_stay;     /* somebody asks for nodes that have run */
     const bool *reached; /* per node: does the loss depend on it? */
     uint32_t untrained_capacity;
     uint32_t n_parameters, parameters_capacity;
