@@ -185,6 +185,7 @@ static ms_err step_and_finish(ms_trace *trace, passes *done,
         ms_optimstep_step(trace);
     MS_TRY(trace->err);
     MS_TRY(run_passes(done, trace));
+    ms_arena_drop(trace->scratch, trace->ends); /* the passes are done */
     return ms_finish_graph(trace, forward, graph);
 }
 
