@@ -235,6 +235,11 @@ static ms_err keep_for_pool(const ms_result *from, ms_arena *trial,
     plan->saved_in = NULL;
     ms_arena_drop(trial, kept->events);
     ms_arena_drop(trial, kept->gap_cause);
+    if (plan->wait_at == NULL) { /* one stream holds up no free */
+        ms_arena_drop(trial, kept->start_ns);
+        ms_arena_drop(trial, kept->end_ns);
+        kept->start_ns = kept->end_ns = NULL;
+    }
     kept->plan = plan;
     kept->events = NULL;
     kept->gap_cause = NULL;
