@@ -137,6 +137,16 @@ static void complete_frees(active_state *state, rank_active *rank, uint32_t op)
 
 /* ---- in host issue order ------------------------------------------------- */
 
+static ms_err make_room(active_state *state, ms_fault *fault)
+{
+    ms_timeline *line = state->line;
+    uint32_t capacity = state->raises_capacity;
+    line->raises = ms_arena_grow(state->arena, line->raises, &capacity,
+                                 line->n_raises + 1, sizeof *line->raises);
+    state->raises_capacity = capacity;
+    return line->raises ? MS_OK : ms_fail_nomem(fault);
+}
+
 static ms_err raise_to(active_state *state, rank_active *rank, uint32_t op,
                        ms_fault *fault)
 {
@@ -146,11 +156,7 @@ static ms_err raise_to(active_state *state, rank_active *rank, uint32_t op,
         return MS_OK;
     rank->levels->active_peak_bytes = bytes;
     if (line->n_raises == state->raises_capacity)
-        line->raises =
-            ms_arena_grow(state->arena, line->raises, &state->raises_capacity,
-                          line->n_raises + 1, sizeof *line->raises);
-    if (!line->raises)
-        return ms_fail_nomem(fault);
+        MS_TRY(make_room(state, fault));
     line->raises[line->n_raises++] = (struct ms_raise){op, bytes};
     return MS_OK;
 }
@@ -199,8 +205,9 @@ static void release(active_state *state, rank_active *rank, uint32_t row)
 }
 
 /* An op that is issued is the end of its stream now. */
-static ms_err walk(active_state *state, ms_fault *fault)
+static ms_err walk(active_state *all, ms_fault *fault)
 {
+    active_state own = *all, *state = &own; /* in registers */
     const ms_plan *plan = state->plan;
     const uint32_t *list = plan->release;
     for (uint32_t op = 0; op < plan->n_ops; op++) {
@@ -214,6 +221,7 @@ static ms_err walk(active_state *state, ms_fault *fault)
         for (; i < end; i++)
             release(state, rank, list[i]);
     }
+    *all = own;
     return MS_OK;
 }
 
