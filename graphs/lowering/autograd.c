@@ -9,6 +9,7 @@
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/savedends.h"
+#include "graphs/trace/savelist.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -230,15 +231,6 @@ static bool has_gradient(const ms_node *node)
     return node->n_outputs == 0;
 }
 
-/* Ops from first on are the node's; what they saved dies with the formula. */
-static void ran(ms_trace *trace, uint32_t n, uint32_t first)
-{
-    ms_node *node = &trace->nodes[n];
-    node->ran = true;
-    node->first_op = first;
-    node->last_op = trace->graph->n_ops - 1;
-}
-
 /* out has room for the gradients of all inputs. */
 static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
 {
@@ -255,7 +247,8 @@ static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
         fill_undefined(trace, &node, node.grad);
     uint32_t first = trace->graph->n_ops;
     node.rule->backward(trace, &node, node.grad, out);
-    ran(trace, n, first);
+    ms_savelist_ran(trace, n,
+                    first); /* what they saved dies with the formula */
     validate(trace, &node, out);
     for (uint32_t i = 0; i < node.n_outputs; i++)
         ms_trace_drop(trace, node.grad[i]);
@@ -344,6 +337,17 @@ static uint32_t root_gradient(ms_trace *trace, uint32_t loss)
     return root;
 }
 
+/* Of many nodes those that have run go in steps of so many. */
+#define GO_AT_ONCE 32768u
+
+/* Nodes [0, n) have yet to run; later ones are asked for no more. */
+static void let_go(ms_trace *trace, uint32_t n)
+{
+    if (n % GO_AT_ONCE == 0 && !trace->nodes_stay)
+        ms_arena_shrink(trace->scratch, trace->nodes, &trace->nodes_capacity, n,
+                        sizeof *trace->nodes);
+}
+
 void ms_autograd_run(ms_trace *trace, uint32_t loss)
 {
     uint32_t root = MS_NONE, *out;
@@ -362,9 +366,13 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
         trace->nodes[from->node].grad[from->output] = root;
         ms_trace_ref(trace, root);
     }
-    for (uint32_t n = n_nodes; n-- > 0 && !trace->err;)
+    bool retains = trace->settings->training->retain_graph == 1;
+    for (uint32_t n = n_nodes; n-- > 0 && !trace->err;) {
         run_node(trace, n, out);
-    if (trace->settings->training->retain_graph == 1 && !trace->err)
+        if (!retains)
+            let_go(trace, n);
+    }
+    if (retains && !trace->err)
         release_all(trace, trace->reached, n_nodes);
     ms_trace_drop(trace, root);
     ms_flatstep_add(trace);

@@ -59,41 +59,52 @@ static rates rates_of(const ms_trace *trace)
         .by_tensor = by_tensor};
 }
 
+/* What the time of an op depends on. */
+typedef struct task {
+    ms_op_end end;
+    uint64_t bytes;   /* read and written */
+    const char *name; /* NULL where the device has no curves by kind */
+    double flops;
+    uint8_t kind;
+    bool backward;
+} task;
+
 static double stream_ns(const rates *r, double bytes)
 {
     return ms_memorytime_ns(r->device, MS_STREAM, bytes, 0, 0);
 }
 
-/* name: of the op, or NULL where the device has no curves by kind. */
-static double plain_ns(const rates *r, const ms_op_end *end, uint8_t kind,
-                       const char *name, bool backward, double flops)
+static double plain_ns(const rates *r, const task *op)
 {
-    double bytes = (double)end->bytes;
-    uint32_t curve = name != NULL ? ms_kernelkinds_of(name) : MS_NONE;
+    double bytes = (double)op->bytes;
+    uint32_t curve = op->name != NULL ? ms_kernelkinds_of(op->name) : MS_NONE;
+    bool rows = op->end.work == MS_WORK_ROWS, backward = op->backward;
+    uint8_t kind = op->kind;
     ms_memory_kernel kernel = MS_STREAM;
     if (curve != MS_NONE && r->device->memory_curves[curve] != NULL)
-        return ms_kerneltime_plain_ns(r->device, curve, flops, bytes);
+        return ms_kerneltime_plain_ns(r->device, curve, op->flops, bytes);
     if (kind == MS_KIND_OPTIMIZER)
         kernel = MS_COLD;
     else if (kind == MS_KIND_EMBEDDING || kind == MS_KIND_INDEX)
         kernel = MS_LOOKUP;
     else if (kind == MS_KIND_BATCH_NORM)
         kernel = backward ? MS_BATCH_NORM_BACKWARD : MS_BATCH_NORM;
-    else if (end->work == MS_WORK_ROWS && kind == MS_KIND_NORM)
+    else if (rows && kind == MS_KIND_NORM)
         kernel = backward ? MS_ROWS_NORM_BACKWARD : MS_ROWS_NORM;
-    else if (end->work == MS_WORK_ROWS)
+    else if (rows)
         kernel = backward ? MS_ROWS_SOFTMAX_BACKWARD : MS_ROWS_SOFTMAX;
-    double ns = ms_memorytime_ns(r->device, kernel, bytes, end->k, end->m);
+    double ns =
+        ms_memorytime_ns(r->device, kernel, bytes, op->end.k, op->end.m);
     return fmax(ns, (double)r->device->kernel_ns +
-                        1e9 * flops / r->device->fp32_flops);
+                        1e9 * op->flops / r->device->fp32_flops);
 }
 
-static double product_ns(const rates *r, const ms_op_end *end, double flops)
+static double product_ns(const rates *r, const task *op)
 {
-    double m = end->m, n = end->n, k = end->k;
-    ms_product_shape shape = {flops / (2 * m * n * k), m, n, k};
+    double m = op->end.m, n = op->end.n, k = op->end.k;
+    ms_product_shape shape = {op->flops / (2 * m * n * k), m, n, k};
     double elements = shape.batch * (m * n + m * k + n * k);
-    if (end->work == MS_WORK_FP8)
+    if (op->end.work == MS_WORK_FP8)
         return ms_producttime_ns(r->device, shape, r->fp8_flops, elements,
                                  true);
     return ms_producttime_ns(r->device, shape, r->product_flops,
@@ -101,68 +112,72 @@ static double product_ns(const rates *r, const ms_op_end *end, double flops)
 }
 
 /* What is read of x is read once, not once for each place in the filter. */
-static double convolution_ns(const rates *r, const ms_op_end *end, double flops)
+static double convolution_ns(const rates *r, const task *op)
 {
-    double m = end->m, n = end->n, k = end->k, bytes = (double)end->bytes;
-    ms_product_shape shape = {flops / (2 * m * n * k), m, n, k};
+    double m = op->end.m, n = op->end.n, k = op->end.k;
+    double bytes = (double)op->bytes;
+    ms_product_shape shape = {op->flops / (2 * m * n * k), m, n, k};
     double ns = ms_producttime_ns(r->device, shape, r->product_flops, bytes,
                                   r->by_tensor);
-    if (end->work == MS_WORK_CONVERTED && r->by_tensor)
+    if (op->end.work == MS_WORK_CONVERTED && r->by_tensor)
         ns += stream_ns(r, 2 * bytes);
     return ns;
 }
 
-static double cost_ns(const rates *r, const ms_op_end *end, uint8_t kind,
-                      const char *name, bool backward, double flops)
+static double attention_ns(const rates *r, const task *op)
 {
-    if (end->bytes == 0 && flops <= 0)
+    return ms_producttime_attention_ns(
+        r->device,
+        op->end.work == MS_WORK_FLASH ? r->flash : MS_ATTENTION_EFFICIENT,
+        op->backward, op->end.n, op->end.k, op->flops, r->attention_flops);
+}
+
+static double cost_ns(const rates *r, const task *op)
+{
+    const ms_op_end *end = &op->end;
+    uint8_t work = end->work;
+    if (op->bytes == 0 && op->flops <= 0)
         return 0;
-    bool told = flops > 0 && end->m > 0 && end->n > 0 && end->k > 0;
-    if (told && (end->work == MS_WORK_PRODUCT || end->work == MS_WORK_FP8))
-        return product_ns(r, end, flops);
+    bool told = op->flops > 0 && end->m > 0 && end->n > 0 && end->k > 0;
+    if (told && (work == MS_WORK_PRODUCT || work == MS_WORK_FP8))
+        return product_ns(r, op);
     if (told && r->by_tensor &&
-        (end->work == MS_WORK_FLASH || end->work == MS_WORK_EFFICIENT))
-        return ms_producttime_attention_ns(
-            r->device,
-            end->work == MS_WORK_FLASH ? r->flash : MS_ATTENTION_EFFICIENT,
-            backward, end->n, end->k, flops, r->attention_flops);
-    if (told &&
-        (end->work == MS_WORK_CONVOLUTION || end->work == MS_WORK_CONVERTED))
-        return convolution_ns(r, end, flops);
-    if (end->work == MS_WORK_DEPTHWISE)
-        return stream_ns(r, (double)end->bytes / DEPTHWISE_SHARE);
-    if (end->work < MS_WORK_MATRIX)
-        return plain_ns(r, end, kind, name, backward, flops);
-    return ms_kerneltime_matrix_ns(r->device, r->matrix_flops, flops,
-                                   (double)end->bytes);
+        (work == MS_WORK_FLASH || work == MS_WORK_EFFICIENT))
+        return attention_ns(r, op);
+    if (told && (work == MS_WORK_CONVOLUTION || work == MS_WORK_CONVERTED))
+        return convolution_ns(r, op);
+    if (work == MS_WORK_DEPTHWISE)
+        return stream_ns(r, (double)op->bytes / DEPTHWISE_SHARE);
+    if (work < MS_WORK_MATRIX)
+        return plain_ns(r, op);
+    return ms_kerneltime_matrix_ns(r->device, r->matrix_flops, op->flops,
+                                   (double)op->bytes);
 }
 
 /* Most ops are as one of the few before them. */
 #define N_KNOWN 64u
 typedef struct known {
-    ms_op_end end;
-    const char *name;
-    double flops, ns;
-    uint8_t kind;
-    bool backward;
+    task op;
+    double ns;
 } known;
 
-static known *place_of(known *table, const ms_op_end *end, uint8_t kind,
-                       bool backward)
+static known *place_of(known *table, const task *op)
 {
-    uint64_t key = (end->bytes ^ ((uint64_t)end->m << 20) ^
-                    ((uint64_t)end->n << 40) ^ end->k) +
-                   ((uint64_t)kind << 16 | (uint64_t)backward << 8 | end->work);
+    const ms_op_end *end = &op->end;
+    uint64_t key =
+        (op->bytes ^ ((uint64_t)end->m << 20) ^ ((uint64_t)end->n << 40) ^
+         end->k) +
+        ((uint64_t)op->kind << 16 | (uint64_t)op->backward << 8 | end->work);
     return &table[key * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
-static bool is_same(const known *at, const ms_op_end *end, uint8_t kind,
-                    const char *name, bool backward, double flops)
+static bool is_same(const task *a, const task *b)
 {
-    return at->end.bytes == end->bytes && at->end.m == end->m &&
-           at->end.n == end->n && at->end.k == end->k &&
-           at->end.work == end->work && at->kind == kind &&
-           at->backward == backward && at->flops == flops && at->name == name;
+    return a->bytes == b->bytes && a->end.m == b->end.m &&
+           a->end.n == b->end.n && a->end.k == b->end.k &&
+           a->end.work == b->end.work && a->kind == b->kind &&
+           a->backward == b->backward && a->flops == b->flops &&
+           a->name == b->name;
 }
 
 void ms_cost_ops(ms_trace *trace, uint32_t first)
@@ -170,20 +185,19 @@ void ms_cost_ops(ms_trace *trace, uint32_t first)
     ms_graph *g = trace->graph;
     const rates r = rates_of(trace);
     bool by_kind = r.device->has_memory_curves;
-    known table[N_KNOWN] = {{.end = {.work = MS_WORK_NONE}}};
+    known table[N_KNOWN] = {{.op.end.work = MS_WORK_NONE}};
     for (uint32_t op = first; op < g->n_ops; op++) {
-        const ms_op_end *end = &trace->ends[op];
-        if (end->work == MS_WORK_NONE)
+        if (trace->ends[op].work == MS_WORK_NONE)
             continue;
-        double flops = g->op_flops[op];
-        uint8_t kind = g->op_kind[op];
-        bool backward = g->op_pass[op] > MS_LOSS;
-        const char *name = by_kind ? g->op_name[op] : NULL;
-        known *at = place_of(table, end, kind, backward);
-        if (!is_same(at, end, kind, name, backward, flops))
-            *at = (known){*end,  name,
-                          flops, cost_ns(&r, end, kind, name, backward, flops),
-                          kind,  backward};
+        const task now = {.end = trace->ends[op],
+                          .bytes = g->op_read_bytes[op] + g->op_write_bytes[op],
+                          .name = by_kind ? g->op_name[op] : NULL,
+                          .flops = g->op_flops[op],
+                          .kind = g->op_kind[op],
+                          .backward = g->op_pass[op] > MS_LOSS};
+        known *at = place_of(table, &now);
+        if (!is_same(&at->op, &now))
+            *at = (known){now, cost_ns(&r, &now)};
         g->op_ns[op] = (uint64_t)(at->ns + 0.5);
     }
 }

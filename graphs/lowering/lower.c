@@ -18,6 +18,7 @@
 #include "graphs/quantized/fp8.h"
 #include "graphs/quantized/packed.h"
 #include "graphs/trace/forward.h"
+#include "graphs/trace/savelist.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -131,6 +132,8 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
     ms_optimstates_make(trace);
     if (trace->settings->train && !trace->err)
         ms_autograd_run(trace, forward->loss);
+    if (!trace->err)
+        ms_savelist_close(trace);
     return trace->err;
 }
 
@@ -176,10 +179,13 @@ static ms_err run_passes(passes *done, ms_trace *trace)
 static ms_err step_and_finish(ms_trace *trace, passes *done,
                               const ms_forward *forward, ms_graph *graph)
 {
+    ms_arena_drop(trace->scratch, trace->nodes); /* they have run */
+    trace->nodes = NULL;
     if (trace->settings->train)
         ms_optimstep_step(trace);
     MS_TRY(trace->err);
     MS_TRY(run_passes(done, trace));
+    ms_arena_drop(trace->scratch, trace->ends); /* the passes are done */
     return ms_finish_graph(trace, forward, graph);
 }
 
@@ -201,6 +207,7 @@ static bool lower_stamped(ms_trace *trace, passes *done, ms_forward *forward)
     ms_fault *told = trace->fault;
     cut.model = &model;
     trace->settings = &cut;
+    trace->nodes_stay = true;
     trace->fault = &fault;
     bool ok = forward_and_backward(trace, forward) == MS_OK &&
               run_passes(done, trace) == MS_OK &&

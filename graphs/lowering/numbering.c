@@ -2,7 +2,6 @@
 #include "graphs/lowering/numbering.h"
 
 #include "graphs/optimizer/optimizer.h"
-#include "graphs/trace/savelist.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -150,11 +149,8 @@ ms_err ms_numbering_run(ms_trace *trace, uint32_t n_units)
 {
     ms_graph *g = trace->graph;
     uint32_t n = count_persistent(trace);
-    bool is_first = trace->n_numbered == 0;
-    if (is_first || n > g->n_persistent || trace->n_added > 0)
+    if (trace->n_numbered == 0 || n > g->n_persistent || trace->n_added > 0)
         MS_TRY(renumber(trace, n_units, n));
-    if (is_first)
-        ms_savelist_close(trace);
     g->n_persistent = n;
     trace->n_numbered = g->n_storages;
     trace->n_added = 0;

@@ -8,7 +8,8 @@
 
 typedef struct reader {
     const ms_json *json;
-    ms_arena *arena;
+    ms_arena *scratch; /* until the next node is read */
+    ms_opcopies *copies;
     ms_fault *fault;
     uint32_t tensors; /* "T" so far */
 } reader;
@@ -29,7 +30,7 @@ static bool is_marker(const reader *r, uint32_t row)
 static ms_err read_list(reader *r, uint32_t row, ms_oparg *arg)
 {
     uint32_t n = node_of(r, row)->value.n, item = ms_json_first(r->json, row);
-    int64_t *ints = ms_arena_take(r->arena, n, sizeof *ints);
+    int64_t *ints = ms_arena_take(r->scratch, n, sizeof *ints);
     if (ints == NULL)
         return ms_fail_nomem(r->fault);
     arg->n = n;
@@ -42,9 +43,10 @@ static ms_err read_list(reader *r, uint32_t row, ms_oparg *arg)
             ints[i] = node_of(r, item)->value.i;
         }
     }
-    if (arg->kind == MS_ARG_INTS)
-        arg->value.ints = ints;
-    return MS_OK;
+    if (arg->kind != MS_ARG_INTS)
+        return MS_OK;
+    arg->value.ints = ms_opcopies_of(r->copies, ints, n * sizeof *ints);
+    return arg->value.ints == NULL ? ms_fail_nomem(r->fault) : MS_OK;
 }
 
 static ms_err read_arg(reader *r, uint32_t row, ms_oparg *arg)
@@ -86,14 +88,16 @@ static ms_err read_args(reader *r, uint32_t list, ms_opnode *node)
         return ms_json_fail(r->json, list, r->fault, hint,
                             "node %u: \"args\" must be a list", node->number);
     node->n_args = node_of(r, list)->value.n;
-    ms_oparg *args = ms_arena_take(r->arena, node->n_args, sizeof *args);
+    ms_oparg *args = ms_arena_take(r->scratch, node->n_args, sizeof *args);
     if (args == NULL)
         return ms_fail_nomem(r->fault);
     uint32_t i = 0;
     for (uint32_t row = ms_json_first(r->json, list); row != MS_NONE;
          row = node_of(r, row)->next)
         MS_TRY(read_arg(r, row, &args[i++]));
-    node->args = args;
+    node->args = ms_opcopies_of(r->copies, args, node->n_args * sizeof *args);
+    if (node->args == NULL)
+        return ms_fail_nomem(r->fault);
     if (r->tensors <= node->n_in)
         return MS_OK;
     return ms_json_fail(r->json, list, r->fault, hint,
@@ -122,10 +126,11 @@ static ms_err read_flops(const reader *r, uint32_t row, ms_opnode *node)
                         node->number);
 }
 
-ms_err ms_opargs_read(const ms_json *json, uint32_t row, ms_arena *arena,
-                      ms_opnode *node, ms_fault *fault)
+ms_err ms_opargs_read(const ms_json *json, uint32_t row, ms_arena *scratch,
+                      ms_opcopies *copies, ms_opnode *node, ms_fault *fault)
 {
-    reader r = {.json = json, .arena = arena, .fault = fault};
+    reader r = {
+        .json = json, .scratch = scratch, .copies = copies, .fault = fault};
     MS_TRY(read_flops(&r, ms_json_find(json, row, "flops"), node));
     return read_args(&r, ms_json_find(json, row, "args"), node);
 }

@@ -2,7 +2,6 @@
 #include "graphs/opgraph/opgraph.h"
 #include "graphs/formats/dtypes.h"
 #include "graphs/layertypes.h"
-#include "graphs/opgraph/oplayouts.h"
 #include "graphs/opgraph/opmerge.h"
 
 #include "graphs/json/index.h"
@@ -26,7 +25,7 @@ typedef struct reader {
     ms_fault *fault;
     ms_index modules;
     ms_spelling names; /* of ops and modules, each once */
-    ms_oplayouts layouts;
+    ms_opcopies copies;
     uint32_t *ids, n_ids; /* room for lists of ids */
     const char *thing;    /* at work, for faults: "node" 7, of JSON row */
     uint32_t number, row;
@@ -298,7 +297,8 @@ static ms_err check_extent(const reader *r, uint32_t row,
 static ms_err set_layout(reader *r, ms_optensor *tensor,
                          const ms_oplayout *layout)
 {
-    const ms_oplayout *kept = ms_oplayouts_find(&r->layouts, layout);
+    const ms_oplayout *kept =
+        ms_opcopies_of(&r->copies, layout, sizeof *layout);
     if (kept == NULL)
         return ms_fail_nomem(r->fault);
     tensor->size = kept->size;
@@ -502,7 +502,7 @@ static ms_err read_node(reader *r, uint32_t row, ms_opnode *node)
     uint32_t ends = ms_json_find(json, row, "ends");
     if (ends != MS_NONE)
         MS_TRY(read_ids(r, ends, &node->n_ends, &node->ends));
-    return ms_opargs_read(json, row, r->arena, node, r->fault);
+    return ms_opargs_read(json, row, &r->scratch, &r->copies, node, r->fault);
 }
 
 static ms_err read_nodes(reader *r, uint32_t list)
@@ -578,7 +578,7 @@ ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
                 .ops = ops,
                 .fault = fault,
                 .names = {.arena = arena}};
-    r.layouts = (ms_oplayouts){.keep = arena, .scratch = &r.temporary};
+    r.copies = (ms_opcopies){.keep = arena, .scratch = &r.temporary};
     *ops = (ms_opgraph){0};
     ms_err err = read_whole(&r);
     ms_arena_drop(arena, r.names.keys); /* the names stay */

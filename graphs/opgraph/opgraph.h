@@ -12,6 +12,7 @@
  *     ops.nodes[0].op == "convolution", ops.nodes[0].args[2].kind == ... */
 
 #include "graphs/json/json.h"
+#include "graphs/opgraph/opcopies.h"
 #include "graphs/trace/tensors.h"
 
 typedef enum ms_oparg_kind {
@@ -92,9 +93,10 @@ struct ms_opgraph {
 ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
                        ms_fault *fault);
 
-/* opargs.c: "args" and "flops" of the node, whose inputs are known. */
-ms_err ms_opargs_read(const ms_json *json, uint32_t row, ms_arena *arena,
-                      ms_opnode *node, ms_fault *fault);
+/* opargs.c: "args" and "flops" of the node, whose inputs are known.  The
+ * arguments are kept in copies. */
+ms_err ms_opargs_read(const ms_json *json, uint32_t row, ms_arena *scratch,
+                      ms_opcopies *copies, ms_opnode *node, ms_fault *fault);
 
 /* opfields.c.  Is every key of the object known, a node's or the graph's? */
 ms_err ms_opfields_check(const ms_json *json, uint32_t object, bool node,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/trace/savedends.h"
+#include "graphs/trace/columns.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -13,18 +14,31 @@ void ms_savedends_hold(ms_trace *trace, uint32_t node)
         trace->counts[ms_trace_at(trace, saver->saved[i])->storage].saves++;
 }
 
+/* One save more of the storage ends with the tensors made from here on. */
+static void give(ms_trace *trace, uint32_t storage)
+{
+    const ms_storage_count *count = &trace->counts[storage];
+    ms_given *it = ms_trace_given(trace, storage);
+    if (it != NULL)
+        it->saves++;
+    else if (!count->persistent &&
+             ms_columns_grow(trace, trace->scratch, &trace->given,
+                             &trace->given_capacity, trace->n_given + 1,
+                             sizeof *trace->given))
+        trace->given[trace->n_given++] = (ms_given){
+            .storage = storage, .saves = 1, .others = count->tensors};
+}
+
 /* What a node has saved, as a tensor of its own: no variable may name the one
  * that was saved any more. */
 static uint32_t unpack(ms_trace *trace, uint32_t tensor)
 {
     ms_tensor *saved = ms_trace_at(trace, tensor);
-    ms_storage_count *count = &trace->counts[saved->storage];
-    if (count->given++ == 0)
-        count->others = count->tensors;
+    give(trace, saved->storage);
     if (saved->refs > 0)
         return ms_trace_alias(trace, tensor);
     saved->refs = 1;
-    count->tensors++;
+    trace->counts[saved->storage].tensors++;
     return tensor;
 }
 

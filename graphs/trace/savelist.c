@@ -17,7 +17,9 @@ void ms_savelist_add(ms_trace *trace, uint32_t node, uint32_t tensor)
                   .storage = saved->storage,
                   .node = node,
                   .op = g->n_ops - 1,
+                  .last = MS_NONE,
                   .is_parameter = saved->parameter != MS_NONE};
+    trace->nodes[node].n_saves++;
 }
 
 void ms_savelist_turned(ms_trace *trace)
@@ -26,20 +28,34 @@ void ms_savelist_turned(ms_trace *trace)
         trace->graph->saves[trace->graph->n_saves - 1].is_parameter = false;
 }
 
+/* A node's saves lie together but for those of nodes made meanwhile. */
+void ms_savelist_ran(ms_trace *trace, uint32_t n, uint32_t first)
+{
+    ms_graph *g = trace->graph;
+    const ms_node *node = &trace->nodes[n];
+    uint32_t last = g->n_ops - 1, left = node->n_saves;
+    if (trace->err)
+        return;
+    for (ms_save *save = g->saves + node->first_save; left > 0; save++) {
+        if (save->node != n)
+            continue;
+        save->is_handed_on = node->holds;
+        save->last = last;
+        save->first = first < last ? first : last;
+        left--;
+    }
+}
+
 void ms_savelist_close(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n_saves; i++) {
         ms_save save = g->saves[i];
-        const ms_node *node = &trace->nodes[save.node];
-        if (!node->ran)
+        if (save.last == MS_NONE)
             continue;
         if (save.is_parameter) /* in whatever format it is packed */
             save.bytes = g->storage_bytes[save.storage];
-        save.is_handed_on = node->holds;
-        save.last = node->last_op;
-        save.first = node->first_op < save.last ? node->first_op : save.last;
         g->saves[n++] = save;
     }
     g->n_saves = n;

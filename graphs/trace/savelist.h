@@ -13,8 +13,11 @@ void ms_savelist_add(ms_trace *trace, uint32_t node, uint32_t tensor);
 /* What was saved last is a view, though its row is a parameter's: linear saves
  * weight.t(). */
 void ms_savelist_turned(ms_trace *trace);
-/* Once backward has run: the backward ops of each save's node.  Saves of nodes
- * that no gradient reaches go with them. */
+/* Node n has run: its backward ops, from first to the op that ran last, are
+ * those of its saves. */
+void ms_savelist_ran(ms_trace *trace, uint32_t n, uint32_t first);
+/* Once backward has run: saves of nodes that no gradient reaches go with
+ * them. */
 void ms_savelist_close(ms_trace *trace);
 
 #endif

@@ -49,8 +49,8 @@ typedef struct ms_node {
     bool *needs;      /* does input i need a gradient? */
     int64_t i[2];     /* whatever the rule wants to remember */
     double flops;     /* of the forward op */
-    bool ran;         /* in backward: its ops, if it had any */
-    uint32_t first_op, last_op;
+    uint32_t first_save, n_saves; /* of the graph's saves those of the node,
+                                     from the first on */
 } ms_node;
 
 #define MS_MOST_STATES 6u

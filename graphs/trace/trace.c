@@ -323,8 +323,7 @@ void ms_trace_end(ms_trace *trace, double flops, bool matrix)
     g->op_flops[op] = flops;
     g->op_flags[op] |= matrix ? MS_OP_MATRIX : 0;
     trace->ends[op] =
-        (ms_op_end){.bytes = g->op_read_bytes[op] + g->op_write_bytes[op],
-                    .storages = g->n_storages,
+        (ms_op_end){.storages = g->n_storages,
                     .work = matrix ? MS_WORK_MATRIX : MS_WORK_PLAIN};
 }
 
@@ -396,6 +395,25 @@ void ms_trace_end_saves(ms_trace *trace, uint32_t storage, uint32_t n)
         add_drop(trace, storage, MS_DROP_SAVED);
 }
 
+ms_given *ms_trace_given(const ms_trace *trace, uint32_t storage)
+{
+    ms_given *it = trace->given, *end = it + trace->n_given;
+    while (it < end && it->storage != storage)
+        it++;
+    return it < end ? it : NULL;
+}
+
+/* What is given away ends with the last of the tensors made for it. */
+static void end_given(ms_trace *trace, uint32_t storage, uint32_t tensors)
+{
+    ms_given *it = ms_trace_given(trace, storage);
+    if (it == NULL || tensors > it->others)
+        return;
+    uint32_t saves = it->saves;
+    *it = trace->given[--trace->n_given];
+    ms_trace_end_saves(trace, storage, saves);
+}
+
 void ms_trace_drop_storage(ms_trace *trace, uint32_t storage)
 {
     if (trace->err || storage == MS_NONE)
@@ -407,11 +425,8 @@ void ms_trace_drop_storage(ms_trace *trace, uint32_t storage)
     if (--count->tensors == 0 &&
         trace->graph->storage_local_end[storage] == MS_NONE)
         add_drop(trace, storage, 0);
-    if (count->tensors > count->others || count->given == 0)
-        return;
-    uint32_t given = count->given;
-    count->given = 0;
-    ms_trace_end_saves(trace, storage, given);
+    if (trace->n_given > 0)
+        end_given(trace, storage, count->tensors);
 }
 
 void ms_trace_end_storage(ms_trace *trace, uint32_t storage)
@@ -464,6 +479,7 @@ static ms_node *open_node(ms_trace *trace, uint32_t n_inputs,
                       .output = list + n_inputs + n_outputs,
                       .saved = list + n_inputs + 2 * (size_t)n_outputs,
                       .saved_capacity = FIRST_SAVES,
+                      .first_save = trace->graph->n_saves,
                       .needs = (bool *)(list + words)};
     if (trace->most_inputs < n_inputs)
         trace->most_inputs = n_inputs;

@@ -64,7 +64,6 @@ typedef enum ms_op_work {
     MS_WORK_FP8          /* a matrix product in fp8 */
 } ms_op_work;
 typedef struct ms_op_end {
-    uint64_t bytes;    /* read and written */
     uint32_t storages; /* there by then: what its library takes follows them */
     uint32_t m, n, k;  /* as work has them */
     uint8_t work;      /* ms_op_work */
@@ -77,13 +76,15 @@ typedef struct ms_added {
 } ms_added;
 
 typedef struct ms_storage_count {
-    uint32_t tensors;
     uint32_t saves; /* by nodes, and by those that hold what they saved */
-    /* ms_savedends_give: saves that end with the tensors made since then,
-     * beside so many others. */
-    uint32_t given, others;
-    bool persistent;
+    uint32_t tensors : 31;
+    uint32_t persistent : 1;
 } ms_storage_count;
+/* ms_savedends_give: saves of a storage that end with the tensors made since
+ * then, beside so many others. */
+typedef struct ms_given {
+    uint32_t storage, saves, others;
+} ms_given;
 
 /* A buffer that several layers read: the causal mask, cosines and sines. */
 typedef struct ms_shared_buffer {
@@ -147,6 +148,8 @@ struct ms_trace {
     uint32_t in_capacity, out_capacity, drop_capacity;
     uint32_t n_in, n_out, n_drop;
     ms_storage_count *counts;
+    ms_given *given; /* those that have not ended: few at a time */
+    uint32_t n_given, given_capacity;
     ms_op_end *ends; /* per op */
     ms_added *added; /* by rising op; their storages follow each other */
     uint32_t n_added, added_capacity;
@@ -158,6 +161,7 @@ struct ms_trace {
     uint32_t n_nodes, nodes_capacity, most_inputs;
     uint32_t saves_capacity;
     ms_node *nodes;
+    bool nodes_stay;     /* somebody asks for nodes that have run */
     const bool *reached; /* per node: does the loss depend on it? */
     uint32_t untrained_capacity;
     uint32_t n_parameters, parameters_capacity;
@@ -252,6 +256,8 @@ uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
 void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor);
 /* n saves of storage end (savedends.h). */
 void ms_trace_end_saves(ms_trace *trace, uint32_t storage, uint32_t n);
+/* What of the storage is given away and has not ended, or NULL. */
+ms_given *ms_trace_given(const ms_trace *trace, uint32_t storage);
 bool ms_trace_needs(const ms_trace *trace, uint32_t tensor);
 /* Is the layer what a loss reads, or has a loss the head in it? */
 static inline bool ms_trace_is_head(const ms_trace *trace,

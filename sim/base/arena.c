@@ -10,9 +10,10 @@
  *
  * Blocks of MAPS_BYTES or more are pages of the system's and not malloc's: they
  * leave no holes in its heap, growing moves pages and copies nothing, and what
- * must be zero is not written.  Huge pages are not asked for: where memory is
- * reclaimed behind the program, replays of 17 million ops took five times as
- * long with them. */
+ * must be zero is not written.  In a large arena smaller ones are, too: beside
+ * what it holds fresh pages are little, and holes are much.  Huge pages are not
+ * asked for: where memory is reclaimed behind the program, replays of 17
+ * million ops took five times as long with them. */
 #define _GNU_SOURCE /* mremap */
 #include "sim/base/base.h"
 
@@ -39,9 +40,12 @@
 
 #if defined(MREMAP_MAYMOVE) && !defined(HAS_ASAN) /* which looks for leaks */
 #define MAPS_BYTES ((size_t)32 << 20)
+#define MAPS_SMALLER_BYTES ((size_t)2 << 20) /* with LARGE_BYTES in use */
 #else
 #define MAPS_BYTES SIZE_MAX
+#define MAPS_SMALLER_BYTES SIZE_MAX
 #endif
+#define LARGE_BYTES ((size_t)64 << 20)
 
 /* What is dropped waits, if it is smaller or the arena was reset before and so
  * will be again, for the next that takes as much: pages that come fresh each
@@ -56,7 +60,8 @@
 struct ms_block {
     ms_block *next;
     size_t capacity, used;
-    bool lone; /* holds one thing and is full, or (used 0) nothing */
+    bool lone;   /* holds one thing and is full, or (used 0) nothing */
+    bool mapped; /* pages of the system's */
     _Alignas(16) unsigned char bytes[];
 };
 
@@ -92,9 +97,10 @@ static size_t bytes_of(size_t capacity)
     return fails_in > 0 && --fails_in == 0 ? 0 : bytes;
 }
 
-static bool is_mapped(size_t capacity)
+static bool maps(const ms_arena *arena, size_t capacity)
 {
-    return capacity >= MAPS_BYTES;
+    return capacity >= MAPS_BYTES ||
+           (capacity >= MAPS_SMALLER_BYTES && arena->used_bytes >= LARGE_BYTES);
 }
 
 static void *map_pages(size_t bytes)
@@ -117,29 +123,33 @@ static void *move_pages(void *pages, size_t was, size_t bytes)
 #endif
 }
 
-static ms_block *new_block(size_t capacity, bool zeroed)
+static ms_block *new_block(size_t capacity, bool mapped, bool zeroed)
 {
     size_t bytes = bytes_of(capacity);
     if (bytes == 0)
         return NULL;
-    if (is_mapped(capacity))
-        return map_pages(bytes);
-    return zeroed ? calloc(1, bytes) : malloc(bytes);
+    ms_block *block = mapped   ? map_pages(bytes)
+                      : zeroed ? calloc(1, bytes)
+                               : malloc(bytes);
+    if (block != NULL)
+        block->mapped = mapped;
+    return block;
 }
 
-static ms_block *grow_block(ms_block *block, size_t capacity)
+static ms_block *grow_block(ms_block *block, size_t capacity, bool mapped)
 {
     size_t was = sizeof *block + block->capacity, bytes = bytes_of(capacity);
     if (bytes == 0)
         return NULL;
-    if (is_mapped(block->capacity))
+    if (block->mapped)
         return move_pages(block, was, bytes);
-    if (!is_mapped(capacity))
+    if (!mapped)
         return realloc(block, bytes);
     ms_block *grown = map_pages(bytes);
     if (grown == NULL)
         return NULL;
     memcpy(grown, block, was);
+    grown->mapped = true;
     free(block);
     return grown;
 }
@@ -147,7 +157,7 @@ static ms_block *grow_block(ms_block *block, size_t capacity)
 static void free_block(ms_block *block)
 {
     ASAN_UNPOISON_MEMORY_REGION(block->bytes, block->capacity);
-    if (is_mapped(block->capacity))
+    if (block->mapped)
         munmap(block, sizeof *block + block->capacity);
     else
         free(block);
@@ -159,7 +169,7 @@ static ms_block *append_block(ms_arena *arena, size_t capacity, bool lone,
     ms_block **end = &arena->first;
     while (*end != NULL)
         end = &(*end)->next;
-    ms_block *block = new_block(capacity, zeroed);
+    ms_block *block = new_block(capacity, maps(arena, capacity), zeroed);
     if (block == NULL)
         return NULL;
     block->next = NULL;
@@ -286,7 +296,7 @@ void ms_arena_drop(ms_arena *arena, void *items)
         return;
     ms_block *block = *link;
     arena->used_bytes -= block->used;
-    if (block->capacity < GOES_BYTES || arena->again) {
+    if ((block->capacity < GOES_BYTES && !block->mapped) || arena->again) {
         block->used = 0;
         ASAN_POISON_MEMORY_REGION(block->bytes, block->capacity);
         return;
@@ -319,7 +329,7 @@ static void *resize_lone(ms_arena *arena, ms_block **link, size_t bytes)
     ms_block *empty = find_empty(arena, bytes);
     if (empty != NULL)
         return move_to(arena, *link, empty);
-    ms_block *block = grow_block(*link, bytes);
+    ms_block *block = grow_block(*link, bytes, maps(arena, bytes));
     if (block == NULL)
         return NULL;
     block->used = block->capacity = bytes;
@@ -380,11 +390,10 @@ void ms_arena_shrink(ms_arena *arena, void *items, uint32_t *capacity,
     ms_block **link = items == NULL ? NULL : find_lone(arena, items);
     ms_block *block = link == NULL ? NULL : *link;
     size_t bytes = need * size;
-    if (bytes < MAPS_BYTES)
-        bytes = MAPS_BYTES / size * size + size; /* blocks stay what they are */
-    if (block == NULL || !is_mapped(block->capacity) ||
-        bytes >= block->capacity)
+    if (block == NULL || !block->mapped || bytes >= block->capacity)
         return;
+    if (bytes == 0)
+        bytes = size;
     size_t head = sizeof *block; /* to fewer pages it does not move */
     if (move_pages(block, head + block->capacity, head + bytes) == NULL)
         return;

@@ -335,6 +335,16 @@ void ms_books_made(ms_books *books, uint32_t first)
         ms_books_made_row(books, r);
 }
 
+/* A wait that is listed twice changes nothing, so that only the last one is
+ * compared. */
+static void note_wait(ms_books *books, uint32_t writer)
+{
+    ms_plan *plan = books->plan;
+    if (books->n_wait == plan->wait_at[plan->n_ops - 1] ||
+        plan->wait[books->n_wait - 1] != writer)
+        plan->wait[books->n_wait++] = writer;
+}
+
 void ms_books_read(ms_books *books, uint32_t row)
 {
     ms_plan *plan = books->plan;
@@ -348,12 +358,9 @@ void ms_books_read(ms_books *books, uint32_t row)
         /* A process notes a stream (record_stream) for its own blocks only. */
         if (plan->n_ranks == 1 || plan->op[read->op].rank == now->rank)
             read->streams |= (uint8_t)(1u << now->stream);
-        /* Streams are FIFO: an op waits for other streams only.  A wait that is
-         * listed twice changes nothing, so only the last one is compared. */
-        bool noted = books->n_wait > plan->wait_at[op] &&
-                     plan->wait[books->n_wait - 1] == writer;
-        if (!noted && it->pass != MS_START &&
-            (it->stream != now->stream || it->rank != now->rank))
-            plan->wait[books->n_wait++] = writer;
+        /* Streams are FIFO: an op waits for other streams only. */
+        if ((it->stream != now->stream || it->rank != now->rank) &&
+            it->pass != MS_START)
+            note_wait(books, writer);
     }
 }

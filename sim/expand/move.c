@@ -84,29 +84,37 @@ static double slower(double a, double b)
     return a <= 0 || (b > 0 && b < a) ? b : a;
 }
 
+static double link_rate(const ms_expand_opts *opts, ms_transfer_kind kind)
+{
+    switch (kind) {
+    case MS_TRANSFER_H2D:
+        return opts->h2d_bytes_per_s;
+    case MS_TRANSFER_D2H:
+        return opts->d2h_bytes_per_s;
+    case MS_TRANSFER_NVME_READ:
+        return opts->nvme_read_bytes_per_s;
+    default:
+        return opts->nvme_write_bytes_per_s;
+    }
+}
+
 /* Memory that is not pinned is copied by way of a buffer of the driver, and the
  * host waits (CUDA C++ programming guide, 3.2.5). */
 ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
                     ms_transfer_kind kind, ms_move_call how, uint64_t bytes)
 {
-    const ms_expand_opts *opts = books->opts;
-    bool in_line = how.in_line;
-    double share = 1;
-    const struct {
-        double rate;
-        uint8_t stream;
-    } links[] = {
-        [MS_TRANSFER_H2D] = {opts->h2d_bytes_per_s, MS_STREAM_H2D},
-        [MS_TRANSFER_D2H] = {opts->d2h_bytes_per_s, MS_STREAM_D2H},
-        [MS_TRANSFER_NVME_READ] = {opts->nvme_read_bytes_per_s,
-                                   MS_STREAM_NVME_READ},
-        [MS_TRANSFER_NVME_WRITE] = {opts->nvme_write_bytes_per_s,
-                                    MS_STREAM_NVME_WRITE},
+    static const uint8_t streams[] = {
+        [MS_TRANSFER_H2D] = MS_STREAM_H2D,
+        [MS_TRANSFER_D2H] = MS_STREAM_D2H,
+        [MS_TRANSFER_NVME_READ] = MS_STREAM_NVME_READ,
+        [MS_TRANSFER_NVME_WRITE] = MS_STREAM_NVME_WRITE,
     };
-    uint8_t stream = in_line ? MS_STREAM_COMPUTE : links[kind].stream;
+    const ms_expand_opts *opts = books->opts;
+    uint8_t stream = how.in_line ? (uint8_t)MS_STREAM_COMPUTE : streams[kind];
+    double share = 1;
     if (how.pageable && opts->pageable_share > 0)
         share = opts->pageable_share;
-    double rate = links[kind].rate * share;
+    double rate = link_rate(opts, kind) * share;
     bool straight = how.straight, in = kind == MS_TRANSFER_H2D;
     if (straight) {
         in = kind == MS_TRANSFER_NVME_READ;

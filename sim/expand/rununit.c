@@ -235,8 +235,8 @@ static ms_err look_ahead(ms_books *books, const ms_books_at *at,
 {
     const ms_graph *graph = books->graph;
     bool here = !books->reads && !books->evictions;
-    for (uint32_t i = in_at[0]; i < in_at[1]; i++)
-        here &= books->row[in[i] + at->frame] != MS_NONE;
+    for (uint32_t i = in_at[0]; here && i < in_at[1]; i++)
+        here = books->row[in[i] + at->frame] != MS_NONE;
     books->complete = here;
     return ms_books_reserve(books, end - first,
                             graph->out_at[end] - graph->out_at[first], 0);

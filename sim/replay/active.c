@@ -3,30 +3,14 @@
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/measure/requests.h"
+#include "sim/replay/heldfrees.h"
 #include "sim/replay/hostclock.h"
 #include "sim/timeline.h"
 
-/* A free whose completion other streams hold up. */
-typedef struct held_free {
-    uint64_t t_ns; /* when they have passed */
-    uint32_t row;
-    uint32_t next; /* on its stream, or MS_NONE */
-} held_free;
-
-/* The frees that one stream holds up longest.  Its ops end one behind the
- * other, so that the frees that come later complete later, too. */
-typedef struct held_queue {
-    uint32_t first, last;
-} held_queue;
-
 typedef struct rank_active {
-    uint64_t now_bytes;             /* active */
-    ms_rank_levels *levels;         /* the timeline's */
-    uint64_t tail_ns[MS_N_STREAMS]; /* end of what is issued */
-    held_queue held[MS_N_STREAMS];
-    uint32_t holding;  /* streams whose queue is not empty, as bits */
-    uint64_t first_ns; /* when the first of all of them completes */
-    uint32_t first;    /* and on which stream */
+    uint64_t now_bytes;     /* active */
+    ms_rank_levels *levels; /* the timeline's */
+    ms_heldfrees held;      /* rows */
     ms_hostclock clock;
 } rank_active;
 
@@ -37,7 +21,7 @@ typedef struct active_state {
     const ms_machine *machine;
     uint32_t raises_capacity;
     rank_active *ranks;
-    held_free *held; /* n_held, of all ranks */
+    ms_heldfrees_item *held; /* n_held, of all ranks */
     uint32_t n_held;
     ms_active_seen *seen; /* for ms_active_list, or NULL */
     uint32_t n_seen;
@@ -78,64 +62,27 @@ uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row)
     return (uint8_t)(row->streams & ~(1u << ms_active_home(plan, row)));
 }
 
-/* ---- frees that wait ----------------------------------------------------- */
-
-/* It waits for stream s, and for no other longer. */
-static void push(active_state *state, rank_active *rank, uint32_t s,
-                 uint32_t row)
-{
-    uint64_t t_ns = rank->tail_ns[s];
-    held_queue *queue = &rank->held[s];
-    uint32_t i = state->n_held++;
-    state->held[i] = (held_free){t_ns, row, MS_NONE};
-    if (rank->holding >> s & 1u)
-        state->held[queue->last].next = i;
-    else
-        queue->first = i;
-    queue->last = i;
-    rank->holding |= 1u << s;
-    if (t_ns < rank->first_ns) {
-        rank->first_ns = t_ns;
-        rank->first = s;
-    }
-}
-
-/* The first of the heads of the queues. */
-static void find_first(const active_state *state, rank_active *rank)
-{
-    rank->first_ns = UINT64_MAX;
-    for (uint32_t left = rank->holding; left != 0; left &= left - 1) {
-        uint32_t s = (uint32_t)__builtin_ctz(left);
-        uint64_t t_ns = state->held[rank->held[s].first].t_ns;
-        if (t_ns >= rank->first_ns)
-            continue;
-        rank->first_ns = t_ns;
-        rank->first = s;
-    }
-}
-
-static uint32_t pop(const active_state *state, rank_active *rank)
-{
-    held_queue *queue = &rank->held[rank->first];
-    const held_free *item = &state->held[queue->first];
-    queue->first = item->next;
-    if (queue->first == MS_NONE)
-        rank->holding &= ~(1u << rank->first);
-    find_first(state, rank);
-    return item->row;
-}
+/* ---- in host issue order ------------------------------------------------- */
 
 static void complete_frees(active_state *state, rank_active *rank, uint32_t op)
 {
-    while (rank->first_ns <= rank->clock.host_ns) {
-        uint32_t row = pop(state, rank);
+    while (rank->held.first_ns <= rank->clock.host_ns) {
+        uint32_t row = (uint32_t)ms_heldfrees_pop(&rank->held, state->held);
         if (state->seen)
             state->seen[state->n_seen++] = (ms_active_seen){row, op};
         rank->now_bytes -= state->plan->row[row].bytes;
     }
 }
 
-/* ---- in host issue order ------------------------------------------------- */
+static ms_err make_room(active_state *state, ms_fault *fault)
+{
+    ms_timeline *line = state->line;
+    uint32_t capacity = state->raises_capacity;
+    line->raises = ms_arena_grow(state->arena, line->raises, &capacity,
+                                 line->n_raises + 1, sizeof *line->raises);
+    state->raises_capacity = capacity;
+    return line->raises ? MS_OK : ms_fail_nomem(fault);
+}
 
 static ms_err raise_to(active_state *state, rank_active *rank, uint32_t op,
                        ms_fault *fault)
@@ -146,11 +93,7 @@ static ms_err raise_to(active_state *state, rank_active *rank, uint32_t op,
         return MS_OK;
     rank->levels->active_peak_bytes = bytes;
     if (line->n_raises == state->raises_capacity)
-        line->raises =
-            ms_arena_grow(state->arena, line->raises, &state->raises_capacity,
-                          line->n_raises + 1, sizeof *line->raises);
-    if (!line->raises)
-        return ms_fail_nomem(fault);
+        MS_TRY(make_room(state, fault));
     line->raises[line->n_raises++] = (struct ms_raise){op, bytes};
     return MS_OK;
 }
@@ -174,33 +117,22 @@ static ms_err allocate(active_state *state, rank_active *rank, uint32_t op,
     return raise_to(state, rank, op, fault);
 }
 
-/* Of these streams the one whose tail ends last; of equal ones the first. */
-static uint32_t longest(const rank_active *rank, uint32_t streams)
-{
-    uint32_t last = (uint32_t)__builtin_ctz(streams);
-    for (uint32_t left = streams & (streams - 1); left != 0; left &= left - 1) {
-        uint32_t s = (uint32_t)__builtin_ctz(left);
-        if (rank->tail_ns[s] > rank->tail_ns[last])
-            last = s;
-    }
-    return last;
-}
-
 /* A row of rank's. */
 static void release(active_state *state, rank_active *rank, uint32_t row)
 {
     const ms_row *it = &state->plan->row[row];
     uint32_t streams = ms_active_foreign(state->plan, it);
-    if (streams == 0) {
+    if (streams == 0)
         rank->now_bytes -= it->pool == MS_DEVICE_POOL ? it->bytes : 0;
-        return;
-    }
-    push(state, rank, longest(rank, streams), row);
+    else
+        ms_heldfrees_push(&rank->held, state->held, state->n_held++, streams,
+                          row);
 }
 
 /* An op that is issued is the end of its stream now. */
-static ms_err walk(active_state *state, ms_fault *fault)
+static ms_err walk(active_state *all, ms_fault *fault)
 {
+    active_state own = *all, *state = &own; /* in registers */
     const ms_plan *plan = state->plan;
     const uint32_t *list = plan->release;
     for (uint32_t op = 0; op < plan->n_ops; op++) {
@@ -208,12 +140,13 @@ static ms_err walk(active_state *state, ms_fault *fault)
         rank_active *rank = &state->ranks[it->rank];
         ms_hostclock_sync(&rank->clock, op);
         MS_TRY(allocate(state, rank, op, fault));
-        rank->tail_ns[it->stream] = state->line->end_ns[op];
+        rank->held.tail_ns[it->stream] = state->line->end_ns[op];
         ms_hostclock_issue(&rank->clock, op);
         uint32_t i = it[0].release_at, end = it[1].release_at;
         for (; i < end; i++)
             release(state, rank, list[i]);
     }
+    *all = own;
     return MS_OK;
 }
 
@@ -237,7 +170,7 @@ static ms_err open_ranks(active_state *state, ms_fault *fault)
         return ms_fail_nomem(fault);
     for (uint32_t r = 0; r < plan->n_ranks; r++) {
         rank_active *rank = &state->ranks[r];
-        rank->first_ns = UINT64_MAX;
+        rank->held.first_ns = UINT64_MAX;
         rank->levels = &state->line->ranks[r];
         rank->clock = ms_hostclock_open(state->line, state->machine, r);
     }
@@ -281,7 +214,7 @@ ms_err ms_active_list(const ms_timeline *line, const ms_machine *machine,
         return ms_fail_nomem(fault);
     MS_TRY(run(&state, fault));
     for (uint32_t i = 0; i < state.n_held; i++)
-        (*late)[state.held[i].row] = 1;
+        (*late)[state.held[i].what] = 1;
     *seen = state.seen;
     *n = state.n_seen;
     return MS_OK;

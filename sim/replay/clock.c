@@ -59,6 +59,8 @@ typedef struct clock_state {
     uint32_t *waiter;  /* per op: a stream of another rank whose head waits for
                           it, or MS_NONE; NULL: no op waits for another rank */
     uint64_t *wake_ns; /* per rank, with a wall: a head may start then */
+    uint8_t *ends;     /* per rank: streams whose op ends, or begins, at its
+                          next instant, as bits */
     uint8_t *look;     /* per rank: streams whose head may start, as bits */
     uint8_t *held;     /* per stream: those of its rank whose head waits for an
                           op on it */
@@ -118,6 +120,7 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     MS_TRY(ms_hosts_open(&clock->hosts, plan, clock->machine, arena, fault));
     MS_TRY(open_ranks(clock, arena, fault));
     clock->wake_ns = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
+    clock->ends = ms_arena_take(arena, plan->n_ranks, 1);
     clock->look = ms_arena_take(arena, plan->n_ranks, 1);
     clock->held = ms_arena_take(arena, n, 1);
     clock->head = ms_arena_take_raw(arena, n, sizeof(uint32_t));
@@ -129,7 +132,7 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     clock->done = ms_arena_take(arena, plan->n_ops, sizeof(bool));
     if (!clock->head || !clock->running || !clock->end_ns || !clock->free_ns ||
         !clock->next || !clock->done || !clock->waiting || !clock->wake_ns ||
-        !clock->look || !clock->held)
+        !clock->ends || !clock->look || !clock->held)
         return ms_fail_nomem(fault);
     memset(clock->look, 0xff, plan->n_ranks);
     memset(clock->head, 0xff, n * sizeof(uint32_t));
@@ -370,23 +373,27 @@ static void pass_syncs(clock_state *clock, uint32_t rank)
     clock->look[rank] = UINT8_MAX;
 }
 
-/* When something happens on the rank next. */
-static uint64_t earliest_of(const clock_state *clock, uint32_t rank)
+/* When something happens on the rank next, and on which streams. */
+static uint64_t find_next(clock_state *clock, uint32_t rank)
 {
+    const uint64_t *end_ns = clock->end_ns + rank * (size_t)MS_N_STREAMS;
     uint64_t t_ns = clock->wall ? clock->wake_ns[rank] : UINT64_MAX;
-    uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-    for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
-        if (clock->end_ns[s] < t_ns)
-            t_ns = clock->end_ns[s];
+    uint32_t ends = 0;
+    for (uint32_t i = 0; i < MS_N_STREAMS; i++) {
+        if (end_ns[i] > t_ns)
+            continue;
+        ends = end_ns[i] < t_ns ? 1u << i : ends | 1u << i;
+        t_ns = end_ns[i];
+    }
+    clock->ends[rank] = (uint8_t)ends;
     return t_ns;
 }
 
 static ms_err complete_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
 {
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-    for (uint32_t s = first; s < first + MS_N_STREAMS; s++) {
-        if (clock->end_ns[s] != now_ns)
-            continue;
+    for (uint32_t left = clock->ends[rank]; left != 0; left &= left - 1) {
+        uint32_t s = first + (uint32_t)__builtin_ctz(left);
         if (clock->pace && !ms_pace_has_begun(clock->pace, s)) /* its start */
             clock->end_ns[s] = ms_pace_begin(
                 clock->pace, s, clock->plan->op[clock->running[s]].ns, now_ns);
@@ -486,13 +493,14 @@ static ms_err make_room(clock_state *clock, uint32_t rank, bool idle,
     return MS_OK;
 }
 
-/* Starts what can start; ops that wait for memory may get some that way. */
-static ms_err start_rank(clock_state *clock, uint32_t rank)
+/* Ops that wait for memory may get some, and start.  Kept apart because gcc
+ * prepares its loops wherever it is inlined, with a wall or without. */
+static __attribute__((noinline)) ms_err start_behind_wall(clock_state *clock,
+                                                          uint32_t rank)
 {
-    bool more = clock->wall != NULL;
-    MS_TRY(start_heads(clock, rank));
+    bool more = true;
     while (more && clock->wake_ns[rank] == UINT64_MAX) {
-        bool idle = earliest_of(clock, rank) == UINT64_MAX &&
+        bool idle = find_next(clock, rank) == UINT64_MAX &&
                     !waits_for_others(clock, rank);
         MS_TRY(make_room(clock, rank, idle, &more));
         if (!more)
@@ -500,6 +508,15 @@ static ms_err start_rank(clock_state *clock, uint32_t rank)
         ms_wall_round(clock->wall, rank, clock->now_ns);
         MS_TRY(start_heads(clock, rank));
     }
+    return MS_OK;
+}
+
+/* Starts what can start. */
+static ms_err start_rank(clock_state *clock, uint32_t rank)
+{
+    MS_TRY(start_heads(clock, rank));
+    if (clock->wall)
+        MS_TRY(start_behind_wall(clock, rank));
     if (clock->pace)
         ms_pace_rank(clock->pace, rank, clock->now_ns, clock->end_ns);
     return MS_OK;
@@ -515,14 +532,14 @@ static ms_err start_due(clock_state *clock)
             ms_wall_round(clock->wall, rank, clock->now_ns);
         MS_TRY(start_rank(clock, rank));
         ms_rankheap_set(&clock->ranks, rank,
-                        (ms_rankkey){earliest_of(clock, rank), 0});
+                        (ms_rankkey){find_next(clock, rank), 0});
     }
     return MS_OK;
 }
 
-static uint64_t earliest(const clock_state *clock)
+static uint64_t earliest(clock_state *clock)
 {
-    return clock->alone ? earliest_of(clock, 0)
+    return clock->alone ? find_next(clock, 0)
                         : ms_rankheap_first_ns(&clock->ranks);
 }
 

@@ -11,8 +11,7 @@
  *     use(late.most_bytes); */
 
 #include "sim/base/base.h"
-#include "sim/machine.h"
-#include "sim/nouns.h"
+#include "sim/replay/heldfrees.h"
 
 /* What is free behind an op, once the ops issued so far on these streams have
  * ended and the host looks. */
@@ -34,13 +33,9 @@ typedef struct ms_latebytes_op {
 
 typedef struct ms_latebytes {
     uint64_t now_bytes, most_bytes;
-    uint64_t tail_ns[MS_N_STREAMS]; /* end of what is issued */
-    uint32_t first[MS_N_STREAMS], last[MS_N_STREAMS]; /* or MS_NONE */
-    struct ms_latebytes_held {
-        uint64_t passed_ns, bytes;
-        uint32_t next; /* on its stream, or MS_NONE */
-    } * held;          /* all that were, in order */
-    uint32_t n_held;
+    ms_heldfrees held;
+    ms_heldfrees_item *items; /* all that were, in order: bytes */
+    uint32_t n_items;
 } ms_latebytes;
 
 /* n_frees: as many as will be run. */

@@ -6,26 +6,7 @@
 /* The longest op whose work can be counted; longer ones are not slowed. */
 #define LONGEST_NS (UINT64_MAX / MS_SPEED_WHOLE)
 
-/* Streams of a rank as bits, MS_N_STREAMS of them. */
-#define N_SETS (1u << MS_N_STREAMS)
-#define UNCOUNTED N_SETS /* no set of streams */
-_Static_assert(MS_N_STREAMS <= 8, "a set of streams is a byte");
-
-/* The op of a stream. */
-typedef struct progress {
-    uint64_t work;     /* left at since_ns, in 1/MS_SPEED_WHOLE ns */
-    uint64_t since_ns; /* since then at this speed */
-    uint32_t speed;    /* 0: it has not begun */
-} progress;
-
-struct ms_pace {
-    const ms_machine *machine;
-    progress *of;      /* per stream */
-    uint8_t *busy;     /* per rank: streams whose op runs */
-    uint16_t *counted; /* per rank: the streams that ran when last counted */
-    bool known[N_SETS];
-    uint16_t speed[N_SETS][MS_N_STREAMS];
-};
+#define UNCOUNTED MS_PACE_SETS /* no set of streams */
 
 ms_err ms_pace_open(const ms_machine *machine, uint32_t n_ranks,
                     ms_arena *arena, ms_pace **pace, ms_fault *fault)
@@ -44,14 +25,10 @@ ms_err ms_pace_open(const ms_machine *machine, uint32_t n_ranks,
     return MS_OK;
 }
 
-bool ms_pace_has_begun(const ms_pace *pace, uint32_t s)
-{
-    return pace->of[s].speed > 0;
-}
-
 uint64_t ms_pace_begin(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t now_ns)
 {
-    pace->of[s] = (progress){ns * MS_SPEED_WHOLE, now_ns, MS_SPEED_WHOLE};
+    pace->of[s] =
+        (ms_pace_progress){ns * MS_SPEED_WHOLE, now_ns, MS_SPEED_WHOLE};
     pace->counted[s / MS_N_STREAMS] = UNCOUNTED; /* a new op: count again */
     if (ns > 0 && ns <= LONGEST_NS)
         pace->busy[s / MS_N_STREAMS] |= (uint8_t)(1u << s % MS_N_STREAMS);
@@ -67,11 +44,6 @@ uint64_t ms_pace_start(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t t_ns,
     return t_ns;
 }
 
-void ms_pace_leave(ms_pace *pace, uint32_t s)
-{
-    pace->busy[s / MS_N_STREAMS] &= (uint8_t) ~(1u << s % MS_N_STREAMS);
-}
-
 static const uint16_t *speeds_of(ms_pace *pace, uint8_t busy)
 {
     for (uint32_t i = 0; i < MS_N_STREAMS && !pace->known[busy]; i++)
@@ -83,7 +55,8 @@ static const uint16_t *speeds_of(ms_pace *pace, uint8_t busy)
 }
 
 /* The op goes on at this speed from now on: when it ends. */
-static uint64_t change_speed(progress *of, uint32_t speed, uint64_t now_ns)
+static uint64_t change_speed(ms_pace_progress *of, uint32_t speed,
+                             uint64_t now_ns)
 {
     of->work -= (now_ns - of->since_ns) * of->speed;
     of->since_ns = now_ns;

@@ -10,9 +10,28 @@
  * at half speed: 60 ns of work are left, so it ends at 40 + 120 ns. */
 
 #include "sim/base/base.h"
+#include "sim/names.h"
 #include "sim/nouns.h"
 
-typedef struct ms_pace ms_pace;
+/* The op of a stream. */
+typedef struct ms_pace_progress {
+    uint64_t work;     /* left at since_ns, in 1/MS_SPEED_WHOLE ns */
+    uint64_t since_ns; /* since then at this speed */
+    uint32_t speed;    /* 0: it has not begun */
+} ms_pace_progress;
+
+/* Streams of a rank as bits, MS_N_STREAMS of them. */
+#define MS_PACE_SETS (1u << MS_N_STREAMS)
+_Static_assert(MS_N_STREAMS <= 8, "a set of streams is a byte");
+
+typedef struct ms_pace {
+    const ms_machine *machine;
+    ms_pace_progress *of; /* per stream */
+    uint8_t *busy;        /* per rank: streams whose op runs */
+    uint16_t *counted;    /* per rank: the streams that ran when last counted */
+    bool known[MS_PACE_SETS];
+    uint16_t speed[MS_PACE_SETS][MS_N_STREAMS];
+} ms_pace;
 
 ms_err ms_pace_open(const ms_machine *machine, uint32_t n_ranks,
                     ms_arena *arena, ms_pace **pace, ms_fault *fault);
@@ -20,10 +39,16 @@ ms_err ms_pace_open(const ms_machine *machine, uint32_t n_ranks,
  * full speed; or, where that is later than now, t_ns: it begins then. */
 uint64_t ms_pace_start(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t t_ns,
                        uint64_t now_ns);
-bool ms_pace_has_begun(const ms_pace *pace, uint32_t s);
+static inline bool ms_pace_has_begun(const ms_pace *pace, uint32_t s)
+{
+    return pace->of[s].speed > 0;
+}
 uint64_t ms_pace_begin(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t now_ns);
 /* The op of the stream has ended. */
-void ms_pace_leave(ms_pace *pace, uint32_t s);
+static inline void ms_pace_leave(ms_pace *pace, uint32_t s)
+{
+    pace->busy[s / MS_N_STREAMS] &= (uint8_t) ~(1u << s % MS_N_STREAMS);
+}
 /* Ops of the rank may have started or ended: those that run go on at new
  * speeds, and end_ns (per stream of all ranks) follows. */
 void ms_pace_rank(ms_pace *pace, uint32_t rank, uint64_t now_ns,

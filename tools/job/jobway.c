@@ -235,6 +235,11 @@ static ms_err keep_for_pool(const ms_result *from, ms_arena *trial,
     plan->saved_in = NULL;
     ms_arena_drop(trial, kept->events);
     ms_arena_drop(trial, kept->gap_cause);
+    if (plan->wait_at == NULL) { /* one stream holds up no free */
+        ms_arena_drop(trial, kept->start_ns);
+        ms_arena_drop(trial, kept->end_ns);
+        kept->start_ns = kept->end_ns = NULL;
+    }
     kept->plan = plan;
     kept->events = NULL;
     kept->gap_cause = NULL;
@@ -306,15 +311,17 @@ static ms_err pool_steps(const ms_job *job, ms_arena *trial, ms_result *result,
                          fault);
 }
 
-/* The first step comes before the plan of the one reported, so that the two
- * are not there at once. */
-static ms_err run_all(const ms_job *job, ms_arena *trial, ms_result *result,
+/* first: the first step, NULL where it is not there yet; it comes before the
+ * plan of the one reported, so that the two are not there at once. */
+static ms_err run_all(const ms_job *job, ms_arena *trial,
+                      const ms_timeline *first, ms_result *result,
                       ms_fault *fault)
 {
     ms_expand_opts opts;
-    ms_pooled_course course = {0};
+    ms_pooled_course course = {.first = first};
     MS_TRY(ms_jobprogram_make(job, trial, &opts, result, fault));
-    MS_TRY(first_step(job, trial, result, &course.first, fault));
+    if (first == NULL)
+        MS_TRY(first_step(job, trial, result, &course.first, fault));
     MS_TRY(ms_expand(result->graph, result->program, &opts, trial, result->plan,
                      fault));
     MS_TRY(
@@ -329,16 +336,37 @@ static ms_err run_all(const ms_job *job, ms_arena *trial, ms_result *result,
                       fault);
 }
 
-ms_err ms_jobway_step(const ms_job *job, ms_arena *trial, ms_result *result,
-                      ms_fault *fault)
+static ms_err step_behind(const ms_job *job, ms_arena *trial,
+                          const ms_timeline *first, ms_result *result,
+                          ms_fault *fault)
 {
     bool done;
     MS_TRY(ms_microrepeats_step(job, trial, result, &done, fault));
     if (!done)
-        MS_TRY(run_all(job, trial, result, fault));
+        MS_TRY(run_all(job, trial, first, result, fault));
     if (result->report != NULL)
         ms_stepaccuracy_find(job, result);
     return MS_OK;
+}
+
+ms_err ms_jobway_step(const ms_job *job, ms_arena *trial, ms_result *result,
+                      ms_fault *fault)
+{
+    return step_behind(job, trial, NULL, result, fault);
+}
+
+/* The first step before there is a graph of the one reported, which is as
+ * large; NULL: there is none, or it is refused, which is told of the step
+ * reported.  Micro-batches that repeat would make it needless. */
+static const ms_timeline *first_of_all(const ms_job *job, ms_arena *trial,
+                                       const ms_result *result)
+{
+    ms_fault own = {0};
+    const ms_timeline *first = NULL;
+    if (result->shape.micro_batches > 1 ||
+        first_step(job, trial, result, &first, &own) != MS_OK)
+        return NULL;
+    return first;
 }
 
 ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
@@ -347,6 +375,8 @@ ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
     *result = (ms_result){0};
     MS_TRY(ms_jobway_read(job, keep, result, fault));
     ms_read_forget_source(&result->model, keep);
-    MS_TRY(ms_jobway_lower(job, keep, result, fault));
-    return ms_jobway_step(job, trial, result, fault);
+    MS_TRY(ms_jobway_shape(job, result, fault));
+    const ms_timeline *first = first_of_all(job, trial, result);
+    MS_TRY(ms_jobway_graph(job, keep, result, fault));
+    return step_behind(job, trial, first, result, fault);
 }

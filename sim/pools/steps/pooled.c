@@ -32,7 +32,7 @@ typedef struct pooled_run {
 
     /* the step at hand */
     const ms_timeline *now;
-    ms_hostclock *clocks; /* per rank */
+    ms_hostclock *clocks; /* per rank, where there are several streams */
     uint32_t *done;       /* per rank and stream: the first op, in that stream's
                              list, that the host has not seen end */
     uint32_t *queue_at, *queue; /* ops by rank and stream; NULL: one stream */
@@ -310,7 +310,8 @@ static ms_err do_op(pooled_run *run, uint32_t op)
 {
     const ms_plan *plan = run->now->plan;
     const ms_plan_op *at = &plan->op[op];
-    ms_hostclock_sync(&run->clocks[at->rank], op);
+    if (run->queue)
+        ms_hostclock_sync(&run->clocks[at->rank], op);
     if (at->alloc_at < at[1].alloc_at) {
         if (run->map.maps)
             ms_pooledmap_time(&run->map, run->now, op, true);
@@ -327,10 +328,11 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     if (run->last && op == run->looks[at->rank].op)
         ms_poolinstant_look(plan, op, run->pools[at->rank],
                             &run->looks[at->rank]);
-    ms_hostclock_issue(&run->clocks[at->rank], op);
-    if (run->queue)
+    if (run->queue) {
+        ms_hostclock_issue(&run->clocks[at->rank], op);
         MS_TRY(ms_torchstreams_queue(run->pools[at->rank], at->stream, 1,
                                      run->fault));
+    }
     if (run->map.maps && at->release_at < at[1].release_at)
         ms_pooledmap_time(&run->map, run->now, op, false);
     for (uint32_t i = at->release_at; i < at[1].release_at; i++)

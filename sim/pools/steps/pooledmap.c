@@ -25,11 +25,11 @@ ms_err ms_pooledmap_start(ms_pooledmap *map, uint32_t rank,
 void ms_pooledmap_time(ms_pooledmap *map, const ms_timeline *line, uint32_t op,
                        bool starts)
 {
-    uint64_t t_ns = starts ? line->start_ns[op] : line->end_ns[op];
     uint32_t rank = line->plan->op[op].rank;
-    if (!map->maps || !map->takes_time)
+    if (!map->maps || !map->takes_time || !map->is_last)
         return;
-    t_ns = ms_timeline_booked(line, op, t_ns);
+    uint64_t t_ns = ms_timeline_booked(
+        line, op, starts ? line->start_ns[op] : line->end_ns[op]);
     if (t_ns > map->maps[rank].now)
         map->maps[rank].now = t_ns;
 }
