@@ -131,13 +131,19 @@ static const ms_word rows[] = {
     MS_WORD_INSTEAD(POLICY, "expandable_segments|expandable",
                     "--allocator torch,expandable_segments:True",
                     "an option of the pool"),
-    MS_WORD_ANSWER(
-        POLICY,
-        "tensor|tensor_parallel*|tp|context|context_parallel*|cp|"
-        "sequence_parallel*|sp|expert|expert_parallel*|ep|3d|ring_attention|"
-        "ulysses",
-        "ranks share a model by pipeline, zero and fsdp only: there is no "
-        "tensor, context or expert parallelism"),
+    MS_WORD_MEANS(POLICY, "tensor_parallel|tensor_parallelism|tp", "tensor"),
+    MS_WORD_MEANS(POLICY, "context_parallel|context_parallelism|cp", "context"),
+    MS_WORD_INSTEAD(POLICY, "sequence_parallel*|sp", "-p tensor:8,sp",
+                    "ranks that split layers divide the sequence between"),
+    MS_WORD_INSTEAD(POLICY, "ring_attention", "-p context:4,mode=ring",
+                    "keys and values go round"),
+    MS_WORD_INSTEAD(POLICY, "ulysses", "-p context:4,mode=a2a",
+                    "all-to-all before and after attention"),
+    MS_WORD_INSTEAD(POLICY, "3d", "-p tensor:4,sp+pipeline:2+zero:1 --gpus 16",
+                    "policies join with +"),
+    MS_WORD_ANSWER(POLICY, "expert|expert_parallel*|ep",
+                   "there is no expert parallelism: zero, fsdp and "
+                   "expert_ranks= share the states of experts"),
     MS_WORD_MEANS(POLICY, "dynamic_tensor_rematerialization", "dtr"),
     MS_WORD_MEANS(POLICY, "lru", "dtr:h=lru"),
     MS_WORD_ANSWER(

@@ -106,8 +106,8 @@ static const struct {
     {"checkpoint:sqrd", "unknown argument \"sqrd\" of policy \"checkpoint\"",
      "did you mean \"sqrt\"? checkpoint takes: none, full, sqrt,", 11},
     {"chekpoint:sqrt", "unknown policy \"chekpoint\"",
-     "did you mean \"checkpoint\"? policies: none, microbatch, pipeline, "
-     "checkpoint",
+     "did you mean \"checkpoint\"? policies: none, microbatch, tensor, "
+     "pipeline, checkpoint",
      0},
     {"microbatch:2+elsewhere:3", "unknown policy \"elsewhere\"",
      "policies: none", 13},

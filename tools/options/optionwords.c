@@ -153,14 +153,21 @@ static const ms_word options[] = {
                     "the name's ending says the format"),
     MS_WORD_INSTEAD(NULL, "profile|perfetto|chrome-trace", "--trace trace.json",
                     "streams and memory, for Perfetto"),
-    MS_WORD_ANSWER(
+    MS_WORD_INSTEAD(
         NULL,
-        "tensor-parallel*|tensor-model-parallel-size|tp|tpsize|pipeline-"
-        "parallel*|pipeline-model-parallel-size|pp|ppsize|pipeline|context-"
-        "parallel*|cp|sequence-parallel*|sp|expert-parallel*|expert-model-"
-        "parallel-size|ep",
-        "ranks share a model by zero and fsdp only: there is no tensor, "
-        "pipeline, context or expert parallelism"),
+        "tensor-parallel*|tensor-model-parallel-size|tp|tpsize|sequence-"
+        "parallel*|sp",
+        "-p tensor:8,sp", "a policy: ranks that split each layer"),
+    MS_WORD_INSTEAD(NULL,
+                    "pipeline-parallel*|pipeline-model-parallel-size|pp|ppsize|"
+                    "pipeline",
+                    "-p pipeline:4+microbatch:8",
+                    "a policy: ranks that share the layers"),
+    MS_WORD_INSTEAD(NULL, "context-parallel*|cp", "-p context:4",
+                    "a policy: ranks that divide the sequence"),
+    MS_WORD_ANSWER(NULL, "expert-parallel*|expert-model-parallel-size|ep",
+                   "there is no expert parallelism: zero, fsdp and "
+                   "expert_ranks= share the states of experts"),
     MS_WORD_ANSWER(
         NULL, "compile|torch-compile",
         "there is no torch.compile; --kernels fused has one kernel each for "
