@@ -157,11 +157,11 @@ static const ms_word options[] = {
         NULL,
         "tensor-parallel*|tensor-model-parallel-size|tp|tpsize|sequence-"
         "parallel*|sp",
-        "-p tensor:8,sp", "a policy: ranks that split each layer"),
+        "-p tensor:4,sp", "a policy: ranks that split each layer"),
     MS_WORD_INSTEAD(NULL,
                     "pipeline-parallel*|pipeline-model-parallel-size|pp|ppsize|"
                     "pipeline",
-                    "-p pipeline:4+microbatch:8",
+                    "-p pipeline:4",
                     "a policy: ranks that share the layers"),
     MS_WORD_INSTEAD(NULL, "context-parallel*|cp", "-p context:4",
                     "a policy: ranks that divide the sequence"),
