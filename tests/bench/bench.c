@@ -39,7 +39,6 @@
  *     sweep_choices_us       30   a point of llama-2-7b, 32 checkpoint choices
  *     sweep_mixed_us         40   a point of 96 policies of all kinds, -j2
  *     sweep_10000_ms      20000   10,000 points of a 7B model, two threads
- *     calibrate_200mb_ms   2000   a trace of 200 MB
  *     layers_million_ms    5000   a chain of 10^6 layers, as a process, and
  *     layers_million_mib   2048   the most memory it holds
  *     record_ns_per_event    50   a step of 1.4 million events to its record

@@ -465,8 +465,8 @@ ms_err ms_kineto_open(const char *path, ms_arena *arena, ms_kineto *t,
     return find_device(t, fault);
 }
 
-/* Behind the last event: only at its end does gzip tell whether what was read is
- * what was written. */
+/* Behind the last event: only at its end does gzip tell whether what was read
+ * is what was written. */
 static ms_err read_out(ms_kineto *t, ms_fault *fault)
 {
     while (!t->is_over) {
