@@ -32,17 +32,15 @@ static bool works_differ(const ms_comparison *c)
     return false;
 }
 
-static uint32_t percent_of(const ms_comparison *c, uint32_t i, bool *known)
+static uint64_t error_of(const ms_comparison *c, uint32_t i)
 {
-    const ms_times *time = &ms_compare_values_rank(&c->variants[i])->time;
-    *known &= time->error_percent > 0;
-    return time->error_percent > 0 ? (uint32_t)time->error_percent
-                                   : MS_ACCURACY_UNKNOWN;
+    return ms_compare_values_rank(&c->variants[i])->time.error_percent;
 }
 
-bool ms_compare_fastest_find(const ms_comparison *c, ms_compare_fastest *found)
+static bool find_least(const ms_comparison *c, bool by_work,
+                       ms_compare_fastest *found)
 {
-    bool by_work = works_differ(c), differ = false;
+    bool differ = false;
     *found = (ms_compare_fastest){.of = MS_NONE, .known = true};
     for (uint32_t i = 0; i < c->n; i++) {
         double cost = cost_of(c, i, by_work);
@@ -52,22 +50,48 @@ bool ms_compare_fastest_find(const ms_comparison *c, ms_compare_fastest *found)
         found->of = i;
         found->cost = cost;
     }
-    if (!differ)
+    return differ;
+}
+
+/* Adds the error of two times to those that are told. */
+static void tell(ms_compare_fastest *found, uint32_t percent, bool known)
+{
+    found->percent = percent > found->percent ? percent : found->percent;
+    found->known &= known;
+}
+
+/* The larger error of the fastest and variant i. */
+static uint32_t band_of(const ms_comparison *c, const ms_compare_fastest *found,
+                        uint32_t i, bool *known)
+{
+    uint64_t own = error_of(c, found->of), other = error_of(c, i);
+    *known = own > 0 && other > 0;
+    own = own > 0 ? own : MS_ACCURACY_UNKNOWN;
+    other = other > 0 ? other : MS_ACCURACY_UNKNOWN;
+    return (uint32_t)(own > other ? own : other);
+}
+
+bool ms_compare_fastest_find(const ms_comparison *c, ms_compare_fastest *found)
+{
+    bool by_work = works_differ(c), known;
+    if (!find_least(c, by_work, found))
         return false;
-    uint32_t own = percent_of(c, found->of, &found->known);
     for (uint32_t i = 0; i < c->n; i++) {
         double cost = cost_of(c, i, by_work);
         if (cost < 0 || i == found->of)
             continue;
-        uint32_t percent = percent_of(c, i, &found->known);
-        percent = percent > own ? percent : own;
-        found->percent = percent > found->percent ? percent : found->percent;
-        if (cost <= found->cost * (1 + percent / 100.0)) {
-            found->close[found->n_close] = i;
-            found->more_percent[found->n_close++] =
-                100 * (cost / found->cost - 1);
-        }
+        uint32_t percent = band_of(c, found, i, &known);
+        if (cost > found->cost * (1 + percent / 100.0))
+            continue;
+        found->close[found->n_close] = i;
+        found->more_percent[found->n_close++] = 100 * (cost / found->cost - 1);
+        tell(found, percent, known);
     }
+    for (uint32_t i = 0; i < c->n && found->n_close == 0; i++)
+        if (i != found->of && cost_of(c, i, by_work) >= 0) {
+            uint32_t percent = band_of(c, found, i, &known);
+            tell(found, percent, known);
+        }
     return true;
 }
 

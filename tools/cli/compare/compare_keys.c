@@ -159,10 +159,11 @@ static const ms_key compare_rows[] = {
      .null = true,
      .of = &fastest,
      .help = "the variant (from 1) that takes least for a step, or for a "
-             "sample where they train different numbers; the largest "
-             "error_percent of their times, 30 for those that have none "
-             "(measured is false then); undecided: variants that are closer to "
-             "it than that; null: all take the same time"},
+             "sample where they train different numbers; undecided: "
+             "variants that are closer to it than the larger error_percent of "
+             "the two; error_percent: the largest of these, of all where there "
+             "are none, 30 for times that have none (measured is false then); "
+             "null: all take the same time"},
     {.name = "pools",
      .type = MS_KEY_OBJECTS,
      .list = pools_of,
