@@ -326,6 +326,7 @@ START_TEST(others_are_not_known)
         {"gpt2 -p offload:optimizer", false},
         {"gpt2 --device 4090 -p zero:1,dp=8", false},
         {"gpt2 --device 4090 --set training.device=cpu", false},
+        {"gpt2 --gpus 2 -p tensor:2", false},
         {"gpt2 --batch 4 -p microbatch:4 --set training.mode=inference",
          false}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {

@@ -13,12 +13,16 @@
 #include <math.h>
 #include <string.h>
 
-/* The measured runs were of whole models whose states and activations stayed on
- * the device; nothing is known of others. */
+/* The measured runs were of ranks that each have a whole model, whose states
+ * and activations stayed on the device; nothing is known of others. */
 static bool is_such(const ms_result *result)
 {
     const ms_report *report = result->report;
+    const ms_shape *shape = &result->shape;
     bool moves = report->page_faults > 0;
+    if (shape->tensor_ranks > 1 || shape->context_ranks > 1 ||
+        shape->pipeline_ranks > 1)
+        return false;
     for (uint32_t r = 0; r < report->n_ranks; r++) {
         const ms_rank_report *rank = &report->ranks[r];
         moves |= rank->h2d_bytes + rank->d2h_bytes + rank->nvme_bytes > 0;
