@@ -28,7 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bus bandwidth of an all-reduce by size, as nccl-tests measures it on so
+/* Bus bandwidth of a collective by size, as nccl-tests measures it on so
  * many ranks: points ascend in bytes, and so does the time they take. */
 typedef struct ms_curve_point {
     uint64_t bytes;
@@ -36,7 +36,8 @@ typedef struct ms_curve_point {
 } ms_curve_point;
 typedef struct ms_curve {
     uint32_t ranks, ranks_per_node;
-    uint32_t n; /* at least 1 */
+    uint32_t kind; /* ms_collective (sim/replay/collective.h) */
+    uint32_t n;    /* at least 1 */
     const ms_curve_point *points;
 } ms_curve;
 
@@ -47,8 +48,8 @@ typedef struct ms_links {
     double node_bytes_per_s, network_bytes_per_s;
     double peer_bytes_per_s; /* of the link of a pair; 0: a switch */
     double nvls_share;      /* where the switch reduces, of its links; else 0 */
-    const ms_curve *curves; /* the one that has as many ranks, so many on a
-                               node, is used */
+    const ms_curve *curves; /* the one of the kind that has as many ranks, so
+                               many on a node, is used */
     uint32_t n_curves;
 } ms_links;
 

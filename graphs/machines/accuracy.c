@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/machines/accuracy.h"
-#include "graphs/kernels/kernels.h"
 
 #include <string.h>
 
@@ -17,39 +16,42 @@ uint64_t ms_accuracy_range(uint64_t tokens)
     return tokens == 0 ? 0 : ms_accuracy_ranges[i];
 }
 
-/* Images were timed on one card alone; what is of sequences of any length holds
- * no images. */
-const ms_accuracy ms_accuracy_rows[MS_ACCURACY_ROWS] = {
-    {"a100-40gb-sxm", MS_FLASH, 4096, 14, 2.4, 17.4},
-    {"a100-40gb-sxm", MS_FLASH, MS_ACCURACY_ANY, 22, 1.5, 17.4},
-    {"a100-80gb-sxm", MS_FLASH, 1024, 5, 7.5, 19.9},
-    {"a100-80gb-sxm", MS_FLASH, 4096, 9, 2.7, 6.5},
-    {"a100-80gb-sxm", MS_FLASH, 16384, 6, 3.1, 5.7},
-    {"a100-80gb-sxm", MS_FLASH, LONG, 8, 1.9, 2.7},
-    {"a100-80gb-sxm", MS_FLASH, MS_ACCURACY_ANY, 28, 2.6, 8.3},
-    {"a100-80gb-sxm", MS_KORTHIKANTI, 1024, 110, 6.9, 15.3},
-    {"a100-80gb-sxm", MS_KORTHIKANTI, MS_ACCURACY_ANY, 113, 6.8, 14.8},
-    {"h100-80gb-sxm", MS_FLASH, 4096, 9, 4.4, 38.2},
-    {"h100-80gb-sxm", MS_FLASH, MS_ACCURACY_ANY, 17, 3.6, 37.5},
-    {"rtx3090-24gb", MS_FLASH, 0, 28, 4.7, 57.6},
-};
-
-static const ms_accuracy *find(const char *device, int64_t kernels,
-                               uint64_t tokens)
+static const ms_accuracy *find_time(const char *device, int64_t kernels,
+                                    uint64_t tokens)
 {
-    for (uint32_t i = 0; i < MS_ACCURACY_ROWS; i++) {
-        const ms_accuracy *row = &ms_accuracy_rows[i];
+    for (uint32_t i = 0; i < ms_accuracyrows_n_times; i++) {
+        const ms_accuracy_times *row = &ms_accuracyrows_times[i];
         if (row->kernels == kernels && row->tokens == tokens &&
             strcmp(row->device, device) == 0)
-            return row;
+            return &row->of;
     }
     return NULL;
 }
 
-const ms_accuracy *ms_accuracy_find(const char *device, int64_t kernels,
+const ms_accuracy *ms_accuracy_time(const char *device, int64_t kernels,
                                     uint64_t tokens)
 {
-    const ms_accuracy *row = find(device, kernels, ms_accuracy_range(tokens));
-    return row != NULL || tokens == 0 ? row
-                                      : find(device, kernels, MS_ACCURACY_ANY);
+    const ms_accuracy *of =
+        find_time(device, kernels, ms_accuracy_range(tokens));
+    /* Images were timed on one card alone; what is of sequences of any length
+     * holds no images. */
+    return of != NULL || tokens == 0
+               ? of
+               : find_time(device, kernels, MS_ACCURACY_ANY);
+}
+
+static const ms_accuracy *find_peak(ms_accuracy_library library, uint64_t again)
+{
+    for (uint32_t i = 0; i < ms_accuracyrows_n_peaks; i++) {
+        const ms_accuracy_peaks *row = &ms_accuracyrows_peaks[i];
+        if (row->library == library && row->again == again)
+            return &row->of;
+    }
+    return NULL;
+}
+
+const ms_accuracy *ms_accuracy_peak(ms_accuracy_library library, bool again)
+{
+    const ms_accuracy *of = find_peak(library, again);
+    return of != NULL ? of : find_peak(library, MS_ACCURACY_ANY);
 }

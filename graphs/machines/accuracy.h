@@ -2,34 +2,63 @@
 #ifndef MS_GRAPHS_ACCURACY_H
 #define MS_GRAPHS_ACCURACY_H
 
-/* How far the clock was from measured steps, by kind of run: what stands beside
- * every time that is told.  The rows are of tests/truth/times.tsv, of the half
- * that no rate was fitted on; tests/truth/test_accuracy.c makes them anew, so
- * that they say what is.
+/* How far memsim was from measured steps, by kind of run: what stands beside
+ * every step time and every peak that is told.  accuracyrows.c has the rows;
+ * tests/truth/accuracy.sh writes it from runs that no rate was fitted on, and
+ * tests/truth/test_accuracy.c holds it to them, so that the rows say what is.
  *
- * A kind is a device, a kernel set and a range of tokens in a sequence (a model
- * of images has none: 0).  Where fewer than MS_ACCURACY_LEAST runs are of a
- * kind, those of the device and the kernel set with tokens in any number do;
- * where these are too few as well, nothing does.
+ * A kind of step time is a device, a kernel set and a range of tokens in a
+ * sequence (a model of images has none: 0); tests/truth/times.tsv has the runs.
+ * Memory does not depend on the device's rates: a kind of peak is who divides
+ * the states among the ranks, and whether backward runs forward again;
+ * tests/truth/peaks.tsv has the runs, all of them of models of tokens.
  *
- *     const ms_accuracy *of = ms_accuracy_find("a100-80gb-sxm", MS_FLASH,
- * 8192); of->runs 6, of->median_percent 4.2, of->most_percent 6.6 */
+ * Where fewer than MS_ACCURACY_LEAST runs are of a kind, those in any range (or
+ * with recomputation or without) do; where these are too few as well, nothing
+ * does.
+ *
+ *     const ms_accuracy *of =
+ *         ms_accuracy_time("a100-80gb-sxm", MS_FLASH, 8192);
+ *     of->runs 6, of->median_percent 4.2, of->most_percent 6.6
+ *     of = ms_accuracy_peak(MS_ACCURACY_FSDP, true); */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define MS_ACCURACY_LEAST 5u
 #define MS_ACCURACY_ANY UINT64_MAX
+/* Step times within so many percent are called equal where no run of their kind
+ * was measured: what is known of others was off by about that much. */
+#define MS_ACCURACY_UNKNOWN 30u
 
 typedef struct ms_accuracy {
+    uint32_t runs;
+    double median_percent, most_percent; /* most: of 95 of 100 of the runs */
+} ms_accuracy;
+
+typedef struct ms_accuracy_times {
     const char *device;
     int64_t kernels; /* ms_kernels */
     /* The most tokens of a sequence of the range: one of ms_accuracy_ranges, 0,
      * or MS_ACCURACY_ANY for rows of all lengths. */
     uint64_t tokens;
-    uint32_t runs;
-    double median_percent, most_percent; /* most: of 95 of 100 of the runs */
-} ms_accuracy;
+    ms_accuracy of;
+} ms_accuracy_times;
+
+/* Who divides the states among the ranks. */
+typedef enum ms_accuracy_library {
+    MS_ACCURACY_ALONE, /* nobody: each rank has all */
+    MS_ACCURACY_FSDP,
+    MS_ACCURACY_MEGATRON, /* its distributed optimizer */
+    MS_ACCURACY_DEEPSPEED,
+    MS_ACCURACY_OTHER
+} ms_accuracy_library;
+
+typedef struct ms_accuracy_peaks {
+    ms_accuracy_library library;
+    uint64_t again; /* does backward run forward again?  Or MS_ACCURACY_ANY. */
+    ms_accuracy of;
+} ms_accuracy_peaks;
 
 /* The ends of the ranges, ascending; longer sequences are of the last. */
 #define MS_ACCURACY_RANGES 4u
@@ -37,10 +66,13 @@ extern const uint64_t ms_accuracy_ranges[MS_ACCURACY_RANGES];
 /* The end of the range that a sequence is in. */
 uint64_t ms_accuracy_range(uint64_t tokens);
 
-#define MS_ACCURACY_ROWS 12u
-extern const ms_accuracy ms_accuracy_rows[MS_ACCURACY_ROWS];
+extern const ms_accuracy_times ms_accuracyrows_times[];
+extern const ms_accuracy_peaks ms_accuracyrows_peaks[];
+extern const uint32_t ms_accuracyrows_n_times, ms_accuracyrows_n_peaks;
+
 /* NULL: no such run was held against a measured one. */
-const ms_accuracy *ms_accuracy_find(const char *device, int64_t kernels,
+const ms_accuracy *ms_accuracy_time(const char *device, int64_t kernels,
                                     uint64_t tokens);
+const ms_accuracy *ms_accuracy_peak(ms_accuracy_library library, bool again);
 
 #endif

@@ -2,6 +2,7 @@
 #include "graphs/machines/devicecurves.h"
 #include "graphs/json/fields.h"
 #include "graphs/machines/kernelkinds.h"
+#include "sim/replay/collective.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static const ms_field curve_fields[] = {
      .high = 1048576,
      .help = "how many GPUs took part"},
 };
-static const char *const curve_extra[] = {"kib", "gbps"};
+static const char *const curve_extra[] = {"kib", "gbps", "collective"};
 
 /* 0: no number */
 static double number_at(const ms_json *json, uint32_t node)
@@ -92,12 +93,39 @@ static ms_err check_object(const ms_devicefile *r, uint32_t node)
                         ms_json_kind_name(&r->json, node));
 }
 
-static ms_err read_curve(const ms_devicefile *r, uint32_t node, ms_curve *curve)
+/* In the order of ms_collective. */
+static const char *const collectives[] = {"all-gather", "reduce-scatter",
+                                          "all-reduce", "broadcast",
+                                          "all-to-all", "send"};
+
+/* Under "collective"; allreduce_curves need not say it. */
+static ms_err read_collective(const ms_devicefile *r, uint32_t node,
+                              uint32_t *kind)
+{
+    const ms_json *json = &r->json;
+    uint32_t word = ms_json_find(json, node, "collective");
+    if (word == MS_NONE)
+        return ms_json_fail(json, node, r->fault, NULL,
+                            "the curve lacks the key \"collective\"");
+    for (uint32_t i = 0; i < sizeof collectives / sizeof *collectives; i++)
+        if (json->nodes[word].kind == MS_JSON_STRING && i != MS_ALL_REDUCE &&
+            strcmp(json->nodes[word].value.s, collectives[i]) == 0) {
+            *kind = i;
+            return MS_OK;
+        }
+    return ms_json_fail(json, word, r->fault,
+                        "allreduce_curves has those of all-reduces",
+                        "\"collective\" must be all-gather, reduce-scatter, "
+                        "broadcast, all-to-all or send");
+}
+
+static ms_err read_curve(const ms_devicefile *r, uint32_t node,
+                         bool is_all_reduce, ms_curve *curve)
 {
     const ms_fields keys = {.rows = curve_fields,
                             .n = 1,
                             .extra = curve_extra,
-                            .n_extra = 2,
+                            .n_extra = is_all_reduce ? 2 : 3,
                             .owner = "the curve"};
     ms_value ranks;
     ms_fields_values out = {.values = &ranks};
@@ -105,6 +133,9 @@ static ms_err read_curve(const ms_devicefile *r, uint32_t node, ms_curve *curve)
     MS_TRY(
         ms_fields_read_object(&r->json, node, &keys, r->arena, &out, r->fault));
     MS_TRY(ms_fields_require(&r->json, node, &keys, out.given, r->fault));
+    curve->kind = MS_ALL_REDUCE;
+    if (!is_all_reduce)
+        MS_TRY(read_collective(r, node, &curve->kind));
     curve->ranks = (uint32_t)ranks.i;
     curve->ranks_per_node = r->device->gpus_per_node;
     return read_points(r, node, curve);
@@ -122,29 +153,50 @@ static ms_err find_array(const ms_devicefile *r, const char *key,
                         ms_json_kind_name(&r->json, *node));
 }
 
-/* Curves of "like" go with its links: another machine has none. */
+static uint32_t n_in(const ms_devicefile *r, uint32_t array)
+{
+    return array == MS_NONE ? 0 : r->json.nodes[array].value.n;
+}
+
+static ms_err read_curves(const ms_devicefile *r, uint32_t array,
+                          bool is_all_reduce, ms_curve *curves, uint32_t *n)
+{
+    if (array == MS_NONE)
+        return MS_OK;
+    for (uint32_t i = ms_json_first(&r->json, array); i != MS_NONE;
+         i = r->json.nodes[i].next)
+        MS_TRY(read_curve(r, i, is_all_reduce, &curves[(*n)++]));
+    return MS_OK;
+}
+
+/* Curves of "like" go with its links: another machine has none.  Either key
+ * takes the place of what "like" has under it. */
 static ms_err read_links(const ms_devicefile *r)
 {
     static const char *const links[] = {"nvlink_gbps", "peer_gbps",
                                         "nvls_share", "network_gbps",
                                         "gpus_per_node"};
-    const ms_json *json = &r->json;
-    uint32_t node, n = 0;
-    MS_TRY(find_array(r, "allreduce_curves", &node));
+    ms_device *d = r->device;
+    uint32_t reduces, others, n = 0;
+    MS_TRY(find_array(r, "allreduce_curves", &reduces));
+    MS_TRY(find_array(r, "collective_curves", &others));
     for (size_t i = 0; i < sizeof links / sizeof *links; i++)
-        if (ms_json_find(json, 0, links[i]) != MS_NONE)
-            r->device->n_curves = 0;
-    if (node == MS_NONE)
+        if (ms_json_find(&r->json, 0, links[i]) != MS_NONE)
+            d->n_curves = 0;
+    if (reduces == MS_NONE && others == MS_NONE)
         return MS_OK;
     ms_curve *curves = ms_arena_take(
-        r->arena, (size_t)json->nodes[node].value.n + 1, sizeof *curves);
+        r->arena, d->n_curves + n_in(r, reduces) + n_in(r, others) + 1,
+        sizeof *curves);
     if (curves == NULL)
         return ms_fail_nomem(r->fault);
-    for (uint32_t i = ms_json_first(json, node); i != MS_NONE;
-         i = json->nodes[i].next)
-        MS_TRY(read_curve(r, i, &curves[n++]));
-    r->device->curves = curves;
-    r->device->n_curves = n;
+    for (uint32_t i = 0; i < d->n_curves; i++)
+        if ((d->curves[i].kind == MS_ALL_REDUCE ? reduces : others) == MS_NONE)
+            curves[n++] = d->curves[i];
+    MS_TRY(read_curves(r, reduces, true, curves, &n));
+    MS_TRY(read_curves(r, others, false, curves, &n));
+    d->curves = curves;
+    d->n_curves = n;
     return MS_OK;
 }
 

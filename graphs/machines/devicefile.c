@@ -233,6 +233,7 @@ static const char *const extra[] = {
     "alias",
     "like",
     "allreduce_curves",
+    "collective_curves",
     "memory_curves",
     "source",
     "memory_source",
@@ -262,6 +263,7 @@ static const char *const extra[] = {
     "peer_source",
     "nvls_source",
     "curve_source",
+    "collective_curve_source",
     "memory_curve_source",
 };
 #define N_EXTRA (sizeof extra / sizeof *extra)

@@ -275,60 +275,76 @@ static double model_us(const ms_group *group, ms_collective kind,
 
 /* ---- measured ------------------------------------------------------------ */
 
-static const ms_curve *curve_of(const ms_group *group)
+static const ms_curve *curve_of(const ms_group *group, ms_collective kind)
 {
-    if (group->algorithm != MS_ALGORITHM_FASTEST)
-        return NULL;
     for (uint32_t i = 0; i < group->links.n_curves; i++)
         if (group->links.curves[i].ranks == group->ranks &&
+            group->links.curves[i].kind == kind &&
             group->links.curves[i].ranks_per_node == group->node_ranks)
             return &group->links.curves[i];
     return NULL;
 }
 
-/* The bus bandwidth of an all-reduce, log-log between two points.  A smaller
- * one than was measured takes as long as the smallest (its latency), a larger
- * one has the bandwidth of the largest. */
-static double bus_bytes_per_s(const ms_curve *curve, double bytes)
-{
-    const ms_curve_point *point = curve->points, *last = point + curve->n - 1;
-    if (bytes <= (double)point->bytes)
-        return point->bytes_per_s * bytes / (double)point->bytes;
-    while (point < last && bytes >= (double)point[1].bytes)
-        point++;
-    if (point == last)
-        return last->bytes_per_s;
-    double part = log(bytes / (double)point->bytes) /
-                  log((double)point[1].bytes / (double)point->bytes);
-    return point->bytes_per_s *
-           pow(point[1].bytes_per_s / point->bytes_per_s, part);
-}
-
-/* Other collectives have the bus bandwidth of the all-reduce (nccl-tests
- * doc/PERFORMANCE.md defines it so that it is one for all); but no switch
- * reduces for them, so that they are never faster than their ring: 8 H200
- * measure 482 GB/s for the all-reduce and 361 for the all-gather. */
-static double measured_us(const ms_group *group, const ms_curve *curve,
-                          ms_collective kind, uint64_t bytes)
+/* What the bus carries of it, by the bytes (nccl-tests, doc/PERFORMANCE.md). */
+static double bus_share(const ms_group *group, ms_collective kind)
 {
     double share = 1 - 1.0 / group->ranks; /* not rounded to whole bytes */
     if (kind == MS_ALL_REDUCE)
-        share *= 2;
-    if (kind == MS_BROADCAST)
-        share = 1;
-    double us =
-        moving_us(share * (double)bytes, bus_bytes_per_s(curve, (double)bytes));
-    return kind == MS_ALL_REDUCE ? us : fmax(us, model_us(group, kind, bytes));
+        return 2 * share;
+    return kind == MS_BROADCAST || kind == MS_SEND ? 1 : share;
+}
+
+static double point_us(const ms_curve_point *point)
+{
+    return moving_us((double)point->bytes, point->bytes_per_s);
+}
+
+/* Between two points the time is a straight line, as alpha + bytes / bandwidth
+ * is: sizes that were kept back are then 2.1 % off at the median, and 3.7 % on
+ * a line through the logarithms (tests/truth/collectives.tsv).  A smaller one
+ * than was measured takes as long as the smallest (its latency), a larger one
+ * has the bandwidth of the largest. */
+static double measured_us(const ms_group *group, const ms_curve *curve,
+                          ms_collective kind, uint64_t bytes)
+{
+    const ms_curve_point *point = curve->points, *last = point + curve->n - 1;
+    double share = bus_share(group, kind);
+    if (bytes <= point->bytes)
+        return share * point_us(point);
+    while (point < last && bytes >= point[1].bytes)
+        point++;
+    if (point == last)
+        return share * moving_us((double)bytes, last->bytes_per_s);
+    double part = (double)(bytes - point->bytes) /
+                  (double)(point[1].bytes - point->bytes);
+    return share *
+           (point_us(point) + part * (point_us(point + 1) - point_us(point)));
+}
+
+/* What has no curve of its own has the bus bandwidth of the all-reduce
+ * (nccl-tests defines it so that it is one for all); but no switch reduces for
+ * it, so that it is never faster than its ring: 8 H200 measure 482 GB/s for the
+ * all-reduce and 361 for the all-gather.  Messages have one only of their own.
+ */
+static double any_us(const ms_group *group, ms_collective kind, uint64_t bytes)
+{
+    bool forced = group->algorithm != MS_ALGORITHM_FASTEST;
+    const ms_curve *own = curve_of(group, kind),
+                   *of = forced || kind == MS_SEND
+                             ? NULL
+                             : curve_of(group, MS_ALL_REDUCE);
+    if (bytes > 0 && own != NULL && (!forced || kind != MS_ALL_REDUCE))
+        return measured_us(group, own, kind, bytes);
+    double us = model_us(group, kind, bytes);
+    return bytes > 0 && of != NULL
+               ? fmax(us, measured_us(group, of, kind, bytes))
+               : us;
 }
 
 uint64_t ms_collective_ns(const ms_group *group, ms_collective kind,
                           uint64_t bytes)
 {
-    const ms_curve *curve = curve_of(group);
     if (group->ranks < 2)
         return 0;
-    double us = curve && bytes > 0 && kind != MS_SEND
-                    ? measured_us(group, curve, kind, bytes)
-                    : model_us(group, kind, bytes);
-    return (uint64_t)fmin(us * 1e3 + 0.5, LONGEST_NS);
+    return (uint64_t)fmin(any_us(group, kind, bytes) * 1e3 + 0.5, LONGEST_NS);
 }

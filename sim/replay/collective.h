@@ -6,7 +6,8 @@
 
 #include "sim/group.h"
 
-/* The curve of so many ranks where there is one; else NCCL's own model
+/* The curve of the kind and so many ranks where there is one; that of their
+ * all-reduce, but no faster than the model; else NCCL's own model
  * (NVIDIA/nccl src/graph/tuning.cc): the fastest of its protocols and, of an
  * all-reduce, of its algorithms or the one that the group forces, alpha + bytes
  * / bandwidth each.  A curve is of NCCL's own choice and does not count where

@@ -553,6 +553,7 @@ static const struct bench_part {
     {"processes", bench_processes_start, true},
     {"fit", bench_processes_fit, true},
     {"sweep", bench_processes_sweep, true},
+    {"calibrate", bench_processes_calibrate, true},
     {"million", bench_processes_million, true},
 };
 enum { N_PARTS = sizeof parts / sizeof parts[0] };

@@ -213,6 +213,54 @@ void bench_processes_sweep(const char *memsim)
     printf(",\n  \"sweep_threads\": %.2f", one.ns[0] / two.ns[0]);
 }
 
+#define TRACE_BYTES 200000000
+
+/* A call of the host, its launch, the kernel and the arrow between them, as
+ * Kineto writes them; ts in us. */
+static int write_call(FILE *file, uint32_t i)
+{
+    uint32_t ts = 1000 + 30 * i, m = 64 * (1 + i % 97);
+    return fprintf(
+        file,
+        "%s{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": "
+        "\"cudaLaunchKernel\", \"pid\": 7, \"tid\": 100, \"ts\": %u.125, "
+        "\"dur\": 4.000, \"args\": {\"External id\": %u, \"correlation\": %u, "
+        "\"cbid\": 211}},\n  {\"ph\": \"X\", \"cat\": \"kernel\", \"name\": "
+        "\"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n\", \"pid\": 0, \"tid\": 7, "
+        "\"ts\": %u.500, \"dur\": %u.250, \"args\": {\"External id\": %u, "
+        "\"correlation\": %u, \"device\": 0, \"context\": 1, \"stream\": 7, "
+        "\"grid\": [64, 8, 1], \"block\": [128, 1, 1]}},\n  {\"ph\": \"s\", "
+        "\"id\": %u, \"pid\": 7, \"tid\": 100, \"ts\": %u.125, \"cat\": "
+        "\"ac2g\", \"name\": \"ac2g\"},\n  {\"ph\": \"X\", \"cat\": "
+        "\"cpu_op\", "
+        "\"name\": \"aten::mm\", \"pid\": 7, \"tid\": 100, \"ts\": %u.000, "
+        "\"dur\": 9.500, \"args\": {\"External id\": %u, \"Record function "
+        "id\": 0, \"Concrete Inputs\": [\"\", \"\"], \"Input type\": "
+        "[\"c10::BFloat16\", \"c10::BFloat16\"], \"Input Dims\": [[%u, 1024], "
+        "[1024, 4096]], \"Ev Idx\": %u}}",
+        i > 0 ? ",\n  " : "", ts, i, i, ts + 9, 5 + m / 40, i, i, i, ts, ts, i,
+        m, i);
+}
+
+void bench_processes_calibrate(const char *memsim)
+{
+    char path[] = "/tmp/memsim-bench-XXXXXX";
+    int descriptor = mkstemp(path);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
+    const char *run[] = {memsim, "calibrate", path, "-q", NULL};
+    if (file == NULL) {
+        fprintf(stderr, "memsim-bench: /tmp: cannot write\n");
+        exit(EXIT_FAILURE);
+    }
+    fputs("{\"traceEvents\": [\n  ", file);
+    for (long bytes = 0, i = 0; bytes < TRACE_BYTES; i++)
+        bytes += write_call(file, (uint32_t)i);
+    fputs("\n]}\n", file);
+    fclose(file);
+    time_runs("calibrate_200mb_ms", run, 3);
+    unlink(path);
+}
+
 void bench_processes_start(const char *memsim)
 {
     const char *version[] = {memsim, "--version", NULL};

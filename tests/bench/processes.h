@@ -10,6 +10,9 @@ void bench_processes_start(const char *memsim);
 void bench_processes_fit(const char *memsim);
 /* 10,000 points, on one thread and on two. */
 void bench_processes_sweep(const char *memsim);
+/* A profiler's trace of 200 MB, to a device's file: calibrate_200mb_ms has a
+ * budget of 2000. */
+void bench_processes_calibrate(const char *memsim);
 /* A chain of a million layers: its time, and the most memory it holds. */
 void bench_processes_million(const char *memsim);
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What memsim says of its own errors (graphs/machines/accuracy.c) is what the
- * measured steps of times.tsv say on which no rate was fitted: each kind of run
- * of which there are enough has its row, with their number and their errors. */
+/* What memsim says of its own errors (graphs/machines/accuracyrows.c) is what
+ * the measured steps of times.tsv say on which no rate was fitted, and the
+ * measured peaks of peaks.tsv: each kind of run of which there are enough has
+ * its row, with their number and their errors.
+ *
+ * accuracy.sh lets this suite write those rows (MEMSIM_ACCURACY names the file)
+ * and a line for each run (MEMSIM_ACCURACY_POINTS), instead of comparing. */
 #include "graphs/device.h"
 #include "graphs/machines/accuracy.h"
 #include "sim/graph.h"
@@ -10,6 +14,7 @@
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,29 +28,65 @@
  * source says (times.tsv). */
 #define ELSEWHERE "llmc_gpt3_125M_iter"
 
+/* Of times: device, kernels, tokens; of peaks: library, again. */
 typedef struct kind {
-    ms_accuracy of;
+    const char *device;
+    uint64_t key[2];
     double percent[MOST_RUNS];
+    ms_accuracy of;
 } kind;
 
-static kind kinds[MOST_KINDS];
-static uint32_t n_kinds;
+typedef struct kinds {
+    kind all[MOST_KINDS];
+    uint32_t n;
+} kinds;
 
-static void add(const char *device, int64_t kernels, uint64_t tokens,
+static kinds times, peaks;
+static FILE *points;
+
+static void add(kinds *of, const char *device, uint64_t first, uint64_t second,
                 double percent)
 {
     uint32_t i = 0;
-    while (i < n_kinds &&
-           (strcmp(kinds[i].of.device, device) != 0 ||
-            kinds[i].of.kernels != kernels || kinds[i].of.tokens != tokens))
+    while (i < of->n &&
+           (strcmp(of->all[i].device, device) != 0 ||
+            of->all[i].key[0] != first || of->all[i].key[1] != second))
         i++;
     ck_assert_uint_lt(i, MOST_KINDS);
-    if (i == n_kinds)
-        kinds[n_kinds++].of = (ms_accuracy){
-            .device = device, .kernels = kernels, .tokens = tokens};
-    ck_assert_uint_lt(kinds[i].of.runs, MOST_RUNS);
-    kinds[i].percent[kinds[i].of.runs++] = percent;
+    if (i == of->n)
+        of->all[of->n++] = (kind){.device = device, .key = {first, second}};
+    ck_assert_uint_lt(of->all[i].of.runs, MOST_RUNS);
+    of->all[i].percent[of->all[i].of.runs++] = percent;
 }
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const kind *x = a, *y = b;
+    int order = strcmp(x->device, y->device);
+    for (uint32_t i = 0; i < 2 && order == 0; i++)
+        order = (x->key[i] > y->key[i]) - (x->key[i] < y->key[i]);
+    return order;
+}
+
+static void settle(kinds *of)
+{
+    qsort(of->all, of->n, sizeof *of->all, by_key);
+    for (uint32_t i = 0; i < of->n; i++) {
+        kind *it = &of->all[i];
+        qsort(it->percent, it->of.runs, sizeof *it->percent, ascending);
+        it->of.median_percent = it->percent[it->of.runs / 2];
+        it->of.most_percent =
+            it->percent[(uint32_t)ceil(0.95 * it->of.runs) - 1];
+    }
+}
+
+/* ---- runs ---------------------------------------------------------------- */
 
 /* The full name of the device that a run names. */
 static const char *device_of(const char *options)
@@ -60,32 +101,86 @@ static const char *device_of(const char *options)
     return device->name;
 }
 
-static void run(const truth_table *table, uint32_t row)
+static void put_point(const truth_table *table, uint32_t row, const char *half,
+                      const char *group, double measured, double told)
+{
+    if (points != NULL)
+        fprintf(points, "%s\t%s\t%s\t%.6g\t%.6g\n",
+                truth_cell(table, row, "id"), half, group, measured, told);
+}
+
+static void run_time(const truth_table *table, uint32_t row)
 {
     const char *options = truth_cell(table, row, "options");
-    const char *device = device_of(options);
+    const char *half = truth_cell(table, row, "half");
+    bool report = strcmp(half, "report") == 0;
+    if (!report && points == NULL)
+        return;
     const ms_result *result = truth_timed(options);
     double us = (double)truth_number(table, row, "microseconds");
     double told = (double)truth_rank(result)->time.step_ns / 1e3;
+    put_point(table, row, half, truth_cell(table, row, "group"), us, told);
+    if (!report || strcmp(truth_cell(table, row, "id"), ELSEWHERE) == 0)
+        return;
+    const char *device = device_of(options);
     double percent = 100 * fabs(told / us - 1);
-    int64_t kernels = result->training.kernels;
+    uint64_t kernels = (uint64_t)result->training.kernels;
     uint64_t tokens =
         result->graph->tokens > 0 ? (uint64_t)result->training.sequence : 0;
-    add(device, kernels, ms_accuracy_range(tokens), percent);
+    add(&times, device, kernels, ms_accuracy_range(tokens), percent);
     if (tokens > 0)
-        add(device, kernels, MS_ACCURACY_ANY, percent);
-    const ms_accuracy *said = ms_accuracy_find(device, kernels, tokens);
-    ck_assert_ptr_eq(result->accuracy, said);
-    if (said != NULL)
-        ck_assert_uint_eq(truth_rank(result)->time.error_percent,
-                          (uint64_t)ceil(said->most_percent));
+        add(&times, device, kernels, MS_ACCURACY_ANY, percent);
+    ck_assert_ptr_eq(result->accuracy,
+                     ms_accuracy_time(device, (int64_t)kernels, tokens));
 }
 
-static int ascending(const void *a, const void *b)
+static uint64_t read_of(const ms_peak *peak, const char *quantity)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    if (strcmp(quantity, "reserved") == 0)
+        return peak->reserved_bytes;
+    ck_assert(strcmp(quantity, "active") == 0 ||
+              strcmp(quantity, "allocated") == 0);
+    return strcmp(quantity, "active") == 0 ? peak->active_bytes
+                                           : peak->allocated_bytes;
 }
+
+static void run_peak(const truth_table *table, uint32_t row)
+{
+    ms_accuracy_peaks of;
+    const ms_result *result = truth_peak(truth_cell(table, row, "options"));
+    double bytes = (double)truth_number(table, row, "bytes");
+    const ms_peak *peak = &truth_rank(result)->peak;
+    double told = (double)read_of(peak, truth_cell(table, row, "quantity"));
+    put_point(table, row, "peak", truth_cell(table, row, "source"), bytes,
+              told);
+    if (!ms_stepaccuracy_kind(truth_job(), result, &of))
+        return;
+    double percent = 100 * fabs(told / bytes - 1);
+    add(&peaks, "", of.library, of.again, percent);
+    add(&peaks, "", of.library, MS_ACCURACY_ANY, percent);
+    ck_assert_ptr_eq(result->peak_accuracy,
+                     ms_accuracy_peak(of.library, of.again != 0));
+}
+
+static void run_all(void)
+{
+    truth_table table;
+    const char *path = getenv("MEMSIM_ACCURACY_POINTS");
+    points = path != NULL ? fopen(path, "w") : NULL;
+    times.n = peaks.n = 0;
+    truth_read_here("times.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++)
+        run_time(&table, row);
+    truth_read_here("peaks.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++)
+        run_peak(&table, row);
+    if (points != NULL)
+        fclose(points);
+    settle(&times);
+    settle(&peaks);
+}
+
+/* ---- the rows, compared -------------------------------------------------- */
 
 /* Errors are told to a tenth of a percent. */
 static void compare(const char *name, const char *quantity, double truth,
@@ -95,46 +190,123 @@ static void compare(const char *name, const char *quantity, double truth,
                   (uint64_t)llround(10 * said));
 }
 
-static void check(kind *it)
+static void check(const char *name, const kind *it, const ms_accuracy *said)
 {
-    const ms_accuracy *row = NULL;
-    char name[96];
-    for (uint32_t i = 0; i < MS_ACCURACY_ROWS; i++) {
-        const ms_accuracy *at = &ms_accuracy_rows[i];
-        if (strcmp(at->device, it->of.device) == 0 &&
-            at->kernels == it->of.kernels && at->tokens == it->of.tokens)
-            row = at;
-    }
-    snprintf(name, sizeof name, "%s, kernels %d, range %llu", it->of.device,
-             (int)it->of.kernels, (unsigned long long)it->of.tokens);
-    ck_assert_msg((row != NULL) == (it->of.runs >= MS_ACCURACY_LEAST),
+    ck_assert_msg((said != NULL) == (it->of.runs >= MS_ACCURACY_LEAST),
                   "%s: %u runs", name, it->of.runs);
-    if (row == NULL)
+    if (said == NULL)
         return;
-    qsort(it->percent, it->of.runs, sizeof *it->percent, ascending);
-    uint32_t last = (uint32_t)(0.95 * (it->of.runs - 1) + 0.5);
-    truth_compare("accuracy", name, "runs", it->of.runs, row->runs);
-    compare(name, "median error, 0.1 %", it->percent[it->of.runs / 2],
-            row->median_percent);
-    compare(name, "error of 95 of 100, 0.1 %", it->percent[last],
-            row->most_percent);
+    truth_compare("accuracy", name, "runs", it->of.runs, said->runs);
+    compare(name, "median error, 0.1 %", it->of.median_percent,
+            said->median_percent);
+    compare(name, "error of 95 of 100, 0.1 %", it->of.most_percent,
+            said->most_percent);
+}
+
+static uint32_t check_times(void)
+{
+    uint32_t rows = 0;
+    char name[96];
+    for (uint32_t i = 0; i < times.n; i++) {
+        const kind *it = &times.all[i];
+        const ms_accuracy *said = NULL;
+        for (uint32_t k = 0; k < ms_accuracyrows_n_times; k++) {
+            const ms_accuracy_times *at = &ms_accuracyrows_times[k];
+            if (strcmp(at->device, it->device) == 0 &&
+                (uint64_t)at->kernels == it->key[0] && at->tokens == it->key[1])
+                said = &at->of;
+        }
+        snprintf(name, sizeof name, "%s, kernels %d, range %" PRIu64,
+                 it->device, (int)it->key[0], it->key[1]);
+        check(name, it, said);
+        rows += it->of.runs >= MS_ACCURACY_LEAST;
+    }
+    return rows;
+}
+
+static uint32_t check_peaks(void)
+{
+    uint32_t rows = 0;
+    char name[96];
+    for (uint32_t i = 0; i < peaks.n; i++) {
+        const kind *it = &peaks.all[i];
+        const ms_accuracy *said = NULL;
+        for (uint32_t k = 0; k < ms_accuracyrows_n_peaks; k++) {
+            const ms_accuracy_peaks *at = &ms_accuracyrows_peaks[k];
+            if (at->library == it->key[0] && at->again == it->key[1])
+                said = &at->of;
+        }
+        snprintf(name, sizeof name, "peaks, library %d, again %" PRIu64,
+                 (int)it->key[0], it->key[1]);
+        check(name, it, said);
+        rows += it->of.runs >= MS_ACCURACY_LEAST;
+    }
+    return rows;
+}
+
+/* ---- the rows, written --------------------------------------------------- */
+
+static void put_key(FILE *file, uint64_t key)
+{
+    if (key == MS_ACCURACY_ANY)
+        fprintf(file, "MS_ACCURACY_ANY");
+    else if (key == MS_ACCURACY_ANY - 1)
+        fprintf(file, "MS_ACCURACY_ANY - 1");
+    else
+        fprintf(file, "%" PRIu64, key);
+}
+
+static void write_kinds(FILE *file, const kinds *of, bool has_device)
+{
+    for (uint32_t i = 0; i < of->n; i++) {
+        const kind *it = &of->all[i];
+        if (it->of.runs < MS_ACCURACY_LEAST)
+            continue;
+        fprintf(file, "    {");
+        if (has_device)
+            fprintf(file, "\"%s\", ", it->device);
+        put_key(file, it->key[0]);
+        fprintf(file, ", ");
+        put_key(file, it->key[1]);
+        fprintf(file, ", {%u, %.1f, %.1f}},\n", it->of.runs,
+                it->of.median_percent, it->of.most_percent);
+    }
+}
+
+static void write_rows(FILE *file)
+{
+    fprintf(file, "/* SPDX-License-Identifier: GPL-3.0-or-later */\n"
+                  "/* Made by tests/truth/accuracy.sh; do not edit. */\n"
+                  "#include \"graphs/machines/accuracy.h\"\n\n"
+                  "/* clang-format off */\n"
+                  "/* device, ms_kernels, tokens, {runs, median, most} */\n"
+                  "const ms_accuracy_times ms_accuracyrows_times[] = {\n");
+    write_kinds(file, &times, true);
+    fprintf(file, "};\nconst uint32_t ms_accuracyrows_n_times =\n"
+                  "    sizeof ms_accuracyrows_times / "
+                  "sizeof *ms_accuracyrows_times;\n\n"
+                  "/* ms_accuracy_library, again, {runs, median, most} */\n"
+                  "const ms_accuracy_peaks ms_accuracyrows_peaks[] = {\n");
+    write_kinds(file, &peaks, false);
+    fprintf(file, "};\nconst uint32_t ms_accuracyrows_n_peaks =\n"
+                  "    sizeof ms_accuracyrows_peaks / "
+                  "sizeof *ms_accuracyrows_peaks;\n");
 }
 
 START_TEST(errors_are_what_is_said)
 {
-    truth_table table;
-    uint32_t rows = 0;
+    const char *path = getenv("MEMSIM_ACCURACY");
     truth_begin();
-    truth_read_here("times.tsv", &table);
-    for (uint32_t row = 0; row < table.n_rows; row++)
-        if (strcmp(truth_cell(&table, row, "half"), "report") == 0 &&
-            strcmp(truth_cell(&table, row, "id"), ELSEWHERE) != 0)
-            run(&table, row);
-    for (uint32_t i = 0; i < n_kinds; i++) {
-        check(&kinds[i]);
-        rows += kinds[i].of.runs >= MS_ACCURACY_LEAST;
+    run_all();
+    if (path != NULL) {
+        FILE *file = fopen(path, "w");
+        ck_assert_ptr_nonnull(file);
+        write_rows(file);
+        fclose(file);
+    } else {
+        ck_assert_uint_eq(check_times(), ms_accuracyrows_n_times);
+        ck_assert_uint_eq(check_peaks(), ms_accuracyrows_n_peaks);
     }
-    ck_assert_uint_eq(rows, MS_ACCURACY_ROWS);
     truth_end();
 }
 END_TEST
@@ -143,19 +315,50 @@ END_TEST
 START_TEST(others_are_not_known)
 {
     truth_begin();
-    static const char *const others[] = {
-        "gpt2 --device 4090",
-        "gpt2 --kernels fused",
-        "resnet50",
-        "gpt2 -p swap:save_on_cpu",
-        "gpt2 -p offload:optimizer",
-        "gpt2 --batch 4 -p microbatch:4 --set training.mode=inference"};
+    static const struct {
+        const char *run;
+        bool peak; /* is known */
+    } others[] = {
+        {"gpt2 --device 4090", true},
+        {"gpt2 --kernels fused", true},
+        {"resnet50", false},
+        {"gpt2 -p swap:save_on_cpu", false},
+        {"gpt2 -p offload:optimizer", false},
+        {"gpt2 --device 4090 -p zero:1,dp=8", false},
+        {"gpt2 --device 4090 --set training.device=cpu", false},
+        {"gpt2 --gpus 2 -p tensor:2", false},
+        {"gpt2 --batch 4 -p microbatch:4 --set training.mode=inference",
+         false}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        const ms_result *result = truth_run("%s --allocator exact", others[i]);
-        ck_assert_msg(result->accuracy == NULL, "%s", others[i]);
-        ck_assert_uint_eq(truth_rank(result)->time.error_percent, 0);
-        ck_assert_uint_eq(truth_rank(result)->time.measured_runs, 0);
+        const ms_result *result =
+            truth_run("%s --allocator exact", others[i].run);
+        const ms_rank_report *rank = truth_rank(result);
+        ck_assert_msg(result->accuracy == NULL, "%s", others[i].run);
+        ck_assert_uint_eq(rank->time.error_percent, 0);
+        ck_assert_uint_eq(rank->time.measured_runs, 0);
+        ck_assert_msg((result->peak_accuracy != NULL) == others[i].peak, "%s",
+                      others[i].run);
+        ck_assert_int_eq(rank->peak.error_percent > 0, others[i].peak);
     }
+    truth_end();
+}
+END_TEST
+
+/* What a user reads is the row, rounded up to a whole percent. */
+START_TEST(known_ones_are_told)
+{
+    truth_begin();
+    const ms_result *result = truth_run("gpt2 --device a100 --batch 8");
+    const ms_rank_report *rank = truth_rank(result);
+    const ms_accuracy *time = result->accuracy, *peak = result->peak_accuracy;
+    ck_assert_ptr_nonnull(time);
+    ck_assert_ptr_nonnull(peak);
+    ck_assert_uint_eq(rank->time.error_percent,
+                      (uint64_t)ceil(time->most_percent));
+    ck_assert_uint_eq(rank->time.measured_runs, time->runs);
+    ck_assert_uint_eq(rank->peak.error_percent,
+                      (uint64_t)ceil(peak->most_percent));
+    ck_assert_uint_eq(rank->peak.measured_runs, peak->runs);
     truth_end();
 }
 END_TEST
@@ -167,6 +370,7 @@ Suite *suite_accuracy(void)
     tcase_set_timeout(tcase, 240);
     tcase_add_test(tcase, errors_are_what_is_said);
     tcase_add_test(tcase, others_are_not_known);
+    tcase_add_test(tcase, known_ones_are_told);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -25,6 +25,7 @@
 
 static ms_arena tables, keep, trial; /* tables lasts until truth_end */
 static ms_result result;
+static ms_job run_job; /* of the last run */
 static truth_table differences;
 static differ_table compared;
 static char run_words[1024]; /* the last run as a user would type it */
@@ -87,20 +88,19 @@ static const ms_result *run(const char *json, const char *format, va_list list)
 {
     char words[1024];
     ms_fault fault = {0};
-    ms_job job;
     ms_arena_reset(&keep);
     ms_arena_reset(&trial);
     vsnprintf(words, sizeof words, format, list);
     snprintf(run_words, sizeof run_words, "%s", words);
     char *line = ms_arena_text(&keep, words, strlen(words));
-    read_words(line, &job, &fault);
+    read_words(line, &run_job, &fault);
     result = (ms_result){0};
     if (json != NULL)
-        read_json(&job, json, &fault);
+        read_json(&run_job, json, &fault);
     else
-        check(ms_jobway_read(&job, &keep, &result, &fault), &fault, words);
-    check(ms_jobway_lower(&job, &keep, &result, &fault), &fault, words);
-    check(ms_jobway_step(&job, &trial, &result, &fault), &fault, words);
+        check(ms_jobway_read(&run_job, &keep, &result, &fault), &fault, words);
+    check(ms_jobway_lower(&run_job, &keep, &result, &fault), &fault, words);
+    check(ms_jobway_step(&run_job, &trial, &result, &fault), &fault, words);
     return &result;
 }
 
@@ -122,16 +122,31 @@ const ms_result *truth_run_json(const char *json, const char *format, ...)
     return made;
 }
 
-const ms_result *truth_timed(const char *options)
+static const ms_result *run_row(const char *options, const char *more)
 {
     char path[TESTS_PATH], relative[TESTS_PATH];
     if (strncmp(options, "files/", 6) != 0 && strncmp(options, "./", 2) != 0)
-        return truth_run("%s --allocator exact", options);
+        return truth_run("%s%s", options, more);
     size_t length = strcspn(options, " ");
     snprintf(relative, sizeof relative, "tests/truth/%.*s", (int)length,
              options);
     tests_source(relative, path);
-    return truth_run("%s%s --allocator exact", path, options + length);
+    return truth_run("%s%s%s", path, options + length, more);
+}
+
+const ms_result *truth_timed(const char *options)
+{
+    return run_row(options, " --allocator exact");
+}
+
+const ms_result *truth_peak(const char *options)
+{
+    return run_row(options, "");
+}
+
+const ms_job *truth_job(void)
+{
+    return &run_job;
 }
 
 const ms_rank_report *truth_rank(const ms_result *made)

@@ -19,6 +19,7 @@
  * A difference that is understood stands in differences.tsv, to the last
  * byte and with its mechanism; any other difference fails the test. */
 
+#include "tools/job/job.h"
 #include "tools/job/result.h"
 
 /* Every test is between these two; end fails where a comparison did. */
@@ -32,8 +33,12 @@ const ms_result *truth_run(const char *format, ...)
 /* The same for a model given as JSON; MODEL only names it. */
 const ms_result *truth_run_json(const char *json, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* A row of times.tsv: without a pool; a model that is a file lies here. */
+/* A row of times.tsv or peaks.tsv: a model that is a file lies here; a timed
+ * step goes through no pool. */
 const ms_result *truth_timed(const char *options);
+const ms_result *truth_peak(const char *options);
+/* The job of the last run. */
+const ms_job *truth_job(void);
 /* The one rank's part of the report. */
 const ms_rank_report *truth_rank(const ms_result *result);
 

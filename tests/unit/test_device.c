@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of devices, and devices that users write. */
 #include "graphs/device.h"
+#include "sim/replay/collective.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
 #include "tools/cli/commands.h"
@@ -103,6 +104,7 @@ static void same_curves(const ms_device *a, const ms_device *b)
     ck_assert_uint_eq(a->n_curves, b->n_curves);
     for (uint32_t i = 0; i < a->n_curves; i++) {
         ck_assert_uint_eq(a->curves[i].ranks, b->curves[i].ranks);
+        ck_assert_uint_eq(a->curves[i].kind, b->curves[i].kind);
         ck_assert_uint_eq(a->curves[i].n, b->curves[i].n);
         for (uint32_t j = 0; j < a->curves[i].n; j++) {
             const ms_curve_point *p = &a->curves[i].points[j];
@@ -182,7 +184,7 @@ START_TEST(like_another)
     ck_assert_double_eq(d->dram_bytes_per_s, 300e9);
     ck_assert_double_eq(d->hbm_bytes_per_s, h200->hbm_bytes_per_s);
     ck_assert_double_eq(d->matmul_share, h200->matmul_share);
-    ck_assert_uint_eq(d->n_curves, 1);
+    ck_assert_uint_eq(d->n_curves, h200->n_curves);
     ck_assert_int_eq(
         read_device("{\"like\": \"h200\", \"nvlink_gbps\": 300, "
                     "\"half_matmul_tflops\": 494.5, \"name\": \"half\"}",
@@ -191,6 +193,32 @@ START_TEST(like_another)
     ck_assert_str_eq(d->name, "half");
     ck_assert_double_eq(d->matmul_share, 0.5);
     ck_assert_uint_eq(d->n_curves, 0);
+    ms_arena_free(&arena);
+}
+END_TEST
+
+/* Each of the two keys takes the place of its own kinds. */
+START_TEST(curves_of_collectives)
+{
+    ms_arena arena = {0};
+    ms_fault fault = {0};
+    const ms_device *d = NULL, *h200 = find("h200");
+    uint32_t reduces = 0;
+    for (uint32_t i = 0; i < h200->n_curves; i++)
+        reduces += h200->curves[i].kind == MS_ALL_REDUCE;
+    ck_assert_int_eq(
+        read_device("{\"like\": \"h200\", \"collective_curves\": "
+                    "[{\"collective\": \"send\", \"ranks\": 2, \"kib\": [1], "
+                    "\"gbps\": [2]}]}",
+                    &arena, &d, &fault),
+        MS_OK);
+    ck_assert_uint_eq(d->n_curves, reduces + 1);
+    ck_assert_uint_eq(d->curves[reduces].kind, MS_SEND);
+    ck_assert_int_eq(
+        read_device("{\"like\": \"h200\", \"allreduce_curves\": []}", &arena,
+                    &d, &fault),
+        MS_OK);
+    ck_assert_uint_eq(d->n_curves, h200->n_curves - reduces);
     ms_arena_free(&arena);
 }
 END_TEST
@@ -213,6 +241,15 @@ START_TEST(bad_files_say_where)
         {"{\"like\": \"h100\", \"allreduce_curves\": [{\"ranks\": 8, "
          "\"kib\": [1e300], \"gbps\": [1]}]}",
          "to 1e10"},
+        {"{\"like\": \"h100\", \"collective_curves\": [{\"ranks\": 8, "
+         "\"kib\": [1], \"gbps\": [1]}]}",
+         "lacks the key \"collective\""},
+        {"{\"like\": \"h100\", \"collective_curves\": [{\"ranks\": 8, "
+         "\"collective\": \"all-reduce\", \"kib\": [1], \"gbps\": [1]}]}",
+         "must be all-gather"},
+        {"{\"like\": \"h100\", \"allreduce_curves\": [{\"ranks\": 8, "
+         "\"collective\": \"send\", \"kib\": [1], \"gbps\": [1]}]}",
+         "unknown key \"collective\""},
         {"{\"like\": \"h100\", \"network_gbps\": 0}", "at least 0.001"},
         {"{\"like\": \"h100\", \"nvlink_gbps\": 1e-300}", "at least"},
         {"{\"like\": \"h100\", \"pageable_share\": 0}", "at least"},
@@ -247,6 +284,7 @@ Suite *suite_device(void)
     tcase_add_test(tcase, built_in_files_read_the_same);
     tcase_add_test(tcase, keys_not_given_take_their_defaults);
     tcase_add_test(tcase, like_another);
+    tcase_add_test(tcase, curves_of_collectives);
     tcase_add_test(tcase, bad_files_say_where);
     suite_add_tcase(suite, tcase);
     return suite;

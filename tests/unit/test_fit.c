@@ -225,12 +225,14 @@ static void check_choice(const ms_fit *fit, const ms_fit_point *point)
 {
     const ms_fit_point *best = &fit->all[fit->best];
     uint64_t least = ms_fitsearch_cost(&fit->all[fit->fastest]);
+    uint64_t band = ms_fitsearch_band(&fit->all[fit->fastest]);
     ck_assert_uint_ge(ms_fitsearch_cost(point), least);
     if (fit->goal == MS_FIT_MEMORY ||
-        ms_fitsearch_cost(point) <= least + least / 100 * 29)
+        ms_fitsearch_cost(point) <= least + least / 100 * (band - 1))
         ck_assert_uint_ge(point->reserved_bytes, best->reserved_bytes);
     if (fit->goal != MS_FIT_MEMORY)
-        ck_assert_uint_le(ms_fitsearch_cost(best), least + least / 100 * 31);
+        ck_assert_uint_le(ms_fitsearch_cost(best),
+                          least + least / 100 * (band + 1));
 }
 
 /* f: of an exhaustive search. */

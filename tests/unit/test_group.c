@@ -131,8 +131,11 @@ END_TEST
 START_TEST(a_forced_algorithm_has_no_curve)
 {
     const ms_curve_point point = {GIB, 100e9};
-    const ms_curve curve = {
-        .ranks = 16, .ranks_per_node = 8, .n = 1, .points = &point};
+    const ms_curve curve = {.kind = MS_ALL_REDUCE,
+                            .ranks = 16,
+                            .ranks_per_node = 8,
+                            .n = 1,
+                            .points = &point};
     ms_group measured = sixteen;
     measured.links.curves = &curve;
     measured.links.n_curves = 1;

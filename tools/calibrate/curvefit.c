@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/calibrate/curvefit.h"
 #include "graphs/machines/kerneltime.h"
+#include "sim/replay/collective.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -238,7 +239,8 @@ static ms_err put_curve(const ms_measurements *all, ms_device *device,
     if (curves == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < device->n_curves; i++)
-        if (device->curves[i].ranks != curve->ranks)
+        if (device->curves[i].ranks != curve->ranks ||
+            device->curves[i].kind != curve->kind)
             curves[n++] = device->curves[i];
     curves[n++] = *curve;
     device->curves = curves;
@@ -252,7 +254,8 @@ ms_err ms_curvefit_links(const ms_measurements *all, ms_device *device,
     for (uint32_t i = 0; i < all->n; i++) {
         const ms_measured *row = &all->rows[i];
         uint32_t n;
-        ms_curve curve = {.ranks = row->ranks,
+        ms_curve curve = {.kind = MS_ALL_REDUCE,
+                          .ranks = row->ranks,
                           .ranks_per_node = device->gpus_per_node};
         if (row->kind != MS_RATE_ALL_REDUCE || row->is_kept_back)
             continue;

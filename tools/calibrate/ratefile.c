@@ -2,6 +2,7 @@
 #include "tools/calibrate/ratefile.h"
 #include "graphs/json/json.h"
 #include "graphs/model.h"
+#include "sim/replay/collective.h"
 
 #include <string.h>
 
@@ -120,11 +121,14 @@ static void put_links(const ms_ratefit *fit, const char *by, ms_text *text)
 {
     put_key(text, "allreduce_curves");
     ms_text_add(text, "[");
+    const char *between = "\n        ";
     for (uint32_t i = 0; i < fit->device.n_curves; i++) {
-        ms_text_add(text, "%s{\"ranks\": %u, ",
-                    i > 0 ? ",\n        " : "\n        ",
+        if (fit->device.curves[i].kind != MS_ALL_REDUCE)
+            continue;
+        ms_text_add(text, "%s{\"ranks\": %u, ", between,
                     fit->device.curves[i].ranks);
         put_points(text, &fit->device.curves[i]);
+        between = ",\n        ";
     }
     ms_text_add(text, "\n    ]");
     put_member(text, "curve_source", by);

@@ -105,12 +105,16 @@ void ms_defaultpool_settle(const ms_result *result, ms_job *job);
  * pool, was the exact pool asked for, or is there no other? */
 bool ms_defaultpool_is_told(const ms_job *job, const ms_report *report);
 
-/* ---- stepaccuracy.c: how far such times were off ---------------------------
- */
+struct ms_accuracy_peaks; /* graphs/machines/accuracy.h */
 
-/* Sets the result's accuracy, and error_percent of its report, from measured
- * runs of the kind of this step. */
+/* ---- stepaccuracy.c: how far such times and peaks were off --------------- */
+
+/* Sets the result's accuracy, and the error_percent of its report, from
+ * measured runs of the kind of this step. */
 void ms_stepaccuracy_find(const ms_job *job, ms_result *result);
+/* What kind of peak it is; false: of one that no measured run is like. */
+bool ms_stepaccuracy_kind(const ms_job *job, const ms_result *result,
+                          struct ms_accuracy_peaks *kind);
 
 /* ---- microrepeats.c: steps of many micro-batches ------------------------- */
 

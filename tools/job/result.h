@@ -28,7 +28,8 @@ typedef struct ms_result {
     ms_machine *machine;
     ms_timeline *line;
     ms_report *report;
-    const struct ms_accuracy *accuracy; /* of such steps; NULL: not known */
+    /* of such step times, of such peaks; NULL: not known */
+    const struct ms_accuracy *accuracy, *peak_accuracy;
 } ms_result;
 
 #endif

@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What measured steps say of the time that was told. */
+/* What measured steps say of the time and the peak that were told. */
 #include "graphs/device.h"
 #include "graphs/machines/accuracy.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/report.h"
+#include "tools/job/allocator.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 
 #include <math.h>
+#include <string.h>
 
-/* The measured runs were of whole models whose states and activations stayed on
- * the device; nothing is known of others. */
+/* The measured runs were of ranks that each have a whole model, whose states
+ * and activations stayed on the device; nothing is known of others. */
 static bool is_such(const ms_result *result)
 {
     const ms_report *report = result->report;
+    const ms_shape *shape = &result->shape;
     bool moves = report->page_faults > 0;
+    if (shape->tensor_ranks > 1 || shape->context_ranks > 1 ||
+        shape->pipeline_ranks > 1)
+        return false;
     for (uint32_t r = 0; r < report->n_ranks; r++) {
         const ms_rank_report *rank = &report->ranks[r];
         moves |= rank->h2d_bytes + rank->d2h_bytes + rank->nvme_bytes > 0;
@@ -23,19 +30,71 @@ static bool is_such(const ms_result *result)
     return !moves && result->plan->n_stages == 0 && result->training.mode == 0;
 }
 
+/* Their memory was that of GPUs, as PyTorch counts it, and of tokens. */
+static bool is_such_memory(const ms_job *job, const ms_result *result)
+{
+    const ms_allocator *pool = job->allocator;
+    return result->training.device == 0 && result->graph->tokens > 0 &&
+           (pool == NULL || pool->exact || pool->heap.kind == MS_POOL_TORCH);
+}
+
+#define ZERO_MEGATRON 1 /* of the words of zero's impl */
+
+static ms_accuracy_library library_of(const ms_spec *spec)
+{
+    const ms_policy_value *impl = ms_policy_given(spec, "zero", "impl");
+    for (uint32_t i = 0; i < spec->n; i++) {
+        const char *name = spec->items[i].policy->name;
+        if (strcmp(name, "fsdp") == 0)
+            return MS_ACCURACY_FSDP;
+        if (strcmp(name, "deepspeed") == 0)
+            return MS_ACCURACY_DEEPSPEED;
+        if (strcmp(name, "zero") == 0 && impl != NULL &&
+            impl->number == ZERO_MEGATRON)
+            return MS_ACCURACY_MEGATRON;
+        if (strcmp(name, "zero") == 0 || strcmp(name, "ddp") == 0)
+            return MS_ACCURACY_OTHER;
+    }
+    return MS_ACCURACY_ALONE;
+}
+
+bool ms_stepaccuracy_kind(const ms_job *job, const ms_result *result,
+                          ms_accuracy_peaks *kind)
+{
+    *kind = (ms_accuracy_peaks){.library = library_of(&job->spec),
+                                .again = result->report->recomputed_ops > 0};
+    return is_such(result) && is_such_memory(job, result);
+}
+
+/* At least 1, as 0 stands for none. */
+static uint64_t percent_of(const ms_accuracy *of)
+{
+    double most = of != NULL ? of->most_percent : 0;
+    return of == NULL ? 0 : most < 1 ? 1 : (uint64_t)ceil(most);
+}
+
+static void put(ms_result *result)
+{
+    const ms_accuracy *time = result->accuracy, *peak = result->peak_accuracy;
+    for (uint32_t r = 0; r < result->report->n_ranks; r++) {
+        ms_rank_report *rank = &result->report->ranks[r];
+        rank->time.error_percent = percent_of(time);
+        rank->time.measured_runs = time != NULL ? time->runs : 0;
+        rank->peak.error_percent = percent_of(peak);
+        rank->peak.measured_runs = peak != NULL ? peak->runs : 0;
+    }
+}
+
 void ms_stepaccuracy_find(const ms_job *job, ms_result *result)
 {
+    ms_accuracy_peaks kind;
     uint64_t tokens =
         result->graph->tokens > 0 ? (uint64_t)result->training.sequence : 0;
-    result->accuracy = NULL;
+    result->accuracy = result->peak_accuracy = NULL;
     if (is_such(result))
-        result->accuracy = ms_accuracy_find(job->device->name,
+        result->accuracy = ms_accuracy_time(job->device->name,
                                             result->training.kernels, tokens);
-    if (result->accuracy == NULL)
-        return;
-    for (uint32_t r = 0; r < result->report->n_ranks; r++) {
-        ms_times *time = &result->report->ranks[r].time;
-        time->error_percent = (uint64_t)ceil(result->accuracy->most_percent);
-        time->measured_runs = result->accuracy->runs;
-    }
+    if (ms_stepaccuracy_kind(job, result, &kind))
+        result->peak_accuracy = ms_accuracy_peak(kind.library, kind.again != 0);
+    put(result);
 }

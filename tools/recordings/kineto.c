@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/recordings/kineto.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define PIECE_BYTES (1u << 20)
 #define MOST_EVENT_BYTES (1u << 26)
+#define MOST_DIGITS 15u /* of microseconds: what is longer is a double */
+#define MOST_NS (INT64_MAX / 4)
 
 /* ---- the buffer ---------------------------------------------------------- */
 
@@ -132,32 +135,55 @@ static ms_kineto_slice take_value(walk *w)
     return (ms_kineto_slice){first, (uint32_t)(w->at - first)};
 }
 
+/* 0: it is none. */
 static uint64_t whole_of(ms_kineto_slice s)
 {
     uint64_t value = 0;
-    for (uint32_t i = 0;
-         i < s.length && i < 19 && s.bytes[i] >= '0' && s.bytes[i] <= '9'; i++)
-        value = value * 10 + (uint64_t)(s.bytes[i] - '0');
+    for (uint32_t i = 0; i < s.length && s.bytes[i] >= '0' && s.bytes[i] <= '9';
+         i++)
+        value = i < 19 ? value * 10 + (uint64_t)(s.bytes[i] - '0') : UINT64_MAX;
     return value;
 }
 
-/* Microseconds with up to three places, in ns. */
-static int64_t ns_of(ms_kineto_slice s)
+/* What is longer, or has an exponent; ends at the ends of a time in ns. */
+static bool read_long(ms_kineto_slice s, int64_t *ns)
+{
+    char digits[64], *end;
+    if (s.length == 0 || s.length >= sizeof digits)
+        return false;
+    memcpy(digits, s.bytes, s.length);
+    digits[s.length] = '\0';
+    if (digits[strspn(digits, "0123456789.eE+-")] != '\0')
+        return false;
+    double us = strtod(digits, &end);
+    double most = (double)MOST_NS / 1000;
+    if (end != digits + s.length)
+        return false;
+    us = us > most ? most : us < -most ? -most : us;
+    *ns = (int64_t)(us * 1000);
+    return true;
+}
+
+/* Microseconds with up to three places, in ns; false: it is no number. */
+static bool read_ns(ms_kineto_slice s, int64_t *ns)
 {
     bool negative = s.length > 0 && s.bytes[0] == '-';
     int64_t value = 0;
     uint32_t i = negative, places = 0;
-    for (; i < s.length && s.bytes[i] >= '0' && s.bytes[i] <= '9' && i < 17;
-         i++)
-        value = value * 10 + (s.bytes[i] - '0');
+    for (; i < s.length && s.bytes[i] >= '0' && s.bytes[i] <= '9'; i++)
+        value = i < MOST_DIGITS ? value * 10 + (s.bytes[i] - '0') : value;
+    if (i == (uint32_t)negative || i > MOST_DIGITS)
+        return read_long(s, ns);
     if (i < s.length && s.bytes[i] == '.')
-        for (i++; i < s.length && places < 3 && s.bytes[i] >= '0' &&
-                  s.bytes[i] <= '9';
-             i++, places++)
-            value = value * 10 + (s.bytes[i] - '0');
+        for (i++; i < s.length && s.bytes[i] >= '0' && s.bytes[i] <= '9'; i++)
+            if (places++ < 3)
+                value = value * 10 + (s.bytes[i] - '0');
+    if (i < s.length)
+        return read_long(s, ns);
     for (; places < 3; places++)
         value *= 10;
-    return negative ? -value : value;
+    *ns = negative ? -value : value;
+    return true;
 }
 
 /* ---- events -------------------------------------------------------------- */
@@ -245,13 +271,13 @@ static void set_member(ms_kineto_event *e, ms_kineto_slice key,
     } else if (is(key, "cat")) {
         e->kind = kind_of(value);
     } else if (is(key, "ts")) {
-        e->t_ns = ns_of(value);
+        read_ns(value, &e->t_ns);
     } else if (is(key, "tid")) {
         e->thread = whole_of(value);
     } else if (is(key, "dur")) {
-        int64_t ns = ns_of(value);
+        int64_t ns = 0;
+        *lasts = read_ns(value, &ns);
         e->ns = ns > 0 ? (uint64_t)ns : 0;
-        *lasts = true;
     }
 }
 
@@ -383,6 +409,8 @@ static ms_err find_list(ms_kineto *t, ms_fault *fault)
         t->at += c == ':';
         MS_TRY(peek(t, &c, fault));
     }
+    if (c == 0)
+        return fail_short(t, fault);
     if (c != '[')
         return fail_at(t, NULL, "\"traceEvents\" has no list", fault);
     t->at++;
@@ -437,6 +465,17 @@ ms_err ms_kineto_open(const char *path, ms_arena *arena, ms_kineto *t,
     return find_device(t, fault);
 }
 
+/* Behind the last event: only at its end does gzip tell whether what was read
+ * is what was written. */
+static ms_err read_out(ms_kineto *t, ms_fault *fault)
+{
+    while (!t->is_over) {
+        t->at = t->end;
+        MS_TRY(fill(t, fault));
+    }
+    return MS_OK;
+}
+
 ms_err ms_kineto_next(ms_kineto *t, ms_kineto_event *event, bool *more,
                       ms_fault *fault)
 {
@@ -454,7 +493,7 @@ ms_err ms_kineto_next(ms_kineto *t, ms_kineto_event *event, bool *more,
             return fail_short(t, fault);
         *more = c != ']';
         if (!*more)
-            return MS_OK;
+            return read_out(t, fault);
         MS_TRY(take_event(t, event, &lasts, fault));
     }
     return MS_OK;

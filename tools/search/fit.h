@@ -196,17 +196,14 @@ typedef struct ms_fit_point {
     uint64_t used_bytes; /* with the context, as nvidia-smi shows it */
     int64_t headroom_bytes;
     double tokens_per_second;
+    uint64_t error_percent; /* of step_ns, as in ms_times */
+    uint64_t measured_runs;
 } ms_fit_point;
 
 /* Set-ups that are more than 3/2 times as far from the goal as the best one
  * that fits are not in the front: they save too little to be worth a run. */
 #define MS_FIT_FAR_NUMERATOR 3u
 #define MS_FIT_FAR_DENOMINATOR 2u
-/* Times within so many percent of the fastest are called equal, because
- * measured steps differ from predicted ones by about that much
- * (tests/truth/times.tsv); of equals the one with the most headroom is the
- * best. */
-#define MS_FIT_EQUAL 30u
 /* Differences of at most so many percent decide nothing when settings are
  * probed: a roofline is no more exact than that. */
 #define MS_FIT_TIE 1u
@@ -311,7 +308,8 @@ ms_job ms_fitsetup_proof(const ms_fit *fit, const ms_job *job);
 ms_err ms_fitchoices_open(ms_fit *fit, ms_fit_axis_id id, ms_fault *fault);
 /* Drops options of kernels, loss and optimizer that are of no use in any probe
  * (without and with checkpoints, at the least and the largest batch): another
- * option is nowhere larger, and slower by at most MS_FIT_EQUAL / 2 percent. */
+ * option is nowhere larger, and slower by at most half of
+ * MS_ACCURACY_UNKNOWN percent. */
 ms_err ms_fitprobe_run(ms_fit *fit, ms_fault *fault);
 
 /* ---- the search ---------------------------------------------------------- */
@@ -329,6 +327,10 @@ ms_err ms_fitsearch_replay(ms_fit *fit, const uint32_t *list, uint32_t n,
 ms_err ms_fitsearch_probe(ms_fit *fit, ms_fit_point *points, uint32_t n,
                           ms_fault *fault);
 uint64_t ms_fitsearch_cost(const ms_fit_point *point);
+/* Costs within so many percent of that of the fastest point are called equal,
+ * because measured steps of its kind were off by as much; of equals the one
+ * with the most headroom is the best. */
+uint32_t ms_fitsearch_band(const ms_fit_point *fastest);
 /* For a list in which each point is slower and smaller than the one before: how
  * many are equals of the first (the last of these is the best). By memory all
  * are. */

@@ -63,17 +63,33 @@ static void put_numbers(const ms_fit_point *point, ms_text *text)
     ms_screen_right(text, 12, tokens > 0 ? ms_quantity_count(tokens).s : "-");
 }
 
-static void put_row(const ms_fit *fit, uint32_t i, ms_text *text)
+/* "*": the best; "=": as fast, as far as is known. */
+static void put_row(const ms_fit *fit, uint32_t i, bool equal, ms_text *text)
 {
     const ms_fit_point *point = point_of(fit, i);
     uint64_t least = ms_fitsearch_cost(point_of(fit, fit->fastest));
-    ms_text_add(text, "%s", i == fit->best ? "*" : " ");
+    ms_text_add(text, "%s", i == fit->best ? "*" : equal ? "=" : " ");
     put_numbers(point, text);
     ms_screen_right(text, 9,
                     ms_fit_table_percent(ms_fitsearch_cost(point), least).s);
     ms_text_add(text, "  ");
     ms_fit_table_set_up(fit, i, NULL, text);
     ms_text_add(text, "\n");
+}
+
+static void put_equals(const ms_fit_point *fastest, ms_text *words)
+{
+    ms_text_add(words, "times within %u %% of the fastest are called equal (=)",
+                ms_fitsearch_band(fastest));
+    if (fastest->measured_runs > 0)
+        ms_text_add(words,
+                    ", as on %u measured runs of this kind they were "
+                    "within that",
+                    (unsigned)fastest->measured_runs);
+    else
+        ms_text_add(words, ", as they were not held against any run of this "
+                           "kind");
+    ms_text_add(words, ": these stand by headroom, the others by time");
 }
 
 /* One line that says how the rows are ordered and what a row promises. */
@@ -84,11 +100,7 @@ static void put_rule(const ms_fit *fit, uint32_t shown, const ms_style *style,
     if (fit->goal == MS_FIT_MEMORY)
         ms_text_add(&words, "by what is reserved");
     else
-        ms_text_add(&words,
-                    "times within %u %% of the fastest are called equal until "
-                    "they are held against measurements: these stand by "
-                    "headroom, the others by time",
-                    MS_FIT_EQUAL);
+        put_equals(point_of(fit, fit->fastest), &words);
     ms_text_add(&words, "; nothing that fits is both smaller and faster than a "
                         "row");
     if (shown < fit->n_rows)
@@ -111,9 +123,11 @@ void ms_fit_table_write(const ms_fit_reply *reply, const ms_style *style,
                 "     time  set-up%s\n",
                 style->strong, style->plain);
     for (uint32_t k = 0; k < first; k++)
-        put_row(fit, fit->rows[row_at(fit->n_equal, first, k)], text);
+        put_row(fit, fit->rows[row_at(fit->n_equal, first, k)],
+                fit->goal != MS_FIT_MEMORY, text);
     for (uint32_t k = 0; k < last; k++)
-        put_row(fit, fit->rows[fit->n_equal + row_at(others, last, k)], text);
+        put_row(fit, fit->rows[fit->n_equal + row_at(others, last, k)], false,
+                text);
     put_rule(fit, first + last, style, text);
 }
 

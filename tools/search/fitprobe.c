@@ -3,6 +3,7 @@
  * cost anything are decided once, by a few replays of set-ups that differ most,
  * instead of being multiplied with all other dimensions. */
 
+#include "graphs/machines/accuracy.h"
 #include "tools/search/fit.h"
 
 #include <assert.h>
@@ -57,7 +58,7 @@ static void open_probes(probes *p, ms_fit *fit)
 /* ---- what is no use ------------------------------------------------------ */
 
 /* percent of time that less memory may cost */
-#define SLOWER (MS_FIT_EQUAL / 2)
+#define SLOWER (MS_ACCURACY_UNKNOWN / 2)
 
 static bool is_more(uint64_t a, uint64_t b, uint32_t percent)
 {

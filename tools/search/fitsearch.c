@@ -19,6 +19,7 @@
  * looked at only between rounds of a fixed size: so any number of threads gives
  * the same answer. */
 
+#include "graphs/machines/accuracy.h"
 #include "sim/machine.h"
 #include "sim/names.h"
 #include "sim/report.h"
@@ -78,6 +79,8 @@ static void note(const ms_report *report, ms_fit_point *point)
     point->used_bytes = ms_capacity_used(report);
     point->headroom_bytes = report->headroom_bytes;
     point->tokens_per_second = report->tokens_per_second;
+    point->error_percent = rank->time.error_percent;
+    point->measured_runs = rank->time.measured_runs;
 }
 
 static ms_err replay(const ms_fit *fit, ms_fit_point *point, worker *at,
@@ -243,15 +246,30 @@ static void look_at(ms_fit *fit, uint32_t i)
         fit->leanest = i;
 }
 
+/* What is further from the goal than that is not in the front. */
+#define MOST_BAND                                                              \
+    (100 * (MS_FIT_FAR_NUMERATOR - MS_FIT_FAR_DENOMINATOR) /                   \
+         MS_FIT_FAR_DENOMINATOR -                                              \
+     1)
+
+uint32_t ms_fitsearch_band(const ms_fit_point *fastest)
+{
+    uint32_t percent = (uint32_t)fastest->error_percent;
+    if (fastest->measured_runs == 0)
+        return MS_ACCURACY_UNKNOWN;
+    return percent < MOST_BAND ? percent : MOST_BAND;
+}
+
 uint32_t ms_fitsearch_equals(const ms_fit *fit, const uint32_t *list,
                              uint32_t n)
 {
     uint32_t k = 0;
-    if (fit->goal == MS_FIT_MEMORY)
+    if (fit->goal == MS_FIT_MEMORY || n == 0)
         return n;
-    while (k < n &&
-           ms_fitsearch_cost(&fit->all[list[k]]) / (100 + MS_FIT_EQUAL) <=
-               ms_fitsearch_cost(&fit->all[list[0]]) / 100)
+    const ms_fit_point *first = &fit->all[list[0]];
+    uint32_t most = 100 + ms_fitsearch_band(first);
+    while (k < n && ms_fitsearch_cost(&fit->all[list[k]]) / most <=
+                        ms_fitsearch_cost(first) / 100)
         k++;
     return k;
 }

@@ -138,6 +138,7 @@ ms_err ms_calibrate_command(const ms_hall *hall, int *status, ms_fault *fault)
     c.device = c.like->name;
     MS_TRY(read_file(&a, &c, fault));
     MS_TRY(ms_measured_check(&c.all, c.like, fault));
+    MS_TRY(ms_calibrate_model(hall->arguments, hall->keep, &c, fault));
     if (c.checks)
         c.fit = (ms_ratefit){.like = c.like, .device = *c.like};
     else

@@ -6,6 +6,7 @@
  *
  *     calibrate.c         options, the file, the outputs
  *     calibrate_errors.c  errors by kind, before and after
+ *     calibrate_model.c   is the trace of the model that is named?
  *     calibrate_ops.c     predicted against recorded, by op and phase
  *     calibrate_text.c    the report for people
  *     calibrate_keys.c    the same for scripts
@@ -44,11 +45,22 @@ typedef struct ms_calibrated_phase {
     double unknown_ns;   /* recorded, of the others */
 } ms_calibrated_phase;
 
+/* A model that the trace is said to be of. */
+typedef struct ms_calibrated_model {
+    const char *name, *setup; /* setup: "8 x 1024 tokens", or samples */
+    double matched; /* part of the recorded time of products that it has, too */
+    /* Products of a step: of the model, and recorded; recorded 0: the trace
+     * marks no steps. */
+    uint64_t products;
+    double recorded;
+} ms_calibrated_model;
+
 typedef struct ms_calibration {
     const char *memsim, *file, *device;
     bool is_trace, checks; /* checks: nothing is fitted */
     ms_measurements all;
-    ms_traced traced; /* of a trace */
+    ms_traced traced;          /* of a trace */
+    ms_calibrated_model model; /* name NULL: none was given */
     const ms_device *like;
     ms_ratefit fit;
     ms_calibrated_kind kinds[MS_N_RATE_KINDS];
@@ -59,6 +71,10 @@ typedef struct ms_calibration {
     uint32_t n_phases;
 } ms_calibration;
 
+/* arguments: with a model and its settings, or without both.  MS_EINPUT: most
+ * of the products' time is of shapes that the model's step does not have. */
+ms_err ms_calibrate_model(const ms_arguments *arguments, ms_arena *arena,
+                          ms_calibration *c, ms_fault *fault);
 ms_err ms_calibrate_errors(ms_calibration *c, ms_fault *fault);
 ms_err ms_calibrate_ops(ms_calibration *c, ms_arena *arena, ms_fault *fault);
 /* Of a trace alone. */

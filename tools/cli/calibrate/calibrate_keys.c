@@ -117,6 +117,27 @@ static const ms_key phase_rows[] = {
 };
 static const ms_keys phase = MS_KEYS_OBJECT("phase", phase_rows);
 
+#define OF(kind, member) MS_KEYS_AT(kind, ms_calibrated_model, member)
+static const ms_key model_rows[] = {
+    MS_KEYS_TEXT("name", OF(TEXT, name), .help = ""),
+    MS_KEYS_TEXT("setup", OF(TEXT, setup), .help = "batch and tokens"),
+    {.name = "matched",
+     .type = MS_KEY_NUMBER,
+     OF(FLOPS, matched),
+     .help = "the part of the recorded time of products that is of its shapes"},
+    MS_KEYS_COUNT("products", OF(U64, products), .help = ""),
+    {.name = "recorded_products",
+     .type = MS_KEY_NUMBER,
+     OF(FLOPS, recorded),
+     .help = "of a step, of the model and recorded; 0: steps are not marked"},
+};
+static const ms_keys model = MS_KEYS_OBJECT("calibrate_model", model_rows);
+
+static bool has_model(const void *of)
+{
+    return ((const ms_calibration *)of)->model.name != NULL;
+}
+
 /* ---- the whole ----------------------------------------------------------- */
 
 #define LIST(called, first, n, type)                                           \
@@ -166,6 +187,13 @@ static const ms_key rows[] = {
                           .help = "of a trace; 0 steps: it does not mark them"),
     MS_KEYS_TEXT_OR_NULL("recorded_on", AT(TEXT, traced.device),
                          .help = "the GPU that a trace names"),
+    {.name = "model",
+     .type = MS_KEY_OBJECT,
+     .at = offsetof(ms_calibration, model),
+     .null = true,
+     .of = &model,
+     .there = has_model,
+     .help = "that the trace was held against; null: none was named"},
     OBJECTS("kinds", &kind, kinds_of, .help = "of kernels, with their errors"),
     OBJECTS("changes", &change, changes_of, .optional = true, .there = fits,
             .help = "numbers of the device's file that are new"),

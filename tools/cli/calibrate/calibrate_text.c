@@ -65,6 +65,22 @@ static void put_head(const ms_calibration *c, ms_text *text)
     put_words("device:", &words, text);
 }
 
+static void put_model(const ms_calibration *c, ms_text *text)
+{
+    const ms_calibrated_model *m = &c->model;
+    ms_text words = {.arena = text->arena};
+    if (m->name == NULL)
+        return;
+    ms_text_add(&words,
+                "%s, %s: it has the shapes of %.4g %% of the products' time; "
+                "%llu products a step",
+                m->name, m->setup, 100 * m->matched,
+                (unsigned long long)m->products);
+    if (m->recorded > 0)
+        ms_text_add(&words, ", %.6g recorded", m->recorded);
+    put_words("model:", &words, text);
+}
+
 /* ---- errors -------------------------------------------------------------- */
 
 static void put_kind(const ms_calibration *c, const ms_calibrated_kind *k,
@@ -237,6 +253,7 @@ void ms_calibrate_text(const ms_calibration *c, const ms_style *style,
 {
     (void)style;
     put_head(c, text);
+    put_model(c, text);
     put_kinds(c, text);
     if (c->checks) {
         put_ops(c, text);

@@ -11,6 +11,7 @@
  *     compare_rows.c     the table of what is compared
  *     compare_text.c     the comparison for people
  *     compare_pools.c    says which allocator helps
+ *     compare_fastest.c  says which is the fastest, as far as is known
  *     compare_needless.c finds policies that change nothing
  *     compare_tensors.c  what --explain says of two variants
  *     compare_data.c     JSON and CSV
@@ -225,6 +226,27 @@ void ms_compare_pools_write(const ms_comparison *comparison, ms_text *text);
  * variants that were simulated. */
 ms_err ms_compare_needless_write(const ms_comparison *c, ms_text *text,
                                  ms_fault *fault);
+
+/* ---- compare_fastest.c --------------------------------------------------- */
+
+typedef struct ms_compare_fastest {
+    uint32_t of; /* the variant whose step, or sample, takes least */
+    double cost;
+    /* Those that are closer to it than the larger error_percent of the two
+     * (MS_ACCURACY_UNKNOWN, where one is not known), and by how much slower. */
+    uint32_t close[MS_VARIANTS_MOST], n_close;
+    double more_percent[MS_VARIANTS_MOST];
+    /* The largest error_percent of the fastest and those, of all where there
+     * are none of those; known: none of these is MS_ACCURACY_UNKNOWN's. */
+    uint32_t percent;
+    bool known;
+} ms_compare_fastest;
+
+/* false: all take the same time, or there is only one. */
+bool ms_compare_fastest_find(const ms_comparison *comparison,
+                             ms_compare_fastest *found);
+/* Writes "fastest:  2 by the clock, but 1 (+6.1 %) is within the 38 % ...". */
+void ms_compare_fastest_write(const ms_comparison *comparison, ms_text *text);
 
 /* ---- compare_tensors.c --------------------------------------------------- */
 

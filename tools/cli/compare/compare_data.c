@@ -95,6 +95,23 @@ static void show_variants(ms_compare_sheet *sheet, ms_text *text)
     }
 }
 
+static void show_fastest(ms_compare_sheet *sheet, ms_text *text)
+{
+    ms_compare_fastest of;
+    if (!ms_compare_fastest_find(sheet->comparison, &of))
+        return;
+    sheet->fastest = ms_arena_take(text->arena, 1, sizeof *sheet->fastest);
+    text->failed |= sheet->fastest == NULL;
+    if (sheet->fastest == NULL)
+        return;
+    *sheet->fastest = (ms_compare_shown_fastest){.variant = of.of + 1,
+                                                 .percent = of.percent,
+                                                 .known = of.known,
+                                                 .n_close = of.n_close};
+    for (uint32_t i = 0; i < of.n_close; i++)
+        sheet->fastest->close[i] = of.close[i] + 1;
+}
+
 static void show_explained(ms_compare_sheet *sheet, ms_text *text)
 {
     const ms_comparison *c = sheet->comparison;
@@ -118,6 +135,7 @@ void ms_compare_data_json(const ms_comparison *comparison, ms_text *text)
                               .model = common_model(comparison),
                               .comparison = comparison};
     show_variants(&sheet, text);
+    show_fastest(&sheet, text);
     if (comparison->explain)
         show_explained(&sheet, text);
     if (!text->failed)

@@ -74,6 +74,21 @@ static const ms_key pool_group_rows[] = {
     {.name = "variants", .type = MS_KEY_LEVELS, .list = members_of}};
 static const ms_keys pool_group = MS_KEYS_OBJECT("pool_group", pool_group_rows);
 
+static ms_key_list close_of(const void *of)
+{
+    const ms_compare_shown_fastest *fastest = of;
+    return (ms_key_list){(void *)fastest->close, fastest->n_close,
+                         sizeof *fastest->close};
+}
+
+#define FASTEST(kind, member) MS_KEYS_AT(kind, ms_compare_shown_fastest, member)
+static const ms_key fastest_rows[] = {
+    MS_KEYS_COUNT("variant", FASTEST(U64, variant)),
+    MS_KEYS_COUNT("error_percent", FASTEST(U64, percent)),
+    {.name = "measured", .type = MS_KEY_BOOL, FASTEST(BOOL, known)},
+    {.name = "undecided", .type = MS_KEY_LEVELS, .list = close_of}};
+static const ms_keys fastest = MS_KEYS_OBJECT("fastest", fastest_rows);
+
 static ms_key_list names_of(const void *of)
 {
     const ms_comparison *c = ((const ms_compare_sheet *)of)->comparison;
@@ -138,6 +153,17 @@ static const ms_key compare_rows[] = {
              "variant, against (numbers from 1), then the columns of --csv "
              "that are bytes or ns: PHASE_CATEGORY_bytes is what "
              "phase_peaks_by_category has"},
+    {.name = "fastest",
+     .type = MS_KEY_OBJECT,
+     MS_KEYS_VIA(ms_compare_sheet, fastest),
+     .null = true,
+     .of = &fastest,
+     .help = "the variant (from 1) that takes least for a step, or for a "
+             "sample where they train different numbers; undecided: "
+             "variants that are closer to it than the larger error_percent of "
+             "the two; error_percent: the largest of these, of all where there "
+             "are none, 30 for times that have none (measured is false then); "
+             "null: all take the same time"},
     {.name = "pools",
      .type = MS_KEY_OBJECTS,
      .list = pools_of,

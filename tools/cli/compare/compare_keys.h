@@ -32,6 +32,14 @@ typedef struct ms_compare_pools {
     uint32_t n;
 } ms_compare_pools;
 
+/* The fastest, and those that are too close to it to tell. */
+typedef struct ms_compare_shown_fastest {
+    uint64_t variant, percent;
+    bool known;
+    uint64_t close[MS_VARIANTS_MOST];
+    uint32_t n_close;
+} ms_compare_shown_fastest;
+
 typedef struct ms_compare_sheet {
     const char *memsim;
     const char *model; /* NULL: there are several models */
@@ -40,6 +48,7 @@ typedef struct ms_compare_sheet {
     ms_compare_difference *differences;
     ms_compare_pools *pools;
     uint32_t n_differences, n_pools;
+    ms_compare_shown_fastest *fastest; /* NULL: all take the same time */
     /* Only with --explain: */
     ms_instant_shown instants[2];
     ms_group_shown *groups;

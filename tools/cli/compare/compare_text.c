@@ -579,6 +579,7 @@ void ms_compare_text_write(const ms_comparison *c, const ms_style *style,
         put_differences(&b, text);
         put_in_time(&b, text);
     }
+    ms_compare_fastest_write(c, text);
     if (c->explain)
         ms_compare_tensors_write(c, style, text);
     ms_compare_pools_write(c, text);

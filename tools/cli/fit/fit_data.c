@@ -136,6 +136,8 @@ void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text)
                           .max = reply->max};
     if (fit->goal != MS_FIT_MEMORY)
         sheet.n_equal = fit->n_equal;
+    if (fit->goal != MS_FIT_MEMORY && fit->n_rows > 0)
+        sheet.equal_percent = ms_fitsearch_band(&fit->all[fit->fastest]);
     show_rates(&sheet, text);
     show_set_ups(reply, &sheet, text);
     show_searched(fit, &sheet, text);

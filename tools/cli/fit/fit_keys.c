@@ -48,6 +48,11 @@ static const ms_key set_up_rows[] = {
     MS_KEYS_COUNT("host_reserved_peak_bytes",
                   POINT(U64, host_reserved_peak_bytes)),
     MS_KEYS_COUNT("step_ns", POINT(U64, step_ns)),
+    {.name = "error_percent",
+     .type = MS_KEY_COUNT,
+     POINT(SOME, error_percent),
+     .null = true,
+     .help = "of step_ns, as in time of run"},
     MS_KEYS_COUNT("recompute_ns", POINT(U64, recompute_ns)),
     MS_KEYS_COUNT("stall_ns", POINT(U64, stall_ns)),
     MS_KEYS_COUNT("exposed_comm_ns", POINT(U64, exposed_comm_ns)),
@@ -264,12 +269,20 @@ static const ms_key fit_rows[] = {
      .type = MS_KEY_OBJECTS,
      .list = rows,
      .of = &set_up,
-     .help = "what fits and nothing beats, the best first: those within 30 % "
-             "of the fastest by headroom, then the others by time"},
+     .help = "what fits and nothing beats, the best first: those within "
+             "equal_percent of the fastest by headroom, then the others by "
+             "time"},
     {.name = "equals",
      .type = MS_KEY_COUNT,
      SHEET(U32, n_equal),
-     .help = "how many of the rows are within 30 % of the fastest"},
+     .help = "how many of the rows are within equal_percent of the fastest"},
+    {.name = "equal_percent",
+     .type = MS_KEY_COUNT,
+     SHEET(SOME, equal_percent),
+     .null = true,
+     .help = "step times that are closer do not tell set-ups apart: "
+             "error_percent of the fastest, but at most 49, 30 where that is "
+             "null; null by memory, and where nothing fits"},
     {.name = "searched",
      .type = MS_KEY_OBJECT,
      .of = &searched,

@@ -44,6 +44,7 @@ typedef struct ms_fit_sheet {
     ms_fit_shown *rows; /* the rows of fit, n_rows of them */
     ms_fit_shown_without without[MS_FIT_N_AXES];
     uint32_t n_without, n_equal;
+    uint64_t equal_percent; /* 0: none */
     bool fits;
     uint64_t choices[MS_FIT_N_AXES]; /* MS_NO_LEVEL: the setting is fixed */
     const char **not_searched;

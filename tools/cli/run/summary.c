@@ -185,12 +185,28 @@ static void put_time_parts(const ms_rank_report *rank, ms_text *words)
     }
 }
 
+/* How far such numbers were off: stands behind each that is told. */
+static void put_accuracy(const ms_accuracy *of, uint64_t percent,
+                         ms_text *words)
+{
+    if (of == NULL)
+        ms_text_add(words, " (not held against any run of this kind)");
+    else
+        ms_text_add(words,
+                    " (within %u %% on %u measured runs of this kind, %.1f %% "
+                    "at the median)",
+                    (unsigned)percent, of->runs, of->median_percent);
+}
+
 static void step_line(const ms_summary *summary, ms_text *text)
 {
     const ms_report *report = summary->result->report;
     const ms_times *time = &worst(summary->result)->time;
     ms_text words = {.arena = summary->arena};
     ms_text_add(&words, "%s", ms_quantity_time(time->step_ns).s);
+    put_accuracy(summary->result->accuracy, time->error_percent, &words);
+    if (report->mfu >= LEAST_MFU)
+        ms_text_add(&words, ", MFU %.1f %%", 100 * report->mfu);
     put_time_parts(worst(summary->result), &words);
     if (report->tokens_per_second >= 0)
         ms_text_add(&words, "; %s tokens/s",
@@ -202,25 +218,7 @@ static void step_line(const ms_summary *summary, ms_text *text)
         ms_text_add(&words, "; %u prefetch%s revoked",
                     report->revoked_prefetches,
                     report->revoked_prefetches > 1 ? "es" : "");
-    if (report->mfu >= LEAST_MFU)
-        ms_text_add(&words, "; MFU %.1f %%", 100 * report->mfu);
     put_line(text, "step:", &words);
-}
-
-static void accuracy_line(const ms_summary *summary, ms_text *text)
-{
-    const ms_result *result = summary->result;
-    const ms_accuracy *of = result->accuracy;
-    ms_text words = {.arena = summary->arena};
-    if (of == NULL)
-        ms_text_add(&words, "no step of this kind was held against a measured "
-                            "one");
-    else
-        ms_text_add(&words,
-                    "such steps were %.1f %% off at the median, at most "
-                    "%.1f %% in 95 of 100, on %u measured runs",
-                    of->median_percent, of->most_percent, of->runs);
-    put_line(text, "accuracy:", &words);
 }
 
 static uint64_t model_states(const ms_result *result)
@@ -307,10 +305,10 @@ static void peak_line(const ms_summary *summary, ms_text *text)
     const ms_peak *peak = &worst(result)->peak;
     ms_text words = {.arena = summary->arena};
     char name[64];
-    ms_text_add(&words, "%s%s at %s in ",
-                ms_quantity_size(peak->allocated_bytes).s,
-                result->report->pooled != NULL ? " allocated" : "",
-                ms_quantity_time(peak->t_ns).s);
+    ms_text_add(&words, "%s%s", ms_quantity_size(peak->allocated_bytes).s,
+                result->report->pooled != NULL ? " allocated" : "");
+    put_accuracy(result->peak_accuracy, peak->error_percent, &words);
+    ms_text_add(&words, " at %s in ", ms_quantity_time(peak->t_ns).s);
     put_phase(&words, peak);
     if (result->shape.micro_batches > 1 && peak->micro_batch != MS_NONE)
         ms_text_add(&words, " of micro-batch %u", peak->micro_batch);
@@ -547,7 +545,6 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     untrained_line(summary, text);
     MS_TRY(chart_lines(summary, text, fault));
     step_line(summary, text);
-    accuracy_line(summary, text);
     ms_traffic_links(summary->result, summary->style, text);
     states_line(summary, text);
     device_line(summary, text);

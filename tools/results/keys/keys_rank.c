@@ -70,6 +70,18 @@ static const ms_key peak_rows[] = {
      RANK(U64, peak.by_category),
      MUST,
      .help = "what is alive then; sums to allocated_bytes"},
+    {.name = "error_percent",
+     .type = MS_KEY_COUNT,
+     RANK(SOME, peak.error_percent),
+     .null = true,
+     .help = "how far the peak was off at most for 95 of 100 measured runs of "
+             "this kind (who divides the states, recomputation); null: there "
+             "are none"},
+    {.name = "measured_runs",
+     .type = MS_KEY_COUNT,
+     RANK(SOME, peak.measured_runs),
+     .null = true,
+     .help = "how many these are"},
 };
 const ms_keys ms_keys_rank_peak = MS_KEYS_OBJECT("peak", peak_rows);
 
