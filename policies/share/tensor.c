@@ -32,7 +32,7 @@ const ms_policy ms_policy_tensor = {
     .name = "tensor",
     .summary = "ranks split each layer: attention by heads, MLPs by columns "
                "and rows",
-    .example = "tensor:8,sp",
+    .example = "tensor:4,sp",
     .params = params,
     .n_params = N_PARAMS,
     .shape = shape,
