@@ -147,6 +147,7 @@ typedef struct ms_kernel_set {
      * FastLayerNorm, Transformer Engine's norms, Megatron-LM's fused softmax
      * (apex/contrib/csrc/layer_norm, megatron/fused_kernels). */
     bool keeps_rows;
+    bool is_hoppers;    /* attention is FlashAttention 3 or as fast, cuDNN's */
     bool fuses_updates; /* optimizers that have one kernel for it */
     const ms_kernel_hooks *hooks;
 } ms_kernel_set;
@@ -169,7 +170,7 @@ static inline bool ms_kernels_apart(ms_kernel kernel, bool own)
 }
 
 /* The words of the settings of single kernels; each begins with auto. */
-#define MS_KERNELS_ATTENTION "auto|eager|flash|efficient|sdpa"
+#define MS_KERNELS_ATTENTION "auto|eager|flash|efficient|sdpa|flash3"
 #define MS_KERNELS_NORM "auto|eager|torch|liger"
 #define MS_KERNELS_PLAIN "auto|eager|fused"
 

@@ -10,6 +10,7 @@
 #include "graphs/machines/kerneltime.h"
 #include "graphs/machines/memorytime.h"
 #include "graphs/machines/producttime.h"
+#include "graphs/quantized/quantize.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
@@ -29,12 +30,21 @@ typedef struct rates {
     double matrix_flops; /* that large products of other kinds reach */
     double width;        /* bytes of an element of the operands */
     bool by_tensor;      /* tensor cores multiply them */
+    ms_product_unit unit;
 } rates;
 
-/* Outside the region autocast's are the gradients of those inside.  What tensor
- * cores draw is more than a device may for long, what fp32 does is not.
- * PyTorch has FlashAttention 1 before 2.2, then 2 (aten/src/ATen/native/
+/* PyTorch has FlashAttention 1 before 2.2, then 2 (aten/src/ATen/native/
  * transformers/cuda). */
+static ms_attention_code flash_of(const ms_trace *trace)
+{
+    if (trace->kernels.is_hoppers &&
+        trace->settings->device->compute_capability >= MS_HOPPER)
+        return MS_FLASH_3;
+    return trace->settings->framework < MS_TORCH_2 ? MS_FLASH_1 : MS_FLASH_2;
+}
+
+/* Outside the region autocast's are the gradients of those inside.  What tensor
+ * cores draw is more than a device may for long, what fp32 does is not. */
 static rates rates_of(const ms_trace *trace)
 {
     const ms_device *device = trace->settings->device;
@@ -46,17 +56,16 @@ static rates rates_of(const ms_trace *trace)
     bool by_tensor = half || row->tf32;
     return (rates){
         .device = device,
-        .flash =
-            trace->settings->framework < MS_TORCH_2 ? MS_FLASH_1 : MS_FLASH_2,
+        .flash = flash_of(trace),
         .attention_flops = tensor,
         .product_flops = by_tensor ? tensor * device->step_share : fp32,
-        .fp8_flops = device->fp8_flops * device->fp8_matmul_share /
-                     device->matmul_share * device->step_share,
+        .fp8_flops = device->fp8_flops * device->step_share,
         .matrix_flops = by_tensor
                             ? tensor * device->matmul_share * device->step_share
                             : fp32,
         .width = half ? 2 : 4,
-        .by_tensor = by_tensor};
+        .by_tensor = by_tensor,
+        .unit = by_tensor ? MS_UNIT_TENSOR : MS_UNIT_PLAIN};
 }
 
 static double stream_ns(const rates *r, double bytes)
@@ -93,32 +102,38 @@ static double product_ns(const rates *r, const ms_op_end *end, double flops)
     double m = end->m, n = end->n, k = end->k;
     ms_product_shape shape = {flops / (2 * m * n * k), m, n, k};
     double elements = shape.batch * (m * n + m * k + n * k);
+    double made = shape.batch * m * n, share = 1;
     if (end->work == MS_WORK_FP8)
-        return ms_producttime_ns(r->device, shape, r->fp8_flops, elements,
-                                 true);
-    return ms_producttime_ns(r->device, shape, r->product_flops,
-                             r->width * elements, r->by_tensor);
+        return ms_producttime_ns(r->device, shape, r->fp8_flops,
+                                 elements + made, MS_UNIT_FP8);
+    if (end->work == MS_WORK_GROUPED)
+        share = r->device->product.grouped_share;
+    return ms_producttime_ns(r->device, shape, r->product_flops * share,
+                             r->width * elements, r->unit);
 }
 
-/* What is read of x is read once, not once for each place in the filter. */
-static double convolution_ns(const rates *r, const ms_op_end *end, double flops)
+static double convolution_ns(const rates *r, const ms_op_end *end,
+                             ms_convolution_pass pass, double flops)
 {
-    double m = end->m, n = end->n, k = end->k, bytes = (double)end->bytes;
-    ms_product_shape shape = {flops / (2 * m * n * k), m, n, k};
-    double ns = ms_producttime_ns(r->device, shape, r->product_flops, bytes,
-                                  r->by_tensor);
-    if (end->work == MS_WORK_CONVERTED && r->by_tensor)
-        ns += stream_ns(r, 2 * bytes);
-    return ns;
+    double m = end->m, n = end->n, k = end->k;
+    const ms_convolution convolution = {
+        .product = {flops / (2 * m * n * k), m, n, k},
+        .pass = pass,
+        .is_innermost = end->work == MS_WORK_CONVOLUTION,
+        .is_three = end->work == MS_WORK_CONVERTED_THREE};
+    return ms_producttime_convolution_ns(
+        r->device, &convolution, r->product_flops, (double)end->bytes, r->unit);
 }
 
 static double cost_ns(const rates *r, const ms_op_end *end, uint8_t kind,
-                      const char *name, bool backward, double flops)
+                      const char *name, ms_convolution_pass pass, double flops)
 {
+    bool backward = pass != MS_CONVOLUTION_FORWARD;
     if (end->bytes == 0 && flops <= 0)
         return 0;
     bool told = flops > 0 && end->m > 0 && end->n > 0 && end->k > 0;
-    if (told && (end->work == MS_WORK_PRODUCT || end->work == MS_WORK_FP8))
+    if (told && (end->work == MS_WORK_PRODUCT || end->work == MS_WORK_FP8 ||
+                 end->work == MS_WORK_GROUPED))
         return product_ns(r, end, flops);
     if (told && r->by_tensor &&
         (end->work == MS_WORK_FLASH || end->work == MS_WORK_EFFICIENT))
@@ -127,8 +142,9 @@ static double cost_ns(const rates *r, const ms_op_end *end, uint8_t kind,
             end->work == MS_WORK_FLASH ? r->flash : MS_ATTENTION_EFFICIENT,
             backward, end->n, end->k, flops, r->attention_flops);
     if (told &&
-        (end->work == MS_WORK_CONVOLUTION || end->work == MS_WORK_CONVERTED))
-        return convolution_ns(r, end, flops);
+        (end->work == MS_WORK_CONVOLUTION || end->work == MS_WORK_CONVERTED ||
+         end->work == MS_WORK_CONVERTED_THREE))
+        return convolution_ns(r, end, pass, flops);
     if (end->work == MS_WORK_DEPTHWISE)
         return stream_ns(r, (double)end->bytes / DEPTHWISE_SHARE);
     if (end->work < MS_WORK_MATRIX)
@@ -144,25 +160,33 @@ typedef struct known {
     const char *name;
     double flops, ns;
     uint8_t kind;
-    bool backward;
+    ms_convolution_pass pass;
 } known;
 
 static known *place_of(known *table, const ms_op_end *end, uint8_t kind,
-                       bool backward)
+                       ms_convolution_pass pass)
 {
     uint64_t key = (end->bytes ^ ((uint64_t)end->m << 20) ^
                     ((uint64_t)end->n << 40) ^ end->k) +
-                   ((uint64_t)kind << 16 | (uint64_t)backward << 8 | end->work);
+                   ((uint64_t)kind << 16 | (uint64_t)pass << 8 | end->work);
     return &table[key * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
 static bool is_same(const known *at, const ms_op_end *end, uint8_t kind,
-                    const char *name, bool backward, double flops)
+                    const char *name, ms_convolution_pass pass, double flops)
 {
     return at->end.bytes == end->bytes && at->end.m == end->m &&
            at->end.n == end->n && at->end.k == end->k &&
-           at->end.work == end->work && at->kind == kind &&
-           at->backward == backward && at->flops == flops && at->name == name;
+           at->end.work == end->work && at->kind == kind && at->pass == pass &&
+           at->flops == flops && at->name == name;
+}
+
+static ms_convolution_pass pass_of(uint8_t pass)
+{
+    if (pass <= MS_LOSS)
+        return MS_CONVOLUTION_FORWARD;
+    return pass == MS_GRAD_WEIGHT ? MS_CONVOLUTION_WEIGHT
+                                  : MS_CONVOLUTION_INPUT;
 }
 
 void ms_cost_ops(ms_trace *trace, uint32_t first)
@@ -177,13 +201,13 @@ void ms_cost_ops(ms_trace *trace, uint32_t first)
             continue;
         double flops = g->op_flops[op];
         uint8_t kind = g->op_kind[op];
-        bool backward = g->op_pass[op] > MS_LOSS;
+        ms_convolution_pass pass = pass_of(g->op_pass[op]);
         const char *name = by_kind ? g->op_name[op] : NULL;
-        known *at = place_of(table, end, kind, backward);
-        if (!is_same(at, end, kind, name, backward, flops))
+        known *at = place_of(table, end, kind, pass);
+        if (!is_same(at, end, kind, name, pass, flops))
             *at = (known){*end,  name,
-                          flops, cost_ns(&r, end, kind, name, backward, flops),
-                          kind,  backward};
+                          flops, cost_ns(&r, end, kind, name, pass, flops),
+                          kind,  pass};
         g->op_ns[op] = (uint64_t)(at->ns + 0.5);
     }
 }

@@ -20,18 +20,18 @@ uint64_t ms_accuracy_range(uint64_t tokens)
 /* Images were timed on one card alone; what is of sequences of any length holds
  * no images. */
 const ms_accuracy ms_accuracy_rows[MS_ACCURACY_ROWS] = {
-    {"a100-40gb-sxm", MS_FLASH, 4096, 14, 2.4, 17.4},
-    {"a100-40gb-sxm", MS_FLASH, MS_ACCURACY_ANY, 22, 1.5, 17.4},
-    {"a100-80gb-sxm", MS_FLASH, 1024, 5, 7.5, 19.9},
+    {"a100-40gb-sxm", MS_FLASH, 4096, 14, 2.4, 17.5},
+    {"a100-40gb-sxm", MS_FLASH, MS_ACCURACY_ANY, 22, 1.5, 17.5},
+    {"a100-80gb-sxm", MS_FLASH, 1024, 5, 6.2, 19.9},
     {"a100-80gb-sxm", MS_FLASH, 4096, 9, 2.7, 6.5},
     {"a100-80gb-sxm", MS_FLASH, 16384, 6, 3.1, 5.7},
     {"a100-80gb-sxm", MS_FLASH, LONG, 8, 1.9, 2.7},
     {"a100-80gb-sxm", MS_FLASH, MS_ACCURACY_ANY, 28, 2.6, 8.3},
     {"a100-80gb-sxm", MS_KORTHIKANTI, 1024, 110, 6.9, 15.3},
     {"a100-80gb-sxm", MS_KORTHIKANTI, MS_ACCURACY_ANY, 113, 6.8, 14.8},
-    {"h100-80gb-sxm", MS_FLASH, 4096, 9, 4.4, 38.2},
-    {"h100-80gb-sxm", MS_FLASH, MS_ACCURACY_ANY, 17, 3.6, 37.5},
-    {"rtx3090-24gb", MS_FLASH, 0, 28, 4.7, 57.6},
+    {"h100-80gb-sxm", MS_FLASH, 4096, 8, 2.0, 8.7},
+    {"h100-80gb-sxm", MS_FLASH, MS_ACCURACY_ANY, 16, 2.4, 7.8},
+    {"rtx3090-24gb", MS_FLASH, 0, 26, 7.4, 32.6},
 };
 
 static const ms_accuracy *find(const char *device, int64_t kernels,
