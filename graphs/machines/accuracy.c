@@ -31,7 +31,7 @@ const ms_accuracy ms_accuracy_rows[MS_ACCURACY_ROWS] = {
     {"a100-80gb-sxm", MS_KORTHIKANTI, MS_ACCURACY_ANY, 113, 6.8, 14.8},
     {"h100-80gb-sxm", MS_FLASH, 4096, 8, 2.0, 8.7},
     {"h100-80gb-sxm", MS_FLASH, MS_ACCURACY_ANY, 16, 2.4, 7.8},
-    {"rtx3090-24gb", MS_FLASH, 0, 26, 7.4, 32.6},
+    {"rtx3090-24gb", MS_FLASH, 0, 26, 7.4, 32.0},
 };
 
 static const ms_accuracy *find(const char *device, int64_t kernels,

@@ -9,8 +9,10 @@
 /* Of k that a tile goes on by. */
 #define TENSOR_STEP 64.0
 #define PLAIN_STEP 16.0
-#define TENSOR_SPLITS 4u /* 1, 2, 4, 8 parts of k */
-#define PLAIN_SPLITS 7u
+/* At most so many parts of k, powers of 2. */
+#define TENSOR_PARTS 8.0
+#define PLAIN_PARTS 64.0
+#define FULL_WAVES 8.0
 /* Bytes of an element of a part that is summed, written and read. */
 #define PART_BYTES 8.0
 #define SPLIT_NS 2000.0 /* of the kernel that sums them */
@@ -29,34 +31,40 @@ typedef struct product {
     double share;        /* of a tile's; 0: tiles have none */
 } product;
 
-/* All waves of one kind of tile, k in so many parts. */
-static double waves_ns(const product *p, uint32_t tile, double parts)
+/* All waves of so many tiles of one kind, k in so many parts. */
+static double waves_ns(const product *p, double tiles, double tile_ns,
+                       double parts)
 {
-    const ms_product_rates *rates = &p->device->product;
     const ms_product_shape *s = &p->shape;
-    double processors = (double)p->device->multiprocessors;
-    double tiles =
-        ceil(s->m / sides[tile][0]) * ceil(s->n / sides[tile][1]) * s->batch;
-    double waves = ceil(tiles * parts / processors);
+    double waves = ceil(tiles * parts / (double)p->device->multiprocessors);
     double depth = ceil(s->k / parts / p->step) * p->step + p->depth;
-    double share = p->share > 0 ? p->share * rates->tile_share[tile] : 1;
-    double ns = waves * sides[tile][0] * sides[tile][1] * depth * 2 /
-                (p->per_ns * share);
+    double ns = waves * depth * tile_ns;
     if (parts > 1)
         ns += SPLIT_NS +
               PART_BYTES * parts * s->batch * s->m * s->n / p->bytes_per_ns;
     return ns;
 }
 
+/* More parts than fill the multiprocessors a few times gain nothing. */
 static double fastest_ns(const product *p)
 {
+    const ms_product_shape *s = &p->shape;
+    double most = FULL_WAVES * (double)p->device->multiprocessors;
     double least_ns = INFINITY;
-    uint32_t n_splits = p->share > 0 ? TENSOR_SPLITS : PLAIN_SPLITS;
-    for (uint32_t tile = 0; tile < MS_N_TILES; tile++)
-        for (uint32_t split = 0;
-             split < n_splits && p->device->product.tile_share[tile] > 0;
-             split++)
-            least_ns = fmin(least_ns, waves_ns(p, tile, (double)(1 << split)));
+    for (uint32_t tile = 0; tile < MS_N_TILES; tile++) {
+        const double *side = sides[tile];
+        double share = p->device->product.tile_share[tile];
+        if (share <= 0)
+            continue;
+        double tiles = ceil(s->m / side[0]) * ceil(s->n / side[1]) * s->batch;
+        double tile_ns = side[0] * side[1] * 2 /
+                         (p->per_ns * (p->share > 0 ? p->share * share : 1));
+        double parts = p->share > 0 ? TENSOR_PARTS : PLAIN_PARTS;
+        while (parts > TENSOR_PARTS && tiles * parts > most)
+            parts /= 2;
+        for (; parts >= 1; parts /= 2)
+            least_ns = fmin(least_ns, waves_ns(p, tiles, tile_ns, parts));
+    }
     return least_ns;
 }
 
