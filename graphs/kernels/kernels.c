@@ -19,7 +19,7 @@ static const ms_kernel_hooks *hooks_of(int64_t kernels)
  */
 static const ms_attention_kernel *const attentions[] = {
     &ms_sdpa_eager, &ms_sdpa_flash, &ms_sdpa_efficient, &ms_sdpa_first,
-    &ms_sdpa_flash};
+    &ms_sdpa_flash3};
 #define FLASH_3 5 /* the last word of MS_KERNELS_ATTENTION */
 
 /* Chooses a kernel by the word of its setting: 0 is auto and 1 eager, then
