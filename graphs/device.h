@@ -15,6 +15,8 @@ typedef struct ms_product_rates {
     double depth;    /* in elements of k */
     double memory_share, sharpness;
     double tile_share[MS_N_TILES]; /* of the peak; 0: it is not used */
+    double fp8_depth, fp8_share;   /* in fp8; of tile_share */
+    double grouped_share;          /* of a product's rate that groups reach */
 } ms_product_rates;
 
 /* machines/memorytime.h. */

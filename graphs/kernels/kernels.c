@@ -18,7 +18,9 @@ static const ms_kernel_hooks *hooks_of(int64_t kernels)
 /* The kernels of attention in the order of MS_KERNELS_ATTENTION, without auto.
  */
 static const ms_attention_kernel *const attentions[] = {
-    &ms_sdpa_eager, &ms_sdpa_flash, &ms_sdpa_efficient, &ms_sdpa_first};
+    &ms_sdpa_eager, &ms_sdpa_flash, &ms_sdpa_efficient, &ms_sdpa_first,
+    &ms_sdpa_flash3};
+#define FLASH_3 5 /* the last word of MS_KERNELS_ATTENTION */
 
 /* Chooses a kernel by the word of its setting: 0 is auto and 1 eager, then
  * follow fused or the names of the makers. */
@@ -41,6 +43,7 @@ ms_kernel_set ms_kernels_of(const ms_training *training)
     set.hooks = hooks_of(training->kernels);
     if (training->attention_kernel > 0)
         set.attention = attentions[training->attention_kernel - 1];
+    set.is_hoppers = training->attention_kernel == FLASH_3;
     choose(&set.norm, training->norm_kernel, &ms_torchkernels);
     choose(&set.activation, training->activation_kernel, &ms_ligerkernels);
     choose(&set.rotary, training->rotary_kernel, &ms_ligerkernels);

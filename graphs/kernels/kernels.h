@@ -154,7 +154,8 @@ typedef struct ms_kernel_set {
                          a sequence and gather it again (Megatron), and the
                          sequence is dimension 0 */
     bool gathers_in_buffer; /* then, into Megatron's buffer in blocks, too */
-    bool fuses_updates;     /* optimizers that have one kernel for it */
+    bool is_hoppers;    /* attention is FlashAttention 3 or as fast, cuDNN's */
+    bool fuses_updates; /* optimizers that have one kernel for it */
     const ms_kernel_hooks *hooks;
 } ms_kernel_set;
 #define MS_KERNELS_DECLARE(id, word, object, help)                             \
@@ -176,7 +177,7 @@ static inline bool ms_kernels_apart(ms_kernel kernel, bool own)
 }
 
 /* The words of the settings of single kernels; each begins with auto. */
-#define MS_KERNELS_ATTENTION "auto|eager|flash|efficient|sdpa"
+#define MS_KERNELS_ATTENTION "auto|eager|flash|efficient|sdpa|flash3"
 #define MS_KERNELS_NORM "auto|eager|torch|liger"
 #define MS_KERNELS_PLAIN "auto|eager|fused"
 

@@ -10,6 +10,7 @@
 #include "graphs/machines/kerneltime.h"
 #include "graphs/machines/memorytime.h"
 #include "graphs/machines/producttime.h"
+#include "graphs/quantized/quantize.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
@@ -29,12 +30,21 @@ typedef struct rates {
     double matrix_flops; /* that large products of other kinds reach */
     double width;        /* bytes of an element of the operands */
     bool by_tensor;      /* tensor cores multiply them */
+    ms_product_unit unit;
 } rates;
 
-/* Outside the region autocast's are the gradients of those inside.  What tensor
- * cores draw is more than a device may for long, what fp32 does is not.
- * PyTorch has FlashAttention 1 before 2.2, then 2 (aten/src/ATen/native/
+/* PyTorch has FlashAttention 1 before 2.2, then 2 (aten/src/ATen/native/
  * transformers/cuda). */
+static ms_attention_code flash_of(const ms_trace *trace)
+{
+    if (trace->kernels.is_hoppers &&
+        trace->settings->device->compute_capability >= MS_HOPPER)
+        return MS_FLASH_3;
+    return trace->settings->framework < MS_TORCH_2 ? MS_FLASH_1 : MS_FLASH_2;
+}
+
+/* Outside the region autocast's are the gradients of those inside.  What tensor
+ * cores draw is more than a device may for long, what fp32 does is not. */
 static rates rates_of(const ms_trace *trace)
 {
     const ms_device *device = trace->settings->device;
@@ -46,17 +56,16 @@ static rates rates_of(const ms_trace *trace)
     bool by_tensor = half || row->tf32;
     return (rates){
         .device = device,
-        .flash =
-            trace->settings->framework < MS_TORCH_2 ? MS_FLASH_1 : MS_FLASH_2,
+        .flash = flash_of(trace),
         .attention_flops = tensor,
         .product_flops = by_tensor ? tensor * device->step_share : fp32,
-        .fp8_flops = device->fp8_flops * device->fp8_matmul_share /
-                     device->matmul_share * device->step_share,
+        .fp8_flops = device->fp8_flops * device->step_share,
         .matrix_flops = by_tensor
                             ? tensor * device->matmul_share * device->step_share
                             : fp32,
         .width = half ? 2 : 4,
-        .by_tensor = by_tensor};
+        .by_tensor = by_tensor,
+        .unit = by_tensor ? MS_UNIT_TENSOR : MS_UNIT_PLAIN};
 }
 
 /* What the time of an op depends on. */
@@ -66,8 +75,13 @@ typedef struct task {
     const char *name; /* NULL where the device has no curves by kind */
     double flops;
     uint8_t kind;
-    bool backward;
+    ms_convolution_pass pass;
 } task;
+
+static bool is_backward(const task *op)
+{
+    return op->pass != MS_CONVOLUTION_FORWARD;
+}
 
 static double stream_ns(const rates *r, double bytes)
 {
@@ -78,7 +92,7 @@ static double plain_ns(const rates *r, const task *op)
 {
     double bytes = (double)op->bytes;
     uint32_t curve = op->name != NULL ? ms_kernelkinds_of(op->name) : MS_NONE;
-    bool rows = op->end.work == MS_WORK_ROWS, backward = op->backward;
+    bool rows = op->end.work == MS_WORK_ROWS, backward = is_backward(op);
     uint8_t kind = op->kind;
     ms_memory_kernel kernel = MS_STREAM;
     if (curve != MS_NONE && r->device->memory_curves[curve] != NULL)
@@ -104,24 +118,26 @@ static double product_ns(const rates *r, const task *op)
     double m = op->end.m, n = op->end.n, k = op->end.k;
     ms_product_shape shape = {op->flops / (2 * m * n * k), m, n, k};
     double elements = shape.batch * (m * n + m * k + n * k);
+    double made = shape.batch * m * n, share = 1;
     if (op->end.work == MS_WORK_FP8)
-        return ms_producttime_ns(r->device, shape, r->fp8_flops, elements,
-                                 true);
-    return ms_producttime_ns(r->device, shape, r->product_flops,
-                             r->width * elements, r->by_tensor);
+        return ms_producttime_ns(r->device, shape, r->fp8_flops,
+                                 elements + made, MS_UNIT_FP8);
+    if (op->end.work == MS_WORK_GROUPED)
+        share = r->device->product.grouped_share;
+    return ms_producttime_ns(r->device, shape, r->product_flops * share,
+                             r->width * elements, r->unit);
 }
 
-/* What is read of x is read once, not once for each place in the filter. */
 static double convolution_ns(const rates *r, const task *op)
 {
     double m = op->end.m, n = op->end.n, k = op->end.k;
-    double bytes = (double)op->bytes;
-    ms_product_shape shape = {op->flops / (2 * m * n * k), m, n, k};
-    double ns = ms_producttime_ns(r->device, shape, r->product_flops, bytes,
-                                  r->by_tensor);
-    if (op->end.work == MS_WORK_CONVERTED && r->by_tensor)
-        ns += stream_ns(r, 2 * bytes);
-    return ns;
+    const ms_convolution convolution = {
+        .product = {op->flops / (2 * m * n * k), m, n, k},
+        .pass = op->pass,
+        .is_innermost = op->end.work == MS_WORK_CONVOLUTION,
+        .is_three = op->end.work == MS_WORK_CONVERTED_THREE};
+    return ms_producttime_convolution_ns(
+        r->device, &convolution, r->product_flops, (double)op->bytes, r->unit);
 }
 
 static double attention_ns(const rates *r, const task *op)
@@ -129,7 +145,7 @@ static double attention_ns(const rates *r, const task *op)
     return ms_producttime_attention_ns(
         r->device,
         op->end.work == MS_WORK_FLASH ? r->flash : MS_ATTENTION_EFFICIENT,
-        op->backward, op->end.n, op->end.k, op->flops, r->attention_flops);
+        is_backward(op), op->end.n, op->end.k, op->flops, r->attention_flops);
 }
 
 static double cost_ns(const rates *r, const task *op)
@@ -139,12 +155,14 @@ static double cost_ns(const rates *r, const task *op)
     if (op->bytes == 0 && op->flops <= 0)
         return 0;
     bool told = op->flops > 0 && end->m > 0 && end->n > 0 && end->k > 0;
-    if (told && (work == MS_WORK_PRODUCT || work == MS_WORK_FP8))
+    if (told && (work == MS_WORK_PRODUCT || work == MS_WORK_FP8 ||
+                 work == MS_WORK_GROUPED))
         return product_ns(r, op);
     if (told && r->by_tensor &&
         (work == MS_WORK_FLASH || work == MS_WORK_EFFICIENT))
         return attention_ns(r, op);
-    if (told && (work == MS_WORK_CONVOLUTION || work == MS_WORK_CONVERTED))
+    if (told && (work == MS_WORK_CONVOLUTION || work == MS_WORK_CONVERTED ||
+                 work == MS_WORK_CONVERTED_THREE))
         return convolution_ns(r, op);
     if (work == MS_WORK_DEPTHWISE)
         return stream_ns(r, (double)op->bytes / DEPTHWISE_SHARE);
@@ -167,7 +185,7 @@ static known *place_of(known *table, const task *op)
     uint64_t key =
         (op->bytes ^ ((uint64_t)end->m << 20) ^ ((uint64_t)end->n << 40) ^
          end->k) +
-        ((uint64_t)op->kind << 16 | (uint64_t)op->backward << 8 | end->work);
+        ((uint64_t)op->kind << 16 | (uint64_t)op->pass << 8 | end->work);
     return &table[key * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
@@ -176,8 +194,15 @@ static bool is_same(const task *a, const task *b)
     return a->bytes == b->bytes && a->end.m == b->end.m &&
            a->end.n == b->end.n && a->end.k == b->end.k &&
            a->end.work == b->end.work && a->kind == b->kind &&
-           a->backward == b->backward && a->flops == b->flops &&
-           a->name == b->name;
+           a->pass == b->pass && a->flops == b->flops && a->name == b->name;
+}
+
+static ms_convolution_pass pass_of(uint8_t pass)
+{
+    if (pass <= MS_LOSS)
+        return MS_CONVOLUTION_FORWARD;
+    return pass == MS_GRAD_WEIGHT ? MS_CONVOLUTION_WEIGHT
+                                  : MS_CONVOLUTION_INPUT;
 }
 
 void ms_cost_ops(ms_trace *trace, uint32_t first)
@@ -194,7 +219,7 @@ void ms_cost_ops(ms_trace *trace, uint32_t first)
                           .name = by_kind ? g->op_name[op] : NULL,
                           .flops = g->op_flops[op],
                           .kind = g->op_kind[op],
-                          .backward = g->op_pass[op] > MS_LOSS};
+                          .pass = pass_of(g->op_pass[op])};
         known *at = place_of(table, &now);
         if (!is_same(&at->op, &now))
             *at = (known){now, cost_ns(&r, &now)};

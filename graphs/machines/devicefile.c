@@ -5,6 +5,7 @@
 #include "graphs/machines/devicecurves.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,11 @@
 #define NVLINK_CHANNELS 24u
 #define PCIE_CHANNELS 2u
 #define LARGE 8192.0 /* sides of a large product */
+/* Of a tile of 128 x 128: to begin and to end, by the fit for the L40S
+ * (gemm_fit.py); FLOPs of an element of k; an H100's, which hides more. */
+#define TILE_S 2.5e-6
+#define TILE_FLOPS (2 * 128 * 128.0)
+#define MOST_DEPTH 150.0
 
 /* ---- the keys of a file -------------------------------------------------- */
 
@@ -105,9 +111,9 @@ const ms_field ms_devicefile_fields[] = {
     SHARE("stream_share", 0.85, "of hbm_gbps that pointwise ops reach"),
     SHARE("lookup_share", 0.2, "that lookups of rows of a table reach"),
     DEFAULT_RATE("product_start_us", 2.5, "shortest matrix product, us"),
-    DEFAULT_RATE("product_depth", 150,
+    DEFAULT_RATE("product_depth", 0,
                  "what a tile of a product takes to begin and to end, as so "
-                 "many elements of k"),
+                 "many elements of k; default: 2.5 us, at most 150"),
     SHARE("product_memory_share", 0.8, "of hbm_gbps that products reach"),
     DEFAULT_RATE("product_sharpness", 3.5,
                  "how far products and what they move go side by side: 1 not "
@@ -116,6 +122,12 @@ const ms_field ms_devicefile_fields[] = {
     SHARE("product_128x128", 0, "default: as half_matmul_tflops"),
     SHARE("product_128x64", 0, "default: 0.95 of product_128x128"),
     SHARE("product_64x64", 0, "default: 0.9 of product_128x128"),
+    DEFAULT_RATE("fp8_depth", 0, "as product_depth, in fp8; default: as long"),
+    SHARE("fp8_share", 0,
+          "of such shares that tiles in fp8 reach; default: by "
+          "fp8_matmul_tflops"),
+    SHARE("grouped_share", 0.7,
+          "of a product's rate that grouped products (experts) reach"),
     SHARE("flash1_forward", 0.38, "of the peak by FlashAttention 1"),
     SHARE("flash1_backward", 0.24, "the same in backward"),
     SHARE("flash2_forward", 0.63, "by FlashAttention 2"),
@@ -197,6 +209,9 @@ static const struct target {
     {offsetof(ms_device, product.tile_share[1]), 1, REAL},
     {offsetof(ms_device, product.tile_share[2]), 1, REAL},
     {offsetof(ms_device, product.tile_share[3]), 1, REAL},
+    {offsetof(ms_device, product.fp8_depth), 1, REAL},
+    {offsetof(ms_device, product.fp8_share), 1, REAL},
+    {offsetof(ms_device, product.grouped_share), 1, REAL},
     {offsetof(ms_device, attention_share[0][0]), 1, REAL},
     {offsetof(ms_device, attention_share[0][1]), 1, REAL},
     {offsetof(ms_device, attention_share[1][0]), 1, REAL},
@@ -246,6 +261,7 @@ static const char *const extra[] = {
     "host_share_source",
     "stream_source",
     "product_source",
+    "fp8_product_source",
     "attention_source",
     "fp32_source",
     "step_source",
@@ -268,6 +284,7 @@ static const char *const extra[] = {
 };
 #define N_EXTRA (sizeof extra / sizeof *extra)
 _Static_assert(N_FIELDS + N_EXTRA <= MS_FIELDS_MAX, "raise MS_FIELDS_MAX");
+_Static_assert(N_FIELDS <= 64, "given is 64 bits");
 
 static void put(ms_device *device, uint32_t row, ms_value value)
 {
@@ -363,11 +380,24 @@ static double peak_of(const char *key, const ms_value *values, uint64_t given,
     return (given >> row & 1) != 0 ? values[row].f : flops / 1e12;
 }
 
-/* Large products reach what is printed of them, but for their tiles' ends. */
+/* What a tile takes to begin and to end is a latency, as long on an L40S as on
+ * an A100.  Large products reach what is printed of them, but for that. */
 static void derive_product(ms_device *device)
 {
     double *share = device->product.tile_share;
+    double rate = device->matmul_share * device->half_flops /
+                  (double)device->multiprocessors;
+    if (device->product.depth <= 0)
+        device->product.depth =
+            fmax(1, fmin(MOST_DEPTH, TILE_S * rate / TILE_FLOPS));
     double large = device->matmul_share * (1 + device->product.depth / LARGE);
+    if (device->product.fp8_depth <= 0)
+        device->product.fp8_depth =
+            device->product.depth *
+            fmax(1, device->fp8_flops / device->half_flops);
+    if (device->product.fp8_share <= 0)
+        device->product.fp8_share =
+            fmin(1, device->fp8_matmul_share / device->matmul_share);
     if (share[1] <= 0)
         share[1] = large < 1 ? large : 1;
     if (share[2] <= 0)

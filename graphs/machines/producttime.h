@@ -6,10 +6,14 @@
  *
  * A product of m x k by k x n is made in tiles of its output, a wave of them at
  * a time, one on each multiprocessor; each tile goes through k in steps, and
- * takes `depth` steps more to begin and to end.  Where there are few tiles, k
- * is split and the parts are summed.  Beside it the operands are moved.  So the
- * share of the peak that is reached falls in teeth where a tile or a wave
- * begins, and the time never falls where m, n or k grows.
+ * takes as long as `depth` elements of k more to begin and to end.  That is a
+ * latency, so in fp32, which takes longer over k, it is fewer elements: the
+ * median of NeuSight's batched products in fp32 is 26 to 97 % off without that,
+ * and 10 to 20 % with it.  Where there are few tiles, k is split and the parts
+ * are summed.
+ * Beside it the operands are moved.  So the share of the peak that is reached
+ * falls in teeth where a tile or a wave begins, and the time never falls where
+ * m, n or k grows.
  *
  * A worked example, H100 SXM, 4096 x 4096 x 4096 in bf16: 1,024 tiles of
  * 128 x 128, 8 waves on 132 multiprocessors; 8 x 128 x 128 x (4096 + 154) x 2
@@ -17,8 +21,11 @@
  * row of tiles more, and still 8 waves.
  *
  * The parts are fitted (tests/truth/gemm_fit.py) on the forward products of
- * NVIDIA's aiconfigurator, on half of the shapes; a device without a
- * measurement has the parts below at the share that its large products reach.
+ * NVIDIA's aiconfigurator, on half of the shapes, and so are those in fp8,
+ * whose tiles reach the same share and begin and end as slowly (354 elements of
+ * k on an H100, for 154 in 16 bits), and grouped products, which reach 0.7 of
+ * others' rates (products_fit.py); a device without a measurement has the parts
+ * below at the share that its large products reach.
  */
 
 #include "graphs/device.h"
@@ -27,10 +34,51 @@ typedef struct ms_product_shape {
     double batch, m, n, k;
 } ms_product_shape;
 
-/* ns; bytes: that are moved beside it.  tensor: by tensor cores,
- * whose peak flops_per_s is; else it is what large products reach. */
+/* Which units multiply. */
+typedef enum ms_product_unit {
+    MS_UNIT_PLAIN,
+    MS_UNIT_TENSOR, /* tensor cores, in 16 bits or tf32 */
+    MS_UNIT_FP8     /* the same in fp8 */
+} ms_product_unit;
+
+/* ns; bytes: that are moved beside it.  flops_per_s: the peak of tensor cores,
+ * of others what large products reach. */
 double ms_producttime_ns(const ms_device *device, ms_product_shape shape,
-                         double flops_per_s, double bytes, bool tensor);
+                         double flops_per_s, double bytes,
+                         ms_product_unit unit);
+
+typedef enum ms_convolution_pass {
+    MS_CONVOLUTION_FORWARD,
+    MS_CONVOLUTION_INPUT, /* the gradient of what it reads */
+    MS_CONVOLUTION_WEIGHT,
+    MS_N_CONVOLUTION_PASSES
+} ms_convolution_pass;
+
+typedef struct ms_convolution {
+    ms_product_shape product; /* implicit: groups, positions, channels; of the
+                                 weight channels by what each reads */
+    ms_convolution_pass pass;
+    bool is_innermost; /* channels lie so (channels_last) */
+    bool is_three;     /* 3 x 3, one group, stride 1, channels not innermost */
+} ms_convolution;
+
+/* A convolution by the fastest family of kernels that it has, as
+ * cudnn.benchmark finds it.  bytes: of its tensors, each once.
+ *
+ * Tensor cores multiply with channels innermost, so that else what they read
+ * and write is laid out anew.  Groups of 4, 8, 16 and 32 channels share tiles;
+ * of other widths, channels innermost, they go without tensor cores (pytorch
+ * issue 70954; the rate is fitted on RegNetY of times.tsv's half for fits).
+ *
+ * In fp32 an implicit product goes at 0.89 of a product's rate, and 0.69 and
+ * 0.66 for the gradients; 3 x 3 are made of 16 products of a quarter of the
+ * positions (Winograd's F(2 x 2, 3 x 3): Lavin and Gray 2016), 2.25 times fewer
+ * FLOPs, at 0.7: fitted on half of the shapes that DeepBench measured on V100
+ * and T4 (convolution_fit.py). */
+double ms_producttime_convolution_ns(const ms_device *device,
+                                     const ms_convolution *convolution,
+                                     double flops_per_s, double bytes,
+                                     ms_product_unit unit);
 
 /* Which kernel computes attention. */
 typedef enum ms_attention_code {

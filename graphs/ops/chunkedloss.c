@@ -2,11 +2,23 @@
 /* Losses that compute their gradients in forward (Liger Kernel;
  * graphs/autograd.md 20).  Backward takes over what forward made: the node
  * keeps the reference and returns it as the gradient. */
+#include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/opend.h"
 #include "graphs/trace/savedends.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
+
+/* The gradient of the loss is 1 but where a loop divides it by its
+ * micro-batches or a scaler of fp16 multiplies it; then Liger only looks
+ * (linkedin/Liger-Kernel, ops/cross_entropy.py, cross_entropy_backward). */
+static bool scales(const ms_trace *trace)
+{
+    const ms_step_settings *settings = trace->settings;
+    const ms_precision_row *row = ms_precisions_of(settings->training);
+    return settings->micro_batches > 1 || trace->weight_dtype == MS_FLOAT16 ||
+           row->autocast == MS_FLOAT16;
+}
 
 /* The gradients exist since forward, one for each input in the order saved;
  * backward only scales them in place. */
@@ -15,7 +27,7 @@ static void hand_over_grads(ms_trace *trace, const ms_node *node,
 {
     ms_trace_begin(trace, node->rule->op);
     ms_trace_read(trace, grads[0]);
-    for (uint32_t i = 0; i < node->n_inputs; i++)
+    for (uint32_t i = 0; i < node->n_inputs && scales(trace); i++)
         ms_trace_read(trace, node->saved[i]);
     ms_trace_end(trace, 0, false);
     ms_savedends_give(trace, node, out);

@@ -79,6 +79,14 @@ static ms_op_work work_of(const ms_trace *trace, uint32_t x, uint32_t weight)
                : MS_WORK_CONVERTED;
 }
 
+/* 3 x 3 at each position. */
+static bool is_three(const ms_tensor *in, const ms_tensor *w,
+                     const ms_tensor *out)
+{
+    return w->n_dims == 4 && w->size[2] == 3 && w->size[3] == 3 &&
+           w->size[1] == in->size[1] && in->size[2] == out->size[2];
+}
+
 /* The positions of a tensor [batch, channels, ...]. */
 static double positions_of(const ms_tensor *tensor)
 {
@@ -109,7 +117,11 @@ static void end_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
         m = outputs / groups;
         n = kernel;
     }
-    ms_opend_convolution(trace, flops, work_of(trace, x, weight), groups, m, n);
+    ms_op_work work = work_of(trace, x, weight);
+    if (work == MS_WORK_CONVERTED &&
+        is_three(in, ms_trace_at(trace, weight), out))
+        work = MS_WORK_CONVERTED_THREE;
+    ms_opend_convolution(trace, flops, work, groups, m, n);
 }
 
 static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,

@@ -198,9 +198,10 @@ static const ms_word values[] = {
         "rotation and loss is near"),
     MS_WORD_MEANS(
         "attention_kernel",
-        "flash_attention|flash_attention_2|flash_attn|flash_attn_2|flash_2|fa2|"
-        "flash_attention_3|fa3",
+        "flash_attention|flash_attention_2|flash_attn|flash_attn_2|flash_2|fa2",
         "flash"),
+    MS_WORD_MEANS("attention_kernel",
+                  "flash_attention_3|flash_attn_3|flash_3|fa3|cudnn", "flash3"),
     MS_WORD_MEANS("attention_kernel", "xformers|memory_efficient|mem_efficient",
                   "efficient"),
     MS_WORD_MEANS("attention_kernel", "math|naive", "eager"),

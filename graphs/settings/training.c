@@ -140,8 +140,9 @@ const ms_field ms_training_fields[] = {
      .type = MS_WORD,
      .words = MS_KERNELS_ATTENTION,
      .is_extra = true,
-     .help = "sdpa: flash, efficient or op by op, as PyTorch chooses; auto: "
-             "as training.kernels"},
+     .help = "sdpa: flash, efficient or op by op, as PyTorch chooses; flash3: "
+             "FlashAttention 3, or cuDNN's of Hopper; auto: as "
+             "training.kernels"},
     {.name = "norm_kernel",
      .type = MS_WORD,
      .words = MS_KERNELS_NORM,

@@ -2,6 +2,8 @@
 #include "graphs/trace/opend.h"
 #include "sim/graph.h"
 
+#include <math.h>
+
 static uint32_t few(double number)
 {
     return number < (double)UINT32_MAX ? (uint32_t)number : UINT32_MAX;
@@ -35,6 +37,16 @@ static void end_product(ms_trace *trace, double flops, ms_op_work work,
 void ms_opend_product(ms_trace *trace, double flops, uint32_t y)
 {
     end_product(trace, flops, MS_WORK_PRODUCT, y);
+}
+
+void ms_opend_grouped(ms_trace *trace, double flops, uint32_t y, double groups)
+{
+    end_product(trace, flops, MS_WORK_GROUPED, y);
+    if (trace->err)
+        return;
+    ms_op_end *op = &trace->ends[trace->graph->n_ops - 1];
+    if (ms_trace_at(trace, y)->n_dims == 2)
+        op->m = few(ceil((double)op->m / fmax(1, groups)));
 }
 
 void ms_opend_fp8(ms_trace *trace, double flops, uint32_t y)

@@ -9,7 +9,9 @@
 
 /* Matrix products that make the tensor y, by its last two dimensions. */
 void ms_opend_product(ms_trace *trace, double flops, uint32_t y);
-/* The same in fp8. */
+/* The same of groups of y's rows, each by an operand of its own. */
+void ms_opend_grouped(ms_trace *trace, double flops, uint32_t y, double groups);
+/* Products in fp8. */
 void ms_opend_fp8(ms_trace *trace, double flops, uint32_t y);
 /* One kernel of attention, MS_WORK_FLASH or MS_WORK_EFFICIENT, by the FLOPs of
  * its forward: backward has 2.5 times as many (Dao et al. 2022). */

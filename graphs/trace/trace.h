@@ -58,10 +58,12 @@ typedef enum ms_op_work {
     MS_WORK_FLASH,   /* attention: k channels a head, of m queries to n keys
                         on average */
     MS_WORK_EFFICIENT,
-    MS_WORK_CONVOLUTION, /* as products of m x k by k x n, one a group */
-    MS_WORK_CONVERTED,   /* the same, its tensors laid out anew */
-    MS_WORK_DEPTHWISE,   /* a convolution of each channel by itself */
-    MS_WORK_FP8          /* a matrix product in fp8 */
+    MS_WORK_CONVOLUTION,     /* as products of m x k by k x n, one a group */
+    MS_WORK_CONVERTED,       /* the same, its tensors laid out anew */
+    MS_WORK_CONVERTED_THREE, /* such a one of 3 x 3, one group, stride 1 */
+    MS_WORK_DEPTHWISE,       /* a convolution of each channel by itself */
+    MS_WORK_FP8,             /* a matrix product in fp8 */
+    MS_WORK_GROUPED /* products of rows in groups, each m x k by k x n */
 } ms_op_work;
 typedef struct ms_op_end {
     uint32_t storages; /* there by then: what its library takes follows them */

@@ -18,9 +18,9 @@ static double ns_of(const ms_device *device, ms_product_shape shape,
 {
     double elements = shape.batch * (shape.m * shape.n + shape.m * shape.k +
                                      shape.n * shape.k);
-    return ms_producttime_ns(device, shape,
-                             tensor ? device->half_flops : device->fp32_flops,
-                             (tensor ? 2 : 4) * elements, tensor);
+    return ms_producttime_ns(
+        device, shape, tensor ? device->half_flops : device->fp32_flops,
+        (tensor ? 2 : 4) * elements, tensor ? MS_UNIT_TENSOR : MS_UNIT_PLAIN);
 }
 
 START_TEST(more_takes_longer)
@@ -72,7 +72,7 @@ START_TEST(by_hand)
     double waves_ns =
         8.0 * 128 * 128 * (4096 + 154) * 2 * 132 / (989e12 * 0.847) * 1e9;
     double bytes = 2 * 3.0 * 4096 * 4096;
-    double ns = ms_producttime_ns(h100, shape, 989e12, bytes, true);
+    double ns = ms_producttime_ns(h100, shape, 989e12, bytes, MS_UNIT_TENSOR);
     ck_assert_double_eq_tol(waves_ns, 175559, 1);
     ck_assert_double_ge(ns, 2530 + waves_ns);
     ck_assert_double_lt(ns, 2530 + 1.001 * waves_ns);

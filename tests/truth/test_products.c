@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Times of matrix products and of attention on devices that were measured
- * (products.tsv, attentions.tsv): the median error, and that of 95 of 100. */
+ * (products.tsv, attentions.tsv; in fp8 and grouped, fp8products.tsv and
+ * groupedproducts.tsv, and convolutions.tsv, by productbounds.tsv): the median
+ * error, and that of 95 of 100. */
 #include "graphs/machines/producttime.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
@@ -75,7 +77,7 @@ START_TEST(products)
         if (strcmp(truth_cell(&table, row, "device"), devices[_i]) == 0)
             add(&all,
                 ms_producttime_ns(device, shape, device->half_flops,
-                                  bytes_of(shape), true) /
+                                  bytes_of(shape), MS_UNIT_TENSOR) /
                     1e3,
                 number(&table, row, "microseconds"));
     }
@@ -84,6 +86,125 @@ START_TEST(products)
     truth_end();
 }
 END_TEST
+
+/* ---- fp8, experts, convolutions ------------------------------------------ */
+
+static double product_us(const ms_device *device, ms_product_shape s,
+                         ms_product_unit unit)
+{
+    bool fp8 = unit == MS_UNIT_FP8;
+    double flops_per_s =
+        fp8 ? device->fp8_flops
+            : device->half_flops * device->product.grouped_share;
+    double bytes =
+        s.batch * (2 * s.m * s.n + (fp8 ? 1 : 2) * (s.m * s.k + s.n * s.k));
+    return ms_producttime_ns(device, s, flops_per_s, bytes, unit) / 1e3;
+}
+
+static double fp8_us(const ms_device *device, const truth_table *table,
+                     uint32_t row)
+{
+    ms_product_shape shape = {1, number(table, row, "m"),
+                              number(table, row, "n"), number(table, row, "k")};
+    return product_us(device, shape, MS_UNIT_FP8);
+}
+
+static double experts_us(const ms_device *device, const truth_table *table,
+                         uint32_t row)
+{
+    double experts = number(table, row, "experts");
+    double rows = number(table, row, "rows");
+    double hidden = number(table, row, "hidden");
+    double inner = number(table, row, "inner");
+    ms_product_shape up = {experts, rows, 2 * inner, hidden};
+    ms_product_shape down = {experts, rows, hidden, inner};
+    return product_us(device, up, MS_UNIT_TENSOR) +
+           product_us(device, down, MS_UNIT_TENSOR);
+}
+
+static double convolution_us(const ms_device *device, const truth_table *table,
+                             uint32_t row)
+{
+    static const char *const passes[MS_N_CONVOLUTION_PASSES] = {
+        "forward", "input", "weight"};
+    uint32_t pass = 0;
+    bool half = strcmp(truth_cell(table, row, "format"), "half") == 0;
+    while (strcmp(passes[pass], truth_cell(table, row, "pass")) != 0)
+        ck_assert_uint_lt(++pass, MS_N_CONVOLUTION_PASSES);
+    const ms_convolution convolution = {
+        .product = {1, number(table, row, "m"), number(table, row, "n"),
+                    number(table, row, "k")},
+        .pass = (ms_convolution_pass)pass,
+        .is_three = truth_number(table, row, "three") != 0};
+    return ms_producttime_convolution_ns(
+               device, &convolution,
+               half ? device->half_flops
+                    : device->fp32_flops * device->fp32_share,
+               number(table, row, "bytes"),
+               half ? MS_UNIT_TENSOR : MS_UNIT_PLAIN) /
+           1e3;
+}
+
+static void check_convolutions(const truth_table *bounds, uint32_t bound)
+{
+    truth_table table;
+    errors all = {.n = 0};
+    char name[96];
+    const char *device = truth_cell(bounds, bound, "device");
+    const char *format = truth_cell(bounds, bound, "kind");
+    truth_read_here("convolutions.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++)
+        if (strcmp(truth_cell(&table, row, "device"), device) == 0 &&
+            strcmp(truth_cell(&table, row, "format"), format) == 0)
+            add(&all, convolution_us(device_of(device), &table, row),
+                number(&table, row, "microseconds"));
+    snprintf(name, sizeof name, "%s, convolutions, %s", device, format);
+    within(&all, name, "median error, %", 0.5,
+           truth_number(bounds, bound, "median"));
+    within(&all, name, "error of 95 of 100, %", 0.95,
+           truth_number(bounds, bound, "most"));
+}
+
+/* The rows of one device and kind. */
+static void check_kind(const truth_table *bounds, uint32_t bound)
+{
+    truth_table table;
+    errors all = {.n = 0};
+    char name[96];
+    const char *device = truth_cell(bounds, bound, "device");
+    const char *kind = truth_cell(bounds, bound, "kind");
+    bool fp8 = strcmp(kind, "fp8") == 0;
+    truth_read_here(fp8 ? "fp8products.tsv" : "groupedproducts.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        if (strcmp(truth_cell(&table, row, "device"), device) != 0)
+            continue;
+        double us = fp8 ? fp8_us(device_of(device), &table, row)
+                        : experts_us(device_of(device), &table, row);
+        add(&all, us + number(&table, row, "beside"),
+            number(&table, row, "microseconds"));
+    }
+    snprintf(name, sizeof name, "%s, %s", device, kind);
+    within(&all, name, "median error, %", 0.5,
+           truth_number(bounds, bound, "median"));
+    within(&all, name, "error of 95 of 100, %", 0.95,
+           truth_number(bounds, bound, "most"));
+}
+
+START_TEST(kinds)
+{
+    truth_table bounds;
+    truth_begin();
+    truth_read_here("productbounds.tsv", &bounds);
+    for (uint32_t bound = 0; bound < bounds.n_rows; bound++) {
+        const char *kind = truth_cell(&bounds, bound, "kind");
+        bool product = strcmp(kind, "fp8") == 0 || strcmp(kind, "grouped") == 0;
+        (product ? check_kind : check_convolutions)(&bounds, bound);
+    }
+    truth_end();
+}
+END_TEST
+
+/* ---- attention ----------------------------------------------------------- */
 
 static double tflops_of(const ms_device *device, const truth_table *table,
                         uint32_t row)
@@ -131,6 +252,7 @@ Suite *suite_products(void)
     Suite *suite = suite_create("products");
     TCase *tcase = tcase_create("products");
     tcase_add_loop_test(tcase, products, 0, (int)N_DEVICES);
+    tcase_add_test(tcase, kinds);
     tcase_add_test(tcase, attentions);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -37,12 +37,13 @@ START_TEST(layouts)
 }
 END_TEST
 
+/* Nor is fp32, whose 3 x 3 are Winograd's with the channels outside alone. */
 START_TEST(fp32_is_not_turned_round)
 {
     truth_begin();
     took rows = run(NET "--precision fp32");
     took last = run(NET LAST "--precision fp32");
-    ck_assert_uint_eq(rows.step_ns, last.step_ns);
+    ck_assert_uint_lt(rows.step_ns, last.step_ns);
     ck_assert_uint_eq(rows.peak_bytes, last.peak_bytes);
     truth_end();
 }

@@ -203,7 +203,7 @@ static double product_ns(const ms_device *d, const ms_measured *row,
     else if (in_step)
         flops_per_s *= d->step_share;
     return ms_producttime_ns(d, row->shape, flops_per_s, row->bytes,
-                             row->tensor);
+                             row->tensor ? MS_UNIT_TENSOR : MS_UNIT_PLAIN);
 }
 
 static double copy_ns(const ms_device *d, const ms_measured *row)

@@ -161,8 +161,7 @@ static const ms_word options[] = {
     MS_WORD_INSTEAD(NULL,
                     "pipeline-parallel*|pipeline-model-parallel-size|pp|ppsize|"
                     "pipeline",
-                    "-p pipeline:4",
-                    "a policy: ranks that share the layers"),
+                    "-p pipeline:4", "a policy: ranks that share the layers"),
     MS_WORD_INSTEAD(NULL, "context-parallel*|cp", "-p context:4",
                     "a policy: ranks that divide the sequence"),
     MS_WORD_ANSWER(NULL, "expert-parallel*|expert-model-parallel-size|ep",

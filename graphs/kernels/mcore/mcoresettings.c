@@ -106,9 +106,11 @@ void ms_mcoresettings_choose(const ms_step_settings *settings,
                              ms_kernel_set *set)
 {
     const ms_training *training = settings->training;
-    if (ms_mcoresettings_backend(settings) == MS_MCORE_UNFUSED)
+    int64_t backend = ms_mcoresettings_backend(settings);
+    if (backend == MS_MCORE_UNFUSED)
         set->attention = &ms_sdpa_eager;
     set->gathers_in_buffer = training->mcore_spec == MS_MCORE_LOCAL;
+    set->is_hoppers = backend == MS_MCORE_FUSED;
     if (training->loss_kernel == 0 && training->mcore_loss == MS_MCORE_LOSS_TE)
         set->loss = &ms_losskernels_liger;
 }

@@ -124,6 +124,14 @@ const ms_attention_kernel ms_sdpa_flash = {
     .takes_slopes = true,
     .pads_values = true,
 };
+const ms_attention_kernel ms_sdpa_flash3 = {
+    .name = "flash3",
+    .path = MS_PATH_FLASH,
+    .run = flash,
+    .shares_heads = true,
+    .takes_slopes = true,
+    .pads_values = true,
+};
 
 static uint32_t efficient(ms_trace *trace, const uint32_t qkv[3],
                           ms_attended attended)

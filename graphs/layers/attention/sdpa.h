@@ -42,7 +42,7 @@ typedef struct ms_attention_kernel {
     bool masks_windows;   /* by a mask that the caller has made */
     bool pads_values;     /* transformers' code makes v as wide as q */
 } ms_attention_kernel;
-extern const ms_attention_kernel ms_sdpa_eager, ms_sdpa_flash,
+extern const ms_attention_kernel ms_sdpa_eager, ms_sdpa_flash, ms_sdpa_flash3,
     ms_sdpa_efficient, ms_sdpa_first; /* first: that can, as above */
 
 /* The kernel that runs where this one is asked for; eager: math. */

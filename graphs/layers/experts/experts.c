@@ -109,6 +109,12 @@ uint32_t ms_experts_unpermute(ms_trace *trace, uint32_t y, uint32_t map,
 
 /* ---- the experts --------------------------------------------------------- */
 
+/* The first dimension of the weight, the product's second input. */
+static double groups_of(const ms_trace *trace, const ms_node *node)
+{
+    return (double)ms_trace_at(trace, node->input[1])->size[0];
+}
+
 /* One of the two gradients, made by a grouped product. */
 static void one_grad(ms_trace *trace, const ms_node *node, uint32_t i,
                      uint32_t other, uint8_t pass, const uint32_t *grads,
@@ -122,7 +128,7 @@ static void one_grad(ms_trace *trace, const ms_node *node, uint32_t i,
     ms_trace_read(trace, grads[0]);
     ms_trace_read(trace, other);
     out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
-    ms_opend_product(trace, node->flops, out[i]);
+    ms_opend_grouped(trace, node->flops, out[i], groups_of(trace, node));
     trace->pass = was;
 }
 
@@ -149,7 +155,8 @@ uint32_t ms_experts_product(ms_trace *trace, uint32_t x, uint32_t weight)
     ms_trace_read(trace, x);
     ms_trace_read(trace, weight);
     uint32_t y = matrix(trace, "out", rows.dtype, rows.size[0], width);
-    ms_opend_product(trace, flops, y);
+    ms_opend_grouped(trace, flops, y,
+                     (double)ms_trace_at(trace, weight)->size[0]);
     uint32_t n = ms_trace_node(trace, &product_rule, inputs, 2, &y, 1);
     if (n != MS_NONE)
         trace->nodes[n].flops = flops;
