@@ -6,6 +6,7 @@
 #include "graphs/trace/trace.h"
 #include "sim/kinds.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,13 +39,15 @@ static ms_err check_sequence(const ms_trace *trace, uint32_t ranks, bool ring)
     char hint[96];
     if (sequence % pieces == 0)
         return MS_OK;
-    snprintf(hint, sizeof hint, "type --sequence %llu or %llu",
-             (unsigned long long)(low > 0 ? low : pieces),
-             (unsigned long long)(low + pieces));
+    uint64_t high = low + pieces;
+    if (low == 0)
+        low = pieces;
+    snprintf(hint, sizeof hint, "type --sequence %" PRIu64 " or %" PRIu64, low,
+             high);
     return ms_fail(trace->fault, MS_EINPUT, settings->model->name, hint,
-                   "a sequence of %llu does not divide into %llu pieces "
-                   "(context)",
-                   (unsigned long long)sequence, (unsigned long long)pieces);
+                   "a sequence of %" PRIu64 " does not divide into %" PRIu64
+                   " pieces (context)",
+                   sequence, pieces);
 }
 
 ms_err ms_contextops_open(ms_trace *trace)

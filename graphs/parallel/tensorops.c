@@ -51,7 +51,7 @@ void ms_tensorops_sum(ms_trace *trace, uint32_t x)
 
 uint32_t ms_tensorops_whole_of(ms_trace *trace, uint32_t part)
 {
-    int64_t ranks = trace->shards ? trace->shards->ranks.ranks : 1;
+    int64_t ranks = trace->shards->ranks.ranks;
     ms_trace_begin(trace, "nccl::all_gather");
     ms_trace_read(trace, part);
     uint32_t whole =
@@ -85,7 +85,7 @@ uint32_t ms_tensorops_whole_in_buffer(ms_trace *trace, uint32_t part)
 
 uint32_t ms_tensorops_part_of_sum(ms_trace *trace, uint32_t x)
 {
-    int64_t ranks = trace->shards ? trace->shards->ranks.ranks : 1;
+    int64_t ranks = trace->shards->ranks.ranks;
     bool apart = !trace->kernels.keeps_parts;
     uint32_t from = apart ? copy(trace, x) : x;
     ms_trace_begin(trace, "nccl::reduce_scatter");
