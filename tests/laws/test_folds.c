@@ -366,7 +366,10 @@ static const char *const others[] = {"",
                                      "+fsdp:dp=4,impl=1",
                                      "+deepspeed:3,dp=4",
                                      "+offload:optimizer",
-                                     "+swap:vdnn=all"};
+                                     "+swap:vdnn=all",
+                                     "+tensor:2,sp",
+                                     "+tensor:2+zero:2,dp=4",
+                                     "+context:2,mode=ring+zero:3,dp=4"};
 
 /* Steps of the job through the evaluator, and through expand and replay. */
 static void check_policy(const char *model, const char *policy, tally *counts)
