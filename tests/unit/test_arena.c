@@ -217,9 +217,10 @@ START_TEST(arrays_shrink_where_they_are)
         items[i] = i;
     ms_arena_shrink(&arena, items, &capacity, FEW, sizeof *items);
     ck_assert(capacity >= FEW && capacity <= MANY);
+    bool is_mapped = capacity < MANY; /* malloc's blocks stay as they are */
     ck_assert_uint_ge(arena.used_bytes, capacity * sizeof *items);
     ms_arena_shrink(&arena, items, &capacity, 1 << 20, sizeof *items);
-    ck_assert(capacity >= 1 << 20 && capacity < FEW);
+    ck_assert(capacity >= 1 << 20 && (!is_mapped || capacity < FEW));
     items = ms_arena_grow(&arena, items, &capacity, MANY, sizeof *items);
     ck_assert_ptr_nonnull(items);
     while (same < 1 << 20 && items[same] == same)
