@@ -367,8 +367,7 @@ static const char *const others[] = {"",
                                      "+deepspeed:3,dp=4",
                                      "+offload:optimizer",
                                      "+swap:vdnn=all",
-                                     "+tensor:2,sp",
-                                     "+tensor:2+zero:2,dp=4",
+                                     "+tensor:2,sp+zero:2,dp=4",
                                      "+context:2,mode=ring+zero:3,dp=4"};
 
 /* Steps of the job through the evaluator, and through expand and replay. */
