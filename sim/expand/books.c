@@ -345,6 +345,19 @@ static void note_wait(ms_books *books, uint32_t writer)
         plan->wait[books->n_wait++] = writer;
 }
 
+/* A process notes a stream (record_stream) for its own blocks only, and not
+ * that of the graph's own collectives: the compute stream has waited for these
+ * before what they read is let go (torch's wait_tensor, Megatron's
+ * handle.wait). */
+static bool is_noted(const ms_books *books, const ms_row *row,
+                     const ms_plan_op *reader)
+{
+    const ms_plan *plan = books->plan;
+    if (reader->of != MS_NONE && ms_books_meets(books, reader->of))
+        return false;
+    return plan->n_ranks == 1 || plan->op[row->op].rank == reader->rank;
+}
+
 void ms_books_read(ms_books *books, uint32_t row)
 {
     ms_plan *plan = books->plan;
@@ -355,8 +368,7 @@ void ms_books_read(ms_books *books, uint32_t row)
         uint32_t writer = books->ready_op[row];
         const ms_plan_op *it = &plan->op[writer], *now = &plan->op[op];
         ms_row *read = &plan->row[row];
-        /* A process notes a stream (record_stream) for its own blocks only. */
-        if (plan->n_ranks == 1 || plan->op[read->op].rank == now->rank)
+        if (is_noted(books, read, now))
             read->streams |= (uint8_t)(1u << now->stream);
         /* Streams are FIFO: an op waits for other streams only. */
         if ((it->stream != now->stream || it->rank != now->rank) &&

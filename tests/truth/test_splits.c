@@ -18,6 +18,8 @@ static uint64_t number(const ms_result *result, const char *quantity)
     if (strcmp(quantity, "end") == 0)
         return rank->phase_peaks_with_workspace[MS_PHASE_OPTIMIZER] -
                rank->category_peaks[MS_INPUTS];
+    if (strcmp(quantity, "reserved") == 0)
+        return rank->peak.reserved_bytes;
     return result->line->pooled->ranks[0].allocated_peak_bytes;
 }
 
