@@ -255,6 +255,12 @@ END_TEST
 
 START_TEST(sizes_that_do_not_divide)
 {
+    static const char odd[] =
+        "{\"memsim\": 1, \"name\": \"m\", \"input\": {\"tokens\": true}, "
+        "\"layers\": [{\"type\": \"embedding\", \"vocab\": 64, "
+        "\"dim\": 32}, {\"type\": \"attention\", \"heads\": 4, "
+        "\"sinks\": true}, {\"type\": \"linear\", \"out\": 64}, "
+        "{\"type\": \"cross_entropy\"}]}";
     static const char vit[] =
         "{\"memsim\": 1, \"name\": \"m\", \"input\": {\"shape\": [64]}, "
         "\"layers\": [{\"type\": \"linear\", \"out\": 10}, "
@@ -270,6 +276,9 @@ START_TEST(sizes_that_do_not_divide)
     ck_assert_ptr_nonnull(strstr(fault.what, "8 heads"));
     ck_assert_int_eq(run(gpt, MS_EAGER, "context:2,mode=ring"), MS_EINPUT);
     ck_assert_ptr_nonnull(strstr(fault.what, "fused kernel"));
+    ck_assert_int_eq(run(odd, MS_FLASH, "context:2,mode=ring"), MS_EINPUT);
+    ck_assert_ptr_nonnull(strstr(fault.what, "sinks"));
+    ck_assert_int_eq(run(odd, MS_EAGER, "tensor:2+context:2"), MS_OK);
     ck_assert_int_eq(run(gpt, MS_FLASH, "context:4+zero:1,dp=6"), MS_EUSAGE);
     ck_assert_int_eq(run(vit, MS_FLASH, "context:2"), MS_EUSAGE);
     ck_assert_int_eq(run(vit, MS_FLASH, "tensor:2"), MS_EINPUT);

@@ -301,6 +301,24 @@ static bool is_biased(const ms_layer *layer)
                                 : own == OUT_BIAS_YES;
 }
 
+/* The kernel of a ring knows causal and full attention only. */
+static ms_err check_ring(ms_trace *trace, const ms_layer *layer)
+{
+    const ms_value *field = layer->field;
+    if (trace->kernels.is_plain)
+        return ms_trace_fail(trace, layer, "take mode=a2a, or --kernels flash",
+                             "attention \"%s\": a ring needs a fused kernel "
+                             "(context)",
+                             layer->name);
+    if (field[ATTENTION_ALIBI].b || field[ATTENTION_SOFTCAP].b ||
+        field[ATTENTION_SINKS].b || field[ATTENTION_WINDOW].i > 0)
+        return ms_trace_fail(trace, layer, "take mode=a2a",
+                             "attention \"%s\": a ring knows no slopes, caps, "
+                             "sinks or windows (context)",
+                             layer->name);
+    return MS_OK;
+}
+
 /* Where ranks divide the sequence, over all of it. */
 static uint32_t attend(ms_trace *trace, const ms_scores *how, uint32_t *qkv)
 {
@@ -310,7 +328,16 @@ static uint32_t attend(ms_trace *trace, const ms_scores *how, uint32_t *qkv)
         return ms_contextops_ring(trace, qkv[0], qkv[1], qkv[2], how->causal);
     for (uint32_t i = 0; i < 3; i++)
         qkv[i] = ms_contextops_forth(trace, qkv[i]);
-    return ms_contextops_back(trace, ms_attentioncore_run(trace, how, qkv));
+    if (trace->err)
+        return MS_NONE;
+    ms_scores part = *how;
+    if (how->sinks != MS_NONE) /* of this rank's heads */
+        part.sinks =
+            ms_view_slice(trace, how->sinks, 0, at(trace, qkv[0])->size[1]);
+    uint32_t y = ms_attentioncore_run(trace, &part, qkv);
+    if (part.sinks != MS_NONE)
+        ms_trace_drop(trace, part.sinks);
+    return ms_contextops_back(trace, y);
 }
 
 /* The Python variables q, k and v live to the end of the forward; the scores'
@@ -327,11 +354,8 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         n.heads = ms_shards_part(trace, n.heads);
         n.kv_heads = ms_shards_part(trace, n.kv_heads);
     }
-    if (ms_contextops_is_ring(trace) && trace->kernels.is_plain)
-        return ms_trace_fail(trace, layer, "take mode=a2a, or --kernels flash",
-                             "attention \"%s\": a ring needs a fused kernel "
-                             "(context)",
-                             layer->name);
+    if (ms_contextops_is_ring(trace))
+        MS_TRY(check_ring(trace, layer));
     if (trace->kernels.hooks->attention)
         return trace->kernels.hooks->attention(trace, layer, &n, in[0], out);
     uint32_t x = in[0];
