@@ -22,18 +22,24 @@ static uint32_t gather(ms_trace *trace, uint32_t x, bool in_buffer)
                      : ms_tensorops_whole_of(trace, x);
 }
 
+/* Rows with the dimensions of what they were made from, but for the last. */
+static uint32_t shaped(ms_trace *trace, uint32_t rows, uint32_t from)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor like = *ms_trace_at(trace, from);
+    like.size[like.n_dims - 1] = ms_trace_at(trace, rows)->size[1];
+    return ms_trace_rebind(
+        trace, rows, ms_view_reshape(trace, rows, like.n_dims, like.size));
+}
+
 /* x times the weight: [batch, sequence, out]. */
 static uint32_t multiply(ms_trace *trace, uint32_t x, uint32_t weight)
 {
     uint32_t rows = ms_view_rows(trace, x);
     uint32_t flat = ms_matmul_rows(trace, rows, weight);
     ms_trace_drop(trace, rows);
-    if (trace->err)
-        return MS_NONE;
-    ms_tensor like = *ms_trace_at(trace, x);
-    like.size[like.n_dims - 1] = ms_trace_at(trace, weight)->size[0];
-    return ms_trace_rebind(
-        trace, flat, ms_view_reshape(trace, flat, like.n_dims, like.size));
+    return shaped(trace, flat, x);
 }
 
 /* The gradients of both operands: grad and x as whole as the product was. */
@@ -43,13 +49,7 @@ static uint32_t input_grad(ms_trace *trace, const ms_node *node, uint32_t grad)
     uint32_t flat =
         ms_matmul_grad_rows(trace, rows, node->input[WEIGHT], node->flops);
     ms_trace_drop(trace, rows);
-    if (trace->err)
-        return MS_NONE;
-    ms_tensor like = *ms_trace_at(trace, grad);
-    like.size[like.n_dims - 1] =
-        ms_trace_at(trace, node->input[WEIGHT])->size[1];
-    return ms_trace_rebind(
-        trace, flat, ms_view_reshape(trace, flat, like.n_dims, like.size));
+    return shaped(trace, flat, grad);
 }
 
 static uint32_t weight_grad(ms_trace *trace, const ms_node *node, uint32_t grad,
