@@ -100,8 +100,7 @@ static void end_locals(ms_books *books, const ms_books_at *at, uint32_t op)
 static void read_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
-    bool in_place =
-        ms_books_meets(books, op) && graph->out_at[op] == graph->out_at[op + 1];
+    bool in_place = ms_gather_meets_in_place(books, op);
     if (!books->reads)
         return;
     for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {

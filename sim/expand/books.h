@@ -519,6 +519,8 @@ static inline bool ms_books_meets(const ms_books *books, uint32_t op)
 {
     return books->graph->op_meets != NULL && books->graph->op_meets[op] != 0;
 }
+/* Does it make nothing, but write what it reads? */
+bool ms_gather_meets_in_place(const ms_books *books, uint32_t op);
 /* What the last op made lies in blocks of the compute stream's, which waits for
  * it before anything else does. */
 void ms_gather_home(ms_books *books);

@@ -74,6 +74,13 @@ ms_err ms_gather_note_meeting(ms_books *books, uint32_t op)
     return MS_OK;
 }
 
+bool ms_gather_meets_in_place(const ms_books *books, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+    return ms_books_meets(books, op) &&
+           graph->out_at[op] == graph->out_at[op + 1];
+}
+
 void ms_gather_home(ms_books *books)
 {
     ms_plan *plan = books->plan;

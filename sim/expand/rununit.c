@@ -189,10 +189,9 @@ static ms_err prepare_pinned(ms_books *books, const ms_books_at *at,
     return err;
 }
 
-/* The row of an input: what the step reads it may update in place, and a
- * collective that makes nothing does. */
+/* The row of an input, which the op may update in place. */
 static void touch(ms_books *books, const ms_books_at *at, uint32_t op,
-                  uint32_t storage)
+                  uint32_t storage, bool writes)
 {
     const ms_graph *graph = books->graph;
     uint32_t c = ms_books_cell(books, at, storage);
@@ -200,9 +199,7 @@ static void touch(ms_books *books, const ms_books_at *at, uint32_t op,
     if (graph->op_stream[op] == MS_STREAM_HOST &&
         ms_books_in(books->host_row, c) != MS_NONE)
         row = books->host_row[c];
-    bool in_place =
-        ms_books_meets(books, op) && graph->out_at[op] == graph->out_at[op + 1];
-    if (row != MS_NONE && (graph->op_pass[op] == MS_STEP || in_place))
+    if (row != MS_NONE && writes)
         ms_books_write(books, row);
     else if (row != MS_NONE)
         ms_books_read(books, row);
@@ -221,9 +218,14 @@ static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
                    ? ms_gather_note_step(books, op, &ns)
                    : ms_move_note_step(books, op));
     ms_books_issue(books, at, op, graph->op_pass[op], graph->op_stream[op], ns);
-    if (books->reads)
-        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
-            touch(books, at, op, graph->in[i]);
+    if (!books->reads)
+        return MS_OK;
+    /* What the step reads it may update, and a collective that makes nothing
+     * does. */
+    bool writes =
+        graph->op_pass[op] == MS_STEP || ms_gather_meets_in_place(books, op);
+    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+        touch(books, at, op, graph->in[i], writes);
     return MS_OK;
 }
 
