@@ -490,33 +490,50 @@ static bool is_same(const struct ms_spec_item *a, const struct ms_spec_item *b)
     return true;
 }
 
-static ms_err insert(const parser *p, ms_spec *spec,
-                     const struct ms_spec_item *item, piece name)
+/* The policy of the spec that does not go with the item, or NULL. */
+static const struct ms_spec_item *find_twin(const ms_spec *spec,
+                                            const struct ms_spec_item *item)
 {
     for (uint32_t i = 0; i < spec->n; i++) {
-        if (strcmp(ms_policy_family(spec->items[i].policy),
-                   ms_policy_family(item->policy)) != 0)
-            continue;
-        if (item->policy->repeats && !is_same(&spec->items[i], item))
-            continue;
-        point(p, name.at);
-        return ms_fail(p->fault, MS_EUSAGE, "--policy",
+        const struct ms_spec_item *other = &spec->items[i];
+        bool repeats = item->policy->repeats && !is_same(other, item);
+        if (!repeats && strcmp(ms_policy_family(other->policy),
+                               ms_policy_family(item->policy)) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+static bool has_room(const ms_spec *spec, const struct ms_spec_item *item)
+{
+    return spec->n < MS_SPEC_ITEMS && find_twin(spec, item) == NULL;
+}
+
+static ms_err insert(ms_spec *spec, const struct ms_spec_item *item,
+                     ms_fault *fault)
+{
+    if (find_twin(spec, item) != NULL)
+        return ms_fail(fault, MS_EUSAGE, "--policy",
                        item->policy->repeats
                            ? "give them different arguments"
                            : "name it once, its arguments joined with commas",
                        "policy \"%s\" is given twice", ms_policy_written(item));
-    }
-    if (spec->n == MS_SPEC_ITEMS) {
-        point(p, name.at);
-        return ms_fail(p->fault, MS_EUSAGE, "--policy", NULL,
+    if (spec->n == MS_SPEC_ITEMS)
+        return ms_fail(fault, MS_EUSAGE, "--policy", NULL,
                        "more than %u policies", MS_SPEC_ITEMS);
-    }
     /* The items stay in the order in which policies apply, whatever the order
      * of the spec. */
     uint32_t at = spec->n++;
     for (; at > 0 && ms_order_before(item, &spec->items[at - 1]); at--)
         spec->items[at] = spec->items[at - 1];
     spec->items[at] = *item;
+    return MS_OK;
+}
+
+ms_err ms_spec_join(const ms_spec *more, ms_spec *spec, ms_fault *fault)
+{
+    for (uint32_t i = 0; i < more->n; i++)
+        MS_TRY(insert(spec, &more->items[i], fault));
     return MS_OK;
 }
 
@@ -544,7 +561,9 @@ static ms_err parse_policy(parser *p, piece whole, ms_spec *spec)
         MS_TRY(parse_argument(p, &item, argument));
     }
     MS_TRY(check_choice(p, &item, whole));
-    return insert(p, spec, &item, name);
+    if (!has_room(spec, &item))
+        point(p, name.at);
+    return insert(spec, &item, p->fault);
 }
 
 ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,

@@ -163,8 +163,33 @@ typedef struct ms_spec {
  * a caret and suggest the nearest name. */
 ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
                      ms_fault *fault);
+/* Adds the policies of another spec.  MS_EUSAGE: they do not go together. */
+ms_err ms_spec_join(const ms_spec *more, ms_spec *spec, ms_fault *fault);
 /* The canonical spelling ("none" for an empty spec). */
 char *ms_spec_print(const ms_spec *spec, ms_arena *arena);
+
+/* ---- spec_key.c: a policy's name as a key -------------------------------- */
+
+/* In grids, variants and libmemsim the key "tensor" with the value "4,sp" says
+ * tensor:4,sp; with "none", that no policy of that name is there.
+ *
+ *     const ms_policy *policy;
+ *     MS_TRY(ms_spec_key_find("tp", &arena, &policy, fault));           tensor
+ *     MS_TRY(ms_spec_key_put(policy, "4,sp", &arena, &spec, fault));
+ *     ms_spec_key_value(policy, &spec, &arena)                         "4,sp"
+ */
+
+/* The policy that a key names, as it is or as other programs call it; *policy
+ * is NULL where there is none that takes arguments.  MS_ENOMEM. */
+ms_err ms_spec_key_find(const char *key, ms_arena *arena,
+                        const ms_policy **policy, ms_fault *fault);
+/* Adds the policy with these arguments to the spec. */
+ms_err ms_spec_key_put(const ms_policy *policy, const char *value,
+                       ms_arena *arena, ms_spec *spec, ms_fault *fault);
+/* The policy's arguments in the spec, in canonical spelling; "none": it is not
+ * there.  NULL: no memory. */
+const char *ms_spec_key_value(const ms_policy *policy, const ms_spec *spec,
+                              ms_arena *arena);
 
 /* ---- policy.c ------------------------------------------------------------ */
 

@@ -72,6 +72,10 @@ static const struct {
     {"graph.unknown_op=refuse,conservative", "graph.unknown_op",
      "refuse conservative"},
     {"training.device=cpu", "training.device", "cpu"},
+    {"tensor=1,2,4", "tensor", "1 2 4"},
+    {"tp=1..8*2", "tensor", "1 2 4 8"},
+    {"context=none;4,mode=ring", "context", "none 4,mode=ring"},
+    {"checkpoint=sqrt,none", "checkpoint", "sqrt none"},
 };
 
 START_TEST(lists_are_read)
@@ -130,6 +134,11 @@ static const struct {
     {"device=h100,h100-80gb-sxm", "twice", 12},
     {"gpus=0", "expected a number of GPUs", 5},
     {"precision=fp99", "cannot be", 10},
+    {"tensor=1,x", "unknown argument", 9},
+    {"tensor=2..0", "ends before", 7},
+    {"tensor=0", "out of range", 7},
+    {"tensr=2", "unknown key", 0},
+    {"tensor=1,2,1", "twice", 11},
 };
 
 START_TEST(wrong_lists_are_refused)
@@ -183,12 +192,45 @@ START_TEST(two_of_a_key_and_too_many)
                                 "sequence=1..10001", NULL};
     const char *const clash[] = {"--grid", "policy=none;checkpoint:full", "-p",
                                  "checkpoint:sqrt", NULL};
+    const char *const both[] = {"--grid", "tensor=1,2", "--grid",
+                                "policy=tensor:2;none", NULL};
     ck_assert_int_eq(read_words(twice), MS_EUSAGE);
     ck_assert_ptr_nonnull(strstr(fault.what, "two grids"));
     ck_assert_int_eq(read_words(many), MS_EUSAGE);
     ck_assert_ptr_nonnull(strstr(fault.what, "more than 100,000,000 points"));
     ck_assert_int_eq(read_words(clash), MS_EUSAGE);
     ck_assert_int_eq(fault.caret, 12);
+    ck_assert_int_eq(read_words(both), MS_EUSAGE);
+    ck_assert_str_eq(fault.what, "policy \"tensor\" is given twice");
+}
+END_TEST
+
+/* A policy's name is a key whose values join all others, in whatever order the
+ * grids are given. */
+START_TEST(policies_are_keys)
+{
+    static const char *const expected[] = {
+        "microbatch:2+zero:1",          "microbatch:2+zero:3",
+        "microbatch:2+tensor:2+zero:1", "microbatch:2+tensor:2+zero:3",
+        "microbatch:2+tensor:4+zero:1", "microbatch:2+tensor:4+zero:3"};
+    const char *const words[] = {
+        "--grid", "tp=none,2,4", "--grid", "policy=zero:1;zero:3",
+        "--grid", "batch=4,8",   "-p",     "microbatch:2",
+        NULL};
+    ck_assert_msg(read_words(words) == MS_OK, "%s", fault.what);
+    ck_assert_uint_eq(grid.n_points, 12);
+    ck_assert_uint_eq(grid.n_specs, 6);
+    for (uint32_t point = 0; point < 12; point++) {
+        ms_job job;
+        ms_spec spec;
+        uint32_t index = ms_grid_spec_index(&grid, point);
+        ck_assert_uint_eq(index, point / 2);
+        ms_grid_spec(&grid, index, &base, &spec);
+        ck_assert_int_eq(ms_grid_job(&grid, point, &base, &arena, &job, &fault),
+                         MS_OK);
+        ck_assert_str_eq(ms_spec_print(&job.spec, &arena), expected[index]);
+        ck_assert_str_eq(ms_spec_print(&spec, &arena), expected[index]);
+    }
 }
 END_TEST
 
@@ -227,6 +269,8 @@ static const struct {
     {"precision=bf16-mixed", "xxxxxxxx"},
     {"precision!=bf16-mixed", "........"},
     {"device=h100", "xxxxxxxx"},
+    {"tensor=none", "xxxxxxxx"},
+    {"tensor=4", "........"},
 };
 
 START_TEST(filters_keep)
@@ -262,6 +306,7 @@ static const struct {
     {"policy!=", "is missing", 8},
     {"2~4", "looks for a word", 0},
     {"gpus<4", "has no value", 0},
+    {"tensor<4", "not numbers", 0},
     {"model.layers=4", "has no value", 0},
     {"1*1*1*1*1*1*1*1*1<2", "more than 8", 16},
 };
@@ -289,6 +334,7 @@ Suite *suite_grid(void)
     tcase_add_loop_test(tcase, wrong_lists_are_refused, 0, N(wrong));
     tcase_add_test(tcase, the_last_varies_fastest);
     tcase_add_test(tcase, two_of_a_key_and_too_many);
+    tcase_add_test(tcase, policies_are_keys);
     tcase_add_loop_test(tcase, filters_keep, 0, N(filters_table));
     tcase_add_loop_test(tcase, wrong_filters_are_refused, 0, N(wrong_filters));
     suite_add_tcase(suite, tcase);

@@ -364,8 +364,7 @@ START_TEST(graphs_in_a_row)
                                                &arena, &shapes, &shape[i],
                                                &fault),
                          MS_OK);
-    const ms_sweep sweep = {
-        .grid = &grid, .base = &base, .policy_axis = 1, .shapes = shape};
+    const ms_sweep sweep = {.grid = &grid, .base = &base, .shapes = shape};
     ck_assert_int_eq(
         ms_sweep_order_find(&sweep, 0, 12, 2, &arena, &order, &fault), MS_OK);
     ck_assert_uint_eq(order.n, 8);

@@ -207,6 +207,11 @@ ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
         return row->read(row, value, arena, job, fault);
     if (strncmp(key, "model.", 6) == 0)
         return add_override(key + 6, value, arena, job, fault);
+    const ms_policy *policy = NULL;
+    if (strchr(key, '.') == NULL && ms_training_row(key) == MS_NONE)
+        MS_TRY(ms_spec_key_find(key, arena, &policy, fault));
+    if (policy != NULL)
+        return ms_spec_key_put(policy, value, arena, &job->spec, fault);
     return ms_training_set(&job->training, key, value, fault);
 }
 

@@ -29,8 +29,8 @@ ms_err ms_settings_usual(const ms_arguments *arguments, ms_arena *arena,
  * settings are known. */
 ms_err ms_settings_check(const ms_job *job, ms_fault *fault);
 /* Sets one more setting by its key: that of a row of settings_table.h that
- * grids take, model.KEY, or a key of ms_training_set. Policies are joined to
- * those before. key, value and arena must last as long as job. */
+ * grids take, model.KEY, a policy's name, or a key of ms_training_set. Policies
+ * are joined to those before. key, value and arena must last as long as job. */
 ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
                        ms_arena *arena, ms_fault *fault);
 /* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */

@@ -105,12 +105,15 @@ ms_err ms_workers_read(const char *jobs, uint32_t *threads, ms_fault *fault);
 /* ---- grid.c -------------------------------------------------------------- */
 
 /* --grid 'KEY=V1,V2', which may be repeated: the grid is the product, whose
- * last key varies fastest. KEY is policy, a key of --set ("training." may be
- * left out) or another key of settings_table.h that a grid takes. A list that
- * contains ';' is separated by ';', because a policy has commas. A range A..B
- * counts by 1, A..B+S by S, and A..B*F multiplies; it ends at or below B. */
+ * last key varies fastest. KEY is policy, a policy's name ("tensor=1,2,4"), a
+ * key of --set ("training." may be left out) or another key of settings_table.h
+ * that a grid takes. A list that contains ';' is separated by ';', because a
+ * policy has commas. A range A..B counts by 1, A..B+S by S, and A..B*F
+ * multiplies; it ends at or below B. */
 #define MS_GRID_AXIS 10000000u    /* values of a key, at most */
 #define MS_GRID_POINTS 100000000u /* points of the product, at most */
+#define MS_GRID_POLICIES 10000u   /* values of a key of policies, at most */
+#define MS_GRID_SPECS 1000000u    /* combinations of policies, at most */
 
 typedef struct ms_axis {
     const char *key; /* with its group: "training.batch" */
@@ -118,9 +121,11 @@ typedef struct ms_axis {
      * devices by their full names */
     const char **values;
     ms_device *devices; /* only of the key device */
-    ms_spec *specs;     /* only of policies: those of base, and the value's */
+    ms_spec *specs;     /* only of policies: the value's alone */
     uint32_t n;
     uint64_t stride; /* number of points between two values */
+    /* of policies: number of combinations of policies between two values */
+    uint32_t spec_stride;
 } ms_axis;
 
 typedef struct ms_grid {
@@ -128,16 +133,22 @@ typedef struct ms_grid {
     uint32_t n_axes;
     /* the product, including points that filters leave out */
     uint64_t n_points;
+    uint32_t n_specs; /* combinations of policies; 1 where no key is of them */
 } ms_grid;
 
 /* base has what all points share. A policy of the grid joins base's policies;
  * other values replace base's. Faults: MS_EUSAGE with the --grid and the place
- * in it; also for a policy or a setting that base rules out. */
+ * in it; also for a policy or a setting that base or another key rules out. */
 ms_err ms_grid_read(const ms_arguments *arguments, const ms_job *base,
                     ms_arena *arena, ms_grid *grid, ms_fault *fault);
 /* The index of the axis' value at a point (from 0), and that value. */
 uint32_t ms_grid_index(const ms_grid *grid, uint64_t point, uint32_t axis);
 const char *ms_grid_value(const ms_grid *grid, uint64_t point, uint32_t axis);
+/* Which combination of policies the point has, from 0, and the policies of a
+ * combination: base's and those of all keys. */
+uint32_t ms_grid_spec_index(const ms_grid *grid, uint64_t point);
+void ms_grid_spec(const ms_grid *grid, uint32_t index, const ms_job *base,
+                  ms_spec *spec);
 /* base, that of ms_grid_read, with the values of the point; the memory is the
  * grid's and arena's. The model is not read yet: its faults come later. */
 ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,

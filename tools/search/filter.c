@@ -130,6 +130,12 @@ static const char *find_common(const reader *r, const char *key)
         return row->write(row, base, r->arena);
     if (strncmp(key, "model.", 6) == 0)
         return find_override(base, key + 6);
+    if (strchr(key, '.') == NULL) { /* a policy, as all points have it */
+        const ms_policy *policy = NULL;
+        ms_err err = ms_spec_key_find(key, r->arena, &policy, r->fault);
+        return err == MS_OK ? ms_spec_key_value(policy, &base->spec, r->arena)
+                            : NULL;
+    }
     ms_label label = ms_settings_value(&base->training, strchr(key, '.') + 1);
     bool open = strcmp(key, "training.sequence") == 0 &&
                 strcmp(label.s, "0") == 0; /* as long as the model allows */
@@ -231,8 +237,13 @@ static ms_err spell_word(const reader *r, size_t at, const char *key,
     if (ms_settings_put(&job, key, word, r->arena, &inner) != MS_OK)
         return FAIL(r, at, inner.hint, "%s", inner.what);
     const ms_setting *row = ms_settings_table_find(key);
+    const ms_policy *policy = NULL;
+    if (row == NULL && strchr(key, '.') == NULL)
+        MS_TRY(ms_spec_key_find(key, r->arena, &policy, r->fault));
     if (row != NULL)
         *spelled = row->write(row, &job, r->arena);
+    else if (policy != NULL)
+        *spelled = ms_spec_key_value(policy, &job.spec, r->arena);
     return *spelled == NULL ? ms_fail_nomem(r->fault) : MS_OK;
 }
 

@@ -15,12 +15,13 @@
 #include "tools/points/points.h"
 #include "tools/terminal/quantity.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_KEYS 64u
+#define MOST_KEYS 96u
 #define SHOWN 60 /* characters of a value that a message shows */
 
 /* The state of reading one --grid argument; `at` is the part at work, for the
@@ -32,7 +33,8 @@ typedef struct reader {
     const ms_job *base;
     ms_arena *arena;
     ms_axis *axis;
-    const ms_setting *row; /* of the key, where the key is a setting */
+    const ms_setting *row;   /* of the key, where the key is a setting */
+    const ms_policy *policy; /* whose name the key is, or NULL */
     uint32_t capacity;
     uint32_t *places; /* by value: where its word begins in the argument */
     ms_fault *fault;
@@ -65,6 +67,7 @@ static const char *other_name(const char *option)
 ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
                    ms_fault *fault)
 {
+    const ms_policy *policy;
     *whole = NULL;
     const ms_setting *row = ms_settings_table_find(key);
     if (row != NULL && row->in_grid)
@@ -74,11 +77,16 @@ ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
     uint32_t field = *whole == NULL ? ms_training_row(key) : MS_NONE;
     if (*whole == NULL)
         *whole = other_name(ms_optionwords_key(key));
-    if (field == MS_NONE)
+    if (field != MS_NONE) {
+        *whole = ms_arena_format(arena, "%s.%s", ms_training_group(field),
+                                 ms_training_fields[field].name);
+        return *whole != NULL ? MS_OK : ms_fail_nomem(fault);
+    }
+    if (*whole != NULL)
         return MS_OK;
-    *whole = ms_arena_format(arena, "%s.%s", ms_training_group(field),
-                             ms_training_fields[field].name);
-    return *whole != NULL ? MS_OK : ms_fail_nomem(fault);
+    MS_TRY(ms_spec_key_find(key, arena, &policy, fault));
+    *whole = policy != NULL ? policy->name : NULL;
+    return MS_OK;
 }
 
 /* "keys: policy, device, ..., and those of --set ...". */
@@ -91,7 +99,8 @@ static void list_keys(char *hint, size_t size)
                           ms_settings_table[i].key);
     if ((size_t)n < size)
         snprintf(hint + n, size - (size_t)n,
-                 "and those of --set (memsim help training; model.KEY)");
+                 "a policy's name, and those of --set (memsim help training; "
+                 "model.KEY)");
 }
 
 void ms_grid_key_hint(const char *key, char *hint, size_t size)
@@ -103,6 +112,8 @@ void ms_grid_key_hint(const char *key, char *hint, size_t size)
             names[n++] = ms_settings_table[i].key;
     for (uint32_t row = 0; row < ms_training_n_fields && n < MOST_KEYS; row++)
         names[n++] = ms_training_fields[row].name;
+    for (uint32_t row = 0; row < ms_registry_n() && n < MOST_KEYS; row++)
+        names[n++] = ms_registry_row(row)->name;
     const char *dot = strchr(key, '.');
     const ms_word *row =
         dot == NULL ? ms_settingwords_key("training", key) : NULL;
@@ -131,7 +142,7 @@ static ms_err read_key(reader *r)
     }
     r->row = ms_settings_table_find(r->axis->key);
     r->at = length + 1;
-    return MS_OK;
+    return ms_spec_key_find(r->axis->key, r->arena, &r->policy, r->fault);
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -148,10 +159,18 @@ static const char *spell(const reader *r, const ms_job *job, const char *value)
     const char *dot = strchr(r->axis->key, '.');
     if (r->row != NULL)
         return r->row->write(r->row, job, r->arena);
+    if (r->policy != NULL)
+        return ms_spec_key_value(r->policy, &job->spec, r->arena);
     if (strncmp(r->axis->key, "model.", 6) == 0)
         return value;
     ms_label label = ms_settings_value(&job->training, dot + 1);
     return ms_arena_text(r->arena, label.s, strlen(label.s));
+}
+
+/* Do the key's values add policies? */
+static bool is_spec(const reader *r)
+{
+    return r->policy != NULL || is_key(r, "policy");
 }
 
 static bool is_bytes(const reader *r)
@@ -182,24 +201,23 @@ static ms_err fail_value(const reader *r, size_t at, const ms_fault *inner)
     return FAIL(r, at, hint, "%s", inner->what);
 }
 
-/* Fails unless the value is legal: by itself, and for a key that joins
- * (policies) on top of what all points have. */
+/* Fails unless the value is legal: by itself, and policies on top of those that
+ * all points have.  *alone has nothing else. */
 static ms_err check_value(const reader *r, size_t at, const char *value,
-                          ms_job *alone, ms_spec *joined)
+                          ms_job *alone)
 {
     ms_fault inner = {.caret = -1};
-    ms_job job = *r->base;
+    ms_spec joined = r->base->spec;
     *alone = *r->base;
     alone->spec.n = 0;
     ms_err err =
         is_bytes(r) ? ms_quantity_unit(value, "--grid", &inner) : MS_OK;
     if (err == MS_OK)
         err = ms_settings_put(alone, r->axis->key, value, r->arena, &inner);
-    *joined = alone->spec;
-    if (err == MS_OK && r->row != NULL && r->row->joins && job.spec.n > 0) {
-        err = ms_settings_put(&job, r->axis->key, value, r->arena, &inner);
-        *joined = job.spec;
-    }
+    if (inner.caret >= 0 && r->policy != NULL) /* of "tensor:4", not of "4" */
+        inner.caret -= (int)strlen(r->policy->name) + 1;
+    if (err == MS_OK && is_spec(r))
+        err = ms_spec_join(&alone->spec, &joined, &inner);
     return err == MS_OK ? MS_OK : fail_value(r, at, &inner);
 }
 
@@ -208,7 +226,7 @@ static bool make_room(reader *r)
 {
     ms_axis *axis = r->axis;
     uint32_t n = axis->n + 1, to[3] = {r->capacity, r->capacity, r->capacity};
-    bool device = is_key(r, "device"), policy = is_key(r, "policy");
+    bool device = is_key(r, "device"), policy = is_spec(r);
     axis->values =
         ms_arena_grow(r->arena, axis->values, &to[0], n, sizeof *axis->values);
     r->places =
@@ -226,20 +244,20 @@ static bool make_room(reader *r)
     return true;
 }
 
-static ms_err append(reader *r, size_t at, const char *value,
-                     const ms_device *device, const ms_spec *joined)
+static ms_err append(reader *r, size_t at, const char *value, const ms_job *job)
 {
     ms_axis *axis = r->axis;
-    if (axis->n == MS_GRID_AXIS)
+    uint32_t most = is_spec(r) ? MS_GRID_POLICIES : MS_GRID_AXIS;
+    if (axis->n == most)
         return FAIL(r, at, "take larger steps, or sweep a part",
                     "\"%s\" has more than %s values", axis->key,
-                    ms_quantity_count(MS_GRID_AXIS).s);
+                    ms_quantity_count(most).s);
     if (value == NULL || !make_room(r))
         return ms_fail_nomem(r->fault);
     if (axis->devices != NULL)
-        axis->devices[axis->n] = *device;
+        axis->devices[axis->n] = *job->device;
     if (axis->specs != NULL)
-        axis->specs[axis->n] = *joined;
+        axis->specs[axis->n] = job->spec;
     r->places[axis->n] = (uint32_t)at;
     axis->values[axis->n++] = value;
     return MS_OK;
@@ -248,10 +266,8 @@ static ms_err append(reader *r, size_t at, const char *value,
 static ms_err read_word(reader *r, size_t at, const char *word)
 {
     ms_job job;
-    ms_spec joined;
-    MS_TRY(check_value(r, at, word, &job, &joined));
-    return append(r, at, spell(r, &job, word),
-                  is_key(r, "device") ? job.device : NULL, &joined);
+    MS_TRY(check_value(r, at, word, &job));
+    return append(r, at, spell(r, &job, word), &job);
 }
 
 /* ---- ranges -------------------------------------------------------------- */
@@ -330,28 +346,27 @@ static ms_err split_range(const reader *r, size_t at, const char *word,
 }
 
 /* Only the ends are checked as values: the settings with ranges have a least
- * and a largest value and nothing that is forbidden in between. */
+ * and a largest value and nothing that is forbidden in between.  Policies are
+ * read one by one. */
 static ms_err read_range(reader *r, size_t at, const char *word)
 {
     span range;
     ms_job job;
-    ms_spec joined = {0};
     uint64_t last = 0, next;
     MS_TRY(split_range(r, at, word, &range));
     MS_TRY(check_range(r, at, &range));
     for (uint64_t number = range.from; number <= range.to; number = next) {
         char *value = ms_arena_format(r->arena, "%" PRIu64, number);
-        if (value != NULL && number == range.from)
-            MS_TRY(check_value(r, at, value, &job, &joined));
-        MS_TRY(append(r, at, value, NULL, &joined));
+        if (value != NULL && (number == range.from || is_spec(r)))
+            MS_TRY(check_value(r, at, value, &job));
+        MS_TRY(append(r, at, value, &job));
         last = number;
         if (range.multiplies ? __builtin_mul_overflow(number, range.by, &next)
                              : __builtin_add_overflow(number, range.by, &next))
             break;
     }
     const char *value = r->axis->values[r->axis->n - 1];
-    return last == range.from ? MS_OK
-                              : check_value(r, at, value, &job, &joined);
+    return last == range.from ? MS_OK : check_value(r, at, value, &job);
 }
 
 /* ---- lists --------------------------------------------------------------- */
@@ -418,16 +433,56 @@ static ms_err check_key_twice(const reader *r, const ms_grid *grid)
 /* Strides are found from the last axis back, which varies fastest. */
 static ms_err multiply(ms_grid *grid, ms_fault *fault)
 {
+    uint64_t specs = 1;
     grid->n_points = 1;
     for (uint32_t a = grid->n_axes; a-- > 0;) {
-        grid->axes[a].stride = grid->n_points;
+        ms_axis *axis = &grid->axes[a];
+        axis->stride = grid->n_points;
+        axis->spec_stride = (uint32_t)specs;
         /* at most 10^7 times 10^8: no overflow */
-        grid->n_points *= grid->axes[a].n;
-        if (grid->n_points > MS_GRID_POINTS)
+        grid->n_points *= axis->n;
+        specs *= axis->specs != NULL ? axis->n : 1;
+        if (grid->n_points > MS_GRID_POINTS || specs > MS_GRID_SPECS)
+            return ms_fail(
+                fault, MS_EUSAGE, "--grid", "leave out values, or sweep a part",
+                "the grid has more than %s %s",
+                ms_quantity_count(specs > MS_GRID_SPECS ? MS_GRID_SPECS
+                                                        : MS_GRID_POINTS)
+                    .s,
+                specs > MS_GRID_SPECS ? "combinations of policies" : "points");
+    }
+    grid->n_specs = (uint32_t)specs;
+    return MS_OK;
+}
+
+static uint32_t spec_at(const ms_axis *axis, uint32_t index)
+{
+    return index / axis->spec_stride % axis->n;
+}
+
+static ms_err join(const ms_grid *grid, uint32_t index, const ms_job *base,
+                   ms_spec *spec, ms_fault *fault)
+{
+    *spec = base->spec;
+    for (uint32_t a = 0; a < grid->n_axes; a++) {
+        const ms_axis *axis = &grid->axes[a];
+        if (axis->specs != NULL)
+            MS_TRY(
+                ms_spec_join(&axis->specs[spec_at(axis, index)], spec, fault));
+    }
+    return MS_OK;
+}
+
+/* Two keys may name the same policy, or policy and a key. */
+static ms_err check_specs(const ms_grid *grid, const ms_job *base,
+                          ms_fault *fault)
+{
+    ms_spec spec;
+    for (uint32_t i = 0; i < grid->n_specs; i++) {
+        ms_fault inner = {.caret = -1};
+        if (join(grid, i, base, &spec, &inner) != MS_OK)
             return ms_fail(fault, MS_EUSAGE, "--grid",
-                           "leave out values, or sweep a part",
-                           "the grid has more than %s points",
-                           ms_quantity_count(MS_GRID_POINTS).s);
+                           "say it with one of the keys", "%s", inner.what);
     }
     return MS_OK;
 }
@@ -454,7 +509,8 @@ ms_err ms_grid_read(const ms_arguments *arguments, const ms_job *base,
         MS_TRY(read_values(&r));
         grid->n_axes++;
     }
-    return multiply(grid, fault);
+    MS_TRY(multiply(grid, fault));
+    return check_specs(grid, base, fault);
 }
 
 uint32_t ms_grid_index(const ms_grid *grid, uint64_t point, uint32_t axis)
@@ -468,19 +524,35 @@ const char *ms_grid_value(const ms_grid *grid, uint64_t point, uint32_t axis)
     return grid->axes[axis].values[ms_grid_index(grid, point, axis)];
 }
 
+uint32_t ms_grid_spec_index(const ms_grid *grid, uint64_t point)
+{
+    uint32_t index = 0;
+    for (uint32_t a = 0; a < grid->n_axes && grid->n_specs > 1; a++)
+        if (grid->axes[a].specs != NULL)
+            index += ms_grid_index(grid, point, a) * grid->axes[a].spec_stride;
+    return index;
+}
+
+void ms_grid_spec(const ms_grid *grid, uint32_t index, const ms_job *base,
+                  ms_spec *spec)
+{
+    ms_err err = join(grid, index, base, spec, &(ms_fault){.caret = -1});
+    assert(err == MS_OK); /* or ms_grid_read had failed */
+    (void)err;
+}
+
 ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
                    ms_arena *arena, ms_job *job, ms_fault *fault)
 {
     *job = *base;
+    ms_grid_spec(grid, ms_grid_spec_index(grid, point), base, &job->spec);
     for (uint32_t a = 0; a < grid->n_axes; a++) {
         const ms_axis *axis = &grid->axes[a];
         uint32_t i = ms_grid_index(grid, point, a);
-        if (axis->specs != NULL) {
-            job->spec = axis->specs[i];
-        } else if (axis->devices != NULL) {
+        if (axis->devices != NULL) {
             job->device = &axis->devices[i];
             job->device_given = true;
-        } else {
+        } else if (axis->specs == NULL) {
             MS_TRY(
                 ms_settings_put(job, axis->key, axis->values[i], arena, fault));
         }

@@ -295,6 +295,11 @@ static void offer_grid(const typing *t)
             ms_settings_table_find(ms_training_fields[row].name) == NULL)
             offer(t, ms_training_fields[row].name, "=",
                   ms_training_fields[row].help);
+    for (uint32_t row = 0; row < ms_registry_n(); row++)
+        if (ms_registry_row(row)->n_params > 0 &&
+            ms_registry_row(row)->variant_of == NULL)
+            offer(t, ms_registry_row(row)->name, "=",
+                  ms_registry_row(row)->summary);
     offer_fields(t, "=");
 }
 

@@ -246,8 +246,10 @@ static void put_keys(ms_text *text)
         ms_text_add(&keys, "%s%s", between, ms_settings_table[i].key);
         between = ", ";
     }
-    ms_text_add(&keys, "; batch, sequence and the other settings of memsim "
-                       "help training; graph.KEY; model.KEY.");
+    ms_text_add(&keys, "; a policy's name, whose values are its arguments or "
+                       "none (tensor=1,2,4); batch, sequence and the other "
+                       "settings of memsim help training; graph.KEY; "
+                       "model.KEY.");
     text->failed |= keys.failed;
     if (!keys.failed)
         ms_screen_fill_to(text, KEY_COLUMNS, KEY_INDENT, "KEY", keys.bytes);

@@ -60,6 +60,7 @@ static ms_err read_files(ms_plot *plot, ms_fault *fault)
                                "name each file once", "is named twice");
         MS_TRY(read_file(plot, arguments->operands[i], fault));
     }
+    MS_TRY(ms_plot_rows_part(plot, fault));
     if (plot->runs.n > 0 || plot->rows.n > 0)
         return name_runs(plot, fault);
     const char *first = arguments->operands[0];

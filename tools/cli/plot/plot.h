@@ -34,6 +34,10 @@ ms_err ms_plot_trades_draw(const ms_plot *plot, ms_fault *fault);
 
 /* ---- plot_rows.c --------------------------------------------------------- */
 
+/* Takes policies that are keys of the rows ("tensor") out of their policy, so
+ * that a key that becomes x does not tell lines apart. */
+ms_err ms_plot_rows_part(ms_plot *plot, ms_fault *fault);
+
 /* The title "What, per GPU: gpt2 on 8 GPUs"; NULL: out of memory. Files of
  * memsim 0.1.0 have no columns for it, so parts may be missing. */
 const char *ms_plot_rows_title(const ms_plot *plot, const char *what);

@@ -86,6 +86,49 @@ ms_limit ms_plot_rows_limit(const ms_plot *plot, const ms_sweep_row *row)
                       capacity > context ? capacity - context : 0};
 }
 
+/* ---- policies that are keys ---------------------------------------------- */
+
+static bool is_key(const ms_rows *rows, const char *name, size_t length)
+{
+    for (uint32_t i = 0; i < rows->n_keys; i++)
+        if (strlen(rows->keys[i]) == length &&
+            memcmp(rows->keys[i], name, length) == 0)
+            return true;
+    return false;
+}
+
+/* "zero:1" of "tensor:4+zero:1" where tensor is a key. */
+static const char *left_of(const ms_plot *plot, const char *policy)
+{
+    ms_text left = {.arena = plot->arena};
+    for (bool more = true; more;) {
+        size_t length = strcspn(policy, "+");
+        if (!is_key(&plot->rows, policy, strcspn(policy, ":+"))) {
+            ms_text_put(&left, "+", left.length > 0);
+            ms_text_put(&left, policy, length);
+        }
+        more = policy[length] == '+';
+        policy += length + more;
+    }
+    if (left.length == 0)
+        ms_text_put(&left, "none", 4);
+    return left.failed ? NULL : left.bytes;
+}
+
+ms_err ms_plot_rows_part(ms_plot *plot, ms_fault *fault)
+{
+    bool has_policies = false;
+    for (uint32_t i = 0; i < plot->rows.n_keys; i++)
+        has_policies |= strchr(plot->rows.keys[i], '.') == NULL;
+    for (uint32_t i = 0; i < plot->rows.n && has_policies; i++) {
+        ms_sweep_row *row = &plot->rows.rows[i];
+        row->policy = left_of(plot, row->policy);
+        if (row->policy == NULL)
+            return ms_fail_nomem(fault);
+    }
+    return MS_OK;
+}
+
 /* ---- capacities as lines ------------------------------------------------- */
 
 #define MOST_LIMITS 4u

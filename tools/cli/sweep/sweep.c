@@ -206,19 +206,12 @@ static void cut_shard(run *r, uint64_t n)
     r->sweep.n = (uint32_t)(end - r->sweep.first);
 }
 
-/* By value of the grid's policy axis the canonical spelling, with the policies
- * that all points have joined. */
+/* By combination of policies the canonical spelling, with the policies that all
+ * points have joined. */
 static ms_err spell_policies(run *r, ms_fault *fault)
 {
     ms_sweep *sweep = &r->sweep;
-    const ms_axis *axis = NULL;
-    sweep->policy_axis = MS_NONE;
-    for (uint32_t a = 0; a < r->grid.n_axes; a++)
-        if (strcmp(r->grid.axes[a].key, "policy") == 0)
-            sweep->policy_axis = a;
-    if (sweep->policy_axis != MS_NONE)
-        axis = &r->grid.axes[sweep->policy_axis];
-    uint32_t n = axis == NULL ? 1 : axis->n;
+    uint32_t n = r->grid.n_specs;
     ms_arena *keep = r->hall->keep;
     ms_sweep_shapes known = {0};
     uint32_t *shapes = ms_arena_take(keep, n, sizeof *shapes);
@@ -227,7 +220,8 @@ static ms_err spell_policies(run *r, ms_fault *fault)
     if (sweep->policies == NULL || shapes == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < n; i++) {
-        ms_spec spec = axis != NULL ? axis->specs[i] : r->base.spec;
+        ms_spec spec;
+        ms_grid_spec(&r->grid, i, &r->base, &spec);
         MS_TRY(ms_sweep_order_policy(&r->base, &spec, keep, &known, &shapes[i],
                                      fault));
         sweep->policies[i] = ms_spec_print(&spec, keep);

@@ -36,12 +36,10 @@ typedef struct ms_sweep {
     const uint32_t *kept;
     uint64_t first;
     uint32_t n;
-    uint32_t policy_axis; /* or MS_NONE */
-    /* canonical spellings by value of that axis; one where there is no such
-     * axis */
+    /* by combination of policies (ms_grid_spec_index): its canonical spelling,
+     * and a number for the shape of the graph that it asks for; shapes is NULL
+     * where all ask for the same */
     const char **policies;
-    /* by value of that axis: a number for the shape of the graph that the
-     * policy asks for; NULL: all ask for the same */
     const uint32_t *shapes;
     bool json;
 } ms_sweep;

@@ -10,7 +10,7 @@
 
 /* The items of a window with what they share: the number that their point would
  * have if each late setting had its first value, and the shape that their
- * policy asks for. */
+ * policies ask for. */
 typedef struct ticket {
     uint64_t group;
     uint32_t shape, item;
@@ -72,7 +72,7 @@ static int by_group(const void *left, const void *right)
 static bool is_late(const ms_axis *axis)
 {
     const ms_setting *row = ms_settings_table_find(axis->key);
-    return row != NULL && row->is_late;
+    return axis->specs != NULL || (row != NULL && row->is_late);
 }
 
 /* The axes of the late settings in *late, which has room for all. */
@@ -93,9 +93,9 @@ static ticket ticket_of(const ms_sweep *sweep, const uint32_t *late,
     for (uint32_t i = 0; i < n_late; i++) {
         uint32_t value = ms_grid_index(grid, point, late[i]);
         it.group -= value * grid->axes[late[i]].stride;
-        if (late[i] == sweep->policy_axis && sweep->shapes != NULL)
-            it.shape = sweep->shapes[value];
     }
+    if (sweep->shapes != NULL)
+        it.shape = sweep->shapes[ms_grid_spec_index(grid, point)];
     return it;
 }
 

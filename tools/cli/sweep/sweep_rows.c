@@ -22,16 +22,22 @@ uint64_t ms_sweep_rows_point(const ms_sweep *sweep, uint32_t item)
 /* ---- what is known before the simulation ------------------------------------
  */
 
+/* All rows have the policies of the point in a column of their own. */
+static bool is_column(const ms_axis *axis)
+{
+    return strcmp(axis->key, "policy") != 0;
+}
+
 void ms_sweep_rows_header(const ms_sweep *sweep, ms_text *text)
 {
     if (sweep->json)
         return;
     ms_text_add(text, "point");
     for (uint32_t a = 0; a < sweep->grid->n_axes; a++) {
-        if (a == sweep->policy_axis)
-            continue;
-        ms_text_put(text, ",", 1);
-        ms_table_field(text, sweep->grid->axes[a].key);
+        if (is_column(&sweep->grid->axes[a])) {
+            ms_text_put(text, ",", 1);
+            ms_table_field(text, sweep->grid->axes[a].key);
+        }
     }
     ms_keys_write_names(&ms_keys_row, "policy", LAST, text);
     ms_text_put(text, "\n", 1);
@@ -66,18 +72,15 @@ void ms_sweep_rows_begin(const ms_sweep *sweep, uint32_t item, ms_text *text)
 {
     const ms_grid *grid = sweep->grid;
     uint64_t point = ms_sweep_rows_point(sweep, item);
-    uint32_t policy = 0;
     if (sweep->json)
         ms_text_add(text, "{\"point\": ");
     ms_text_u64(text, point + 1);
-    for (uint32_t a = 0; a < grid->n_axes; a++) {
-        if (a == sweep->policy_axis)
-            policy = ms_grid_index(grid, point, a);
-        else
+    for (uint32_t a = 0; a < grid->n_axes; a++)
+        if (is_column(&grid->axes[a]))
             put_value(sweep, grid->axes[a].key, ms_grid_value(grid, point, a),
                       text);
-    }
-    put_value(sweep, "policy", sweep->policies[policy], text);
+    put_value(sweep, "policy", sweep->policies[ms_grid_spec_index(grid, point)],
+              text);
 }
 
 /* ---- the result
