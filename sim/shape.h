@@ -139,6 +139,8 @@ typedef struct ms_shape {
                                 have the same samples, each a part of the
                                 sequence; 0: one */
     uint8_t context_mode;    /* ms_context_mode */
+    bool is_shared;          /* a policy says what data ranks share, if only
+                                of one */
     uint32_t data_ranks;     /* ranks with the same model and other tokens */
     ms_shared shared;        /* among the data ranks */
     uint8_t engine;          /* ms_engine: whose code shares them */

@@ -15,7 +15,7 @@ ms_err ms_sharedstates_ranks(const ms_policy_value *dp, const char *where,
     bool has_choice = strchr(where, ':') != NULL;
     snprintf(hint, sizeof hint, "type %s%cdp=8, or add --gpus 8", where,
              has_choice ? ',' : ':');
-    if (shape->data_ranks > 1)
+    if (shape->data_ranks > 1 || shape->is_shared)
         return ms_fail(fault, MS_EUSAGE, where, "leave one of the two out",
                        "another policy already says what the ranks share");
     if (ranks == 0)
@@ -23,6 +23,7 @@ ms_err ms_sharedstates_ranks(const ms_policy_value *dp, const char *where,
             fault, MS_EUSAGE, where, hint,
             "the number of ranks that share the states is not given");
     shape->data_ranks = ranks;
+    shape->is_shared = true;
     return MS_OK;
 }
 

@@ -48,6 +48,8 @@ static const char *const jobs[][MAX_WORDS] = {
      "--allocator=torch", "--memory=4672MiB", "--steps=2"},
     {"tiny16.json", "--batch=1", "--lengths=16,8", "--memory=600MiB",
      "--allocator=torch,expandable_segments:True"},
+    {"gpt3-small", "--set=model.layers=2", "--set=model.positions=8192",
+     "--sequence=8192", "--gpus=4", "--global-batch=8", "--kernels=flash"},
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
 

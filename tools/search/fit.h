@@ -31,11 +31,11 @@
  * never less than the allocated bytes that the bounds are of, so the bounds
  * hold.
  *
- * Goals. Where the batch is searched, steps train different numbers of samples:
- * the cost of a set-up is the time of as many of its steps as train the samples
- * of the largest batch; else it is the time of its step. The goals tokens/s and
- * step time seek the least cost; the goal memory seeks the least reserved
- * bytes.
+ * Goals. Where the batch is searched, or where ranks share samples, steps train
+ * different numbers of samples: the cost of a set-up is the time of as many of
+ * its steps as train the samples of the most; else it is the time of its step.
+ * The goals tokens/s and step time seek the least cost; the goal memory seeks
+ * the least reserved bytes.
  *
  * A set-up fits when the device holds what it reserves beside the context, and
  * the node holds what its ranks put into host memory and on the disk. */
@@ -64,6 +64,8 @@ typedef enum ms_fit_axis_id { /* from the last resort to what costs least */
                               MS_FIT_LOSS,
                               MS_FIT_KERNELS,
                               MS_FIT_OPTIMIZER,
+                              MS_FIT_CONTEXT,
+                              MS_FIT_TENSOR,
                               MS_FIT_SHARE,
                               MS_FIT_N_AXES
 } ms_fit_axis_id;
@@ -76,7 +78,9 @@ typedef enum ms_fit_values {
     MS_FIT_LENGTHS,
     MS_FIT_BLOCKS,   /* 1 to one less than there are blocks */
     MS_FIT_EIGHTHS,  /* 1/8 to 7/8 of the blocks, and all but one */
-    MS_FIT_DIVISORS, /* of the batch, from 2 on */
+    MS_FIT_DIVISORS, /* of the batch of the fewest ranks, from 2 on */
+    MS_FIT_NODE,     /* powers of two that divide a node's GPUs and the job's */
+    MS_FIT_GPUS,     /* powers of two that divide the job's GPUs */
     /* of two, from 2 on, as long as the model alone gains MS_FIT_GAIN percent
      * of time per sample */
     MS_FIT_POWERS
@@ -90,6 +94,7 @@ typedef struct ms_fit_choice {
     const char *label; /* of a way to checkpoint; NULL: it is none */
     /* "a|b": legal only with these ways to checkpoint; NULL: with any */
     const char *beside;
+    bool on_device; /* legal only without swap and offload */
 } ms_fit_choice;
 
 /* The first choice of each dimension is the plain one. */
@@ -107,6 +112,8 @@ typedef struct ms_fit_dimension {
 extern const ms_fit_dimension ms_fitchoices_all[MS_FIT_N_AXES];
 #define MS_FIT_GAIN 2u          /* percent of time per sample */
 #define MS_FIT_MOST_BATCH 1024u /* the largest of MS_FIT_POWERS */
+/* Shorter samples are not divided among ranks: their batch is. */
+#define MS_FIT_LONG 8192u
 
 typedef struct ms_fit_option {
     const ms_fit_choice *choice;
@@ -114,8 +121,8 @@ typedef struct ms_fit_option {
 } ms_fit_option;
 
 typedef struct ms_fit_axis {
-    /* by a policy that is given, or because there is nothing to choose */
-    bool fixed;
+    bool fixed; /* as said, or because there is nothing to choose */
+    bool given; /* by a policy of the job */
     ms_fit_option *options;
     uint32_t n;
     uint32_t dropped; /* a bit per option that only the plain set-up may have */
@@ -182,7 +189,7 @@ typedef struct ms_fit_point {
     bool proven;   /* the numbers below are those of the allocator */
     bool fits_exact;
     uint16_t option[MS_FIT_N_AXES];
-    /* steps that train the samples of one step of the largest batch */
+    /* steps that train the samples of the set-up whose step trains the most */
     uint32_t weight;
     ms_fit_bound bound;
     /* Of what was replayed: */
@@ -289,6 +296,9 @@ ms_err ms_fitsetup_job(const ms_fit *fit, const ms_fit_point *point,
 const char *ms_fitsetup_value(const ms_fit *fit, const ms_fit_point *point,
                               ms_fit_axis_id axis, ms_arena *arena);
 uint64_t ms_fitsetup_batch(const ms_fit *fit, const ms_fit_point *point);
+/* Ranks that share the samples of one: those of tensor times those of context,
+ * as far as they are searched. */
+uint32_t ms_fitsetup_degree(const ms_fit *fit, const ms_fit_point *point);
 /* The choice of that axis in words: "ZeRO stage 1"; "" where it is plain. */
 void ms_fitsetup_part(const ms_fit *fit, const ms_fit_point *point,
                       ms_fit_axis_id axis, ms_text *text);

@@ -58,6 +58,27 @@ static const ms_fit_choice shares[] = {
     {.spec = "fsdp", .words = "FSDP"},
 };
 
+/* A part of the ways to checkpoint, and nothing on the host, keep the search
+ * short: that much is left out is told. */
+#define BESIDE_RANKS "none|selective|sac|full"
+static const ms_fit_choice tensors[] = {
+    {.spec = ""},
+    {.spec = "tensor:%u,sp",
+     .words = "layers split over %u GPUs",
+     .values = MS_FIT_NODE,
+     .beside = BESIDE_RANKS,
+     .on_device = true},
+};
+
+static const ms_fit_choice contexts[] = {
+    {.spec = ""},
+    {.spec = "context:%u",
+     .words = "sequences divided among %u GPUs",
+     .values = MS_FIT_GPUS,
+     .beside = BESIDE_RANKS,
+     .on_device = true},
+};
+
 static const ms_fit_choice offloads[] = {
     {.spec = ""},
     {.spec = "offload:optimizer", .words = "the optimizer on the host"},
@@ -126,6 +147,8 @@ const ms_fit_dimension ms_fitchoices_all[MS_FIT_N_AXES] = {
     [MS_FIT_KERNELS] = {"kernels", "", "training.kernels", CHOICES(kernels)},
     [MS_FIT_OPTIMIZER] = {"optimizer step", "", "training.optimizer_impl",
                           CHOICES(optimizers)},
+    [MS_FIT_CONTEXT] = {"context", "context", NULL, CHOICES(contexts)},
+    [MS_FIT_TENSOR] = {"tensor", "tensor", NULL, CHOICES(tensors)},
     [MS_FIT_SHARE] = {"sharing", "ddp|zero|fsdp", NULL, CHOICES(shares)},
 };
 
@@ -196,13 +219,41 @@ static ms_err add_powers(ms_fit *fit, const ms_fit_choice *choice,
     return MS_OK;
 }
 
+/* The powers of two from 2 to `most` that divide a number of GPUs. */
+static void add_degrees(ms_fit_axis *axis, const ms_fit_choice *choice,
+                        uint32_t gpus, uint32_t most)
+{
+    for (uint32_t k = 2; k <= most && gpus % k == 0; k *= 2)
+        add_option(axis, choice, k);
+}
+
+static uint32_t largest(const ms_fit_axis *axis)
+{
+    uint32_t value = axis->options[axis->n - 1].value;
+    return value > 0 ? value : 1;
+}
+
+/* The samples of the set-up with the fewest data-parallel ranks: where the
+ * job's are given, ranks that share samples have more of them. */
+static uint64_t most_samples(const ms_fit *fit)
+{
+    uint64_t batch = fit->model.shape.batch;
+    if (fit->model.model.fixed_batch != 0)
+        return 1;
+    if (fit->job->global_batch > 0)
+        batch *= (uint64_t)largest(&fit->axes[MS_FIT_TENSOR]) *
+                 largest(&fit->axes[MS_FIT_CONTEXT]);
+    return batch < fit->job->global_batch || fit->job->global_batch == 0
+               ? batch
+               : fit->job->global_batch;
+}
+
 /* A model whose batch is fixed (an op graph) cannot be cut into micro-batches.
  */
 static ms_err add_choice(ms_fit *fit, const ms_fit_choice *choice,
                          ms_fit_axis *axis, ms_fault *fault)
 {
-    const ms_result *model = &fit->model;
-    uint64_t batch = model->model.fixed_batch != 0 ? 1 : model->shape.batch;
+    uint32_t gpus = fit->job->gpus;
     switch (choice->values) {
     case MS_FIT_ONE:
         add_option(axis, choice, 0);
@@ -217,7 +268,13 @@ static ms_err add_choice(ms_fit *fit, const ms_fit_choice *choice,
         add_eighths(axis, choice, fit->n_blocks);
         break;
     case MS_FIT_DIVISORS:
-        add_divisors(axis, choice, batch);
+        add_divisors(axis, choice, most_samples(fit));
+        break;
+    case MS_FIT_NODE:
+        add_degrees(axis, choice, gpus, fit->job->device->gpus_per_node);
+        break;
+    case MS_FIT_GPUS:
+        add_degrees(axis, choice, gpus, gpus);
         break;
     case MS_FIT_POWERS:
         return add_powers(fit, choice, axis, fault);
@@ -252,6 +309,15 @@ static bool has_batch(const ms_fit *fit)
            job->lengths != NULL || fit->model.model.fixed_batch != 0;
 }
 
+/* Can ranks share samples, and do they pay? */
+static bool shares_samples(const ms_fit *fit, ms_fit_axis_id id)
+{
+    const ms_result *model = &fit->model;
+    if (fit->job->gpus <= 1 || model->model.fixed_batch != 0)
+        return false;
+    return id == MS_FIT_TENSOR || model->training.sequence >= MS_FIT_LONG;
+}
+
 static bool is_fixed(const ms_fit *fit, ms_fit_axis_id id)
 {
     const ms_fit_dimension *dimension = &ms_fitchoices_all[id];
@@ -259,6 +325,8 @@ static bool is_fixed(const ms_fit *fit, ms_fit_axis_id id)
     if (fit->frozen[id] || is_given(&job->spec, dimension->policies) ||
         (dimension->key != NULL && is_set(&job->training, dimension->key)))
         return true;
+    if (id == MS_FIT_TENSOR || id == MS_FIT_CONTEXT)
+        return !shares_samples(fit, id);
     return (id == MS_FIT_SHARE && job->gpus <= 1) ||
            (id == MS_FIT_BATCH && has_batch(fit)) ||
            (id == MS_FIT_PRECISION && !fit->vary_precision);
@@ -269,7 +337,9 @@ ms_err ms_fitchoices_open(ms_fit *fit, ms_fit_axis_id id, ms_fault *fault)
     static const ms_fit_choice nothing = {.spec = ""};
     const ms_fit_dimension *dimension = &ms_fitchoices_all[id];
     ms_fit_axis *axis = &fit->axes[id];
-    *axis = (ms_fit_axis){.fixed = is_fixed(fit, id)};
+    *axis =
+        (ms_fit_axis){.fixed = is_fixed(fit, id),
+                      .given = is_given(&fit->job->spec, dimension->policies)};
     axis->options =
         ms_arena_take(fit->arena, MOST_OPTIONS, sizeof *axis->options);
     if (axis->options == NULL)

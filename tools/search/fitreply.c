@@ -13,7 +13,9 @@
 #include <string.h>
 
 static const char *const not_searched[] = {
-    "tensor, pipeline, context and expert parallelism",
+    "pipeline and expert parallelism",
+    ("tensor and context beside segments, swap and offload, or with degrees "
+     "that are no powers of two; context below 8,192 tokens"),
     "other optimizers and kernels (--set), LoRA",
     "the buffers of DeepSpeed and Megatron (zero:N,impl=...), groups of ranks",
     "offload to the disk, budgets (swap:auto and its like), unified memory",
@@ -60,8 +62,7 @@ static ms_err find_fixed(const ms_fit *fit, const char **fixed, ms_fault *fault)
 {
     ms_text words = {.arena = fit->arena};
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
-        if (fit->axes[a].fixed && ms_fitchoices_all[a].key == NULL &&
-            (a != MS_FIT_SHARE || fit->job->gpus > 1))
+        if (fit->axes[a].given)
             ms_text_add(&words, "%s%s", words.length > 0 ? ", " : "",
                         ms_fitchoices_all[a].name);
     *fixed = words.length > 0 ? words.bytes : NULL;

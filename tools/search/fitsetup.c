@@ -54,6 +54,13 @@ uint64_t ms_fitsetup_batch(const ms_fit *fit, const ms_fit_point *point)
     return own > 0 ? own : (uint64_t)fit->model.training.batch;
 }
 
+uint32_t ms_fitsetup_degree(const ms_fit *fit, const ms_fit_point *point)
+{
+    uint32_t tensor = ms_fitsetup_option(fit, point, MS_FIT_TENSOR)->value;
+    uint32_t context = ms_fitsetup_option(fit, point, MS_FIT_CONTEXT)->value;
+    return (tensor > 0 ? tensor : 1) * (context > 0 ? context : 1);
+}
+
 static ms_err take(const ms_fit *fit, const ms_fit_point *point,
                    ms_fit_axis_id axis, ms_arena *arena, ms_job *job,
                    ms_fault *fault)

@@ -24,16 +24,45 @@ static bool is_plain(const ms_fit_point *point)
     return true;
 }
 
+/* May the choice stand beside the set-up's checkpoints, swap and offload? */
+static bool goes_with(const ms_fit *fit, const ms_fit_point *point,
+                      const ms_fit_choice *choice)
+{
+    const char *label =
+        ms_fitsetup_option(fit, point, MS_FIT_CHECKPOINT)->choice->label;
+    if (choice->on_device &&
+        (point->option[MS_FIT_SWAP] > 0 || point->option[MS_FIT_OFFLOAD] > 0))
+        return false;
+    return choice->beside == NULL || label == NULL ||
+           ms_options_one_of(choice->beside, label);
+}
+
+/* Do the GPUs, and the samples of the job, divide among the ranks?  One rank
+ * has nobody to share with: of the ways to share one stays. */
+static bool divides(const ms_fit *fit, const ms_fit_point *point)
+{
+    uint32_t degree = ms_fitsetup_degree(fit, point), gpus = fit->job->gpus;
+    uint32_t tensor = ms_fitsetup_option(fit, point, MS_FIT_TENSOR)->value;
+    uint32_t k = ms_fitsetup_option(fit, point, MS_FIT_MICROBATCH)->value;
+    if (degree > 1 && gpus % degree != 0)
+        return false;
+    if (tensor == gpus && tensor > 1 && point->option[MS_FIT_SHARE] > 0)
+        return false;
+    return k == 0 || fit->job->global_batch == 0 ||
+           fit->model.shape.batch * degree % k == 0;
+}
+
 static bool is_legal(const ms_fit *fit, const ms_fit_point *point)
 {
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
         if (fit->axes[a].dropped >> point->option[a] & 1)
             return is_plain(point);
-    const char *beside =
-        ms_fitsetup_option(fit, point, MS_FIT_SWAP)->choice->beside;
-    const char *label =
-        ms_fitsetup_option(fit, point, MS_FIT_CHECKPOINT)->choice->label;
-    return beside == NULL || label == NULL || ms_options_one_of(beside, label);
+    for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
+        if (!goes_with(
+                fit, point,
+                ms_fitsetup_option(fit, point, (ms_fit_axis_id)a)->choice))
+            return false;
+    return divides(fit, point);
 }
 
 /* Counts up like an odometer, the last axis first; false behind the last
@@ -49,13 +78,16 @@ static bool next_point(const ms_fit *fit, ms_fit_point *point)
 }
 
 /* How many of this set-up's steps train as many samples as one step of the
- * largest batch. Batches are powers of two, the largest is last. */
+ * largest batch on ranks of which each has samples of its own. Batches are
+ * powers of two, the largest is last. */
 static uint32_t weight_of(const ms_fit *fit, const ms_fit_point *point)
 {
     const ms_fit_axis *batch = &fit->axes[MS_FIT_BATCH];
     uint32_t most = batch->options[batch->n - 1].value;
     uint32_t own = ms_fitsetup_option(fit, point, MS_FIT_BATCH)->value;
-    return most > 1 ? most / (own > 0 ? own : 1) : 1;
+    uint32_t degree =
+        fit->job->global_batch > 0 ? 1 : ms_fitsetup_degree(fit, point);
+    return degree * (most > 1 ? most / (own > 0 ? own : 1) : 1);
 }
 
 static ms_err list_points(ms_fit *fit, ms_fault *fault)
@@ -142,7 +174,7 @@ static ms_err look_outside(ms_fit *fit, ms_fault *fault)
 ms_err ms_fitspace_open(ms_fit *fit, ms_fault *fault)
 {
     MS_TRY(look_at_model(fit, fault));
-    for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
+    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) /* ranks before what they do */
         MS_TRY(ms_fitchoices_open(fit, (ms_fit_axis_id)a, fault));
     fit->capacity_bytes = fit->job->memory_bytes > 0
                               ? fit->job->memory_bytes
