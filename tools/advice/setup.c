@@ -23,7 +23,7 @@ typedef struct way {
     bool checkpoints; /* the job's checkpoint policies stay */
     /* its other policies stay, but for those that share or offload */
     bool others;
-    const char *add; /* with %lld for the batch */
+    const char *add; /* with %lld for the batch, %u for the GPUs */
 } way;
 
 /* From what changes least to what saves most. */
@@ -32,6 +32,7 @@ static const way shared[] = {
     {false, true, "zero:3+checkpoint:full"},
     {false, false, "zero:3+checkpoint:full"},
     {false, false, "zero:3+checkpoint:full+microbatch:%lld"},
+    {false, false, "zero:3+checkpoint:full+context:%u"},
 };
 #define N_SHARED (sizeof shared / sizeof shared[0])
 static const way alone[] = {
@@ -81,25 +82,29 @@ static void put_item(const struct ms_spec_item *item, ms_text *text)
 }
 
 /* In a job that uses fsdp, fsdp takes the place of zero:3. */
-static void put_added(const search *s, const char *add, ms_text *text)
+static void put_added(const search *s, const char *add, uint32_t gpus,
+                      ms_text *text)
 {
     static const char share[] = "zero:3";
-    const char *count = strstr(add, "%lld");
+    const char *count = strchr(add, '%');
     ms_text_add(text, "%s", text->length > 0 ? "+" : "");
     if (has(&s->job->spec, "fsdp") && strncmp(add, share, 6) == 0) {
         ms_text_add(text, "fsdp");
         add += strlen(share);
     }
-    if (count == NULL)
+    if (count == NULL) {
         ms_text_add(text, "%s", add);
-    else
-        ms_text_add(text, "%.*s%lld", (int)(count - add), add,
-                    (long long)s->now->training.batch);
+        return;
+    }
+    ms_text_put(text, add, (size_t)(count - add));
+    ms_text_u64(text,
+                count[1] == 'u' ? gpus : (uint64_t)s->now->training.batch);
 }
 
 /* *words is NULL where the batch cannot be cut, or where nothing would differ
  * from the row before. */
-static ms_err policy_of(const search *s, const way *by, const char **words)
+static ms_err policy_of(const search *s, const way *by, uint32_t gpus,
+                        const char **words)
 {
     const ms_spec *spec = &s->job->spec;
     ms_text text = {.arena = s->arena};
@@ -111,11 +116,11 @@ static ms_err policy_of(const search *s, const way *by, const char **words)
         else
             drops = true;
     }
-    put_added(s, by->add, &text);
+    put_added(s, by->add, gpus, &text);
     if (text.failed)
         return ms_fail_nomem(s->fault);
     bool counts = strstr(by->add, "%lld") != NULL;
-    bool same = !by->others && !counts && !drops;
+    bool same = !by->others && strchr(by->add, '%') == NULL && !drops;
     *words = same || (counts && s->now->training.batch < 2) ? NULL : text.bytes;
     return MS_OK;
 }
@@ -176,7 +181,7 @@ static ms_err consider(const search *s, const way *by, uint32_t gpus)
     ms_arena scratch = {0};
     ms_fault own = {.caret = -1};
     const char *policy = NULL;
-    MS_TRY(policy_of(s, by, &policy));
+    MS_TRY(policy_of(s, by, gpus, &policy));
     if (policy == NULL)
         return MS_OK;
     ms_err err = attempt(s, policy, gpus, &scratch, &own);

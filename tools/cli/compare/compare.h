@@ -236,8 +236,10 @@ typedef struct ms_compare_fastest {
      * (MS_ACCURACY_UNKNOWN, where one is not known), and by how much slower. */
     uint32_t close[MS_VARIANTS_MOST], n_close;
     double more_percent[MS_VARIANTS_MOST];
-    /* The largest error_percent of the fastest and those, of all where there
-     * are none of those; known: none of these is MS_ACCURACY_UNKNOWN's. */
+    uint32_t n_same; /* of those, that take exactly as long */
+    /* The largest error_percent of the fastest and the others of those, of all
+     * where there are no others; known: none of these is MS_ACCURACY_UNKNOWN's.
+     */
     uint32_t percent;
     bool known;
 } ms_compare_fastest;

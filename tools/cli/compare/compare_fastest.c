@@ -85,14 +85,39 @@ bool ms_compare_fastest_find(const ms_comparison *c, ms_compare_fastest *found)
             continue;
         found->close[found->n_close] = i;
         found->more_percent[found->n_close++] = 100 * (cost / found->cost - 1);
-        tell(found, percent, known);
+        if (cost > found->cost)
+            tell(found, percent, known);
+        else
+            found->n_same++;
     }
-    for (uint32_t i = 0; i < c->n && found->n_close == 0; i++)
-        if (i != found->of && cost_of(c, i, by_work) >= 0) {
+    for (uint32_t i = 0; i < c->n && found->n_close == found->n_same; i++)
+        if (cost_of(c, i, by_work) > found->cost) {
             uint32_t percent = band_of(c, found, i, &known);
             tell(found, percent, known);
         }
     return true;
+}
+
+/* "1", or "1 and 4" where they take exactly as long. */
+static void put_first(const ms_compare_fastest *of, ms_text *words)
+{
+    ms_text_add(words, "%u", of->of + 1);
+    for (uint32_t i = 0; i < of->n_close; i++)
+        if (of->more_percent[i] <= 0)
+            ms_text_add(words, " and %u", of->close[i] + 1);
+    ms_text_add(words, " by the clock");
+}
+
+static void put_close(const ms_compare_fastest *of, ms_text *words)
+{
+    const char *before = ", but";
+    for (uint32_t i = 0; i < of->n_close; i++) {
+        if (of->more_percent[i] <= 0)
+            continue;
+        ms_text_add(words, "%s %u (+%.1f %%)", before, of->close[i] + 1,
+                    of->more_percent[i]);
+        before = ",";
+    }
 }
 
 void ms_compare_fastest_write(const ms_comparison *c, ms_text *text)
@@ -101,20 +126,19 @@ void ms_compare_fastest_write(const ms_comparison *c, ms_text *text)
     ms_text words = {.arena = text->arena};
     if (!ms_compare_fastest_find(c, &of))
         return;
-    ms_text_add(&words, "%u by the clock", of.of + 1);
-    for (uint32_t i = 0; i < of.n_close; i++)
-        ms_text_add(&words, "%s %u (+%.1f %%)", i == 0 ? ", but" : ",",
-                    of.close[i] + 1, of.more_percent[i]);
-    if (of.n_close == 0)
+    uint32_t n_close = of.n_close - of.n_same;
+    put_first(&of, &words);
+    put_close(&of, &words);
+    if (n_close == 0)
         ms_text_add(&words, ", by more than the %u %% that ", of.percent);
     else
         ms_text_add(&words, " %s within the %u %% that ",
-                    of.n_close > 1 ? "are" : "is", of.percent);
+                    n_close > 1 ? "are" : "is", of.percent);
     ms_text_add(&words, of.known
                             ? "such times were off when they were measured"
                             : "are taken for times that were not held against "
                               "any run of their kind");
-    if (of.n_close > 0)
+    if (n_close > 0)
         ms_text_add(&words, ": that does not decide between them");
     text->failed |= words.failed;
     ms_text_add(text, "\n");
