@@ -63,8 +63,9 @@ typedef enum ms_host_step {
 /* How ranks that divide the sequence attend over all of it. */
 typedef enum ms_context_mode {
     MS_CONTEXT_AUTO,
-    MS_CONTEXT_A2A, /* heads are divided instead, for as long (Ulysses) */
-    MS_CONTEXT_RING /* keys and values go round (Transformer Engine's p2p) */
+    MS_CONTEXT_A2A,  /* heads are divided instead, for as long (Ulysses) */
+    MS_CONTEXT_RING, /* keys and values go round (Transformer Engine's p2p) */
+    MS_CONTEXT_ALL_GATHER /* each rank gathers all keys and values */
 } ms_context_mode;
 
 /* What of the model's states has its home elsewhere. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/parallel/contextops.h"
 #include "graphs/machines/communicators.h"
+#include "graphs/parallel/contextgather.h"
 #include "graphs/parallel/meetops.h"
 #include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
@@ -12,16 +13,17 @@
 
 /* ---- who divides it ------------------------------------------------------ */
 
-static bool is_ring(const ms_step_settings *settings, bool parts)
+static uint8_t mode_of(const ms_trace *trace)
 {
-    uint8_t mode = settings->shape->context_mode;
-    return mode == MS_CONTEXT_RING || (mode == MS_CONTEXT_AUTO && parts);
+    uint8_t mode = trace->settings->shape->context_mode;
+    if (mode != MS_CONTEXT_AUTO)
+        return mode;
+    return trace->kernels.keeps_parts ? MS_CONTEXT_RING : MS_CONTEXT_A2A;
 }
 
-bool ms_contextops_is_ring(const ms_trace *trace)
+bool ms_contextops_is_joint(const ms_trace *trace)
 {
-    return trace->context &&
-           is_ring(trace->settings, trace->kernels.keeps_parts);
+    return trace->context && mode_of(trace) != MS_CONTEXT_A2A;
 }
 
 static ms_err refuse(const ms_trace *trace, const char *hint, const char *what)
@@ -29,12 +31,13 @@ static ms_err refuse(const ms_trace *trace, const char *hint, const char *what)
     return ms_fail(trace->fault, MS_EUSAGE, "context", hint, "%s", what);
 }
 
-/* Pieces of the ring are halves of parts. */
-static ms_err check_sequence(const ms_trace *trace, uint32_t ranks, bool ring)
+/* Where work is balanced, a rank has two pieces. */
+static ms_err check_sequence(const ms_trace *trace, uint32_t ranks)
 {
     const ms_step_settings *settings = trace->settings;
     uint64_t sequence = (uint64_t)settings->training->sequence;
-    uint64_t pieces = ring ? 2 * (uint64_t)ranks : ranks;
+    uint64_t pieces =
+        mode_of(trace) == MS_CONTEXT_A2A ? ranks : 2 * (uint64_t)ranks;
     uint64_t low = sequence / pieces * pieces;
     char hint[96];
     if (sequence % pieces == 0)
@@ -63,8 +66,7 @@ ms_err ms_contextops_open(ms_trace *trace)
     if (!settings->model->tokens && !settings->model->sequence_input)
         return refuse(trace, "leave it out for this model",
                       "the model has no sequence that ranks could divide");
-    MS_TRY(check_sequence(trace, ranks,
-                          is_ring(settings, trace->kernels.keeps_parts)));
+    MS_TRY(check_sequence(trace, ranks));
     trace->context = ms_arena_take(trace->scratch, 1, sizeof *trace->context);
     if (!trace->context)
         return ms_fail_nomem(trace->fault);
@@ -319,8 +321,8 @@ static double step_flops(const ms_trace *trace, uint32_t q, bool causal)
            pairs * (causal ? 0.5 : 1);
 }
 
-uint32_t ms_contextops_ring(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
-                            bool causal)
+static uint32_t ring(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
+                     bool causal)
 {
     uint32_t inputs[3] = {q, k, v};
     if (trace->err)
@@ -353,4 +355,12 @@ uint32_t ms_contextops_ring(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
         ms_trace_drop(trace, lse[i]);
     }
     return y;
+}
+
+uint32_t ms_contextops_joint(ms_trace *trace, uint32_t q, uint32_t k,
+                             uint32_t v, bool causal)
+{
+    return mode_of(trace) == MS_CONTEXT_RING
+               ? ring(trace, q, k, v, causal)
+               : ms_contextgather_run(trace, q, k, v, causal);
 }

@@ -20,6 +20,8 @@
  * the partial results are not: the last rank's are whole, as here.  It saves q,
  * the buffer that came last, the result and its statistics.
  *
+ * allgather: contextgather.h.
+ *
  * With b samples of s tokens, h wide, K = 4 b s h / C bytes of keys and values
  * of 16 bits:  a2a  each way 4 tensors of 2 b s h / C, twice each for a moment;
  * ring  C K for keys and values, (C + 1) b s h / C for partial results. */
@@ -29,7 +31,9 @@
 /* Opens trace->context.  MS_EINPUT where the sequence or the heads do not
  * divide, MS_EUSAGE for what is not known beside it. */
 ms_err ms_contextops_open(ms_trace *trace);
-bool ms_contextops_is_ring(const ms_trace *trace);
+/* Do a rank's queries meet the others' keys inside of one function (ring,
+ * allgather)?  Else heads are exchanged around the kernel. */
+bool ms_contextops_is_joint(const ms_trace *trace);
 
 /* x [batch, sequence, heads, dim]: to all tokens of a part of the heads, or
  * back.  Without ranks that divide the sequence a reference to x. */
@@ -40,8 +44,8 @@ uint32_t ms_contextops_to_tokens(ms_trace *trace, uint32_t x);
 uint32_t ms_contextops_forth(ms_trace *trace, uint32_t x);
 uint32_t ms_contextops_back(ms_trace *trace, uint32_t x);
 
-/* The fused kernel over [batch, heads, sequence, dim] of this rank's tokens. */
-uint32_t ms_contextops_ring(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
-                            bool causal);
+/* Such a function over [batch, heads, sequence, dim] of this rank's tokens. */
+uint32_t ms_contextops_joint(ms_trace *trace, uint32_t q, uint32_t k,
+                             uint32_t v, bool causal);
 
 #endif

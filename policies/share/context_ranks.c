@@ -19,11 +19,12 @@ static const ms_param params[N_PARAMS] = {
                .help = "ranks that divide the sequence"},
     [MODE] = {.name = "mode",
               .type = MS_PARAM_WORD,
-              .words = "auto|a2a|ring",
+              .words = "auto|a2a|ring|allgather",
               .help = "a2a: for attention each has all of the sequence and a "
                       "part of the heads (Ulysses); ring: keys and values go "
-                      "round, causal work is balanced; auto: ring with "
-                      "Megatron's kernels, else a2a"},
+                      "round, causal work is balanced; allgather: each gathers "
+                      "all of them; auto: ring with Megatron's kernels, else "
+                      "a2a"},
 };
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,

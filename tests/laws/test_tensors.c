@@ -169,6 +169,10 @@ static const struct {
      * gradients and those of the step backward. */
     {gpt, "context:4,mode=ring", MS_FLASH,
      LAYERS *(RANKS - 1 + 3 * RANKS) * 2 * 2 * TOKENS / RANKS *HIDDEN},
+    /* Keys and values are gathered twice, their gradients scattered. */
+    {gpt, "context:4,mode=allgather", MS_FLASH, MOVES(6 * LAYERS)},
+    {gpt, "context:4,mode=allgather", MS_MEGATRON, MOVES(6 * LAYERS)},
+    {llama, "context:4,mode=allgather", MS_FLASH, MOVES(6 * LAYERS / 2)},
     /* With two micro-batches all of it twice, of half the tokens. */
     {gpt, "tensor:4+microbatch:2", MS_FLASH,
      MOVES(2 * (4 * LAYERS + 2)) + STATISTICS},
@@ -203,14 +207,16 @@ static const char *const beside[] = {
     "+context:2,mode=ring+checkpoint:full",
     "+context:2,mode=ring+zero:1,dp=4+microbatch:2",
     "+context:2,mode=a2a+fsdp:dp=2",
+    "+context:2,mode=allgather",
+    "+context:2,mode=allgather+zero:1,dp=4+microbatch:2",
 };
 
 START_TEST(steps_keep_the_laws)
 {
     static const uint32_t kernels[] = {MS_EAGER, MS_FLASH, MS_MEGATRON,
                                        MS_FUSED};
-    bool ring = strstr(beside[_i], "ring") != NULL;
-    for (size_t k = ring ? 1 : 0; k < MANY(kernels); k++) /* it is fused */
+    bool joint = strstr(beside[_i], "ring") || strstr(beside[_i], "allgather");
+    for (size_t k = joint ? 1 : 0; k < MANY(kernels); k++) /* it is fused */
         for (size_t m = 0; m < MANY(models); m++)
             for (int sp = 0; sp < 2; sp++) {
                 char policy[96];

@@ -167,7 +167,7 @@ static void prepare(ms_trace *trace, const ms_layer *layer,
     bool normed = is_word(layer, "qk_norm", "head");
     bool rotary = field_of(layer, "rotary").b;
     bool apart = normed || rotary || n->kv_heads != n->heads ||
-                 ms_contextops_is_ring(trace);
+                 ms_contextops_is_joint(trace);
     for (uint32_t i = 0; i < 2 && normed; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  norm_heads(trace, qkv[i], norms[i], n->dim));
@@ -295,9 +295,9 @@ static uint32_t by_kernel(ms_trace *trace, const ms_layer *layer,
     for (uint32_t i = 0; i < 3; i++)
         view[i] = ms_view_transpose(trace, qkv[i], 1, 2);
     uint32_t y =
-        ms_contextops_is_ring(trace)
-            ? ms_contextops_ring(trace, view[0], view[1], view[2],
-                                 attended.causal)
+        ms_contextops_is_joint(trace)
+            ? ms_contextops_joint(trace, view[0], view[1], view[2],
+                                  attended.causal)
             : ms_attention_flash(trace, view[0], view[1], view[2], attended);
     ms_split_drop(trace, 3, view);
     if (!flash || trace->err)
@@ -327,7 +327,7 @@ ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
     if (field_of(layer, "sinks").b && trace->settings->train)
         ms_raw_states(trace, ms_trace_parameter(trace, "sinks", 1, &n->heads));
     prepare(trace, layer, n, qkv);
-    bool exchanges = trace->context && !ms_contextops_is_ring(trace);
+    bool exchanges = trace->context && !ms_contextops_is_joint(trace);
     for (uint32_t i = 0; i < 3 && exchanges; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  ms_contextops_to_heads(trace, qkv[i]));

@@ -301,21 +301,23 @@ static bool is_biased(const ms_layer *layer)
                                 : own == OUT_BIAS_YES;
 }
 
-/* The kernel of a ring knows causal and full attention only. */
-static ms_err check_ring(ms_trace *trace, const ms_layer *layer)
+/* What ranks do inside of attention knows causal and full attention only. */
+static ms_err check_joint(ms_trace *trace, const ms_layer *layer)
 {
     const ms_value *field = layer->field;
     if (trace->kernels.is_plain)
-        return ms_trace_fail(trace, layer, "take mode=a2a, or --kernels flash",
-                             "attention \"%s\": a ring needs a fused kernel "
-                             "(context)",
-                             layer->name);
+        return ms_trace_fail(
+            trace, layer, "take mode=a2a, or --kernels flash",
+            "attention \"%s\": ring and allgather need a fused "
+            "kernel (context)",
+            layer->name);
     if (field[ATTENTION_ALIBI].b || field[ATTENTION_SOFTCAP].b ||
         field[ATTENTION_SINKS].b || field[ATTENTION_WINDOW].i > 0)
-        return ms_trace_fail(trace, layer, "take mode=a2a",
-                             "attention \"%s\": a ring knows no slopes, caps, "
-                             "sinks or windows (context)",
-                             layer->name);
+        return ms_trace_fail(
+            trace, layer, "take mode=a2a",
+            "attention \"%s\": ring and allgather know no slopes, "
+            "caps, sinks or windows (context)",
+            layer->name);
     return MS_OK;
 }
 
@@ -324,8 +326,8 @@ static uint32_t attend(ms_trace *trace, const ms_scores *how, uint32_t *qkv)
 {
     if (!trace->context)
         return ms_attentioncore_run(trace, how, qkv);
-    if (ms_contextops_is_ring(trace))
-        return ms_contextops_ring(trace, qkv[0], qkv[1], qkv[2], how->causal);
+    if (ms_contextops_is_joint(trace))
+        return ms_contextops_joint(trace, qkv[0], qkv[1], qkv[2], how->causal);
     for (uint32_t i = 0; i < 3; i++)
         qkv[i] = ms_contextops_forth(trace, qkv[i]);
     if (trace->err)
@@ -354,8 +356,8 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         n.heads = ms_shards_part(trace, n.heads);
         n.kv_heads = ms_shards_part(trace, n.kv_heads);
     }
-    if (ms_contextops_is_ring(trace))
-        MS_TRY(check_ring(trace, layer));
+    if (ms_contextops_is_joint(trace))
+        MS_TRY(check_joint(trace, layer));
     if (trace->kernels.hooks->attention)
         return trace->kernels.hooks->attention(trace, layer, &n, in[0], out);
     uint32_t x = in[0];
