@@ -50,7 +50,7 @@ static ms_err check_gpus(const ms_shape *shape, ms_fault *fault)
     if (shape->gpus <= 1 || shape->gpus == used)
         return MS_OK;
     snprintf(hint, sizeof hint, "say how they share the work, e.g. -p zero:1");
-    if (shape->data_ranks > 1)
+    if (shape->is_shared)
         snprintf(hint, sizeof hint, "leave one of the two out");
     return ms_fail(fault, MS_EUSAGE, "--gpus", hint,
                    "the job has %u GPUs, its policies use %llu", shape->gpus,
