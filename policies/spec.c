@@ -76,7 +76,8 @@ static const char *spelled(const ms_param *param, char *text, size_t size)
     const char *value[] = {
         [MS_PARAM_INT] = "=N",           [MS_PARAM_SIZE] = "=SIZE",
         [MS_PARAM_WORD] = "=",           [MS_PARAM_WORDS] = "=",
-        [MS_PARAM_NAMES] = "=NAME/NAME", [MS_PARAM_FLAG] = ""};
+        [MS_PARAM_NAMES] = "=NAME/NAME", [MS_PARAM_FLAG] = "",
+        [MS_PARAM_NUMBERS] = "=NUMBER"};
     bool has_words =
         param->type == MS_PARAM_WORD || param->type == MS_PARAM_WORDS;
     const char *words = has_words ? param->words : "";
@@ -281,16 +282,36 @@ static ms_err parse_words(const parser *p, const ms_param *param, piece list,
     return MS_OK;
 }
 
-static ms_err parse_names(const parser *p, const ms_param *param, piece list,
-                          ms_policy_value *value)
+/* Digits with a point among them; not all are 0. */
+static bool is_number(const parser *p, piece word)
 {
+    uint32_t points = 0, digits = 0;
+    bool some = false;
+    for (size_t i = 0; i < word.length; i++) {
+        char c = p->text[word.at + i];
+        points += c == '.';
+        digits += c >= '0' && c <= '9';
+        some |= c >= '1' && c <= '9';
+    }
+    return some && points <= 1 && points + digits == word.length;
+}
+
+/* A list NAME/NAME, or NUMBER/NUMBER. */
+static ms_err parse_list(const parser *p, const ms_param *param, piece list,
+                         ms_policy_value *value)
+{
+    bool numbers = param->type == MS_PARAM_NUMBERS, last = false;
     piece rest = list;
-    bool last = false;
     while (!last) {
-        piece name = cut(p, &rest, '/', &last);
-        if (name.length > 0)
+        piece one = cut(p, &rest, '/', &last);
+        if (numbers ? is_number(p, one) : one.length > 0)
             continue;
-        point(p, name.at);
+        point(p, one.at);
+        if (numbers)
+            return ms_fail(p->fault, MS_EUSAGE, "--policy",
+                           "write 1.25, for example",
+                           "%s: \"%.*s\" is no positive number", param->name,
+                           shown(one), p->text + one.at);
         return ms_fail(p->fault, MS_EUSAGE, "--policy",
                        "write NAME or NAME/NAME/...", "%s: a name is missing",
                        param->name);
@@ -312,7 +333,8 @@ static ms_err parse_value(const parser *p, const ms_param *param, piece word,
     case MS_PARAM_WORDS:
         return parse_words(p, param, word, value);
     case MS_PARAM_NAMES:
-        return parse_names(p, param, word, value);
+    case MS_PARAM_NUMBERS:
+        return parse_list(p, param, word, value);
     case MS_PARAM_FLAG:
         value->number = 1;
         break;

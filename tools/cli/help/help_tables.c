@@ -59,6 +59,7 @@ const char *ms_help_tables_param(const ms_param *param, ms_text *words)
            : param->type == MS_PARAM_WORD        ? param->words
            : param->type == MS_PARAM_WORDS       ? param->words
            : param->type == MS_PARAM_NAMES       ? "NAME/NAME"
+           : param->type == MS_PARAM_NUMBERS     ? "NUMBER"
            : param->type == MS_PARAM_SIZE        ? "SIZE"
            : param->low == 0 && param->high == 1 ? "0|1"
                                                  : "N";
