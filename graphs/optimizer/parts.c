@@ -437,6 +437,15 @@ static ms_err expert_columns(ms_trace *trace, bool shares)
     return MS_OK;
 }
 
+/* One rank alone has these experts: there is nothing to divide. */
+static bool has_it_alone(const ms_trace *trace, const ms_parameter *parameter)
+{
+    const ms_shape *shape = trace->settings->shape;
+    return parameter->group == MS_GROUP_EXPERT_DATA &&
+           shape->expert_split > 0 && shape->expert_ranks == 1 &&
+           !shape->copies_parts;
+}
+
 ms_err ms_parts_columns(ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
@@ -467,6 +476,8 @@ ms_err ms_parts_columns(ms_trace *trace)
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         const ms_parameter *it = &trace->parameters[p];
         uint32_t weight = it->storage;
+        if (has_it_alone(trace, it))
+            continue;
         if (it->grad_storage != MS_NONE)
             g->storage_shard_bytes[it->grad_storage] =
                 grad_part_bytes(trace, it);

@@ -170,6 +170,9 @@ static ms_err check_beside(const ms_shape *shape, ms_fault *fault)
         return ms_fail(fault, MS_EUSAGE, "expert", "leave expert_ranks out",
                        "which ranks divide the states of experts follows from "
                        "who has which experts");
+    if (shape->reshard_ranks > 0)
+        return ms_fail(fault, MS_EUSAGE, "expert", "leave reshard_ranks out",
+                       "ranks that have a part of experts are no neighbours");
     if (shape->flat_step.used || shape->part == MS_PART_FLAT ||
         shape->part == MS_PART_BLOCKS)
         return ms_fail(fault, MS_EUSAGE, "expert",
