@@ -5,6 +5,8 @@
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
+#include <string.h>
+
 /* A policy that shares gradients or weights has buffers of its own for them. */
 bool ms_mcoregrads_hold(const ms_step_settings *settings)
 {
@@ -49,10 +51,12 @@ uint32_t ms_mcoregrads_stand_in(ms_trace *trace, uint32_t weight)
 {
     if (!fused(trace, weight) || !is_cached(trace))
         return MS_NONE;
-    const ms_tensor *tensor = ms_trace_at(trace, weight);
+    const ms_tensor like = *ms_trace_at(trace, weight), *tensor = &like;
     uint32_t layer = trace->parameters[tensor->parameter].layer;
-    int64_t dims[2] = {tensor->size[0], tensor->size[1]};
-    if (ms_mcorelayers_is_gated(trace, layer))
+    uint32_t rows =
+        tensor->n_dims - 2u; /* behind the experts, if it has some */
+    int64_t dims[2] = {tensor->size[rows], tensor->size[rows + 1]};
+    if (rows == 0 && ms_mcorelayers_is_gated(trace, layer))
         dims[0] *= 2;
     uint32_t shared =
         ms_sharedtables_buffer(trace, "dummy_wgrad", tensor->dtype, dims);
@@ -62,8 +66,12 @@ uint32_t ms_mcoregrads_stand_in(ms_trace *trace, uint32_t weight)
     trace->graph->storage_category[s] = MS_WORKSPACE;
     trace->graph->storage_layer[s] = MS_NONE;
     uint32_t y = ms_trace_alias(trace, shared);
-    if (y != MS_NONE)
-        ms_trace_at(trace, y)->size[0] = ms_trace_at(trace, weight)->size[0];
+    if (y == MS_NONE)
+        return y;
+    ms_tensor *seen = ms_trace_at(trace, y);
+    seen->n_dims = like.n_dims;
+    memcpy(seen->size, like.size, sizeof seen->size);
+    memcpy(seen->stride, like.stride, sizeof seen->stride);
     return y;
 }
 
