@@ -49,7 +49,7 @@ void ms_communicators_make(const ms_device *device, const ms_shape *shape,
         [MS_GROUP_TENSOR] = inner,
         [MS_GROUP_CONTEXT] = ms_shape_context(shape),
         [MS_GROUP_EXPERT] = ms_shape_experts(shape),
-        [MS_GROUP_EXPERT_TENSOR] = ms_shape_expert_tensor(shape)};
+        [MS_GROUP_EXPERT_TENSOR] = shape->expert_split > 0 ? apart : 1};
     uint32_t stride[MS_N_GROUP_ROLES] = {[MS_GROUP_DATA] = inner,
                                          [MS_GROUP_REPLICATE] = parts * inner,
                                          [MS_GROUP_SECONDARY] = inner,

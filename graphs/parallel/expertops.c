@@ -137,8 +137,11 @@ ms_err ms_expertops_open(ms_trace *trace)
     if (!trace->experts)
         return ms_fail_nomem(trace->fault);
     ms_communicators_make(settings->device, shape, rows);
+    ms_group_role within =
+        shape->expert_split > 0 ? MS_GROUP_EXPERT_TENSOR : MS_GROUP_TENSOR;
     *trace->experts = (ms_expert_ranks){.across = rows[MS_GROUP_EXPERT],
-                                        .within = rows[MS_GROUP_EXPERT_TENSOR],
+                                        .within = rows[within],
+                                        .within_role = (uint8_t)within,
                                         .capacity = shape->expert_capacity,
                                         .imbalance = shape->expert_imbalance};
     return name_splits(trace);
@@ -173,7 +176,7 @@ static uint32_t meet(ms_trace *trace, const char *op, ms_collective collective,
     uint32_t y =
         ms_trace_make(trace, "received", like.dtype, like.n_dims, like.size);
     ms_meetops_end(trace, collective,
-                   across ? MS_GROUP_EXPERT : MS_GROUP_EXPERT_TENSOR,
+                   across ? MS_GROUP_EXPERT : (ms_group_role)ranks->within_role,
                    across ? &ranks->across : &ranks->within);
     return y;
 }

@@ -37,6 +37,8 @@ typedef struct ms_trace ms_trace; /* trace.h */
 
 typedef struct ms_expert_ranks {
     ms_group across, within; /* that divide experts; that split each of them */
+    uint8_t within_role;     /* ms_group_role: without a grid of the experts'
+                                own, the ranks that split layers */
     double capacity;         /* 0: as the layer says */
     double imbalance;
 } ms_expert_ranks;

@@ -86,8 +86,7 @@ static ms_err read_imbalance(const ms_policy_value *value, uint32_t ranks,
                        "the fullest rank has no fewer rows than an average "
                        "one: %s",
                        value->text);
-    snprintf(hint, sizeof hint, "give %u or %u loads", n / ranks * ranks,
-             (n / ranks + 1) * ranks);
+    snprintf(hint, sizeof hint, "give %u loads", (n / ranks + 1) * ranks);
     if (n == 1 || n % ranks == 0) {
         shape->expert_loads = n == 1 ? 0 : n;
         return MS_OK;

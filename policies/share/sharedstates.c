@@ -357,7 +357,8 @@ static ms_err gather_updated(writer *w, const ms_call *step)
         return MS_OK;
     for (uint32_t s = 0; s < w->graph->n_persistent; s++)
         if (ms_graph_is_weight(w->graph, s) && is_held(w, step->rank, s) &&
-            !is_alone(w->graph, s) && w->graph->storage_grad[s] != MS_NONE) /* else no rank updates it */
+            !is_alone(w->graph, s) &&
+            w->graph->storage_grad[s] != MS_NONE) /* else no rank updates it */
             w->list[n++] = s;
     return emit(w, step, MS_GATHER, MS_HERE, w->list, n, &set);
 }

@@ -210,7 +210,7 @@ static const struct {
     {plain, "tensor:2,sp+expert:4,etp=1", A2A(ROWS / 2, 2 * HIDDEN, 4), 0},
     {plain, "tensor:2,sp+expert:4", A2A(ROWS / 2, 2 * HIDDEN, 4),
      4 * LAYERS *ROWS * 2 * HIDDEN / 2},
-    {plain, "tensor:2,sp", 0, 4 * LAYERS *ROWS * 2 * HIDDEN / 2},
+    {plain, "tensor:2,sp", 0, 0},
     {plain, "context:2+expert:4+ddp:dp=4", A2A(ROWS / 2, 2 * HIDDEN, 4), 0},
 };
 
@@ -358,7 +358,7 @@ START_TEST(what_does_not_divide_is_refused)
     expect_refused(dense, MS_FLASH, "expert:2", MS_EUSAGE, "no experts",
                    "leave it out for this model");
     expect_refused(plain, MS_FLASH, "expert:4,imbalance=1/2/3/4/5/6", MS_EUSAGE,
-                   "6 experts", "give 4 or 8 loads");
+                   "6 experts", "give 8 loads");
     expect_refused(plain, MS_FLASH, "expert:2,imbalance=1/2/3/4", MS_EINPUT,
                    "8 experts", "give one for each");
     expect_refused(plain, MS_FLASH, "expert:2,imbalance=0.9", MS_EUSAGE,

@@ -167,7 +167,7 @@ static const ms_word options[] = {
     MS_WORD_INSTEAD(NULL, "expert-parallel*|expert-model-parallel-size|ep",
                     "-p expert:8", "ranks divide the experts of a layer"),
     MS_WORD_INSTEAD(NULL, "expert-tensor-parallel-size|etp",
-                    "-p expert:8,etp=1", "ranks split each expert"),
+                    "-p tensor:2,sp+expert:4,etp=1", "ranks split each expert"),
     MS_WORD_ANSWER(
         NULL, "compile|torch-compile",
         "there is no torch.compile; --kernels fused has one kernel each for "
