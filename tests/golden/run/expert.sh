@@ -4,8 +4,11 @@
 "$MEMSIM" run mixtral-8x7b --policy expert:8+zero:1 --gpus 16
 "$MEMSIM" run mixtral-8x7b -p tensor:2,sp+expert:4+fsdp:dp=8 --json >out
 sed -nE 's/.*("groups": \{[^}]*\}).*/\1/p' out
-"$MEMSIM" run deepseek-v3 -p expert:32,imbalance=1.4+fsdp:dp=64 |
-    grep -A 3 '^policy\|^peak'
+"$MEMSIM" run mixtral-8x7b -p expert:8,imbalance=1.5+zero:1 --gpus 16 |
+    grep -A 1 '^experts'
+loads=3/1/1/1/1/1/1/1 # of each expert: the first rank has 1.6 times the average
+"$MEMSIM" run mixtral-8x7b -p "expert:4,imbalance=$loads+zero:2" --gpus 8 --json |
+    grep -o '"average_rank": [^}]*}'
 refuse() {
     echo "memsim run $*"
     "$MEMSIM" run "$@" 2>&1 && echo "it ran"
