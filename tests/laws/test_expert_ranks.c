@@ -47,7 +47,8 @@ static const char deep[] = SPARSE(", \"weighted\": \"gate\", \"score\": "
                                   "\"balancing\", \"router_fp32\": true");
 static const char gelu[] =
     SPARSE(", \"weighted\": \"gate\", \"gated\": false, \"capacity\": 1.25");
-static const char *const models[] = {plain, deep, gelu};
+static const char lossy[] = SPARSE(", \"aux_loss\": true, \"z_loss\": true");
+static const char *const models[] = {plain, deep, gelu, lossy};
 
 static ms_arena keep, trial;
 static ms_fault fault;

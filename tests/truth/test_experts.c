@@ -50,6 +50,26 @@ static void compare_experts(const char *name, const char *settings,
         run(layer, ", {\"type\": \"mean\"}")->saved_for_backward_bytes);
 }
 
+/* What losses of the router add: fp32 scores of all experts and how many tokens
+ * each has; logits and their sums in fp32; and each loss itself. */
+static void compare_losses(void)
+{
+    static const char *const settings[] = {", \"aux_loss\": true",
+                                           ", \"z_loss\": true"};
+    const uint64_t more[] = {TOKENS * 4 * EXPERTS + 4 * EXPERTS + 4,
+                             TOKENS * 4 * (EXPERTS + 1) + 4};
+    for (int i = 0; i < 2; i++) {
+        char layer[256];
+        snprintf(layer, sizeof layer,
+                 "\"type\": \"moe\", \"experts\": 8, \"hidden\": 128%s",
+                 settings[i]);
+        truth_compare(
+            "experts", settings[i], "saved_bytes",
+            routing() + TOKENS * CHOSEN * row(true) + more[i],
+            run(layer, ", {\"type\": \"mean\"}")->saved_for_backward_bytes);
+    }
+}
+
 START_TEST(experts_keep)
 {
     uint64_t routed = TOKENS * CHOSEN;
@@ -61,6 +81,7 @@ START_TEST(experts_keep)
                     true);
     compare_experts("capacity 1.25", ", \"capacity\": 1.25", routed * 5 / 4,
                     true);
+    compare_losses();
     truth_end();
 }
 END_TEST

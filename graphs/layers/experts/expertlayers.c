@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The mixture-of-experts layer: a router chooses experts for each token. */
 #include "graphs/aten/opcall.h"
+#include "graphs/layers/experts/balance.h"
 #include "graphs/layers/experts/dispatch.h"
 #include "graphs/layers/experts/experts.h"
 #include "graphs/layers/layers.h"
@@ -27,7 +28,9 @@ enum {
     RUN,
     ROUTER_FP32,
     CLAMPED,
-    SCALED
+    SCALED,
+    AUX_LOSS,
+    Z_LOSS
 };
 enum { WEIGHTED_LAST, WEIGHTED_GATE };
 enum { SCORE_SOFTMAX, SCORE_SIGMOID, SCORE_CHOSEN };
@@ -103,6 +106,12 @@ const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
     {.name = "scaled",
      .type = MS_BOOL,
      .help = "the probabilities are multiplied by a number (DeepSeek)"},
+    {.name = "aux_loss",
+     .type = MS_BOOL,
+     .help = "a loss that balances the experts' loads (Switch Transformers)"},
+    {.name = "z_loss",
+     .type = MS_BOOL,
+     .help = "a loss that keeps the router's logits small (ST-MoE)"},
 };
 
 /* What ranks that divide experts say of the rows, or the layer. */
@@ -212,16 +221,12 @@ static bool loops(const ms_trace *trace, const ms_layer *layer)
             trace->kernels.is_plain);
 }
 
-/* Returns the probabilities of the experts that each token chooses. */
-static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
-                      uint32_t *map)
+/* Scores of all experts become those of a token's chosen ones; p is used up. */
+static uint32_t choose(ms_trace *trace, const ms_layer *layer, uint32_t p,
+                       uint32_t *map)
 {
     const ms_value *field = layer->field;
     int64_t score = field[SCORE].i;
-    if (trace->err)
-        return MS_NONE;
-    uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    uint32_t p = logits_of(trace, layer, x);
     if (score == SCORE_SOFTMAX)
         p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
     else if (score == SCORE_SIGMOID)
@@ -236,6 +241,28 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
         p = normalized(trace, p);
     if (field[SCALED].b)
         p = ms_trace_rebind(trace, p, ms_pointwise_mul_scalar(trace, p));
+    return p;
+}
+
+/* Returns the probabilities of the experts that each token chooses. */
+static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                      uint32_t *map)
+{
+    const ms_value *field = layer->field;
+    bool balances = field[AUX_LOSS].b && trace->settings->train;
+    if (trace->err)
+        return MS_NONE;
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    uint32_t logits = logits_of(trace, layer, x);
+    if (field[Z_LOSS].b && trace->settings->train)
+        logits = ms_balance_z_loss(trace, logits);
+    if (balances && !trace->err)
+        ms_trace_ref(trace, logits);
+    uint32_t p = choose(trace, layer, logits, map);
+    if (balances) {
+        p = ms_balance_aux_loss(trace, logits, p, field[CHOSEN].i);
+        ms_trace_drop(trace, logits);
+    }
     if (field[ROUTER_FP32].b &&
         (loops(trace, layer) || ms_expertops_divides(trace)))
         return p; /* the outputs of the experts are summed in fp32 */

@@ -7,7 +7,8 @@ sed -nE 's/.*("groups": \{[^}]*\}).*/\1/p' out
 "$MEMSIM" run mixtral-8x7b -p expert:8,imbalance=1.5+zero:1 --gpus 16 |
     grep -A 1 '^experts'
 loads=3/1/1/1/1/1/1/1 # of each expert: the first rank has 1.6 times the average
-"$MEMSIM" run mixtral-8x7b -p "expert:4,imbalance=$loads+zero:2" --gpus 8 --json |
+"$MEMSIM" run mixtral-8x7b -p "expert:4,imbalance=$loads+zero:2" --gpus 8 \
+    --json |
     grep -o '"average_rank": [^}]*}'
 refuse() {
     echo "memsim run $*"
