@@ -47,7 +47,7 @@ static const char deep[] = SPARSE(", \"weighted\": \"gate\", \"score\": "
                                   "\"balancing\", \"router_fp32\": true");
 static const char gelu[] =
     SPARSE(", \"weighted\": \"gate\", \"gated\": false, \"capacity\": 1.25");
-static const char lossy[] = SPARSE(", \"aux_loss\": true, \"z_loss\": true");
+static const char lossy[] = SPARSE(", \"aux_loss\": 0.01, \"z_loss\": 0.001");
 static const char *const models[] = {plain, deep, gelu, lossy};
 
 static ms_arena keep, trial;

@@ -54,8 +54,8 @@ static void compare_experts(const char *name, const char *settings,
  * each has; logits and their sums in fp32; and each loss itself. */
 static void compare_losses(void)
 {
-    static const char *const settings[] = {", \"aux_loss\": true",
-                                           ", \"z_loss\": true"};
+    static const char *const settings[] = {", \"aux_loss\": 0.01",
+                                           ", \"z_loss\": 0.001"};
     const uint64_t more[] = {TOKENS * 4 * EXPERTS + 4 * EXPERTS + 4,
                              TOKENS * 4 * (EXPERTS + 1) + 4};
     for (int i = 0; i < 2; i++) {

@@ -107,11 +107,17 @@ const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
      .type = MS_BOOL,
      .help = "the probabilities are multiplied by a number (DeepSeek)"},
     {.name = "aux_loss",
-     .type = MS_BOOL,
-     .help = "a loss that balances the experts' loads (Switch Transformers)"},
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = 1 << 20,
+     .help = "factor of a loss that balances the experts' loads (Switch "
+             "Transformers); 0: there is none"},
     {.name = "z_loss",
-     .type = MS_BOOL,
-     .help = "a loss that keeps the router's logits small (ST-MoE)"},
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = 1 << 20,
+     .help = "factor of a loss that keeps the router's logits small (ST-MoE); "
+             "0: there is none"},
 };
 
 /* What ranks that divide experts say of the rows, or the layer. */
@@ -249,12 +255,12 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
                       uint32_t *map)
 {
     const ms_value *field = layer->field;
-    bool balances = field[AUX_LOSS].b && trace->settings->train;
+    bool balances = field[AUX_LOSS].f > 0 && trace->settings->train;
     if (trace->err)
         return MS_NONE;
     uint8_t dtype = ms_trace_at(trace, x)->dtype;
     uint32_t logits = logits_of(trace, layer, x);
-    if (field[Z_LOSS].b && trace->settings->train)
+    if (field[Z_LOSS].f > 0 && trace->settings->train)
         logits = ms_balance_z_loss(trace, logits);
     if (balances && !trace->err)
         ms_trace_ref(trace, logits);
