@@ -162,6 +162,7 @@ typedef struct ms_shape {
     double expert_imbalance; /* rows of the fullest of these ranks over those of
                                 an average one; 0: as layers say */
     uint32_t expert_loads;   /* experts from whose loads that follows, or 0 */
+    bool expert_deep;        /* tokens go through DeepEP's buffers */
     bool expert_policy;      /* the policy is there: the model has experts */
     ms_part_rule part;
     uint32_t flat_multiple;

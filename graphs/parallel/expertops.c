@@ -142,6 +142,7 @@ ms_err ms_expertops_open(ms_trace *trace)
     *trace->experts = (ms_expert_ranks){.across = rows[MS_GROUP_EXPERT],
                                         .within = rows[within],
                                         .within_role = (uint8_t)within,
+                                        .deep = shape->expert_deep,
                                         .capacity = shape->expert_capacity,
                                         .imbalance = shape->expert_imbalance};
     return name_splits(trace);

@@ -39,6 +39,7 @@ typedef struct ms_expert_ranks {
     ms_group across, within; /* that divide experts; that split each of them */
     uint8_t within_role;     /* ms_group_role: without a grid of the experts'
                                 own, the ranks that split layers */
+    bool deep;               /* DeepEP's buffers, not NCCL's all-to-alls */
     double capacity;         /* 0: as the layer says */
     double imbalance;
 } ms_expert_ranks;

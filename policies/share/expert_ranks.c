@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RANKS, TENSOR, CAPACITY, IMBALANCE, N_PARAMS };
+enum { RANKS, TENSOR, CAPACITY, IMBALANCE, DISPATCH, N_PARAMS };
 
 static const ms_param params[N_PARAMS] = {
     [RANKS] = {.name = "ranks",
@@ -35,6 +35,12 @@ static const ms_param params[N_PARAMS] = {
                    .help = "dropless: rows of the fullest rank over those of "
                            "an average one; or a load of each expert, A/B/C, "
                            "from which that follows"},
+    [DISPATCH] = {.name = "dispatch",
+                  .type = MS_PARAM_WORD,
+                  .words = "nccl|deepep",
+                  .help = "nccl: a row for each expert of a token, by "
+                          "all-to-all; deepep: a token once for each rank, "
+                          "through buffers of its own"},
 };
 
 /* ---- numbers ------------------------------------------------------------- */
@@ -200,6 +206,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     MS_TRY(check_beside(shape, fault));
     MS_TRY(divide(ranks, etp, shape, fault));
     shape->expert_split = ranks;
+    shape->expert_deep = values[DISPATCH].number;
     shape->expert_tensor = etp;
     shape->expert_ranks = ms_shape_parts(shape) * inner / (ranks * etp);
     return MS_OK;

@@ -188,6 +188,8 @@ END_TEST
 #define THERE(rows, width, ranks)                                              \
     (2 * LAYERS * (rows) * (width) / (ranks) * ((ranks)-1))
 
+#define UNIQUE UINT64_C(238)
+
 static const struct {
     const char *model, *policy;
     uint64_t across, within;
@@ -213,6 +215,12 @@ static const struct {
      4 * LAYERS *ROWS * 2 * HIDDEN / 2},
     {plain, "tensor:2,sp", 0, 0},
     {plain, "context:2+expert:4+ddp:dp=4", A2A(ROWS / 2, 2 * HIDDEN, 4), 0},
+    /* A token once for each rank that has an expert of it: of all 4 ranks'
+     * tokens 1 - C(6, 2) / C(8, 2), with 8 bytes for each choice, 2 for its
+     * p; the gradient of p comes back with that of the token. */
+    {plain, "expert:4,dispatch=deepep",
+     LAYERS * 3 * (4 * UNIQUE * 2 * HIDDEN + UNIQUE * (8 + 2 + 2) * CHOSEN) / 4,
+     0},
 };
 
 START_TEST(volumes_are_the_closed_forms)
@@ -263,6 +271,9 @@ static const char *const beside[] = {
     "tensor:2,sp+expert:1,etp=1+ddp:dp=2",
     "tensor:2,sp+context:2+expert:2+fsdp:dp=4",
     "expert:4,imbalance=1.7+zero:1,dp=4",
+    "expert:4,dispatch=deepep+zero:1,dp=8",
+    "expert:8,dispatch=deepep+fsdp:dp=8+microbatch:2+checkpoint:full",
+    "tensor:2,sp+expert:8,etp=1,dispatch=deepep+zero:3,dp=4",
     "expert:4,capacity=1.5+zero:1,dp=4+checkpoint:full",
 };
 

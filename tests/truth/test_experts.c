@@ -2,6 +2,7 @@
 /* Mixtures of experts and losses by chunks: what is kept, counted by hand from
  * the save lists of Megatron's grouped experts and Liger's losses
  * (graphs/autograd.md 20 and 21), in 16 bits. */
+#include "graphs/layers/experts/deepdispatch.h"
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
@@ -166,10 +167,31 @@ START_TEST(softmax_becomes_the_gradient)
 }
 END_TEST
 
+/* Buffers of DeepEP v1.2.1 for a width of 7168, without the workspace: what
+ * its size hints give, in MiB. */
+START_TEST(buffers_of_deepep)
+{
+    static const struct {
+        uint32_t ranks;
+        uint64_t mib;
+    } rows[] = {{8, 320}, {16, 360 + 88}, {32, 360 + 160}, {64, 360 + 351}};
+    truth_begin();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[16];
+        uint64_t bytes = ms_deepdispatch_bytes(rows[i].ranks, 7168);
+        snprintf(name, sizeof name, "%u ranks", rows[i].ranks);
+        truth_compare("experts", name, "MiB", 32 + rows[i].mib,
+                      (bytes + (UINT64_C(1) << 19)) >> 20);
+    }
+    truth_end();
+}
+END_TEST
+
 Suite *suite_experts(void)
 {
     Suite *suite = suite_create("experts");
     TCase *tcase = tcase_create("experts");
+    tcase_add_test(tcase, buffers_of_deepep);
     tcase_add_test(tcase, experts_keep);
     tcase_add_test(tcase, head_and_loss_in_chunks);
     tcase_add_test(tcase, logits_become_their_gradient);

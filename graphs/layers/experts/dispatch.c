@@ -100,15 +100,19 @@ static void gather(ms_trace *trace, uint32_t *x)
         *x = ms_trace_rebind(trace, *x, ms_expertops_gather(trace, *x));
 }
 
+uint32_t ms_dispatch_permute(ms_trace *trace, const ms_dispatch *how,
+                             uint32_t x, uint32_t map, uint32_t p,
+                             uint32_t *own)
+{
+    *own = MS_NONE;
+    return how->weights_gate ? permute_both(trace, how, x, map, p, own)
+                             : ms_experts_permute(trace, x, map, &how->sent);
+}
+
 uint32_t ms_dispatch_there(ms_trace *trace, const ms_dispatch *how, uint32_t x,
                            uint32_t map, uint32_t p, uint32_t *own)
 {
-    uint32_t rows;
-    *own = MS_NONE;
-    if (how->weights_gate)
-        rows = permute_both(trace, how, x, map, p, own);
-    else
-        rows = ms_experts_permute(trace, x, map, &how->sent);
+    uint32_t rows = ms_dispatch_permute(trace, how, x, map, p, own);
     if (!ms_expertops_divides(trace))
         return rows;
     receive(trace, how, &rows);

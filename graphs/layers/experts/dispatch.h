@@ -31,6 +31,11 @@ typedef struct ms_dispatch {
     bool weights_gate;   /* p goes along with the rows */
 } ms_dispatch;
 
+/* The rows to be sent, [rows, width], and *own [rows], their p, where the gate
+ * needs it; else MS_NONE. */
+uint32_t ms_dispatch_permute(ms_trace *trace, const ms_dispatch *how,
+                             uint32_t x, uint32_t map, uint32_t p,
+                             uint32_t *own);
 /* x [tokens, width] as [rows, width] of this rank's experts, sorted by them; p
  * [tokens, chosen] as *own [rows], or MS_NONE where it stays here. */
 uint32_t ms_dispatch_there(ms_trace *trace, const ms_dispatch *how, uint32_t x,

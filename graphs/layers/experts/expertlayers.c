@@ -2,6 +2,7 @@
 /* The mixture-of-experts layer: a router chooses experts for each token. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/experts/balance.h"
+#include "graphs/layers/experts/deepdispatch.h"
 #include "graphs/layers/experts/dispatch.h"
 #include "graphs/layers/experts/experts.h"
 #include "graphs/layers/layers.h"
@@ -227,6 +228,12 @@ static bool loops(const ms_trace *trace, const ms_layer *layer)
             trace->kernels.is_plain);
 }
 
+/* Do tokens go through DeepEP's buffers, which know them by their experts? */
+static bool goes_deep(const ms_trace *trace)
+{
+    return ms_expertops_divides(trace) && trace->experts->deep;
+}
+
 /* Scores of all experts become those of a token's chosen ones; p is used up. */
 static uint32_t choose(ms_trace *trace, const ms_layer *layer, uint32_t p,
                        uint32_t *map)
@@ -240,7 +247,8 @@ static uint32_t choose(ms_trace *trace, const ms_layer *layer, uint32_t p,
             trace, p, ms_pointwise_unary(trace, &ms_pointwise_sigmoid, p));
     p = ms_trace_rebind(
         trace, p,
-        ms_experts_route(trace, p, field[CHOSEN].i, !loops(trace, layer), map));
+        ms_experts_route(trace, p, field[CHOSEN].i,
+                         !loops(trace, layer) && !goes_deep(trace), map));
     if (score == SCORE_CHOSEN)
         p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
     else if (field[NORMALIZE].b && !trace->err)
@@ -390,7 +398,7 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, uint32_t x)
             "\"%s\" runs one expert after another, as eager code does; how "
             "ranks divide such a loop is not known (expert)",
             layer->name);
-    return MS_OK;
+    return goes_deep(trace) ? ms_deepdispatch_check(trace, layer) : MS_OK;
 }
 
 /* Where GELU's output is weighted, each row needs its probability. */
@@ -400,30 +408,52 @@ static bool sends_probabilities(const ms_trace *trace, const ms_layer *layer)
            (ms_expertops_divides(trace) || !layer->field[GATED].b);
 }
 
+static ms_dispatch dispatch_of(const ms_trace *trace, const ms_layer *layer,
+                               int64_t tokens)
+{
+    bool divided = ms_expertops_divides(trace);
+    return (ms_dispatch){.sent = {rows_of(trace, layer, tokens, divided),
+                                  layer->field[EXPERTS].i,
+                                  layer->field[CHOSEN].i},
+                         .received = rows_of(trace, layer, tokens, false),
+                         .own_experts = own_experts(trace, layer),
+                         .weights_gate = sends_probabilities(trace, layer)};
+}
+
+/* Through DeepEP's buffers. */
+static uint32_t run_deep(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                         uint32_t which, uint32_t p)
+{
+    ms_deepdispatch way = {MS_NONE, MS_NONE, MS_NONE, 0, 0};
+    uint32_t own = MS_NONE;
+    if (trace->err)
+        return MS_NONE;
+    const ms_dispatch how =
+        dispatch_of(trace, layer, ms_trace_at(trace, x)->size[0]);
+    uint32_t rows = ms_deepdispatch_there(trace, &how, x, which, p, &way, &own);
+    uint32_t y = run_experts(trace, layer, rows, own);
+    ms_trace_drop(trace, rows);
+    ms_trace_drop(trace, own);
+    return ms_deepdispatch_back(trace, &how, &way, y);
+}
+
 /* The tokens are permuted, multiplied by grouped products and permuted back. */
 static uint32_t run_grouped(ms_trace *trace, const ms_layer *layer, uint32_t x,
                             uint32_t map, uint32_t p)
 {
     bool last = layer->field[WEIGHTED].i == WEIGHTED_LAST;
-    bool divided = ms_expertops_divides(trace);
     uint32_t own = MS_NONE;
     if (trace->err)
         return MS_NONE;
     int64_t tokens = ms_trace_at(trace, x)->size[0];
-    const ms_dispatch how = {.sent = {rows_of(trace, layer, tokens, divided),
-                                      layer->field[EXPERTS].i,
-                                      layer->field[CHOSEN].i},
-                             .received = rows_of(trace, layer, tokens, false),
-                             .own_experts = own_experts(trace, layer),
-                             .weights_gate = sends_probabilities(trace, layer)};
+    const ms_dispatch how = dispatch_of(trace, layer, tokens);
     uint32_t rows = ms_dispatch_there(trace, &how, x, map, p, &own);
     if (trace->err)
         return MS_NONE;
     uint32_t gate = how.weights_gate ? own : last ? MS_NONE : p;
     uint32_t y = run_experts(trace, layer, rows, gate);
     ms_trace_drop(trace, rows);
-    if (own != MS_NONE)
-        ms_trace_drop(trace, own);
+    ms_trace_drop(trace, own);
     y = ms_dispatch_back(trace, &how, y, layer->field[ROUTER_FP32].b);
     uint32_t flat =
         ms_experts_unpermute(trace, y, map, last ? p : MS_NONE, tokens);
@@ -456,6 +486,7 @@ ms_err ms_expertlayers_moe(ms_trace *trace, const ms_layer *layer,
     uint32_t x = ms_view_rows(trace, in[0]);
     uint32_t p = route(trace, layer, x, &map);
     uint32_t flat = loops(trace, layer) ? run_loop(trace, layer, x, map, p)
+                    : goes_deep(trace)  ? run_deep(trace, layer, x, map, p)
                                         : run_grouped(trace, layer, x, map, p);
     ms_trace_drop(trace, p);
     ms_trace_drop(trace, map);

@@ -71,6 +71,12 @@ static bool is_pooled(const void *of)
     return sheet->report->pooled != NULL;
 }
 
+static bool is_deep(const void *of)
+{
+    const ms_sheet *sheet = of;
+    return sheet->report->outside.deepep_bytes > 0;
+}
+
 static const ms_key overheads_rows[] = {
     {.name = "context_and_kernels_bytes",
      .type = MS_KEY_COUNT,
@@ -90,6 +96,12 @@ static const ms_key overheads_rows[] = {
      .type = MS_KEY_COUNT,
      REPORT(U32, outside.channels),
      MUST},
+    {.name = "deepep_bytes",
+     .type = MS_KEY_COUNT,
+     REPORT(U64, outside.deepep_bytes),
+     .there = is_deep,
+     .optional = true,
+     .help = "buffers of DeepEP (expert:E,dispatch=deepep)"},
     {.name = "library_workspaces_bytes",
      .type = MS_KEY_COUNT,
      SHEET(U64, libraries_bytes),
