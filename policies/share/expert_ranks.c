@@ -136,19 +136,21 @@ static ms_err refuse(uint32_t gpus, uint32_t ranks, uint32_t etp,
 }
 
 /* Without a policy that says how many ranks there are, there are as many as
- * these experts need. */
+ * these experts need, in whole groups of those that divide a sequence. */
 static ms_err divide(uint32_t ranks, uint32_t etp, ms_shape *shape,
                      ms_fault *fault)
 {
     uint32_t inner = shape->tensor_ranks > 1 ? shape->tensor_ranks : 1;
     uint32_t stages = shape->pipeline_ranks > 1 ? shape->pipeline_ranks : 1;
-    uint32_t need = ranks * etp, one = need % inner == 0 ? need / inner : need;
-    bool said = shape->data_ranks > 1;
-    uint32_t gpus = said ? ms_shape_beside(shape) : shape->gpus / stages;
+    uint32_t need = ranks * etp, group = ms_shape_context(shape);
+    uint32_t gpus =
+        shape->is_shared ? ms_shape_beside(shape) : shape->gpus / stages;
     if (gpus > 0 && gpus % need != 0)
         return refuse(gpus, ranks, etp, fault);
-    if (!said)
-        shape->data_ranks = one;
+    if (!shape->is_shared)
+        shape->data_ranks = group;
+    while (!shape->is_shared && shape->data_ranks * inner % need != 0)
+        shape->data_ranks += group;
     uint32_t parts = ms_shape_parts(shape) * inner;
     return parts % need == 0 ? MS_OK : refuse(parts, ranks, etp, fault);
 }
