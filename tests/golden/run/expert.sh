@@ -10,6 +10,9 @@ loads=3/1/1/1/1/1/1/1 # of each expert: the first rank has 1.6 times the average
 "$MEMSIM" run mixtral-8x7b -p "expert:4,imbalance=$loads+zero:2" --gpus 8 \
     --json |
     grep -o '"average_rank": [^}]*}'
+"$MEMSIM" run deepseek-v3 -p expert:16,dispatch=deepep+fsdp:dp=32 \
+    --set model.layers=5 --set model.aux_loss=0.01 |
+    grep -A 3 '^policy\|^device\|between groups'
 refuse() {
     echo "memsim run $*"
     "$MEMSIM" run "$@" 2>&1 && echo "it ran"
@@ -23,5 +26,7 @@ refuse mixtral-8x7b -p expert:4,imbalance=1/2/3
 refuse mixtral-8x7b -p expert:4,imbalance=0.5
 refuse mixtral-8x7b -p expert:4,capacity=much
 refuse mixtral-8x7b -p expert:4+deepspeed:2,dp=4
+refuse deepseek-v3 -p expert:4,dispatch=deepep+tensor:2,sp
+refuse deepseek-v3 -p expert:256,dispatch=deepep
 refuse llama-3-8b -p expert:2
 true
