@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST_BYTES 4096u
@@ -282,21 +283,7 @@ static ms_err parse_words(const parser *p, const ms_param *param, piece list,
     return MS_OK;
 }
 
-/* Digits with a point among them; not all are 0. */
-static bool is_number(const parser *p, piece word)
-{
-    uint32_t points = 0, digits = 0;
-    bool some = false;
-    for (size_t i = 0; i < word.length; i++) {
-        char c = p->text[word.at + i];
-        points += c == '.';
-        digits += c >= '0' && c <= '9';
-        some |= c >= '1' && c <= '9';
-    }
-    return some && points <= 1 && points + digits == word.length;
-}
-
-/* A list NAME/NAME, or NUMBER/NUMBER. */
+/* A list NAME/NAME, or NUMBER/NUMBER: digits with a point, more than 0. */
 static ms_err parse_list(const parser *p, const ms_param *param, piece list,
                          ms_policy_value *value)
 {
@@ -304,14 +291,18 @@ static ms_err parse_list(const parser *p, const ms_param *param, piece list,
     piece rest = list;
     while (!last) {
         piece one = cut(p, &rest, '/', &last);
-        if (numbers ? is_number(p, one) : one.length > 0)
+        const char *at = p->text + one.at;
+        char *end;
+        if (numbers ? strspn(at, "0123456789.") == one.length &&
+                          strtod(at, &end) > 0 && end == at + one.length
+                    : one.length > 0)
             continue;
         point(p, one.at);
         if (numbers)
             return ms_fail(p->fault, MS_EUSAGE, "--policy",
                            "write 1.25, for example",
                            "%s: \"%.*s\" is no positive number", param->name,
-                           shown(one), p->text + one.at);
+                           shown(one), at);
         return ms_fail(p->fault, MS_EUSAGE, "--policy",
                        "write NAME or NAME/NAME/...", "%s: a name is missing",
                        param->name);
