@@ -38,18 +38,20 @@ static ms_err refuse_number(ms_trace *trace, const ms_layer *layer,
                          (long long)experts, layer->name, (long long)ranks);
 }
 
-static int64_t field(const ms_layer *layer, const char *name)
+static const ms_value *value(const ms_layer *layer, const char *name)
 {
+    static const ms_value none;
     for (uint32_t i = 0; i < layer->kind->n_fields; i++)
         if (strcmp(layer->kind->fields[i].name, name) == 0)
-            return layer->field[i].i;
-    return 0;
+            return &layer->field[i];
+    return &none;
 }
 
 static ms_err check_layer(ms_trace *trace, const ms_layer *layer)
 {
     const ms_shape *shape = trace->settings->shape;
-    int64_t experts = field(layer, "experts"), hidden = field(layer, "hidden");
+    int64_t experts = value(layer, "experts")->i;
+    int64_t hidden = value(layer, "hidden")->i;
     int64_t ranks = ms_shape_experts(shape), loads = shape->expert_loads;
     int64_t within = ms_shape_expert_tensor(shape);
     if (experts % ranks != 0)
@@ -59,6 +61,11 @@ static ms_err check_layer(ms_trace *trace, const ms_layer *layer)
                              "\"%s\" has %lld experts, not the %lld of whose "
                              "loads imbalance= tells",
                              layer->name, (long long)experts, (long long)loads);
+    if (shape->expert_imbalance > 0 && value(layer, "capacity")->f > 0)
+        return ms_trace_fail(trace, layer, "leave imbalance= out",
+                             "\"%s\" has a capacity: all experts have as many "
+                             "rows, padded",
+                             layer->name);
     if (hidden % within != 0)
         return ms_trace_fail(trace, layer, "type etp=1, for example",
                              "%lld hidden features of the experts of \"%s\" do "

@@ -92,6 +92,12 @@ static ms_err read_imbalance(const ms_policy_value *value, uint32_t ranks,
                        "the fullest rank has no fewer rows than an average "
                        "one: %s",
                        value->text);
+    if (n == 1 && shape->expert_imbalance > ranks)
+        return ms_fail(fault, MS_EUSAGE, "expert:imbalance",
+                       "one rank has all rows at most",
+                       "of %u ranks the fullest cannot have %s times the rows "
+                       "of an average one",
+                       ranks, value->text);
     snprintf(hint, sizeof hint, "give %u loads", (n / ranks + 1) * ranks);
     if (n == 1 || n % ranks == 0) {
         shape->expert_loads = n == 1 ? 0 : n;
@@ -189,6 +195,19 @@ static ms_err check_beside(const ms_shape *shape, ms_fault *fault)
     return MS_OK;
 }
 
+static ms_err check_values(const ms_policy_value *values, uint32_t ranks,
+                           ms_fault *fault)
+{
+    if (values[CAPACITY].given && values[IMBALANCE].given)
+        return ms_fail(fault, MS_EUSAGE, "expert:imbalance",
+                       "leave one of the two out",
+                       "with a capacity all experts have as many rows, padded");
+    if (values[DISPATCH].number && ranks == 1)
+        return ms_fail(fault, MS_EUSAGE, "expert:dispatch", "leave it out",
+                       "one rank dispatches nothing to others");
+    return MS_OK;
+}
+
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
@@ -198,6 +217,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                                         : ms_shape_expert_tensor(shape);
     uint32_t inner = ms_shape_expert_tensor(shape);
     MS_TRY(check_etp(etp, shape, fault));
+    MS_TRY(check_values(values, ranks, fault));
     if (values[CAPACITY].given)
         MS_TRY(read_capacity(&values[CAPACITY], shape, fault));
     if (values[IMBALANCE].given)
