@@ -141,9 +141,7 @@ static const ms_word rows[] = {
                     "all-to-all before and after attention"),
     MS_WORD_INSTEAD(POLICY, "3d", "-p tensor:4,sp+pipeline:2+zero:1 --gpus 16",
                     "policies join with +"),
-    MS_WORD_ANSWER(POLICY, "expert|expert_parallel*|ep",
-                   "there is no expert parallelism: zero, fsdp and "
-                   "expert_ranks= share the states of experts"),
+    MS_WORD_MEANS(POLICY, "expert_parallel|expert_parallelism|ep", "expert"),
     MS_WORD_MEANS(POLICY, "dynamic_tensor_rematerialization", "dtr"),
     MS_WORD_MEANS(POLICY, "lru", "dtr:h=lru"),
     MS_WORD_ANSWER(

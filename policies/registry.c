@@ -14,6 +14,7 @@ extern const ms_policy ms_policy_zero;
 extern const ms_policy ms_policy_deepspeed;
 extern const ms_policy ms_policy_fsdp;
 extern const ms_policy ms_policy_context_ranks;
+extern const ms_policy ms_policy_expert_ranks;
 extern const ms_policy ms_policy_offload;
 extern const ms_policy ms_policy_swap;
 extern const ms_policy ms_policy_uvm;
@@ -22,8 +23,8 @@ static const ms_policy *const built_in[] = {
     &ms_policy_none,     &ms_policy_microbatch,    &ms_policy_tensor,
     &ms_policy_pipeline, &ms_policy_checkpoint,    &ms_policy_dtr,
     &ms_policy_ddp,      &ms_policy_zero,          &ms_policy_deepspeed,
-    &ms_policy_fsdp,     &ms_policy_context_ranks, &ms_policy_offload,
-    &ms_policy_swap,     &ms_policy_uvm,
+    &ms_policy_fsdp,     &ms_policy_context_ranks, &ms_policy_expert_ranks,
+    &ms_policy_offload,  &ms_policy_swap,          &ms_policy_uvm,
 };
 #define N_BUILT_IN ((uint32_t)(sizeof built_in / sizeof built_in[0]))
 

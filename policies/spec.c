@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST_BYTES 4096u
@@ -76,7 +77,8 @@ static const char *spelled(const ms_param *param, char *text, size_t size)
     const char *value[] = {
         [MS_PARAM_INT] = "=N",           [MS_PARAM_SIZE] = "=SIZE",
         [MS_PARAM_WORD] = "=",           [MS_PARAM_WORDS] = "=",
-        [MS_PARAM_NAMES] = "=NAME/NAME", [MS_PARAM_FLAG] = ""};
+        [MS_PARAM_NAMES] = "=NAME/NAME", [MS_PARAM_FLAG] = "",
+        [MS_PARAM_NUMBERS] = "=NUMBER"};
     bool has_words =
         param->type == MS_PARAM_WORD || param->type == MS_PARAM_WORDS;
     const char *words = has_words ? param->words : "";
@@ -281,16 +283,26 @@ static ms_err parse_words(const parser *p, const ms_param *param, piece list,
     return MS_OK;
 }
 
-static ms_err parse_names(const parser *p, const ms_param *param, piece list,
-                          ms_policy_value *value)
+/* A list NAME/NAME, or NUMBER/NUMBER: digits with a point, more than 0. */
+static ms_err parse_list(const parser *p, const ms_param *param, piece list,
+                         ms_policy_value *value)
 {
+    bool numbers = param->type == MS_PARAM_NUMBERS, last = false;
     piece rest = list;
-    bool last = false;
     while (!last) {
-        piece name = cut(p, &rest, '/', &last);
-        if (name.length > 0)
+        piece one = cut(p, &rest, '/', &last);
+        const char *at = p->text + one.at;
+        char *end;
+        if (numbers ? strspn(at, "0123456789.") == one.length &&
+                          strtod(at, &end) > 0 && end == at + one.length
+                    : one.length > 0)
             continue;
-        point(p, name.at);
+        point(p, one.at);
+        if (numbers)
+            return ms_fail(p->fault, MS_EUSAGE, "--policy",
+                           "write 1.25, for example",
+                           "%s: \"%.*s\" is no positive number", param->name,
+                           shown(one), at);
         return ms_fail(p->fault, MS_EUSAGE, "--policy",
                        "write NAME or NAME/NAME/...", "%s: a name is missing",
                        param->name);
@@ -312,7 +324,8 @@ static ms_err parse_value(const parser *p, const ms_param *param, piece word,
     case MS_PARAM_WORDS:
         return parse_words(p, param, word, value);
     case MS_PARAM_NAMES:
-        return parse_names(p, param, word, value);
+    case MS_PARAM_NUMBERS:
+        return parse_list(p, param, word, value);
     case MS_PARAM_FLAG:
         value->number = 1;
         break;

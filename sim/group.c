@@ -13,6 +13,8 @@ const char *const ms_group_names[MS_GROUP_NAMES] = {
     [MS_GROUP_PIPELINE] = "pipeline",
     [MS_GROUP_TENSOR] = "tensor",
     [MS_GROUP_CONTEXT] = "context",
+    [MS_GROUP_EXPERT] = "expert",
+    [MS_GROUP_EXPERT_TENSOR] = "expert-tensor",
     [MS_N_GROUP_ROLES] = "other",
 };
 
@@ -35,7 +37,8 @@ ms_group ms_group_of(ms_group_role role, uint32_t ranks, uint32_t stride,
     bool apart = role == MS_GROUP_REPLICATE ||
                  role == MS_GROUP_EXPERT_REPLICATE ||
                  role == MS_GROUP_PIPELINE || role == MS_GROUP_TENSOR ||
-                 role == MS_GROUP_CONTEXT;
+                 role == MS_GROUP_CONTEXT || role == MS_GROUP_EXPERT ||
+                 role == MS_GROUP_EXPERT_TENSOR;
     return (ms_group){.name = ms_group_names[role],
                       .ranks = ranks,
                       .stride = stride,

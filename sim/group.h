@@ -88,9 +88,11 @@ typedef enum ms_group_role {
     MS_GROUP_EXPERT_DATA, /* those that divide the states of experts, where
                              others than the rest's do */
     MS_GROUP_EXPERT_REPLICATE, /* and those that hold the same part of them */
-    MS_GROUP_PIPELINE, /* the stages of one model, the ranks of a plan */
-    MS_GROUP_TENSOR,   /* those that split each layer of one model */
-    MS_GROUP_CONTEXT,  /* those that divide a sequence */
+    MS_GROUP_PIPELINE,      /* the stages of one model, the ranks of a plan */
+    MS_GROUP_TENSOR,        /* those that split each layer of one model */
+    MS_GROUP_CONTEXT,       /* those that divide a sequence */
+    MS_GROUP_EXPERT,        /* those that divide the experts of a layer */
+    MS_GROUP_EXPERT_TENSOR, /* those that split each expert */
     MS_N_GROUP_ROLES
 } ms_group_role;
 

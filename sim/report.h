@@ -138,6 +138,11 @@ typedef struct ms_report {
     const struct ms_pooled *pooled; /* NULL: the pool is exact */
     ms_lack lack; /* with MS_OUT_OF_MEMORY, and the names of its op */
     const char *lack_op, *lack_layer;
+    /* Where ranks have unequal shares of the work, and this is the one with the
+     * largest: an average one; peak_bytes 0: they are alike. */
+    struct ms_average_rank {
+        uint64_t peak_bytes, step_ns;
+    } average;
     uint16_t n_ranks, worst; /* worst: the rank with the highest peak */
     ms_rank_report *ranks;
 } ms_report;

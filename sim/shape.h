@@ -151,7 +151,19 @@ typedef struct ms_shape {
     uint32_t shard_ranks;    /* of data_ranks, those that divide the states; the
                                 groups hold copies (HSDP); 0: all */
     uint32_t expert_ranks;   /* of data_ranks, those that divide the states of
-                                experts: every so-many-th one; 0: as the rest */
+                                experts: every so-many-th one; 0: as the rest.
+                                Where experts are divided, of all ranks beside
+                                each other those that have the same ones */
+    uint32_t expert_split;   /* ranks next to each other, that have a part of
+                                each layer's experts each (expert); 0: one */
+    uint32_t expert_tensor;  /* that split each expert; 0: as tensor_ranks */
+    double expert_capacity;  /* rows of an expert over the average, padded; 0:
+                                as layers say */
+    double expert_imbalance; /* rows of the fullest of these ranks over those of
+                                an average one; 0: as layers say */
+    uint32_t expert_loads;   /* experts from whose loads that follows, or 0 */
+    bool expert_deep;        /* tokens go through DeepEP's buffers */
+    bool expert_policy;      /* the policy is there: the model has experts */
     ms_part_rule part;
     uint32_t flat_multiple;
     bool part_is_master;    /* the fp32 part is the master copy of itself; whole
@@ -191,6 +203,17 @@ static inline uint32_t ms_shape_beside(const ms_shape *shape)
 {
     return shape->data_ranks *
            (shape->tensor_ranks > 1 ? shape->tensor_ranks : 1);
+}
+
+/* Ranks that divide the experts of a layer, and those that split each one. */
+static inline uint32_t ms_shape_experts(const ms_shape *shape)
+{
+    return shape->expert_split > 1 ? shape->expert_split : 1;
+}
+static inline uint32_t ms_shape_expert_tensor(const ms_shape *shape)
+{
+    uint32_t inner = shape->tensor_ranks > 1 ? shape->tensor_ranks : 1;
+    return shape->expert_tensor > 0 ? shape->expert_tensor : inner;
 }
 
 /* Ranks that divide a sequence, and how many have other samples. */

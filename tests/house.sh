@@ -120,7 +120,8 @@ names() { # the file is the namespace
 }
 
 registry() { # each policy has a golden case and a row in its room's README
-    sed -nE 's/.*&ms_policy_([a-z0-9_]+).*/\1/p' policies/registry.c |
+    grep -oE '&ms_policy_[a-z0-9_]+' policies/registry.c |
+        sed -E 's/&ms_policy_//; s/_ranks$//' |
         while read -r policy; do
             grep -qE "^\| *\`$policy" policies/README.md ||
                 echo "policies/README.md: no table row begins with $policy"

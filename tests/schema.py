@@ -274,7 +274,8 @@ def check_results():
     for policy in examples + ["checkpoint:full+zero:1,dp=8",
                               "checkpoint:sqrt+microbatch:4",
                               "offload:optimizer,to=nvme+zero:3,dp=16"]:
-        check_result("result", "run", "gpt2", "--json", "--batch", "8", "-p",
+        model = "mixtral-8x7b" if policy.startswith("expert") else "gpt2"
+        check_result("result", "run", model, "--json", "--batch", "8", "-p",
                      policy)
     files = f"{SOURCE}/tests/golden/files"
     for words in (["gpt3", "--memory", "80GiB"], ["resnet18"],

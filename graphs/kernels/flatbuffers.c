@@ -7,6 +7,7 @@ typedef struct buffers {
     ms_trace *trace;
     uint64_t *asked;
     uint64_t left; /* elements left of the rank's stretch */
+    uint8_t group; /* of those at work: ms_parameter.group */
 } buffers;
 
 /* Is it the distributed optimizer of policies/share/zero.c, with all of it on
@@ -19,9 +20,12 @@ static bool is_distributed(const ms_step_settings *settings)
            shape->offload.parameters == MS_DEVICE_POOL;
 }
 
-static bool has_gradient(const ms_parameter *parameter)
+/* Does it lie in the buffers at work?  Experts that ranks divide have buffers
+ * of their own (Megatron-LM, core/distributed/distributed_data_parallel.py,
+ * expert_parallel_params). */
+static bool lies_in(const buffers *b, const ms_parameter *parameter)
 {
-    return parameter->grad_storage != MS_NONE;
+    return parameter->grad_storage != MS_NONE && parameter->group == b->group;
 }
 
 /* Joins storages to one request: the first of them asks for the bytes of all.
@@ -32,7 +36,7 @@ static void join_requests(buffers *b, bool weights)
     uint64_t *head = NULL;
     for (uint32_t p = 0; p < b->trace->n_parameters; p++) {
         const ms_parameter *it = &b->trace->parameters[p];
-        if (!has_gradient(it))
+        if (!lies_in(b, it))
             continue;
         uint32_t s = weights ? it->storage : it->grad_storage;
         b->asked[s] = 0;
@@ -58,7 +62,7 @@ static void cut_states(buffers *b)
 {
     for (uint32_t p = 0; p < b->trace->n_parameters; p++) {
         const ms_parameter *it = &b->trace->parameters[p];
-        if (!has_gradient(it))
+        if (!lies_in(b, it))
             continue;
         uint64_t taken = it->elements < b->left ? it->elements : b->left;
         b->left -= taken;
@@ -68,13 +72,24 @@ static void cut_states(buffers *b)
     }
 }
 
-static uint64_t stretch(const ms_trace *trace)
+static uint64_t stretch(const buffers *b)
 {
     uint64_t elements = 0;
-    for (uint32_t p = 0; p < trace->n_parameters; p++)
-        if (has_gradient(&trace->parameters[p]))
-            elements += trace->parameters[p].part;
+    for (uint32_t p = 0; p < b->trace->n_parameters; p++)
+        if (lies_in(b, &b->trace->parameters[p]))
+            elements += b->trace->parameters[p].part;
     return elements;
+}
+
+static void join(buffers *b, uint8_t group, bool distributed)
+{
+    b->group = group;
+    join_requests(b, false);
+    if (!distributed)
+        return;
+    join_requests(b, true);
+    b->left = stretch(b);
+    cut_states(b);
 }
 
 /* A storage that lies in no buffer keeps MS_UNSHARED: it is a request of its
@@ -94,12 +109,8 @@ ms_err ms_flatbuffers_column(ms_trace *trace)
         return ms_fail_nomem(trace->fault);
     for (uint32_t s = 0; s < g->n_persistent; s++)
         b.asked[s] = MS_UNSHARED;
-    join_requests(&b, false);
-    if (distributed) {
-        join_requests(&b, true);
-        b.left = stretch(trace);
-        cut_states(&b);
-    }
+    join(&b, MS_GROUP_DATA, distributed);
+    join(&b, MS_GROUP_EXPERT_DATA, distributed);
     g->storage_asked_bytes = b.asked;
     return MS_OK;
 }

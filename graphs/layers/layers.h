@@ -279,7 +279,7 @@ uint32_t ms_productlayers_bmm(ms_trace *trace, uint32_t a, uint32_t b);
 extern const ms_field ms_recurrentlayers_fields[MS_RECURRENTLAYERS_FIELDS];
 ms_layer_forward ms_recurrentlayers_lstm, ms_recurrentlayers_gru;
 
-#define MS_EXPERTLAYERS_FIELDS 16
+#define MS_EXPERTLAYERS_FIELDS 18
 extern const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS];
 ms_layer_forward ms_expertlayers_moe;
 /* The parameters of the layer that a token meets. */

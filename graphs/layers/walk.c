@@ -5,6 +5,7 @@
 #include "graphs/layertypes.h"
 #include "graphs/ops/ops.h"
 #include "graphs/parallel/contextops.h"
+#include "graphs/parallel/expertops.h"
 #include "graphs/parallel/shards.h"
 #include "graphs/trace/forward.h"
 #include "graphs/trace/trace.h"
@@ -352,6 +353,7 @@ ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
     MS_TRY(find_heads(trace));
     MS_TRY(ms_shards_open(trace));
     MS_TRY(ms_contextops_open(trace));
+    MS_TRY(ms_expertops_open(trace));
     MS_TRY(open_walk(&w));
     MS_TRY(model_input(trace));
     MS_TRY(run_layers(&w));

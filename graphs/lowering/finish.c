@@ -3,6 +3,7 @@
 #include "graphs/kernels/flatbuffers.h"
 #include "graphs/lowering/numbering.h"
 #include "graphs/optimizer/optimizer.h"
+#include "graphs/parallel/expertops.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -157,13 +158,14 @@ static ms_err find_unit_inputs(ms_trace *trace)
     return MS_OK;
 }
 
-/* What ranks that split layers have of each weight. */
+/* What ranks that split layers, or divide experts, have of each weight. */
 static ms_err number_ranks(ms_trace *trace)
 {
     ms_graph *g = trace->graph;
-    if (trace->shards == NULL && trace->context == NULL)
+    bool experts = ms_expertops_divides(trace);
+    if (trace->shards == NULL && trace->context == NULL && !experts)
         g->op_meets = NULL;
-    if (trace->shards == NULL)
+    if (trace->shards == NULL && !experts)
         return MS_OK;
     g->storage_ranks =
         ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint32_t));

@@ -52,16 +52,33 @@ static void hold(ms_trace *trace, uint32_t op, const char *role, uint64_t bytes)
 #define EARLY_BYTES (4 * MIB)
 #define HOPPER_BYTES (32 * MIB + 1024)
 
+static uint64_t te_bytes(const finder *f)
+{
+    bool late = f->trace->settings->device->compute_capability >= MS_HOPPER;
+    return late ? HOPPER_BYTES : EARLY_BYTES;
+}
+
 /* Its workspace, whatever it computes (cpp_extensions/gemm.py,
  * get_cublas_workspace_size_bytes). */
 static void hold_te(finder *f, uint32_t op)
 {
-    bool late = f->trace->settings->device->compute_capability >= MS_HOPPER;
     if (f->held->te)
         return;
     f->held->te = true;
-    hold(f->trace, op, "transformer_engine_workspace",
-         late ? HOPPER_BYTES : EARLY_BYTES);
+    hold(f->trace, op, "transformer_engine_workspace", te_bytes(f));
+}
+
+/* Products in groups run on streams of their own, each with such a one
+ * (get_multi_stream_cublas_workspace, _NUM_MAX_UB_STREAMS or
+ * tex.get_num_cublas_streams). */
+#define TE_STREAMS 4u
+static void hold_te_streams(finder *f, uint32_t op)
+{
+    if (f->held->te_streams)
+        return;
+    f->held->te_streams = true;
+    hold(f->trace, op, "transformer_engine_stream_workspaces",
+         TE_STREAMS * te_bytes(f));
 }
 
 /* ---- cuBLAS -------------------------------------------------------------- */
@@ -101,7 +118,10 @@ static void product(finder *f, uint32_t op)
     const ms_kernel_hooks *hooks = trace->kernels.hooks;
     if (trace->settings->cpu)
         return;
-    if (linear && hooks->is_te_product && hooks->is_te_product(trace, op))
+    bool te = hooks->is_te_product && hooks->is_te_product(trace, op);
+    if (te && kind == MS_KIND_GROUPED)
+        hold_te_streams(f, op);
+    else if (te && linear)
         hold_te(f, op);
     else if (biased && trace->settings->framework < MS_TORCH_2)
         add(trace, op, "workspace", LT_WORKSPACE_BYTES, false, true);

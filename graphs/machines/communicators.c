@@ -30,13 +30,15 @@ ms_group ms_communicators_row(const ms_device *device, ms_group_role role,
  * parallel_dims.py: dp_shard_mod_ep, dp_shard_in_ep).  The stages of a pipeline
  * are as far apart as it has copies, and the ranks that split layers are next
  * to each other (Megatron-LM, parallel_state.py: the order of ranks is
- * tp-cp-ep-dp-pp). */
+ * tp-cp-ep-dp-pp).  Experts have a grid of their own over the same ranks: those
+ * that split one, those that divide them, those that have the same ones. */
 void ms_communicators_make(const ms_device *device, const ms_shape *shape,
                            ms_group rows[MS_N_GROUP_ROLES])
 {
     uint32_t ranks = shape->data_ranks, parts = ms_shape_parts(shape);
     uint32_t inner = shape->tensor_ranks > 1 ? shape->tensor_ranks : 1;
     uint32_t local = device->gpus_per_node / inner;
+    uint32_t apart = ms_shape_expert_tensor(shape);
     if (local == 0)
         local = 1;
     uint32_t size[MS_N_GROUP_ROLES] = {
@@ -45,7 +47,9 @@ void ms_communicators_make(const ms_device *device, const ms_shape *shape,
         [MS_GROUP_SECONDARY] = shape->reshard_ranks,
         [MS_GROUP_PIPELINE] = shape->pipeline_ranks,
         [MS_GROUP_TENSOR] = inner,
-        [MS_GROUP_CONTEXT] = ms_shape_context(shape)};
+        [MS_GROUP_CONTEXT] = ms_shape_context(shape),
+        [MS_GROUP_EXPERT] = ms_shape_experts(shape),
+        [MS_GROUP_EXPERT_TENSOR] = shape->expert_split > 0 ? apart : 1};
     uint32_t stride[MS_N_GROUP_ROLES] = {[MS_GROUP_DATA] = inner,
                                          [MS_GROUP_REPLICATE] = parts * inner,
                                          [MS_GROUP_SECONDARY] = inner,
@@ -53,8 +57,15 @@ void ms_communicators_make(const ms_device *device, const ms_shape *shape,
                                          [MS_GROUP_ACROSS] = local * inner,
                                          [MS_GROUP_PIPELINE] = ranks * inner,
                                          [MS_GROUP_TENSOR] = 1,
-                                         [MS_GROUP_CONTEXT] = inner};
-    if (shape->expert_ranks > 0) {
+                                         [MS_GROUP_CONTEXT] = inner,
+                                         [MS_GROUP_EXPERT] = apart,
+                                         [MS_GROUP_EXPERT_TENSOR] = 1};
+    if (shape->expert_split > 0) {
+        size[MS_GROUP_EXPERT_DATA] = shape->expert_ranks;
+        size[MS_GROUP_EXPERT_REPLICATE] = ranks / parts;
+        stride[MS_GROUP_EXPERT_DATA] = ms_shape_experts(shape) * apart;
+        stride[MS_GROUP_EXPERT_REPLICATE] = parts * inner;
+    } else if (shape->expert_ranks > 0) {
         size[MS_GROUP_EXPERT_DATA] = shape->expert_ranks;
         size[MS_GROUP_EXPERT_REPLICATE] = ranks / shape->expert_ranks;
         stride[MS_GROUP_EXPERT_DATA] = ranks / shape->expert_ranks * inner;

@@ -158,5 +158,6 @@ ms_err ms_overheads_find(const ms_device *device, const ms_training *training,
         return fail_unknown(device, training, fault);
     if (shape->data_ranks > 1 || shape->tensor_ranks > 1)
         add_nccl(device, training, shape, outside);
+    outside->deepep_bytes = graph ? graph->library_bytes : 0;
     return MS_OK;
 }

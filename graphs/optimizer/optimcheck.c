@@ -94,6 +94,11 @@ ms_err ms_optimcheck_settings(const ms_trace *trace)
     if (row == NULL || !trace->settings->train)
         return MS_OK;
     MS_TRY(check_settings(trace));
+    if (shape->expert_split > 0 && ms_layerwise_is(trace->settings))
+        return refuse(trace,
+                      "deals whole matrices out to ranks, which is not known "
+                      "where ranks have other experts",
+                      "leave impl=megatron out, or take adamw");
     if (shared && !ms_updates_is_shared(row))
         return refuse(trace,
                       "needs whole tensors, but the ranks share them out",

@@ -364,12 +364,12 @@ static uint32_t width_of(const ms_trace *trace, const ms_parameter *parameter)
                                                         : tensor->size[1]);
 }
 
-static ms_share share_of(const ms_trace *trace, uint32_t parts,
+static ms_share share_of(const ms_trace *trace, uint32_t parts, uint32_t copies,
                          ms_group_role again)
 {
     uint8_t dtype = trace->weight_dtype;
     return (ms_share){.parts = parts,
-                      .copies = trace->settings->shape->data_ranks / parts,
+                      .copies = copies,
                       .again = (uint8_t)again,
                       .whole_bytes = ms_dtypes_bytes[dtype],
                       .part_bytes = ms_dtypes_bytes[part_dtype(trace, dtype)]};
@@ -412,21 +412,38 @@ static void group_ops(ms_graph *g, uint32_t n_in)
     }
 }
 
-static ms_err expert_columns(ms_trace *trace)
+/* Experts that are divided have other parts on each of the ranks between. */
+static ms_share share_of_experts(const ms_trace *trace)
+{
+    const ms_shape *shape = trace->settings->shape;
+    uint32_t parts = shape->expert_ranks;
+    uint32_t of = shape->expert_split > 0 ? ms_shape_parts(shape) : parts;
+    return share_of(trace, parts, shape->data_ranks / of,
+                    MS_GROUP_EXPERT_REPLICATE);
+}
+
+static ms_err expert_columns(ms_trace *trace, bool shares)
 {
     ms_graph *g = trace->graph;
-    uint32_t ranks = trace->settings->shape->expert_ranks;
-    if (ranks == 0)
+    if (trace->settings->shape->expert_ranks == 0)
         return MS_OK;
     g->storage_shard_group = ms_arena_take(trace->arena, g->n_persistent, 1);
     g->op_group = ms_arena_take(trace->arena, g->n_ops, 1);
     if (!g->storage_shard_group || !g->op_group)
         return ms_fail_nomem(trace->fault);
-    if (mark_experts(trace))
-        g->share[MS_GROUP_EXPERT_DATA] =
-            share_of(trace, ranks, MS_GROUP_EXPERT_REPLICATE);
+    if (mark_experts(trace) && shares)
+        g->share[MS_GROUP_EXPERT_DATA] = share_of_experts(trace);
     group_ops(g, trace->n_in);
     return MS_OK;
+}
+
+/* One rank alone has these experts: there is nothing to divide. */
+static bool has_it_alone(const ms_trace *trace, const ms_parameter *parameter)
+{
+    const ms_shape *shape = trace->settings->shape;
+    return parameter->group == MS_GROUP_EXPERT_DATA &&
+           shape->expert_split > 0 && shape->expert_ranks == 1 &&
+           !shape->copies_parts;
 }
 
 ms_err ms_parts_columns(ms_trace *trace)
@@ -438,11 +455,14 @@ ms_err ms_parts_columns(ms_trace *trace)
                       (shape->data_ranks > 1 || shape->copies_parts);
     MS_TRY(home_columns(trace));
     MS_TRY(element_column(trace));
-    if (!shares_gradients(trace->settings))
+    bool shares = shares_gradients(trace->settings);
+    if (shares || shape->expert_split > 0)
+        MS_TRY(expert_columns(trace, shares));
+    if (!shares)
         return MS_OK;
     g->share[MS_GROUP_DATA] =
-        share_of(trace, ms_shape_parts(shape), MS_GROUP_REPLICATE);
-    MS_TRY(expert_columns(trace));
+        share_of(trace, ms_shape_parts(shape),
+                 shape->data_ranks / ms_shape_parts(shape), MS_GROUP_REPLICATE);
     g->storage_shard_bytes =
         ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint64_t));
     g->storage_whole = ms_arena_take(trace->arena, g->n_persistent, 1);
@@ -456,6 +476,8 @@ ms_err ms_parts_columns(ms_trace *trace)
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         const ms_parameter *it = &trace->parameters[p];
         uint32_t weight = it->storage;
+        if (has_it_alone(trace, it))
+            continue;
         if (it->grad_storage != MS_NONE)
             g->storage_shard_bytes[it->grad_storage] =
                 grad_part_bytes(trace, it);

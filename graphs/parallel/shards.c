@@ -17,6 +17,7 @@ const char *const ms_shards_names[MS_N_SPLITS] = {
     [MS_SPLIT_ROWS] = "rows",
     [MS_SPLIT_HEADS] = "heads",
     [MS_SPLIT_VOCABULARY] = "vocabulary",
+    [MS_SPLIT_EXPERTS] = "experts",
 };
 
 /* What the search for it knows. */
@@ -179,6 +180,8 @@ static ms_split split_of(const plan *p, uint32_t l)
                        trace->head.layer == l
                    ? MS_SPLIT_NOT
                    : MS_SPLIT_COLUMNS;
+    case MS_ROLE_EXPERTS:
+        return MS_SPLIT_EXPERTS;
     case MS_ROLE_LOSS:
         return is_type(layer, "cross_entropy") &&
                        reads_all(p, layer, MS_LAYOUT_COLUMNS)
@@ -224,6 +227,7 @@ static void lay_out(const plan *p, uint32_t l)
         s->layout[l] = along;
         return;
     case MS_SPLIT_HEADS:
+    case MS_SPLIT_EXPERTS:
         s->needs[l] = s->layout[l] = along;
         return;
     case MS_SPLIT_VOCABULARY:
@@ -287,12 +291,6 @@ static ms_err check(const plan *p)
         n_split += p->shards->split[l] != MS_SPLIT_NOT;
         if (p->shards->split[l] == MS_SPLIT_HEADS)
             MS_TRY(check_heads(p, layer));
-        if (layer->kind->role == MS_ROLE_EXPERTS)
-            return ms_trace_fail(p->trace, layer,
-                                 "take zero or fsdp for this model",
-                                 "\"%s\": how ranks split experts is not known "
-                                 "yet (tensor)",
-                                 layer->name);
     }
     if (p->shards->by_sequence && sequence % ranks != 0)
         return refuse(p->trace, &model->layers[0], "positions", sequence,

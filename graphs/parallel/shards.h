@@ -10,7 +10,8 @@
  * columns (its outputs are divided among the ranks, its input is whole), by
  * rows (its inputs are divided, its output is a sum), by heads (an attention:
  * the first, then the second), by vocabulary (an embedding: rows of the table;
- * a loss: classes), or not at all: then each rank has and computes all of it.
+ * a loss: classes), by experts (expertops.h: each rank routes its part of the
+ * sequence), or not at all: then each rank has and computes all of it.
  *
  * Who is what.  A product into a block is split by columns where all that read
  * it work element by element and end in products into the residual sum, which
@@ -45,6 +46,7 @@ typedef enum ms_split {
     MS_SPLIT_ROWS,
     MS_SPLIT_HEADS,
     MS_SPLIT_VOCABULARY,
+    MS_SPLIT_EXPERTS,
     MS_N_SPLITS
 } ms_split;
 extern const char *const ms_shards_names[MS_N_SPLITS]; /* "columns" */

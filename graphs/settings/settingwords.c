@@ -96,8 +96,8 @@ static const ms_word keys[] = {
         "training",
         "tensor_parallel*|tp|pipeline_parallel*|pp|pipeline|context_"
         "parallel*|cp|sequence_parallel|expert_parallel*|ep",
-        "ranks share a model by zero and fsdp only: there is no tensor, "
-        "pipeline, context or expert parallelism"),
+        "it is a policy: -p tensor:4,sp+context:2+expert:4+pipeline:2, one or "
+        "several of them"),
 };
 const ms_words ms_settingwords_keys = {.title = "Keys of --set and --grid",
                                        .rows = keys,

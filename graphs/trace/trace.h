@@ -139,7 +139,9 @@ struct ms_trace {
     struct ms_shards *shards; /* graphs/parallel/shards.h; NULL: one rank has
                                  all of each layer */
     struct ms_group
-        *context;   /* of ranks that divide the sequence; NULL: none */
+        *context; /* of ranks that divide the sequence; NULL: none */
+    struct ms_expert_ranks *experts; /* graphs/parallel/expertops.h; NULL: one
+                                        rank has all of all experts */
     uint32_t parts; /* how many ranks divide the parameters made now; 0: 1 */
     ms_index layer_rows; /* by name, once a layer is tied */
     ms_index op_rows;    /* of the op tables, once a layer calls one */

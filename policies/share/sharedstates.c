@@ -93,10 +93,20 @@ typedef struct writer {
     uint8_t *holds; /* ms_stage_find */
 } writer;
 
+/* Does one rank alone have it, though the ranks share the rest?  Experts that
+ * are divided among all of them. */
+static bool is_alone(const ms_graph *graph, uint32_t storage)
+{
+    uint8_t group = ms_graph_group(graph, storage);
+    return group != MS_GROUP_DATA && graph->storage_shard_bytes != NULL &&
+           graph->share[group].parts == 1 &&
+           graph->storage_shard_bytes[storage] == MS_UNSHARED;
+}
+
 static ms_err add(writer *w, unit_lists *lists, uint32_t unit, uint32_t *n,
                   uint32_t storage)
 {
-    if (w->seen[storage] == unit + 1)
+    if (w->seen[storage] == unit + 1 || is_alone(w->graph, storage))
         return MS_OK;
     w->seen[storage] = unit + 1;
     lists->item = ms_arena_grow(w->arena, lists->item, &lists->capacity, *n + 1,
@@ -347,6 +357,7 @@ static ms_err gather_updated(writer *w, const ms_call *step)
         return MS_OK;
     for (uint32_t s = 0; s < w->graph->n_persistent; s++)
         if (ms_graph_is_weight(w->graph, s) && is_held(w, step->rank, s) &&
+            !is_alone(w->graph, s) &&
             w->graph->storage_grad[s] != MS_NONE) /* else no rank updates it */
             w->list[n++] = s;
     return emit(w, step, MS_GATHER, MS_HERE, w->list, n, &set);

@@ -119,6 +119,12 @@ static bool choose_shape(laws_random *random, ms_arena *arena, ms_shape *shape)
         "fsdp:dp=8,impl=1",
         "fsdp:dp=8,shard=4",
         "ddp:dp=4",
+        "expert:4+zero:1,dp=8",
+        "expert:2+fsdp:dp=8",
+        "expert:4,imbalance=1.3+zero:3,dp=4",
+        "tensor:2,sp+expert:2+zero:2,dp=4",
+        "tensor:2,sp+zero:1,dp=4,impl=megatron",
+        "context:2+expert:2,etp=1+ddp:dp=4",
     };
     static const char *const offloads[] = {
         "offload:optimizer",
@@ -221,6 +227,9 @@ static void compare_columns(const ms_graph *a, const ms_graph *b)
     SAME(layer_role, a->n_layers);
     SAME(storage_shard_bytes, a->n_persistent);
     SAME(storage_shard_group, a->n_persistent);
+    SAME(storage_ranks, a->n_persistent);
+    SAME(layer_split, a->n_layers);
+    SAME(op_meets, a->n_ops);
     SAME(storage_asked_bytes, a->n_persistent);
     SAME(storage_whole, a->n_persistent);
     SAME(storage_width, a->n_persistent);

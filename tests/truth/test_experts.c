@@ -2,6 +2,7 @@
 /* Mixtures of experts and losses by chunks: what is kept, counted by hand from
  * the save lists of Megatron's grouped experts and Liger's losses
  * (graphs/autograd.md 20 and 21), in 16 bits. */
+#include "graphs/layers/experts/deepdispatch.h"
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
@@ -50,6 +51,26 @@ static void compare_experts(const char *name, const char *settings,
         run(layer, ", {\"type\": \"mean\"}")->saved_for_backward_bytes);
 }
 
+/* What losses of the router add: fp32 scores of all experts and how many tokens
+ * each has; logits and their sums in fp32; and each loss itself. */
+static void compare_losses(void)
+{
+    static const char *const settings[] = {", \"aux_loss\": 0.01",
+                                           ", \"z_loss\": 0.001"};
+    const uint64_t more[] = {TOKENS * 4 * EXPERTS + 4 * EXPERTS + 4,
+                             TOKENS * 4 * (EXPERTS + 1) + 4};
+    for (int i = 0; i < 2; i++) {
+        char layer[256];
+        snprintf(layer, sizeof layer,
+                 "\"type\": \"moe\", \"experts\": 8, \"hidden\": 128%s",
+                 settings[i]);
+        truth_compare(
+            "experts", settings[i], "saved_bytes",
+            routing() + TOKENS * CHOSEN * row(true) + more[i],
+            run(layer, ", {\"type\": \"mean\"}")->saved_for_backward_bytes);
+    }
+}
+
 START_TEST(experts_keep)
 {
     uint64_t routed = TOKENS * CHOSEN;
@@ -61,6 +82,7 @@ START_TEST(experts_keep)
                     true);
     compare_experts("capacity 1.25", ", \"capacity\": 1.25", routed * 5 / 4,
                     true);
+    compare_losses();
     truth_end();
 }
 END_TEST
@@ -145,10 +167,31 @@ START_TEST(softmax_becomes_the_gradient)
 }
 END_TEST
 
+/* Buffers of DeepEP v1.2.1 for a width of 7168, without the workspace: what
+ * its size hints give, in MiB. */
+START_TEST(buffers_of_deepep)
+{
+    static const struct {
+        uint32_t ranks;
+        uint64_t mib;
+    } rows[] = {{8, 320}, {16, 360 + 88}, {32, 360 + 160}, {64, 360 + 351}};
+    truth_begin();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[16];
+        uint64_t bytes = ms_deepdispatch_bytes(rows[i].ranks, 7168);
+        snprintf(name, sizeof name, "%u ranks", rows[i].ranks);
+        truth_compare("experts", name, "MiB", 32 + rows[i].mib,
+                      (bytes + (UINT64_C(1) << 19)) >> 20);
+    }
+    truth_end();
+}
+END_TEST
+
 Suite *suite_experts(void)
 {
     Suite *suite = suite_create("experts");
     TCase *tcase = tcase_create("experts");
+    tcase_add_test(tcase, buffers_of_deepep);
     tcase_add_test(tcase, experts_keep);
     tcase_add_test(tcase, head_and_loss_in_chunks);
     tcase_add_test(tcase, logits_become_their_gradient);

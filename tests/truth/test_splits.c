@@ -10,17 +10,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The end is that of the update, without the step's inputs, which memsim keeps
- * there. */
+/* peak0: of stage 0.  The end is that of the update, without the step's inputs,
+ * which memsim keeps there. */
 static uint64_t number(const ms_result *result, const char *quantity)
 {
+    const ms_pooled *pooled = result->line->pooled;
+    if (strncmp(quantity, "peak", 4) == 0)
+        return pooled->ranks[quantity[4] - '0'].allocated_peak_bytes;
+    if (strncmp(quantity, "reserved", 8) == 0 && quantity[8] != '\0')
+        return pooled->ranks[quantity[8] - '0'].reserved_peak_bytes;
     const ms_rank_report *rank = truth_rank(result);
     if (strcmp(quantity, "end") == 0)
         return rank->phase_peaks_with_workspace[MS_PHASE_OPTIMIZER] -
                rank->category_peaks[MS_INPUTS];
     if (strcmp(quantity, "reserved") == 0)
         return rank->peak.reserved_bytes;
-    return result->line->pooled->ranks[0].allocated_peak_bytes;
+    return pooled->ranks[0].allocated_peak_bytes;
 }
 
 /* A number within the row's tolerance counts as 10000. */

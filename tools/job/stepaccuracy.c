@@ -21,7 +21,7 @@ static bool is_such(const ms_result *result)
     const ms_shape *shape = &result->shape;
     bool moves = report->page_faults > 0;
     if (shape->tensor_ranks > 1 || shape->context_ranks > 1 ||
-        shape->pipeline_ranks > 1)
+        shape->pipeline_ranks > 1 || shape->expert_split > 0)
         return false;
     for (uint32_t r = 0; r < report->n_ranks; r++) {
         const ms_rank_report *rank = &report->ranks[r];

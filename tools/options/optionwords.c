@@ -164,9 +164,10 @@ static const ms_word options[] = {
                     "-p pipeline:4", "a policy: ranks that share the layers"),
     MS_WORD_INSTEAD(NULL, "context-parallel*|cp", "-p context:4",
                     "a policy: ranks that divide the sequence"),
-    MS_WORD_ANSWER(NULL, "expert-parallel*|expert-model-parallel-size|ep",
-                   "there is no expert parallelism: zero, fsdp and "
-                   "expert_ranks= share the states of experts"),
+    MS_WORD_INSTEAD(NULL, "expert-parallel*|expert-model-parallel-size|ep",
+                    "-p expert:8", "ranks divide the experts of a layer"),
+    MS_WORD_INSTEAD(NULL, "expert-tensor-parallel-size|etp",
+                    "-p tensor:2,sp+expert:4,etp=1", "ranks split each expert"),
     MS_WORD_ANSWER(
         NULL, "compile|torch-compile",
         "there is no torch.compile; --kernels fused has one kernel each for "

@@ -5,6 +5,8 @@
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
+#include <string.h>
+
 /* A policy that shares gradients or weights has buffers of its own for them. */
 bool ms_mcoregrads_hold(const ms_step_settings *settings)
 {
@@ -45,14 +47,15 @@ static bool is_cached(const ms_trace *trace)
     return trace->settings->training->mcore_wgrad == MS_MCORE_WGRAD_CACHED;
 }
 
-uint32_t ms_mcoregrads_stand_in(ms_trace *trace, uint32_t weight)
+/* The tensor that all weights of this shape share. */
+static uint32_t dummy(ms_trace *trace, uint32_t weight)
 {
-    if (!fused(trace, weight) || !is_cached(trace))
-        return MS_NONE;
     const ms_tensor *tensor = ms_trace_at(trace, weight);
     uint32_t layer = trace->parameters[tensor->parameter].layer;
-    int64_t dims[2] = {tensor->size[0], tensor->size[1]};
-    if (ms_mcorelayers_is_gated(trace, layer))
+    uint32_t rows =
+        tensor->n_dims - 2u; /* behind the experts, if it has some */
+    int64_t dims[2] = {tensor->size[rows], tensor->size[rows + 1]};
+    if (rows == 0 && ms_mcorelayers_is_gated(trace, layer))
         dims[0] *= 2;
     uint32_t shared =
         ms_sharedtables_buffer(trace, "dummy_wgrad", tensor->dtype, dims);
@@ -61,9 +64,22 @@ uint32_t ms_mcoregrads_stand_in(ms_trace *trace, uint32_t weight)
     uint32_t s = ms_trace_at(trace, shared)->storage;
     trace->graph->storage_category[s] = MS_WORKSPACE;
     trace->graph->storage_layer[s] = MS_NONE;
-    uint32_t y = ms_trace_alias(trace, shared);
-    if (y != MS_NONE)
-        ms_trace_at(trace, y)->size[0] = ms_trace_at(trace, weight)->size[0];
+    return shared;
+}
+
+uint32_t ms_mcoregrads_stand_in(ms_trace *trace, uint32_t weight)
+{
+    if (!fused(trace, weight) || !is_cached(trace))
+        return MS_NONE;
+    const ms_tensor like = *ms_trace_at(trace, weight);
+    uint32_t shared = dummy(trace, weight);
+    uint32_t y = shared == MS_NONE ? MS_NONE : ms_trace_alias(trace, shared);
+    if (y == MS_NONE)
+        return MS_NONE;
+    ms_tensor *seen = ms_trace_at(trace, y);
+    seen->n_dims = like.n_dims;
+    memcpy(seen->size, like.size, sizeof seen->size);
+    memcpy(seen->stride, like.stride, sizeof seen->stride);
     return y;
 }
 
@@ -76,7 +92,12 @@ void ms_mcoregrads_add(ms_trace *trace, uint32_t weight)
     ms_trace_read_storage(trace, parameter->grad_storage, bytes);
     uint64_t *written = &trace->graph->op_write_bytes[trace->graph->n_ops - 1];
     *written += bytes; /* and nothing to the tensor that stands for it */
-    if (!is_cached(trace))
-        *written -= ms_trace_bytes(ms_trace_at(trace, weight));
     parameter->added = true;
+    if (!is_cached(trace)) {
+        *written -= ms_trace_bytes(ms_trace_at(trace, weight));
+        return;
+    }
+    uint32_t shared = dummy(trace, weight);
+    if (shared != MS_NONE) /* so that ranks without such a weight lack it */
+        ms_trace_read_storage(trace, ms_trace_at(trace, shared)->storage, 0);
 }

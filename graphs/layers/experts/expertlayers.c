@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The mixture-of-experts layer: a router chooses experts for each token. */
 #include "graphs/aten/opcall.h"
+#include "graphs/layers/experts/balance.h"
+#include "graphs/layers/experts/deepdispatch.h"
+#include "graphs/layers/experts/dispatch.h"
 #include "graphs/layers/experts/experts.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layertypes.h"
+#include "graphs/parallel/expertops.h"
 #include "graphs/quantized/fp8.h"
 #include "graphs/trace/trace.h"
 
@@ -25,7 +29,9 @@ enum {
     RUN,
     ROUTER_FP32,
     CLAMPED,
-    SCALED
+    SCALED,
+    AUX_LOSS,
+    Z_LOSS
 };
 enum { WEIGHTED_LAST, WEIGHTED_GATE };
 enum { SCORE_SOFTMAX, SCORE_SIGMOID, SCORE_CHOSEN };
@@ -101,19 +107,46 @@ const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
     {.name = "scaled",
      .type = MS_BOOL,
      .help = "the probabilities are multiplied by a number (DeepSeek)"},
+    {.name = "aux_loss",
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = 1 << 20,
+     .help = "factor of a loss that balances the experts' loads (Switch "
+             "Transformers); 0: there is none"},
+    {.name = "z_loss",
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = 1 << 20,
+     .help = "factor of a loss that keeps the router's logits small (ST-MoE); "
+             "0: there is none"},
 };
+
+/* What ranks that divide experts say of the rows, or the layer. */
+static double capacity_of(const ms_trace *trace, const ms_layer *layer)
+{
+    bool said = trace->experts && trace->experts->capacity > 0;
+    return said ? trace->experts->capacity : layer->field[CAPACITY].f;
+}
+
+static double imbalance_of(const ms_trace *trace, const ms_layer *layer)
+{
+    bool said = trace->experts && trace->experts->imbalance > 0;
+    return said ? trace->experts->imbalance : layer->field[IMBALANCE].f;
+}
 
 /* The rows of all experts.  With a capacity they are ceil(tokens top_k /
  * experts factor) for each expert, else those of an even routing times the
  * imbalance. */
-static int64_t rows_of(const ms_layer *layer, int64_t tokens)
+static int64_t rows_of(const ms_trace *trace, const ms_layer *layer,
+                       int64_t tokens, bool even)
 {
     const ms_value *field = layer->field;
     double routed = (double)tokens * (double)field[CHOSEN].i;
     double experts = (double)field[EXPERTS].i;
-    if (field[CAPACITY].f > 0)
-        return (int64_t)(ceil(routed / experts * field[CAPACITY].f) * experts);
-    return (int64_t)ceil(routed * field[IMBALANCE].f);
+    double capacity = capacity_of(trace, layer);
+    if (capacity > 0)
+        return (int64_t)(ceil(routed / experts * capacity) * experts);
+    return (int64_t)ceil(routed * (even ? 1 : imbalance_of(trace, layer)));
 }
 
 /* probabilities / probabilities.sum(-1, keepdim=True) */
@@ -195,16 +228,18 @@ static bool loops(const ms_trace *trace, const ms_layer *layer)
             trace->kernels.is_plain);
 }
 
-/* Returns the probabilities of the experts that each token chooses. */
-static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
-                      uint32_t *map)
+/* Do tokens go through DeepEP's buffers, which know them by their experts? */
+static bool goes_deep(const ms_trace *trace)
+{
+    return ms_expertops_divides(trace) && trace->experts->deep;
+}
+
+/* Scores of all experts become those of a token's chosen ones; p is used up. */
+static uint32_t choose(ms_trace *trace, const ms_layer *layer, uint32_t p,
+                       uint32_t *map)
 {
     const ms_value *field = layer->field;
     int64_t score = field[SCORE].i;
-    if (trace->err)
-        return MS_NONE;
-    uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    uint32_t p = logits_of(trace, layer, x);
     if (score == SCORE_SOFTMAX)
         p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
     else if (score == SCORE_SIGMOID)
@@ -212,14 +247,38 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
             trace, p, ms_pointwise_unary(trace, &ms_pointwise_sigmoid, p));
     p = ms_trace_rebind(
         trace, p,
-        ms_experts_route(trace, p, field[CHOSEN].i, !loops(trace, layer), map));
+        ms_experts_route(trace, p, field[CHOSEN].i,
+                         !loops(trace, layer) && !goes_deep(trace), map));
     if (score == SCORE_CHOSEN)
         p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
     else if (field[NORMALIZE].b && !trace->err)
         p = normalized(trace, p);
     if (field[SCALED].b)
         p = ms_trace_rebind(trace, p, ms_pointwise_mul_scalar(trace, p));
-    if (field[ROUTER_FP32].b && loops(trace, layer))
+    return p;
+}
+
+/* Returns the probabilities of the experts that each token chooses. */
+static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                      uint32_t *map)
+{
+    const ms_value *field = layer->field;
+    bool balances = field[AUX_LOSS].f > 0 && trace->settings->train;
+    if (trace->err)
+        return MS_NONE;
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    uint32_t logits = logits_of(trace, layer, x);
+    if (field[Z_LOSS].f > 0 && trace->settings->train)
+        logits = ms_balance_z_loss(trace, logits);
+    if (balances && !trace->err)
+        ms_trace_ref(trace, logits);
+    uint32_t p = choose(trace, layer, logits, map);
+    if (balances) {
+        p = ms_balance_aux_loss(trace, logits, p, field[CHOSEN].i);
+        ms_trace_drop(trace, logits);
+    }
+    if (field[ROUTER_FP32].b &&
+        (loops(trace, layer) || ms_expertops_divides(trace)))
         return p; /* the outputs of the experts are summed in fp32 */
     return ms_trace_rebind(trace, p, ms_cast_to(trace, p, dtype));
 }
@@ -232,27 +291,62 @@ static uint32_t product(ms_trace *trace, const ms_layer *layer, uint32_t x,
                : ms_experts_product(trace, x, weight);
 }
 
+/* x * p[:, None], in the dtype of x. */
+static uint32_t weighted(ms_trace *trace, uint32_t x, uint32_t p)
+{
+    if (trace->err || p == MS_NONE)
+        return x;
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    const int64_t column[2] = {ms_trace_at(trace, p)->size[0], 1};
+    uint32_t share = ms_view_reshape(trace, p, 2, column);
+    x = ms_trace_rebind(trace, x, ms_pointwise_mul(trace, x, share));
+    ms_trace_drop(trace, share);
+    return ms_trace_rebind(trace, x, ms_cast_to(trace, x, dtype));
+}
+
+static uint32_t activated(ms_trace *trace, const ms_layer *layer, uint32_t y,
+                          uint32_t p)
+{
+    if (layer->field[GATED].b)
+        return ms_trace_rebind(trace, y, ms_experts_gate(trace, y, p));
+    y = ms_trace_rebind(trace, y,
+                        ms_pointwise_unary(trace, &ms_pointwise_gelu, y));
+    return weighted(trace, y, p);
+}
+
+/* Experts of this rank, and its part of their hidden features. */
+static int64_t own_experts(const ms_trace *trace, const ms_layer *layer)
+{
+    int64_t ranks = trace->experts ? trace->experts->across.ranks : 1;
+    return layer->field[EXPERTS].i / ranks;
+}
+
+static int64_t own_hidden(const ms_trace *trace, const ms_layer *layer)
+{
+    int64_t ranks = trace->experts ? trace->experts->within.ranks : 1;
+    return layer->field[HIDDEN].i / ranks;
+}
+
 /* Two products with the gate between them; each expert works on its rows. */
 static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
                             uint32_t probabilities)
 {
     const ms_value *field = layer->field;
-    int64_t width = ms_layers_last_dim(trace, x), hidden = field[HIDDEN].i;
-    int64_t first[3] = {field[EXPERTS].i, hidden * (field[GATED].b ? 2 : 1),
-                        width};
-    int64_t second[3] = {field[EXPERTS].i, width, hidden};
+    int64_t width = ms_layers_last_dim(trace, x);
+    int64_t hidden = own_hidden(trace, layer);
+    int64_t first[3] = {own_experts(trace, layer),
+                        hidden * (field[GATED].b ? 2 : 1), width};
+    int64_t second[3] = {first[0], width, hidden};
+    ms_expertops_make_parts(trace, true);
     uint32_t w1 = ms_trace_parameter(trace, "experts.weight1", 3, first);
     uint32_t w2 = ms_trace_parameter(trace, "experts.weight2", 3, second);
     if (field[BIAS].b) { /* the products add the biases as they write */
         operand(trace, "experts.bias1", 2, first);
         operand(trace, "experts.bias2", 2, second);
     }
+    ms_expertops_make_parts(trace, false);
     uint32_t y = product(trace, layer, x, w1);
-    if (field[GATED].b)
-        y = ms_trace_rebind(trace, y, ms_experts_gate(trace, y, probabilities));
-    else
-        y = ms_trace_rebind(trace, y,
-                            ms_pointwise_unary(trace, &ms_pointwise_gelu, y));
+    y = activated(trace, layer, y, probabilities);
     return ms_trace_rebind(trace, y, product(trace, layer, y, w2));
 }
 
@@ -297,11 +391,50 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, uint32_t x)
                              "\"%s\" has only one of \"bias\" and "
                              "\"clamped\"",
                              layer->name);
-    if (field[WEIGHTED].i == WEIGHTED_GATE && !field[GATED].b)
+    if (ms_expertops_divides(trace) && loops(trace, layer))
         return ms_trace_fail(
-            trace, layer, "set \"gated\" to true, or weight the output",
-            "\"%s\" weights its gate, but has none", layer->name);
-    return MS_OK;
+            trace, layer,
+            "take --kernels flash, or --set model.experts_run=grouped",
+            "\"%s\" runs one expert after another, as eager code does; how "
+            "ranks divide such a loop is not known (expert)",
+            layer->name);
+    return goes_deep(trace) ? ms_deepdispatch_check(trace, layer) : MS_OK;
+}
+
+/* Where GELU's output is weighted, each row needs its probability. */
+static bool sends_probabilities(const ms_trace *trace, const ms_layer *layer)
+{
+    return layer->field[WEIGHTED].i == WEIGHTED_GATE &&
+           (ms_expertops_divides(trace) || !layer->field[GATED].b);
+}
+
+static ms_dispatch dispatch_of(const ms_trace *trace, const ms_layer *layer,
+                               int64_t tokens)
+{
+    bool divided = ms_expertops_divides(trace);
+    return (ms_dispatch){.sent = {rows_of(trace, layer, tokens, divided),
+                                  layer->field[EXPERTS].i,
+                                  layer->field[CHOSEN].i},
+                         .received = rows_of(trace, layer, tokens, false),
+                         .own_experts = own_experts(trace, layer),
+                         .weights_gate = sends_probabilities(trace, layer)};
+}
+
+/* Through DeepEP's buffers. */
+static uint32_t run_deep(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                         uint32_t which, uint32_t p)
+{
+    ms_deepdispatch way = {MS_NONE, MS_NONE, MS_NONE, 0, 0};
+    uint32_t own = MS_NONE;
+    if (trace->err)
+        return MS_NONE;
+    const ms_dispatch how =
+        dispatch_of(trace, layer, ms_trace_at(trace, x)->size[0]);
+    uint32_t rows = ms_deepdispatch_there(trace, &how, x, which, p, &way, &own);
+    uint32_t y = run_experts(trace, layer, rows, own);
+    ms_trace_drop(trace, rows);
+    ms_trace_drop(trace, own);
+    return ms_deepdispatch_back(trace, &how, &way, y);
 }
 
 /* The tokens are permuted, multiplied by grouped products and permuted back. */
@@ -309,16 +442,19 @@ static uint32_t run_grouped(ms_trace *trace, const ms_layer *layer, uint32_t x,
                             uint32_t map, uint32_t p)
 {
     bool last = layer->field[WEIGHTED].i == WEIGHTED_LAST;
+    uint32_t own = MS_NONE;
     if (trace->err)
         return MS_NONE;
     int64_t tokens = ms_trace_at(trace, x)->size[0];
-    ms_experts experts = {rows_of(layer, tokens), layer->field[EXPERTS].i,
-                          layer->field[CHOSEN].i};
-    uint32_t rows = ms_experts_permute(trace, x, map, &experts);
+    const ms_dispatch how = dispatch_of(trace, layer, tokens);
+    uint32_t rows = ms_dispatch_there(trace, &how, x, map, p, &own);
     if (trace->err)
         return MS_NONE;
-    uint32_t y = run_experts(trace, layer, rows, last ? MS_NONE : p);
+    uint32_t gate = how.weights_gate ? own : last ? MS_NONE : p;
+    uint32_t y = run_experts(trace, layer, rows, gate);
     ms_trace_drop(trace, rows);
+    ms_trace_drop(trace, own);
+    y = ms_dispatch_back(trace, &how, y, layer->field[ROUTER_FP32].b);
     uint32_t flat =
         ms_experts_unpermute(trace, y, map, last ? p : MS_NONE, tokens);
     ms_trace_drop(trace, y);
@@ -335,7 +471,7 @@ static uint32_t run_loop(ms_trace *trace, const ms_layer *layer, uint32_t x,
         .experts = field[EXPERTS].i,
         .chosen = field[CHOSEN].i,
         .hidden = field[HIDDEN].i,
-        .rows = rows_of(layer, ms_trace_at(trace, x)->size[0]),
+        .rows = rows_of(trace, layer, ms_trace_at(trace, x)->size[0], false),
         .gated = field[GATED].b,
         .clamped = field[CLAMPED].b};
     return ms_expertloop_run(trace, &how, x, map, p);
@@ -350,6 +486,7 @@ ms_err ms_expertlayers_moe(ms_trace *trace, const ms_layer *layer,
     uint32_t x = ms_view_rows(trace, in[0]);
     uint32_t p = route(trace, layer, x, &map);
     uint32_t flat = loops(trace, layer) ? run_loop(trace, layer, x, map, p)
+                    : goes_deep(trace)  ? run_deep(trace, layer, x, map, p)
                                         : run_grouped(trace, layer, x, map, p);
     ms_trace_drop(trace, p);
     ms_trace_drop(trace, map);

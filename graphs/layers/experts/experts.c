@@ -120,14 +120,21 @@ static void one_grad(ms_trace *trace, const ms_node *node, uint32_t i,
                      uint32_t other, uint8_t pass, const uint32_t *grads,
                      uint32_t *out)
 {
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
+    bool weight = pass == MS_GRAD_WEIGHT;
     uint8_t was = trace->pass;
-    if (!node->needs[i])
+    if (!node->needs[i] || trace->err)
         return;
     trace->pass = pass;
+    out[i] = weight && hooks->stand_in ? hooks->stand_in(trace, node->input[i])
+                                       : MS_NONE;
     ms_trace_begin(trace, node->rule->op);
     ms_trace_read(trace, grads[0]);
     ms_trace_read(trace, other);
-    out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
+    if (out[i] == MS_NONE)
+        out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
+    if (weight && hooks->add_gradient)
+        hooks->add_gradient(trace, node->input[i]);
     ms_opend_grouped(trace, node->flops, out[i], groups_of(trace, node));
     trace->pass = was;
 }

@@ -47,6 +47,25 @@ static void put_default(const ms_param *param, ms_text *words)
                     param->words);
 }
 
+static const char *value_words(const ms_param *param)
+{
+    switch (param->type) {
+    case MS_PARAM_WORD:
+    case MS_PARAM_WORDS:
+        return param->words;
+    case MS_PARAM_NAMES:
+        return "NAME/NAME";
+    case MS_PARAM_NUMBERS:
+        return "NUMBER";
+    case MS_PARAM_SIZE:
+        return "SIZE";
+    case MS_PARAM_FLAG:
+        return "";
+    default:
+        return param->low == 0 && param->high == 1 ? "0|1" : "N";
+    }
+}
+
 const char *ms_help_tables_param(const ms_param *param, ms_text *words)
 {
     ms_text_add(words, "%s", param->help);
@@ -55,13 +74,7 @@ const char *ms_help_tables_param(const ms_param *param, ms_text *words)
         ms_text_add(words, " (\"%s=\" may be left out)", param->name);
     if (param->with != NULL)
         ms_text_add(words, " (only with %s)", param->with);
-    return param->type == MS_PARAM_FLAG          ? ""
-           : param->type == MS_PARAM_WORD        ? param->words
-           : param->type == MS_PARAM_WORDS       ? param->words
-           : param->type == MS_PARAM_NAMES       ? "NAME/NAME"
-           : param->type == MS_PARAM_SIZE        ? "SIZE"
-           : param->low == 0 && param->high == 1 ? "0|1"
-                                                 : "N";
+    return value_words(param);
 }
 
 static void put_param(const ms_param *param, ms_text *text)

@@ -377,6 +377,21 @@ static void rank_lines(const ms_summary *summary, ms_text *text)
     }
 }
 
+/* Beside the rank that has most rows for its experts. */
+static void average_line(const ms_summary *summary, ms_text *text)
+{
+    const struct ms_average_rank *average = &summary->result->report->average;
+    ms_text words = {.arena = summary->arena};
+    if (average->peak_bytes == 0)
+        return;
+    ms_text_add(&words,
+                "the numbers are of the rank whose experts have most rows; an "
+                "average one has a peak of %s and works %s of the step",
+                ms_quantity_size(average->peak_bytes).s,
+                ms_quantity_time(average->step_ns).s);
+    put_line(text, "experts:", &words);
+}
+
 static void pool_line(const ms_summary *summary, ms_text *text)
 {
     ms_text words = {.arena = summary->arena};
@@ -551,6 +566,7 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     pool_line(summary, text);
     peak_line(summary, text);
     rank_lines(summary, text);
+    average_line(summary, text);
     categories_line(summary, text);
     ms_traffic_memories(summary->result, text);
     MS_TRY(alive_line(summary, text, fault));

@@ -52,10 +52,29 @@ static bool lack_there(const void *of)
     return sheet->report->lack.missing_bytes > 0;
 }
 
+static const ms_key average_rows[] = {
+    MS_KEYS_COUNT("peak_allocated_bytes",
+                  MS_KEYS_AT(U64, ms_report, average.peak_bytes), MUST),
+    MS_KEYS_COUNT("step_ns", MS_KEYS_AT(U64, ms_report, average.step_ns),
+                  MUST)};
+static const ms_keys average = MS_KEYS_OBJECT("average_rank", average_rows);
+
+static bool is_uneven(const void *of)
+{
+    const ms_sheet *sheet = of;
+    return sheet->report->average.peak_bytes > 0;
+}
+
 static bool is_pooled(const void *of)
 {
     const ms_sheet *sheet = of;
     return sheet->report->pooled != NULL;
+}
+
+static bool is_deep(const void *of)
+{
+    const ms_sheet *sheet = of;
+    return sheet->report->outside.deepep_bytes > 0;
 }
 
 static const ms_key overheads_rows[] = {
@@ -77,6 +96,12 @@ static const ms_key overheads_rows[] = {
      .type = MS_KEY_COUNT,
      REPORT(U32, outside.channels),
      MUST},
+    {.name = "deepep_bytes",
+     .type = MS_KEY_COUNT,
+     REPORT(U64, outside.deepep_bytes),
+     .there = is_deep,
+     .optional = true,
+     .help = "buffers of DeepEP (expert:E,dispatch=deepep)"},
     {.name = "library_workspaces_bytes",
      .type = MS_KEY_COUNT,
      SHEET(U64, libraries_bytes),
@@ -281,6 +306,15 @@ static const ms_key run_rows[] = {
      .of = &lack,
      .help = "with --wall: op, layer, time_ns and missing_bytes where nothing "
              "helped; with a pool where it raises its error, if it does"},
+    {.name = "average_rank",
+     .type = MS_KEY_OBJECT,
+     MS_KEYS_VIA(ms_sheet, report),
+     .there = is_uneven,
+     .optional = true,
+     .of = &average,
+     .help =
+         "where the rank reported has more rows for its experts than others "
+         "(expert:E,imbalance=): an average one, which waits for it"},
     {.name = "pool",
      .type = MS_KEY_OBJECT,
      .there = is_pooled,
