@@ -64,6 +64,7 @@ typedef enum ms_fit_axis_id { /* from the last resort to what costs least */
                               MS_FIT_LOSS,
                               MS_FIT_KERNELS,
                               MS_FIT_OPTIMIZER,
+                              MS_FIT_EXPERT,
                               MS_FIT_CONTEXT,
                               MS_FIT_TENSOR,
                               MS_FIT_SHARE,

@@ -4,6 +4,8 @@
 
 #include "graphs/training.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "sim/kinds.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/options/options.h"
@@ -79,6 +81,15 @@ static const ms_fit_choice contexts[] = {
      .on_device = true},
 };
 
+static const ms_fit_choice experts[] = {
+    {.spec = ""},
+    {.spec = "expert:%u",
+     .words = "experts divided among %u GPUs",
+     .values = MS_FIT_GPUS,
+     .beside = BESIDE_RANKS,
+     .on_device = true},
+};
+
 static const ms_fit_choice offloads[] = {
     {.spec = ""},
     {.spec = "offload:optimizer", .words = "the optimizer on the host"},
@@ -147,6 +158,7 @@ const ms_fit_dimension ms_fitchoices_all[MS_FIT_N_AXES] = {
     [MS_FIT_KERNELS] = {"kernels", "", "training.kernels", CHOICES(kernels)},
     [MS_FIT_OPTIMIZER] = {"optimizer step", "", "training.optimizer_impl",
                           CHOICES(optimizers)},
+    [MS_FIT_EXPERT] = {"expert", "expert", NULL, CHOICES(experts)},
     [MS_FIT_CONTEXT] = {"context", "context", NULL, CHOICES(contexts)},
     [MS_FIT_TENSOR] = {"tensor", "tensor", NULL, CHOICES(tensors)},
     [MS_FIT_SHARE] = {"sharing", "ddp|zero|fsdp", NULL, CHOICES(shares)},
@@ -309,12 +321,22 @@ static bool has_batch(const ms_fit *fit)
            job->lengths != NULL || fit->model.model.fixed_batch != 0;
 }
 
-/* Can ranks share samples, and do they pay? */
-static bool shares_samples(const ms_fit *fit, ms_fit_axis_id id)
+static bool has_experts(const ms_graph *graph)
+{
+    for (uint32_t l = 0; l < graph->n_layers; l++)
+        if (graph->layer_role[l] == MS_ROLE_EXPERTS)
+            return true;
+    return false;
+}
+
+/* Are there ranks that could divide the model, its samples or its experts? */
+static bool can_divide(const ms_fit *fit, ms_fit_axis_id id)
 {
     const ms_result *model = &fit->model;
     if (fit->job->gpus <= 1 || model->model.fixed_batch != 0)
         return false;
+    if (id == MS_FIT_EXPERT)
+        return has_experts(model->graph);
     return id == MS_FIT_TENSOR || model->training.sequence >= MS_FIT_LONG;
 }
 
@@ -325,8 +347,8 @@ static bool is_fixed(const ms_fit *fit, ms_fit_axis_id id)
     if (fit->frozen[id] || is_given(&job->spec, dimension->policies) ||
         (dimension->key != NULL && is_set(&job->training, dimension->key)))
         return true;
-    if (id == MS_FIT_TENSOR || id == MS_FIT_CONTEXT)
-        return !shares_samples(fit, id);
+    if (id == MS_FIT_TENSOR || id == MS_FIT_CONTEXT || id == MS_FIT_EXPERT)
+        return !can_divide(fit, id);
     return (id == MS_FIT_SHARE && job->gpus <= 1) ||
            (id == MS_FIT_BATCH && has_batch(fit)) ||
            (id == MS_FIT_PRECISION && !fit->vary_precision);

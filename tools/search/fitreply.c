@@ -13,9 +13,9 @@
 #include <string.h>
 
 static const char *const not_searched[] = {
-    "pipeline and expert parallelism",
-    ("tensor and context beside segments, swap and offload, or with degrees "
-     "that are no powers of two; context below 8,192 tokens"),
+    "pipelines",
+    ("tensor, context and expert beside segments, swap and offload, or with "
+     "degrees that are no powers of two; context below 8,192 tokens"),
     "other optimizers and kernels (--set), LoRA",
     "the buffers of DeepSpeed and Megatron (zero:N,impl=...), groups of ranks",
     "offload to the disk, budgets (swap:auto and its like), unified memory",
