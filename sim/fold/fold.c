@@ -3,6 +3,7 @@
 
 #include "sim/fold/atpeak.h"
 #include "sim/fold/classes/likeness.h"
+#include "sim/fold/renumber.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/program.h"
@@ -340,7 +341,7 @@ void ms_fold_close(ms_fold *fold)
 
 bool ms_fold_turns(const ms_fold *fold)
 {
-    return fold->has_walk && ms_likeness_is_plain(&fold->graph);
+    return ms_likeness_is_plain(&fold->graph);
 }
 
 bool ms_fold_alike(const ms_graph *a, const ms_graph *b)
@@ -349,15 +350,22 @@ bool ms_fold_alike(const ms_graph *a, const ms_graph *b)
            ms_likeness_graphs(a, b);
 }
 
+/* What does not fit, or finds no room, is learnt anew. */
 bool ms_fold_turn(ms_fold *fold, const ms_graph *graph)
 {
-    bool turns = fold->has_walk && ms_fold_alike(&fold->graph, graph) &&
-                 ms_likeness_units(&fold->classes, graph) &&
-                 ms_learn_renumber(&fold->walk.learner, graph);
+    bool turns =
+        ms_fold_alike(&fold->graph, graph) &&
+        ms_likeness_units(&fold->classes, graph) &&
+        (!fold->has_walk || ms_renumber_fits(&fold->walk.learner, graph));
     if (!turns)
         return false;
+    fold->is_streamed_old |=
+        fold->has_streamed && !ms_renumber_fits(&fold->streamed.learner, graph);
     fold->graph = *graph;
-    fold->is_streamed_old = fold->has_streamed;
+    if (fold->has_walk)
+        ms_renumber_turn(&fold->walk.learner);
+    if (fold->has_streamed && !fold->is_streamed_old)
+        fold->is_streamed_old = !ms_renumber_turn(&fold->streamed.learner);
     return true;
 }
 
