@@ -7,7 +7,7 @@
  * To learn a call, the storages of the owners that it asks of are put into the
  * books as their states say (sim/fold/cells/cells.h), expand does the one call,
  * and what it booked and left is summed up; with several streams its ops are
- * kept, too (sim/fold/span.h).
+ * kept, too (sim/fold/ops/span.h).
  *
  * That is exact because expand reads of the books nothing but the states of
  * storages that its ops touch, and of buffers that the call names or in which
@@ -19,8 +19,8 @@
 #include "sim/fold/around.h"
 #include "sim/fold/effect.h"
 #include "sim/fold/fold.h"
-#include "sim/fold/recipe.h"
-#include "sim/fold/span.h"
+#include "sim/fold/ops/recipe.h"
+#include "sim/fold/ops/span.h"
 
 /* What a question comes to: parts to ask of besides (none: everything), or an
  * effect and the states that it leaves. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/span.h"
+#include "sim/fold/ops/span.h"
 
 #include "sim/expand/move.h"
 #include "sim/fold/cells/rowkind.h"
+#include "sim/fold/ops/recipe.h"
 #include "sim/fold/question.h"
-#include "sim/fold/recipe.h"
 #include "sim/graph.h"
 #include "sim/measure/requests.h"
 

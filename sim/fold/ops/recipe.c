@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/recipe.h"
+#include "sim/fold/ops/recipe.h"
 
 #include "sim/graph.h"
 #include "sim/replay/inorder.h"
