@@ -2,7 +2,7 @@
 #include "sim/fold/ops/recipe.h"
 
 #include "sim/graph.h"
-#include "sim/replay/inorder.h"
+#include "sim/replay/streams/inorder.h"
 
 #define OP_WORDS 3u
 #define PASS_BITS 8u
