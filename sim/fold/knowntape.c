@@ -97,31 +97,20 @@ void ms_knowntape_forget(ms_knowntapes *tapes)
     *tapes = (ms_knowntapes){.arena = arena};
 }
 
-static ms_err copy_list(ms_arena *arena, const void *list, size_t n,
-                        size_t size, void *copy, ms_fault *fault)
-{
-    void *to = ms_arena_take_raw(arena, n + 1, size);
-    if (to == NULL)
-        return ms_fail_nomem(fault);
-    if (n > 0)
-        memcpy(to, list, n * size);
-    memcpy(copy, &to, sizeof to);
-    return MS_OK;
-}
-
 static ms_err copy_program(const ms_program *program, ms_arena *arena,
                            ms_program *copy, ms_fault *fault)
 {
     size_t ends = program->n_sets > 0 ? program->n_sets + 1 : 0;
     *copy = *program;
-    MS_TRY(copy_list(arena, program->calls, program->n_calls,
-                     sizeof *program->calls, &copy->calls, fault));
-    MS_TRY(copy_list(arena, program->set_at, ends, sizeof *program->set_at,
-                     &copy->set_at, fault));
-    MS_TRY(copy_list(arena, program->set_item, program->set_items,
-                     sizeof *program->set_item, &copy->set_item, fault));
-    return copy_list(arena, program->buffers, program->n_buffers,
-                     sizeof *program->buffers, &copy->buffers, fault);
+    MS_TRY(ms_tape_copy_list(arena, program->calls, program->n_calls,
+                             sizeof *program->calls, &copy->calls, fault));
+    MS_TRY(ms_tape_copy_list(arena, program->set_at, ends,
+                             sizeof *program->set_at, &copy->set_at, fault));
+    MS_TRY(ms_tape_copy_list(arena, program->set_item, program->set_items,
+                             sizeof *program->set_item, &copy->set_item,
+                             fault));
+    return ms_tape_copy_list(arena, program->buffers, program->n_buffers,
+                             sizeof *program->buffers, &copy->buffers, fault);
 }
 
 static ms_err note_program(ms_knowntapes *tapes, const ms_program *program,
@@ -151,8 +140,8 @@ ms_err ms_knowntape_see(ms_knowntapes *tapes, const ms_callwalk *walk,
         return note_program(tapes, program, context, fault);
     MS_TRY(copy_program(program, &tapes->arena, &known->program, fault));
     MS_TRY(ms_tape_copy(&walk->tape, &tapes->arena, &known->tape, fault));
-    MS_TRY(copy_list(&tapes->arena, walk->steps, walk->n_steps,
-                     sizeof *walk->steps, &known->steps, fault));
+    MS_TRY(ms_tape_copy_list(&tapes->arena, walk->steps, walk->n_steps,
+                             sizeof *walk->steps, &known->steps, fault));
     known->n_steps = walk->n_steps;
     return MS_OK;
 }

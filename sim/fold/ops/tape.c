@@ -351,8 +351,8 @@ ms_err ms_tape_end(ms_tape *tape, ms_fault *fault)
 
 /* ---- known tapes --------------------------------------------------------- */
 
-static ms_err copy_list(ms_arena *arena, const void *list, size_t n,
-                        size_t size, void *copy, ms_fault *fault)
+ms_err ms_tape_copy_list(ms_arena *arena, const void *list, size_t n,
+                         size_t size, void *copy, ms_fault *fault)
 {
     void *to = ms_arena_take_raw(arena, n + 1, size);
     if (to == NULL)
@@ -364,8 +364,8 @@ static ms_err copy_list(ms_arena *arena, const void *list, size_t n,
 }
 
 #define COPY(field, n)                                                         \
-    MS_TRY(copy_list(arena, tape->field, (n), sizeof *tape->field,             \
-                     &copy->field, fault))
+    MS_TRY(ms_tape_copy_list(arena, tape->field, (n), sizeof *tape->field,     \
+                             &copy->field, fault))
 
 ms_err ms_tape_copy(const ms_tape *tape, ms_arena *arena, ms_tape *copy,
                     ms_fault *fault)

@@ -58,6 +58,10 @@ ms_err ms_tape_put(ms_tape *tape, const ms_spans *spans, uint32_t span,
  * asks of it, in an arena; the rest is not there. */
 ms_err ms_tape_copy(const ms_tape *tape, ms_arena *arena, ms_tape *copy,
                     ms_fault *fault);
+/* The same of a list of n entries: the pointer at copy is to one that has room
+ * for one more. */
+ms_err ms_tape_copy_list(ms_arena *arena, const void *list, size_t n,
+                         size_t size, void *copy, ms_fault *fault);
 /* How much of each list has been gone over. */
 typedef struct ms_tape_place {
     uint32_t op, row, transfer, late;

@@ -40,9 +40,9 @@ uint64_t ms_pace_start(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t t_ns,
     return t_ns;
 }
 
-const uint16_t *ms_pace_speeds(ms_pace *pace, uint8_t busy)
+const uint16_t *ms_pace_find_speeds(ms_pace *pace, uint8_t busy)
 {
-    for (uint32_t i = 0; i < MS_N_STREAMS && !pace->known[busy]; i++)
+    for (uint32_t i = 0; i < MS_N_STREAMS; i++)
         if (busy & 1u << i)
             pace->speed[busy][i] =
                 (uint16_t)ms_speed_of(pace->machine, busy, i);

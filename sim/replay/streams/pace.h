@@ -53,8 +53,13 @@ static inline void ms_pace_leave(ms_pace *pace, uint32_t s)
 {
     pace->busy[s / MS_N_STREAMS] &= (uint8_t) ~(1u << s % MS_N_STREAMS);
 }
-/* The speeds of the streams in busy, while just these run. */
-const uint16_t *ms_pace_speeds(ms_pace *pace, uint8_t busy);
+/* The speeds of the streams in busy, while just these run; the first time. */
+const uint16_t *ms_pace_find_speeds(ms_pace *pace, uint8_t busy);
+static inline const uint16_t *ms_pace_speeds(ms_pace *pace, uint8_t busy)
+{
+    return pace->known[busy] ? pace->speed[busy]
+                             : ms_pace_find_speeds(pace, busy);
+}
 /* The op goes on at this speed from now on: when it ends. */
 static inline uint64_t ms_pace_change(ms_pace_progress *of, uint32_t speed,
                                       uint64_t now_ns)
