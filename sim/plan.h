@@ -86,9 +86,11 @@ typedef struct ms_plan {
     uint32_t n_transfers; /* ops that move bytes, in order */
     struct ms_transfer {
         uint32_t op;
-        uint8_t kind;   /* ms_transfer_kind */
-        uint8_t group;  /* of a collective: row of the groups */
-        uint64_t bytes; /* of a collective: that each rank sends, and of */
+        uint8_t kind;            /* ms_transfer_kind */
+        uint8_t group;           /* of a collective: row of the groups */
+        bool pageable, straight; /* as in ms_move_call, of */
+        uint32_t copied; /* a copy of one storage; MS_NONE: it is none */
+        uint64_t bytes;  /* of a collective: that each rank sends, and of */
         uint64_t network_bytes; /* these between nodes */
     } * transfers;
     const ms_buffer *buffers; /* the program's */

@@ -2,6 +2,7 @@
 /* bind: makes present whatever an op needs and does not find. */
 #include "sim/expand/bind.h"
 #include "sim/expand/books.h"
+#include "sim/expand/move.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 

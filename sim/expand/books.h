@@ -86,6 +86,9 @@ typedef struct ms_books {
     struct ms_hooked *hooked;      /* hooks.h; NULL: the program has no hooks */
     struct ms_evictions *evictions; /* eviction.c; NULL: nothing is online */
     struct ms_meetings *meetings;   /* meetings.c; NULL: no ranks meet */
+    uint8_t *weighed; /* (optional) per storage, then per op of the graph: how
+                         long a copy or a collective takes follows from its
+                         bytes */
     ms_fault *fault;
 } ms_books;
 
@@ -287,6 +290,18 @@ static inline uint64_t ms_books_far_bytes(const ms_books *books,
                                            : graph->storage_bytes[storage];
 }
 
+/* A duration follows from the bytes of a storage; from what an op writes. */
+static inline void ms_books_weigh(const ms_books *books, uint32_t storage)
+{
+    if (books->weighed)
+        books->weighed[storage] = 1;
+}
+static inline void ms_books_weigh_op(const ms_books *books, uint32_t op)
+{
+    if (books->weighed)
+        books->weighed[books->graph->n_storages + op] = 1;
+}
+
 /* A column that may not be there. */
 static inline uint32_t ms_books_in(const uint32_t *rows, uint32_t cell)
 {
@@ -428,39 +443,6 @@ static inline void ms_books_write(ms_books *books, uint32_t row)
     if (books->streams)
         books->ready_op[row] = books->plan->n_ops - 1;
 }
-
-/* Ops of other streams than the compute stream. */
-
-/* move.c: what is shared moves as this rank's part. */
-ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
-                       ms_move_call how);
-ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
-                    const uint32_t *storages, uint32_t n, uint32_t buffer);
-/* Says that the op to be issued moves so many bytes. */
-ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes);
-/* The same of an op of the graph, which copies if its stream does. */
-ms_err ms_move_note_step(ms_books *books, uint32_t op);
-/* The destination of a gather or of a copy from the host may lie in memory that
- * ops of the compute stream still use when the host hands it out: the current
- * op starts after them. */
-void ms_move_after_compute(ms_books *books, const ms_books_at *at);
-/* The host waits for the last copies of these, or as call's flags and buffer
- * say; n = 0 without: for everything. */
-ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
-                    const uint32_t *storages, uint32_t n, const ms_call *call);
-/* One copy between memories (how.to is not looked at); the op that copies reads
- * one row and makes one row. */
-ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
-                    ms_transfer_kind kind, ms_move_call how, uint64_t bytes);
-/* One op that moves so many bytes, with room for what it makes and reads. */
-ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
-                     ms_transfer_kind kind, uint8_t stream, uint64_t bytes,
-                     uint64_t ns, uint32_t n);
-/* The copies of what an op of the optimizer step on the host reads. */
-ms_err ms_move_to_host(ms_books *books, const ms_books_at *at,
-                       uint32_t storage);
-/* The whole copy goes; what lasts (the part, or a copy elsewhere) stays. */
-void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell);
 
 /* diskbuffers.c: host buffers between device and disk, two of them.  The next
  * copy out: where both are in use, the older is let go and the op is told

@@ -2,6 +2,7 @@
 /* Ops of the step on a rank that has a part of the model (sim/stage.h): what
  * the rank does not hold, an op neither reads, makes nor ends there. */
 #include "sim/expand/books.h"
+#include "sim/expand/move.h"
 #include "sim/graph.h"
 
 #include <math.h>

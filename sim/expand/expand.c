@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* expand: walk the program's calls, each booked by the file of its verb. */
 #include "sim/expand/hooks.h"
+#include "sim/expand/move.h"
 #include "sim/expand/views/halves.h"
 #include "sim/graph.h"
 #include "sim/plan.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What ranks share: gathering the whole from the parts, summing over ranks. */
 #include "sim/expand/books.h"
+#include "sim/expand/move.h"
 #include "sim/program.h"
 #include "sim/replay/collective.h"
 
@@ -48,6 +49,7 @@ ms_err ms_gather_note_step(ms_books *books, uint32_t op, uint64_t *ns)
     uint8_t group = groups ? groups[op] : (uint8_t)MS_GROUP_DATA;
     const ms_group *ranks = ms_books_group(books, group);
     uint64_t bytes = books->graph->op_write_bytes[op];
+    ms_books_weigh_op(books, op);
     *ns = ms_collective_ns(ranks, MS_ALL_GATHER, bytes);
     MS_TRY(ms_move_note(books, MS_TRANSFER_REDUCE,
                         ms_collective_sent_bytes(ranks, MS_ALL_GATHER, bytes)));
@@ -68,6 +70,7 @@ ms_err ms_gather_note_meeting(ms_books *books, uint32_t op)
     uint64_t bytes = graph->op_write_bytes[op];
     if (read > bytes)
         bytes = read;
+    ms_books_weigh_op(books, op);
     MS_TRY(ms_move_note(books, MS_TRANSFER_MEETING,
                         ms_collective_sent_bytes(ranks, kind, bytes)));
     note_group(books, group, ms_collective_network_bytes(ranks, kind, bytes));
@@ -144,6 +147,7 @@ static ms_err bring_parts(ms_books *books, const ms_books_at *at,
             continue;
         *wanted += 1;
         *bytes += books->graph->storage_bytes[s];
+        ms_books_weigh(books, s);
     }
     return MS_OK;
 }
@@ -401,8 +405,10 @@ ms_err ms_gather_divide(ms_books *books, const ms_books_at *at,
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (is_divided(books, at, storages[i]))
+        if (is_divided(books, at, storages[i])) {
             bytes += ms_books_part_bytes(books, storages[i]);
+            ms_books_weigh(books, storages[i]);
+        }
     if (bytes == 0)
         return MS_OK;
     MS_TRY(ms_pack_kernel(books, at, false, bytes, n));
@@ -443,6 +449,7 @@ static uint32_t measure(const ms_books *books, const ms_books_at *at,
         if (row == MS_NONE)
             continue;
         made++;
+        ms_books_weigh(books, storages[i]);
         if (how->filled && books->row[c] == MS_NONE)
             *bytes += books->graph->storage_bytes[storages[i]];
         else if (row != last)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/expand/hooks.h"
+#include "sim/expand/move.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 
@@ -310,12 +311,12 @@ static bool is_stashed(const rank_hooks *r, uint32_t slot)
 /* ---- out ----------------------------------------------------------------- */
 
 static ms_err copy(ms_books *books, const ms_books_at *at, uint8_t transfer,
-                   uint64_t bytes)
+                   const ms_save *save)
 {
     const struct ms_hooked *h = books->hooked;
     ms_move_call move = transfer == MS_TRANSFER_D2H ? h->way->out : h->way->in;
     move.pageable = h->how->pageable;
-    return ms_move_copy(books, at, transfer, move, bytes);
+    return ms_move_copy(books, at, transfer, move, save->storage, save->bytes);
 }
 
 /* Is the storage one that the step makes, and that no replay makes again? */
@@ -354,7 +355,7 @@ static ms_err pack(ms_books *books, const ms_books_at *at, uint32_t i)
         MS_TRY(h->way->leave(books, at));
     if (!lasts && holds == MS_REF_HOLDS) /* no more can be counted */
         MS_TRY(let_out(books, at, r->id));
-    MS_TRY(copy(books, at, MS_TRANSFER_D2H, save->bytes));
+    MS_TRY(copy(books, at, MS_TRANSFER_D2H, save));
     ms_books_read(books, from);
     h->host_row[slot] =
         ms_books_take(books, s, MS_ACTIVATIONS, MS_HOST_POOL, true);
@@ -435,7 +436,7 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t i,
     const ms_save *save = &h->saves[i];
     rank_hooks *r = &h->ranks[at->rank];
     uint32_t s = save->storage, c = ms_books_cell(books, at, s);
-    MS_TRY(copy(books, at, MS_TRANSFER_H2D, save->bytes));
+    MS_TRY(copy(books, at, MS_TRANSFER_H2D, save));
     uint32_t op = books->plan->n_ops - 1;
     ms_books_read(books, h->host_row[slot]);
     if (r->end_before != MS_NONE)

@@ -10,6 +10,7 @@
  * the plan between ranks and no time.  Ranks that all stand still wait for each
  * other: a deadlock. */
 #include "sim/expand/hooks.h"
+#include "sim/expand/move.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/program.h"

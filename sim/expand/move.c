@@ -7,17 +7,12 @@
  * from leaves the original there; any other move leaves nothing behind.  What
  * has no home on the disk goes there by way of two buffers (diskbuffers.c), or
  * straight (ms_move_call). */
+#include "sim/expand/move.h"
 #include "sim/expand/books.h"
 #include "sim/plan.h"
 #include "sim/program.h"
 
 #include <assert.h>
-
-static uint64_t copy_ns(const ms_books *books, uint64_t bytes, double rate)
-{
-    double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
-    return books->opts->copy_ns + (uint64_t)(ns + 0.5);
-}
 
 ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes)
 {
@@ -28,8 +23,11 @@ ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes)
             plan->n_transfers + 1, sizeof *plan->transfers);
     if (!plan->transfers)
         return ms_fail_nomem(books->fault);
-    plan->transfers[plan->n_transfers++] = (struct ms_transfer){
-        .op = plan->n_ops, .kind = (uint8_t)kind, .bytes = bytes};
+    plan->transfers[plan->n_transfers++] =
+        (struct ms_transfer){.op = plan->n_ops,
+                             .kind = (uint8_t)kind,
+                             .bytes = bytes,
+                             .copied = MS_NONE};
     return MS_OK;
 }
 
@@ -46,6 +44,7 @@ ms_err ms_move_note_step(ms_books *books, uint32_t op)
     if (stream == MS_STREAM_COMPUTE || stream == MS_STREAM_HOST ||
         stream == MS_STREAM_COMM) /* an update behind a reduction */
         return MS_OK;
+    ms_books_weigh_op(books, op);
     return ms_move_note(books, kinds[stream], graph->op_write_bytes[op]);
 }
 
@@ -98,10 +97,26 @@ static double link_rate(const ms_expand_opts *opts, ms_transfer_kind kind)
     }
 }
 
-/* Memory that is not pinned is copied by way of a buffer of the driver, and the
- * host waits (CUDA C++ programming guide, 3.2.5). */
+/* Memory that is not pinned is copied by way of a buffer of the driver (CUDA
+ * C++ programming guide, 3.2.5). */
+uint64_t ms_move_copy_ns(const ms_expand_opts *opts, ms_transfer_kind kind,
+                         bool pageable, bool straight, uint64_t bytes)
+{
+    double share = 1;
+    if (pageable && opts->pageable_share > 0)
+        share = opts->pageable_share;
+    double rate = link_rate(opts, kind) * share;
+    if (straight)
+        rate =
+            slower(rate, kind == MS_TRANSFER_NVME_READ ? opts->h2d_bytes_per_s
+                                                       : opts->d2h_bytes_per_s);
+    double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
+    return opts->copy_ns + (uint64_t)(ns + 0.5);
+}
+
 ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
-                    ms_transfer_kind kind, ms_move_call how, uint64_t bytes)
+                    ms_transfer_kind kind, ms_move_call how, uint32_t storage,
+                    uint64_t bytes)
 {
     static const uint8_t streams[] = {
         [MS_TRANSFER_H2D] = MS_STREAM_H2D,
@@ -109,19 +124,17 @@ ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
         [MS_TRANSFER_NVME_READ] = MS_STREAM_NVME_READ,
         [MS_TRANSFER_NVME_WRITE] = MS_STREAM_NVME_WRITE,
     };
-    const ms_expand_opts *opts = books->opts;
+    ms_plan *plan = books->plan;
     uint8_t stream = how.in_line ? (uint8_t)MS_STREAM_COMPUTE : streams[kind];
-    double share = 1;
-    if (how.pageable && opts->pageable_share > 0)
-        share = opts->pageable_share;
-    double rate = link_rate(opts, kind) * share;
-    bool straight = how.straight, in = kind == MS_TRANSFER_H2D;
-    if (straight) {
-        in = kind == MS_TRANSFER_NVME_READ;
-        rate = slower(rate, in ? opts->h2d_bytes_per_s : opts->d2h_bytes_per_s);
-    }
-    MS_TRY(ms_move_issue(books, at, kind, stream, bytes,
-                         copy_ns(books, bytes, rate), 1));
+    bool in = kind == (how.straight ? MS_TRANSFER_NVME_READ : MS_TRANSFER_H2D);
+    MS_TRY(ms_move_issue(
+        books, at, kind, stream, bytes,
+        ms_move_copy_ns(books->opts, kind, how.pageable, how.straight, bytes),
+        1));
+    struct ms_transfer *it = &plan->transfers[plan->n_transfers - 1];
+    it->copied = storage;
+    it->pageable = how.pageable;
+    it->straight = how.straight;
     if (in && !how.in_line && !how.ahead)
         ms_move_after_compute(books, at);
     if (how.side)
@@ -166,6 +179,7 @@ static void copy_into(ms_books *books, uint32_t *to, uint32_t cell,
 static ms_err add_on_host(ms_books *books, const ms_books_at *at, uint32_t row)
 {
     uint64_t bytes = 3 * books->plan->row[row].bytes;
+    ms_books_weigh(books, books->plan->row[row].storage);
     double rate = books->opts->host_bytes_per_s;
     double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
     MS_TRY(ms_books_reserve(books, 1, 0, 2));
@@ -205,7 +219,7 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
     }
     row.category = books->plan->row[from].category;
     row.saved = books->plan->row[from].saved;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, how, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, how, storage, row.bytes));
     copy_into(books, books->host_row, c, from, row);
     if (how.pageable)
         MS_TRY(ms_books_sync(books, at, books->plan->n_ops - 1));
@@ -229,7 +243,7 @@ static ms_err read_disk(ms_books *books, const ms_books_at *at,
         ms_diskbuffers_end(books,
                            at->rank); /* writes are over, or about to be */
     MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_READ, (ms_move_call){0},
-                        row.bytes));
+                        row.storage, row.bytes));
     copy_into(books, books->host_row, c, from, row);
     if (!is_home(books, storage, MS_NVME_POOL))
         drop(books, books->nvme_row, c);
@@ -241,7 +255,7 @@ static ms_err write_disk(ms_books *books, const ms_books_at *at, uint32_t cell)
     ms_row row = books->plan->row[books->host_row[cell]];
     row.pool = MS_NVME_POOL;
     MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, (ms_move_call){0},
-                        row.bytes));
+                        row.storage, row.bytes));
     copy_into(books, books->nvme_row, cell, books->host_row[cell], row);
     return MS_OK;
 }
@@ -274,7 +288,8 @@ static ms_err straight_to_disk(ms_books *books, const ms_books_at *at,
         return MS_OK;
     ms_row row = books->plan->row[from];
     row.pool = MS_NVME_POOL;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, how, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, how, storage,
+                        row.bytes));
     copy_into(books, books->nvme_row, c, from, row);
     books->plan->row[books->nvme_row[c]].waited = true; /* is_straight */
     if (!how.later)
@@ -316,7 +331,8 @@ static ms_err straight_from_disk(ms_books *books, const ms_books_at *at,
     row.pool = MS_DEVICE_POOL;
     row.waited = false;
     how.straight = true;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_READ, how, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_READ, how, storage,
+                        row.bytes));
     copy_into(books, books->row, c, from, row);
     books->plan->row[books->row[c]].home = MS_HOME_COMPUTE;
     drop(books, books->nvme_row, c);
@@ -345,7 +361,7 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
                      : books->graph->storage_bytes[storage];
     if (row.category == MS_PARAMETERS)
         row.category = MS_COMMUNICATION;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_H2D, how, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_H2D, how, storage, row.bytes));
     copy_into(books, to, c, from, row);
     /* The block is one that the compute stream no longer uses; the next user of
      * a part waits on an event recorded by the collective that reads it. */

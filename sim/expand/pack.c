@@ -113,6 +113,7 @@ static uint64_t bytes_of(const ms_books *books, const ms_books_at *at,
         if (out && is_summed_afar(books, storages[i], c))
             continue;
         bytes += there ? books->graph->storage_bytes[storages[i]] : 0;
+        ms_books_weigh(books, storages[i]);
     }
     return bytes;
 }

@@ -2,6 +2,7 @@
 /* Runs of a unit's ops: what each allocates, and what the host drops after it.
  */
 #include "sim/expand/hooks.h"
+#include "sim/expand/move.h"
 #include "sim/expand/views/halves.h"
 #include "sim/graph.h"
 #include "sim/plan.h"

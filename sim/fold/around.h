@@ -6,7 +6,7 @@
  * replay in parts that is under way, queues, and the buffers of the program. */
 
 #include "sim/expand/bind.h"
-#include "sim/fold/tape.h"
+#include "sim/fold/ops/tape.h"
 
 typedef struct ms_around {
     /* The first unit of the replay; MS_NONE: there is none. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/atpeak.h"
 
+#include "sim/fold/renumber.h"
 #include "sim/graph.h"
 
 #include <string.h>
@@ -154,7 +155,7 @@ static void add_within(ms_pieces *pieces, const place *peak,
     int64_t level_bytes = 0;
     for (uint32_t i = 0; i < answer->n_steps; i++) {
         uint32_t step = pieces->step[answer->first_step + i];
-        const ms_effect *effect = &ms_learn_answer(learner, step)->effect;
+        const ms_effect *effect = &ms_renumber_answer(learner, step)->effect;
         int64_t left_bytes = answer->effect.most_bytes - level_bytes;
         bool here = effect->most_bytes == left_bytes;
         *at = i;

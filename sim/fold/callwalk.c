@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/callwalk.h"
 
+#include "sim/fold/cells/rowkind.h"
+#include "sim/fold/renumber.h"
 #include "sim/program.h"
 
 static bool is_set(const ms_callwalk *walk, uint32_t set)
@@ -322,7 +324,7 @@ static uint32_t last_writer(const ms_callwalk *walk, uint32_t storage)
         if (kind == 0 ||
             (first != MS_NONE && cells->column[k] != MS_CELLS_HOST))
             continue;
-        first = ms_cells_is_at_start(cells, kind)
+        first = ms_rowkind_is_at_start(cells, kind)
                     ? 0
                     : walk->tape.ready[cells->column[k]][storage];
     }
@@ -415,7 +417,7 @@ static ms_err answer(ms_callwalk *walk, const ms_call *call,
 {
     uint32_t number;
     MS_TRY(find_answer(walk, call, stage, unit, &number));
-    const ms_answer *found = ms_learn_answer(&walk->learner, number);
+    const ms_answer *found = ms_renumber_answer(&walk->learner, number);
     walk->why = (ms_fold_why)found->why;
     if (!walk->all)
         watch(walk);

@@ -3,6 +3,8 @@
 
 #include "sim/fold/atpeak.h"
 #include "sim/fold/classes/likeness.h"
+#include "sim/fold/knowntape.h"
+#include "sim/fold/renumber.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/program.h"
@@ -24,6 +26,7 @@ struct ms_fold {
     ms_callwalk walk;     /* of programs on one stream */
     ms_pieces pieces;     /* of these, too */
     ms_callwalk streamed; /* of the others; opened for the first of them */
+    ms_knowntapes tapes;  /* of these */
     bool has_walk, has_streamed;
     bool is_streamed_old; /* what it knows is of another graph's numbers */
     ms_arena keep, known, known_streamed;
@@ -144,6 +147,12 @@ ms_fold_why ms_fold_bar(const ms_graph *graph, const ms_machine *machine,
     return MS_FOLD_WHOLE;
 }
 
+static ms_err forget_streamed(ms_fold *fold, ms_fault *fault)
+{
+    ms_knowntape_forget(&fold->tapes);
+    return ms_learn_forget(&fold->streamed.learner, fault);
+}
+
 /* Forgets what was learnt when it has grown too large. */
 static ms_err keep_small(ms_fold *fold, ms_fault *fault)
 {
@@ -152,7 +161,7 @@ static ms_err keep_small(ms_fold *fold, ms_fault *fault)
         MS_TRY(ms_pieces_forget(&fold->pieces, fault));
     }
     return fold->known_streamed.used_bytes > fold->most_bytes
-               ? ms_learn_forget(&fold->streamed.learner, fault)
+               ? forget_streamed(fold, fault)
                : MS_OK;
 }
 
@@ -199,7 +208,7 @@ static ms_err open_streamed(ms_fold *fold, const ms_program *program,
 {
     if (fold->is_streamed_old) {
         fold->is_streamed_old = false;
-        return ms_learn_forget(&fold->streamed.learner, fault);
+        return forget_streamed(fold, fault);
     }
     if (fold->has_streamed)
         return MS_OK;
@@ -210,19 +219,54 @@ static ms_err open_streamed(ms_fold *fold, const ms_program *program,
     return MS_OK;
 }
 
+/* Call by call. */
+static ms_err walk_streamed(ms_fold *fold, const ms_program *program,
+                            ms_fault *fault)
+{
+    ms_callwalk *walk = &fold->streamed;
+    MS_TRY(ms_callwalk_begin(walk, program, fault));
+    begin_states(walk);
+    walk->notes = true;
+    walk->n_steps = 0;
+    for (uint32_t i = 0; i < program->n_calls && walk->why == MS_FOLD_WHOLE;
+         i++)
+        MS_TRY(ms_callwalk_call(walk, &program->calls[i]));
+    return walk->why == MS_FOLD_WHOLE && ms_fold_turns(fold)
+               ? ms_knowntape_see(&fold->tapes, walk, fault)
+               : MS_OK;
+}
+
+/* The numbers of a tape that is known, which lends the walk's memory. */
+static ms_err run_known(ms_fold *fold, ms_knowntape *known,
+                        const ms_program *program, ms_folded *folded,
+                        ms_fault *fault)
+{
+    ms_learner *learner = &fold->streamed.learner;
+    ms_tape *lender = &fold->streamed.tape;
+    ms_effect effect = ms_knowntape_tell(known, learner, program);
+    folded->peak_bytes = learner->start_bytes + (uint64_t)effect.most_bytes;
+    ms_arena_reset(&lender->arena);
+    known->tape.arena = lender->arena;
+    ms_err err = ms_taperun(&known->tape, fold->machine, learner->start_bytes,
+                            folded, fault);
+    lender->arena = known->tape.arena;
+    return err;
+}
+
 static ms_err fold_streamed(ms_fold *fold, const ms_program *program,
                             ms_folded *folded, ms_fault *fault)
 {
     ms_callwalk *walk = &fold->streamed;
     MS_TRY(open_streamed(fold, program, fault));
-    MS_TRY(ms_callwalk_begin(walk, program, fault));
-    begin_states(walk);
-    for (uint32_t i = 0; i < program->n_calls && walk->why == MS_FOLD_WHOLE;
-         i++)
-        MS_TRY(ms_callwalk_call(walk, &program->calls[i]));
+    MS_TRY(ms_learn_turn(&walk->learner, program, fault));
+    ms_knowntape *known =
+        ms_knowntape_find(&fold->tapes, program, walk->learner.context);
+    folded->streamed = true;
+    if (known != NULL && known->n_steps > 0)
+        return run_known(fold, known, program, folded, fault);
+    MS_TRY(walk_streamed(fold, program, fault));
     folded->why = walk->why;
     folded->learnt = walk->learnt;
-    folded->streamed = true;
     if (walk->why != MS_FOLD_WHOLE)
         return MS_OK;
     folded->peak_bytes =
@@ -318,7 +362,7 @@ ms_err ms_fold_open(const ms_graph *graph, const ms_expand_opts *opts,
     it->opts.uses = false;
     it->machine = machine;
     it->keep.limit_bytes = it->known.limit_bytes = limit_bytes;
-    it->known_streamed.limit_bytes = limit_bytes;
+    it->known_streamed.limit_bytes = it->tapes.arena.limit_bytes = limit_bytes;
     it->most_bytes = MOST_BYTES + (uint64_t)graph->n_storages * MOST_BYTES_EACH;
     ms_err err = open_fold(it, graph, fault);
     if (err != MS_OK)
@@ -333,6 +377,7 @@ void ms_fold_close(ms_fold *fold)
     ms_pieces_close(&fold->pieces);
     ms_callwalk_close(&fold->walk);
     ms_callwalk_close(&fold->streamed);
+    ms_arena_free(&fold->tapes.arena);
     ms_arena_free(&fold->keep);
     ms_arena_free(&fold->known);
     ms_arena_free(&fold->known_streamed);
@@ -340,7 +385,7 @@ void ms_fold_close(ms_fold *fold)
 
 bool ms_fold_turns(const ms_fold *fold)
 {
-    return fold->has_walk && ms_likeness_is_plain(&fold->graph);
+    return ms_likeness_is_plain(&fold->graph);
 }
 
 bool ms_fold_alike(const ms_graph *a, const ms_graph *b)
@@ -349,20 +394,27 @@ bool ms_fold_alike(const ms_graph *a, const ms_graph *b)
            ms_likeness_graphs(a, b);
 }
 
+/* What does not fit, or finds no room, is learnt anew. */
 bool ms_fold_turn(ms_fold *fold, const ms_graph *graph)
 {
-    bool turns = fold->has_walk && ms_fold_alike(&fold->graph, graph) &&
-                 ms_likeness_units(&fold->classes, graph) &&
-                 ms_learn_renumber(&fold->walk.learner, graph);
+    bool turns =
+        ms_fold_alike(&fold->graph, graph) &&
+        ms_likeness_units(&fold->classes, graph) &&
+        (!fold->has_walk || ms_renumber_fits(&fold->walk.learner, graph));
     if (!turns)
         return false;
+    fold->is_streamed_old |=
+        fold->has_streamed && !ms_renumber_fits(&fold->streamed.learner, graph);
     fold->graph = *graph;
-    fold->is_streamed_old = fold->has_streamed;
+    if (fold->has_walk)
+        ms_renumber_turn(&fold->walk.learner);
+    if (fold->has_streamed && !fold->is_streamed_old)
+        fold->is_streamed_old = !ms_renumber_turn(&fold->streamed.learner);
     return true;
 }
 
 uint64_t ms_fold_bytes(const ms_fold *fold)
 {
     return fold->keep.used_bytes + fold->known.used_bytes +
-           fold->known_streamed.used_bytes;
+           fold->known_streamed.used_bytes + fold->tapes.arena.used_bytes;
 }

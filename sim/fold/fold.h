@@ -104,11 +104,14 @@ ms_err ms_fold_open(const ms_graph *graph, const ms_expand_opts *opts,
                     ms_fault *fault);
 void ms_fold_close(ms_fold *fold);
 /* Turns the evaluator to another graph, which differs from its own in bytes and
- * times alone: what was learnt of calls on one stream is known of both, since
- * an effect is a sum of what ops and storages have.  The machine's rates may be
- * others from then on.  The new graph must outlive the evaluator, the old one
- * is not needed any more.  false: it differs otherwise, or is of a kind that
- * is not known to be the same, and the evaluator is of its graph as before. */
+ * times alone: what was learnt of calls is known of both, since an effect is a
+ * sum of what ops and storages have, and so are the ops of calls on several
+ * streams, where copies and collectives take what they took or are copies of
+ * one storage; else these are learnt anew.  Programs that come again then are
+ * not walked (sim/fold/knowntape.h).  The machine's rates may be others from
+ * then on.  The new graph must outlive the evaluator, the old one is not needed
+ * any more.  false: it differs otherwise, or is of a kind that is not known to
+ * be the same, and the evaluator is of its graph as before. */
 bool ms_fold_turn(ms_fold *fold, const ms_graph *graph);
 /* May it ever turn to another graph? */
 bool ms_fold_turns(const ms_fold *fold);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/learn.h"
 
+#include "sim/fold/cells/rowkind.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 
@@ -264,7 +265,6 @@ static ms_err take_answer(ms_learner *learner, const ms_question *question,
                           ms_answer *answer, ms_fault *fault)
 {
     const ms_books_replay *replay = &learner->cells.books.replays[0];
-    answer->effect = sum_up(learner);
     answer->replays = replay->open;
     answer->replay_state = replay->open && replay->state != MS_NONE;
     if (learner->streamed)
@@ -273,6 +273,10 @@ static ms_err take_answer(ms_learner *learner, const ms_question *question,
     else
         MS_TRY(ms_recipe_note(&learner->recipes, &learner->cells,
                               &answer->recipe, fault));
+    answer->effect =
+        learner->streamed
+            ? ms_span_effect(&learner->spans, answer->span, learner->machine)
+            : sum_up(learner);
     MS_TRY(read_states(learner, question, fault));
     clear(learner, question);
     return MS_OK;
@@ -422,7 +426,7 @@ static ms_err forget(ms_learner *learner, ms_fault *fault)
     ms_span_open(&learner->spans, learner->known);
     ms_recipe_open(&learner->recipes, learner->known);
     MS_TRY(ms_intern_open(&learner->kinds, learner->known, fault));
-    MS_TRY(ms_cells_begin_kinds(&learner->cells, fault));
+    MS_TRY(ms_rowkind_begin(&learner->cells, fault));
     MS_TRY(ms_intern_open(&learner->states.words, learner->known, fault));
     MS_TRY(ms_intern_open(&learner->questions, learner->known, fault));
     MS_TRY(ms_intern_open(&learner->contexts, learner->known, fault));
@@ -441,8 +445,7 @@ static ms_err put_far(ms_learner *learner, const ms_row *row, ms_fault *fault)
     return MS_OK;
 }
 
-/* Books what exists before the step, and reads its states and bytes. */
-static ms_err read_start(ms_learner *learner, ms_fault *fault)
+ms_err ms_learn_start(ms_learner *learner, ms_fault *fault)
 {
     ms_cells *cells = &learner->cells;
     const ms_plan *plan = &cells->plan;
@@ -458,33 +461,17 @@ static ms_err read_start(ms_learner *learner, ms_fault *fault)
             learner->start_bytes += plan->row[r].bytes;
         else
             MS_TRY(put_far(learner, &plan->row[r], fault));
-    for (uint32_t owner = 0; owner < learner->classes->n_owners; owner++)
-        MS_TRY(read_state(learner, owner, &learner->start[owner], fault));
-    ms_cells_empty(cells);
     return MS_OK;
 }
 
-bool ms_learn_renumber(ms_learner *learner, const ms_graph *graph)
+/* The same, and its states. */
+static ms_err read_start(ms_learner *learner, ms_fault *fault)
 {
-    const ms_cells *cells = &learner->cells;
-    if (learner->recipes.fixed || !ms_cells_fit(cells, graph))
-        return false;
-    learner->numbers++;
-    learner->start_bytes = 0;
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
-        if (graph->storage_at_start[s])
-            learner->start_bytes += graph->storage_bytes[s];
-    return true;
-}
-
-const ms_answer *ms_learn_answer(ms_learner *learner, uint32_t id)
-{
-    ms_answer *answer = &learner->answer[id];
-    if (answer->numbers != learner->numbers && answer->recipe != MS_NONE)
-        answer->effect = ms_recipe_effect(&learner->recipes, answer->recipe,
-                                          learner->graph, learner->machine);
-    answer->numbers = learner->numbers;
-    return answer;
+    MS_TRY(ms_learn_start(learner, fault));
+    for (uint32_t owner = 0; owner < learner->classes->n_owners; owner++)
+        MS_TRY(read_state(learner, owner, &learner->start[owner], fault));
+    ms_cells_empty(&learner->cells);
+    return MS_OK;
 }
 
 ms_err ms_learn_forget(ms_learner *learner, ms_fault *fault)

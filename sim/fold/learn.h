@@ -5,9 +5,9 @@
 /* Private to sim/fold: what is known of calls, and how more is learnt.
  *
  * To learn a call, the storages of the owners that it asks of are put into the
- * books as their states say (sim/fold/cells.h), expand does the one call, and
- * what it booked and left is summed up; with several streams its ops are kept,
- * too (sim/fold/span.h).
+ * books as their states say (sim/fold/cells/cells.h), expand does the one call,
+ * and what it booked and left is summed up; with several streams its ops are
+ * kept, too (sim/fold/ops/span.h).
  *
  * That is exact because expand reads of the books nothing but the states of
  * storages that its ops touch, and of buffers that the call names or in which
@@ -19,8 +19,8 @@
 #include "sim/fold/around.h"
 #include "sim/fold/effect.h"
 #include "sim/fold/fold.h"
-#include "sim/fold/recipe.h"
-#include "sim/fold/span.h"
+#include "sim/fold/ops/recipe.h"
+#include "sim/fold/ops/span.h"
 
 /* What a question comes to: parts to ask of besides (none: everything), or an
  * effect and the states that it leaves. */
@@ -88,12 +88,8 @@ void ms_learn_close(ms_learner *learner);
  * buffers and groups. */
 ms_err ms_learn_turn(ms_learner *learner, const ms_program *program,
                      ms_fault *fault);
-/* On one stream: turns to a graph that differs in numbers alone, which comes in
- * the place of the learner's graph.  false: what was learnt is of the numbers
- * of that one, and nothing has changed. */
-bool ms_learn_renumber(ms_learner *learner, const ms_graph *graph);
-/* An answer, with the effect that it has in the graph at hand. */
-const ms_answer *ms_learn_answer(ms_learner *learner, uint32_t id);
+/* Books what exists before the step, and reads its bytes. */
+ms_err ms_learn_start(ms_learner *learner, ms_fault *fault);
 /* Forgets all that was learnt. */
 ms_err ms_learn_forget(ms_learner *learner, ms_fault *fault);
 /* The number of a set's content. */

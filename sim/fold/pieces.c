@@ -2,6 +2,7 @@
 #include "sim/fold/pieces.h"
 
 #include "sim/fold/classes/homes.h"
+#include "sim/fold/renumber.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 #include "sim/schedule/schedule.h"
@@ -314,7 +315,7 @@ const ms_piece_answer *ms_pieces_answer(ms_pieces *pieces, uint32_t id)
     answer->effect = (ms_effect){0};
     for (uint32_t i = 0; i < answer->n_steps; i++)
         answer->effect = ms_effect_then(
-            answer->effect, ms_learn_answer(learner, step[i])->effect);
+            answer->effect, ms_renumber_answer(learner, step[i])->effect);
     answer->numbers = learner->numbers;
     return answer;
 }

@@ -144,19 +144,22 @@ static void put_interval(const ms_waits *waits, uint32_t op, uint64_t from_ns,
     ms_link link = ms_waits_link(waits, op);
     if (link == MS_N_LINKS)
         return;
-    if (list)
-        list[*n] = (interval){from_ns, to_ns, (uint8_t)link,
+    list[(*n)++] = (interval){from_ns, to_ns, (uint8_t)link,
                               waits->line->plan->op[op].rank};
-    (*n)++;
 }
 
-/* Into list (NULL: only counted), with the copies that came again. */
+/* Into list, with the copies that came again. */
 static uint32_t list_intervals(const ms_waits *waits, interval *list)
 {
     const ms_timeline *line = waits->line;
+    const uint8_t *kind = waits->kind;
     uint32_t n = 0;
-    for (uint32_t op = 0; op < line->plan->n_ops; op++)
-        put_interval(waits, op, line->start_ns[op], line->end_ns[op], list, &n);
+    for (uint32_t op = 0; op < line->plan->n_ops; op++) {
+        bool moves = kind != NULL && kind[op] < MS_N_TRANSFERS;
+        if (moves || line->plan->op[op].stream == MS_STREAM_HOST)
+            put_interval(waits, op, line->start_ns[op], line->end_ns[op], list,
+                         &n);
+    }
     for (uint32_t i = 0; i < line->n_revoked; i++)
         if (line->revoked[i].came)
             put_interval(waits, line->revoked[i].op, line->revoked[i].start_ns,
@@ -169,14 +172,12 @@ static ms_err fold_busy(const ms_waits *waits, ms_arena *arena,
 {
     if (!waits->kind && !waits->before)
         return MS_OK; /* all is on the compute stream */
-    uint32_t n = list_intervals(waits, NULL);
-    if (n == 0)
-        return MS_OK;
-    interval *list = ms_arena_take_raw(arena, n, sizeof *list);
+    size_t most = (size_t)waits->line->plan->n_ops + waits->line->n_revoked;
+    interval *list = ms_arena_take_raw(arena, most, sizeof *list);
     busy_until *until = ms_arena_take(arena, report->n_ranks, sizeof *until);
     if (!list || !until)
         return ms_fail_nomem(fault);
-    list_intervals(waits, list);
+    uint32_t n = list_intervals(waits, list);
     qsort(list, n, sizeof *list, by_start);
     for (uint32_t i = 0; i < n; i++)
         add_interval(&list[i], &until[list[i].rank],

@@ -2,7 +2,7 @@
 #include "sim/repeat/repeat.h"
 #include "sim/measure/requests.h"
 #include "sim/plan.h"
-#include "sim/replay/inorder.h"
+#include "sim/replay/streams/inorder.h"
 #include "sim/report.h"
 
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #include "sim/repeat/rounds.h"
 #include "sim/machine.h"
 #include "sim/plan.h"
-#include "sim/replay/inorder.h"
+#include "sim/replay/streams/inorder.h"
 #include "sim/timeline.h"
 
 #include <string.h>

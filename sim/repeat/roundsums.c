@@ -2,8 +2,8 @@
 #include "sim/measure/requests.h"
 #include "sim/plan.h"
 #include "sim/repeat/rounds.h"
-#include "sim/replay/inorder.h"
 #include "sim/replay/latebytes.h"
+#include "sim/replay/streams/inorder.h"
 #include "sim/timeline.h"
 
 #include <stddef.h>

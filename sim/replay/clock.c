@@ -15,11 +15,12 @@
 #include "sim/replay/clock.h"
 
 #include "sim/graph.h"
-#include "sim/replay/hosts.h"
-#include "sim/replay/inorder.h"
-#include "sim/replay/pace.h"
-#include "sim/replay/rankheap.h"
-#include "sim/replay/speed.h"
+#include "sim/replay/streams/hosts.h"
+#include "sim/replay/streams/inorder.h"
+#include "sim/replay/streams/oneclock.h"
+#include "sim/replay/streams/pace.h"
+#include "sim/replay/streams/rankheap.h"
+#include "sim/replay/streams/speed.h"
 #include "sim/timeline.h"
 
 #include <string.h>
@@ -565,11 +566,7 @@ static ms_err run_clock(clock_state *clock, ms_fault *fault)
     }
     if (clock->n_done == clock->plan->n_ops)
         return MS_OK;
-    return ms_fail(fault, MS_EINPUT, clock->plan->graph->name,
-                   "look for a cycle among moves and syncs in the program",
-                   "the step stops after %u of %u ops: each stream waits for "
-                   "another",
-                   clock->n_done, clock->plan->n_ops);
+    return ms_hosts_stuck(clock->plan, clock->n_done, fault);
 }
 
 ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
@@ -581,6 +578,8 @@ ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
     bool paced = ms_speed_varies(machine) && !ms_inorder_alone(plan);
     if (!wall && !paced)
         return ms_inorder_run(plan, machine, arena, line, fault);
+    if (!wall && plan->n_ranks == 1)
+        return ms_oneclock_run(plan, machine, arena, line, fault);
     MS_TRY(clock_open(&clock, arena, fault));
     return run_clock(&clock, fault);
 }

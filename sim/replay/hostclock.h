@@ -6,7 +6,7 @@
  * plan whose ops already have their times.  For each op of the rank in order:
  * syncs, then what is done at host_ns, then issue. */
 
-#include "sim/replay/inorder.h"
+#include "sim/replay/streams/inorder.h"
 
 typedef struct ms_hostclock {
     const ms_plan *plan;

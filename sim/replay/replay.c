@@ -5,7 +5,7 @@
 #include "sim/replay/active.h"
 #include "sim/replay/clock.h"
 #include "sim/replay/paging.h"
-#include "sim/replay/rankheap.h"
+#include "sim/replay/streams/rankheap.h"
 #include "sim/timeline.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
 #include "graphs/device.h"
 #include "sim/graph.h"
 #include "sim/names.h"
-#include "sim/replay/inorder.h"
+#include "sim/replay/streams/inorder.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/inlined.h"

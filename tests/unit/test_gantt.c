@@ -58,8 +58,8 @@ static ms_row row[] = {
 static uint32_t wait_at[] = {0, 0, 0, 1, 2, 3, 4};
 static uint32_t wait_for[] = {1, 1, 3, 4};
 static struct ms_transfer moved[] = {
-    {2, MS_TRANSFER_D2H, 0, 2u << 20, 0},
-    {4, MS_TRANSFER_H2D, 0, 2u << 20, 0},
+    {.op = 2, .kind = MS_TRANSFER_D2H, .bytes = 2u << 20},
+    {.op = 4, .kind = MS_TRANSFER_H2D, .bytes = 2u << 20},
 };
 static ms_plan plan = {.graph = &graph,
                        .wait_at = wait_at,

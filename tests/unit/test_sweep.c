@@ -335,16 +335,17 @@ START_TEST(folded_as_alone)
 END_TEST
 
 /* Of policies that take turns with two graphs, in a grid whose last key is
- * policy: those of a graph follow each other, and it is known how many come. */
+ * policy: those of a graph follow each other, and it is known how many come;
+ * behind them come those of graphs that differ in numbers alone. */
 START_TEST(graphs_in_a_row)
 {
     const char *const words[] = {
         model("tiny.json"), "--grid", "batch=2,4", "--grid",
         "policy=none;zero:1,dp=2;checkpoint:full;zero:1,dp=2+checkpoint:full;"
         "swap:vdnn=all;microbatch:2"};
-    static const uint32_t items[] = {0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11},
-                          firsts[] = {0, 2, 3, 5, 6, 8, 9, 11},
-                          comings[] = {3, 1, 2, 1, 3, 1, 2, 1};
+    static const uint32_t items[] = {0, 2, 4, 6, 8, 10, 1, 3, 7, 9, 5, 11},
+                          firsts[] = {0, 2, 3, 5, 6, 8, 10, 11},
+                          comings[] = {3, 1, 3, 1, 2, 2, 1, 1};
     ms_arena arena = {0};
     ms_arguments arguments;
     ms_job base;

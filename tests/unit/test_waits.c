@@ -39,11 +39,17 @@ static uint8_t gap_cause[] = {
 static uint32_t wait_at[] = {0, 0, 0, 0, 1, 2, 2, 2, 3, 4, 4};
 static uint32_t wait_for[] = {READ, COPY, REDUCE, STEP};
 static struct ms_transfer moved[] = {
-    {READ, MS_TRANSFER_NVME_READ, 0, 300, 0},
-    {COPY, MS_TRANSFER_H2D, 0, 200, 0},
-    {REDUCE, MS_TRANSFER_SCATTER, 0, 400, 100},
-    {OUTER, MS_TRANSFER_OUTER, 0, 50, 50},
-    {LAST, MS_TRANSFER_H2D, 0, 100, 0},
+    {.op = READ,
+     .kind = MS_TRANSFER_NVME_READ,
+     .bytes = 300,
+     .network_bytes = 0},
+    {.op = COPY, .kind = MS_TRANSFER_H2D, .bytes = 200, .network_bytes = 0},
+    {.op = REDUCE,
+     .kind = MS_TRANSFER_SCATTER,
+     .bytes = 400,
+     .network_bytes = 100},
+    {.op = OUTER, .kind = MS_TRANSFER_OUTER, .bytes = 50, .network_bytes = 50},
+    {.op = LAST, .kind = MS_TRANSFER_H2D, .bytes = 100, .network_bytes = 0},
 };
 static ms_graph graph;
 static ms_plan plan = {.graph = &graph,

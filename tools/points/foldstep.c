@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-/* Points of a graph that are replayed before one is folded, where it is not
- * known how many come; where it is, so many pay for what the first one costs:
- * it is folded, with all that has to be learnt, and replayed. */
+/* Points of a family that are replayed before one is folded, where it is not
+ * known how many come of a graph; where it is, so many pay for what the first
+ * one costs: it is folded, with all that has to be learnt, and replayed. */
 #define REPLAYED 2u
 #define WORTH 6u
 
@@ -311,7 +311,7 @@ static bool pays(ms_foldstep *of)
     uint32_t before = of->family->n_points++;
     if (it->fold != NULL)
         return true;
-    return of->coming > 0 && !of->is_misled ? of->coming >= WORTH
+    return of->coming > 0 && !of->is_misled ? of->coming + before >= WORTH
                                             : before >= REPLAYED;
 }
 

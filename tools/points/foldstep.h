@@ -32,7 +32,7 @@
 
 typedef struct ms_foldstep_family {
     const ms_graph *graph; /* of which points were asked last; NULL: none yet */
-    uint32_t n_points;     /* of it */
+    uint32_t n_points;     /* of it and of those before it */
     bool is_ready;         /* the fold has its machine */
     bool is_proven, is_refused;
     uint32_t n_graphs; /* of which points were folded */

@@ -8,9 +8,7 @@
 
 bool ms_likeness_is_plain(const ms_graph *graph)
 {
-    return graph->storage_refs != NULL && graph->storage_shard_bytes == NULL &&
-           graph->storage_far_bytes == NULL && graph->storage_pool == NULL &&
-           graph->storage_whole == NULL && graph->due_first == NULL &&
+    return graph->storage_refs != NULL &&
            graph->op_meets == NULL; /* what they move, their group says */
 }
 
@@ -19,6 +17,7 @@ bool ms_likeness_is_plain(const ms_graph *graph)
 /* How many entries a column has. */
 typedef enum column_rows {
     STORAGES,
+    PERSISTENT,
     OPS,
     UNITS,
     OP_ENDS, /* one more than ops */
@@ -48,9 +47,15 @@ static const struct column {
     COLUMN(storage_saved_end, STORAGES),
     COLUMN(storage_grad, STORAGES),
     COLUMN(storage_refs, STORAGES),
+    COLUMN(storage_pool, STORAGES),
+    COLUMN(storage_whole, PERSISTENT),
+    COLUMN(storage_shard_group, PERSISTENT),
+    COLUMN(due_first, PERSISTENT),
+    COLUMN(due_end, PERSISTENT),
     COLUMN(op_pass, OPS),
     COLUMN(op_flags, OPS),
     COLUMN(op_stream, OPS),
+    COLUMN(op_group, OPS),
     COLUMN(op_unit, OPS),
     COLUMN(in_at, OP_ENDS),
     COLUMN(in, READS),
@@ -76,6 +81,8 @@ static size_t count_rows(const ms_graph *graph, column_rows rows)
     switch (rows) {
     case STORAGES:
         return graph->n_storages;
+    case PERSISTENT:
+        return graph->n_persistent;
     case OPS:
         return graph->n_ops;
     case UNITS:
@@ -128,7 +135,32 @@ static bool has_same_counts(const ms_graph *a, const ms_graph *b)
            a->step_first == b->step_first && a->step_all == b->step_all &&
            a->loss_unit == b->loss_unit && a->keep_to_step == b->keep_to_step &&
            a->grads_whole == b->grads_whole &&
+           (a->storage_shard_bytes == NULL) ==
+               (b->storage_shard_bytes == NULL) &&
+           (a->storage_far_bytes == NULL) == (b->storage_far_bytes == NULL) &&
            (a->step == NULL) == (b->step == NULL);
+}
+
+/* Which of the bytes that a storage may have in a row are equal. */
+static uint32_t pattern_of(const ms_graph *graph, uint32_t storage)
+{
+    uint64_t own = graph->storage_bytes[storage], part = MS_UNSHARED, far = 0;
+    if (graph->storage_shard_bytes != NULL)
+        part = graph->storage_shard_bytes[storage];
+    if (graph->storage_far_bytes != NULL)
+        far = graph->storage_far_bytes[storage];
+    return (uint32_t)(part == MS_UNSHARED) | (uint32_t)(far == 0) << 1 |
+           (uint32_t)(own == part) << 2 | (uint32_t)(own == far) << 3 |
+           (uint32_t)(part == far) << 4;
+}
+
+static bool has_same_patterns(const ms_graph *a, const ms_graph *b)
+{
+    bool same = true;
+    if (a->storage_shard_bytes != NULL || a->storage_far_bytes != NULL)
+        for (uint32_t s = 0; s < a->n_persistent; s++)
+            same &= pattern_of(a, s) == pattern_of(b, s);
+    return same;
 }
 
 bool ms_likeness_graphs(const ms_graph *a, const ms_graph *b)
@@ -139,21 +171,33 @@ bool ms_likeness_graphs(const ms_graph *a, const ms_graph *b)
     for (size_t i = 0; i < N_COLUMNS; i++)
         if (!is_same_column(a, b, &columns[i]))
             return false;
-    return true;
+    return has_same_patterns(a, b);
 }
 
 /* ---- classes ------------------------------------------------------------- */
 
-static bool has_same_bytes(const ms_classes *classes, const ms_graph *graph,
-                           uint32_t owner, uint32_t other)
+/* bytes: (optional) of the first n_rows storages. */
+static bool has_same_bytes(const ms_classes *classes, const uint64_t *bytes,
+                           uint32_t n_rows, uint32_t owner, uint32_t other)
 {
     const uint32_t *mine = classes->cell + classes->cell_at[owner];
     const uint32_t *its = classes->cell + classes->cell_at[other];
     uint32_t n = classes->cell_at[owner + 1] - classes->cell_at[owner];
     bool same = true;
-    for (uint32_t i = 0; i < n; i++)
-        same &= graph->storage_bytes[mine[i]] == graph->storage_bytes[its[i]];
+    for (uint32_t i = 0; bytes != NULL && i < n; i++)
+        same &= mine[i] >= n_rows || bytes[mine[i]] == bytes[its[i]];
     return same;
+}
+
+static bool is_like(const ms_classes *classes, const ms_graph *graph,
+                    uint32_t owner, uint32_t other)
+{
+    return has_same_bytes(classes, graph->storage_bytes, graph->n_storages,
+                          owner, other) &&
+           has_same_bytes(classes, graph->storage_shard_bytes,
+                          graph->n_persistent, owner, other) &&
+           has_same_bytes(classes, graph->storage_far_bytes,
+                          graph->n_persistent, owner, other);
 }
 
 static bool has_same_times(const ms_classes *classes, const ms_graph *graph,
@@ -171,7 +215,7 @@ bool ms_likeness_units(const ms_classes *classes, const ms_graph *graph)
 {
     for (uint32_t owner = 0; owner < classes->n_owners; owner++) {
         uint32_t other = classes->kind_first[classes->kind[owner]];
-        if (other != owner && !has_same_bytes(classes, graph, owner, other))
+        if (other != owner && !is_like(classes, graph, owner, other))
             return false;
     }
     for (uint32_t u = 0; u < graph->n_units; u++)

@@ -6,8 +6,9 @@
  * one model at two batch sizes.  They have the same ops, which read, make and
  * let go of the same storages; bytes and times are others.
  *
- * Only graphs whose ops are on one stream, and whose storages are each whole
- * and on the device, are compared: of the others expand reads numbers, too.
+ * Whose bytes a row has (the whole storage's, a part's, a far copy's) is found
+ * out from how many they are, so that these have to be equal or to differ in
+ * both graphs.  Of ops that meet other ranks' expand reads numbers.
  *
  * A worked example: of batch 1 and of batch 2 the attention of unit 3 is op 40
  * and makes storage 61, of 8 and of 16 MiB.  What expand does with one it does

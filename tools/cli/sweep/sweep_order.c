@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* In which order points are simulated: those that share a graph one after the
- * other, wherever the grid has them. */
+ * other, wherever the grid has them, and those whose graphs differ in numbers
+ * alone, by batch or sequence, near each other: they share what folds learn. */
 
+#include "graphs/field.h"
+#include "graphs/training.h"
 #include "tools/cli/sweep/sweep.h"
 #include "tools/job/settings_table.h"
 
@@ -9,12 +12,18 @@
 #include <string.h>
 
 /* The items of a window with what they share: the number that their point would
- * have if each late setting had its first value, and the shape that their
- * policies ask for. */
+ * have if each late setting had its first value, the same where counts have,
+ * too, and the shape that their policies ask for. */
 typedef struct ticket {
-    uint64_t group;
+    uint64_t group, family;
     uint32_t shape, item;
 } ticket;
+
+/* An axis of late settings, or of counts. */
+typedef struct shared_axis {
+    uint32_t axis;
+    bool late;
+} shared_axis;
 
 /* ---- policies ------------------------------------------------------------ */
 
@@ -62,10 +71,12 @@ ms_err ms_sweep_order_policy(const ms_job *base, const ms_spec *spec,
 static int by_group(const void *left, const void *right)
 {
     const ticket *a = left, *b = right;
-    if (a->group != b->group)
-        return a->group < b->group ? -1 : 1;
+    if (a->family != b->family)
+        return a->family < b->family ? -1 : 1;
     if (a->shape != b->shape)
         return a->shape < b->shape ? -1 : 1;
+    if (a->group != b->group)
+        return a->group < b->group ? -1 : 1;
     return (a->item > b->item) - (a->item < b->item);
 }
 
@@ -75,24 +86,34 @@ static bool is_late(const ms_axis *axis)
     return axis->specs != NULL || (row != NULL && row->is_late);
 }
 
-/* The axes of the late settings in *late, which has room for all. */
-static uint32_t find_late(const ms_grid *grid, uint32_t *late)
+/* Is it a number of the training's: of samples, of tokens? */
+static bool is_count(const ms_axis *axis)
+{
+    uint32_t row = ms_training_row(axis->key);
+    return row != MS_NONE && ms_training_fields[row].type == MS_INT;
+}
+
+/* *shared has room for all axes. */
+static uint32_t find_shared(const ms_grid *grid, shared_axis *shared)
 {
     uint32_t n = 0;
     for (uint32_t a = 0; a < grid->n_axes; a++)
-        if (is_late(&grid->axes[a]))
-            late[n++] = a;
+        if (is_late(&grid->axes[a]) || is_count(&grid->axes[a]))
+            shared[n++] = (shared_axis){a, is_late(&grid->axes[a])};
     return n;
 }
 
-static ticket ticket_of(const ms_sweep *sweep, const uint32_t *late,
-                        uint32_t n_late, uint64_t point, uint32_t item)
+static ticket ticket_of(const ms_sweep *sweep, const shared_axis *shared,
+                        uint32_t n_shared, uint64_t point, uint32_t item)
 {
     const ms_grid *grid = sweep->grid;
-    ticket it = {.group = point, .item = item};
-    for (uint32_t i = 0; i < n_late; i++) {
-        uint32_t value = ms_grid_index(grid, point, late[i]);
-        it.group -= value * grid->axes[late[i]].stride;
+    ticket it = {.group = point, .family = point, .item = item};
+    for (uint32_t i = 0; i < n_shared; i++) {
+        uint32_t axis = shared[i].axis;
+        uint32_t value = ms_grid_index(grid, point, axis);
+        it.family -= value * grid->axes[axis].stride;
+        if (shared[i].late)
+            it.group -= value * grid->axes[axis].stride;
     }
     if (sweep->shapes != NULL)
         it.shape = sweep->shapes[ms_grid_spec_index(grid, point)];
@@ -122,16 +143,16 @@ ms_err ms_sweep_order_find(const ms_sweep *sweep, uint32_t first, uint32_t n,
 {
     uint32_t axes = sweep->grid->n_axes;
     ticket *tickets = ms_arena_take_raw(arena, n, sizeof *tickets);
-    uint32_t *late = ms_arena_take_raw(arena, axes + 1, sizeof *late);
+    shared_axis *shared = ms_arena_take_raw(arena, axes + 1, sizeof *shared);
     *order = (ms_sweep_order){
         .item = ms_arena_take_raw(arena, n, sizeof *order->item),
         .batches = ms_arena_take_raw(arena, n, sizeof *order->batches)};
-    if (tickets == NULL || late == NULL || order->item == NULL ||
+    if (tickets == NULL || shared == NULL || order->item == NULL ||
         order->batches == NULL)
         return ms_fail_nomem(fault);
-    uint32_t n_late = find_late(sweep->grid, late);
+    uint32_t n_shared = find_shared(sweep->grid, shared);
     for (uint32_t i = 0; i < n; i++)
-        tickets[i] = ticket_of(sweep, late, n_late,
+        tickets[i] = ticket_of(sweep, shared, n_shared,
                                ms_sweep_rows_point(sweep, first + i), i);
     qsort(tickets, n, sizeof *tickets, by_group);
     for (uint32_t i = 0; i < n; i++)

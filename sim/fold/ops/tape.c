@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/tape.h"
+#include "sim/fold/ops/tape.h"
 
 #include "sim/fold/question.h"
 #include "sim/graph.h"
@@ -347,6 +347,83 @@ ms_err ms_tape_end(ms_tape *tape, ms_fault *fault)
     plan->op[plan->n_ops].release_at = tape->n_releases;
     plan->wait_at[plan->n_ops] = tape->n_waits;
     return MS_OK;
+}
+
+/* ---- known tapes --------------------------------------------------------- */
+
+ms_err ms_tape_copy_list(ms_arena *arena, const void *list, size_t n,
+                         size_t size, void *copy, ms_fault *fault)
+{
+    void *to = ms_arena_take_raw(arena, n + 1, size);
+    if (to == NULL)
+        return ms_fail_nomem(fault);
+    if (n > 0)
+        memcpy(to, list, n * size);
+    memcpy(copy, &to, sizeof to);
+    return MS_OK;
+}
+
+#define COPY(field, n)                                                         \
+    MS_TRY(ms_tape_copy_list(arena, tape->field, (n), sizeof *tape->field,     \
+                             &copy->field, fault))
+
+ms_err ms_tape_copy(const ms_tape *tape, ms_arena *arena, ms_tape *copy,
+                    ms_fault *fault)
+{
+    const ms_plan *plan = &tape->plan;
+    *copy = (ms_tape){.classes = tape->classes,
+                      .plan = *plan,
+                      .n_late = tape->n_late,
+                      .n_waits = tape->n_waits,
+                      .n_releases = tape->n_releases,
+                      .ops_capacity = plan->n_ops + 1,
+                      .waits_capacity = tape->n_waits + 1,
+                      .rows_capacity = plan->n_rows + 1,
+                      .releases_capacity = tape->n_releases + 1};
+    COPY(plan.op, plan->n_ops);
+    COPY(plan.wait_at, plan->n_ops);
+    COPY(level, plan->n_ops);
+    COPY(plan.wait, tape->n_waits);
+    COPY(plan.row, plan->n_rows);
+    COPY(plan.release, tape->n_releases);
+    COPY(plan.sync, plan->n_sync);
+    COPY(plan.transfers, plan->n_transfers);
+    COPY(late, tape->n_late);
+    return MS_OK;
+}
+
+ms_tape_place ms_tape_renumber_start(ms_tape *tape, const ms_row *far,
+                                     uint32_t n_far)
+{
+    for (uint32_t i = 0; i < n_far; i++)
+        tape->plan.row[i].bytes = far[i].bytes;
+    tape->level[0] = (ms_tape_level){0};
+    return (ms_tape_place){.op = 1, .row = n_far};
+}
+
+void ms_tape_renumber(ms_tape *tape, const ms_spans *spans, uint32_t span,
+                      ms_tape_place *at)
+{
+    const ms_span *it = &spans->span[span];
+    const ms_span_op *from = spans->op + it->op;
+    ms_plan *plan = &tape->plan;
+    tape->level[at->op - 1].given_bytes += it->given_bytes;
+    for (uint32_t i = 0; i < it->n_ops; i++) {
+        plan->op[at->op + i].ns = from[i].op.ns;
+        tape->level[at->op + i] = (ms_tape_level){
+            from[i].taken_bytes, from[i].given_bytes, from[i].takes};
+    }
+    for (uint32_t i = 0; i < it->n_rows; i++)
+        plan->row[at->row + i].bytes = spans->row[it->row + i].row.bytes;
+    for (uint32_t i = 0; i < it->n_transfers; i++)
+        plan->transfers[at->transfer + i].bytes =
+            spans->transfer[it->transfer + i].bytes;
+    for (uint32_t i = 0; i < it->n_late; i++)
+        tape->late[at->late + i].bytes = spans->late[it->late + i].bytes;
+    at->op += it->n_ops;
+    at->row += it->n_rows;
+    at->transfer += it->n_transfers;
+    at->late += it->n_late;
 }
 
 void ms_tape_close(ms_tape *tape)

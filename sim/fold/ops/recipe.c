@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/recipe.h"
+#include "sim/fold/ops/recipe.h"
 
 #include "sim/graph.h"
-#include "sim/replay/inorder.h"
+#include "sim/replay/streams/inorder.h"
 
 #define OP_WORDS 3u
 #define PASS_BITS 8u

@@ -66,6 +66,8 @@ static inline bool ms_hosts_is_over(const struct ms_hosts_host *host,
                                   : done[host->until];
 }
 
+/* The fault of streams and hosts that wait for each other for ever. */
+ms_err ms_hosts_stuck(const ms_plan *plan, uint32_t n_done, ms_fault *fault);
 /* The host passes the syncs that are over; end_ns: per op. */
 void ms_hosts_pass(ms_hosts *hosts, uint32_t rank, const bool *done,
                    const uint64_t *end_ns, uint64_t now_ns);

@@ -14,7 +14,7 @@
  *     replay(tape.plan); */
 
 #include "sim/fold/fold.h"
-#include "sim/fold/span.h"
+#include "sim/fold/ops/span.h"
 
 typedef struct ms_tape_buffer {
     uint32_t kind;             /* of its row; 0: it is not taken */
@@ -54,6 +54,24 @@ ms_err ms_tape_begin(ms_tape *tape, const ms_cells *cells, const ms_row *far,
 ms_err ms_tape_put(ms_tape *tape, const ms_spans *spans, uint32_t span,
                    const ms_question *question, uint32_t micro_batch,
                    ms_fault *fault);
+/* Of a tape that has been put together from spans: room for all that the clock
+ * asks of it, in an arena; the rest is not there. */
+ms_err ms_tape_copy(const ms_tape *tape, ms_arena *arena, ms_tape *copy,
+                    ms_fault *fault);
+/* The same of a list of n entries: the pointer at copy is to one that has room
+ * for one more. */
+ms_err ms_tape_copy_list(ms_arena *arena, const void *list, size_t n,
+                         size_t size, void *copy, ms_fault *fault);
+/* How much of each list has been gone over. */
+typedef struct ms_tape_place {
+    uint32_t op, row, transfer, late;
+} ms_tape_place;
+/* The numbers of the next span of a tape, which have changed; far: see begin.
+ */
+ms_tape_place ms_tape_renumber_start(ms_tape *tape, const ms_row *far,
+                                     uint32_t n_far);
+void ms_tape_renumber(ms_tape *tape, const ms_spans *spans, uint32_t span,
+                      ms_tape_place *at);
 /* The host waits before its next op: for this one, or for all (MS_NONE). */
 ms_err ms_tape_sync(ms_tape *tape, uint32_t until, ms_fault *fault);
 ms_err ms_tape_end(ms_tape *tape, ms_fault *fault);

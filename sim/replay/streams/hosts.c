@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/replay/hosts.h"
+#include "sim/replay/streams/hosts.h"
 
-#include "sim/replay/inorder.h"
+#include "sim/graph.h"
+#include "sim/replay/streams/inorder.h"
 
 typedef struct ms_hosts_sync sync_state;
 
@@ -124,4 +125,13 @@ void ms_hosts_pass(ms_hosts *hosts, uint32_t rank, const bool *done,
     while (host->sync != MS_NONE && ms_hosts_is_over(host, done))
         pass(hosts, host,
              host->until == MS_NONE ? now_ns : end_ns[host->until]);
+}
+
+ms_err ms_hosts_stuck(const ms_plan *plan, uint32_t n_done, ms_fault *fault)
+{
+    return ms_fail(fault, MS_EINPUT, plan->graph->name,
+                   "look for a cycle among moves and syncs in the program",
+                   "the step stops after %u of %u ops: each stream waits for "
+                   "another",
+                   n_done, plan->n_ops);
 }

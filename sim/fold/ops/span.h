@@ -4,15 +4,16 @@
 
 /* Private to sim/fold: the ops of a call, as it was expanded once, in a form
  * that can be put behind any others: ops of before are named by what they did
- * (sim/fold/cells.h).  Rows of the device's memory are no part of it, their
- * sum is in the call's effect; those of the host's and the disk's are.
+ * (sim/fold/cells/cells.h).  Rows of the device's memory are no part of it,
+ * their sum is in the call's effect; those of the host's and the disk's are.
  *
  * A worked example: the gather of a unit's three weights, one op on the ranks'
  * queue.  Its span has this op, a wait for the last op of the compute stream,
  * a transfer of so many bytes, and three ties: who reads one of these wholes
  * from now on waits for op 0 of this call. */
 
-#include "sim/fold/cells.h"
+#include "sim/fold/cells/cells.h"
+#include "sim/fold/effect.h"
 #include "sim/fold/question.h"
 
 typedef struct ms_span_op {
@@ -21,6 +22,7 @@ typedef struct ms_span_op {
     uint32_t wait_at; /* counts the span's waits */
     int32_t unit;     /* op.of counts that unit's ops of this side, as the
                          question sees the unit; MS_SPAN_ALL: all ops */
+    uint32_t timed;   /* the op of the graph whose time it takes, or MS_NONE */
     bool backward;
     /* Of the device's memory: what the op takes, what is free behind it; and
      * whether it asks for any memory at all. */
@@ -42,6 +44,20 @@ typedef struct ms_span_late {
     uint8_t streams;
     uint64_t bytes;
 } ms_span_late;
+
+/* Bytes that a span has, and whose they are. */
+typedef enum ms_span_use {
+    MS_SPAN_TAKEN, /* by op `at` of the span */
+    MS_SPAN_GIVEN, /* behind it; MS_NONE: before the span */
+    MS_SPAN_LATER, /* of the span's late ones, number `at` */
+    MS_SPAN_ROW,   /* of its row `at` */
+    MS_SPAN_COPY   /* of its transfer `at`, a copy */
+} ms_span_use;
+typedef struct ms_span_term {
+    uint64_t bytes; /* where the size is nobody's */
+    uint32_t storage, at;
+    uint8_t use, size; /* ms_rowkind_whose */
+} ms_span_term;
 
 /* The streams that have used a row before it is let go. */
 typedef struct ms_span_release {
@@ -73,6 +89,7 @@ typedef struct ms_span {
     uint32_t op, n_ops, wait, n_waits, row, n_rows, release, n_releases;
     uint32_t before, sync, n_syncs, transfer, n_transfers;
     uint32_t tie, n_ties, packed, n_packed, kind, n_kinds, late, n_late;
+    uint32_t term, n_terms;
     uint64_t given_bytes; /* before */
     uint32_t compute;     /* its last op of the compute stream, or MS_NONE */
     uint8_t side;         /* the stream of the side queue's last copy */
@@ -90,10 +107,12 @@ typedef struct ms_spans {
     ms_span_tie *tie;
     ms_span_packed *packed;
     ms_span_late *late;
+    ms_span_term *term;
     uint32_t *kind; /* of the rows of the call's buffers, in their order */
     uint32_t n, n_ops, n_waits, n_rows, n_releases, n_syncs, n_transfers;
-    uint32_t n_ties, n_packed, n_kinds, n_late;
-    uint32_t capacity[11];
+    uint32_t n_ties, n_packed, n_kinds, n_late, n_terms;
+    bool fixed; /* an op takes a time that is of the graph's own numbers */
+    uint32_t capacity[12];
     uint32_t *number, number_capacity; /* per row of the books: among the
                                           span's */
 } ms_spans;
@@ -106,5 +125,11 @@ void ms_span_open(ms_spans *spans, ms_arena *arena);
 ms_err ms_span_learn(ms_spans *spans, ms_cells *cells,
                      const ms_question *question, uint32_t *id,
                      ms_fault *fault);
+/* Puts the numbers of the cells' graph, which is another one now, in the place
+ * of those that a span has. */
+void ms_span_renumber(ms_spans *spans, const ms_cells *cells, uint32_t id);
+/* What it does to the level. */
+ms_effect ms_span_effect(const ms_spans *spans, uint32_t id,
+                         const ms_machine *machine);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/replay/speed.h"
+#include "sim/replay/streams/speed.h"
 #include "sim/machine.h"
 
 #define WHOLE 1000u /* of a resource, in the units of ms_demand */

@@ -12,6 +12,10 @@
 #include "sim/base/base.h"
 #include "sim/names.h"
 #include "sim/nouns.h"
+#include "sim/replay/streams/speed.h"
+
+/* The longest op whose work can be counted; longer ones are not slowed. */
+#define MS_PACE_LONGEST_NS (UINT64_MAX / MS_SPEED_WHOLE)
 
 /* The op of a stream. */
 typedef struct ms_pace_progress {
@@ -48,6 +52,22 @@ uint64_t ms_pace_begin(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t now_ns);
 static inline void ms_pace_leave(ms_pace *pace, uint32_t s)
 {
     pace->busy[s / MS_N_STREAMS] &= (uint8_t) ~(1u << s % MS_N_STREAMS);
+}
+/* The speeds of the streams in busy, while just these run; the first time. */
+const uint16_t *ms_pace_find_speeds(ms_pace *pace, uint8_t busy);
+static inline const uint16_t *ms_pace_speeds(ms_pace *pace, uint8_t busy)
+{
+    return pace->known[busy] ? pace->speed[busy]
+                             : ms_pace_find_speeds(pace, busy);
+}
+/* The op goes on at this speed from now on: when it ends. */
+static inline uint64_t ms_pace_change(ms_pace_progress *of, uint32_t speed,
+                                      uint64_t now_ns)
+{
+    of->work -= (now_ns - of->since_ns) * of->speed;
+    of->since_ns = now_ns;
+    of->speed = speed;
+    return now_ns + of->work / speed + (of->work % speed > 0);
 }
 /* Ops of the rank may have started or ended: those that run go on at new
  * speeds, and end_ns (per stream of all ranks) follows. */

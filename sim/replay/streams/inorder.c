@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/replay/inorder.h"
+#include "sim/replay/streams/inorder.h"
 #include "sim/timeline.h"
 
 /* The cause of a gap where a stream of this kind is waited for. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/tape.h"
+#include "sim/fold/ops/tape.h"
 
 #include "sim/machine.h"
 #include "sim/replay/hostclock.h"

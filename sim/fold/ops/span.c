@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/span.h"
+#include "sim/fold/ops/span.h"
 
+#include "sim/expand/move.h"
+#include "sim/fold/cells/rowkind.h"
+#include "sim/fold/ops/recipe.h"
 #include "sim/fold/question.h"
 #include "sim/graph.h"
 #include "sim/measure/requests.h"
@@ -73,6 +76,38 @@ static bool is_far(const noter *it, uint32_t row)
 
 /* ---- ops ----------------------------------------------------------------- */
 
+/* Whose bytes these are: a storage's, or a buffer's (MS_NONE). */
+static ms_err note_bytes(const noter *it, uint32_t storage, uint64_t bytes,
+                         ms_span_use use, uint32_t at)
+{
+    ms_rowkind_whose size = ms_rowkind_size(it->cells, storage, bytes);
+    it->spans->fixed |= size == MS_ROWKIND_OTHER && storage != MS_NONE;
+    PUT(it, term, n_terms, 11,
+        (ms_span_term){bytes, storage, at, (uint8_t)use, (uint8_t)size});
+    return MS_OK;
+}
+
+static ms_err note_term(const noter *it, uint32_t row, ms_span_use use,
+                        uint32_t at)
+{
+    const ms_row *from = &it->cells->plan.row[row];
+    return note_bytes(it, from->storage, from->bytes, use, at);
+}
+
+static ms_err note_transfers(const noter *it)
+{
+    const ms_plan *plan = &it->cells->plan;
+    for (uint32_t i = 0; i < plan->n_transfers; i++) {
+        struct ms_transfer transfer = plan->transfers[i];
+        transfer.op -= it->cells->first_op;
+        PUT(it, transfer, n_transfers, 4, transfer);
+        if (transfer.copied != MS_NONE)
+            MS_TRY(note_bytes(it, transfer.copied, transfer.bytes, MS_SPAN_COPY,
+                              i));
+    }
+    return MS_OK;
+}
+
 static ms_err note_rows(const noter *it, uint32_t first, uint32_t end)
 {
     ms_spans *spans = it->spans;
@@ -87,6 +122,7 @@ static ms_err note_rows(const noter *it, uint32_t first, uint32_t end)
             cell.index = ms_question_local(it->question, row.buffer);
         row.op -= it->cells->first_op;
         spans->number[r] = spans->n_rows - it->span->row;
+        MS_TRY(note_term(it, r, MS_SPAN_ROW, spans->number[r]));
         PUT(it, row, n_rows, 0, (ms_span_row){row, cell});
     }
     return MS_OK;
@@ -106,7 +142,11 @@ static ms_err note_release(const noter *it, uint32_t row, uint32_t op,
         *given_bytes += from->bytes;
     else
         PUT(it, late, n_late, 10, (ms_span_late){op, streams, from->bytes});
-    return MS_OK;
+    if (is_far(it, row))
+        return MS_OK;
+    return streams == 0 ? note_term(it, row, MS_SPAN_GIVEN, op)
+                        : note_term(it, row, MS_SPAN_LATER,
+                                    it->spans->n_late - 1 - it->span->late);
 }
 
 /* Ops of units are counted from the first one of the unit's side. */
@@ -124,12 +164,29 @@ static void name_op(const noter *it, ms_span_op *to)
         to->backward ? graph->backward_at[unit + 1] : graph->forward_at[unit];
 }
 
-static uint64_t count_taken(const noter *it, uint32_t first, uint32_t end)
+/* The time of an op of the graph is the graph's, but for what it gathers. */
+static void name_time(const noter *it, ms_span_op *to)
 {
-    uint64_t bytes = 0;
-    for (uint32_t r = first; r < end; r++)
-        bytes += is_far(it, r) ? 0 : it->cells->plan.row[r].bytes;
-    return bytes;
+    const ms_graph *graph = it->cells->graph;
+    uint32_t of = to->op.of;
+    to->timed = MS_NONE;
+    if (of == MS_NONE || graph->op_flags[of] & MS_OP_GATHERS)
+        return;
+    to->timed = of;
+    it->spans->fixed |= to->op.ns != graph->op_ns[of];
+}
+
+static ms_err note_taken(const noter *it, uint32_t first, uint32_t end,
+                         uint32_t op, uint64_t *bytes)
+{
+    *bytes = 0;
+    for (uint32_t r = first; r < end; r++) {
+        if (is_far(it, r))
+            continue;
+        *bytes += it->cells->plan.row[r].bytes;
+        MS_TRY(note_term(it, r, MS_SPAN_TAKEN, op));
+    }
+    return MS_OK;
 }
 
 static ms_err note_op(const noter *it, uint32_t op)
@@ -140,11 +197,12 @@ static ms_err note_op(const noter *it, uint32_t op)
     uint32_t number = op - it->cells->first_op;
     ms_span_op to = {.op = plan->op[op],
                      .wait_at = spans->n_waits - it->span->wait,
-                     .takes = row < end,
-                     .taken_bytes = count_taken(it, row, end)};
+                     .takes = row < end};
     to.op.alloc_at = spans->n_rows - it->span->row;
     to.op.release_at = spans->n_releases - it->span->release;
+    name_time(it, &to);
     name_op(it, &to);
+    MS_TRY(note_taken(it, row, end, number, &to.taken_bytes));
     if (plan->op[op].stream == MS_STREAM_COMPUTE)
         it->span->compute = number;
     for (uint32_t i = plan->wait_at[op]; i < plan->wait_at[op + 1]; i++)
@@ -167,11 +225,7 @@ static ms_err note_ops(const noter *it)
     it->span->before = it->spans->n_releases - it->span->release;
     for (uint32_t op = first; op < plan->n_ops; op++)
         MS_TRY(note_op(it, op));
-    for (uint32_t i = 0; i < plan->n_transfers; i++) {
-        struct ms_transfer transfer = plan->transfers[i];
-        transfer.op -= first;
-        PUT(it, transfer, n_transfers, 4, transfer);
-    }
+    MS_TRY(note_transfers(it));
     for (uint32_t i = 0; i < plan->n_sync; i++)
         PUT(it, sync, n_syncs, 5,
             (ms_span_sync){plan->sync[i].op - first,
@@ -224,7 +278,7 @@ static ms_err tie_buffer(const noter *it, uint32_t number)
     uint32_t buffer = it->question->buffer[number], kind;
     uint32_t row = books->buffer_row[buffer];
     uint32_t read = books->buffer_read[buffer];
-    MS_TRY(ms_cells_kind(it->cells, row, MS_NONE, &kind, it->fault));
+    MS_TRY(ms_rowkind_find(it->cells, row, MS_NONE, &kind, it->fault));
     PUT(it, kind, n_kinds, 8, kind);
     if (row == MS_NONE)
         return MS_OK;
@@ -274,6 +328,7 @@ static void close_span(const ms_spans *spans, ms_span *span)
     span->n_packed = spans->n_packed - span->packed;
     span->n_kinds = spans->n_kinds - span->kind;
     span->n_late = spans->n_late - span->late;
+    span->n_terms = spans->n_terms - span->term;
 }
 
 ms_err ms_span_learn(ms_spans *spans, ms_cells *cells,
@@ -289,6 +344,7 @@ ms_err ms_span_learn(ms_spans *spans, ms_cells *cells,
                     .packed = spans->n_packed,
                     .kind = spans->n_kinds,
                     .late = spans->n_late,
+                    .term = spans->n_terms,
                     .compute = MS_NONE};
     noter it = {spans, cells, question, &span, fault};
     uint32_t *number =
@@ -304,4 +360,94 @@ ms_err ms_span_learn(ms_spans *spans, ms_cells *cells,
     *id = spans->n;
     spans->span[spans->n++] = span;
     return MS_OK;
+}
+
+/* ---- numbers ------------------------------------------------------------- */
+
+static void clear_numbers(ms_spans *spans, ms_span *span, const ms_graph *graph)
+{
+    span->given_bytes = 0;
+    for (uint32_t i = 0; i < span->n_ops; i++) {
+        ms_span_op *op = &spans->op[span->op + i];
+        op->taken_bytes = op->given_bytes = 0;
+        if (op->timed != MS_NONE)
+            op->op.ns = graph->op_ns[op->timed];
+    }
+}
+
+static void renumber_copy(const ms_spans *spans, const ms_span *span,
+                          const ms_expand_opts *opts, uint32_t at,
+                          uint64_t bytes)
+{
+    struct ms_transfer *it = &spans->transfer[span->transfer + at];
+    it->bytes = bytes;
+    spans->op[span->op + it->op].op.ns = ms_move_copy_ns(
+        opts, (ms_transfer_kind)it->kind, it->pageable, it->straight, bytes);
+}
+
+static void renumber_term(const ms_spans *spans, ms_span *span,
+                          const ms_expand_opts *opts, const ms_span_term *term,
+                          uint64_t bytes)
+{
+    ms_span_op *op = spans->op + span->op;
+    switch ((ms_span_use)term->use) {
+    case MS_SPAN_TAKEN:
+        op[term->at].taken_bytes += bytes;
+        break;
+    case MS_SPAN_GIVEN:
+        *(term->at == MS_NONE ? &span->given_bytes
+                              : &op[term->at].given_bytes) += bytes;
+        break;
+    case MS_SPAN_LATER:
+        spans->late[span->late + term->at].bytes = bytes;
+        break;
+    case MS_SPAN_ROW:
+        spans->row[span->row + term->at].row.bytes = bytes;
+        break;
+    case MS_SPAN_COPY:
+        renumber_copy(spans, span, opts, term->at, bytes);
+        break;
+    }
+}
+
+void ms_span_renumber(ms_spans *spans, const ms_cells *cells, uint32_t id)
+{
+    ms_span *span = &spans->span[id];
+    const ms_span_term *term = spans->term + span->term;
+    clear_numbers(spans, span, cells->graph);
+    for (const ms_span_term *end = term + span->n_terms; term < end; term++) {
+        ms_rowkind_whose size = (ms_rowkind_whose)term->size;
+        uint64_t bytes = size == MS_ROWKIND_OTHER
+                             ? term->bytes
+                             : ms_rowkind_bytes(cells, size, term->storage);
+        renumber_term(spans, span, cells->books.opts, term, bytes);
+    }
+}
+
+/* The bytes of the late ones behind an op, from *at on. */
+static uint64_t late_bytes(const ms_spans *spans, const ms_span *span,
+                           uint32_t op, uint32_t *at)
+{
+    const ms_span_late *late = spans->late + span->late;
+    uint64_t bytes = 0;
+    for (; *at < span->n_late && late[*at].op == op; ++*at)
+        bytes += late[*at].bytes;
+    return bytes;
+}
+
+ms_effect ms_span_effect(const ms_spans *spans, uint32_t id,
+                         const ms_machine *machine)
+{
+    const ms_span *span = &spans->span[id];
+    const ms_span_op *op = spans->op + span->op;
+    uint32_t at = 0;
+    ms_effect effect = {0};
+    effect.level_bytes -=
+        (int64_t)(span->given_bytes + late_bytes(spans, span, MS_NONE, &at));
+    for (uint32_t i = 0; i < span->n_ops; i++)
+        effect = ms_effect_then(
+            effect,
+            ms_recipe_op(machine, op[i].op.ns, op[i].op.pass, op[i].taken_bytes,
+                         op[i].given_bytes + late_bytes(spans, span, i, &at)));
+    return effect;
 }

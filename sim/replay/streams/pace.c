@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/replay/pace.h"
+#include "sim/replay/streams/pace.h"
 #include "sim/machine.h"
-#include "sim/replay/speed.h"
-
-/* The longest op whose work can be counted; longer ones are not slowed. */
-#define LONGEST_NS (UINT64_MAX / MS_SPEED_WHOLE)
 
 #define UNCOUNTED MS_PACE_SETS /* no set of streams */
 
@@ -30,7 +26,7 @@ uint64_t ms_pace_begin(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t now_ns)
     pace->of[s] =
         (ms_pace_progress){ns * MS_SPEED_WHOLE, now_ns, MS_SPEED_WHOLE};
     pace->counted[s / MS_N_STREAMS] = UNCOUNTED; /* a new op: count again */
-    if (ns > 0 && ns <= LONGEST_NS)
+    if (ns > 0 && ns <= MS_PACE_LONGEST_NS)
         pace->busy[s / MS_N_STREAMS] |= (uint8_t)(1u << s % MS_N_STREAMS);
     return now_ns + ns;
 }
@@ -44,24 +40,14 @@ uint64_t ms_pace_start(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t t_ns,
     return t_ns;
 }
 
-static const uint16_t *speeds_of(ms_pace *pace, uint8_t busy)
+const uint16_t *ms_pace_find_speeds(ms_pace *pace, uint8_t busy)
 {
-    for (uint32_t i = 0; i < MS_N_STREAMS && !pace->known[busy]; i++)
+    for (uint32_t i = 0; i < MS_N_STREAMS; i++)
         if (busy & 1u << i)
             pace->speed[busy][i] =
                 (uint16_t)ms_speed_of(pace->machine, busy, i);
     pace->known[busy] = true;
     return pace->speed[busy];
-}
-
-/* The op goes on at this speed from now on: when it ends. */
-static uint64_t change_speed(ms_pace_progress *of, uint32_t speed,
-                             uint64_t now_ns)
-{
-    of->work -= (now_ns - of->since_ns) * of->speed;
-    of->since_ns = now_ns;
-    of->speed = speed;
-    return now_ns + of->work / speed + (of->work % speed > 0);
 }
 
 void ms_pace_rank(ms_pace *pace, uint32_t rank, uint64_t now_ns,
@@ -71,10 +57,10 @@ void ms_pace_rank(ms_pace *pace, uint32_t rank, uint64_t now_ns,
     if (busy == pace->counted[rank])
         return;
     pace->counted[rank] = busy;
-    const uint16_t *speed = speeds_of(pace, busy);
+    const uint16_t *speed = ms_pace_speeds(pace, busy);
     for (uint32_t i = 0; i < MS_N_STREAMS; i++) {
         uint32_t s = rank * (uint32_t)MS_N_STREAMS + i;
         if (busy & 1u << i && pace->of[s].speed != speed[i])
-            end_ns[s] = change_speed(&pace->of[s], speed[i], now_ns);
+            end_ns[s] = ms_pace_change(&pace->of[s], speed[i], now_ns);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/replay/rankheap.h"
+#include "sim/replay/streams/rankheap.h"
 
 ms_err ms_rankheap_open(ms_rankheap *heap, uint32_t n, ms_arena *arena,
                         ms_fault *fault)

@@ -9,7 +9,7 @@
  *     MS_TRY(ms_recipe_note(&recipes, &cells, &first, fault));
  *     effect = ms_recipe_effect(&recipes, first, other_graph, machine); */
 
-#include "sim/fold/cells.h"
+#include "sim/fold/cells/cells.h"
 #include "sim/fold/effect.h"
 #include "sim/machine.h"
 

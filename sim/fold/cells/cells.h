@@ -79,7 +79,8 @@ typedef struct ms_cells {
     uint32_t first_op, first_row; /* of the call that is expanded */
     uint32_t *word, word_capacity;
     /* Kinds hold for the graph's own numbers alone; and else: pairs of storages
-     * of which one had a row that was made for the other, as large. */
+     * of which one had a row that was made for the other, as large; and (with
+     * several streams) storages and ops whose bytes durations follow from. */
     bool fixed;
     uint32_t *twin, n_twins, twins_capacity;
 } ms_cells;
@@ -90,8 +91,6 @@ ms_err ms_cells_open(ms_cells *cells, const ms_graph *graph,
                      const ms_classes *classes, const ms_expand_opts *opts,
                      const ms_program *program, ms_fault *fault);
 void ms_cells_close(ms_cells *cells);
-/* To be called when kinds, the table, was opened. */
-ms_err ms_cells_begin_kinds(ms_cells *cells, ms_fault *fault);
 /* Do the books have the columns that the program asks for, and no others? */
 bool ms_cells_suit(const ms_cells *cells, const ms_program *program);
 
@@ -123,15 +122,6 @@ ms_err ms_cells_end(ms_cells *cells, ms_fault *fault);
 /* The words of an owner, in cells->word. */
 ms_err ms_cells_read(ms_cells *cells, uint32_t owner, uint32_t *n,
                      ms_fault *fault);
-/* The kind of a row (0: MS_NONE) whose bytes are a storage's, or of a buffer
- * (storage MS_NONE). */
-ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
-                     uint32_t *kind, ms_fault *fault);
-/* Do the kinds of rows say the same of another graph, which differs from this
- * one in numbers alone? */
-bool ms_cells_fit(const ms_cells *cells, const ms_graph *graph);
-/* Was a row of this kind written before the step? */
-bool ms_cells_is_at_start(const ms_cells *cells, uint32_t kind);
 /* The replay has ended what the unit made. */
 void ms_cells_end_unit(ms_cells *cells, uint32_t unit);
 /* Takes an owner's rows out of the books. */

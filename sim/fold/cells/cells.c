@@ -1,182 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/cells.h"
+#include "sim/fold/cells/cells.h"
 
+#include "sim/fold/cells/rowkind.h"
 #include "sim/graph.h"
 
 #include <assert.h>
 #include <string.h>
-
-/* ---- kinds of rows ------------------------------------------------------- */
-
-/* Whose bytes a row has. */
-typedef enum row_size { OWN, PART, FAR, OTHER } row_size;
-
-/* A kind as words: the size and flags, who made and who wrote it, and bytes
- * that are nobody's. */
-#define KIND_WORDS 3u
-#define WRITTEN_AT_START MS_N_STREAMS
-
-typedef struct row_kind {
-    uint8_t size, home, pool, streams;
-    bool waited;
-    uint8_t category;      /* with one stream; else of no row */
-    uint8_t maker, writer; /* streams; writer: or WRITTEN_AT_START */
-    uint64_t bytes;        /* of OTHER */
-} row_kind;
-
-static void pack_kind(const row_kind *kind, uint32_t words[KIND_WORDS])
-{
-    words[0] = kind->size | (uint32_t)kind->home << 2 |
-               (uint32_t)kind->waited << 4 | (uint32_t)kind->maker << 5 |
-               (uint32_t)kind->writer << 9 | (uint32_t)kind->streams << 13 |
-               (uint32_t)kind->pool << 21 | (uint32_t)kind->category << 23;
-    words[1] = (uint32_t)kind->bytes;
-    words[2] = (uint32_t)(kind->bytes >> 32);
-}
-
-static row_kind unpack_kind(const uint32_t words[KIND_WORDS])
-{
-    return (row_kind){.size = words[0] & 3u,
-                      .home = words[0] >> 2 & 3u,
-                      .waited = words[0] >> 4 & 1u,
-                      .maker = words[0] >> 5 & 15u,
-                      .writer = words[0] >> 9 & 15u,
-                      .streams = (uint8_t)(words[0] >> 13),
-                      .pool = words[0] >> 21 & 3u,
-                      .category = (uint8_t)(words[0] >> 23 & 15u),
-                      .bytes = (uint64_t)words[2] << 32 | words[1]};
-}
-
-/* bytes: of the row; storage MS_NONE: those of a buffer. */
-static row_size size_of(const ms_cells *cells, uint32_t storage, uint64_t bytes)
-{
-    const ms_books *books = &cells->books;
-    if (storage == MS_NONE)
-        return OTHER;
-    if (bytes == cells->graph->storage_bytes[storage])
-        return OWN;
-    if (cells->n_columns == 1)
-        return OTHER;
-    bool divided = storage >= cells->graph->n_persistent ||
-                   ms_books_shared(books, storage);
-    if (divided && bytes == ms_books_part_bytes(books, storage))
-        return PART;
-    return bytes == ms_books_far_bytes(books, storage) ? FAR : OTHER;
-}
-
-/* The first kinds, one for each category, are those of most rows of one
- * stream's books: of their own bytes, in the device's memory, used by nobody
- * else. */
-#define PLAIN 1u
-
-ms_err ms_cells_begin_kinds(ms_cells *cells, ms_fault *fault)
-{
-    row_kind plain = {.size = OWN,
-                      .pool = MS_DEVICE_POOL,
-                      .maker = MS_STREAM_COMPUTE,
-                      .writer = WRITTEN_AT_START};
-    uint32_t words[KIND_WORDS], id;
-    cells->fixed = false;
-    cells->twin = NULL;
-    cells->n_twins = cells->twins_capacity = 0;
-    for (uint32_t c = 0; c < MS_N_CATEGORIES; c++) {
-        plain.category = (uint8_t)c;
-        pack_kind(&plain, words);
-        MS_TRY(ms_intern_add(cells->kinds, words, KIND_WORDS, &id, fault));
-    }
-    return MS_OK;
-}
-
-static ms_err note_twins(ms_cells *cells, uint32_t made, uint32_t storage,
-                         ms_fault *fault)
-{
-    uint32_t *twin =
-        ms_arena_grow(cells->kinds->arena, cells->twin, &cells->twins_capacity,
-                      cells->n_twins + 2, sizeof *twin);
-    if (twin == NULL)
-        return ms_fail_nomem(fault);
-    cells->twin = twin;
-    twin[cells->n_twins++] = made;
-    twin[cells->n_twins++] = storage;
-    return MS_OK;
-}
-
-bool ms_cells_fit(const ms_cells *cells, const ms_graph *graph)
-{
-    bool same = !cells->fixed;
-    for (uint32_t i = 0; i < cells->n_twins; i += 2)
-        same &= graph->storage_bytes[cells->twin[i]] ==
-                graph->storage_bytes[cells->twin[i + 1]];
-    return same;
-}
-
-static bool is_plain(const ms_cells *cells, const ms_row *row, uint32_t storage)
-{
-    return !cells->books.streams && storage != MS_NONE && row->home == 0 &&
-           !row->waited && row->streams == 0 && row->pool == MS_DEVICE_POOL &&
-           row->bytes == cells->graph->storage_bytes[storage] &&
-           cells->plan.op[row->op].stream == MS_STREAM_COMPUTE;
-}
-
-ms_err ms_cells_kind(ms_cells *cells, uint32_t row, uint32_t storage,
-                     uint32_t *kind, ms_fault *fault)
-{
-    const ms_books *books = &cells->books;
-    uint32_t words[KIND_WORDS], id;
-    *kind = 0;
-    if (row == MS_NONE)
-        return MS_OK;
-    const ms_row *it = &cells->plan.row[row];
-    if (storage != MS_NONE && it->storage != storage)
-        MS_TRY(note_twins(cells, it->storage, storage, fault));
-    if (is_plain(cells, it, storage)) {
-        *kind = PLAIN + it->category;
-        return MS_OK;
-    }
-    row_kind value = {.home = it->home,
-                      .pool = it->pool,
-                      .streams = it->streams,
-                      .waited = it->waited,
-                      .category =
-                          books->streams ? MS_TEMPORARIES : it->category,
-                      .maker = cells->plan.op[it->op].stream,
-                      .writer = WRITTEN_AT_START};
-    value.size = (uint8_t)size_of(cells, storage, it->bytes);
-    cells->fixed |= value.size != OWN;
-    if (value.size == OTHER)
-        value.bytes = it->bytes;
-    if (books->streams) {
-        const ms_plan_op *writer = &cells->plan.op[books->ready_op[row]];
-        if (writer->pass != MS_START)
-            value.writer = writer->stream;
-    }
-    pack_kind(&value, words);
-    MS_TRY(ms_intern_add(cells->kinds, words, KIND_WORDS, &id, fault));
-    *kind = id + 1;
-    return MS_OK;
-}
-
-bool ms_cells_is_at_start(const ms_cells *cells, uint32_t kind)
-{
-    const uint32_t *words = ms_intern_words(cells->kinds, kind - 1);
-    return unpack_kind(words).writer == WRITTEN_AT_START;
-}
-
-static uint64_t bytes_of(const ms_cells *cells, const row_kind *kind,
-                         uint32_t storage)
-{
-    switch ((row_size)kind->size) {
-    case OWN:
-        return cells->graph->storage_bytes[storage];
-    case PART:
-        return ms_books_part_bytes(&cells->books, storage);
-    case FAR:
-        return ms_books_far_bytes(&cells->books, storage);
-    case OTHER:
-        break;
-    }
-    return kind->bytes;
-}
 
 /* ---- into the books ------------------------------------------------------ */
 
@@ -259,15 +88,18 @@ static ms_err put_row(ms_cells *cells, uint32_t storage, uint32_t id,
 {
     ms_books *books = &cells->books;
     ms_plan *plan = &cells->plan;
-    row_kind kind = unpack_kind(ms_intern_words(cells->kinds, id - 1));
+    ms_rowkind kind = ms_rowkind_of(cells, id);
+    ms_rowkind_whose size = (ms_rowkind_whose)kind.size;
     uint32_t writer = 0;
-    if (kind.writer != WRITTEN_AT_START)
+    if (kind.writer != MS_ROWKIND_AT_START)
         MS_TRY(ms_cells_put_op(cells, who, kind.writer, &writer, fault));
     if (ms_books_reserve(books, 0, 1, 0) != MS_OK)
         return ms_fail_nomem(fault);
     *row = plan->n_rows++;
     plan->row[*row] =
-        (ms_row){.bytes = bytes_of(cells, &kind, storage),
+        (ms_row){.bytes = size == MS_ROWKIND_OTHER
+                              ? kind.bytes
+                              : ms_rowkind_bytes(cells, size, storage),
                  .storage = storage,
                  .op = kind.maker == MS_STREAM_COMPUTE ? 0 : 1u + kind.maker,
                  .category = kind.category,
@@ -390,9 +222,9 @@ ms_err ms_cells_read(ms_cells *cells, uint32_t owner, uint32_t *n,
          i++) {
         uint32_t s = classes->cell[i];
         for (uint32_t k = 0; k < cells->n_columns; k++)
-            MS_TRY(ms_cells_kind(cells,
-                                 ms_cells_rows(cells, cells->column[k])[s], s,
-                                 &words[k], fault));
+            MS_TRY(ms_rowkind_find(cells,
+                                   ms_cells_rows(cells, cells->column[k])[s], s,
+                                   &words[k], fault));
         words[0] = words[0] << 8 | books->state[s];
         if (parts && books->stamp[s] == books->replays[0].tick)
             words[0] |= MS_CELLS_REMADE;
@@ -523,15 +355,20 @@ ms_err ms_cells_open(ms_cells *cells, const ms_graph *graph,
                      const ms_program *program, ms_fault *fault)
 {
     ms_arena arena = cells->arena;
-    ms_intern *kinds = cells->kinds;
+    const ms_cells known = *cells; /* what was learnt stays */
     ms_arena_reset(&arena);
     *cells = (ms_cells){.graph = graph,
                         .classes = classes,
                         .arena = arena,
-                        .kinds = kinds,
+                        .kinds = known.kinds,
+                        .fixed = known.fixed,
+                        .twin = known.twin,
+                        .n_twins = known.n_twins,
+                        .twins_capacity = known.twins_capacity,
                         .graph_streams = ms_books_graph_streams(graph)};
     if (open_books(cells, opts, program) != MS_OK)
         return ms_fail_nomem(fault);
+    cells->books.weighed = known.books.weighed;
     ms_cells_empty(cells);
     return MS_OK;
 }
