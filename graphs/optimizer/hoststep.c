@@ -125,6 +125,8 @@ static bool has_gradient(const host_step *h, uint32_t p)
 static uint64_t gradient_bytes(const host_step *h)
 {
     uint32_t bytes = h->offload->gradient_bytes;
+    if (ms_offload_fetches(h->offload)) /* cast on the device, copy_ of torch */
+        bytes = h->item_bytes;
     if (bytes == 0)
         bytes = ms_parts_are_masters(h->trace)
                     ? STATE_BYTES
