@@ -61,8 +61,11 @@ typedef struct ms_device {
     bool has_memory_curves;
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
     const char *host_memory_source;         /* of both; or NULL */
+    double thread_bytes_per_s; /* of the host's memory that one thread moves */
     /* Of a node, shared by its GPUs. */
     double dram_bytes_per_s, nvme_read_bytes_per_s, nvme_write_bytes_per_s;
+    uint64_t nvme_latency_ns, nvme_block_bytes;
+    uint32_t nvme_depth, nvme_threads; /* of each rank's requests */
     double pageable_share;   /* of h2d and d2h that pageable copies reach */
     uint64_t fault_ns;       /* of unified memory; 0: the link is coherent */
     uint32_t one_memory;     /* 1: CPU and GPU share it, nothing is copied */
@@ -91,6 +94,17 @@ const ms_device *ms_devicerows_at(uint32_t row);
 /* What each of so many ranks that work side by side has of its node's memory
  * and disk. */
 double ms_device_share(const ms_device *device, uint32_t ranks);
+/* Bytes that each of them reads and writes of that memory with so many threads;
+ * 0 threads: enough for all of its part. */
+double ms_device_host_rate(const ms_device *device, uint32_t ranks,
+                           uint32_t threads);
+/* Bytes that each of them reads from its node's disk, or writes to it: its part
+ * of the rate, unless its queue holds less than that takes.  A request is on
+ * its way for the latency and as long as its block takes alone, and
+ * nvme_depth of each of nvme_threads are on their way at once (the bounds of
+ * Denning and Buzen 1978; DeepSpeed's "aio": block_size, queue_depth,
+ * intra_op_parallelism). */
+double ms_device_disk_rate(const ms_device *device, uint32_t ranks, bool write);
 /* By name or alias; MS_EUSAGE with did-you-mean. */
 ms_err ms_device_find(const char *name, const ms_device **device,
                       ms_fault *fault);
@@ -101,5 +115,8 @@ ms_err ms_device_read(const char *name, ms_arena *arena,
                       const ms_device **device, ms_fault *fault);
 extern const ms_field ms_devicefile_fields[];
 extern const uint32_t ms_devicefile_n_fields;
+/* Those of the node around it, keys of the same file. */
+extern const ms_field ms_devicefile_node_fields[];
+extern const uint32_t ms_devicefile_n_node_fields;
 
 #endif

@@ -52,6 +52,10 @@ static const ms_word rows[] = {
     MS_WORD_MEANS(POLICY,
                   "offload_optimizer|optimizer_offload|offload_adam|cpu_adam",
                   "offload:optimizer"),
+    MS_WORD_MEANS(POLICY, "cpu_offload_optimizer|torchao",
+                  "offload:optimizer,impl=torchao"),
+    MS_WORD_MEANS(POLICY, "hybrid_device_optimizer|optimizer_cpu_offload",
+                  "offload:optimizer,impl=megatron"),
     MS_WORD_MEANS(POLICY,
                   "offload_param|offload_params|param_offload|params_offload",
                   "offload:params"),
@@ -159,6 +163,8 @@ static const ms_word rows[] = {
                   "chunks"),
     MS_WORD_MEANS(PARAM, "device", "to"),
     MS_WORD_MEANS(PARAM, "pin_memory|pinned", "pin"),
+    MS_WORD_MEANS(PARAM, "omp_num_threads|num_threads|cores", "threads"),
+    MS_WORD_MEANS(PARAM, "overlap_cpu_optimizer_d2h_h2d", "overlap"),
 };
 const ms_words ms_policywords_table = {
     .title = "Policies", .rows = rows, .n = sizeof rows / sizeof *rows};

@@ -49,10 +49,12 @@ typedef struct ms_demand {
 typedef struct ms_machine {
     uint64_t launch_ns;                 /* host time to launch one kernel */
     uint32_t framework_ns[MS_N_PASSES]; /* and of the code around it */
-    uint64_t capacity_bytes;            /* device memory the process can have */
-    uint64_t context_bytes; /* outside the pool, in all; its parts: */
-    ms_outside outside;     /* 0: not told */
-    double peak_flops;      /* for mfu; 0: unknown */
+    uint32_t recorded; /* a bit per ms_pass whose ops the host does not launch
+                          one by one (CUDA graphs) */
+    uint64_t capacity_bytes; /* device memory the process can have */
+    uint64_t context_bytes;  /* outside the pool, in all; its parts: */
+    ms_outside outside;      /* 0: not told */
+    double peak_flops;       /* for mfu; 0: unknown */
     uint32_t split_ranks; /* beside each of them, on the same samples (tensor);
                              0, 1: none */
     uint32_t data_ranks;  /* side by side, on other samples; 0, 1: alone */

@@ -46,18 +46,24 @@ typedef enum ms_engine {
                       says one */
     MS_ENGINE_IDEAL,
     MS_ENGINE_DEEPSPEED,
-    MS_ENGINE_MEGATRON
+    MS_ENGINE_MEGATRON,
+    MS_ENGINE_TORCHAO
 } ms_engine;
 
 /* How an optimizer step on the host's cores goes (graphs/states.md 4). */
 typedef enum ms_host_step {
-    MS_HOST_TILES,     /* a tile's new weights travel while the next tile is
-                          updated (ZeRO-Offload, section 4) */
-    MS_HOST_WHOLE,     /* all fp32 weights travel after the update and are cast
-                          on the device (DeepSpeed, stages 1 and 2) */
-    MS_HOST_GROUPS,    /* tile by tile, each copy waited for (DeepSpeed, 3) */
-    MS_HOST_PARAMETERS /* gradients come, weights go, parameter by parameter
-                          (Megatron's HybridDeviceOptimizer) */
+    MS_HOST_TILES,      /* a tile's new weights travel while the next tile is
+                           updated (ZeRO-Offload, section 4) */
+    MS_HOST_WHOLE,      /* all fp32 weights travel after the update and are cast
+                           on the device (DeepSpeed, stages 1 and 2) */
+    MS_HOST_GROUPS,     /* tile by tile, each copy waited for (DeepSpeed, 3) */
+    MS_HOST_PARAMETERS, /* gradients come, weights go, parameter by parameter
+                           (Megatron's HybridDeviceOptimizer) */
+    MS_HOST_TURNS,      /* all gradients come, all is updated, all weights go
+                           (the same without overlap_cpu_optimizer_d2h_h2d) */
+    MS_HOST_ARRIVALS    /* parameter by parameter, as backward makes gradients,
+                           beside it; weights go behind it (torchao's
+                           CPUOffloadOptimizer) */
 } ms_host_step;
 
 /* How ranks that divide the sequence attend over all of it. */
@@ -78,11 +84,21 @@ typedef struct ms_offload {
     uint64_t tile_elements;  /* of one update (DeepSpeed's sub-group) */
     uint32_t gradient_bytes; /* of an element of the part there; 0: as on the
                                 device */
+    uint32_t threads;        /* of a rank's host work; 0: all that it has */
     bool pageable;           /* the host's memory is not pinned */
     bool delayed; /* the host updates with the gradients of the step before,
                      beside forward and backward */
     bool reads_ahead, writes_behind; /* disk: beside the update */
 } ms_offload;
+
+/* Does the step fetch the gradients, which stay on the device? */
+static inline bool ms_offload_fetches(const ms_offload *offload)
+{
+    return offload->step == MS_HOST_PARAMETERS ||
+           offload->step == MS_HOST_TURNS ||
+           (offload->step == MS_HOST_ARRIVALS &&
+            offload->gradients == MS_DEVICE_POOL);
+}
 
 /* Unified memory (sim/replay/paging.h). */
 typedef struct ms_paging {

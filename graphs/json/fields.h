@@ -9,7 +9,7 @@
 #include "graphs/json/json.h"
 #include "graphs/json/numbers.h"
 
-#define MS_FIELDS_MAX 112u /* rows of a table and extra keys beside it */
+#define MS_FIELDS_MAX 128u /* rows of a table and extra keys beside it */
 
 /* The keys that an object may have: a table's and some beside it.  Messages
  * call it by owner and, in quotes, owner_name (optional). */

@@ -16,6 +16,25 @@ double ms_device_share(const ms_device *device, uint32_t ranks)
     return 1.0 / (sharers > 0 ? sharers : 1);
 }
 
+double ms_device_host_rate(const ms_device *device, uint32_t ranks,
+                           uint32_t threads)
+{
+    double part = device->dram_bytes_per_s * ms_device_share(device, ranks);
+    double most = device->thread_bytes_per_s * (double)threads;
+    return threads > 0 && most < part ? most : part;
+}
+
+double ms_device_disk_rate(const ms_device *device, uint32_t ranks, bool write)
+{
+    double rate =
+        write ? device->nvme_write_bytes_per_s : device->nvme_read_bytes_per_s;
+    double part = rate * ms_device_share(device, ranks);
+    double block = (double)device->nvme_block_bytes;
+    double s = (double)device->nvme_latency_ns / 1e9 + block / rate;
+    double most = block * device->nvme_depth * device->nvme_threads / s;
+    return most < part ? most : part;
+}
+
 ms_err ms_device_find(const char *name, const ms_device **device,
                       ms_fault *fault)
 {

@@ -150,6 +150,11 @@ const ms_field ms_devicefile_fields[] = {
      .low = 0,
      .high = 1,
      .help = "1: CPU and GPU share one memory, to which nothing is copied"},
+};
+#define N_FIELDS (sizeof ms_devicefile_fields / sizeof *ms_devicefile_fields)
+const uint32_t ms_devicefile_n_fields = N_FIELDS;
+
+const ms_field ms_devicefile_node_fields[] = {
     COUNT("gpus_per_node", 8, 65536, "GPUs of a node"),
     RATE("nvlink_gbps", "links within a node, per GPU and direction, GB/s; "
                         "0: PCIe"),
@@ -158,21 +163,31 @@ const ms_field ms_devicefile_fields[] = {
     DEFAULT_RATE("network_gbps", 12.5,
                  "between nodes, per GPU and direction, GB/s"),
     DEFAULT_RATE("dram_gbps", 100, "host memory of a node, GB/s"),
+    DEFAULT_RATE("thread_gbps", 19.5,
+                 "that one thread reads and writes of it, GB/s"),
     RATE("host_memory_gib", "host memory of a node, GiB; 0: not known"),
     DEFAULT_RATE("nvme_read_gbps", 10, "NVMe of a node, GB/s"),
     DEFAULT_RATE("nvme_write_gbps", 5, "NVMe of a node, GB/s"),
+    DEFAULT_RATE("nvme_latency_us", 100, "of a request alone, us"),
+    COUNT("nvme_block_kib", 1024, 1048576,
+          "bytes of a request, KiB (DeepSpeed's aio.block_size)"),
+    COUNT("nvme_queue_depth", 8, 65536, "requests of a thread at once"),
+    COUNT("nvme_threads", 1, 4096,
+          "threads of a rank that ask (aio.intra_op_parallelism)"),
     RATE("nvme_gib", "NVMe of a node, GiB; 0: not known"),
 };
-#define N_FIELDS (sizeof ms_devicefile_fields / sizeof *ms_devicefile_fields)
-const uint32_t ms_devicefile_n_fields = N_FIELDS;
+#define N_NODE_FIELDS                                                          \
+    (sizeof ms_devicefile_node_fields / sizeof *ms_devicefile_node_fields)
+const uint32_t ms_devicefile_n_node_fields = N_NODE_FIELDS;
 
 /* Where a row's value goes and its unit there: bytes, ns, per second. */
 typedef enum target_type { REAL, LONG, SHORT } target_type;
-static const struct target {
+typedef struct target {
     size_t offset;
     double unit;
     target_type type;
-} targets[] = {
+} target;
+static const target targets[] = {
     {offsetof(ms_device, memory_bytes), GIB, LONG},
     {offsetof(ms_device, hbm_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, fp32_flops), 1e12, REAL},
@@ -227,19 +242,39 @@ static const struct target {
     {offsetof(ms_device, pageable_share), 1, REAL},
     {offsetof(ms_device, fault_ns), 1e3, LONG},
     {offsetof(ms_device, one_memory), 1, SHORT},
+};
+_Static_assert(sizeof targets / sizeof *targets == N_FIELDS,
+               "a target for each row");
+static const target node_targets[] = {
     {offsetof(ms_device, gpus_per_node), 1, SHORT},
     {offsetof(ms_device, nvlink_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, peer_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, nvls_share), 1, REAL},
     {offsetof(ms_device, network_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, dram_bytes_per_s), 1e9, REAL},
+    {offsetof(ms_device, thread_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, host_memory_bytes), GIB, LONG},
     {offsetof(ms_device, nvme_read_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, nvme_write_bytes_per_s), 1e9, REAL},
+    {offsetof(ms_device, nvme_latency_ns), 1e3, LONG},
+    {offsetof(ms_device, nvme_block_bytes), 1024, LONG},
+    {offsetof(ms_device, nvme_depth), 1, SHORT},
+    {offsetof(ms_device, nvme_threads), 1, SHORT},
     {offsetof(ms_device, nvme_bytes), GIB, LONG},
 };
-_Static_assert(sizeof targets / sizeof *targets == N_FIELDS,
+_Static_assert(sizeof node_targets / sizeof *node_targets == N_NODE_FIELDS,
                "a target for each row");
+
+/* What is of one GPU, and what is of the node around it: keys of one file. */
+static const struct table {
+    const ms_field *fields;
+    const target *targets;
+    uint32_t n;
+} tables[] = {
+    {ms_devicefile_fields, targets, N_FIELDS},
+    {ms_devicefile_node_fields, node_targets, N_NODE_FIELDS},
+};
+#define N_TABLES (sizeof tables / sizeof *tables)
 
 /* Beside them: what is no number, and where numbers are from. */
 static const char *const extra[] = {
@@ -272,6 +307,7 @@ static const char *const extra[] = {
     "nvlink_source",
     "network_source",
     "dram_source",
+    "thread_source",
     "pageable_source",
     "unified_source",
     "nvme_source",
@@ -283,21 +319,23 @@ static const char *const extra[] = {
     "memory_curve_source",
 };
 #define N_EXTRA (sizeof extra / sizeof *extra)
-_Static_assert(N_FIELDS + N_EXTRA <= MS_FIELDS_MAX, "raise MS_FIELDS_MAX");
-_Static_assert(N_FIELDS <= 64, "given is 64 bits");
+#define N_KEYS (N_FIELDS + N_NODE_FIELDS + N_EXTRA)
+_Static_assert(N_KEYS <= MS_FIELDS_MAX, "raise MS_FIELDS_MAX");
+_Static_assert(N_FIELDS <= 64 && N_NODE_FIELDS <= 64, "given is 64 bits");
 
-static void put(ms_device *device, uint32_t row, ms_value value)
+static void put(ms_device *device, const struct table *table, uint32_t row,
+                ms_value value)
 {
-    const struct target *target = &targets[row];
-    char *at = (char *)device + target->offset;
-    double number = ms_devicefile_fields[row].type == MS_INT
-                        ? (double)value.i
-                        : value.f * target->unit;
+    const target *to = &table->targets[row];
+    char *at = (char *)device + to->offset;
+    double given =
+        table->fields[row].type == MS_INT ? (double)value.i : value.f;
+    double number = given * to->unit;
     uint64_t whole = (uint64_t)number;
     uint32_t few = (uint32_t)whole;
-    if (target->type == REAL)
+    if (to->type == REAL)
         memcpy(at, &number, sizeof number);
-    else if (target->type == LONG)
+    else if (to->type == LONG)
         memcpy(at, &whole, sizeof whole);
     else
         memcpy(at, &few, sizeof few);
@@ -433,10 +471,12 @@ static void derive(ms_device *device, const ms_value *values, uint64_t given)
 
 /* Rates and shares are divisors: none may be 0, except where 0 says "none", nor
  * so small that times leave their range. */
-static ms_err check_number(const ms_devicefile *r, uint32_t row, double number)
+static ms_err check_number(const ms_devicefile *r, const struct table *table,
+                           uint32_t row, double number)
 {
-    const ms_field *field = &ms_devicefile_fields[row];
-    bool divides = targets[row].unit >= 1e9 || targets[row].unit <= 1;
+    const ms_field *field = &table->fields[row];
+    double unit = table->targets[row].unit;
+    bool divides = unit >= 1e9 || unit <= 1;
     bool may_lack = !field->required && field->fallback.f <= 0;
     if (field->type != MS_FLOAT || !divides ||
         number >= MS_DEVICECURVES_LEAST || (may_lack && number == 0))
@@ -458,26 +498,47 @@ static ms_err check_share(const ms_devicefile *r, double share,
                         "\"%s\" is above \"%s\"", reached, peak);
 }
 
+/* The keys that are not a table's own: of the other tables, and the rest. */
+static uint32_t list_others(const struct table *table, const char **names)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < N_EXTRA; i++)
+        names[n++] = extra[i];
+    for (uint32_t t = 0; t < N_TABLES; t++)
+        for (uint32_t i = 0; &tables[t] != table && i < tables[t].n; i++)
+            names[n++] = tables[t].fields[i].name;
+    return n;
+}
+
+static ms_err read_table(const ms_devicefile *r, const struct table *table,
+                         bool like, ms_fields_values *out)
+{
+    const char *names[N_KEYS];
+    const ms_fields keys = {.rows = table->fields,
+                            .n = table->n,
+                            .extra = names,
+                            .n_extra = list_others(table, names),
+                            .owner = "the device"};
+    MS_TRY(ms_fields_read_object(&r->json, 0, &keys, r->arena, out, r->fault));
+    if (!like)
+        MS_TRY(ms_fields_require(&r->json, 0, &keys, out->given, r->fault));
+    for (uint32_t i = 0; i < table->n; i++)
+        if ((out->given >> i & 1) != 0)
+            MS_TRY(check_number(r, table, i, out->values[i].f));
+    for (uint32_t i = 0; i < table->n; i++)
+        if ((out->given >> i & 1) != 0)
+            put(r->device, table, i, out->values[i]);
+        else if (!like)
+            put(r->device, table, i, table->fields[i].fallback);
+    return MS_OK;
+}
+
 static ms_err read_numbers(const ms_devicefile *r, bool like)
 {
-    ms_value values[N_FIELDS];
-    ms_fields_values out = {.values = values};
-    const ms_fields keys = {.rows = ms_devicefile_fields,
-                            .n = N_FIELDS,
-                            .extra = extra,
-                            .n_extra = N_EXTRA,
-                            .owner = "the device"};
-    MS_TRY(ms_fields_read_object(&r->json, 0, &keys, r->arena, &out, r->fault));
-    if (!like)
-        MS_TRY(ms_fields_require(&r->json, 0, &keys, out.given, r->fault));
-    for (uint32_t i = 0; i < N_FIELDS; i++)
-        if ((out.given >> i & 1) != 0)
-            MS_TRY(check_number(r, i, values[i].f));
-    for (uint32_t i = 0; i < N_FIELDS; i++)
-        if ((out.given >> i & 1) != 0)
-            put(r->device, i, values[i]);
-        else if (!like)
-            put(r->device, i, ms_devicefile_fields[i].fallback);
+    ms_value values[N_FIELDS], node[N_NODE_FIELDS];
+    ms_fields_values out = {.values = values}, of_node = {.values = node};
+    MS_TRY(read_table(r, &tables[0], like, &out));
+    MS_TRY(read_table(r, &tables[1], like, &of_node));
     derive(r->device, values, out.given);
     MS_TRY(check_share(r, r->device->matmul_share, "half_tflops",
                        "half_matmul_tflops"));

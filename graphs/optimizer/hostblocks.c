@@ -50,7 +50,8 @@ static code code_of(const ms_step_settings *settings)
     const ms_shape *shape = settings->shape;
     if (shape->offload.pageable)
         return UNPINNED;
-    if (shape->offload.engine == MS_ENGINE_MEGATRON)
+    if (shape->offload.engine == MS_ENGINE_MEGATRON ||
+        shape->offload.engine == MS_ENGINE_TORCHAO)
         return HYBRID;
     if (shape->offload.engine == MS_ENGINE_DEEPSPEED)
         return shape->shared == MS_SHARED_PARAMETERS ? STAGE_3 : STAGES_1_2;

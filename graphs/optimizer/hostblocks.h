@@ -12,13 +12,13 @@
  *     DeepSpeed 1, 2    -         one           one      pageable
  *     DeepSpeed 3       one       16 bits one,  pageable pageable
  *                                 fp32 a sub-group
- *     Megatron          -         each          each     pageable
+ *     Megatron, torchao -         each          each     pageable
  *
  * Weights on the disk pass through one block of DeepSpeed's swapper.  pin=0:
  * all of it is pageable.  Sources: PyTorch _fsdp_param.py and
  * _fsdp_collectives.py; DeepSpeed stage_1_and_2.py, stage3.py and its memory
  * notes (pinned are 6 bytes per parameter with params offloaded, else 4);
- * Megatron-Core hybrid_optimizer.py. */
+ * Megatron-Core hybrid_optimizer.py; torchao optim/cpu_offload.py. */
 
 #include "graphs/optimizer/optimizer.h"
 

@@ -23,114 +23,26 @@
  * those of this step arrive in buffers of their own, and the new weights leave
  * tile by tile when backward has read the old ones. */
 #include "graphs/ops/ops.h"
-#include "graphs/optimizer/hostblocks.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
-#define STATE_BYTES 4u   /* fp32 */
-#define BUFFER_STATES 4u /* master, two moments, gradient */
-#define NORM_BYTES 8u    /* fp64 */
+#define STATE_BYTES 4u /* fp32 */
+#define NORM_BYTES 8u  /* fp64 */
 #define NORM_ELEMENTS UINT64_C(250000000)
 
 typedef struct host_step {
     ms_trace *trace;
     const ms_offload *offload;
-    double share; /* the part of what the ranks of a node share that is this
-                     rank's */
+    uint32_t ranks;      /* that share a node's memory and disk */
+    double rate;         /* of work on its memory, bytes a second */
     uint32_t first, end; /* parameters of the tile under way */
     uint64_t elements;   /* elements that this rank updates in it */
     uint32_t n_tiles;    /* tiles so far */
+    uint32_t item_bytes; /* of an element of a state */
     uint32_t order; /* a storage of no bytes that each copy touches, so that
                        copies run in order */
 } host_step;
-
-/* ---- which, and where ---------------------------------------------------- */
-
-void ms_hoststep_choose(ms_trace *trace)
-{
-    const ms_offload *offload = &trace->settings->shape->offload;
-    uint64_t total = 0, before = 0;
-    if (offload->optimizer == MS_DEVICE_POOL)
-        return;
-    for (uint32_t p = 0; p < trace->n_parameters; p++)
-        if (!ms_parts_is_frozen(trace, &trace->parameters[p]))
-            total += trace->parameters[p].elements;
-    for (uint32_t p = 0; p < trace->n_parameters; p++) {
-        if (ms_parts_is_frozen(trace, &trace->parameters[p]))
-            continue;
-        double most = offload->host_share * (double)total;
-        trace->parameters[p].far = (double)before < most;
-        before += trace->parameters[p].elements;
-    }
-}
-
-/* Is a tile of so many elements full, so that the next parameter begins
- * another?
- */
-static bool is_full(const ms_offload *offload, uint64_t elements)
-{
-    switch (offload->step) {
-    case MS_HOST_WHOLE:
-        return false;
-    case MS_HOST_PARAMETERS:
-        return elements > 0;
-    default:
-        return elements >= offload->tile_elements;
-    }
-}
-
-/* The number of elements of the largest tile, which a pinned buffer must hold.
- */
-static uint64_t largest_tile(const ms_trace *trace)
-{
-    const ms_offload *offload = &trace->settings->shape->offload;
-    uint64_t most = 0, elements = 0;
-    for (uint32_t p = 0; p < trace->n_parameters; p++) {
-        if (!trace->parameters[p].far)
-            continue;
-        elements += trace->parameters[p].part;
-        most = elements > most ? elements : most;
-        if (is_full(offload, elements))
-            elements = 0;
-    }
-    return most;
-}
-
-/* Only what is on the disk passes through pinned buffers: one, or with reads
- * ahead and writes behind as many as can be under way at once. */
-void ms_hoststep_buffers(ms_trace *trace)
-{
-    const ms_offload *offload = &trace->settings->shape->offload;
-    bool pipelined = offload->reads_ahead || offload->writes_behind;
-    trace->optimizer->n_slots = 0;
-    trace->optimizer->step_order = MS_NONE;
-    if (offload->optimizer == MS_DEVICE_POOL)
-        return;
-    uint64_t bytes = largest_tile(trace) * STATE_BYTES * BUFFER_STATES;
-    trace->layer = MS_NONE;
-    if (offload->step == MS_HOST_GROUPS || offload->optimizer == MS_NVME_POOL)
-        trace->optimizer->step_order =
-            ms_trace_storage(trace, "step_order", 0, MS_OPTIMIZER_STATE, true);
-    if (offload->optimizer == MS_NVME_POOL)
-        trace->optimizer->n_slots = pipelined ? MS_MOST_SLOTS : 1u;
-    for (uint32_t i = 0; i < trace->optimizer->n_slots; i++)
-        trace->optimizer->slots[i] = ms_trace_storage(
-            trace, "pinned_buffer", bytes, MS_OPTIMIZER_STATE, true);
-    ms_hoststep_home_buffers(trace);
-}
-
-void ms_hoststep_home_buffers(ms_trace *trace)
-{
-    const ms_optimizer_state *optimizer = trace->optimizer;
-    uint64_t bytes = largest_tile(trace) * STATE_BYTES * BUFFER_STATES;
-    if (optimizer->step_order != MS_NONE)
-        ms_parts_home(trace, optimizer->step_order, MS_HOST_POOL, 0);
-    for (uint32_t i = 0; i < optimizer->n_slots && !trace->err; i++) {
-        trace->graph->storage_bytes[optimizer->slots[i]] = bytes;
-        ms_hostblocks_slot(trace, optimizer->slots[i], bytes, BUFFER_STATES);
-    }
-}
 
 /* ---- ops ----------------------------------------------------------------- */
 
@@ -185,13 +97,14 @@ static uint32_t states_of(const ms_parameter *parameter)
     return n;
 }
 
-/* The bytes of all states of the tile, which are in fp32. */
+/* The bytes of all states of the tile. */
 static uint64_t state_bytes(const host_step *h)
 {
     uint64_t bytes = 0;
     for (uint32_t p = h->first; p < h->end; p++)
         if (h->trace->parameters[p].far)
-            bytes += STATE_BYTES * states_of(&h->trace->parameters[p]) *
+            bytes += (uint64_t)h->item_bytes *
+                     states_of(&h->trace->parameters[p]) *
                      h->trace->parameters[p].part;
     return bytes;
 }
@@ -212,6 +125,8 @@ static bool has_gradient(const host_step *h, uint32_t p)
 static uint64_t gradient_bytes(const host_step *h)
 {
     uint32_t bytes = h->offload->gradient_bytes;
+    if (ms_offload_fetches(h->offload)) /* cast on the device, copy_ of torch */
+        bytes = h->item_bytes;
     if (bytes == 0)
         bytes = ms_parts_are_masters(h->trace)
                     ? STATE_BYTES
@@ -252,9 +167,8 @@ static void move_states(host_step *h, bool back)
     }
     if (back && !h->offload->writes_behind)
         touch(h, h->order);
-    double rate =
-        back ? device->nvme_write_bytes_per_s : device->nvme_read_bytes_per_s;
-    end(h, bytes, bytes, rate * h->share, MS_COPY_NS);
+    end(h, bytes, bytes, ms_device_disk_rate(device, h->ranks, back),
+        MS_COPY_NS);
 }
 
 /* The storage to which the update writes a weight whose home is elsewhere. */
@@ -290,8 +204,7 @@ static void update(host_step *h)
         if (h->offload->parameters == MS_HOST_POOL)
             touch(h, new_weight(it));
     }
-    end(h, read, written, trace->settings->device->dram_bytes_per_s * h->share,
-        0);
+    end(h, read, written, h->rate, 0);
     if (!trace->err)
         trace->graph->op_flops[trace->graph->n_ops - 1] =
             11.0 * (double)h->elements;
@@ -332,8 +245,7 @@ static void pass_over(host_step *h, const char *name, bool scales)
     touch(h, slot_of(h));
     if (h->offload->gradients != MS_NVME_POOL)
         touch_gradients(h);
-    end(h, bytes, scales ? bytes : 0,
-        h->trace->settings->device->dram_bytes_per_s * h->share, 0);
+    end(h, bytes, scales ? bytes : 0, h->rate, 0);
     if (!h->trace->err)
         h->trace->graph->op_flops[h->trace->graph->n_ops - 1] =
             (scales ? 1.0 : 2.0) * (double)h->elements;
@@ -351,7 +263,7 @@ static void norm_of_tile(host_step *h)
         touch(h, slot_of(h));
         touch_gradients(h);
         end(h, bytes, bytes,
-            h->trace->settings->device->nvme_read_bytes_per_s * h->share,
+            ms_device_disk_rate(h->trace->settings->device, h->ranks, false),
             MS_COPY_NS);
     }
     pass_over(h, "aten::linalg_vector_norm", false);
@@ -399,6 +311,16 @@ static void touch_weights(host_step *h)
             touch(h, new_weight(&h->trace->parameters[p]));
 }
 
+/* torchao's copies of weights queue behind those of all gradients. */
+static void touch_last_gradient(host_step *h)
+{
+    for (uint32_t p = 0; p < h->trace->n_parameters; p++)
+        if (h->offload->step == MS_HOST_ARRIVALS && has_gradient(h, p)) {
+            touch(h, h->trace->parameters[p].grad_storage);
+            return;
+        }
+}
+
 /* The new weights, which the host has cast, travel to where the weights have
  * their home. */
 static void send_weights(host_step *h)
@@ -414,8 +336,9 @@ static void send_weights(host_step *h)
     touch_masters(h);
     touch_weights(h);
     touch(h, h->order);
+    touch_last_gradient(h);
     end(h, bytes, bytes,
-        disk ? device->nvme_write_bytes_per_s * h->share
+        disk ? ms_device_disk_rate(device, h->ranks, true)
              : device->h2d_bytes_per_s,
         MS_COPY_NS);
 }
@@ -440,7 +363,8 @@ static void send_masters(host_step *h)
     ms_trace_drop_storage(trace, copy);
 }
 
-/* Megatron fetches the gradients when the step begins.  In a delayed step those
+/* Megatron fetches the gradients when the step begins, torchao each when it is
+ * there (the copies are queued after backward).  In a delayed step those
  * that are on the device leave when the step ends, tile by tile behind the
  * update. */
 static void fetch_gradients(host_step *h)
@@ -461,7 +385,7 @@ static void run_tile(host_step *h)
     bool disk = h->trace->optimizer->n_slots > 0;
     if (h->elements == 0)
         return;
-    if (h->offload->step == MS_HOST_PARAMETERS ||
+    if (ms_offload_fetches(h->offload) ||
         (h->offload->delayed && h->offload->gradients == MS_DEVICE_POOL))
         fetch_gradients(h);
     if (disk)
@@ -486,9 +410,14 @@ static void open_step(host_step *h)
 {
     const ms_trace *trace = h->trace;
     h->offload = &trace->settings->shape->offload;
-    h->share = ms_device_share(trace->settings->device,
-                               ms_shape_beside(trace->settings->shape));
+    h->ranks = ms_shape_beside(trace->settings->shape);
+    h->rate = ms_device_host_rate(trace->settings->device, h->ranks,
+                                  h->offload->threads);
     h->order = trace->optimizer->step_order;
+    h->item_bytes = h->offload->engine == MS_ENGINE_TORCHAO &&
+                            !ms_optimstates_is_mixed(trace)
+                        ? ms_dtypes_bytes[trace->trained_dtype]
+                        : STATE_BYTES;
 }
 
 void ms_hoststep_send(ms_trace *trace, const uint32_t *grads)
@@ -550,12 +479,24 @@ void ms_hoststep_clip(ms_trace *trace)
         if (trace->parameters[p].grad_storage != MS_NONE)
             h.elements += trace->parameters[p].part;
         h.end = p + 1;
-        if (!disk || !is_full(h.offload, h.elements))
+        if (!disk || !ms_hosttiles_is_full(h.offload, h.elements))
             continue;
         norm_of_tile(&h);
         h.first = p + 1;
     }
     norm_of_tile(&h);
+}
+
+/* Gradients come from the last parameter to the first. */
+static void run_backwards(host_step *h)
+{
+    for (uint32_t p = h->trace->n_parameters; p-- > 0 && !h->trace->err;) {
+        h->first = p;
+        h->end = p + 1;
+        h->elements =
+            h->trace->parameters[p].far ? h->trace->parameters[p].part : 0;
+        run_tile(h);
+    }
 }
 
 void ms_hoststep_run(ms_trace *trace)
@@ -564,11 +505,15 @@ void ms_hoststep_run(ms_trace *trace)
     if (trace->settings->shape->offload.optimizer == MS_DEVICE_POOL)
         return;
     open_step(&h);
+    if (h.offload->step == MS_HOST_ARRIVALS) {
+        run_backwards(&h);
+        return;
+    }
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         if (trace->parameters[p].far)
             h.elements += trace->parameters[p].part;
         h.end = p + 1;
-        if (!is_full(h.offload, h.elements))
+        if (!ms_hosttiles_is_full(h.offload, h.elements))
             continue;
         run_tile(&h);
         h.first = p + 1;

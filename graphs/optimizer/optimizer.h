@@ -85,14 +85,20 @@ void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
 /* The columns of the graph that say so, once ids are final. */
 ms_err ms_parts_columns(ms_trace *trace);
 
-/* ---- hoststep.c ---------------------------------------------------------- */
+/* ---- hosttiles.c --------------------------------------------------------- */
 
 /* Which parameters the host updates. */
-void ms_hoststep_choose(ms_trace *trace);
+void ms_hosttiles_choose(ms_trace *trace);
+/* Is a tile of so many elements full, so that the next parameter begins
+ * another? */
+bool ms_hosttiles_is_full(const ms_offload *offload, uint64_t elements);
 /* Storages of the host's step: pinned buffers of the disk's tiles.  Then how
  * large they are, which is told by all parameters, and where. */
-void ms_hoststep_buffers(ms_trace *trace);
-void ms_hoststep_home_buffers(ms_trace *trace);
+void ms_hosttiles_buffers(ms_trace *trace);
+void ms_hosttiles_home_buffers(ms_trace *trace);
+
+/* ---- hoststep.c ---------------------------------------------------------- */
+
 /* Its ops (after those of the device's step). */
 void ms_hoststep_run(ms_trace *trace);
 /* Before all of the step: norms that DeepSpeed takes as gradients are reduced;

@@ -42,11 +42,19 @@ static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
     return ms_precisions_master(trace, parameter) != MS_NO_DTYPE && !has_one;
 }
 
-/* On the host it is fp32. */
+/* torchao's optimizer on the host is one of parameters as they are. */
+static uint8_t far_dtype(const ms_trace *trace)
+{
+    const ms_offload *offload = &trace->settings->shape->offload;
+    bool mixed = ms_optimstates_is_mixed(trace);
+    return offload->engine == MS_ENGINE_TORCHAO && !mixed ? trace->trained_dtype
+                                                          : MS_FLOAT32;
+}
+
 static uint8_t master_dtype(const ms_trace *trace,
                             const ms_parameter *parameter)
 {
-    return parameter->far ? (uint8_t)MS_FLOAT32
+    return parameter->far ? far_dtype(trace)
                           : ms_precisions_master(trace, parameter);
 }
 
@@ -63,12 +71,14 @@ static void make_master(ms_trace *trace, ms_parameter *parameter)
 static uint8_t state_dtype(const ms_trace *trace, const ms_parameter *parameter,
                            const ms_state *kept)
 {
-    bool precise = ms_optimstates_is_mixed(trace) || parameter->far;
+    bool precise = ms_optimstates_is_mixed(trace);
     if (kept->dtype != MS_AS_STATE)
         return kept->dtype;
     if (ms_updates_is_flat(trace->settings) &&
         parameter->update == trace->optimizer->updates)
         return trace->grad_dtype;
+    if (parameter->far)
+        return far_dtype(trace);
     return precise ? (uint8_t)MS_FLOAT32 : trace->trained_dtype;
 }
 
@@ -119,7 +129,7 @@ void ms_optimstates_fit(ms_trace *trace)
         if (it->grad_storage != MS_NONE)
             grad_bytes += bytes[it->grad_storage];
         fit(trace, it->master, master_dtype(trace, it), it->part);
-        fit(trace, it->host_grad, MS_FLOAT32, it->part);
+        fit(trace, it->host_grad, far_dtype(trace), it->part);
         for (uint32_t i = 0; it->update && i < it->update->n_states; i++) {
             const ms_state *kept = &it->update->states[i];
             fit(trace, it->state[i], state_dtype(trace, it, kept),
@@ -193,13 +203,13 @@ static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
                            home.far_bytes);
 }
 
-/* One of the states that the host updates, all of them fp32 there. */
+/* One of the states that the host updates, all of them in one format. */
 static void home_state(ms_trace *trace, const ms_parameter *parameter,
                        uint32_t storage, uint8_t pool, ms_host_role role)
 {
     const ms_home home = {storage, pool, 0, 0};
     ms_hostblocks_home(trace, role, &home, parameter->part,
-                       4 * parameter->part);
+                       ms_dtypes_bytes[far_dtype(trace)] * parameter->part);
 }
 
 /* A delayed update reads the gradients of the step before, while new ones
@@ -234,10 +244,10 @@ static void home_states(ms_trace *trace, ms_parameter *parameter)
                    MS_HOST_MOMENT);
     if (offload->delayed)
         delay_update(trace, parameter);
-    if (offload->step != MS_HOST_PARAMETERS)
+    if (!ms_offload_fetches(offload))
         return;
     if (parameter->host_grad == MS_NONE)
-        parameter->host_grad = state(trace, "host_grad", MS_FLOAT32,
+        parameter->host_grad = state(trace, "host_grad", far_dtype(trace),
                                      MS_OPTIMIZER_STATE, parameter->part, true);
     home_state(trace, parameter, parameter->host_grad, MS_HOST_POOL,
                MS_HOST_GRADIENT_COPY);
@@ -252,7 +262,7 @@ static bool choose_again(ms_trace *trace)
         return false;
     for (uint32_t p = 0; p < trace->n_parameters; p++)
         far[p] = trace->parameters[p].far;
-    ms_hoststep_choose(trace);
+    ms_hosttiles_choose(trace);
     for (uint32_t p = 0; p < trace->n_parameters; p++)
         if (far[p] != trace->parameters[p].far)
             return false;
@@ -278,7 +288,7 @@ bool ms_optimstates_home(ms_trace *trace)
         if (trace->settings->training->optimizer != MS_NO_OPTIMIZER)
             home_states(trace, parameter);
     }
-    ms_hoststep_home_buffers(trace);
+    ms_hosttiles_home_buffers(trace);
     ms_hostblocks_close(trace);
     return !trace->err;
 }
@@ -336,7 +346,7 @@ void ms_optimstates_make(ms_trace *trace)
         (ms_precisions_has_sum(trace->settings) &&
          trace->settings->training->step == 0);
     ms_parts_split(trace);
-    ms_hoststep_choose(trace);
+    ms_hosttiles_choose(trace);
     read_updates(trace);
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         ms_parameter *parameter = &trace->parameters[p];
@@ -366,6 +376,6 @@ void ms_optimstates_make(ms_trace *trace)
     if (trace->settings->shape->copies_gradients && !trace->err)
         buckets(trace, grad_bytes);
     code_maps(trace);
-    ms_hoststep_buffers(trace);
+    ms_hosttiles_buffers(trace);
     ms_hostblocks_close(trace);
 }

@@ -29,6 +29,10 @@ static const ms_word keys[] = {
         "max_grad_norm|grad_clip|gradient_clipping|clip_grad|clip_grad_norm",
         "clip_norm"),
     MS_WORD_MEANS("training", "kernel", "kernels"),
+    MS_WORD_INSTEAD("training",
+                    "cuda_graph|cuda_graphs|cudagraph|cudagraphs|use_cuda_"
+                    "graph|cuda_graph_impl|enable_cuda_graph",
+                    "--set training.launch=graph", "graph-step: the step, too"),
     MS_WORD_MEANS("training", "torch|pytorch|torch_version", "framework"),
     MS_WORD_MEANS("training", "lora_r|lora_rank", "lora.rank"),
     MS_WORD_MEANS("training", "lora_target_modules|lora_targets",
@@ -196,6 +200,9 @@ static const ms_word values[] = {
         "kernels", "compile|torch_compile|inductor", "--kernels fused",
         "there is no torch.compile; one kernel each for norms, gates, "
         "rotation and loss is near"),
+    MS_WORD_MEANS("launch", "cuda_graph|cuda_graphs|cudagraph|reduce_overhead",
+                  "graph"),
+    MS_WORD_MEANS("launch", "inductor|torch_compile|compile", "compiled"),
     MS_WORD_MEANS(
         "attention_kernel",
         "flash_attention|flash_attention_2|flash_attn|flash_attn_2|flash_2|fa2",

@@ -4,6 +4,7 @@
 #include "graphs/json/fields.h"
 #include "graphs/kernels/kernels.h"
 #include "graphs/layers/headloss.h"
+#include "graphs/machines/hostcode.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/settings/settingwords.h"
 
@@ -167,6 +168,14 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "kernel of cross entropy, where the layer names none; auto: as "
              "training.kernels"},
+    {.name = "launch",
+     .type = MS_WORD,
+     .words = MS_HOSTCODE_WORDS,
+     .is_extra = true,
+     .help = "how ops reach the device: one by one from Python, or from code "
+             "that torch.compile wrote (kernels stay those of eager mode); "
+             "graph: forward and backward are recorded (CUDA graphs) and take "
+             "the host no time, graph-step: the optimizer's step, too"},
     {.name = "retain_graph",
      .type = MS_WORD,
      .words = "no|yes",

@@ -26,6 +26,8 @@ enum {
     READS,
     WRITES,
     PIN,
+    THREADS,
+    OVERLAP,
     N_PARAMS
 };
 enum { OPTIMIZER = 1, PARAMETERS = 2, GRADIENTS = 4 };
@@ -60,10 +62,10 @@ static const ms_param params[N_PARAMS] = {
                           "the same for the gradients alone; default as to"},
     [IMPL] = {.name = "impl",
               .type = MS_PARAM_WORD,
-              .words = "ideal|deepspeed|megatron", /* as ms_engine */
+              .words = "ideal|deepspeed|megatron|torchao", /* as ms_engine */
               .help = "whose schedule: the papers', DeepSpeed's code, "
-                      "Megatron's (optimizer alone); default zero's, where it "
-                      "says one, else ideal"},
+                      "Megatron's (optimizer alone), torchao's (one rank); "
+                      "default zero's, where it says one, else ideal"},
     [PERCENT] = {.name = "percent",
                  .type = MS_PARAM_INT,
                  .fallback = 100,
@@ -126,6 +128,21 @@ static const ms_param params[N_PARAMS] = {
              .high = 1,
              .help = "0: host memory is not pinned: copies are slower and the "
                      "host waits for them"},
+    [THREADS] = {.name = "threads",
+                 .type = MS_PARAM_INT,
+                 .low = 1,
+                 .high = 4096,
+                 .help = "of each rank's work on the host (OMP_NUM_THREADS); "
+                         "default as launchers set it: 1 with megatron and "
+                         "fsdp where a node has several ranks, else all"},
+    [OVERLAP] = {.name = "overlap",
+                 .type = MS_PARAM_INT,
+                 .fallback = 1,
+                 .low = 0,
+                 .high = 1,
+                 .help = "with megatron, 0: all gradients come, then the host "
+                         "updates, then all weights go "
+                         "(overlap_cpu_optimizer_d2h_h2d=False)"},
 };
 
 /* ---- shape --------------------------------------------------------------- */
@@ -147,7 +164,8 @@ static ms_err refuse(const char *what, const char *hint, ms_fault *fault)
 static ms_err find_engine(const ms_policy_value *values, const ms_shape *shape,
                           ms_engine *engine, ms_fault *fault)
 {
-    static const char *const names[] = {"", "ideal", "deepspeed", "megatron"};
+    static const char *const names[] = {"", "ideal", "deepspeed", "megatron",
+                                        "torchao"};
     ms_engine own = MS_ENGINE_IDEAL + (ms_engine)values[IMPL].number;
     char hint[80];
     *engine = own;
@@ -187,6 +205,7 @@ static ms_err check_idle(const ms_policy_value *values, ms_engine engine,
         {GATHER_AHEAD, !(what & PARAMETERS), "params offloaded"},
         {READS, !disk, "the optimizer on the disk"},
         {WRITES, !disk, "the optimizer on the disk"},
+        {OVERLAP, engine != MS_ENGINE_MEGATRON, "impl=megatron"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (values[rows[i].row].given && rows[i].idle)
@@ -201,6 +220,26 @@ static bool all_on_disk(const ms_policy_value *values)
     return pool_of(values, TO) == MS_NVME_POOL &&
            pool_of(values, PARAMS_TO) == MS_NVME_POOL &&
            pool_of(values, GRADIENTS_TO) == MS_NVME_POOL;
+}
+
+/* optim/cpu_offload.py: parameters stay on the one device. */
+static ms_err check_torchao(const ms_policy_value *values,
+                            const ms_shape *shape, ms_engine engine,
+                            ms_fault *fault)
+{
+    if (engine != MS_ENGINE_TORCHAO)
+        return MS_OK;
+    if (values[WHAT].number & PARAMETERS || values[TO].number == NVME ||
+        (values[GRADIENTS_TO].given && values[GRADIENTS_TO].number == NVME))
+        return refuse("torchao's optimizer lies in host memory, the parameters "
+                      "on the device",
+                      "type offload:optimizer/gradients,impl=torchao", fault);
+    if (ms_shape_model_ranks(shape) * shape->data_ranks > 1)
+        return refuse("torchao's CPUOffloadOptimizer is for one rank",
+                      "leave the policy that shares the states, or "
+                      "impl=torchao, out",
+                      fault);
+    return MS_OK;
 }
 
 static ms_err check(const ms_policy_value *values, const ms_shape *shape,
@@ -222,6 +261,7 @@ static ms_err check(const ms_policy_value *values, const ms_shape *shape,
                           ? "type offload:optimizer,impl=megatron"
                           : "type offload:optimizer beside it",
                       fault);
+    MS_TRY(check_torchao(values, shape, engine, fault));
     if (what & PARAMETERS && shape->data_ranks > 1 &&
         shape->shared != MS_SHARED_PARAMETERS)
         return refuse("parameters leave the device where the ranks share them",
@@ -243,14 +283,17 @@ static ms_err check(const ms_policy_value *values, const ms_shape *shape,
     return check_idle(values, engine, fault);
 }
 
-static ms_host_step step_of(ms_engine engine, const ms_shape *shape)
+static ms_host_step step_of(const ms_policy_value *values, ms_engine engine,
+                            const ms_shape *shape)
 {
     switch (engine) {
     case MS_ENGINE_DEEPSPEED:
         return shape->shared == MS_SHARED_PARAMETERS ? MS_HOST_GROUPS
                                                      : MS_HOST_WHOLE;
     case MS_ENGINE_MEGATRON:
-        return MS_HOST_PARAMETERS;
+        return values[OVERLAP].number ? MS_HOST_PARAMETERS : MS_HOST_TURNS;
+    case MS_ENGINE_TORCHAO:
+        return MS_HOST_ARRIVALS;
     default:
         return MS_HOST_TILES;
     }
@@ -263,6 +306,18 @@ static uint32_t gradient_bytes(ms_engine engine, const ms_shape *shape)
     if (engine != MS_ENGINE_DEEPSPEED)
         return 0;
     return shape->shared == MS_SHARED_PARAMETERS ? 6 : 4;
+}
+
+/* torchrun, which starts Megatron and FSDP, sets OMP_NUM_THREADS to 1 where a
+ * node has several ranks (torch/distributed/run.py); DeepSpeed's launcher
+ * leaves it, or gives each rank its cores (launcher/launch.py). */
+static uint32_t threads_of(const ms_policy_value *values, ms_engine engine,
+                           const ms_shape *shape)
+{
+    bool torchrun = engine == MS_ENGINE_MEGATRON || shape->part_is_master;
+    if (values[THREADS].given)
+        return (uint32_t)values[THREADS].number;
+    return torchrun && ms_shape_beside(shape) > 1 ? 1 : 0;
 }
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
@@ -282,10 +337,11 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     shape->offload = (ms_offload){
         .optimizer = pool_of(values, TO),
         .engine = (uint8_t)engine,
-        .step = step_of(engine, shape),
+        .step = step_of(values, engine, shape),
         .host_share = (double)values[PERCENT].number / 100,
         .tile_elements = (uint64_t)tile,
         .gradient_bytes = gradient_bytes(engine, shape),
+        .threads = threads_of(values, engine, shape),
         .pageable = !values[PIN].number,
         .delayed = values[DELAYED].number,
         .reads_ahead = values[READS].number,
@@ -360,8 +416,10 @@ static ms_err reduce(writer *w, const ms_call *call, uint32_t *i)
 {
     const ms_call *next = &w->old->calls[*i + 1];
     bool first = call->micro_batch == 0;
-    bool deepspeed = w->context->shape->offload.engine == MS_ENGINE_DEEPSPEED;
-    MS_TRY(limit(w, call));
+    uint8_t engine = w->context->shape->offload.engine;
+    bool deepspeed = engine == MS_ENGINE_DEEPSPEED;
+    if (engine != MS_ENGINE_TORCHAO) /* its hooks wait for nothing */
+        MS_TRY(limit(w, call));
     if (deepspeed && !first)
         MS_TRY(emit(w, call, call->set, MS_HERE, false));
     MS_TRY(ms_program_add(w->program, *call, w->context->arena, w->fault));

@@ -98,7 +98,8 @@ static void check_rank(active_walk *walk, const ms_rank_levels *levels,
         for (uint32_t i = plan->op[op].release_at;
              i < plan->op[op + 1].release_at; i++)
             drop(walk, op, plan->release[i]);
-        if (plan->op[op].ns > 0)
+        if (plan->op[op].ns > 0 &&
+            (machine->recorded >> plan->op[op].pass & 1u) == 0)
             walk->host_ns +=
                 machine->launch_ns + machine->framework_ns[plan->op[op].pass];
     }

@@ -474,6 +474,7 @@ static void check_interference(laws_random *random)
     ms_machine machine = random_machine(random), alone = {0};
     random_plan(random, &p, false);
     alone.launch_ns = machine.launch_ns;
+    alone.recorded = machine.recorded;
     ms_timeline line = run(&p, &machine), before = run(&p, &alone);
     for (uint32_t op = 0; op < p.plan.n_ops; op++) {
         check_work(&p, &line, &machine, op);

@@ -44,7 +44,8 @@ key() {
         { all[++steps] = $1
           if ($2 == "report") error[$1, n[$1]++] = $3 }
         END { k = split("llmfoundry vtrain vtrain_multi timm torchtitan " \
-                  "flashattn megatron llmc nanogpt dle bert lambda", of, " ")
+                  "flashattn megatron llmc nanogpt dle bert lambda offload",
+                  of, " ")
               for (i = 1; i <= k; i++) { s = of[i]; known[s] = 1
                   names = names s " "
                   runs = runs (n[s] > 0 ? n[s] : "-") " "

@@ -116,7 +116,7 @@ static void run_time(const truth_table *table, uint32_t row)
     double us = (double)truth_number(table, row, "microseconds");
     double told = (double)truth_rank(result)->time.step_ns / 1e3;
     put_point(table, row, half, truth_cell(table, row, "group"), us, told);
-    if (!report)
+    if (!report || truth_rank(result)->h2d_bytes > 0) /* states on the host */
         return;
     const char *device = device_of(options);
     double percent = 100 * fabs(told / us - 1);

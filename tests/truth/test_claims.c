@@ -24,7 +24,7 @@ static const struct {
     {"gpt-12b", 58, 4096, 32, 50304}, {"gpt-1.38b", 40, 1536, 16, 50304},
     {"gpt-15b", 48, 5120, 40, 50304}, {"gpt-50b", 62, 8192, 64, 50304},
     {"gpt-68b", 85, 8192, 64, 50304}, {"gpt-ssdtrain", 4, 8192, 64, 50304},
-    {"gpt-te", 4, 1024, 16, 1000},
+    {"gpt-te", 4, 1024, 16, 1000},    {"gpt-q30b", 48, 5120, 40, 32768},
 };
 
 #define WORDS (2 * TESTS_PATH)
@@ -150,6 +150,7 @@ static double value_of(const char *quantity, const numbers *a,
         {"saved bytes", a->saved},
         {"parameters", a->parameters},
         {"milliseconds", a->step * 1e3},
+        {"milliseconds more", (a->step - less->step) * 1e3},
         {"samples a second", a->batch / a->step},
         {"bytes of states", a->states},
         {"start", a->start},

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_GROUPS 19 /* rows of timebounds.tsv */
+#define N_GROUPS 21 /* rows of timebounds.tsv */
 #define MOST_STEPS 512u
 /* Steps whose measured times differ by less are in no order. */
 #define CLEAR 1.1
@@ -100,6 +100,43 @@ START_TEST(steps)
 }
 END_TEST
 
+/* The step of a row by its id. */
+static timed step_of(const truth_table *table, const char *id)
+{
+    for (uint32_t row = 0; row < table->n_rows; row++) {
+        if (strcmp(truth_cell(table, row, "id"), id) != 0)
+            continue;
+        const ms_result *result =
+            truth_timed(truth_cell(table, row, "options"));
+        double samples = (double)result->training.batch;
+        double us = (double)truth_number(table, row, "microseconds");
+        double told = (double)truth_rank(result)->time.step_ns / 1e3;
+        return (timed){us / samples, told / samples};
+    }
+    ck_abort_msg("%s", id);
+    return (timed){0};
+}
+
+START_TEST(ratios)
+{
+    truth_table table, pairs;
+    truth_begin();
+    truth_read_here("times.tsv", &table);
+    truth_read_here("ratios.tsv", &pairs);
+    for (uint32_t row = 0; row < pairs.n_rows; row++) {
+        const char *id = truth_cell(&pairs, row, "over");
+        timed over = step_of(&table, id);
+        timed under = step_of(&table, truth_cell(&pairs, row, "under"));
+        double told = over.told / under.told;
+        double measured = over.measured / under.measured;
+        within(id, "error of a ratio, 0.1 %",
+               truth_number(&pairs, row, "within"),
+               1e3 * fabs(told / measured - 1));
+    }
+    truth_end();
+}
+END_TEST
+
 /* Every step of the table belongs to a group with bounds. */
 START_TEST(all_are_counted)
 {
@@ -123,6 +160,7 @@ Suite *suite_times(void)
     tcase_set_timeout(tcase, 240);
     tcase_add_loop_test(tcase, steps, 0, N_GROUPS);
     tcase_add_test(tcase, all_are_counted);
+    tcase_add_test(tcase, ratios);
     suite_add_tcase(suite, tcase);
     return suite;
 }

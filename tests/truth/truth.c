@@ -21,6 +21,7 @@
 #include <string.h>
 
 #define MOST_WORDS 64
+#define MOST_OPTIONS (4 * TESTS_PATH)
 #define MOST_BYTES (UINT64_C(1) << 26)
 
 static ms_arena tables, keep, trial; /* tables lasts until truth_end */
@@ -122,9 +123,27 @@ const ms_result *truth_run_json(const char *json, const char *format, ...)
     return made;
 }
 
-static const ms_result *run_row(const char *options, const char *more)
+/* A device that is a file lies here, too. */
+static void find_device(const char *options, char *out, size_t size)
 {
+    static const char word[] = "--device files/";
     char path[TESTS_PATH], relative[TESTS_PATH];
+    const char *at = strstr(options, word);
+    snprintf(out, size, "%s", options);
+    if (at == NULL)
+        return;
+    at += strlen("--device ");
+    size_t length = strcspn(at, " ");
+    snprintf(relative, sizeof relative, "tests/truth/%.*s", (int)length, at);
+    tests_source(relative, path);
+    snprintf(out, size, "%.*s%s%s", (int)(at - options), options, path,
+             at + length);
+}
+
+static const ms_result *run_row(const char *row, const char *more)
+{
+    char path[TESTS_PATH], relative[TESTS_PATH], options[MOST_OPTIONS];
+    find_device(row, options, sizeof options);
     if (strncmp(options, "files/", 6) != 0 && strncmp(options, "./", 2) != 0)
         return truth_run("%s%s", options, more);
     size_t length = strcspn(options, " ");

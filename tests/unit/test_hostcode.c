@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How long the framework's code keeps the host. */
 #include "graphs/machines/hostcode.h"
+#include "graphs/training.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/report.h"
@@ -8,7 +9,10 @@
 #include "tests/truth/truth.h"
 #include "tools/job/result.h"
 
+#include <string.h>
+
 #define SMALL "gpt2 --set model.layers=2 --batch 1 --sequence 64 "
+#define LOOP "--set training.optimizer_impl=loop "
 
 static uint64_t step_ns(const ms_result *result)
 {
@@ -76,12 +80,60 @@ START_TEST(long_kernels_hide_it)
 }
 END_TEST
 
+/* Recorded ops take the host no time; compiled code is between.  A host that
+ * launches two graphs is ready for the optimizer's step long before the device
+ * is. */
+START_TEST(graphs_need_no_host)
+{
+    static const char *const ways[] = {"eager", "compiled", "graph",
+                                       "graph-step"};
+    uint64_t ns[4], host_ns[4];
+    truth_begin();
+    for (uint32_t i = 0; i < 4; i++) {
+        const ms_result *result =
+            truth_run(SMALL LOOP "--set training.launch=%s", ways[i]);
+        ns[i] = step_ns(result);
+        host_ns[i] = truth_rank(result)->time.host_bound_ns;
+    }
+    ck_assert_uint_gt(ns[0], ns[1]);
+    ck_assert_uint_gt(ns[1], ns[2]);
+    ck_assert_uint_ge(ns[2], ns[3]);
+    ck_assert_uint_gt(host_ns[0], host_ns[1]);
+    ck_assert_uint_gt(host_ns[1], host_ns[2]);
+    ck_assert_uint_eq(host_ns[3], 0);
+    truth_end();
+}
+END_TEST
+
+static void is_refused(int64_t launch, int64_t device, const ms_shape *shape)
+{
+    ms_fault fault = {0};
+    const ms_training training = {.launch = launch, .device = device};
+    ck_assert_int_eq(ms_hostcode_check(&training, shape, &fault), MS_EUSAGE);
+    ck_assert_uint_gt(strlen(fault.hint), 0);
+}
+
+/* Where the host takes part, nothing can be recorded. */
+START_TEST(what_cannot_be_recorded)
+{
+    const ms_shape none = {0}, offload = {.offload.optimizer = MS_HOST_POOL},
+                   paged = {.paging.page_bytes = 4096};
+    const ms_training compiled = {.launch = MS_LAUNCH_COMPILED};
+    is_refused(MS_LAUNCH_GRAPH, 0, &offload);
+    is_refused(MS_LAUNCH_GRAPH_STEP, 0, &paged);
+    is_refused(MS_LAUNCH_COMPILED, 1, &none);
+    ck_assert_int_eq(ms_hostcode_check(&compiled, &offload, NULL), MS_OK);
+}
+END_TEST
+
 Suite *suite_hostcode(void)
 {
     Suite *suite = suite_create("hostcode");
     TCase *tcase = tcase_create("hostcode");
     tcase_add_test(tcase, torch_takes_what_was_measured);
     tcase_add_test(tcase, megatron_waits_for_its_host);
+    tcase_add_test(tcase, graphs_need_no_host);
+    tcase_add_test(tcase, what_cannot_be_recorded);
     tcase_add_test(tcase, hosts_differ);
     tcase_add_test(tcase, long_kernels_hide_it);
     suite_add_tcase(suite, tcase);

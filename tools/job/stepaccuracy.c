@@ -2,6 +2,7 @@
 /* What measured steps say of the time and the peak that were told. */
 #include "graphs/device.h"
 #include "graphs/machines/accuracy.h"
+#include "graphs/machines/hostcode.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
@@ -14,7 +15,8 @@
 #include <string.h>
 
 /* The measured runs were of ranks that each have a whole model, whose states
- * and activations stayed on the device; nothing is known of others. */
+ * and activations stayed on the device, and whose ops were launched one by one;
+ * nothing is known of others. */
 static bool is_such(const ms_result *result)
 {
     const ms_report *report = result->report;
@@ -27,7 +29,9 @@ static bool is_such(const ms_result *result)
         const ms_rank_report *rank = &report->ranks[r];
         moves |= rank->h2d_bytes + rank->d2h_bytes + rank->nvme_bytes > 0;
     }
-    return !moves && result->plan->n_stages == 0 && result->training.mode == 0;
+    return !moves && result->plan->n_stages == 0 &&
+           result->training.mode == 0 &&
+           result->training.launch == MS_LAUNCH_EAGER;
 }
 
 /* Their memory was that of GPUs, as PyTorch counts it, and of tokens. */

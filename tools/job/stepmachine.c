@@ -53,15 +53,16 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result,
 ms_expand_opts ms_stepmachine_rates(const ms_device *device,
                                     const ms_shape *shape)
 {
-    double share = ms_device_share(device, ms_shape_beside(shape));
+    uint32_t ranks = ms_shape_beside(shape);
     ms_expand_opts opts = {
         .h2d_bytes_per_s = device->h2d_bytes_per_s,
         .d2h_bytes_per_s = device->d2h_bytes_per_s,
         .copy_ns = MS_COPY_NS,
         .pageable_share = device->pageable_share,
-        .host_bytes_per_s = device->dram_bytes_per_s * share,
-        .nvme_read_bytes_per_s = device->nvme_read_bytes_per_s * share,
-        .nvme_write_bytes_per_s = device->nvme_write_bytes_per_s * share,
+        .host_bytes_per_s =
+            ms_device_host_rate(device, ranks, shape->offload.threads),
+        .nvme_read_bytes_per_s = ms_device_disk_rate(device, ranks, false),
+        .nvme_write_bytes_per_s = ms_device_disk_rate(device, ranks, true),
         .hbm_bytes_per_s = device->hbm_bytes_per_s,
         .flops_per_s = device->half_flops};
     ms_communicators_make(device, shape, opts.groups);
@@ -76,13 +77,13 @@ static uint16_t part_of(double rate, double whole)
     return (uint16_t)(rate < whole ? rate / whole * WHOLE : WHOLE);
 }
 
-static void set_memory_demands(const ms_expand_opts *opts, ms_machine *machine)
+static void set_memory_demands(const ms_expand_opts *opts, double whole,
+                               ms_machine *machine)
 {
-    double whole = opts->host_bytes_per_s;
     const double rates[MS_N_STREAMS] = {
         [MS_STREAM_H2D] = opts->h2d_bytes_per_s,
         [MS_STREAM_D2H] = opts->d2h_bytes_per_s,
-        [MS_STREAM_HOST] = whole,
+        [MS_STREAM_HOST] = opts->host_bytes_per_s,
         [MS_STREAM_NVME_READ] = opts->nvme_read_bytes_per_s,
         [MS_STREAM_NVME_WRITE] = opts->nvme_write_bytes_per_s};
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
@@ -91,8 +92,11 @@ static void set_memory_demands(const ms_expand_opts *opts, ms_machine *machine)
 
 /* Which streams slow each other. H2D and D2H have one direction of the link
  * each; without NVLink the collectives of a node use both directions. Copies
- * and the host's work share the rank's part of the host memory's bandwidth. */
-static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
+ * and the host's work share the rank's part of the host memory's bandwidth
+ * (whole).
+ */
+static void set_demands(const ms_expand_opts *opts, double whole,
+                        ms_machine *machine)
 {
     const ms_group *data = &opts->groups[MS_GROUP_DATA];
     ms_demand *comm = machine->demand[MS_STREAM_COMM];
@@ -106,7 +110,7 @@ static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
     machine->demand[MS_STREAM_OUTER][MS_MULTIPROCESSORS].held = HELD_BY_NETWORK;
     if (in_node && !links)
         comm[MS_LINK_IN].shared = comm[MS_LINK_OUT].shared = WHOLE;
-    set_memory_demands(opts, machine);
+    set_memory_demands(opts, whole, machine);
 }
 
 /* Paging is booked by device time. */
@@ -129,6 +133,8 @@ ms_err ms_stepmachine_find(const ms_job *job, ms_expand_opts *opts,
     MS_TRY(ms_overheads_find(job->device, &result->training, &result->shape,
                              result->graph, &outside, fault));
     *result->machine = machine_of(job, result, &outside);
+    MS_TRY(ms_hostcode_check(&result->training, &result->shape, fault));
+    result->machine->recorded = ms_hostcode_recorded(&result->training);
     if (result->training.device != 1) /* a CPU's ops are its own */
         ms_hostcode_fill(job->device, &result->training, result->graph,
                          result->machine->framework_ns);
@@ -138,6 +144,9 @@ ms_err ms_stepmachine_find(const ms_job *job, ms_expand_opts *opts,
                        "for others");
     set_paging(opts, result);
     if (result->training.device != 1) /* a CPU has one stream */
-        set_demands(opts, result->machine);
+        set_demands(opts,
+                    ms_device_host_rate(job->device,
+                                        ms_shape_beside(&result->shape), 0),
+                    result->machine);
     return MS_OK;
 }

@@ -20,12 +20,13 @@ static inline uint32_t ms_inorder_stream(const ms_plan *plan, uint32_t op)
 }
 
 /* How long the host takes to issue an op.  One of no length is bookkeeping: it
- * launches no kernel. */
+ * launches no kernel, nor does one that a graph holds. */
 static inline uint64_t ms_inorder_issue_ns(const ms_machine *machine,
                                            const ms_plan_op *op)
 {
-    return op->ns > 0 ? machine->launch_ns + machine->framework_ns[op->pass]
-                      : 0;
+    if (op->ns == 0 || (machine->recorded >> op->pass & 1u) != 0)
+        return 0;
+    return machine->launch_ns + machine->framework_ns[op->pass];
 }
 
 /* Is there one stream only, and no sync? */

@@ -438,6 +438,7 @@ void ms_help_tables_devices(ms_text *text)
         "Its keys (those of \"like\" where not given; without it, the "
         "defaults):\n\n");
     put_fields(ms_devicefile_fields, ms_devicefile_n_fields, text);
+    put_fields(ms_devicefile_node_fields, ms_devicefile_n_node_fields, text);
     ms_text_add(
         text,
         "\n\"name\" and \"source\" say what it is; \"KEY_source\" as in "
