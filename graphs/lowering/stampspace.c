@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#define LONG 64u /* items of a stretch that is worth a loop */
+
 /* ---- numbering ----------------------------------------------------------- */
 
 static bool take(ms_stampspace *s, ms_arena *arena)
@@ -14,8 +16,8 @@ static bool take(ms_stampspace *s, ms_arena *arena)
     s->row[0] = ms_arena_take_raw(arena, s->n + 1, sizeof **s->row);
     s->row[1] = ms_arena_take_raw(arena, s->n + 1, sizeof **s->row);
     s->spans = ms_arena_take_raw(arena, s->n + 1, sizeof *s->spans);
-    s->name = ms_arena_take_raw(arena, s->n + 1, sizeof *s->name);
-    s->hop = ms_arena_take_raw(arena, s->n + 1, sizeof *s->hop);
+    s->name = ms_arena_take_raw(arena, s->n + LONG, sizeof *s->name);
+    s->hop = ms_arena_take_raw(arena, s->n + LONG, sizeof *s->hop);
     return s->place && s->step && s->rank && s->row[0] && s->row[1] &&
            s->spans && s->name && s->hop;
 }
@@ -222,19 +224,49 @@ static void put_fields(char *restrict to, size_t stride,
     }
 }
 
+/* What copies from `from` on name, but for the last one. */
+static void put_rest(const ms_stampspace *space, const ms_stampcolumn *it,
+                     uint32_t place, int32_t step, uint32_t length,
+                     uint32_t from)
+{
+    for (uint32_t c = from; c + 1 < space->copies; c++)
+        for (uint32_t i = 0; i < length; i++)
+            put(it, place + c * (uint32_t)step + i,
+                space->name[i] + c * space->hop[i]);
+}
+
+/* The items of n copies that lie behind each other become one stretch, those of
+ * the copies before it in name. */
+static void join_copies(const ms_stampspace *space, uint32_t length, uint32_t n,
+                        bool falls)
+{
+    uint32_t *name = space->name, *hop = space->hop;
+    for (uint32_t i = n * length; i-- > 0;) {
+        uint32_t of = i % length, copy = i / length;
+        copy = falls ? n - 1 - copy : copy;
+        name[i] = name[of] - (n - 1 - copy) * hop[of];
+        hop[i] = n * hop[of];
+    }
+}
+
 static void put_copies(const ms_stampspace *space, const ms_stampcolumn *it,
                        const ms_stampspan *span)
 {
-    uint32_t length = span->end - span->first;
+    uint32_t length = span->end - span->first, left = space->copies - 2;
     uint32_t place = space->place[span->first];
-    for (uint32_t c = 1; c + 1 < space->copies; c++) {
-        place += (uint32_t)space->step[span->first];
+    int32_t step = space->step[span->first];
+    uint32_t n = length < LONG ? LONG / length : 1; /* copies of a stretch */
+    put_rest(space, it, place, step, length, 1 + left / n * n);
+    join_copies(space, length, n, step < 0);
+    place += (uint32_t)(step < 0 ? (int32_t)n * step : step);
+    for (uint32_t c = 0; c < left / n; c++) {
         if (it->stride == sizeof *space->name)
             put_copy((uint32_t *)it->to + place, space->name, space->hop,
-                     length);
+                     n * length);
         else
             put_fields((char *)it->to + it->at + place * it->stride, it->stride,
-                       space->name, space->hop, length);
+                       space->name, space->hop, n * length);
+        place += n * (uint32_t)step;
     }
 }
 
