@@ -255,9 +255,13 @@ static void put_copies(const ms_stampspace *space, const ms_stampcolumn *it,
     uint32_t length = span->end - span->first, left = space->copies - 2;
     uint32_t place = space->place[span->first];
     int32_t step = space->step[span->first];
-    uint32_t n = length < LONG ? LONG / length : 1; /* copies of a stretch */
-    put_rest(space, it, place, step, length, 1 + left / n * n);
-    join_copies(space, length, n, step < 0);
+    uint32_t n = LONG / length; /* copies of a stretch */
+    if (n < 2 || left / 4 < n) {
+        n = 1;
+    } else {
+        put_rest(space, it, place, step, length, 1 + left / n * n);
+        join_copies(space, length, n, step < 0);
+    }
     place += (uint32_t)(step < 0 ? (int32_t)n * step : step);
     for (uint32_t c = 0; c < left / n; c++) {
         if (it->stride == sizeof *space->name)
