@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define MOST_BLOCKS 6u /* of a period */
+#define MOST_BLOCKS 6u  /* of a period */
 #define MOST_LAYERS 16u /* of a period of layers in no block */
 
 /* ---- equal layers -------------------------------------------------------- */

@@ -33,31 +33,40 @@ enum { N_LAYERS = sizeof layers / sizeof *layers };
 
 /* ---- models -------------------------------------------------------------- */
 
-/* A chain of random layers, some of them equal blocks. */
-static void write_list(laws_random *random, char *json, size_t size)
+/* A chain of random layers, some of them equal blocks, or as equal but written
+ * out, in no block: few of them or so many that stretches are stamped. */
+static void write_list(laws_random *random, ms_text *json)
 {
-    int n = snprintf(json, size,
-                     "{\"memsim\": 1, \"name\": \"list\", \"input\": "
-                     "{\"shape\": [96]}, \"layers\": [{\"type\": \"linear\", "
-                     "\"out\": 64}, {\"repeat\": %u, \"name\": \"block\", "
-                     "\"layers\": [",
-                     7 + laws_below(random, 9));
-    uint32_t count = 1 + laws_below(random, 5);
+    uint32_t count = 1 + laws_below(random, 5), times = 7, layer[5];
+    bool blocks = laws_chance(random, 50);
+    times += laws_below(random, laws_chance(random, 30) ? 300 : 9);
     for (uint32_t i = 0; i < count; i++)
-        n += snprintf(json + n, size - (size_t)n, "%s, ",
-                      layers[laws_below(random, N_LAYERS)]);
-    snprintf(json + n, size - (size_t)n, "%s]}, %s, {\"type\": \"mean\"}]}",
-             layers[0], layers[laws_below(random, N_LAYERS)]);
+        layer[i] = laws_below(random, N_LAYERS);
+    ms_text_add(json, "{\"memsim\": 1, \"name\": \"list\", \"input\": "
+                      "{\"shape\": [96]}, \"layers\": [{\"type\": \"linear\", "
+                      "\"out\": 64}, ");
+    if (blocks)
+        ms_text_add(json, "{\"repeat\": %u, \"name\": \"block\", \"layers\": [",
+                    times);
+    for (uint32_t k = 0; k < (blocks ? 1 : times); k++) {
+        for (uint32_t i = 0; i < count; i++)
+            ms_text_add(json, "%s, ", layers[layer[i]]);
+        ms_text_add(json, "%s%s", layers[0],
+                    blocks || k + 1 == times ? "" : ", ");
+    }
+    ms_text_add(json, "%s, %s, {\"type\": \"mean\"}]}", blocks ? "]}" : "",
+                layers[laws_below(random, N_LAYERS)]);
 }
 
 static void read_one(laws_random *random, ms_arena *arena, ms_model *model,
                      ms_fault *fault)
 {
-    char json[2048], blocks[8];
+    char blocks[8];
+    ms_text json = {.arena = arena};
     ms_override override = {.key = "layers", .value = blocks};
     if (laws_chance(random, 30)) {
-        write_list(random, json, sizeof json);
-        ck_assert_msg(!ms_read_model_bytes("list.json", json, strlen(json),
+        write_list(random, &json);
+        ck_assert_msg(!ms_read_model_bytes("list.json", json.bytes, json.length,
                                            NULL, 0, arena, model, fault),
                       "%s", fault->what);
     } else {

@@ -321,8 +321,8 @@ static void foretell(pooled_run *run, uint32_t op)
     uint64_t allocated =
         ms_torchview_peak(run->pools[rank], MS_TORCH_ALLOCATED_BYTES);
     if (allocated > look->allocated_bytes)
-        *look = (struct ms_pooled_moment){.op = op,
-                                          .allocated_bytes = allocated};
+        *look =
+            (struct ms_pooled_moment){.op = op, .allocated_bytes = allocated};
 }
 
 /* ---- a step -------------------------------------------------------------- */
