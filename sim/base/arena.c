@@ -463,7 +463,6 @@ void ms_arena_hand_over(ms_arena *from, ms_arena *to)
         *end = block;
         end = &block->next;
     }
-    ms_arena_free(from);
 }
 
 void ms_arena_trim(ms_arena *arena)

@@ -104,9 +104,9 @@ char *ms_arena_text(ms_arena *arena, const char *text, size_t length);
 char *ms_arena_format(ms_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void ms_arena_reset(ms_arena *arena);
-/* What lies alone in a block goes from one arena that is done with to another
- * as room for what that takes next, the rest back to the system; what the other
- * has not taken by then goes with ms_arena_trim. */
+/* What lies alone in a block goes from an arena that is done with, and is freed
+ * next, to another as room for what that takes; what the other has not taken by
+ * then goes back to the system with ms_arena_trim. */
 void ms_arena_hand_over(ms_arena *from, ms_arena *to);
 void ms_arena_trim(ms_arena *arena);
 void ms_arena_free(ms_arena *arena);

@@ -41,13 +41,10 @@ static ms_err take_columns(finder *f)
     sets->entry = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
     sets->between = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
     sets->outputs = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
-    f->entered = ms_arena_take(f->arena, storages, sizeof(uint32_t));
     f->list = ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
-    f->other = ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
     if (!sets->kept || !sets->held || !sets->segment_of || !sets->segments ||
         !sets->outside || !sets->outside_drop || !sets->entry ||
-        !sets->between || !sets->outputs || !f->entered || !f->list ||
-        !f->other)
+        !sets->between || !sets->outputs || !f->list)
         return ms_fail_nomem(f->fault);
     return MS_OK;
 }
@@ -61,8 +58,11 @@ static ms_err take_readers(finder *f)
     f->sets->open_reader =
         ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
     f->held = ms_arena_take(f->arena, storages, sizeof(uint32_t));
+    f->entered = ms_arena_take(f->arena, storages, sizeof(uint32_t));
+    f->other = ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
     f->segment_reads = ms_arena_take(f->arena, storages, 1);
-    if (!f->sets->open_reader || !f->held || !f->segment_reads)
+    if (!f->sets->open_reader || !f->held || !f->entered || !f->other ||
+        !f->segment_reads)
         return ms_fail_nomem(f->fault);
     memset(f->sets->open_reader, 0xff, storages * sizeof(uint32_t));
     return MS_OK;
@@ -315,10 +315,11 @@ static ms_err find_between(finder *f)
     if (!ms_schedule_splits(f->schedule) || stages == f->schedule->n_ranks)
         return MS_OK;
     uint8_t *second = ms_arena_take_raw(f->arena, f->graph->n_ops, 1);
-    if (second == NULL)
+    f->entered =
+        ms_arena_take(f->arena, f->graph->n_storages, sizeof *f->entered);
+    if (second == NULL || f->entered == NULL)
         return ms_fail_nomem(f->fault);
     ms_stage_halves(f->graph, second);
-    memset(f->entered, 0, f->graph->n_storages * sizeof *f->entered);
     for (uint32_t r = 0; r < f->schedule->n_ranks; r++)
         for (uint32_t k = 0; k < stages; k++)
             if (f->schedule->stages[k].rank == r)

@@ -409,7 +409,9 @@ ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
     ms_read_forget_source(&result->model, keep);
     MS_TRY(ms_jobway_shape(job, result, fault));
     const ms_timeline *first = first_of_all(job, &own, trial, result);
-    ms_arena_hand_over(&own, keep);
+    if (result->model.ops == NULL) /* whose columns grow: they do not fit */
+        ms_arena_hand_over(&own, keep);
+    ms_arena_free(&own);
     MS_TRY(ms_jobway_graph(job, keep, result, fault));
     ms_arena_trim(keep);
     MS_TRY(step_behind(job, trial, first, result, fault));
