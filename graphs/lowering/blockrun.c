@@ -29,10 +29,10 @@ static bool same_fields(const ms_layer *a, const ms_layer *b)
 {
     if (a->kind != b->kind || a->n_in != b->n_in || a->n_ints != b->n_ints)
         return false;
-    for (uint32_t i = 0; i < a->kind->n_fields; i++)
+    for (uint32_t i = 0; a->field != b->field && i < a->kind->n_fields; i++)
         if (!same_value(a->kind->fields[i].type, &a->field[i], &b->field[i]))
             return false;
-    return a->n_ints == 0 ||
+    return a->n_ints == 0 || a->ints == b->ints ||
            memcmp(a->ints, b->ints, a->n_ints * sizeof *a->ints) == 0;
 }
 

@@ -181,16 +181,16 @@ static bool find_names(const ms_stampspace *to, uint32_t a, uint32_t b,
     return true;
 }
 
-/* Renames the first and the last copy of row, the i-th of its span, and leaves
- * in name and hop what those between take. */
-static bool rename_ends(const ms_stampspace *space, const ms_stampspace *to,
-                        const ms_stampcolumn *it, uint32_t row, unsigned shift,
-                        uint32_t i)
+/* Renames the first and the last copy, which lies so far behind it, of row, the
+ * i-th of its span, and leaves in name and hop what those between take. */
+static inline bool rename_ends(const ms_stampspace *space,
+                               const ms_stampspace *to,
+                               const ms_stampcolumn *it, uint32_t row,
+                               unsigned shift, uint32_t i, uint32_t behind)
 {
     uint32_t low = (1u << shift) - 1, b = item_at(it, row);
     uint32_t a = item_at(it, space->row[0][space->rank[row]]);
-    uint32_t first = space->place[row];
-    uint32_t last = first + (space->copies - 1) * (uint32_t)space->step[row];
+    uint32_t first = space->place[row], last = first + behind;
     names found = {0};
     if ((a == MS_NONE) != (b == MS_NONE))
         return false;
@@ -278,8 +278,9 @@ static bool rename_copies(const ms_stampspace *space, const ms_stampspace *to,
                           const ms_stampcolumn *it, const ms_stampspan *span,
                           unsigned shift)
 {
+    uint32_t behind = (space->copies - 1) * (uint32_t)space->step[span->first];
     for (uint32_t row = span->first; row < span->end; row++)
-        if (!rename_ends(space, to, it, row, shift, row - span->first))
+        if (!rename_ends(space, to, it, row, shift, row - span->first, behind))
             return false;
     put_copies(space, it, span);
     return true;
@@ -302,13 +303,21 @@ static bool rename_once(const ms_stampspace *space, const ms_stampspace *to,
                         const ms_stampcolumn *it, const ms_stampspan *span,
                         unsigned shift)
 {
-    uint32_t low = (1u << shift) - 1;
-    for (uint32_t row = span->first; row < span->end; row++) {
-        uint32_t item = item_at(it, row), name = item >> shift;
+    uint32_t low = (1u << shift) - 1, place = space->place[span->first];
+    const char *from =
+        (const char *)it->from + it->at + span->first * it->stride;
+    char *target = (char *)it->to + it->at + place * it->stride;
+    for (uint32_t n = span->end - span->first; n > 0; n--) {
+        uint32_t item;
+        memcpy(&item, from, sizeof item);
+        uint32_t name = item >> shift;
         if (item != MS_NONE && !rename_one(to, span->block, &name))
             return false;
-        put(it, space->place[row],
-            item == MS_NONE ? item : name << shift | (item & low));
+        if (item != MS_NONE)
+            item = name << shift | (item & low);
+        memcpy(target, &item, sizeof item);
+        from += it->stride;
+        target += it->stride;
     }
     return true;
 }
