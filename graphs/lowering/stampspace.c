@@ -213,6 +213,22 @@ static void put_copy(uint32_t *restrict to, uint32_t *restrict name,
         to[i] = name[i] += hop[i];
 }
 
+/* The same of four copies, so that name and hop are read once for them. */
+static void put_four(uint32_t *restrict a, uint32_t *restrict b,
+                     uint32_t *restrict c, uint32_t *restrict d,
+                     const ms_stampspace *space, uint32_t n)
+{
+    uint32_t *restrict name = space->name;
+    const uint32_t *restrict hop = space->hop;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t by = hop[i], item = name[i];
+        a[i] = item + by;
+        b[i] = item + 2 * by;
+        c[i] = item + 3 * by;
+        d[i] = name[i] = item + 4 * by;
+    }
+}
+
 /* The same where items are fields of rows. */
 static void put_fields(char *restrict to, size_t stride,
                        uint32_t *restrict name, const uint32_t *restrict hop,
@@ -263,14 +279,21 @@ static void put_copies(const ms_stampspace *space, const ms_stampcolumn *it,
         join_copies(space, length, n, step < 0);
     }
     place += (uint32_t)(step < 0 ? (int32_t)n * step : step);
-    for (uint32_t c = 0; c < left / n; c++) {
+    uint32_t c = 0, hop = n * (uint32_t)step;
+    uint32_t *to = it->to;
+    for (; it->stride == sizeof *to && c + 4 <= left / n; c += 4) {
+        uint32_t second = place + hop, third = second + hop; /* may fall */
+        put_four(to + place, to + second, to + third, to + (third + hop), space,
+                 n * length);
+        place += 4 * hop;
+    }
+    for (; c < left / n; c++) {
         if (it->stride == sizeof *space->name)
-            put_copy((uint32_t *)it->to + place, space->name, space->hop,
-                     n * length);
+            put_copy(to + place, space->name, space->hop, n * length);
         else
             put_fields((char *)it->to + it->at + place * it->stride, it->stride,
                        space->name, space->hop, n * length);
-        place += n * (uint32_t)step;
+        place += hop;
     }
 }
 
