@@ -301,6 +301,30 @@ static uint32_t try_one(laws_random *random, ms_arena *arena)
     return equal;
 }
 
+/* Layers that are written out are a run of the shortest period, which begins
+ * where a layer no longer reads the model's input. */
+START_TEST(layers_of_no_block_are_a_run)
+{
+    ms_arena arena = {0};
+    ms_text json = {.arena = &arena};
+    ms_fault fault = {0};
+    ms_model model;
+    ms_text_add(&json, "{\"input\": {\"shape\": [64]}, \"layers\": [");
+    for (uint32_t i = 0; i < 20; i++)
+        ms_text_add(&json, "%s, %s, %s, ", layers[5], layers[1], layers[3]);
+    ms_text_add(&json, "%s, {\"type\": \"mean\"}]}", layers[0]);
+    ck_assert(!ms_read_model_bytes("list.json", json.bytes, json.length, NULL,
+                                   0, &arena, &model, &fault));
+    ck_assert(!ms_dag_order(&model, &arena, &fault));
+    ms_blockrun run = ms_blockrun_find(&model);
+    ck_assert_uint_eq(run.first, 1);
+    ck_assert_uint_eq(run.period, 3);
+    ck_assert_uint_eq(run.blocks, 0);
+    ck_assert_uint_eq(run.left_out, 19 - MS_BLOCKRUN_LEFT);
+    ms_arena_free(&arena);
+}
+END_TEST
+
 START_TEST(stamped_is_lowered_one_by_one)
 {
     uint32_t equal = 0;
@@ -319,6 +343,7 @@ Suite *suite_stamps(void)
     Suite *suite = suite_create("stamps");
     TCase *tcase = tcase_create("stamps");
     tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, layers_of_no_block_are_a_run);
     tcase_add_test(tcase, stamped_is_lowered_one_by_one);
     suite_add_tcase(suite, tcase);
     return suite;
