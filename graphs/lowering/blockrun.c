@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#define MOST_BLOCKS 6u  /* of a period */
+#define MOST_LAYERS 16u /* of a period of layers in no block */
+
 /* ---- equal layers -------------------------------------------------------- */
 
 static bool same_text(const char *a, const char *b)
@@ -26,10 +29,10 @@ static bool same_fields(const ms_layer *a, const ms_layer *b)
 {
     if (a->kind != b->kind || a->n_in != b->n_in || a->n_ints != b->n_ints)
         return false;
-    for (uint32_t i = 0; i < a->kind->n_fields; i++)
+    for (uint32_t i = 0; a->field != b->field && i < a->kind->n_fields; i++)
         if (!same_value(a->kind->fields[i].type, &a->field[i], &b->field[i]))
             return false;
-    return a->n_ints == 0 ||
+    return a->n_ints == 0 || a->ints == b->ints ||
            memcmp(a->ints, b->ints, a->n_ints * sizeof *a->ints) == 0;
 }
 
@@ -39,13 +42,21 @@ static bool same_row(uint32_t a, uint32_t b, uint32_t p)
     return a == b || (a != MS_NONE && b != MS_NONE && b == a + p);
 }
 
+/* Is layer b's block so many later than a's?  0: both are in none. */
+static bool same_block(const ms_layer *a, const ms_layer *b, uint32_t blocks)
+{
+    if (blocks == 0)
+        return a->block == MS_NONE && b->block == MS_NONE;
+    return a->block != MS_NONE && b->block != MS_NONE &&
+           b->block == a->block + blocks;
+}
+
 /* Is layer l + p what layer l is, in a block `blocks` later? */
 static bool same_layer(const ms_model *model, uint32_t l, uint32_t p,
                        uint32_t blocks)
 {
     const ms_layer *a = &model->layers[l], *b = &model->layers[l + p];
-    if (!same_fields(a, b) || a->block == MS_NONE || b->block == MS_NONE ||
-        b->block != a->block + blocks)
+    if (!same_fields(a, b) || !same_block(a, b, blocks))
         return false;
     if (model->cut && model->cut[l] != model->cut[l + p])
         return false;
@@ -73,18 +84,18 @@ static uint32_t layers_of(const ms_model *model, uint32_t l, uint32_t blocks)
     return l - first;
 }
 
-static ms_blockrun run_about(const ms_model *model, uint32_t middle,
+/* The run of so many layers a period about one that opens a block, or of layers
+ * in none, any of which may open a period. */
+static ms_blockrun run_about(const ms_model *model, uint32_t middle, uint32_t p,
                              uint32_t blocks)
 {
-    ms_blockrun run = {.blocks = blocks};
-    uint32_t p = layers_of(model, middle, blocks), end = middle, count;
-    run.period = p;
-    run.first = middle;
+    ms_blockrun run = {.first = middle, .period = p, .blocks = blocks};
+    uint32_t end = middle, count;
     while (end + p < model->n_layers && same_layer(model, end, p, blocks))
         end++;
     while (run.first > 0 && same_layer(model, run.first - 1, p, blocks))
         run.first--;
-    while (run.first < middle && !opens_block(model, run.first))
+    while (blocks > 0 && run.first < middle && !opens_block(model, run.first))
         run.first++;
     count = (end + p - run.first) / p;
     if (end > middle && count > MS_BLOCKRUN_LEFT + 1u)
@@ -92,23 +103,31 @@ static ms_blockrun run_about(const ms_model *model, uint32_t middle,
     return run;
 }
 
-ms_blockrun ms_blockrun_find(const ms_model *model)
+static bool is_in_order(const ms_model *model)
 {
-    ms_blockrun none = {0};
-    uint32_t middle = model->n_layers / 2;
     for (uint32_t i = 0; i < model->n_layers; i++)
         if (model->order[i] != i)
-            return none;
+            return false;
+    return true;
+}
+
+ms_blockrun ms_blockrun_find(const ms_model *model)
+{
+    ms_blockrun run = {0};
+    uint32_t middle = model->n_layers / 2;
+    if (middle == 0 || !is_in_order(model))
+        return run;
+    if (model->layers[middle].block == MS_NONE) {
+        for (uint32_t p = 1; p <= MOST_LAYERS && run.left_out == 0; p++)
+            run = run_about(model, middle, p, 0);
+        return run;
+    }
     while (middle > 0 && !opens_block(model, middle))
         middle--;
-    if (middle == 0 || model->layers[middle].block == MS_NONE)
-        return none;
-    for (uint32_t blocks = 1; blocks <= 6; blocks++) {
-        ms_blockrun run = run_about(model, middle, blocks);
-        if (run.left_out > 0)
-            return run;
-    }
-    return none;
+    for (uint32_t b = 1; middle > 0 && b <= MOST_BLOCKS && run.left_out == 0;
+         b++)
+        run = run_about(model, middle, layers_of(model, middle, b), b);
+    return run;
 }
 
 /* ---- the short model ----------------------------------------------------- */

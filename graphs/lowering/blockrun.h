@@ -3,7 +3,8 @@
 #define MS_GRAPHS_BLOCKRUN_H
 
 /* Private to graphs/lowering: equal blocks that follow each other in a layer
- * list, and the model in which four of them are left.
+ * list, or layers in no block that are written out as often, and the model in
+ * which four of them are left.
  *
  *     embed  b0 b1 b2 b3 ... b94 b95  head      first = b0's first layer
  *     embed  b0 b1 b2 b95  head                 the short model
@@ -18,7 +19,7 @@
 
 typedef struct ms_blockrun {
     uint32_t first, period; /* in layers; period: one or several blocks */
-    uint32_t blocks;        /* of a period */
+    uint32_t blocks;        /* of a period; 0: of layers in no block */
     uint32_t left_out;      /* periods; 0: there is no such run */
 } ms_blockrun;
 

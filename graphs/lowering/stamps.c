@@ -163,8 +163,9 @@ static void *take_room(stamper *s, const ms_stampspace *space, size_t size)
 
 /* A new column in place of *column; the caller renames it.  equal: so many
  * bytes of an item, from `at` on, are the same in equal blocks. */
-static ms_stampcolumn stamp(stamper *s, const ms_stampspace *space,
-                            void *column, size_t stride, size_t equal)
+static ms_stampcolumn stamp(stamper *s, ms_arena *arena,
+                            const ms_stampspace *space, void *column,
+                            size_t stride, size_t equal)
 {
     ms_stampcolumn it = {.stride = stride};
     void *from;
@@ -172,7 +173,7 @@ static ms_stampcolumn stamp(stamper *s, const ms_stampspace *space,
     it.from = from;
     if (!s->ok)
         return it;
-    it.to = ms_arena_take_raw(s->trace->arena, room_for(space), stride);
+    it.to = ms_arena_take_raw(arena, room_for(space), stride);
     if (!it.to || !ms_stampspace_equal(space, &it, equal)) {
         s->ok = false;
         return it;
@@ -213,10 +214,12 @@ static void stamp_ids(stamper *s, const ms_stampspace *space,
 }
 
 #define STAMP(space, column)                                                   \
-    stamp(s, &s->space, &(column), sizeof *(column), sizeof *(column))
+    stamp(s, s->trace->arena, &s->space, &(column), sizeof *(column),          \
+          sizeof *(column))
 #define STAMP_IDS(space, named, column)                                        \
     stamp_ids(s, &s->space, &s->named, &(column), 0)
-#define STAMP_ROWS(space, rows) stamp(s, &s->space, &(rows), sizeof *(rows), 0)
+#define STAMP_ROWS(space, rows)                                                \
+    stamp(s, s->trace->arena, &s->space, &(rows), sizeof *(rows), 0)
 #define EQUAL(space, column, type, field)                                      \
     check_equal(s, &s->space, column, offsetof(type, field),                   \
                 sizeof(((type *)NULL)->field))
@@ -357,7 +360,8 @@ static void stamp_saves(stamper *s)
 static void stamp_parameters(stamper *s)
 {
     ms_trace *t = s->trace;
-    ms_stampcolumn rows = STAMP_ROWS(parameters, t->parameters);
+    ms_stampcolumn rows = stamp(s, t->scratch, &s->parameters, &t->parameters,
+                                sizeof *t->parameters, 0);
     EQUAL(parameters, rows, ms_parameter, elements);
     check_equal(s, &s->parameters, rows, offsetof(ms_parameter, update),
                 sizeof(void *));

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#define LONG 64u /* items of a stretch that is worth a loop */
+
 /* ---- numbering ----------------------------------------------------------- */
 
 static bool take(ms_stampspace *s, ms_arena *arena)
@@ -14,8 +16,8 @@ static bool take(ms_stampspace *s, ms_arena *arena)
     s->row[0] = ms_arena_take_raw(arena, s->n + 1, sizeof **s->row);
     s->row[1] = ms_arena_take_raw(arena, s->n + 1, sizeof **s->row);
     s->spans = ms_arena_take_raw(arena, s->n + 1, sizeof *s->spans);
-    s->name = ms_arena_take_raw(arena, s->n + 1, sizeof *s->name);
-    s->hop = ms_arena_take_raw(arena, s->n + 1, sizeof *s->hop);
+    s->name = ms_arena_take_raw(arena, s->n + LONG, sizeof *s->name);
+    s->hop = ms_arena_take_raw(arena, s->n + LONG, sizeof *s->hop);
     return s->place && s->step && s->rank && s->row[0] && s->row[1] &&
            s->spans && s->name && s->hop;
 }
@@ -179,16 +181,16 @@ static bool find_names(const ms_stampspace *to, uint32_t a, uint32_t b,
     return true;
 }
 
-/* Renames the first and the last copy of row, the i-th of its span, and leaves
- * in name and hop what those between take. */
-static bool rename_ends(const ms_stampspace *space, const ms_stampspace *to,
-                        const ms_stampcolumn *it, uint32_t row, unsigned shift,
-                        uint32_t i)
+/* Renames the first and the last copy, which lies so far behind it, of row, the
+ * i-th of its span, and leaves in name and hop what those between take. */
+static inline bool rename_ends(const ms_stampspace *space,
+                               const ms_stampspace *to,
+                               const ms_stampcolumn *it, uint32_t row,
+                               unsigned shift, uint32_t i, uint32_t behind)
 {
     uint32_t low = (1u << shift) - 1, b = item_at(it, row);
     uint32_t a = item_at(it, space->row[0][space->rank[row]]);
-    uint32_t first = space->place[row];
-    uint32_t last = first + (space->copies - 1) * (uint32_t)space->step[row];
+    uint32_t first = space->place[row], last = first + behind;
     names found = {0};
     if ((a == MS_NONE) != (b == MS_NONE))
         return false;
@@ -211,6 +213,22 @@ static void put_copy(uint32_t *restrict to, uint32_t *restrict name,
         to[i] = name[i] += hop[i];
 }
 
+/* The same of four copies, so that name and hop are read once for them. */
+static void put_four(uint32_t *restrict a, uint32_t *restrict b,
+                     uint32_t *restrict c, uint32_t *restrict d,
+                     const ms_stampspace *space, uint32_t n)
+{
+    uint32_t *restrict name = space->name;
+    const uint32_t *restrict hop = space->hop;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t by = hop[i], item = name[i];
+        a[i] = item + by;
+        b[i] = item + 2 * by;
+        c[i] = item + 3 * by;
+        d[i] = name[i] = item + 4 * by;
+    }
+}
+
 /* The same where items are fields of rows. */
 static void put_fields(char *restrict to, size_t stride,
                        uint32_t *restrict name, const uint32_t *restrict hop,
@@ -222,19 +240,60 @@ static void put_fields(char *restrict to, size_t stride,
     }
 }
 
+/* What copies from `from` on name, but for the last one. */
+static void put_rest(const ms_stampspace *space, const ms_stampcolumn *it,
+                     uint32_t place, int32_t step, uint32_t length,
+                     uint32_t from)
+{
+    for (uint32_t c = from; c + 1 < space->copies; c++)
+        for (uint32_t i = 0; i < length; i++)
+            put(it, place + c * (uint32_t)step + i,
+                space->name[i] + c * space->hop[i]);
+}
+
+/* The items of n copies that lie behind each other become one stretch, those of
+ * the copies before it in name. */
+static void join_copies(const ms_stampspace *space, uint32_t length, uint32_t n,
+                        bool falls)
+{
+    uint32_t *name = space->name, *hop = space->hop;
+    for (uint32_t i = n * length; i-- > 0;) {
+        uint32_t of = i % length, copy = i / length;
+        copy = falls ? n - 1 - copy : copy;
+        name[i] = name[of] - (n - 1 - copy) * hop[of];
+        hop[i] = n * hop[of];
+    }
+}
+
 static void put_copies(const ms_stampspace *space, const ms_stampcolumn *it,
                        const ms_stampspan *span)
 {
-    uint32_t length = span->end - span->first;
+    uint32_t length = span->end - span->first, left = space->copies - 2;
     uint32_t place = space->place[span->first];
-    for (uint32_t c = 1; c + 1 < space->copies; c++) {
-        place += (uint32_t)space->step[span->first];
+    int32_t step = space->step[span->first];
+    uint32_t n = LONG / length; /* copies of a stretch */
+    if (n < 2 || left / 4 < n) {
+        n = 1;
+    } else {
+        put_rest(space, it, place, step, length, 1 + left / n * n);
+        join_copies(space, length, n, step < 0);
+    }
+    place += (uint32_t)(step < 0 ? (int32_t)n * step : step);
+    uint32_t c = 0, hop = n * (uint32_t)step;
+    uint32_t *to = it->to;
+    for (; it->stride == sizeof *to && c + 4 <= left / n; c += 4) {
+        uint32_t second = place + hop, third = second + hop; /* may fall */
+        put_four(to + place, to + second, to + third, to + (third + hop), space,
+                 n * length);
+        place += 4 * hop;
+    }
+    for (; c < left / n; c++) {
         if (it->stride == sizeof *space->name)
-            put_copy((uint32_t *)it->to + place, space->name, space->hop,
-                     length);
+            put_copy(to + place, space->name, space->hop, n * length);
         else
             put_fields((char *)it->to + it->at + place * it->stride, it->stride,
-                       space->name, space->hop, length);
+                       space->name, space->hop, n * length);
+        place += hop;
     }
 }
 
@@ -242,8 +301,9 @@ static bool rename_copies(const ms_stampspace *space, const ms_stampspace *to,
                           const ms_stampcolumn *it, const ms_stampspan *span,
                           unsigned shift)
 {
+    uint32_t behind = (space->copies - 1) * (uint32_t)space->step[span->first];
     for (uint32_t row = span->first; row < span->end; row++)
-        if (!rename_ends(space, to, it, row, shift, row - span->first))
+        if (!rename_ends(space, to, it, row, shift, row - span->first, behind))
             return false;
     put_copies(space, it, span);
     return true;
@@ -266,13 +326,21 @@ static bool rename_once(const ms_stampspace *space, const ms_stampspace *to,
                         const ms_stampcolumn *it, const ms_stampspan *span,
                         unsigned shift)
 {
-    uint32_t low = (1u << shift) - 1;
-    for (uint32_t row = span->first; row < span->end; row++) {
-        uint32_t item = item_at(it, row), name = item >> shift;
+    uint32_t low = (1u << shift) - 1, place = space->place[span->first];
+    const char *from =
+        (const char *)it->from + it->at + span->first * it->stride;
+    char *target = (char *)it->to + it->at + place * it->stride;
+    for (uint32_t n = span->end - span->first; n > 0; n--) {
+        uint32_t item;
+        memcpy(&item, from, sizeof item);
+        uint32_t name = item >> shift;
         if (item != MS_NONE && !rename_one(to, span->block, &name))
             return false;
-        put(it, space->place[row],
-            item == MS_NONE ? item : name << shift | (item & low));
+        if (item != MS_NONE)
+            item = name << shift | (item & low);
+        memcpy(target, &item, sizeof item);
+        from += it->stride;
+        target += it->stride;
     }
     return true;
 }

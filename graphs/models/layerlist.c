@@ -272,6 +272,20 @@ static ms_err read_inputs(list *l, uint32_t row, uint32_t inputs,
         layer->name, kind->type, layer->n_in, needs);
 }
 
+/* "linear12".  A chain may have a million of them, for which printf is slow. */
+static void name_by_number(const char *word, uint32_t number, char own[64])
+{
+    char digits[10];
+    size_t at = sizeof digits, length = strlen(word);
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    memcpy(own, word, length);
+    memcpy(own + length, digits + at, sizeof digits - at);
+    own[length + sizeof digits - at] = '\0';
+}
+
 /* *previous is the layer before, and becomes this one if this one takes part in
  * the chain: a layer without inputs stands beside it. */
 static ms_err read_layer(list *l, uint32_t row, element *e, const ms_scope *in,
@@ -285,8 +299,7 @@ static ms_err read_layer(list *l, uint32_t row, element *e, const ms_scope *in,
     uint32_t kind = e->kind;
     uint32_t number = ++l->counters[l->depth][N_COUNTERS + kind];
     if (!e->has_name)
-        snprintf(own, sizeof own, "%s%" PRIu32, ms_layer_kinds[kind].type,
-                 number);
+        name_by_number(ms_layer_kinds[kind].type, number, own);
     MS_TRY(ms_layernames_make(&l->names, row, in, own, NULL, &name));
     ms_layer *layer = ms_build_layer(&l->build, name, kind);
     if (layer == NULL)
@@ -435,7 +448,7 @@ static void name_group(list *l, const ms_repetition *g, char own[64])
     uint32_t kind = g->repeats           ? N_REPEATS
                     : g->each != MS_NONE ? N_EACH
                                          : N_GROUPS;
-    snprintf(own, 64, "%s%" PRIu32, words[kind], ++l->counters[l->depth][kind]);
+    name_by_number(words[kind], ++l->counters[l->depth][kind], own);
 }
 
 static ms_err check_one_input(const list *l, uint32_t row)

@@ -445,6 +445,40 @@ void ms_arena_reset(ms_arena *arena)
     arena->again = true;
 }
 
+void ms_arena_hand_over(ms_arena *from, ms_arena *to)
+{
+    ms_block **end = &to->first, **link = &from->first;
+    while (*end != NULL)
+        end = &(*end)->next;
+    while (*link != NULL) {
+        ms_block *block = *link;
+        if (!block->lone) {
+            link = &block->next;
+            continue;
+        }
+        *link = block->next;
+        block->next = NULL;
+        block->used = 0;
+        ASAN_POISON_MEMORY_REGION(block->bytes, block->capacity);
+        *end = block;
+        end = &block->next;
+    }
+}
+
+void ms_arena_trim(ms_arena *arena)
+{
+    ms_block **link = &arena->first;
+    while (*link != NULL) {
+        ms_block *block = *link;
+        if (!block->lone || block->used > 0) {
+            link = &block->next;
+            continue;
+        }
+        *link = block->next;
+        free_block(block);
+    }
+}
+
 void ms_arena_free(ms_arena *arena)
 {
     ms_block *block = arena->first;

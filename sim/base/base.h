@@ -104,6 +104,11 @@ char *ms_arena_text(ms_arena *arena, const char *text, size_t length);
 char *ms_arena_format(ms_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void ms_arena_reset(ms_arena *arena);
+/* What lies alone in a block goes from an arena that is done with, and is freed
+ * next, to another as room for what that takes; what the other has not taken by
+ * then goes back to the system with ms_arena_trim. */
+void ms_arena_hand_over(ms_arena *from, ms_arena *to);
+void ms_arena_trim(ms_arena *arena);
 void ms_arena_free(ms_arena *arena);
 /* For tests: the n-th malloc, or taking of memory, from now on this thread
  * fails (0: off).  They return what was left of the n before. */

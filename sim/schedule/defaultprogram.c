@@ -314,8 +314,10 @@ ms_err ms_defaultprogram(const ms_graph *graph, const ms_keep *keep,
         MS_TRY(write_forms(&w, keep->other, 1));
     MS_TRY(check_choices(&w));
     MS_TRY(write_ranks(&w));
-    ms_arena_drop(arena, w.turns[0].forms.calls);
-    ms_arena_drop(arena, w.turns[1].forms.calls);
+    for (int which = 0; which < 2; which++) {
+        ms_arena_drop(arena, w.turns[which].forms.calls);
+        ms_keepsets_drop(&w.sets[which], arena);
+    }
     return MS_OK;
 }
 

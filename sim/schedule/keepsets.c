@@ -41,18 +41,30 @@ static ms_err take_columns(finder *f)
     sets->entry = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
     sets->between = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
     sets->outputs = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
-    sets->open_reader = ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
-    f->held = ms_arena_take(f->arena, storages, sizeof(uint32_t));
-    f->entered = ms_arena_take(f->arena, storages, sizeof(uint32_t));
-    f->segment_reads = ms_arena_take(f->arena, storages, 1);
     f->list = ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
-    f->other = ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
     if (!sets->kept || !sets->held || !sets->segment_of || !sets->segments ||
         !sets->outside || !sets->outside_drop || !sets->entry ||
-        !sets->between || !sets->outputs || !sets->open_reader || !f->held ||
-        !f->entered || !f->segment_reads || !f->list || !f->other)
+        !sets->between || !sets->outputs || !f->list)
         return ms_fail_nomem(f->fault);
-    memset(sets->open_reader, 0xff, storages * sizeof(uint32_t));
+    return MS_OK;
+}
+
+/* What is known of storages where there are segments. */
+static ms_err take_readers(finder *f)
+{
+    uint32_t storages = f->graph->n_storages;
+    if (f->sets->n_segments == 0)
+        return MS_OK;
+    f->sets->open_reader =
+        ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
+    f->held = ms_arena_take(f->arena, storages, sizeof(uint32_t));
+    f->entered = ms_arena_take(f->arena, storages, sizeof(uint32_t));
+    f->other = ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
+    f->segment_reads = ms_arena_take(f->arena, storages, 1);
+    if (!f->sets->open_reader || !f->held || !f->entered || !f->other ||
+        !f->segment_reads)
+        return ms_fail_nomem(f->fault);
+    memset(f->sets->open_reader, 0xff, storages * sizeof(uint32_t));
     return MS_OK;
 }
 
@@ -234,7 +246,8 @@ static ms_err find_kept(finder *f, uint32_t unit)
             continue;
         saved++;
         /* A storage that only segments read is held for them and not saved. */
-        bool held = f->segment_reads[s] && f->sets->open_reader[s] == MS_NONE &&
+        bool held = f->segment_reads && f->segment_reads[s] &&
+                    f->sets->open_reader[s] == MS_NONE &&
                     f->sets->segment_of[unit] == MS_NONE;
         if (f->keep->place[s] != MS_GONE && !held)
             f->list[here++] = s;
@@ -249,7 +262,7 @@ static ms_err find_held(finder *f, uint32_t unit)
     const ms_graph *graph = f->graph;
     uint32_t first = graph->out_at[graph->forward_at[unit]];
     uint32_t end = graph->out_at[graph->forward_at[unit + 1]], n = 0;
-    for (uint32_t i = first; i < end; i++)
+    for (uint32_t i = first; i < end && f->held; i++)
         if (f->held[graph->out[i]])
             f->list[n++] = graph->out[i];
     return add_set(f, f->list, n, &f->sets->held[unit]);
@@ -302,10 +315,11 @@ static ms_err find_between(finder *f)
     if (!ms_schedule_splits(f->schedule) || stages == f->schedule->n_ranks)
         return MS_OK;
     uint8_t *second = ms_arena_take_raw(f->arena, f->graph->n_ops, 1);
-    if (second == NULL)
+    f->entered =
+        ms_arena_take(f->arena, f->graph->n_storages, sizeof *f->entered);
+    if (second == NULL || f->entered == NULL)
         return ms_fail_nomem(f->fault);
     ms_stage_halves(f->graph, second);
-    memset(f->entered, 0, f->graph->n_storages * sizeof *f->entered);
     for (uint32_t r = 0; r < f->schedule->n_ranks; r++)
         for (uint32_t k = 0; k < stages; k++)
             if (f->schedule->stages[k].rank == r)
@@ -330,6 +344,7 @@ ms_err ms_keepsets_find(const ms_graph *graph, const ms_keep *keep,
     *sets = (ms_keepsets){0};
     MS_TRY(take_columns(&f));
     find_segments(&f);
+    MS_TRY(take_readers(&f));
     find_readers(&f);
     MS_TRY(hold_all_inputs(&f));
     for (uint32_t i = 0; i < sets->n_segments; i++)
@@ -342,4 +357,16 @@ ms_err ms_keepsets_find(const ms_graph *graph, const ms_keep *keep,
         MS_TRY(find_outside(&f, u));
     MS_TRY(find_between(&f));
     return find_outputs(&f);
+}
+
+void ms_keepsets_drop(ms_keepsets *sets, ms_arena *arena)
+{
+    ms_arena_drop(arena, sets->kept);
+    ms_arena_drop(arena, sets->held);
+    ms_arena_drop(arena, sets->segment_of);
+    ms_arena_drop(arena, sets->segments);
+    ms_arena_drop(arena, sets->outside);
+    ms_arena_drop(arena, sets->outside_drop);
+    ms_arena_drop(arena, sets->open_reader);
+    *sets = (ms_keepsets){0};
 }

@@ -36,7 +36,7 @@ typedef struct ms_keepsets {
                           first half to the end of the second */
     uint32_t *outputs; /* per stage: what the training loop holds of it */
     /* Per storage: the first unit in no segment, of its maker's rank, whose
-     * backward reads it, or MS_NONE. */
+     * backward reads it, or MS_NONE.  NULL: there are no segments. */
     uint32_t *open_reader;
 } ms_keepsets;
 
@@ -44,5 +44,7 @@ ms_err ms_keepsets_find(const ms_graph *graph, const ms_keep *keep,
                         const ms_schedule *schedule, const uint32_t *stage_of,
                         ms_arena *arena, ms_program *program, ms_keepsets *sets,
                         ms_fault *fault);
+/* The program is written. */
+void ms_keepsets_drop(ms_keepsets *sets, ms_arena *arena);
 
 #endif

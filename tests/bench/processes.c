@@ -77,17 +77,19 @@ void bench_processes_fit(const char *memsim)
     time_runs("fit_175b_ms", large, 5);
 }
 
-/* Writes each layer out, since a template may repeat only fewer. */
-static void write_million(int file, const char *path)
+/* Writes each layer out, since a template may repeat only fewer; equal ones, or
+ * none like those before it. */
+static void write_million(const char *path, bool equal)
 {
-    FILE *out = file < 0 ? NULL : fdopen(file, "w");
+    FILE *out = fopen(path, "w");
     bool written =
         out != NULL &&
         fputs("{\"input\": {\"shape\": [16]}, \"layers\": [", out) >= 0;
     for (uint32_t i = 0; written && i < MILLION; i++)
-        written = fputs(i % 2 == 0 ? "{\"type\": \"linear\", \"out\": 16},\n"
-                                   : "{\"type\": \"relu\"},\n",
-                        out) >= 0;
+        written = i % 2 == 0
+                      ? fprintf(out, "{\"type\": \"linear\", \"out\": %u},\n",
+                                equal ? 16 : 1 + i / 2 % 1021) > 0
+                      : fputs("{\"type\": \"relu\"},\n", out) >= 0;
     written = written && fputs("{\"type\": \"mean\"}]}\n", out) >= 0;
     if (out != NULL && fclose(out) == 0 && written)
         return;
@@ -95,21 +97,36 @@ static void write_million(int file, const char *path)
     exit(EXIT_FAILURE);
 }
 
-/* A chain of a million layers; no process before it takes as much memory. */
+/* Tells the time, and the most memory that a process has taken so far. */
+static void time_million(const char *name, const char *const *argv)
+{
+    struct bench_times times = {.n = 3};
+    char label[64];
+    struct rusage children;
+    for (size_t i = 0; i < times.n; i++)
+        times.ns[i] = process_ns(argv);
+    snprintf(label, sizeof label, "%s_ms", name);
+    bench_times_print(label, &times, 1e6);
+    getrusage(RUSAGE_CHILDREN, &children);
+    printf(",\n  \"%s_mib\": %.0f", name, (double)children.ru_maxrss / 1024);
+}
+
+/* Chains of a million layers; each takes more memory than those before it. */
 void bench_processes_million(const char *memsim)
 {
     char path[] = "/tmp/memsim-bench-XXXXXX";
-    write_million(mkstemp(path), path);
-    struct bench_times times = {.n = 3};
+    const char *exact[] = {memsim,        "run",   path, "--json",
+                           "--allocator", "exact", NULL};
     const char *run[] = {memsim, "run", path, "--json", NULL};
-    for (size_t i = 0; i < times.n; i++)
-        times.ns[i] = process_ns(run);
+    int file = mkstemp(path);
+    if (file >= 0)
+        close(file);
+    write_million(path, true);
+    time_million("layers_million_exact", exact);
+    time_million("layers_million", run);
+    write_million(path, false);
+    time_million("layers_unequal", run);
     unlink(path);
-    bench_times_print("layers_million_ms", &times, 1e6);
-    struct rusage children;
-    getrusage(RUSAGE_CHILDREN, &children);
-    printf(",\n  \"layers_million_mib\": %.0f",
-           (double)children.ru_maxrss / 1024);
 }
 
 /* Choices of checkpoints of one graph after the other, which need no program

@@ -13,7 +13,7 @@ void bench_processes_sweep(const char *memsim);
 /* A profiler's trace of 200 MB, to a device's file: calibrate_200mb_ms has a
  * budget of 2000. */
 void bench_processes_calibrate(const char *memsim);
-/* A chain of a million layers: its time, and the most memory it holds. */
+/* Chains of a million layers: their times, and the most memory they hold. */
 void bench_processes_million(const char *memsim);
 
 #endif

@@ -33,31 +33,40 @@ enum { N_LAYERS = sizeof layers / sizeof *layers };
 
 /* ---- models -------------------------------------------------------------- */
 
-/* A chain of random layers, some of them equal blocks. */
-static void write_list(laws_random *random, char *json, size_t size)
+/* A chain of random layers, some of them equal blocks, or as equal but written
+ * out, in no block: few of them or so many that stretches are stamped. */
+static void write_list(laws_random *random, ms_text *json)
 {
-    int n = snprintf(json, size,
-                     "{\"memsim\": 1, \"name\": \"list\", \"input\": "
-                     "{\"shape\": [96]}, \"layers\": [{\"type\": \"linear\", "
-                     "\"out\": 64}, {\"repeat\": %u, \"name\": \"block\", "
-                     "\"layers\": [",
-                     7 + laws_below(random, 9));
-    uint32_t count = 1 + laws_below(random, 5);
+    uint32_t count = 1 + laws_below(random, 5), times = 7, layer[5];
+    bool blocks = laws_chance(random, 50);
+    times += laws_below(random, laws_chance(random, 30) ? 300 : 9);
     for (uint32_t i = 0; i < count; i++)
-        n += snprintf(json + n, size - (size_t)n, "%s, ",
-                      layers[laws_below(random, N_LAYERS)]);
-    snprintf(json + n, size - (size_t)n, "%s]}, %s, {\"type\": \"mean\"}]}",
-             layers[0], layers[laws_below(random, N_LAYERS)]);
+        layer[i] = laws_below(random, N_LAYERS);
+    ms_text_add(json, "{\"memsim\": 1, \"name\": \"list\", \"input\": "
+                      "{\"shape\": [96]}, \"layers\": [{\"type\": \"linear\", "
+                      "\"out\": 64}, ");
+    if (blocks)
+        ms_text_add(json, "{\"repeat\": %u, \"name\": \"block\", \"layers\": [",
+                    times);
+    for (uint32_t k = 0; k < (blocks ? 1 : times); k++) {
+        for (uint32_t i = 0; i < count; i++)
+            ms_text_add(json, "%s, ", layers[layer[i]]);
+        ms_text_add(json, "%s%s", layers[0],
+                    blocks || k + 1 == times ? "" : ", ");
+    }
+    ms_text_add(json, "%s, %s, {\"type\": \"mean\"}]}", blocks ? "]}" : "",
+                layers[laws_below(random, N_LAYERS)]);
 }
 
 static void read_one(laws_random *random, ms_arena *arena, ms_model *model,
                      ms_fault *fault)
 {
-    char json[2048], blocks[8];
+    char blocks[8];
+    ms_text json = {.arena = arena};
     ms_override override = {.key = "layers", .value = blocks};
     if (laws_chance(random, 30)) {
-        write_list(random, json, sizeof json);
-        ck_assert_msg(!ms_read_model_bytes("list.json", json, strlen(json),
+        write_list(random, &json);
+        ck_assert_msg(!ms_read_model_bytes("list.json", json.bytes, json.length,
                                            NULL, 0, arena, model, fault),
                       "%s", fault->what);
     } else {
@@ -295,6 +304,30 @@ static uint32_t try_one(laws_random *random, ms_arena *arena)
     return equal;
 }
 
+/* Layers that are written out are a run of the shortest period, which begins
+ * where a layer no longer reads the model's input. */
+START_TEST(layers_of_no_block_are_a_run)
+{
+    ms_arena arena = {0};
+    ms_text json = {.arena = &arena};
+    ms_fault fault = {0};
+    ms_model model;
+    ms_text_add(&json, "{\"input\": {\"shape\": [64]}, \"layers\": [");
+    for (uint32_t i = 0; i < 20; i++)
+        ms_text_add(&json, "%s, %s, %s, ", layers[5], layers[1], layers[3]);
+    ms_text_add(&json, "%s, {\"type\": \"mean\"}]}", layers[0]);
+    ck_assert(!ms_read_model_bytes("list.json", json.bytes, json.length, NULL,
+                                   0, &arena, &model, &fault));
+    ck_assert(!ms_dag_order(&model, &arena, &fault));
+    ms_blockrun run = ms_blockrun_find(&model);
+    ck_assert_uint_eq(run.first, 1);
+    ck_assert_uint_eq(run.period, 3);
+    ck_assert_uint_eq(run.blocks, 0);
+    ck_assert_uint_eq(run.left_out, 19 - MS_BLOCKRUN_LEFT);
+    ms_arena_free(&arena);
+}
+END_TEST
+
 START_TEST(stamped_is_lowered_one_by_one)
 {
     uint32_t equal = 0;
@@ -313,6 +346,7 @@ Suite *suite_stamps(void)
     Suite *suite = suite_create("stamps");
     TCase *tcase = tcase_create("stamps");
     tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, layers_of_no_block_are_a_run);
     tcase_add_test(tcase, stamped_is_lowered_one_by_one);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -231,6 +231,44 @@ START_TEST(arrays_shrink_where_they_are)
 }
 END_TEST
 
+START_TEST(large_blocks_are_handed_over)
+{
+    enum { LARGE = 48 << 20 };
+    ms_arena from = {0}, to = {0};
+    char *old = ms_arena_take_raw(&from, LARGE, 1);
+    char *small = ms_arena_take(&from, 100, 1), *own = ms_arena_take(&to, 9, 1);
+    ck_assert(old && small && own);
+    memset(old, 7, LARGE);
+    memset(own, 5, 9);
+    ms_arena_hand_over(&from, &to);
+    ms_arena_free(&from);
+    ck_assert_ptr_null(from.first);
+    char *again = ms_arena_take(&to, LARGE, 1);
+    ck_assert_ptr_eq(again, old);
+    ck_assert(again[0] == 0 && again[LARGE - 1] == 0);
+    ms_arena_drop(&to, again);
+    ms_arena_free(&to);
+}
+END_TEST
+
+/* Of what was handed over and not taken. */
+START_TEST(what_is_left_over_is_trimmed)
+{
+    enum { LARGE = 48 << 20 };
+    ms_arena from = {0}, to = {0};
+    char *own = ms_arena_take(&to, 2 << 20, 1);
+    ck_assert(ms_arena_take(&from, LARGE, 1) && own);
+    ms_arena_hand_over(&from, &to);
+    ms_arena_free(&from);
+    uint64_t used = to.used_bytes;
+    ms_arena_trim(&to);
+    ck_assert_uint_eq(to.used_bytes, used);
+    memset(own, 1, 2 << 20); /* it is still there */
+    ms_arena_free(&to);
+    ck_assert_ptr_null(to.first);
+}
+END_TEST
+
 START_TEST(texts)
 {
     ms_arena arena = {0};
@@ -304,6 +342,8 @@ Suite *suite_arena(void)
     tcase_add_test(tcase, what_is_large_can_be_dropped);
     tcase_add_test(tcase, reset_keeps_large_blocks_whole);
     tcase_add_test(tcase, arrays_shrink_where_they_are);
+    tcase_add_test(tcase, large_blocks_are_handed_over);
+    tcase_add_test(tcase, what_is_left_over_is_trimmed);
     tcase_add_test(tcase, texts);
     tcase_add_test(tcase, first_failure_wins);
     tcase_add_test(tcase, fault_points_into_the_text);

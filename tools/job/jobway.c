@@ -249,22 +249,18 @@ static ms_err keep_for_pool(const ms_result *from, ms_arena *trial,
 }
 
 /* The first step, where it is of its own: states elsewhere are made before it
- * (DeepSpeed). */
-static ms_err first_step(const ms_job *job, ms_arena *trial,
+ * (DeepSpeed).  Its graph lies in own, and may go. */
+static ms_err first_step(const ms_job *job, ms_arena *own, ms_arena *trial,
                          const ms_result *result, const ms_timeline **line,
                          ms_fault *fault)
 {
-    ms_arena own = {.limit_bytes = trial->limit_bytes};
     ms_result first;
     if (job->allocator == NULL || job->levels ||
         count_steps(job, result) == 1 ||
         result->shape.offload.optimizer != MS_DEVICE_POOL)
         return MS_OK;
-    ms_err err = other_step(job, result, 0, true, &own, trial, &first, fault);
-    if (err == MS_OK)
-        err = keep_for_pool(&first, trial, line, fault);
-    ms_arena_free(&own);
-    return err;
+    MS_TRY(other_step(job, result, 0, true, own, trial, &first, fault));
+    return keep_for_pool(&first, trial, line, fault);
 }
 
 /* Lists the kinds of steps: each length once. Without a list of lengths all
@@ -319,9 +315,13 @@ static ms_err run_all(const ms_job *job, ms_arena *trial,
 {
     ms_expand_opts opts;
     ms_pooled_course course = {.first = first};
+    ms_arena own = {.limit_bytes = trial->limit_bytes};
+    ms_err err = MS_OK;
     MS_TRY(ms_jobprogram_make(job, trial, &opts, result, fault));
     if (first == NULL)
-        MS_TRY(first_step(job, trial, result, &course.first, fault));
+        err = first_step(job, &own, trial, result, &course.first, fault);
+    ms_arena_free(&own);
+    MS_TRY(err);
     MS_TRY(ms_expand(result->graph, result->program, &opts, trial, result->plan,
                      fault));
     MS_TRY(
@@ -389,13 +389,13 @@ static ms_err average_rank(const ms_job *job, ms_arena *trial,
 /* The first step before there is a graph of the one reported, which is as
  * large; NULL: there is none, or it is refused, which is told of the step
  * reported.  Micro-batches that repeat would make it needless. */
-static const ms_timeline *first_of_all(const ms_job *job, ms_arena *trial,
-                                       const ms_result *result)
+static const ms_timeline *first_of_all(const ms_job *job, ms_arena *own,
+                                       ms_arena *trial, const ms_result *result)
 {
-    ms_fault own = {0};
+    ms_fault fault = {0};
     const ms_timeline *first = NULL;
     if (result->shape.micro_batches > 1 ||
-        first_step(job, trial, result, &first, &own) != MS_OK)
+        first_step(job, own, trial, result, &first, &fault) != MS_OK)
         return NULL;
     return first;
 }
@@ -403,12 +403,17 @@ static const ms_timeline *first_of_all(const ms_job *job, ms_arena *trial,
 ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
                      ms_result *result, ms_fault *fault)
 {
+    ms_arena own = {.limit_bytes = trial->limit_bytes};
     *result = (ms_result){0};
     MS_TRY(ms_jobway_read(job, keep, result, fault));
     ms_read_forget_source(&result->model, keep);
     MS_TRY(ms_jobway_shape(job, result, fault));
-    const ms_timeline *first = first_of_all(job, trial, result);
+    const ms_timeline *first = first_of_all(job, &own, trial, result);
+    if (result->model.ops == NULL) /* whose columns grow: they do not fit */
+        ms_arena_hand_over(&own, keep);
+    ms_arena_free(&own);
     MS_TRY(ms_jobway_graph(job, keep, result, fault));
+    ms_arena_trim(keep);
     MS_TRY(step_behind(job, trial, first, result, fault));
     return average_rank(job, trial, result, fault);
 }

@@ -39,6 +39,8 @@ typedef struct pooled_run {
     pooled_blocks blocks, before;
     uint32_t step; /* 0: construction */
     bool last, endless, failed;
+    bool early, known; /* does its peak foretell that of the last step, which
+                          is known? */
 
     struct ms_pooled_moment *looks; /* poolinstant.h */
     uint32_t raises_capacity;
@@ -304,6 +306,25 @@ static ms_err watch(pooled_run *run, uint32_t op)
     return MS_OK;
 }
 
+/* The step before the last one, where it is of the same plan, tells better than
+ * the exact pool where the peak will be: its blocks have the pool's sizes. */
+static bool foretells(const pooled_run *run)
+{
+    return !run->setup->brief && !run->known &&
+           run->step + 1 == run->setup->steps && run->now == run->line;
+}
+
+static void foretell(pooled_run *run, uint32_t op)
+{
+    uint16_t rank = run->now->plan->op[op].rank;
+    struct ms_pooled_moment *look = &run->looks[rank];
+    uint64_t allocated =
+        ms_torchview_peak(run->pools[rank], MS_TORCH_ALLOCATED_BYTES);
+    if (allocated > look->allocated_bytes)
+        *look =
+            (struct ms_pooled_moment){.op = op, .allocated_bytes = allocated};
+}
+
 /* ---- a step -------------------------------------------------------------- */
 
 static ms_err do_op(pooled_run *run, uint32_t op)
@@ -325,6 +346,8 @@ static ms_err do_op(pooled_run *run, uint32_t op)
         return MS_OK;
     if (run->last && (at->alloc_at < at[1].alloc_at || at->pass == MS_START))
         MS_TRY(watch(run, op));
+    if (run->early && at->alloc_at < at[1].alloc_at)
+        foretell(run, op);
     if (run->last && op == run->looks[at->rank].op)
         ms_poolinstant_look(plan, op, run->pools[at->rank],
                             &run->looks[at->rank]);
@@ -400,6 +423,9 @@ static ms_err do_step(pooled_run *run, const ms_timeline *now)
     MS_TRY(list_queues(run));
     MS_TRY(turn_over(run));
     run->map.is_last = run->last = run->step == run->setup->steps;
+    run->early = foretells(run);
+    for (uint32_t rank = 0; run->early && rank < plan->n_ranks; rank++)
+        run->looks[rank].allocated_bytes = 0;
     if (run->last && run->map.maps)
         MS_TRY(open_map(run));
     count_calls(run, true);
@@ -507,6 +533,7 @@ static ms_err run_pools(pooled_run *run)
     }
     if (ms_poolinstant_found(line, run->looks, run->out))
         return MS_OK;
+    run->known = true;
     MS_TRY(clear_ranks(run));
     MS_TRY(run_all(run));
     ms_poolinstant_found(line, run->looks, run->out);

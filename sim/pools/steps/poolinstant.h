@@ -5,9 +5,10 @@
 /* Private to pooled.c: a look at each rank's pool at its peak.
  *
  * The peak is known only when the step is over.  Where the exact pool has its
- * own is known before, and mostly it is there: the last step is looked at
- * behind that op.  Only where the peak turns out to be at another op the steps
- * run again.  looks: per rank, after the requests of op; MS_NONE: no look. */
+ * own is known before, and better still where the pool had it in a step before
+ * of the same plan; mostly it is there again: the last step is looked at behind
+ * that op.  Only where the peak turns out to be at another op the steps run
+ * again.  looks: per rank, after the requests of op; MS_NONE: no look. */
 
 #include "sim/nouns.h"
 #include "sim/pools/steps/pooled.h"
