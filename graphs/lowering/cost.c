@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How long each op takes alone.  Products and attention have models of their
- * own (graphs/machines/producttime.h), and so has what memory bounds
+ * own (graphs/machines/times/producttime.h), and so has what memory bounds
  * (memorytime.h), where the device has no curve of its kind (kerneltime.h).
  * Products of a shape that is not told are on a roofline, whose top is the
  * device's own measured share of its dense peak (maximum achievable matmul
  * FLOP/s, stas00/ml-engineering). */
 #include "graphs/formats/precisions.h"
 #include "graphs/lowering/lower.h"
-#include "graphs/machines/kerneltime.h"
-#include "graphs/machines/memorytime.h"
-#include "graphs/machines/producttime.h"
+#include "graphs/machines/times/kerneltime.h"
+#include "graphs/machines/times/memorytime.h"
+#include "graphs/machines/times/producttime.h"
 #include "graphs/quantized/quantize.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"

@@ -3,7 +3,8 @@
 #define MS_GRAPHS_OPEND_H
 
 /* Private to graphs/: how an op ends whose time is told by a shape
- * (graphs/machines/producttime.h, memorytime.h), instead of ms_trace_end. */
+ * (graphs/machines/times/producttime.h, memorytime.h), instead of ms_trace_end.
+ */
 
 #include "graphs/trace/trace.h"
 

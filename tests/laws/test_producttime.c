@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A larger product never takes less time, on any device, by tensor cores or
  * not; nor does attention to more keys. */
-#include "graphs/machines/producttime.h"
+#include "graphs/machines/times/producttime.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 

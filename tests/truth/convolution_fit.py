@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fits the families of convolutions in fp32 (graphs/machines/producttime.c) on half
+"""Fits the families of convolutions in fp32 (graphs/machines/times/producttime.c) on half
 of the shapes that DeepBench measured on V100 and T4 (channels outside, cuDNN 7.6),
 and says how far off they are on the others:
 

@@ -2,7 +2,7 @@
 /* Times of kernels that the memory bounds, on devices that were measured
  * (memory.tsv): the median error, and that of 95 of 100, by kernel.
  * memorybounds.tsv has what must hold. */
-#include "graphs/machines/memorytime.h"
+#include "graphs/machines/times/memorytime.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

@@ -3,7 +3,7 @@
  * (products.tsv, attentions.tsv; in fp8 and grouped, fp8products.tsv and
  * groupedproducts.tsv, and convolutions.tsv, by productbounds.tsv): the median
  * error, and that of 95 of 100. */
-#include "graphs/machines/producttime.h"
+#include "graphs/machines/times/producttime.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/calibrate/measured.h"
 #include "graphs/machines/communicators.h"
-#include "graphs/machines/kerneltime.h"
+#include "graphs/machines/times/kerneltime.h"
 #include "sim/replay/collective.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/machines/producttime.h"
-#include "graphs/machines/memorytime.h"
+#include "graphs/machines/times/producttime.h"
+#include "graphs/machines/times/memorytime.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/machines/memorytime.h"
+#include "graphs/machines/times/memorytime.h"
 
 #include <math.h>
 
