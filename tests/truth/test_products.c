@@ -3,7 +3,7 @@
  * (products.tsv, attentions.tsv; in fp8 and grouped, fp8products.tsv and
  * groupedproducts.tsv, and convolutions.tsv, by productbounds.tsv): the median
  * error, and that of 95 of 100. */
-#include "graphs/machines/times/producttime.h"
+#include "graphs/machines/times/convolutiontime.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 
@@ -135,13 +135,14 @@ static double convolution_us(const ms_device *device, const truth_table *table,
         .product = {1, number(table, row, "m"), number(table, row, "n"),
                     number(table, row, "k")},
         .pass = (ms_convolution_pass)pass,
+        .taps = number(table, row, "taps"),
+        .stride = number(table, row, "stride"),
+        .side = number(table, row, "side"),
         .is_three = truth_number(table, row, "three") != 0};
-    return ms_producttime_convolution_ns(
-               device, &convolution,
-               half ? device->half_flops
-                    : device->fp32_flops * device->fp32_share,
-               number(table, row, "bytes"),
-               half ? MS_UNIT_TENSOR : MS_UNIT_PLAIN) /
+    return ms_convolutiontime_ns(device, &convolution,
+                                 half ? device->half_flops
+                                      : device->fp32_flops * device->fp32_share,
+                                 0, half ? MS_UNIT_TENSOR : MS_UNIT_PLAIN) /
            1e3;
 }
 
