@@ -116,15 +116,23 @@ double ms_producttime_ns(const ms_device *device, ms_product_shape shape,
 
 /* ---- attention ----------------------------------------------------------- */
 
-/* Keys beside which half of the peak is lost, and the share at 64 and at 256
- * channels of that at 128, by kernel. */
+/* Queries of a block; waves that blocks of unlike length take more. */
+#define BLOCK 128.0
+#define UNEVEN 0.55
+/* FLOPs of a query, a key and a channel. */
+#define FORWARD 4.0
+#define BACKWARD 10.0
+
+/* Keys that a block takes longer by, to begin and to end; what a kernel takes
+ * beside a product's start; and the share at 64 and at 256 channels of that at
+ * 128. */
 static const struct {
-    double keys, of_64, of_256;
+    double keys, start_ns, of_64, of_256;
 } kernels[MS_N_ATTENTION_CODES] = {
-    [MS_FLASH_1] = {100, 1, 0.8},
-    [MS_FLASH_2] = {200, 0.9, 0.88},
-    [MS_FLASH_3] = {220, 0.77, 1.08},
-    [MS_ATTENTION_EFFICIENT] = {60, 0.77, 0.8},
+    [MS_FLASH_1] = {100, 1000, 1, 0.8},
+    [MS_FLASH_2] = {200, 1000, 0.9, 0.88},
+    [MS_FLASH_3] = {420, 4500, 0.78, 1.08},
+    [MS_ATTENTION_EFFICIENT] = {60, 1000, 0.77, 0.8},
 };
 
 static double of_head(ms_attention_code kernel, double head)
@@ -137,12 +145,24 @@ static double of_head(ms_attention_code kernel, double head)
     return head < 256 ? 1 + (of_256 - 1) * (head - 128) / 128 : of_256;
 }
 
+/* The last block of a causal mask sees twice as many keys as they do on
+ * average. */
 double ms_producttime_attention_ns(const ms_device *device,
                                    ms_attention_code kernel, bool backward,
-                                   double keys, double head, double flops,
+                                   ms_attention_shape shape, double flops,
                                    double flops_per_s)
 {
-    double share = device->attention_share[kernel][backward] *
-                   of_head(kernel, head) * keys / (keys + kernels[kernel].keys);
-    return device->product.start_ns + flops * NS / (flops_per_s * share);
+    double rate = flops_per_s / NS / (double)device->multiprocessors *
+                  device->attention_share[kernel][backward] *
+                  of_head(kernel, shape.head);
+    double pair = (backward ? BACKWARD : FORWARD) * shape.head;
+    double queries = flops / (pair * shape.keys);
+    double blocks =
+        queries / fmax(1, shape.queries) * fmax(1, ceil(shape.queries / BLOCK));
+    double most = fmax(shape.keys, fmin(shape.queries, 2 * shape.keys));
+    double key_ns = BLOCK * pair / rate;
+    double waves = blocks / (double)device->multiprocessors + UNEVEN;
+    return device->product.start_ns + kernels[kernel].start_ns +
+           key_ns * fmax(waves * (shape.keys + kernels[kernel].keys),
+                         most + kernels[kernel].keys);
 }

@@ -49,7 +49,8 @@ double ms_producttime_ns(const ms_device *device, ms_product_shape shape,
 
 /* ---- what other kernels that multiply are made of ------------------------ */
 
-/* Sides of a tile, and the share of flops_per_s that it reaches; 0: none such. */
+/* Sides of a tile, and the share of flops_per_s that it reaches; 0: none such.
+ */
 typedef struct ms_product_tile {
     double rows, columns, share;
 } ms_product_tile;
@@ -82,14 +83,22 @@ typedef enum ms_attention_code {
     MS_N_ATTENTION_CODES
 } ms_attention_code;
 
-/* ns of so many FLOPs at that peak, of forward or of backward; keys: that a
- * query sees, on average, head: channels of a head.  The share of the peak is
- * the device's for long sequences and 128 channels; it is less for short ones,
- * whose blocks are masked or not full, as the benchmarks of FlashAttention 1 to
- * 3 have it (flash-attention 0251105a, assets). */
+/* Queries of a sequence, keys that one sees on average, channels of a head. */
+typedef struct ms_attention_shape {
+    double queries, keys, head;
+} ms_attention_shape;
+
+/* ns of so many FLOPs at that peak, of forward or of backward.  A block has 128
+ * queries of a head and goes over the keys, some more of which it takes to
+ * begin and to end; the share of the peak is the device's for many long blocks
+ * and 128 channels.  Few blocks leave multiprocessors idle, and none ends
+ * before the one that sees the most keys.  The parts are fitted on half of the
+ * shapes of vLLM's attention in aiconfigurator, causal and not (A100, L40S;
+ * H100, H200), those of FlashAttention 1 and of xFormers on the benchmarks of
+ * FlashAttention (flash-attention 0251105a, assets). */
 double ms_producttime_attention_ns(const ms_device *device,
                                    ms_attention_code kernel, bool backward,
-                                   double keys, double head, double flops,
+                                   ms_attention_shape shape, double flops,
                                    double flops_per_s);
 
 #endif
