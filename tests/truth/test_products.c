@@ -23,26 +23,23 @@ typedef struct errors {
     uint32_t n;
 } errors;
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void add(errors *all, double told, double measured)
 {
     ck_assert_uint_lt(all->n, MOST_ROWS);
     all->error[all->n++] = fabs(told / measured - 1);
 }
 
-static void within(errors *all, const char *name, const char *quantity,
-                   double share, uint64_t percent)
+static void within(errors *all, const char *name, uint64_t median,
+                   uint64_t most)
 {
-    ck_assert_uint_gt(all->n, 0);
-    qsort(all->error, all->n, sizeof *all->error, ascending);
-    uint64_t is = (uint64_t)ceil(100 * all->error[(uint32_t)(share * all->n)]);
-    truth_compare("products", name, quantity, percent,
-                  is > percent ? is : percent);
+    truth_errors("products", name, all->error, all->n, median, most);
+}
+
+static void within_bound(errors *all, const char *name,
+                         const truth_table *bounds, uint32_t bound)
+{
+    within(all, name, truth_number(bounds, bound, "median"),
+           truth_number(bounds, bound, "most"));
 }
 
 static const ms_device *device_of(const char *name)
@@ -65,6 +62,7 @@ static double bytes_of(ms_product_shape s)
 
 START_TEST(products)
 {
+    char name[96];
     truth_table table;
     errors all = {.n = 0};
     truth_begin();
@@ -81,8 +79,8 @@ START_TEST(products)
                     1e3,
                 number(&table, row, "microseconds"));
     }
-    within(&all, devices[_i], "median error within 8 %", 0.5, 8);
-    within(&all, devices[_i], "95 of 100 within 30 %", 0.95, 30);
+    snprintf(name, sizeof name, "%s, product, half", devices[_i]);
+    within(&all, name, 8, 30);
     truth_end();
 }
 END_TEST
@@ -159,11 +157,8 @@ static void check_convolutions(const truth_table *bounds, uint32_t bound)
             strcmp(truth_cell(&table, row, "format"), format) == 0)
             add(&all, convolution_us(device_of(device), &table, row),
                 number(&table, row, "microseconds"));
-    snprintf(name, sizeof name, "%s, convolutions, %s", device, format);
-    within(&all, name, "median error, %", 0.5,
-           truth_number(bounds, bound, "median"));
-    within(&all, name, "error of 95 of 100, %", 0.95,
-           truth_number(bounds, bound, "most"));
+    snprintf(name, sizeof name, "%s, convolution, %s", device, format);
+    within_bound(&all, name, bounds, bound);
 }
 
 /* The rows of one device and kind. */
@@ -185,10 +180,7 @@ static void check_kind(const truth_table *bounds, uint32_t bound)
             number(&table, row, "microseconds"));
     }
     snprintf(name, sizeof name, "%s, %s", device, kind);
-    within(&all, name, "median error, %", 0.5,
-           truth_number(bounds, bound, "median"));
-    within(&all, name, "error of 95 of 100, %", 0.95,
-           truth_number(bounds, bound, "most"));
+    within_bound(&all, name, bounds, bound);
 }
 
 START_TEST(kinds)
@@ -246,8 +238,7 @@ START_TEST(attentions)
         add(&all, number(&table, row, "tflops"),
             tflops_of(device, &table, row));
     }
-    within(&all, "attention", "median error within 8 %", 0.5, 8);
-    within(&all, "attention", "95 of 100 within 30 %", 0.95, 30);
+    within(&all, "a100 and h100, attention, figures", 8, 30);
     truth_end();
 }
 END_TEST
