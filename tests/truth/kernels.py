@@ -29,6 +29,8 @@ DEVICES = {"A100-SXM4-80GB": "a100-80gb-sxm", "H100 80GB HBM3": "h100-80gb-sxm",
            "A100-PCIE-40GB": "a100-40gb-pcie", "A100 80GB PCIe": "a100-80gb-pcie",
            "Tesla V100-PCIE-32GB": "v100-32gb-pcie", "Tesla T4": "t4-16gb",
            "L4": "l4-24gb", "V100 (DGX-1)": "v100-16gb-sxm2", "T4": "t4-16gb"}
+IN_PRODUCTS = {"a100-80gb-sxm", "h100-80gb-sxm", "h200-141gb-sxm",
+               "b200-180gb-sxm"}  # products.tsv
 LEAST_ROWS = 64
 LEAST_US = 400
 
@@ -47,7 +49,8 @@ def table(truth, name):
 def products(truth):
     for r in table(truth, "aiconfigurator_gemm"):
         shape = [int(r[k]) for k in "mnk"]
-        if r["dtype"] in ("bfloat16", "float16") and shape[0] >= LEAST_ROWS:
+        if (r["dtype"] in ("bfloat16", "float16") and shape[0] >= LEAST_ROWS and
+                r["device"] not in IN_PRODUCTS):
             yield r["device"], "product", "half", [1, *shape], float(r["us"]), shape
     for r in table(truth, "neusight_fp32"):
         if r["op"] in ("linear", "bmm") and float(r["us"]) >= LEAST_US:
