@@ -23,8 +23,8 @@ for suite in rates products memories links; do
 done
 {
     echo "# SPDX-License-Identifier: GPL-3.0-or-later"
-    echo "# Kernels that nothing was fitted on: how many, the median error of their"
-    echo "# times and that of 95 of 100, in percent.  kernels.sh wrote it."
+    echo "# Kernels that nothing was fitted on: how many, the median error of"
+    echo "# their times and that of 95 of 100, in percent.  kernels.sh wrote it."
     printf 'device\tkind\trows\tmedian\tmost\n'
     sort -u "$lines"
 } >"$here/kernelerrors.tsv"
