@@ -7,9 +7,11 @@ and says how far off they are on the others:
     convolution_fit.py TRUTH DEVICES [--rows | --fit]
 
 TRUTH is truth/kernels, DEVICES graphs/devices, whose files have the rates of
-products.  The numbers are the same for both devices.  A shape is kept back by its hash, on both devices, in all passes and formats at once.
---fit moves the numbers from where they are; --rows prints what is kept back, as
-convolutions.tsv has it.  Needs numpy, and scipy to fit."""
+products.  The numbers are the same for both devices but for what Turing's
+gradients in 16 bits take (turing_).  A shape is kept back by its hash, on both
+devices, in all passes and formats at once.  --fit moves the numbers from where
+they are; --rows prints what is kept back, as convolutions.tsv has it.  Needs
+numpy, and scipy to fit."""
 import json
 import math
 import sys

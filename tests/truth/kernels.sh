@@ -24,7 +24,7 @@ done
 {
     echo "# SPDX-License-Identifier: GPL-3.0-or-later"
     echo "# Kernels that nothing was fitted on: how many, the median error of"
-    echo "# their times and that of 95 of 100, in percent.  kernels.sh wrote it."
+    echo "# their times and that of 95 of 100, in percent (kernels.sh)."
     printf 'device\tkind\trows\tmedian\tmost\n'
     sort -u "$lines"
 } >"$here/kernelerrors.tsv"
