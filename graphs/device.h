@@ -8,7 +8,7 @@
 #include "graphs/machines/kernelkinds.h"
 #include "sim/replay/collective.h"
 
-/* machines/producttime.h. */
+/* machines/times/producttime.h. */
 #define MS_N_TILES 4u
 typedef struct ms_product_rates {
     double start_ns; /* of a kernel alone, its launch in a graph included */
@@ -19,7 +19,7 @@ typedef struct ms_product_rates {
     double grouped_share;          /* of a product's rate that groups reach */
 } ms_product_rates;
 
-/* machines/memorytime.h. */
+/* machines/times/memorytime.h. */
 typedef struct ms_memory_rates {
     double cache_bytes;  /* the last cache before the memory */
     double stream_share; /* of hbm_bytes_per_s that long streams reach */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How long each op takes alone.  Products and attention have models of their
- * own (graphs/machines/producttime.h), and so has what memory bounds
+ * own (graphs/machines/times/producttime.h), and so has what memory bounds
  * (memorytime.h), where the device has no curve of its kind (kerneltime.h).
  * Products of a shape that is not told are on a roofline, whose top is the
  * device's own measured share of its dense peak (maximum achievable matmul
  * FLOP/s, stas00/ml-engineering). */
 #include "graphs/formats/precisions.h"
 #include "graphs/lowering/lower.h"
-#include "graphs/machines/kerneltime.h"
-#include "graphs/machines/memorytime.h"
-#include "graphs/machines/producttime.h"
+#include "graphs/machines/times/convolutiontime.h"
+#include "graphs/machines/times/kerneltime.h"
+#include "graphs/machines/times/memorytime.h"
 #include "graphs/quantized/quantize.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
@@ -134,10 +134,14 @@ static double convolution_ns(const rates *r, const task *op)
     const ms_convolution convolution = {
         .product = {op->flops / (2 * m * n * k), m, n, k},
         .pass = op->pass,
+        .taps = op->end.taps,
+        .stride = op->end.stride,
+        .side = op->end.side,
         .is_innermost = op->end.work == MS_WORK_CONVOLUTION,
+        .is_turned = op->end.work != MS_WORK_CONVOLUTION && r->by_tensor,
         .is_three = op->end.work == MS_WORK_CONVERTED_THREE};
-    return ms_producttime_convolution_ns(
-        r->device, &convolution, r->product_flops, (double)op->bytes, r->unit);
+    return ms_convolutiontime_ns(r->device, &convolution, r->product_flops,
+                                 (double)op->bytes, r->unit);
 }
 
 static double attention_ns(const rates *r, const task *op)
@@ -145,7 +149,8 @@ static double attention_ns(const rates *r, const task *op)
     return ms_producttime_attention_ns(
         r->device,
         op->end.work == MS_WORK_FLASH ? r->flash : MS_ATTENTION_EFFICIENT,
-        is_backward(op), op->end.n, op->end.k, op->flops, r->attention_flops);
+        is_backward(op), (ms_attention_shape){op->end.m, op->end.n, op->end.k},
+        op->flops, r->attention_flops);
 }
 
 static double cost_ns(const rates *r, const task *op)
@@ -193,8 +198,10 @@ static bool is_same(const task *a, const task *b)
 {
     return a->bytes == b->bytes && a->end.m == b->end.m &&
            a->end.n == b->end.n && a->end.k == b->end.k &&
-           a->end.work == b->end.work && a->kind == b->kind &&
-           a->pass == b->pass && a->flops == b->flops && a->name == b->name;
+           a->end.taps == b->end.taps && a->end.stride == b->end.stride &&
+           a->end.side == b->end.side && a->end.work == b->end.work &&
+           a->kind == b->kind && a->pass == b->pass && a->flops == b->flops &&
+           a->name == b->name;
 }
 
 static ms_convolution_pass pass_of(uint8_t pass)

@@ -5,17 +5,17 @@
 /* clang-format off */
 /* device, ms_kernels, tokens, {runs, median, most} */
 const ms_accuracy_times ms_accuracyrows_times[] = {
-    {"a100-40gb-sxm", 1, 4096, {14, 2.4, 28.6}},
-    {"a100-40gb-sxm", 1, MS_ACCURACY_ANY, {22, 1.5, 17.5}},
-    {"a100-80gb-sxm", 1, 1024, {5, 6.3, 19.8}},
-    {"a100-80gb-sxm", 1, 4096, {9, 2.5, 6.5}},
-    {"a100-80gb-sxm", 1, 16384, {6, 3.0, 5.7}},
-    {"a100-80gb-sxm", 1, MS_ACCURACY_ANY - 1, {8, 1.9, 2.7}},
-    {"a100-80gb-sxm", 1, MS_ACCURACY_ANY, {28, 2.5, 8.3}},
+    {"a100-40gb-sxm", 1, 4096, {14, 2.6, 28.5}},
+    {"a100-40gb-sxm", 1, MS_ACCURACY_ANY, {22, 2.4, 17.2}},
+    {"a100-80gb-sxm", 1, 1024, {5, 6.6, 19.7}},
+    {"a100-80gb-sxm", 1, 4096, {9, 2.8, 6.1}},
+    {"a100-80gb-sxm", 1, 16384, {6, 2.6, 5.0}},
+    {"a100-80gb-sxm", 1, MS_ACCURACY_ANY - 1, {8, 1.2, 3.0}},
+    {"a100-80gb-sxm", 1, MS_ACCURACY_ANY, {28, 2.4, 8.2}},
     {"a100-80gb-sxm", 2, 1024, {110, 6.9, 15.3}},
     {"a100-80gb-sxm", 2, MS_ACCURACY_ANY, {113, 6.8, 15.3}},
-    {"h100-80gb-sxm", 1, 4096, {8, 2.0, 8.7}},
-    {"h100-80gb-sxm", 1, MS_ACCURACY_ANY, {16, 2.4, 8.7}},
+    {"h100-80gb-sxm", 1, 4096, {8, 4.0, 8.8}},
+    {"h100-80gb-sxm", 1, MS_ACCURACY_ANY, {16, 4.0, 8.8}},
     {"rtx3090-24gb", 1, 0, {26, 7.4, 32.0}},
 };
 const uint32_t ms_accuracyrows_n_times =

@@ -93,6 +93,12 @@ static double positions_of(const ms_tensor *tensor)
     return (double)ms_trace_elements(tensor) / (double)tensor->size[1];
 }
 
+/* The side of its images, as if they were squares. */
+static double side_of(const ms_tensor *tensor)
+{
+    return sqrt(positions_of(tensor) / fmax(1, (double)tensor->size[0]));
+}
+
 /* The products of a convolution of x that gives y, or of one of its gradients:
  * positions by the channels that they get, of the weight the channels of y by
  * what each reads. */
@@ -109,19 +115,24 @@ static void end_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
     double kernel = filter / outputs; /* of a transposed one of its inputs */
     double groups =
         fmax(1, inputs / fmax(1, (double)ms_trace_at(trace, weight)->size[1]));
-    double m = positions_of(out), n = outputs / groups;
+    ms_convolved c = {.groups = groups,
+                      .m = positions_of(out),
+                      .n = outputs / groups,
+                      .taps = kernel * groups / inputs,
+                      .stride = side_of(in) / fmax(1, side_of(out)),
+                      .side = side_of(out)};
     if (pass == MS_GRAD_INPUT) {
-        m = positions_of(in);
-        n = inputs / groups;
+        c.m = positions_of(in);
+        c.n = inputs / groups;
     } else if (pass == MS_GRAD_WEIGHT) {
-        m = outputs / groups;
-        n = kernel;
+        c.m = outputs / groups;
+        c.n = kernel;
     }
     ms_op_work work = work_of(trace, x, weight);
     if (work == MS_WORK_CONVERTED &&
         is_three(in, ms_trace_at(trace, weight), out))
         work = MS_WORK_CONVERTED_THREE;
-    ms_opend_convolution(trace, flops, work, groups, m, n);
+    ms_opend_convolution(trace, flops, work, &c);
 }
 
 static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,

@@ -54,16 +54,24 @@ void ms_opend_fp8(ms_trace *trace, double flops, uint32_t y)
     end_product(trace, flops, MS_WORK_FP8, y);
 }
 
+static uint8_t least(double x)
+{
+    return (uint8_t)fmax(1, fmin(x + 0.5, UINT8_MAX));
+}
+
 void ms_opend_convolution(ms_trace *trace, double flops, ms_op_work work,
-                          double groups, double m, double n)
+                          const ms_convolved *convolved)
 {
     ms_op_end *op = end(trace, flops, work);
     if (op == NULL)
         return;
-    double made = groups * m * n;
-    op->m = few(m);
-    op->n = few(n);
+    double made = convolved->groups * convolved->m * convolved->n;
+    op->m = few(convolved->m);
+    op->n = few(convolved->n);
     op->k = made > 0 ? few(flops / 2 / made + 0.5) : 0;
+    op->taps = least(convolved->taps);
+    op->stride = least(convolved->stride);
+    op->side = least(convolved->side);
 }
 
 void ms_opend_attention(ms_trace *trace, ms_op_work work, uint32_t queries,

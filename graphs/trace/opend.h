@@ -3,7 +3,8 @@
 #define MS_GRAPHS_OPEND_H
 
 /* Private to graphs/: how an op ends whose time is told by a shape
- * (graphs/machines/producttime.h, memorytime.h), instead of ms_trace_end. */
+ * (graphs/machines/times/producttime.h, memorytime.h), instead of ms_trace_end.
+ */
 
 #include "graphs/trace/trace.h"
 
@@ -17,9 +18,13 @@ void ms_opend_fp8(ms_trace *trace, double flops, uint32_t y);
  * its forward: backward has 2.5 times as many (Dao et al. 2022). */
 void ms_opend_attention(ms_trace *trace, ms_op_work work, uint32_t queries,
                         double forward_flops, bool backward);
-/* A convolution of so many groups, each products that give m x n. */
+/* A convolution of so many groups, each products that give m x n; of its
+ * filter's taps and the sides of its images, input over output (stride). */
+typedef struct ms_convolved {
+    double groups, m, n, taps, stride, side;
+} ms_convolved;
 void ms_opend_convolution(ms_trace *trace, double flops, ms_op_work work,
-                          double groups, double m, double n);
+                          const ms_convolved *convolved);
 /* A norm or softmax, which goes over each row of x, its last dimension, as a
  * whole; more than once where kernels do not keep_rows. */
 void ms_opend_rows(ms_trace *trace, double flops, uint32_t x);

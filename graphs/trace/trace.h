@@ -69,6 +69,9 @@ typedef struct ms_op_end {
     uint32_t storages; /* there by then: what its library takes follows them */
     uint32_t m, n, k;  /* as work has them */
     uint8_t work;      /* ms_op_work */
+    /* Of a convolution: of its filter; of an image that it makes; at most
+     * 255. */
+    uint8_t taps, stride, side;
 } ms_op_end;
 /* A storage that a pass adds: numbered as if it had been made when `after`
  * storages were there. */

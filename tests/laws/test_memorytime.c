@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* More bytes never take less time, on any device and by any kernel that the
  * memory bounds, nor do longer rows of them. */
-#include "graphs/machines/memorytime.h"
+#include "graphs/machines/times/memorytime.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A larger product never takes less time, on any device, by tensor cores or
- * not; nor does attention to more keys. */
-#include "graphs/machines/producttime.h"
+ * not; nor does a convolution, nor attention to more keys. */
+#include "graphs/machines/times/convolutiontime.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 
@@ -44,6 +44,67 @@ START_TEST(more_takes_longer)
 }
 END_TEST
 
+/* ---- convolutions -------------------------------------------------------- */
+
+/* What a convolution is by its own dimensions. */
+typedef struct filtered {
+    double images, inputs, outputs, side, taps, stride;
+} filtered;
+
+static double convolution_ns(const ms_device *device, const filtered *f,
+                             ms_convolution c, bool tensor)
+{
+    double positions = f->images * f->side * f->side;
+    double read = positions * f->stride * f->stride;
+    double bytes =
+        (tensor ? 2 : 4) * (read * f->inputs + positions * f->outputs +
+                            f->inputs * f->outputs * f->taps);
+    c.product =
+        (ms_product_shape){1, positions, f->outputs, f->inputs * f->taps};
+    if (c.pass == MS_CONVOLUTION_INPUT)
+        c.product = (ms_product_shape){
+            1, read, f->inputs, f->outputs * f->taps / (f->stride * f->stride)};
+    else if (c.pass == MS_CONVOLUTION_WEIGHT)
+        c.product =
+            (ms_product_shape){1, f->outputs, f->inputs * f->taps, positions};
+    c.taps = f->taps;
+    c.stride = f->stride;
+    c.side = f->side;
+    return ms_convolutiontime_ns(
+        device, &c, tensor ? device->half_flops : device->fp32_flops, bytes,
+        tensor ? MS_UNIT_TENSOR : MS_UNIT_PLAIN);
+}
+
+START_TEST(larger_convolutions_take_longer)
+{
+    laws_random random = {laws_seed = 177 + (uint64_t)_i};
+    const ms_device *device = ms_devicerows_at((uint32_t)_i);
+    for (uint32_t i = 0; i < N_SHAPES; i++) {
+        bool three = laws_chance(&random, 50), tensor = i % 2 == 0;
+        filtered a = {.images = 1 + laws_below(&random, 64),
+                      .inputs = 1 + laws_below(&random, 600),
+                      .outputs = 1 + laws_below(&random, 600),
+                      .side = 1 + laws_below(&random, 120),
+                      .taps = three ? 9 : 1 + laws_below(&random, 25),
+                      .stride = three ? 1 : 1 + laws_below(&random, 2)};
+        ms_convolution c = {.pass = (ms_convolution_pass)laws_below(
+                                &random, MS_N_CONVOLUTION_PASSES),
+                            .is_innermost = laws_chance(&random, 50),
+                            .is_three = three && !tensor};
+        filtered b = a;
+        double *grows[] = {&b.images, &b.inputs, &b.outputs, &b.side};
+        *grows[laws_below(&random, 4)] += 1 + laws_below(&random, 40);
+        c.is_turned = tensor && !c.is_innermost && laws_chance(&random, 50);
+        double before = convolution_ns(device, &a, c, tensor);
+        ck_assert_double_gt(before, 0);
+        ck_assert(convolution_ns(device, &b, c, tensor) >=
+                  before * (1 - 1e-12));
+    }
+}
+END_TEST
+
+/* ---- attention ----------------------------------------------------------- */
+
 /* FLOPs grow with keys, and the rate at which they are done. */
 START_TEST(longer_sequences_take_longer)
 {
@@ -51,11 +112,13 @@ START_TEST(longer_sequences_take_longer)
     for (uint32_t code = 0; code < MS_N_ATTENTION_CODES; code++)
         for (double keys = 1; keys < 1e6; keys *= 1.5) {
             double ns = ms_producttime_attention_ns(
-                device, (ms_attention_code)code, false, keys, 128, 1e6 * keys,
+                device, (ms_attention_code)code, false,
+                (ms_attention_shape){1024, keys, 128}, 1e9 * keys,
                 device->half_flops);
             double more = ms_producttime_attention_ns(
-                device, (ms_attention_code)code, false, 1.1 * keys, 128,
-                1.1e6 * keys, device->half_flops);
+                device, (ms_attention_code)code, false,
+                (ms_attention_shape){1024, 1.1 * keys, 128}, 1.1e9 * keys,
+                device->half_flops);
             ck_assert_double_gt(more, ns);
             ck_assert_double_lt(more, 1.1 * ns);
         }
@@ -85,6 +148,8 @@ Suite *suite_producttime(void)
     TCase *tcase = tcase_create("producttime");
     tcase_add_loop_test(tcase, more_takes_longer, 0, (int)ms_devices_n);
     tcase_add_loop_test(tcase, longer_sequences_take_longer, 0,
+                        (int)ms_devices_n);
+    tcase_add_loop_test(tcase, larger_convolutions_take_longer, 0,
                         (int)ms_devices_n);
     tcase_add_test(tcase, by_hand);
     suite_add_tcase(suite, tcase);

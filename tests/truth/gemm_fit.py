@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fits the model of a matrix product (graphs/machines/producttime.c) to measured
+"""Fits the model of a matrix product (graphs/machines/times/producttime.c) to measured
 ones, and says how far off it is on shapes that it was not fitted on:
 
     gemm_fit.py aiconfigurator_gemm.csv.gz "H100 80GB HBM3" 989 3350 132

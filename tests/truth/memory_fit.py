@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fits what bounds kernels by memory (graphs/machines/memorytime.c) on half of
+"""Fits what bounds kernels by memory (graphs/machines/times/memorytime.c) on half of
 the shapes that were measured, and says how far off it is on the others:
 
     memory_fit.py TRUTH [--rows] [--leave-out]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fits what products in fp8 and grouped products take beside those in 16 bits
-(graphs/machines/producttime.c) on half of the shapes that NVIDIA's aiconfigurator
+(graphs/machines/times/producttime.c) on half of the shapes that NVIDIA's aiconfigurator
 measured, and says how far off they are on the others:
 
     products_fit.py TRUTH DEVICES [--rows fp8|grouped]

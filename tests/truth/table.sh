@@ -94,6 +94,7 @@ END
 | hfops | ops of Hugging Face's code as PyTorch 1.13.1 runs them (`hfops.tsv`) |
 | huggingface | published counts (`huggingface.tsv`, `heads.tsv`) |
 | korthikanti | Korthikanti et al. 2022, bytes (`korthikanti.tsv`) |
+| kernels | measured kernels that nothing was fitted on (`kernels.sh`) |
 | layers | single layers, rules measured with PyTorch 1.13.1 (`layers.tsv`) |
 | liger | operators in Liger's benchmarks, plain and fused (`liger.tsv`) |
 | links | collectives by size on real nodes (`links.tsv`) |

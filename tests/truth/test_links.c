@@ -164,6 +164,32 @@ START_TEST(sizes_between)
 }
 END_TEST
 
+static const char *const measured[] = {"a100-80gb-sxm", "h100-80gb-sxm",
+                                       "h200-141gb-sxm", "b200-180gb-sxm",
+                                       "gb200-186gb"};
+#define N_MEASURED (sizeof measured / sizeof *measured)
+
+/* The same by device, of all three. */
+START_TEST(devices_between)
+{
+    truth_table table;
+    static errors all;
+    char name[64];
+    truth_begin();
+    truth_read_here("collectives.tsv", &table);
+    all.n = 0;
+    for (uint32_t row = 0; row < table.n_rows; row++)
+        if (is(&table, row, "half", "report") &&
+            is(&table, row, "device", measured[_i])) {
+            ck_assert_uint_lt(all.n, MOST_ROWS);
+            all.of[all.n++] = fabs(error_of(&table, row));
+        }
+    snprintf(name, sizeof name, "%s, collectives", measured[_i]);
+    truth_errors("links", name, all.of, all.n, 4, 30);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_links(void)
 {
     Suite *suite = suite_create("links");
@@ -172,6 +198,7 @@ Suite *suite_links(void)
     tcase_add_test(tcase, curves_are_exact_at_their_points);
     tcase_add_loop_test(tcase, sizes_between, 0,
                         sizeof between / sizeof *between);
+    tcase_add_loop_test(tcase, devices_between, 0, (int)N_MEASURED);
     suite_add_tcase(suite, tcase);
     return suite;
 }

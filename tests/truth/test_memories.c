@@ -2,7 +2,7 @@
 /* Times of kernels that the memory bounds, on devices that were measured
  * (memory.tsv): the median error, and that of 95 of 100, by kernel.
  * memorybounds.tsv has what must hold. */
-#include "graphs/machines/memorytime.h"
+#include "graphs/machines/times/memorytime.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 
@@ -47,20 +47,6 @@ static double told_us(const truth_table *table, uint32_t row)
            1e3;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void within(const char *name, const char *quantity, uint64_t percent,
-                   double error)
-{
-    uint64_t is = (uint64_t)ceil(100 * error);
-    truth_compare("memory", name, quantity, percent,
-                  is > percent ? is : percent);
-}
-
 static bool same(const truth_table *a, uint32_t i, const truth_table *b,
                  uint32_t k, const char *column)
 {
@@ -81,14 +67,11 @@ static uint32_t check(const truth_table *table, const truth_table *bounds,
         error[n++] =
             fabs(told_us(table, row) / number(table, row, "microseconds") - 1);
     }
-    ck_assert_uint_gt(n, 0);
-    qsort(error, n, sizeof *error, ascending);
     snprintf(name, sizeof name, "%s, %s", truth_cell(bounds, bound, "device"),
              truth_cell(bounds, bound, "kernel"));
-    within(name, "median error, %", truth_number(bounds, bound, "median"),
-           error[n / 2]);
-    within(name, "error of 95 of 100, %", truth_number(bounds, bound, "most"),
-           error[(uint32_t)(0.95 * (n - 1) + 0.5)]);
+    truth_errors("memory", name, error, n,
+                 truth_number(bounds, bound, "median"),
+                 truth_number(bounds, bound, "most"));
     return n;
 }
 

@@ -15,6 +15,7 @@
 
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,6 +252,45 @@ void truth_compare_words(const char *group, const char *name,
     snprintf(row, sizeof row, "%s, %s", group, name);
     look_at(want, at, sizeof at);
     differ_words(&compared, row, quantity, truth, memsim, at);
+}
+
+/* ---- errors of kernels --------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void within(const char *group, const char *name, const char *quantity,
+                   uint64_t percent, double error)
+{
+    uint64_t is = (uint64_t)ceil(100 * error - 1e-9);
+    truth_compare(group, name, quantity, percent, is > percent ? is : percent);
+}
+
+static void tell(const char *name, uint32_t n, double median, double most)
+{
+    const char *path = getenv("MEMSIM_KERNELS");
+    FILE *file = path != NULL ? fopen(path, "a") : NULL;
+    if (file == NULL)
+        return;
+    const char *comma = strchr(name, ',');
+    ck_assert_ptr_nonnull(comma);
+    fprintf(file, "%.*s\t%s\t%" PRIu32 "\t%.1f\t%.1f\n", (int)(comma - name),
+            name, comma + 2, n, 100 * median, 100 * most);
+    fclose(file);
+}
+
+void truth_errors(const char *group, const char *name, double *error,
+                  uint32_t n, uint64_t median, uint64_t most)
+{
+    ck_assert_uint_gt(n, 0);
+    qsort(error, n, sizeof *error, ascending);
+    double half = error[n / 2], last = error[(uint32_t)(0.95 * (n - 1) + 0.5)];
+    within(group, name, "median error, %", median, half);
+    within(group, name, "error of 95 of 100, %", most, last);
+    tell(name, n, half, last);
 }
 
 /* ---- tables -------------------------------------------------------------- */

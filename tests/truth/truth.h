@@ -51,6 +51,13 @@ void truth_compare_words(const char *group, const char *name,
                          const char *quantity, const char *truth,
                          const char *memsim);
 
+/* The errors of n kernels of one kind on one device, "device, kind" (shares of
+ * what was measured, in any order): the median and that of 95 of 100 are
+ * compared in whole percent with what must hold.  They are a line of the file
+ * that MEMSIM_KERNELS names, too (kernels.sh). */
+void truth_errors(const char *group, const char *name, double *error,
+                  uint32_t n, uint64_t median, uint64_t most);
+
 /* A table with one line of column names, separated by tabs (.csv: commas);
  * lines that begin with # say where it is from. */
 typedef struct truth_table {

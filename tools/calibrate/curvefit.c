@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/calibrate/curvefit.h"
-#include "graphs/machines/kerneltime.h"
+#include "graphs/machines/times/kerneltime.h"
 #include "sim/replay/collective.h"
 
 #include <math.h>

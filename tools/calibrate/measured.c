@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/calibrate/measured.h"
 #include "graphs/machines/communicators.h"
-#include "graphs/machines/kerneltime.h"
+#include "graphs/machines/times/kerneltime.h"
 #include "sim/replay/collective.h"
 
 #include <math.h>
@@ -231,7 +231,8 @@ double ms_measured_predict(const ms_device *d, const ms_measured *row,
     if (kind <= MS_RATE_EFFICIENT)
         return ms_producttime_attention_ns(
             d, (ms_attention_code)(kind - MS_RATE_FLASH_1), row->backward,
-            row->shape.n, row->shape.k, row->flops, d->half_flops);
+            (ms_attention_shape){row->shape.m, row->shape.n, row->shape.k},
+            row->flops, d->half_flops);
     if (kind <= MS_RATE_COPY)
         return ms_kerneltime_plain_ns(d, kind - MS_RATE_POINTWISE, row->flops,
                                       row->bytes);

@@ -21,7 +21,7 @@
  * are in the order of their kinds, within one of their work; median_ns > 0. */
 
 #include "graphs/device.h"
-#include "graphs/machines/producttime.h"
+#include "graphs/machines/times/producttime.h"
 
 /* What a device's file has rates of. */
 typedef enum ms_rate_kind {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/machines/memorytime.h"
+#include "graphs/machines/times/memorytime.h"
 
 #include <math.h>
 
@@ -22,13 +22,20 @@ static const struct {
     [MS_STREAM] = {0, 0, 1, 1},
     [MS_COLD] = {0, 0, 1, 1},
     [MS_ROWS_NORM] = {0.5, 0.3, 0.85, 1},
-    [MS_ROWS_NORM_BACKWARD] = {0, 0, 1, 2.4},
+    [MS_ROWS_NORM_BACKWARD] = {0, 0, 1, 1.44},
     [MS_BATCH_NORM] = {0.5, 0.3, 0.85, 1},
     [MS_BATCH_NORM_BACKWARD] = {2 / 3.0, 0.3, 0.85, 1},
     [MS_ROWS_SOFTMAX] = {1, 0, 0.85, 1},
     [MS_ROWS_SOFTMAX_BACKWARD] = {2 / 3.0, 0, 0.85, 1},
     [MS_LOOKUP] = {0, 0, 1, 1},
 };
+
+/* The gradients of a norm's weight and bias, of the backward's bytes; columns
+ * of a block, and its rate. */
+#define WEIGHT_PART 0.96
+#define COLUMNS 32.0
+#define BLOCK_BYTES_PER_S 60e9
+#define TENSORS 3.0 /* that its backward moves; two are read for these */
 
 static double clamp(double x, double low, double high)
 {
@@ -47,6 +54,18 @@ static double under_way(const ms_device *device, ms_memory_kernel kernel,
     if (kernel != MS_ROWS_NORM)
         threads = clamp(row * width / LOAD_BYTES, WARP, MOST_THREADS);
     return fmin(all / threads * row * width, bytes);
+}
+
+/* A block goes over all rows of some columns, so that few columns leave most
+ * multiprocessors idle. */
+static double weight_ns(const ms_device *device, double bytes, double row,
+                        double stream_ns)
+{
+    double blocks = fmax(1, ceil(row / COLUMNS));
+    double waves = ceil(blocks / (double)device->multiprocessors);
+    double of_block = bytes * 2 / TENSORS * COLUMNS / fmax(row, COLUMNS);
+    return fmax(WEIGHT_PART * stream_ns,
+                waves * of_block * NS / BLOCK_BYTES_PER_S);
 }
 
 double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
@@ -69,7 +88,10 @@ double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
         saved = 0;
     if (kernel == MS_LOOKUP)
         share = rates->lookup_share;
-    return (double)device->kernel_ns + bytes * (1 + again) * (1 - saved) *
-                                           kernels[kernel].slower * NS /
-                                           (device->hbm_bytes_per_s * share);
+    double stream_ns = bytes * (1 + again) * (1 - saved) * NS /
+                       (device->hbm_bytes_per_s * share);
+    double ns = (double)device->kernel_ns + kernels[kernel].slower * stream_ns;
+    return kernel == MS_ROWS_NORM_BACKWARD
+               ? ns + weight_ns(device, bytes, row, stream_ns)
+               : ns;
 }

@@ -47,38 +47,32 @@ double ms_producttime_ns(const ms_device *device, ms_product_shape shape,
                          double flops_per_s, double bytes,
                          ms_product_unit unit);
 
-typedef enum ms_convolution_pass {
-    MS_CONVOLUTION_FORWARD,
-    MS_CONVOLUTION_INPUT, /* the gradient of what it reads */
-    MS_CONVOLUTION_WEIGHT,
-    MS_N_CONVOLUTION_PASSES
-} ms_convolution_pass;
+/* ---- what other kernels that multiply are made of ------------------------ */
 
-typedef struct ms_convolution {
-    ms_product_shape product; /* implicit: groups, positions, channels; of the
-                                 weight channels by what each reads */
-    ms_convolution_pass pass;
-    bool is_innermost; /* channels lie so (channels_last) */
-    bool is_three;     /* 3 x 3, one group, stride 1, channels not innermost */
-} ms_convolution;
+/* Sides of a tile, and the share of flops_per_s that it reaches; 0: none such.
+ */
+typedef struct ms_product_tile {
+    double rows, columns, share;
+} ms_product_tile;
 
-/* A convolution by the fastest family of kernels that it has, as
- * cudnn.benchmark finds it.  bytes: of its tensors, each once.
- *
- * Tensor cores multiply with channels innermost, so that else what they read
- * and write is laid out anew.  Groups of 4, 8, 16 and 32 channels share tiles;
- * of other widths, channels innermost, they go without tensor cores (pytorch
- * issue 70954; the rate is fitted on RegNetY of times.tsv's half for fits).
- *
- * In fp32 an implicit product goes at 0.89 of a product's rate, and 0.69 and
- * 0.66 for the gradients; 3 x 3 are made of 16 products of a quarter of the
- * positions (Winograd's F(2 x 2, 3 x 3): Lavin and Gray 2016), 2.25 times fewer
- * FLOPs, at 0.7: fitted on half of the shapes that DeepBench measured on V100
- * and T4 (convolution_fit.py). */
-double ms_producttime_convolution_ns(const ms_device *device,
-                                     const ms_convolution *convolution,
-                                     double flops_per_s, double bytes,
-                                     ms_product_unit unit);
+typedef struct ms_product_kernel {
+    const ms_product_tile *tiles;
+    uint32_t n_tiles;
+    double flops_per_s;
+    double depth; /* in elements of k: that a tile takes more */
+    double step;  /* of k, that it goes on by */
+    double parts; /* of k, at most: a power of 2 */
+} ms_product_kernel;
+
+/* The fastest of its tiles and parts, without what is moved beside. */
+double ms_producttime_tiles_ns(const ms_device *device, ms_product_shape shape,
+                               const ms_product_kernel *kernel);
+/* That and so many bytes, which are moved beside it. */
+double ms_producttime_beside_ns(const ms_device *device, double ns,
+                                double bytes);
+double ms_producttime_moved_ns(const ms_device *device, double bytes);
+double ms_producttime_depth(const ms_device *device, double flops_per_s,
+                            ms_product_unit unit);
 
 /* Which kernel computes attention. */
 typedef enum ms_attention_code {
@@ -89,14 +83,22 @@ typedef enum ms_attention_code {
     MS_N_ATTENTION_CODES
 } ms_attention_code;
 
-/* ns of so many FLOPs at that peak, of forward or of backward; keys: that a
- * query sees, on average, head: channels of a head.  The share of the peak is
- * the device's for long sequences and 128 channels; it is less for short ones,
- * whose blocks are masked or not full, as the benchmarks of FlashAttention 1 to
- * 3 have it (flash-attention 0251105a, assets). */
+/* Queries of a sequence, keys that one sees on average, channels of a head. */
+typedef struct ms_attention_shape {
+    double queries, keys, head;
+} ms_attention_shape;
+
+/* ns of so many FLOPs at that peak, of forward or of backward.  A block has 128
+ * queries of a head and goes over the keys, some more of which it takes to
+ * begin and to end; the share of the peak is the device's for many long blocks
+ * and 128 channels.  Few blocks leave multiprocessors idle, and none ends
+ * before the one that sees the most keys.  The parts are fitted on half of the
+ * shapes of vLLM's attention in aiconfigurator, causal and not (A100, L40S;
+ * H100, H200), those of FlashAttention 1 and of xFormers on the benchmarks of
+ * FlashAttention (flash-attention 0251105a, assets). */
 double ms_producttime_attention_ns(const ms_device *device,
                                    ms_attention_code kernel, bool backward,
-                                   double keys, double head, double flops,
+                                   ms_attention_shape shape, double flops,
                                    double flops_per_s);
 
 #endif

@@ -15,6 +15,10 @@
  * rows twice as long (the largest, the sum, the output), ATen/native/cuda,
  * layer_norm_kernel.cu and SoftMax.cu.
  *
+ * The backward of a norm over rows has kernels for the gradients of its weight
+ * and bias, a block for 32 columns, which goes over all rows at 60 GB/s: 8,192
+ * rows of 128 take 17 of 27 us on an H200 (cudnn-frontend's runs of PyTorch).
+ *
  * A worked example, A100 PCIe, 8,192 rows of 8,192 in fp32: 16 blocks on each
  * of 108 multiprocessors are 1,728 rows of 32 KiB, 54 MiB, more than the 40 MiB
  * of L2.  So 256 MiB are read twice and written once: 805 MB at 0.875 of 1,555

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/machines/kerneltime.h"
-#include "graphs/machines/memorytime.h"
+#include "graphs/machines/times/kerneltime.h"
+#include "graphs/machines/times/memorytime.h"
 
 typedef struct share_point {
     double size, share;
