@@ -107,7 +107,7 @@ typedef struct ms_kernel_hooks {
 
     /* The layer "attention". */
     ms_err (*attention)(ms_trace *trace, const ms_layer *layer,
-                        const ms_attention_sizes *sizes, uint32_t x,
+                        const ms_attention_sizes *sizes, const uint32_t *in,
                         uint32_t *out);
     /* What the open op, a fused cross entropy of dims[0] rows and dims[1]
      * words, makes for its duration; returns how many tensors. */

@@ -143,6 +143,8 @@ ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
         /* Positions may be an input of the step; else the forward makes them
          * and drops them with its other variables. */
         uint32_t given = trace->positions;
+        if (given != MS_NONE && at(trace, given)->size[1] != sequence)
+            given = MS_NONE;
         uint32_t positions =
             given == MS_NONE ? ms_lookup_arange(trace, sequence) : given;
         *out = ms_lookup_embedding(trace, weight, positions);

@@ -15,12 +15,13 @@
 enum { TARGETS_QV, TARGETS_QKV, TARGETS_ATTENTION, TARGETS_MLP, TARGETS_ALL };
 
 /* A fused projection is a target where one of its parts is one: the kv_up of
- * latent attention makes keys and values. */
+ * latent attention, and the kv of one of two inputs, make keys and values. */
 static bool is_target(const ms_trace *trace, const ms_layer *layer,
                       const char *role)
 {
-    static const char *const makes_qv[] = {"qkv.weight", "q.weight", "v.weight",
-                                           "q_up.weight", "kv_up.weight"};
+    static const char *const makes_qv[] = {"qkv.weight",   "q.weight",
+                                           "v.weight",     "q_up.weight",
+                                           "kv_up.weight", "kv.weight"};
     bool k = strcmp(role, "k.weight") == 0, qv = false;
     for (size_t i = 0; i < sizeof makes_qv / sizeof *makes_qv; i++)
         qv = qv || strcmp(role, makes_qv[i]) == 0;

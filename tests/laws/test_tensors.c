@@ -37,6 +37,36 @@ static const char llama[] =
             "\"positions_type\": \"rotary\", \"activation\": \"swiglu\", "
             "\"bias\": false, \"tied\": false, \"ffn\": 96");
 static const char *const models[] = {gpt, llama};
+/* An encoder of the tokens, and a decoder of the first half of them. */
+static const char pair[] =
+    "{\"memsim\": 1, \"name\": \"m\", \"input\": {\"tokens\": true}, "
+    "\"layers\": ["
+    "{\"type\": \"embedding\", \"name\": \"tokens\", \"vocab\": 512, "
+    "\"dim\": 64, \"inputs\": [\"input\"]}, "
+    "{\"type\": \"embedding\", \"name\": \"at\", \"vocab\": 32, \"dim\": 64, "
+    "\"ids\": \"positions\", \"inputs\": [\"input\"]}, "
+    "{\"type\": \"add\", \"inputs\": [\"tokens\", \"at\"]}, "
+    "{\"repeat\": 3, \"name\": \"encoder\", \"layers\": ["
+    "{\"type\": \"layer_norm\", \"name\": \"norm1\"}, "
+    "{\"type\": \"attention\", \"name\": \"a\", \"heads\": 8}, "
+    "{\"type\": \"add\", \"name\": \"sum1\", \"inputs\": [\"a\", "
+    "\"input\"]}]}, "
+    "{\"type\": \"layer_norm\", \"name\": \"memory\"}, "
+    "{\"type\": \"slice\", \"name\": \"first\", \"length\": 16, \"inputs\": "
+    "[\"input\"]}, "
+    "{\"type\": \"embedding\", \"vocab\": 512, \"dim\": 64, \"tied\": "
+    "\"tokens\", \"inputs\": [\"first\"]}, "
+    "{\"repeat\": 3, \"name\": \"decoder\", \"layers\": ["
+    "{\"type\": \"layer_norm\", \"name\": \"norm1\"}, "
+    "{\"type\": \"attention\", \"name\": \"a\", \"heads\": 8}, "
+    "{\"type\": \"add\", \"name\": \"sum1\", \"inputs\": [\"a\", "
+    "\"input\"]}, "
+    "{\"type\": \"layer_norm\", \"name\": \"norm2\"}, "
+    "{\"type\": \"attention\", \"name\": \"cross\", \"heads\": 8, "
+    "\"causal\": false, \"inputs\": [\"norm2\", \"memory\"]}, "
+    "{\"type\": \"add\", \"inputs\": [\"cross\", \"sum1\"]}]}, "
+    "{\"type\": \"linear\", \"out\": 512, \"bias\": false}, "
+    "{\"type\": \"cross_entropy\"}]}";
 
 static ms_arena keep, trial;
 static ms_fault fault;
@@ -127,6 +157,19 @@ START_TEST(parts_sum_to_the_whole)
 }
 END_TEST
 
+/* Cross attention is split by heads, too: norms and rows' biases are whole. */
+START_TEST(pairs_are_split)
+{
+    const uint64_t once = 2 * HIDDEN * (LAYERS * (6 + 3) + 2 + SEQUENCE);
+    for (uint32_t kernels = 0; kernels < MS_FUSED; kernels++) {
+        must_run(pair, kernels, "none");
+        uint64_t all = bytes_of(MS_PARAMETERS);
+        must_run(pair, kernels, "tensor:4");
+        ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - once) + once, all);
+    }
+}
+END_TEST
+
 /* ---- what they exchange -------------------------------------------------- */
 
 static uint64_t exchanged(void)
@@ -161,6 +204,10 @@ static const struct {
      * positions are added to whole embeddings. */
     {gpt, "tensor:4,sp", MS_MEGATRON,
      MOVES(10 * LAYERS + 2 + 1 + 3) + STATISTICS},
+    /* In a decoder of half the tokens two sublayers, whose keys are made of the
+     * encoder's tokens: their gradient is summed in each layer. */
+    {pair, "tensor:4", MS_MEGATRON,
+     MOVES(2 * (2 * LAYERS + 1 + LAYERS) + 4 * LAYERS + 2) + STATISTICS / 2},
     /* Jacobs et al. 2023: q, k, v and the result go round, and their gradients,
      * of a quarter of the tokens each; llama has half as many keys. */
     {gpt, "context:4,mode=a2a", MS_FLASH, MOVES(LAYERS * 2 * 4) / RANKS},
@@ -190,6 +237,7 @@ END_TEST
 
 /* ---- beside other policies ----------------------------------------------- */
 
+static const char *const models_beside[] = {gpt, llama, pair};
 static const char *const beside[] = {
     "",
     "+checkpoint:full",
@@ -216,13 +264,14 @@ START_TEST(steps_keep_the_laws)
     static const uint32_t kernels[] = {MS_EAGER, MS_FLASH, MS_MEGATRON,
                                        MS_FUSED};
     bool joint = strstr(beside[_i], "ring") || strstr(beside[_i], "allgather");
+    bool divides = strstr(beside[_i], "context") != NULL; /* not the pair's */
     for (size_t k = joint ? 1 : 0; k < MANY(kernels); k++) /* it is fused */
-        for (size_t m = 0; m < MANY(models); m++)
+        for (size_t m = 0; m < MANY(models_beside) - divides; m++)
             for (int sp = 0; sp < 2; sp++) {
                 char policy[96];
                 snprintf(policy, sizeof policy, "tensor:2%s%s", sp ? ",sp" : "",
                          beside[_i]);
-                must_run(models[m], kernels[k], policy);
+                must_run(models_beside[m], kernels[k], policy);
                 laws_check_rows(result.plan);
                 laws_check_clock(result.plan, result.line, result.machine);
                 laws_check_levels(result.plan, result.line);
@@ -286,6 +335,8 @@ START_TEST(sizes_that_do_not_divide)
     ck_assert_ptr_nonnull(strstr(fault.what, "sinks"));
     ck_assert_int_eq(run(odd, MS_EAGER, "tensor:2+context:2"), MS_OK);
     ck_assert_int_eq(run(gpt, MS_FLASH, "context:4+zero:1,dp=6"), MS_EUSAGE);
+    ck_assert_int_eq(run(pair, MS_FLASH, "context:2"), MS_EINPUT);
+    ck_assert_ptr_nonnull(strstr(fault.what, "two inputs"));
     ck_assert_int_eq(run(vit, MS_FLASH, "context:2"), MS_EUSAGE);
     ck_assert_int_eq(run(vit, MS_FLASH, "tensor:2"), MS_EINPUT);
     ck_assert_ptr_nonnull(strstr(fault.what, "no layer"));
@@ -308,6 +359,7 @@ Suite *suite_tensors(void)
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, one_rank_changes_nothing);
     tcase_add_test(tcase, parts_sum_to_the_whole);
+    tcase_add_test(tcase, pairs_are_split);
     tcase_add_loop_test(tcase, volumes_are_those_of_the_papers, 0,
                         (int)MANY(volumes));
     tcase_add_loop_test(tcase, steps_keep_the_laws, 0, (int)MANY(beside));

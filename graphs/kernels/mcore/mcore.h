@@ -117,7 +117,7 @@ uint32_t ms_mcoreloss_temporaries(ms_trace *trace, const int64_t *dims,
 
 /* The layer "attention".  Faults: MS_EINPUT for what Megatron does not know. */
 ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
-                                 const ms_attention_sizes *sizes, uint32_t x,
-                                 uint32_t *out);
+                                 const ms_attention_sizes *sizes,
+                                 const uint32_t *in, uint32_t *out);
 
 #endif

@@ -71,6 +71,9 @@ static ms_err check(ms_trace *trace, const ms_layer *layer)
         return refuse(trace, layer, "\"complex\" rotation");
     if (is_word(layer, "qk_norm", "width"))
         return refuse(trace, layer, "\"qk_norm\" over all heads");
+    if (layer->n_in > 1 && field_of(layer, "kv_heads").i > 0 &&
+        field_of(layer, "kv_heads").i != field_of(layer, "heads").i)
+        return refuse(trace, layer, "\"kv_heads\" of a second input");
     if (trace->context &&
         ms_mcoresettings_backend(trace->settings) == MS_MCORE_UNFUSED)
         return ms_trace_fail(trace, layer,
@@ -108,6 +111,35 @@ static void project(ms_trace *trace, const ms_layer *layer,
     if (!trace->err)
         qkv[0] = ms_trace_rebind(trace, qkv[0],
                                  ms_view_reshape(trace, qkv[0], 4, heads));
+}
+
+/* CrossAttention: keys and values are views of one product's result, head by
+ * head. */
+static void project_crossed(ms_trace *trace, const ms_layer *layer,
+                            const ms_attention_sizes *n, const uint32_t *in,
+                            uint32_t *qkv)
+{
+    static const char *const roles[2][2] = {{"q.weight", "q.bias"},
+                                            {"kv.weight", "kv.bias"}};
+    int64_t parts[2] = {n->dim, n->dim};
+    ms_split split = ms_shards_split(trace) == MS_SPLIT_HEADS ? MS_SPLIT_COLUMNS
+                                                              : MS_SPLIT_NOT;
+    uint32_t mixed[2];
+    for (uint32_t i = 2; i-- > 0;) { /* the keys' product runs first */
+        mixed[i] = ms_splitproducts_product(trace, layer, roles[i],
+                                            field_of(layer, "bias").b, in[i],
+                                            (i + 1) * n->heads * n->dim, split);
+        if (trace->err)
+            return;
+        int64_t dims[4] = {at(trace, mixed[i])->size[0],
+                           at(trace, mixed[i])->size[1], n->heads,
+                           (i + 1) * n->dim};
+        mixed[i] = ms_trace_rebind(trace, mixed[i],
+                                   ms_view_reshape(trace, mixed[i], 4, dims));
+    }
+    qkv[0] = mixed[0];
+    ms_split_sizes(trace, mixed[1], 3, 2, parts, qkv + 1);
+    ms_trace_drop(trace, mixed[1]);
 }
 
 /* Transformer Engine's norm makes its input contiguous, which it saves. */
@@ -263,7 +295,8 @@ static uint32_t by_ops(ms_trace *trace, const ms_layer *layer,
         return MS_NONE;
     int64_t batch = at(trace, qkv[0])->size[0];
     int64_t sequence = at(trace, qkv[0])->size[1];
-    int64_t square[4] = {batch, n->heads, sequence, sequence};
+    int64_t keys = at(trace, qkv[1])->size[1];
+    int64_t square[4] = {batch, n->heads, sequence, keys};
     int64_t heads[4] = {batch, n->heads, sequence, n->dim};
     trace->op_flags |= MS_OP_CORE;
     uint32_t into = scores_into(trace, qkv[0], square);
@@ -276,7 +309,7 @@ static uint32_t by_ops(ms_trace *trace, const ms_layer *layer,
     ms_trace_drop(trace, softmax);
     trace->op_flags &= (uint8_t)~MS_OP_CORE;
     uint32_t y = multiply(trace, "aten::bmm", weights, qkv[2], MS_NONE, heads,
-                          (double)sequence);
+                          (double)keys);
     ms_trace_drop(trace, weights);
     ms_trace_drop(trace, scores);
     return y;
@@ -315,14 +348,17 @@ static bool has_bias(const ms_layer *layer)
 }
 
 ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
-                                 const ms_attention_sizes *n, uint32_t x,
-                                 uint32_t *out)
+                                 const ms_attention_sizes *n,
+                                 const uint32_t *in, uint32_t *out)
 {
     static const char *const roles[2] = {"proj.weight", "proj.bias"};
     int64_t backend = ms_mcoresettings_backend(trace->settings);
     uint32_t qkv[3], y;
     MS_TRY(check(trace, layer));
-    project(trace, layer, n, x, qkv);
+    if (layer->n_in > 1)
+        project_crossed(trace, layer, n, in, qkv);
+    else
+        project(trace, layer, n, in[0], qkv);
     MS_TRY(trace->err);
     if (field_of(layer, "sinks").b && trace->settings->train)
         ms_raw_states(trace, ms_trace_parameter(trace, "sinks", 1, &n->heads));
