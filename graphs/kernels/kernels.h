@@ -113,6 +113,9 @@ typedef struct ms_kernel_hooks {
      * words, makes for its duration; returns how many tensors. */
     uint32_t (*loss_temporaries)(ms_trace *trace, const int64_t *dims,
                                  uint32_t *made);
+    /* The product that the same gate reads, and that is one with this layer's;
+     * or MS_NONE. */
+    uint32_t (*joined_with)(ms_trace *trace, uint32_t layer);
     /* Is the layer a dropout that the addition behind it does with its own? Is
      * input i of an addition such a dropout?  residual + dropout(x). */
     bool (*defers_dropout)(ms_trace *trace, const ms_layer *layer);
@@ -155,6 +158,8 @@ typedef struct ms_kernel_set {
                          sequence is dimension 0 */
     bool gathers_in_buffer; /* then, into Megatron's buffer in blocks, too */
     bool is_hoppers;    /* attention is FlashAttention 3 or as fast, cuDNN's */
+    bool joins_gates;   /* a gate reads one tensor, of which it makes one
+                           gradient */
     bool fuses_updates; /* optimizers that have one kernel for it */
     const ms_kernel_hooks *hooks;
 } ms_kernel_set;

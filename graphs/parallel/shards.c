@@ -95,8 +95,11 @@ static ms_err refuse(ms_trace *trace, const ms_layer *layer, const char *what,
         high++;
     if (high > size)
         high = size;
-    snprintf(hint, sizeof hint, "tensor:%lld and tensor:%lld would",
-             (long long)low, (long long)high);
+    if (low == high)
+        snprintf(hint, sizeof hint, "tensor:%lld would", (long long)low);
+    else
+        snprintf(hint, sizeof hint, "tensor:%lld and tensor:%lld would",
+                 (long long)low, (long long)high);
     return ms_trace_fail(trace, layer, hint,
                          "%lld %s of \"%s\" do not divide among %u ranks "
                          "(tensor)",
@@ -130,6 +133,10 @@ static ms_err check_heads(const plan *p, const ms_layer *layer)
     int64_t heads = number(layer, "heads"), few = number(layer, "kv_heads");
     if (heads % ranks != 0)
         return refuse(p->trace, layer, "heads", heads, ranks);
+    /* Megatron-Core from 0.16 gathers their product's result. */
+    if (p->trace->kernels.hooks->attention && few > 0 && few < ranks &&
+        ranks % few == 0 && layer->n_in == 1)
+        return MS_OK;
     if (few > 0 && few % ranks != 0)
         return refuse(p->trace, layer, "heads of keys and values", few, ranks);
     return MS_OK;

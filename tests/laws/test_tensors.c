@@ -170,6 +170,31 @@ START_TEST(pairs_are_split)
 }
 END_TEST
 
+static uint64_t exchanged(void);
+
+/* With 4 heads of keys and values, 8 ranks divide the columns of q, k and v
+ * evenly and gather what their product makes, 64 + 2 x 32 columns, in each
+ * layer; the gradient is scattered (Megatron-Core from 0.16). */
+START_TEST(few_heads_are_gathered)
+{
+    must_run(llama, MS_MEGATRON, "none");
+    uint64_t all = bytes_of(MS_PARAMETERS);
+    must_run(llama, MS_MEGATRON, "tensor:8");
+    ck_assert_uint_eq(8 * (bytes_of(MS_PARAMETERS) - LLAMA_WHOLE) + LLAMA_WHOLE,
+                      all);
+    uint64_t states = 2 * TOKENS * HIDDEN, columns = 2 * TOKENS * (64 + 64);
+    uint64_t statistics = 3 * 4 * TOKENS;
+    ck_assert_uint_eq(exchanged(), 7 *
+                                       (2 * (4 * LAYERS + 2) * states +
+                                        2 * LAYERS * columns + 2 * statistics) /
+                                       8);
+    laws_check_rows(result.plan);
+    laws_check_levels(result.plan, result.line);
+    ck_assert_int_eq(run(llama, MS_FLASH, "tensor:8"), MS_EINPUT);
+    ck_assert_str_eq(fault.hint, "tensor:4 would");
+}
+END_TEST
+
 /* ---- what they exchange -------------------------------------------------- */
 
 static uint64_t exchanged(void)
@@ -360,6 +385,7 @@ Suite *suite_tensors(void)
     tcase_add_test(tcase, one_rank_changes_nothing);
     tcase_add_test(tcase, parts_sum_to_the_whole);
     tcase_add_test(tcase, pairs_are_split);
+    tcase_add_test(tcase, few_heads_are_gathered);
     tcase_add_loop_test(tcase, volumes_are_those_of_the_papers, 0,
                         (int)MANY(volumes));
     tcase_add_loop_test(tcase, steps_keep_the_laws, 0, (int)MANY(beside));

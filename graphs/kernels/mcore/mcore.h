@@ -90,9 +90,9 @@ void ms_mcoregrads_add(ms_trace *trace, uint32_t weight);
 
 /* ---- mcorelayers.c ------------------------------------------------------- */
 
-/* Is the layer one of two whose outputs a gate joins?  Megatron has one product
- * for both. */
-bool ms_mcorelayers_is_gated(ms_trace *trace, uint32_t layer);
+/* The other of two products of one input whose outputs a gate joins, for which
+ * Megatron has one (linear_fc1); or MS_NONE. */
+uint32_t ms_mcorelayers_joined_with(ms_trace *trace, uint32_t layer);
 /* The step's further inputs. */
 void ms_mcorelayers_batch(ms_trace *trace);
 /* Is op, a product, one of a layer's by Transformer Engine? */
