@@ -146,7 +146,8 @@ typedef struct ms_kernel_set {
     ms_kernel norm, activation, rotary;
     bool is_plain; /* op by op: experts run in turn, sinks are no operand of a
                       kernel */
-    bool fuses_softmax;       /* scale, mask and softmax are one op */
+    bool fuses_softmax; /* scale, mask and softmax are one op */
+    bool fuses_by_four; /* so many heads of all samples together, or none */
     bool keeps_no_statistics; /* norms do not count their means, deviations */
     bool saves_softmax_alone; /* a fused loss, and no mask beside it */
     /* Norms and softmax go over a row once and keep it in registers: Apex'

@@ -195,6 +195,27 @@ START_TEST(few_heads_are_gathered)
 }
 END_TEST
 
+static bool runs_op(const char *name)
+{
+    bool found = false;
+    for (uint32_t op = 0; op < result.graph->n_ops && !found; op++)
+        found = strcmp(result.graph->op_name[op], name) == 0;
+    return found;
+}
+
+/* Megatron's fused softmax takes heads of all samples by four: a rank that has
+ * two of them goes torch's way. */
+START_TEST(softmax_is_fused_by_four)
+{
+    must_run(gpt, MS_KORTHIKANTI, "tensor:8");
+    ck_assert(!runs_op("aten::masked_fill"));
+    must_run(gpt, MS_KORTHIKANTI, "tensor:8+microbatch:2");
+    ck_assert(runs_op("aten::masked_fill"));
+    must_run(gpt, MS_KORTHIKANTI, "tensor:4+microbatch:2");
+    ck_assert(!runs_op("aten::masked_fill"));
+}
+END_TEST
+
 /* ---- what they exchange -------------------------------------------------- */
 
 static uint64_t exchanged(void)
@@ -386,6 +407,7 @@ Suite *suite_tensors(void)
     tcase_add_test(tcase, parts_sum_to_the_whole);
     tcase_add_test(tcase, pairs_are_split);
     tcase_add_test(tcase, few_heads_are_gathered);
+    tcase_add_test(tcase, softmax_is_fused_by_four);
     tcase_add_loop_test(tcase, volumes_are_those_of_the_papers, 0,
                         (int)MANY(volumes));
     tcase_add_loop_test(tcase, steps_keep_the_laws, 0, (int)MANY(beside));
