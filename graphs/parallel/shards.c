@@ -4,6 +4,7 @@
 #include "graphs/layertypes.h"
 #include "graphs/machines/communicators.h"
 #include "graphs/parallel/tensorops.h"
+#include "graphs/quantized/quantize.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
@@ -353,15 +354,21 @@ ms_err ms_shards_check(const ms_trace *trace)
         return ms_fail(trace->fault, MS_EUSAGE, "tensor",
                        "export the graph of one rank instead",
                        "ranks cannot split the ops of an exported graph");
-    if (settings->training->lora_rank > 0)
+    if (trace->kernels.keeps_parts && (settings->training->lora_base > 0 ||
+                                       settings->training->frozen_base > 0))
         return ms_fail(trace->fault, MS_EUSAGE, "tensor",
-                       "take zero:3 or fsdp, or leave lora.rank out",
-                       "how ranks split adapters (lora.rank) is not known yet");
-    if (row->fp8)
+                       "--kernels flash, or leave lora.base and frozen.base "
+                       "out",
+                       "these kernels know no packed weights (lora.base, "
+                       "frozen.base) that ranks split");
+    if (row->fp8 &&
+        (!trace->kernels.keeps_parts || ms_quantize_is_late(settings) ||
+         ms_quantize_is_wide(settings)))
         return ms_fail(trace->fault, MS_EUSAGE, "tensor",
-                       "--precision bf16-mixed, or take fsdp",
-                       "how ranks split products in fp8 (training.precision) "
-                       "is not known yet");
+                       "add --kernels megatron for Transformer Engine's, or "
+                       "--precision bf16-mixed",
+                       "how ranks split such products in fp8 "
+                       "(training.precision) is not known yet");
     return MS_OK;
 }
 

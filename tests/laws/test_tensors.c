@@ -216,6 +216,43 @@ START_TEST(softmax_is_fused_by_four)
 }
 END_TEST
 
+/* Adapters of rank 4 at q and v: A whole and B split, at the output of
+ * attention A split and B whole (PEFT's LoraParallelLinear). */
+static void run_adapted(uint32_t kernels, const char *policy)
+{
+    ms_job job;
+    inlined_begin(&job, &keep, &trial, &fault);
+    job.uses = true;
+    job.training.batch = (int64_t)BATCH;
+    job.training.kernels = (int64_t)kernels;
+    job.training.lora_rank = 4;
+    job.training.lora_targets = 2; /* attention */
+    ms_err err =
+        inlined_step(llama, policy, &job, &keep, &trial, &result, &fault);
+    ck_assert_msg(err == MS_OK, "%s: %s", policy, fault.what);
+}
+
+START_TEST(adapters_are_split)
+{
+    static const uint32_t kernels[] = {MS_EAGER, MS_FLASH, MS_MEGATRON};
+    for (size_t k = 0; k < MANY(kernels); k++)
+        for (int sp = 0; sp < 2; sp++) {
+            /* q, k, v: A [4, 64] each, one in Megatron; proj: B [64, 4] */
+            uint64_t a = kernels[k] == MS_MEGATRON ? 1 : 3;
+            uint64_t once = LLAMA_WHOLE + 2 * LAYERS * 4 * (a + 1) * HIDDEN;
+            run_adapted(kernels[k], "none");
+            uint64_t all = bytes_of(MS_PARAMETERS);
+            uint64_t parameters = result.graph->parameters;
+            run_adapted(kernels[k], sp ? "tensor:4,sp" : "tensor:4");
+            ck_assert_uint_eq(result.graph->parameters, parameters);
+            ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - once) + once, all);
+            laws_check_rows(result.plan);
+            laws_check_levels(result.plan, result.line);
+            laws_check_report(result.line, result.report, true);
+        }
+}
+END_TEST
+
 /* ---- what they exchange -------------------------------------------------- */
 
 static uint64_t exchanged(void)
@@ -278,6 +315,37 @@ START_TEST(volumes_are_those_of_the_papers)
     const uint64_t *by_group = result.report->ranks[0].group_bytes;
     ck_assert_uint_eq(by_group[MS_GROUP_TENSOR] + by_group[MS_GROUP_CONTEXT],
                       volumes[_i].bytes);
+}
+END_TEST
+
+/* In fp8 a part of the sequence is gathered as it is quantized: a byte an
+ * element where 16 bits are two.  h: the hidden state in 16 bits.  Forward, two
+ * products by columns gather h / 2 each, two by rows scatter h; backward, two
+ * gather h / 2 of the gradient, two h / 2 of what was saved and scatter h: (2 +
+ * 1) + (1 + 1 + 2) of h a layer, 10 in 16 bits; the ends are in 16 bits. */
+START_TEST(quantized_parts_are_gathered)
+{
+    static const char *const policies[] = {"tensor:4", "tensor:4,sp",
+                                           "tensor:4,sp+checkpoint:full"};
+    uint64_t bytes[2] = {0};
+    for (int fp8 = 0; fp8 < 2; fp8++)
+        for (size_t p = 0; p < MANY(policies); p++) {
+            ms_job job;
+            inlined_begin(&job, &keep, &trial, &fault);
+            job.uses = true;
+            job.training.batch = (int64_t)BATCH;
+            job.training.kernels = MS_MEGATRON;
+            job.training.precision = fp8 ? MS_FP8 : MS_BF16_MIXED;
+            ms_err err = inlined_step(gpt, policies[p], &job, &keep, &trial,
+                                      &result, &fault);
+            ck_assert_msg(err == MS_OK, "%s: %s", policies[p], fault.what);
+            laws_check_rows(result.plan);
+            laws_check_levels(result.plan, result.line);
+            laws_check_report(result.line, result.report, true);
+            if (p == 1)
+                bytes[fp8] = exchanged();
+        }
+    ck_assert_uint_eq(bytes[0] - bytes[1], MOVES(3 * LAYERS));
 }
 END_TEST
 
@@ -406,6 +474,8 @@ Suite *suite_tensors(void)
     tcase_add_test(tcase, one_rank_changes_nothing);
     tcase_add_test(tcase, parts_sum_to_the_whole);
     tcase_add_test(tcase, pairs_are_split);
+    tcase_add_test(tcase, adapters_are_split);
+    tcase_add_test(tcase, quantized_parts_are_gathered);
     tcase_add_test(tcase, few_heads_are_gathered);
     tcase_add_test(tcase, softmax_is_fused_by_four);
     tcase_add_loop_test(tcase, volumes_are_those_of_the_papers, 0,
