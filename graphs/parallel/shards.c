@@ -174,7 +174,9 @@ static ms_split split_of(const plan *p, uint32_t l)
                    ? MS_SPLIT_VOCABULARY
                    : MS_SPLIT_NOT;
     case MS_ROLE_ATTENTION:
-        return is_type(layer, "attention") ? MS_SPLIT_HEADS : MS_SPLIT_NOT;
+        return is_type(layer, "attention") || is_type(layer, "latent_attention")
+                   ? MS_SPLIT_HEADS
+                   : MS_SPLIT_NOT;
     case MS_ROLE_PROJECTION_IN:
     case MS_ROLE_GATE:
         return p->banned[l] || number(layer, "out") % ranks != 0

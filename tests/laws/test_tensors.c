@@ -253,6 +253,37 @@ START_TEST(adapters_are_split)
 }
 END_TEST
 
+/* Of latent attention the products down, q's of 32 and keys' and values' of 48
+ * + 8, are whole on each rank, and their norms. */
+static const char latent[] =
+    "{\"memsim\": 1, \"name\": \"m\", \"input\": {\"tokens\": true}, "
+    "\"layers\": [{\"type\": \"embedding\", \"vocab\": 512, \"dim\": 64}, "
+    "{\"repeat\": 3, \"name\": \"block\", \"layers\": ["
+    "{\"type\": \"rms_norm\", \"name\": \"norm\"}, "
+    "{\"type\": \"latent_attention\", \"name\": \"a\", \"heads\": 8, "
+    "\"q_rank\": 32, \"kv_rank\": 48, \"plain_dim\": 8, "
+    "\"rotary_dim\": 8, \"value_dim\": 8}, "
+    "{\"type\": \"add\", \"inputs\": [\"a\", \"input\"]}]}, "
+    "{\"type\": \"linear\", \"out\": 512, \"bias\": false}, "
+    "{\"type\": \"cross_entropy\"}]}";
+
+START_TEST(latent_heads_are_split)
+{
+    const uint64_t once =
+        2 * LAYERS * (HIDDEN + HIDDEN * (32 + 48 + 8) + 32 + 48);
+    for (uint32_t kernels = 0; kernels < MS_FUSED; kernels++)
+        for (int sp = 0; sp < 2; sp++) {
+            must_run(latent, kernels, "none");
+            uint64_t all = bytes_of(MS_PARAMETERS);
+            must_run(latent, kernels, sp ? "tensor:4,sp" : "tensor:4");
+            ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - once) + once, all);
+            laws_check_rows(result.plan);
+            laws_check_levels(result.plan, result.line);
+            laws_check_report(result.line, result.report, true);
+        }
+}
+END_TEST
+
 /* ---- what they exchange -------------------------------------------------- */
 
 static uint64_t exchanged(void)
@@ -476,6 +507,7 @@ Suite *suite_tensors(void)
     tcase_add_test(tcase, pairs_are_split);
     tcase_add_test(tcase, adapters_are_split);
     tcase_add_test(tcase, quantized_parts_are_gathered);
+    tcase_add_test(tcase, latent_heads_are_split);
     tcase_add_test(tcase, few_heads_are_gathered);
     tcase_add_test(tcase, softmax_is_fused_by_four);
     tcase_add_loop_test(tcase, volumes_are_those_of_the_papers, 0,
