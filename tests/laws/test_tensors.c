@@ -409,7 +409,7 @@ START_TEST(steps_keep_the_laws)
     static const uint32_t kernels[] = {MS_EAGER, MS_FLASH, MS_MEGATRON,
                                        MS_FUSED};
     bool joint = strstr(beside[_i], "ring") || strstr(beside[_i], "allgather");
-    bool divides = strstr(beside[_i], "context") != NULL; /* not the pair's */
+    bool divides = strstr(beside[_i], "context") != NULL;  /* not the pair's */
     for (size_t k = joint ? 1 : 0; k < MANY(kernels); k++) /* it is fused */
         for (size_t m = 0; m < MANY(models_beside) - divides; m++)
             for (int sp = 0; sp < 2; sp++) {
