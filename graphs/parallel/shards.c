@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/parallel/shards.h"
-#include "graphs/formats/precisions.h"
 #include "graphs/layertypes.h"
 #include "graphs/machines/communicators.h"
 #include "graphs/parallel/tensorops.h"
-#include "graphs/quantized/quantize.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
@@ -344,7 +342,6 @@ static ms_err decide(plan *p)
 ms_err ms_shards_check(const ms_trace *trace)
 {
     const ms_step_settings *settings = trace->settings;
-    const ms_precision_row *row = ms_precisions_of(settings->training);
     if (settings->shape->tensor_ranks < 2)
         return MS_OK;
     if (settings->shape->by_sequence && !settings->model->tokens &&
@@ -363,14 +360,6 @@ ms_err ms_shards_check(const ms_trace *trace)
                        "out",
                        "these kernels know no packed weights (lora.base, "
                        "frozen.base) that ranks split");
-    if (row->fp8 &&
-        (!trace->kernels.keeps_parts || ms_quantize_is_late(settings) ||
-         ms_quantize_is_wide(settings)))
-        return ms_fail(trace->fault, MS_EUSAGE, "tensor",
-                       "add --kernels megatron for Transformer Engine's, or "
-                       "--precision bf16-mixed",
-                       "how ranks split such products in fp8 "
-                       "(training.precision) is not known yet");
     return MS_OK;
 }
 

@@ -510,6 +510,21 @@ static ms_err check_recipe(const ms_trace *trace)
     return MS_OK;
 }
 
+/* Ranks split the products of Transformer Engine alone. */
+static ms_err check_split(const ms_trace *trace)
+{
+    const ms_step_settings *settings = trace->settings;
+    if (settings->shape->tensor_ranks < 2 ||
+        (trace->kernels.keeps_parts && !ms_quantize_is_late(settings) &&
+         !ms_quantize_is_wide(settings)))
+        return MS_OK;
+    return refuse(trace, "tensor",
+                  "add --kernels megatron for Transformer Engine's, or "
+                  "--precision bf16-mixed",
+                  "how ranks split such products in fp8 (training.precision) "
+                  "is not known yet");
+}
+
 ms_err ms_fp8_check(ms_trace *trace)
 {
     const ms_training *training = trace->settings->training;
@@ -519,6 +534,7 @@ ms_err ms_fp8_check(ms_trace *trace)
         !has_products(trace->settings, trace->settings->device))
         return refuse_device(trace);
     MS_TRY(check_recipe(trace));
+    MS_TRY(check_split(trace));
     if (training->fp8_weights == MS_FP8_KEPT &&
         trace->settings->shape->shared == MS_SHARED_PARAMETERS)
         return refuse(trace, "fp8.weights", "leave it out",
