@@ -107,12 +107,15 @@ typedef struct ms_kernel_hooks {
 
     /* The layer "attention". */
     ms_err (*attention)(ms_trace *trace, const ms_layer *layer,
-                        const ms_attention_sizes *sizes, uint32_t x,
+                        const ms_attention_sizes *sizes, const uint32_t *in,
                         uint32_t *out);
     /* What the open op, a fused cross entropy of dims[0] rows and dims[1]
      * words, makes for its duration; returns how many tensors. */
     uint32_t (*loss_temporaries)(ms_trace *trace, const int64_t *dims,
                                  uint32_t *made);
+    /* The product that the same gate reads, and that is one with this layer's;
+     * or MS_NONE. */
+    uint32_t (*joined_with)(ms_trace *trace, uint32_t layer);
     /* Is the layer a dropout that the addition behind it does with its own? Is
      * input i of an addition such a dropout?  residual + dropout(x). */
     bool (*defers_dropout)(ms_trace *trace, const ms_layer *layer);
@@ -143,7 +146,8 @@ typedef struct ms_kernel_set {
     ms_kernel norm, activation, rotary;
     bool is_plain; /* op by op: experts run in turn, sinks are no operand of a
                       kernel */
-    bool fuses_softmax;       /* scale, mask and softmax are one op */
+    bool fuses_softmax; /* scale, mask and softmax are one op */
+    bool fuses_by_four; /* so many heads of all samples together, or none */
     bool keeps_no_statistics; /* norms do not count their means, deviations */
     bool saves_softmax_alone; /* a fused loss, and no mask beside it */
     /* Norms and softmax go over a row once and keep it in registers: Apex'
@@ -155,6 +159,8 @@ typedef struct ms_kernel_set {
                          sequence is dimension 0 */
     bool gathers_in_buffer; /* then, into Megatron's buffer in blocks, too */
     bool is_hoppers;    /* attention is FlashAttention 3 or as fast, cuDNN's */
+    bool joins_gates;   /* a gate reads one tensor, of which it makes one
+                           gradient */
     bool fuses_updates; /* optimizers that have one kernel for it */
     const ms_kernel_hooks *hooks;
 } ms_kernel_set;

@@ -13,6 +13,7 @@ const ms_kernel_set ms_korthikanti = {
     .activation = {.firm = true},
     .rotary = {.firm = true},
     .fuses_softmax = true,
+    .fuses_by_four = true,
     .keeps_no_statistics = true,
     .saves_softmax_alone = true,
     .keeps_rows = true,

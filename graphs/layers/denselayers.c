@@ -143,6 +143,8 @@ ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
         /* Positions may be an input of the step; else the forward makes them
          * and drops them with its other variables. */
         uint32_t given = trace->positions;
+        if (given != MS_NONE && at(trace, given)->size[1] != sequence)
+            given = MS_NONE;
         uint32_t positions =
             given == MS_NONE ? ms_lookup_arange(trace, sequence) : given;
         *out = ms_lookup_embedding(trace, weight, positions);
@@ -169,17 +171,32 @@ bool ms_denselayers_has_bias(const ms_layer *linear)
     return linear->field[LINEAR_BIAS].b;
 }
 
+/* The layer whose product is made with this one's, or MS_NONE. */
+static uint32_t joined_with(ms_trace *trace)
+{
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
+    return hooks->joined_with ? hooks->joined_with(trace, trace->layer)
+                              : MS_NONE;
+}
+
 ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
                              const uint32_t *in, uint32_t *out)
 {
     const char *tied = layer->field[LINEAR_TIED].s;
-    uint32_t weight, bias = MS_NONE;
+    uint32_t weight, bias = MS_NONE, other = joined_with(trace);
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    if (trace->joined_layer == trace->layer) {
+        *out = trace->joined;
+        trace->joined_layer = MS_NONE;
+        return trace->err;
+    }
     int64_t dims[2] = {layer->field[LINEAR_OUT].i,
                        ms_layers_last_dim(trace, in[0])};
     ms_split split = ms_shards_split(trace);
     if (split == MS_SPLIT_COLUMNS)
         dims[0] = ms_shards_part(trace, dims[0]);
+    if (other != MS_NONE)
+        dims[0] *= 2;
     ms_shards_make_parts(trace, split != MS_SPLIT_NOT);
     MS_TRY(weight_of(trace, layer, tied, dims, &weight));
     ms_shards_make_parts(trace, split == MS_SPLIT_COLUMNS);
@@ -192,5 +209,10 @@ ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
     else
         *out = ms_splitproducts_linear(trace, layer, "weight", in[0], weight,
                                        bias, split);
+    if (other != MS_NONE && !trace->err) {
+        ms_trace_ref(trace, *out);
+        trace->joined_layer = other;
+        trace->joined = *out;
+    }
     return trace->err;
 }

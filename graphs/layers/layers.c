@@ -55,8 +55,16 @@ const char *ms_layers_shape(const ms_tensor *tensor, char text[MS_LAYERS_SHAPE])
 ms_err ms_layers_need_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
                           int64_t dim)
 {
-    char shape[MS_LAYERS_SHAPE];
     MS_TRY(ms_layers_need_float(trace, layer, x));
+    return ms_layers_have_dim(trace, layer, x, dim);
+}
+
+ms_err ms_layers_have_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                          int64_t dim)
+{
+    char shape[MS_LAYERS_SHAPE];
+    if (trace->err)
+        return trace->err;
     const ms_tensor *tensor = ms_trace_at(trace, x);
     if (dim + 1 < tensor->n_dims)
         return MS_OK;

@@ -16,6 +16,9 @@ ms_err ms_layers_need_float(ms_trace *trace, const ms_layer *layer, uint32_t x);
 /* The same, and dimension dim, from 0 without the batch, must exist. */
 ms_err ms_layers_need_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
                           int64_t dim);
+/* Dimension dim must exist, also of token ids. */
+ms_err ms_layers_have_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                          int64_t dim);
 /* Fails where an op would overwrite x although it is saved for backward:
  * PyTorch fails there, too, in backward. */
 ms_err ms_layers_need_unsaved(ms_trace *trace, const ms_layer *layer,

@@ -2,6 +2,8 @@
 #include "graphs/layers/lora.h"
 #include "graphs/layers/layers.h"
 #include "graphs/ops/ops.h"
+#include "graphs/parallel/partproduct.h"
+#include "graphs/parallel/tensorops.h"
 #include "graphs/quantized/fp8.h"
 #include "graphs/quantized/packed.h"
 #include "graphs/trace/trace.h"
@@ -15,12 +17,13 @@
 enum { TARGETS_QV, TARGETS_QKV, TARGETS_ATTENTION, TARGETS_MLP, TARGETS_ALL };
 
 /* A fused projection is a target where one of its parts is one: the kv_up of
- * latent attention makes keys and values. */
+ * latent attention, and the kv of one of two inputs, make keys and values. */
 static bool is_target(const ms_trace *trace, const ms_layer *layer,
                       const char *role)
 {
-    static const char *const makes_qv[] = {"qkv.weight", "q.weight", "v.weight",
-                                           "q_up.weight", "kv_up.weight"};
+    static const char *const makes_qv[] = {"qkv.weight",   "q.weight",
+                                           "v.weight",     "q_up.weight",
+                                           "kv_up.weight", "kv.weight"};
     bool k = strcmp(role, "k.weight") == 0, qv = false;
     for (size_t i = 0; i < sizeof makes_qv / sizeof *makes_qv; i++)
         qv = qv || strcmp(role, makes_qv[i]) == 0;
@@ -79,29 +82,85 @@ static uint32_t input_of(ms_trace *trace, uint32_t x)
     return x;
 }
 
+/* lora_A(x): where ranks split the layer by rows its columns are divided, and
+ * the result is summed over them. */
+static uint32_t lower(ms_trace *trace, uint32_t x, uint32_t a, ms_split split)
+{
+    if (split != MS_SPLIT_ROWS)
+        return ms_matmul_linear(trace, x, a, MS_NONE);
+    if (!trace->err && trace->kernels.keeps_parts)
+        return ms_partproduct_rows(trace, x, a, MS_NONE);
+    uint32_t low = ms_matmul_linear(trace, x, a, MS_NONE);
+    return ms_trace_rebind(trace, low, ms_shards_leave(trace, low));
+}
+
+/* lora_B(low): where they split it by columns its rows are divided, and the
+ * gradient of low is summed. */
+static uint32_t raise(ms_trace *trace, uint32_t low, uint32_t b, ms_split split)
+{
+    if (split != MS_SPLIT_COLUMNS)
+        return ms_matmul_linear(trace, low, b, MS_NONE);
+    if (!trace->err && trace->kernels.keeps_parts)
+        return ms_partproduct_columns(trace, low, b, MS_NONE, false);
+    uint32_t entered = ms_tensorops_enter(trace, low);
+    uint32_t high = ms_matmul_linear(trace, entered, b, MS_NONE);
+    ms_trace_drop(trace, entered);
+    return high;
+}
+
 /* lora_B(lora_A(dropout(x))) * scaling */
 static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
-                        uint32_t weight)
+                        uint32_t weight, ms_split split)
 {
     const ms_tensor *w = ms_trace_at(trace, weight);
     int64_t rank = trace->settings->training->lora_rank, out = w->size[0];
+    uint32_t parts = trace->parts,
+             ranks = trace->shards ? trace->shards->ranks.ranks : 0;
+    trace->parts = split == MS_SPLIT_ROWS ? ranks : 0;
     uint32_t a = adapter_weight(trace, role_of(trace, role, "A"), rank,
                                 w->size[1], TRAINS_B);
+    trace->parts = split == MS_SPLIT_COLUMNS ? ranks : 0;
     uint32_t b =
         adapter_weight(trace, role_of(trace, role, "B"), out, rank, TRAINS_A);
+    trace->parts = parts;
     if (trace->err)
         return MS_NONE;
     uint32_t in = input_of(trace, x);
     uint32_t dropped = ms_pointwise_dropout(
         trace, in, trace->settings->training->lora_dropout);
-    uint32_t low = ms_matmul_linear(trace, dropped, a, MS_NONE);
+    uint32_t low = lower(trace, dropped, a, split);
     ms_trace_drop(trace, dropped);
-    uint32_t high = ms_matmul_linear(trace, low, b, MS_NONE);
+    uint32_t high = raise(trace, low, b, split);
     ms_trace_drop(trace, low);
     uint32_t y = ms_pointwise_mul_scalar(trace, high);
     ms_trace_drop(trace, high);
     ms_trace_drop(trace, in);
     return y;
+}
+
+uint32_t ms_lora_add(ms_trace *trace, const ms_layer *layer, const char *role,
+                     uint32_t x, uint32_t weight, uint32_t y, ms_split split)
+{
+    if (trace->err || trace->settings->training->lora_rank == 0 ||
+        !is_target(trace, layer, role))
+        return y;
+    uint8_t dtype = ms_trace_at(trace, y)->dtype;
+    uint32_t low = adapter(trace, role, x, weight, split);
+    y = ms_trace_rebind(trace, y, ms_pointwise_add(trace, y, low));
+    ms_trace_drop(trace, low);
+    if (trace->err || ms_trace_at(trace, y)->dtype == dtype)
+        return y;
+    return ms_trace_rebind(trace, y, ms_cast_to(trace, y, dtype));
+}
+
+uint32_t ms_lora_base(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                      uint32_t weight, uint32_t bias)
+{
+    if (trace->err)
+        return MS_NONE;
+    return ms_packed_takes(trace, layer)
+               ? ms_packed_linear(trace, x, weight, bias)
+               : ms_matmul_linear(trace, x, weight, bias);
 }
 
 uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
@@ -112,20 +171,9 @@ uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
     if (trace->err)
         return MS_NONE;
     if (training->lora_rank == 0 && ms_fp8_takes(trace, layer))
-        return ms_fp8_linear(trace, layer, x, weight, bias);
-    uint32_t y = ms_packed_takes(trace, layer)
-                     ? ms_packed_linear(trace, x, weight, bias)
-                     : ms_matmul_linear(trace, x, weight, bias);
-    if (trace->err || training->lora_rank == 0 ||
-        !is_target(trace, layer, role))
-        return y;
-    uint8_t dtype = ms_trace_at(trace, y)->dtype;
-    uint32_t low = adapter(trace, role, x, weight);
-    y = ms_trace_rebind(trace, y, ms_pointwise_add(trace, y, low));
-    ms_trace_drop(trace, low);
-    if (trace->err || ms_trace_at(trace, y)->dtype == dtype)
-        return y;
-    return ms_trace_rebind(trace, y, ms_cast_to(trace, y, dtype));
+        return ms_fp8_linear(trace, layer, x, weight, bias, MS_SPLIT_NOT);
+    uint32_t y = ms_lora_base(trace, layer, x, weight, bias);
+    return ms_lora_add(trace, layer, role, x, weight, y, MS_SPLIT_NOT);
 }
 
 /* ---- settings ------------------------------------------------------------ */

@@ -17,9 +17,15 @@
  * makes the weight anew in the format of its input, in forward and in backward
  * (bitsandbytes, autograd/_functions.py, MatMul4Bit).
  *
+ * Ranks that split the layer (huggingface/peft, tuners/lora/tp_layer.py,
+ * LoraParallelLinear): by columns A is whole and B has the rows of the weight's
+ * part, by rows A has its columns, what it gives is summed over the ranks or
+ * scattered, and B is whole.
+ *
  * Ranks share what adapters have (zero 1, 2); zero:3 and fsdp share frozen
  * weights too, packed ones as they are packed: parts.c. */
 
+#include "graphs/parallel/shards.h"
 #include "graphs/trace/tensors.h"
 
 /* Sets what the trace has to know: frozen weights, the adapters' format.
@@ -32,6 +38,12 @@ ms_err ms_lora_close(const ms_trace *trace);
 uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
                         const char *role, uint32_t x, uint32_t weight,
                         uint32_t bias);
+/* Its two parts: the product with the frozen weight; y and what the adapter
+ * beside it gives, where there is one: y is used up. */
+uint32_t ms_lora_base(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                      uint32_t weight, uint32_t bias);
+uint32_t ms_lora_add(ms_trace *trace, const ms_layer *layer, const char *role,
+                     uint32_t x, uint32_t weight, uint32_t y, ms_split split);
 /* The same, whose weight and, where biased, bias it makes: x [..., in] gives
  * [..., width]; roles of both, the second unread without a bias. */
 uint32_t ms_lora_product(ms_trace *trace, const ms_layer *layer,

@@ -371,10 +371,15 @@ static ms_err gated(ms_trace *trace, const ms_layer *layer,
 {
     for (uint32_t i = 0; i < layer->n_in; i++)
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
+    const ms_tensor *a = ms_trace_at(trace, in[0]);
+    const ms_tensor *b = ms_trace_at(trace, in[layer->n_in - 1]);
+    if (trace->kernels.joins_gates && a->storage == b->storage &&
+        a->size[a->n_dims - 1] % 2 == 0) {
+        *out = ms_gated_halves(trace, fused, in[0]);
+        return trace->err;
+    }
     if (layer->n_in == 1)
         return gate_halves(trace, layer, activation, fused, in[0], out);
-    const ms_tensor *a = ms_trace_at(trace, in[0]);
-    const ms_tensor *b = ms_trace_at(trace, in[1]);
     if (!broadcasts(a, b) || !broadcasts(b, a))
         return fail_shapes(trace, layer, in, 1,
                            "gate and up need the same shape");

@@ -67,7 +67,7 @@ static ms_err first_elements(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t dim = layer->field[SLICE_DIM].i;
     int64_t length = layer->field[SLICE_LENGTH].i;
     char shape[MS_LAYERS_SHAPE];
-    MS_TRY(ms_layers_need_dim(trace, layer, x, dim));
+    MS_TRY(ms_layers_have_dim(trace, layer, x, dim));
     const ms_tensor *whole = ms_trace_at(trace, x);
     if (length > whole->size[dim + 1])
         return ms_trace_fail(trace, layer, "take a smaller length",
@@ -92,6 +92,7 @@ ms_err ms_shapelayers_assign(ms_trace *trace, const ms_layer *layer,
 {
     char want[MS_LAYERS_SHAPE], have[MS_LAYERS_SHAPE];
     uint32_t slice = MS_NONE;
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     MS_TRY(ms_layers_need_float(trace, layer, in[1]));
     MS_TRY(ms_layers_need_unsaved(trace, layer, in[0]));
     MS_TRY(first_elements(trace, layer, in[0], &slice));

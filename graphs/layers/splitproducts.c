@@ -3,6 +3,7 @@
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 #include "graphs/parallel/partproduct.h"
+#include "graphs/quantized/fp8.h"
 #include "graphs/trace/trace.h"
 
 /* Megatron's own layers gather into its buffer: the head, and those of blocks
@@ -18,14 +19,23 @@ uint32_t ms_splitproducts_linear(ms_trace *trace, const ms_layer *layer,
 {
     if (trace->err)
         return MS_NONE;
-    bool by_rows = split == MS_SPLIT_ROWS;
-    if (split == MS_SPLIT_COLUMNS && trace->kernels.keeps_parts)
-        return ms_partproduct_columns(trace, x, weight, bias,
-                                      gathers_in_buffer(trace, layer));
-    if (by_rows && trace->kernels.keeps_parts)
-        return ms_partproduct_rows(trace, x, weight, bias);
-    uint32_t y = ms_lora_linear(trace, layer, role, x, weight, bias);
-    return by_rows ? ms_trace_rebind(trace, y, ms_shards_leave(trace, y)) : y;
+    uint32_t y;
+    bool by_rows = split == MS_SPLIT_ROWS, keeps = trace->kernels.keeps_parts;
+    if (split == MS_SPLIT_NOT)
+        return ms_lora_linear(trace, layer, role, x, weight, bias);
+    if (trace->settings->training->lora_rank == 0 && ms_fp8_takes(trace, layer))
+        return ms_fp8_linear(trace, layer, x, weight, bias, split);
+    if (keeps && by_rows)
+        y = ms_partproduct_rows(trace, x, weight, bias);
+    else if (keeps)
+        y = ms_partproduct_columns(trace, x, weight, bias,
+                                   gathers_in_buffer(trace, layer) &&
+                                       ms_trace_needs(trace, weight));
+    else
+        y = ms_lora_base(trace, layer, x, weight, bias);
+    if (!keeps && by_rows)
+        y = ms_trace_rebind(trace, y, ms_shards_leave(trace, y));
+    return ms_lora_add(trace, layer, role, x, weight, y, split);
 }
 
 uint32_t ms_splitproducts_product(ms_trace *trace, const ms_layer *layer,

@@ -349,6 +349,7 @@ ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
     if (trace->settings->model->n_layers == 0)
         return ms_fail(trace->fault, MS_EINPUT, trace->settings->model->name,
                        "add a layer", "the model has no layers");
+    trace->joined_layer = MS_NONE;
     MS_TRY(ms_headchoice_open(trace));
     MS_TRY(find_heads(trace));
     MS_TRY(ms_shards_open(trace));

@@ -141,8 +141,9 @@ const ms_layer_kind ms_layer_kinds[] = {
           "per channel of a sample; saves its input, mean and deviation", 1, 1,
           FIELDS(ms_normlayers_instance_fields), ms_normlayers_instance),
     /* attention, gates, products */
-    LAYER(ATTENTION, "attention", "self-attention with its projections", 1, 1,
-          FIELDS(ms_selfattention_fields), ms_selfattention_forward),
+    LAYER(ATTENTION, "attention",
+          "self-attention with its projections, or of x to a second input", 1,
+          2, FIELDS(ms_selfattention_fields), ms_selfattention_forward),
     LAYER(ATTENTION, "multihead_attention",
           "of [sequence, width] to itself, as torch.nn.MultiheadAttention", 1,
           1, FIELDS(ms_multiheadattention_fields),

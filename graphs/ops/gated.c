@@ -36,8 +36,36 @@ static void in_place_backward(ms_trace *trace, const ms_node *node,
 
 static const ms_rule gated_rule = {"GatedBackward", "gated_backward",
                                    gated_backward};
+/* One tensor has both, and one gradient. */
+static void halves_backward(ms_trace *trace, const ms_node *node,
+                            const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin_backward(trace, node, grads[0]);
+    out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    ms_trace_end(trace, BACKWARD_FLOPS * ms_trace_count(trace, grads[0]),
+                 false);
+}
+
+static const ms_rule halves_rule = {"GatedBackward", "gated_backward",
+                                    halves_backward};
 static const ms_rule in_place_rule = {
     "LigerGatedBackward", "liger_gated_backward", in_place_backward};
+
+uint32_t ms_gated_halves(ms_trace *trace, const char *op, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor half = *ms_trace_at(trace, x);
+    half.size[half.n_dims - 1] /= 2;
+    ms_trace_begin(trace, op);
+    ms_trace_read(trace, x);
+    uint32_t y =
+        ms_trace_make(trace, "out", half.dtype, half.n_dims, half.size);
+    ms_trace_end(trace, FORWARD_FLOPS * ms_trace_count(trace, y), false);
+    uint32_t n = ms_trace_node(trace, &halves_rule, &x, 1, &y, 1);
+    ms_trace_save(trace, n, x);
+    return y;
+}
 
 uint32_t ms_gated_product(ms_trace *trace, const char *op, bool in_place,
                           uint32_t gate, uint32_t up)

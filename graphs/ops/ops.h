@@ -247,6 +247,8 @@ uint32_t ms_fusednorm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
  * writes their gradients over them. */
 uint32_t ms_gated_product(ms_trace *trace, const char *op, bool in_place,
                           uint32_t gate, uint32_t up);
+/* The same of the halves of x, whose gradient is one tensor. */
+uint32_t ms_gated_halves(ms_trace *trace, const char *op, uint32_t x);
 
 /* ---- rotary.c ------------------------------------------------------------ */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/parallel/shards.h"
-#include "graphs/formats/precisions.h"
 #include "graphs/layertypes.h"
 #include "graphs/machines/communicators.h"
 #include "graphs/parallel/tensorops.h"
@@ -95,8 +94,11 @@ static ms_err refuse(ms_trace *trace, const ms_layer *layer, const char *what,
         high++;
     if (high > size)
         high = size;
-    snprintf(hint, sizeof hint, "tensor:%lld and tensor:%lld would",
-             (long long)low, (long long)high);
+    if (low == high)
+        snprintf(hint, sizeof hint, "tensor:%lld would", (long long)low);
+    else
+        snprintf(hint, sizeof hint, "tensor:%lld and tensor:%lld would",
+                 (long long)low, (long long)high);
     return ms_trace_fail(trace, layer, hint,
                          "%lld %s of \"%s\" do not divide among %u ranks "
                          "(tensor)",
@@ -130,6 +132,10 @@ static ms_err check_heads(const plan *p, const ms_layer *layer)
     int64_t heads = number(layer, "heads"), few = number(layer, "kv_heads");
     if (heads % ranks != 0)
         return refuse(p->trace, layer, "heads", heads, ranks);
+    /* Megatron-Core from 0.16 gathers their product's result. */
+    if (p->trace->kernels.hooks->attention && few > 0 && few < ranks &&
+        ranks % few == 0 && layer->n_in == 1)
+        return MS_OK;
     if (few > 0 && few % ranks != 0)
         return refuse(p->trace, layer, "heads of keys and values", few, ranks);
     return MS_OK;
@@ -166,7 +172,9 @@ static ms_split split_of(const plan *p, uint32_t l)
                    ? MS_SPLIT_VOCABULARY
                    : MS_SPLIT_NOT;
     case MS_ROLE_ATTENTION:
-        return is_type(layer, "attention") ? MS_SPLIT_HEADS : MS_SPLIT_NOT;
+        return is_type(layer, "attention") || is_type(layer, "latent_attention")
+                   ? MS_SPLIT_HEADS
+                   : MS_SPLIT_NOT;
     case MS_ROLE_PROJECTION_IN:
     case MS_ROLE_GATE:
         return p->banned[l] || number(layer, "out") % ranks != 0
@@ -334,7 +342,6 @@ static ms_err decide(plan *p)
 ms_err ms_shards_check(const ms_trace *trace)
 {
     const ms_step_settings *settings = trace->settings;
-    const ms_precision_row *row = ms_precisions_of(settings->training);
     if (settings->shape->tensor_ranks < 2)
         return MS_OK;
     if (settings->shape->by_sequence && !settings->model->tokens &&
@@ -346,15 +353,13 @@ ms_err ms_shards_check(const ms_trace *trace)
         return ms_fail(trace->fault, MS_EUSAGE, "tensor",
                        "export the graph of one rank instead",
                        "ranks cannot split the ops of an exported graph");
-    if (settings->training->lora_rank > 0)
+    if (trace->kernels.keeps_parts && (settings->training->lora_base > 0 ||
+                                       settings->training->frozen_base > 0))
         return ms_fail(trace->fault, MS_EUSAGE, "tensor",
-                       "take zero:3 or fsdp, or leave lora.rank out",
-                       "how ranks split adapters (lora.rank) is not known yet");
-    if (row->fp8)
-        return ms_fail(trace->fault, MS_EUSAGE, "tensor",
-                       "--precision bf16-mixed, or take fsdp",
-                       "how ranks split products in fp8 (training.precision) "
-                       "is not known yet");
+                       "--kernels flash, or leave lora.base and frozen.base "
+                       "out",
+                       "these kernels know no packed weights (lora.base, "
+                       "frozen.base) that ranks split");
     return MS_OK;
 }
 

@@ -97,6 +97,27 @@ uint32_t ms_tensorops_part_of_sum(ms_trace *trace, uint32_t x)
     return part;
 }
 
+/* Along the last dimension, from so many parts of it to so many. */
+static uint32_t along_columns(ms_trace *trace, uint32_t x, int64_t from,
+                              int64_t to)
+{
+    bool widens = to > from;
+    uint32_t sent = widens ? x : copy(trace, x);
+    ms_trace_begin(trace, widens ? "nccl::all_gather" : "nccl::reduce_scatter");
+    ms_trace_read(trace, sent);
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor like = *ms_trace_at(trace, x);
+    like.size[like.n_dims - 1] = like.size[like.n_dims - 1] / from * to;
+    uint32_t y = ms_trace_make(trace, widens ? "gathered" : "scattered",
+                               like.dtype, like.n_dims, like.size);
+    end(trace, widens ? MS_ALL_GATHER : MS_REDUCE_SCATTER);
+    if (widens)
+        return ms_trace_rebind(trace, y, copy(trace, y));
+    ms_trace_drop(trace, sent);
+    return y;
+}
+
 /* ---- nodes --------------------------------------------------------------- */
 
 static void pass_on(ms_trace *trace, const uint32_t *grads, uint32_t *out)
@@ -145,6 +166,13 @@ static void scatter_backward(ms_trace *trace, const ms_node *node,
     out[0] = ms_tensorops_whole_of(trace, grads[0]);
 }
 
+static void columns_backward(ms_trace *trace, const ms_node *node,
+                             const uint32_t *grads, uint32_t *out)
+{
+    (void)node;
+    out[0] = along_columns(trace, grads[0], trace->shards->ranks.ranks, 1);
+}
+
 /* names: of Megatron's autograd functions. */
 static const ms_rule enter_rule = {"CopyToModelParallelRegion", NULL,
                                    enter_backward};
@@ -156,6 +184,8 @@ static const ms_rule gather_equal_rule = {"GatherFromSequenceParallelRegion",
                                           NULL, gather_equal_backward};
 static const ms_rule scatter_rule = {"ReduceScatterToSequenceParallelRegion",
                                      NULL, scatter_backward};
+static const ms_rule columns_rule = {"AllGatherFromTensorParallelRegion", NULL,
+                                     columns_backward};
 static const ms_rule part_rule = {"ScatterToSequenceParallelRegion", NULL,
                                   scatter_backward};
 
@@ -187,6 +217,14 @@ uint32_t ms_tensorops_gather(ms_trace *trace, uint32_t x, bool partial)
         return MS_NONE;
     return with_node(trace, partial ? &gather_rule : &gather_equal_rule, x,
                      ms_tensorops_whole_of(trace, x));
+}
+
+uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    return with_node(trace, &columns_rule, x,
+                     along_columns(trace, x, 1, trace->shards->ranks.ranks));
 }
 
 uint32_t ms_tensorops_scatter(ms_trace *trace, uint32_t x)

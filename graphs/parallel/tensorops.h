@@ -42,6 +42,11 @@ uint32_t ms_tensorops_gather(ms_trace *trace, uint32_t x, bool partial);
 uint32_t ms_tensorops_scatter(ms_trace *trace, uint32_t x);
 uint32_t ms_tensorops_part(ms_trace *trace, uint32_t x);
 
+/* Parts of the columns, the last dimension, become all of them (mappings.py,
+ * all_gather_last_dim_from_tensor_parallel_region): gathered rank by rank, then
+ * put side by side in a copy; the gradient goes the same way back. */
+uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x);
+
 /* The same without a node, for rules that run them: an all-reduce in place, and
  * new tensors. */
 void ms_tensorops_sum(ms_trace *trace, uint32_t x);

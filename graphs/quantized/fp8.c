@@ -2,12 +2,91 @@
 #include "graphs/quantized/fp8.h"
 #include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
+#include "graphs/parallel/tensorops.h"
 #include "graphs/quantized/quantize.h"
 #include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* ---- of ranks that split a layer ----------------------------------------- */
+
+static const ms_rule columns_rule, rows_rule;
+
+static ms_split split_of(const ms_node *node)
+{
+    return node->rule == &columns_rule ? MS_SPLIT_COLUMNS
+           : node->rule == &rows_rule  ? MS_SPLIT_ROWS
+                                       : MS_SPLIT_NOT;
+}
+
+/* In how many parts of the sequence the layers before and after have it. */
+static int64_t parts_of(const ms_trace *trace)
+{
+    return trace->shards && trace->shards->by_sequence
+               ? trace->shards->ranks.ranks
+               : 1;
+}
+
+/* One side of q, whose rows are a part, of all rows. */
+static void gather(ms_trace *trace, const ms_quantized *q, uint32_t side,
+                   ms_quantized *all)
+{
+    if (trace->err || q->data[side] == MS_NONE)
+        return;
+    all->data[side] = ms_tensorops_whole_of(trace, q->data[side]);
+    all->scale[side] = q->scale[side];
+    if (all->scale[side] != MS_NONE)
+        ms_trace_ref(trace, all->scale[side]);
+}
+
+/* q of a part of x's rows becomes that of all.  Transposed copies are not
+ * gathered but made anew; where one tensor serves for both sides it does. */
+static void gather_both(ms_trace *trace, ms_quantized *q, uint32_t x)
+{
+    ms_quantized all = ms_quantize_nothing;
+    if (trace->err)
+        return;
+    ms_tensor whole = *ms_trace_at(trace, x);
+    bool columns = q->data[MS_COLUMNS] != MS_NONE;
+    whole.size[0] *= parts_of(trace);
+    gather(trace, q, MS_ROWS, &all);
+    if (columns && q->data[MS_COLUMNS] == q->data[MS_ROWS]) {
+        all.data[MS_COLUMNS] = all.data[MS_ROWS];
+        all.scale[MS_COLUMNS] = all.scale[MS_ROWS];
+        ms_trace_ref(trace, all.data[MS_COLUMNS]);
+        if (all.scale[MS_COLUMNS] != MS_NONE)
+            ms_trace_ref(trace, all.scale[MS_COLUMNS]);
+    } else if (columns && ms_precisions_of(trace->settings->training)->mx) {
+        gather(trace, q, MS_COLUMNS, &all);
+    } else if (columns) {
+        ms_quantize_turn(trace, &all, &whole);
+    }
+    for (uint32_t side = MS_ROWS; side <= MS_COLUMNS; side++)
+        ms_quantize_drop(trace, q, side);
+    *q = all;
+}
+
+/* A partial sum [n, width]: summed in place, or this rank's rows of the sum. */
+static uint32_t finish(ms_trace *trace, uint32_t y)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t parts = parts_of(trace);
+    ms_tensor whole = *ms_trace_at(trace, y);
+    if (parts == 1) {
+        ms_tensorops_sum(trace, y);
+        return y;
+    }
+    y = ms_trace_rebind(trace, y, ms_tensorops_part_of_sum(trace, y));
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor *part = ms_trace_at(trace, y);
+    part->size[0] = whole.size[0] / parts;
+    part->size[1] = part->stride[0] = whole.size[1];
+    return y;
+}
 
 /* ---- products ------------------------------------------------------------ */
 
@@ -72,11 +151,15 @@ static void input_gradient(ms_trace *trace, const ms_node *node,
     uint8_t dtype = trace->err ? 0 : ms_trace_at(trace, like)->dtype;
     if (ms_quantize_is_late(trace->settings))
         dtype = ms_precisions_of(trace->settings->training)->autocast;
-    if (!trace->err)
-        out[0] = ms_trace_make(trace, "grad", dtype,
-                               ms_trace_at(trace, like)->n_dims,
-                               ms_trace_at(trace, like)->size);
+    bool by_columns = split_of(node) == MS_SPLIT_COLUMNS;
+    if (!trace->err) {
+        ms_tensor x = *ms_trace_at(trace, like);
+        x.size[0] *= by_columns ? parts_of(trace) : 1;
+        out[0] = ms_trace_make(trace, "grad", dtype, x.n_dims, x.size);
+    }
     ms_opend_fp8(trace, node->flops, out[0]);
+    if (by_columns)
+        out[0] = finish(trace, out[0]);
 }
 
 /* MS-AMP casts the product of 16 bits to 8. */
@@ -102,8 +185,13 @@ static ms_quantized backward_input(ms_trace *trace, const ms_node *node,
         *turned = ms_quantize_side(trace, node->saved[0], MS_COLUMNS);
         return *turned;
     }
-    if (!ms_quantize_is_late(trace->settings))
-        return saved_pair(node, 0, MS_COLUMNS);
+    if (!ms_quantize_is_late(trace->settings)) {
+        ms_quantized kept = saved_pair(node, 0, MS_COLUMNS);
+        if (split_of(node) != MS_SPLIT_COLUMNS || parts_of(trace) == 1)
+            return kept;
+        gather(trace, &kept, MS_COLUMNS, turned);
+        return *turned;
+    }
     ms_quantized x = saved_pair(node, 0, MS_ROWS);
     ms_quantize_turn(trace, &x, ms_trace_at(trace, node->input[0]));
     turned->data[MS_COLUMNS] = x.data[MS_COLUMNS];
@@ -154,6 +242,8 @@ static void product_backward(ms_trace *trace, const ms_node *node,
              : ms_quantize_tensor(trace, rows, node->needs[1],
                                   biased ? node->input[2] : MS_NONE,
                                   biased ? &out[2] : NULL);
+    if (split_of(node) == MS_SPLIT_ROWS && parts_of(trace) > 1)
+        gather_both(trace, &grad, rows);
     input_gradient(trace, node, &grad, &made, out);
     /* In the other recipes what was made of the weight is a variable that lives
      * to the end. */
@@ -168,6 +258,10 @@ static void product_backward(ms_trace *trace, const ms_node *node,
 
 static const ms_rule product_rule = {"Fp8LinearBackward", "fp8::gemm",
                                      product_backward};
+static const ms_rule columns_rule = {"Fp8LinearBackward", "fp8::gemm",
+                                     product_backward};
+static const ms_rule rows_rule = {"Fp8LinearBackward", "fp8::gemm",
+                                  product_backward};
 /* The tensors of torchao are subclasses, so that code which watches the
  * dispatcher (a selective checkpoint) sees their product as aten::mm.  The
  * product of Transformer Engine is a function of an extension, which such code
@@ -199,33 +293,49 @@ static void save_operands(ms_trace *trace, uint32_t node, uint32_t rows,
         }
 }
 
+static const ms_rule *rule_of(const ms_trace *trace, ms_split split)
+{
+    if (split != MS_SPLIT_NOT)
+        return split == MS_SPLIT_ROWS ? &rows_rule : &columns_rule;
+    return ms_quantize_is_wide(trace->settings) ? &dispatched_rule
+                                                : &product_rule;
+}
+
 /* Multiplies rows [n, in] by the transposed weight of so many products: [n,
  * width]. */
 static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
-                         uint32_t bias, int64_t width)
+                         uint32_t bias, int64_t width, ms_split split)
 {
     uint32_t inputs[3] = {rows, weight, bias};
     if (trace->err)
         return MS_NONE;
     bool late = ms_quantize_is_late(trace->settings);
     ms_tensor x = *ms_trace_at(trace, rows);
+    bool gathers = split == MS_SPLIT_COLUMNS && parts_of(trace) > 1;
+    x.size[0] *= gathers ? parts_of(trace) : 1;
     int64_t dims[2] = {x.size[0], width};
     double flops = 2 * (double)x.size[0] * (double)x.size[1] * (double)width;
-    bool wide = ms_quantize_is_wide(trace->settings), apart = late || wide;
-    const ms_rule *rule = wide ? &dispatched_rule : &product_rule;
+    bool apart = late || ms_quantize_is_wide(trace->settings);
+    const ms_rule *rule = rule_of(trace, split);
     bool by_weight = ms_trace_needs(trace, weight) && !apart;
     bool by_input = ms_trace_needs(trace, rows) && !apart;
     ms_quantized q = ms_quantize_tensor(trace, rows, by_weight, MS_NONE, NULL);
     ms_quantized w = ms_quantize_weight(
         trace, weight,
         by_input && ms_quantize_lasts(trace->settings) != MS_FP8_LAYER);
+    ms_quantized all = ms_quantize_nothing;
+    if (gathers)
+        gather(trace, &q, MS_ROWS, &all);
     ms_trace_begin(trace, rule->op);
     ms_trace_read(trace, bias);
-    ms_quantize_read(trace, &q, MS_ROWS);
+    ms_quantize_read(trace, gathers ? &all : &q, MS_ROWS);
     ms_quantize_read(trace, &w, MS_ROWS);
     uint32_t y =
         ms_trace_make(trace, "out", late ? trace->autocast : x.dtype, 2, dims);
     ms_opend_fp8(trace, flops, y);
+    drop_both(trace, &all);
+    if (split == MS_SPLIT_ROWS)
+        y = finish(trace, y);
     uint32_t node =
         ms_trace_node(trace, rule, inputs, bias == MS_NONE ? 2 : 3, &y, 1);
     if (node != MS_NONE)
@@ -293,7 +403,7 @@ static uint32_t add_bias(ms_trace *trace, uint32_t y, uint32_t bias)
 }
 
 uint32_t ms_fp8_linear(ms_trace *trace, const ms_layer *layer, uint32_t x,
-                       uint32_t weight, uint32_t bias)
+                       uint32_t weight, uint32_t bias, ms_split split)
 {
     if (trace->err)
         return MS_NONE;
@@ -307,8 +417,10 @@ uint32_t ms_fp8_linear(ms_trace *trace, const ms_layer *layer, uint32_t x,
         return MS_NONE;
     ms_quantize_state(trace, 1);
     in.size[in.n_dims - 1] = ms_trace_at(trace, weight)->size[0];
+    in.size[1] *= split == MS_SPLIT_COLUMNS ? parts_of(trace) : 1;
+    in.size[1] /= split == MS_SPLIT_ROWS ? parts_of(trace) : 1;
     uint32_t y = multiply(trace, rows, weight, apart ? MS_NONE : bias,
-                          in.size[in.n_dims - 1]);
+                          in.size[in.n_dims - 1], split);
     ms_trace_drop(trace, rows);
     if (apart && bias != MS_NONE)
         y = add_bias(trace, y, bias);
@@ -330,7 +442,7 @@ uint32_t ms_fp8_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
         return MS_NONE;
     ms_quantize_state(trace, (uint64_t)w->size[0]);
     return multiply(trace, x, weight, MS_NONE,
-                    ms_trace_at(trace, weight)->size[1]);
+                    ms_trace_at(trace, weight)->size[1], MS_SPLIT_NOT);
 }
 
 /* ---- settings ------------------------------------------------------------ */
@@ -398,6 +510,21 @@ static ms_err check_recipe(const ms_trace *trace)
     return MS_OK;
 }
 
+/* Ranks split the products of Transformer Engine alone. */
+static ms_err check_split(const ms_trace *trace)
+{
+    const ms_step_settings *settings = trace->settings;
+    if (settings->shape->tensor_ranks < 2 ||
+        (trace->kernels.keeps_parts && !ms_quantize_is_late(settings) &&
+         !ms_quantize_is_wide(settings)))
+        return MS_OK;
+    return refuse(trace, "tensor",
+                  "add --kernels megatron for Transformer Engine's, or "
+                  "--precision bf16-mixed",
+                  "how ranks split such products in fp8 (training.precision) "
+                  "is not known yet");
+}
+
 ms_err ms_fp8_check(ms_trace *trace)
 {
     const ms_training *training = trace->settings->training;
@@ -407,6 +534,7 @@ ms_err ms_fp8_check(ms_trace *trace)
         !has_products(trace->settings, trace->settings->device))
         return refuse_device(trace);
     MS_TRY(check_recipe(trace));
+    MS_TRY(check_split(trace));
     if (training->fp8_weights == MS_FP8_KEPT &&
         trace->settings->shape->shared == MS_SHARED_PARAMETERS)
         return refuse(trace, "fp8.weights", "leave it out",

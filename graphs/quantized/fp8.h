@@ -25,6 +25,7 @@
  * of 1024 steps before; current: from its own, found first), 128 elements or,
  * of weights, 128 x 128 (block), 32 elements (mxfp8). */
 
+#include "graphs/parallel/shards.h"
 #include "graphs/trace/stepsettings.h"
 
 typedef struct ms_trace ms_trace; /* trace.h */
@@ -35,9 +36,14 @@ ms_err ms_fp8_check(ms_trace *trace);
 ms_err ms_fp8_close(const ms_trace *trace);
 /* Does the layer multiply in fp8? */
 bool ms_fp8_takes(const ms_trace *trace, const ms_layer *layer);
-/* x [..., in], weight [out, in], bias [out] or MS_NONE. */
+/* x [..., in], weight [out, in], bias [out] or MS_NONE.  Ranks that split the
+ * layer by columns gather x, a part of the sequence, as it is quantized, and
+ * again in backward from what was saved of it; the gradient is scattered, or
+ * summed where x was whole.  By rows the result is, and its gradient gathered
+ * as it is quantized (TransformerEngine@d0067d0d, pytorch/module/linear.py;
+ * pytorch/distributed.py, gather_along_first_dim). */
 uint32_t ms_fp8_linear(ms_trace *trace, const ms_layer *layer, uint32_t x,
-                       uint32_t weight, uint32_t bias);
+                       uint32_t weight, uint32_t bias, ms_split split);
 /* Does ms_experts_product?  x [rows, in], weight [experts, out, in]. */
 bool ms_fp8_takes_experts(const ms_step_settings *settings);
 uint32_t ms_fp8_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,

@@ -145,6 +145,8 @@ struct ms_trace {
         *context; /* of ranks that divide the sequence; NULL: none */
     struct ms_expert_ranks *experts; /* graphs/parallel/expertops.h; NULL: one
                                         rank has all of all experts */
+    /* A product that gives what another layer does, too: see kernels.h. */
+    uint32_t joined_layer, joined; /* the layer; its output, a reference */
     uint32_t parts; /* how many ranks divide the parameters made now; 0: 1 */
     ms_index layer_rows; /* by name, once a layer is tied */
     ms_index op_rows;    /* of the op tables, once a layer calls one */

@@ -37,6 +37,36 @@ static const char llama[] =
             "\"positions_type\": \"rotary\", \"activation\": \"swiglu\", "
             "\"bias\": false, \"tied\": false, \"ffn\": 96");
 static const char *const models[] = {gpt, llama};
+/* An encoder of the tokens, and a decoder of the first half of them. */
+static const char pair[] =
+    "{\"memsim\": 1, \"name\": \"m\", \"input\": {\"tokens\": true}, "
+    "\"layers\": ["
+    "{\"type\": \"embedding\", \"name\": \"tokens\", \"vocab\": 512, "
+    "\"dim\": 64, \"inputs\": [\"input\"]}, "
+    "{\"type\": \"embedding\", \"name\": \"at\", \"vocab\": 32, \"dim\": 64, "
+    "\"ids\": \"positions\", \"inputs\": [\"input\"]}, "
+    "{\"type\": \"add\", \"inputs\": [\"tokens\", \"at\"]}, "
+    "{\"repeat\": 3, \"name\": \"encoder\", \"layers\": ["
+    "{\"type\": \"layer_norm\", \"name\": \"norm1\"}, "
+    "{\"type\": \"attention\", \"name\": \"a\", \"heads\": 8}, "
+    "{\"type\": \"add\", \"name\": \"sum1\", \"inputs\": [\"a\", "
+    "\"input\"]}]}, "
+    "{\"type\": \"layer_norm\", \"name\": \"memory\"}, "
+    "{\"type\": \"slice\", \"name\": \"first\", \"length\": 16, \"inputs\": "
+    "[\"input\"]}, "
+    "{\"type\": \"embedding\", \"vocab\": 512, \"dim\": 64, \"tied\": "
+    "\"tokens\", \"inputs\": [\"first\"]}, "
+    "{\"repeat\": 3, \"name\": \"decoder\", \"layers\": ["
+    "{\"type\": \"layer_norm\", \"name\": \"norm1\"}, "
+    "{\"type\": \"attention\", \"name\": \"a\", \"heads\": 8}, "
+    "{\"type\": \"add\", \"name\": \"sum1\", \"inputs\": [\"a\", "
+    "\"input\"]}, "
+    "{\"type\": \"layer_norm\", \"name\": \"norm2\"}, "
+    "{\"type\": \"attention\", \"name\": \"cross\", \"heads\": 8, "
+    "\"causal\": false, \"inputs\": [\"norm2\", \"memory\"]}, "
+    "{\"type\": \"add\", \"inputs\": [\"cross\", \"sum1\"]}]}, "
+    "{\"type\": \"linear\", \"out\": 512, \"bias\": false}, "
+    "{\"type\": \"cross_entropy\"}]}";
 
 static ms_arena keep, trial;
 static ms_fault fault;
@@ -127,6 +157,133 @@ START_TEST(parts_sum_to_the_whole)
 }
 END_TEST
 
+/* Cross attention is split by heads, too: norms and rows' biases are whole. */
+START_TEST(pairs_are_split)
+{
+    const uint64_t once = 2 * HIDDEN * (LAYERS * (6 + 3) + 2 + SEQUENCE);
+    for (uint32_t kernels = 0; kernels < MS_FUSED; kernels++) {
+        must_run(pair, kernels, "none");
+        uint64_t all = bytes_of(MS_PARAMETERS);
+        must_run(pair, kernels, "tensor:4");
+        ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - once) + once, all);
+    }
+}
+END_TEST
+
+static uint64_t exchanged(void);
+
+/* With 4 heads of keys and values, 8 ranks divide the columns of q, k and v
+ * evenly and gather what their product makes, 64 + 2 x 32 columns, in each
+ * layer; the gradient is scattered (Megatron-Core from 0.16). */
+START_TEST(few_heads_are_gathered)
+{
+    must_run(llama, MS_MEGATRON, "none");
+    uint64_t all = bytes_of(MS_PARAMETERS);
+    must_run(llama, MS_MEGATRON, "tensor:8");
+    ck_assert_uint_eq(8 * (bytes_of(MS_PARAMETERS) - LLAMA_WHOLE) + LLAMA_WHOLE,
+                      all);
+    uint64_t states = 2 * TOKENS * HIDDEN, columns = 2 * TOKENS * (64 + 64);
+    uint64_t statistics = 3 * 4 * TOKENS;
+    ck_assert_uint_eq(exchanged(), 7 *
+                                       (2 * (4 * LAYERS + 2) * states +
+                                        2 * LAYERS * columns + 2 * statistics) /
+                                       8);
+    laws_check_rows(result.plan);
+    laws_check_levels(result.plan, result.line);
+    ck_assert_int_eq(run(llama, MS_FLASH, "tensor:8"), MS_EINPUT);
+    ck_assert_str_eq(fault.hint, "tensor:4 would");
+}
+END_TEST
+
+static bool runs_op(const char *name)
+{
+    bool found = false;
+    for (uint32_t op = 0; op < result.graph->n_ops && !found; op++)
+        found = strcmp(result.graph->op_name[op], name) == 0;
+    return found;
+}
+
+/* Megatron's fused softmax takes heads of all samples by four: a rank that has
+ * two of them goes torch's way. */
+START_TEST(softmax_is_fused_by_four)
+{
+    must_run(gpt, MS_KORTHIKANTI, "tensor:8");
+    ck_assert(!runs_op("aten::masked_fill"));
+    must_run(gpt, MS_KORTHIKANTI, "tensor:8+microbatch:2");
+    ck_assert(runs_op("aten::masked_fill"));
+    must_run(gpt, MS_KORTHIKANTI, "tensor:4+microbatch:2");
+    ck_assert(!runs_op("aten::masked_fill"));
+}
+END_TEST
+
+/* Adapters of rank 4 at q and v: A whole and B split, at the output of
+ * attention A split and B whole (PEFT's LoraParallelLinear). */
+static void run_adapted(uint32_t kernels, const char *policy)
+{
+    ms_job job;
+    inlined_begin(&job, &keep, &trial, &fault);
+    job.uses = true;
+    job.training.batch = (int64_t)BATCH;
+    job.training.kernels = (int64_t)kernels;
+    job.training.lora_rank = 4;
+    job.training.lora_targets = 2; /* attention */
+    ms_err err =
+        inlined_step(llama, policy, &job, &keep, &trial, &result, &fault);
+    ck_assert_msg(err == MS_OK, "%s: %s", policy, fault.what);
+}
+
+START_TEST(adapters_are_split)
+{
+    static const uint32_t kernels[] = {MS_EAGER, MS_FLASH, MS_MEGATRON};
+    for (size_t k = 0; k < MANY(kernels); k++)
+        for (int sp = 0; sp < 2; sp++) {
+            /* q, k, v: A [4, 64] each, one in Megatron; proj: B [64, 4] */
+            uint64_t a = kernels[k] == MS_MEGATRON ? 1 : 3;
+            uint64_t once = LLAMA_WHOLE + 2 * LAYERS * 4 * (a + 1) * HIDDEN;
+            run_adapted(kernels[k], "none");
+            uint64_t all = bytes_of(MS_PARAMETERS);
+            uint64_t parameters = result.graph->parameters;
+            run_adapted(kernels[k], sp ? "tensor:4,sp" : "tensor:4");
+            ck_assert_uint_eq(result.graph->parameters, parameters);
+            ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - once) + once, all);
+            laws_check_rows(result.plan);
+            laws_check_levels(result.plan, result.line);
+            laws_check_report(result.line, result.report, true);
+        }
+}
+END_TEST
+
+/* Of latent attention the products down, q's of 32 and keys' and values' of 48
+ * + 8, are whole on each rank, and their norms. */
+static const char latent[] =
+    "{\"memsim\": 1, \"name\": \"m\", \"input\": {\"tokens\": true}, "
+    "\"layers\": [{\"type\": \"embedding\", \"vocab\": 512, \"dim\": 64}, "
+    "{\"repeat\": 3, \"name\": \"block\", \"layers\": ["
+    "{\"type\": \"rms_norm\", \"name\": \"norm\"}, "
+    "{\"type\": \"latent_attention\", \"name\": \"a\", \"heads\": 8, "
+    "\"q_rank\": 32, \"kv_rank\": 48, \"plain_dim\": 8, "
+    "\"rotary_dim\": 8, \"value_dim\": 8}, "
+    "{\"type\": \"add\", \"inputs\": [\"a\", \"input\"]}]}, "
+    "{\"type\": \"linear\", \"out\": 512, \"bias\": false}, "
+    "{\"type\": \"cross_entropy\"}]}";
+
+START_TEST(latent_heads_are_split)
+{
+    const uint64_t once =
+        2 * LAYERS * (HIDDEN + HIDDEN * (32 + 48 + 8) + 32 + 48);
+    for (uint32_t kernels = 0; kernels < MS_FUSED; kernels++)
+        for (int sp = 0; sp < 2; sp++) {
+            must_run(latent, kernels, "none");
+            uint64_t all = bytes_of(MS_PARAMETERS);
+            must_run(latent, kernels, sp ? "tensor:4,sp" : "tensor:4");
+            ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - once) + once, all);
+            laws_check_rows(result.plan);
+            laws_check_levels(result.plan, result.line);
+            laws_check_report(result.line, result.report, true);
+        }
+}
+END_TEST
+
 /* ---- what they exchange -------------------------------------------------- */
 
 static uint64_t exchanged(void)
@@ -161,6 +318,10 @@ static const struct {
      * positions are added to whole embeddings. */
     {gpt, "tensor:4,sp", MS_MEGATRON,
      MOVES(10 * LAYERS + 2 + 1 + 3) + STATISTICS},
+    /* In a decoder of half the tokens two sublayers, whose keys are made of the
+     * encoder's tokens: their gradient is summed in each layer. */
+    {pair, "tensor:4", MS_MEGATRON,
+     MOVES(2 * (2 * LAYERS + 1 + LAYERS) + 4 * LAYERS + 2) + STATISTICS / 2},
     /* Jacobs et al. 2023: q, k, v and the result go round, and their gradients,
      * of a quarter of the tokens each; llama has half as many keys. */
     {gpt, "context:4,mode=a2a", MS_FLASH, MOVES(LAYERS * 2 * 4) / RANKS},
@@ -188,8 +349,40 @@ START_TEST(volumes_are_those_of_the_papers)
 }
 END_TEST
 
+/* In fp8 a part of the sequence is gathered as it is quantized: a byte an
+ * element where 16 bits are two.  h: the hidden state in 16 bits.  Forward, two
+ * products by columns gather h / 2 each, two by rows scatter h; backward, two
+ * gather h / 2 of the gradient, two h / 2 of what was saved and scatter h: (2 +
+ * 1) + (1 + 1 + 2) of h a layer, 10 in 16 bits; the ends are in 16 bits. */
+START_TEST(quantized_parts_are_gathered)
+{
+    static const char *const policies[] = {"tensor:4", "tensor:4,sp",
+                                           "tensor:4,sp+checkpoint:full"};
+    uint64_t bytes[2] = {0};
+    for (int fp8 = 0; fp8 < 2; fp8++)
+        for (size_t p = 0; p < MANY(policies); p++) {
+            ms_job job;
+            inlined_begin(&job, &keep, &trial, &fault);
+            job.uses = true;
+            job.training.batch = (int64_t)BATCH;
+            job.training.kernels = MS_MEGATRON;
+            job.training.precision = fp8 ? MS_FP8 : MS_BF16_MIXED;
+            ms_err err = inlined_step(gpt, policies[p], &job, &keep, &trial,
+                                      &result, &fault);
+            ck_assert_msg(err == MS_OK, "%s: %s", policies[p], fault.what);
+            laws_check_rows(result.plan);
+            laws_check_levels(result.plan, result.line);
+            laws_check_report(result.line, result.report, true);
+            if (p == 1)
+                bytes[fp8] = exchanged();
+        }
+    ck_assert_uint_eq(bytes[0] - bytes[1], MOVES(3 * LAYERS));
+}
+END_TEST
+
 /* ---- beside other policies ----------------------------------------------- */
 
+static const char *const models_beside[] = {gpt, llama, pair};
 static const char *const beside[] = {
     "",
     "+checkpoint:full",
@@ -216,13 +409,14 @@ START_TEST(steps_keep_the_laws)
     static const uint32_t kernels[] = {MS_EAGER, MS_FLASH, MS_MEGATRON,
                                        MS_FUSED};
     bool joint = strstr(beside[_i], "ring") || strstr(beside[_i], "allgather");
+    bool divides = strstr(beside[_i], "context") != NULL;  /* not the pair's */
     for (size_t k = joint ? 1 : 0; k < MANY(kernels); k++) /* it is fused */
-        for (size_t m = 0; m < MANY(models); m++)
+        for (size_t m = 0; m < MANY(models_beside) - divides; m++)
             for (int sp = 0; sp < 2; sp++) {
                 char policy[96];
                 snprintf(policy, sizeof policy, "tensor:2%s%s", sp ? ",sp" : "",
                          beside[_i]);
-                must_run(models[m], kernels[k], policy);
+                must_run(models_beside[m], kernels[k], policy);
                 laws_check_rows(result.plan);
                 laws_check_clock(result.plan, result.line, result.machine);
                 laws_check_levels(result.plan, result.line);
@@ -286,6 +480,8 @@ START_TEST(sizes_that_do_not_divide)
     ck_assert_ptr_nonnull(strstr(fault.what, "sinks"));
     ck_assert_int_eq(run(odd, MS_EAGER, "tensor:2+context:2"), MS_OK);
     ck_assert_int_eq(run(gpt, MS_FLASH, "context:4+zero:1,dp=6"), MS_EUSAGE);
+    ck_assert_int_eq(run(pair, MS_FLASH, "context:2"), MS_EINPUT);
+    ck_assert_ptr_nonnull(strstr(fault.what, "two inputs"));
     ck_assert_int_eq(run(vit, MS_FLASH, "context:2"), MS_EUSAGE);
     ck_assert_int_eq(run(vit, MS_FLASH, "tensor:2"), MS_EINPUT);
     ck_assert_ptr_nonnull(strstr(fault.what, "no layer"));
@@ -308,6 +504,12 @@ Suite *suite_tensors(void)
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, one_rank_changes_nothing);
     tcase_add_test(tcase, parts_sum_to_the_whole);
+    tcase_add_test(tcase, pairs_are_split);
+    tcase_add_test(tcase, adapters_are_split);
+    tcase_add_test(tcase, quantized_parts_are_gathered);
+    tcase_add_test(tcase, latent_heads_are_split);
+    tcase_add_test(tcase, few_heads_are_gathered);
+    tcase_add_test(tcase, softmax_is_fused_by_four);
     tcase_add_loop_test(tcase, volumes_are_those_of_the_papers, 0,
                         (int)MANY(volumes));
     tcase_add_loop_test(tcase, steps_keep_the_laws, 0, (int)MANY(beside));

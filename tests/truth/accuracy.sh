@@ -43,9 +43,9 @@ key() {
         "$work/times" | sort -t "$tab" -k 1,1 -k 2,2 -k 3,3g | awk -F '\t' '
         { all[++steps] = $1
           if ($2 == "report") error[$1, n[$1]++] = $3 }
-        END { k = split("llmfoundry vtrain vtrain_multi timm torchtitan " \
-                  "flashattn megatron llmc nanogpt dle bert lambda offload",
-                  of, " ")
+        END { k = split("llmfoundry vtrain vtrain_multi vtrain_tensor " \
+                  "timm torchtitan flashattn megatron llmc nanogpt dle " \
+                  "bert lambda offload", of, " ")
               for (i = 1; i <= k; i++) { s = of[i]; known[s] = 1
                   names = names s " "
                   runs = runs (n[s] > 0 ? n[s] : "-") " "

@@ -12,6 +12,7 @@ static const ms_kernel_hooks hooks = {
     .inputs = ms_mcorelayers_batch,
     .attention = ms_mcoreattention_forward,
     .loss_temporaries = ms_mcoreloss_temporaries,
+    .joined_with = ms_mcorelayers_joined_with,
     .defers_dropout = ms_mcorelayers_defers_dropout,
     .is_deferred = ms_mcorelayers_is_deferred,
     .dropout_add = ms_mcorelayers_dropout_add,
@@ -34,6 +35,7 @@ const ms_kernel_set ms_mcore = {
     .rotary = {.firm = true},
     .keeps_rows = true,
     .keeps_parts = true,
+    .joins_gates = true,
     .fuses_updates = true, /* Transformer Engine's or Apex' FusedAdam */
     .hooks = &hooks,
 };

@@ -90,9 +90,9 @@ void ms_mcoregrads_add(ms_trace *trace, uint32_t weight);
 
 /* ---- mcorelayers.c ------------------------------------------------------- */
 
-/* Is the layer one of two whose outputs a gate joins?  Megatron has one product
- * for both. */
-bool ms_mcorelayers_is_gated(ms_trace *trace, uint32_t layer);
+/* The other of two products of one input whose outputs a gate joins, for which
+ * Megatron has one (linear_fc1); or MS_NONE. */
+uint32_t ms_mcorelayers_joined_with(ms_trace *trace, uint32_t layer);
 /* The step's further inputs. */
 void ms_mcorelayers_batch(ms_trace *trace);
 /* Is op, a product, one of a layer's by Transformer Engine? */
@@ -117,7 +117,7 @@ uint32_t ms_mcoreloss_temporaries(ms_trace *trace, const int64_t *dims,
 
 /* The layer "attention".  Faults: MS_EINPUT for what Megatron does not know. */
 ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
-                                 const ms_attention_sizes *sizes, uint32_t x,
-                                 uint32_t *out);
+                                 const ms_attention_sizes *sizes,
+                                 const uint32_t *in, uint32_t *out);
 
 #endif

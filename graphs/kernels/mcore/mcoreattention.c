@@ -12,6 +12,7 @@
 #include "graphs/layertypes.h"
 #include "graphs/parallel/contextops.h"
 #include "graphs/parallel/memorybuffer.h"
+#include "graphs/parallel/tensorops.h"
 #include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
@@ -71,6 +72,9 @@ static ms_err check(ms_trace *trace, const ms_layer *layer)
         return refuse(trace, layer, "\"complex\" rotation");
     if (is_word(layer, "qk_norm", "width"))
         return refuse(trace, layer, "\"qk_norm\" over all heads");
+    if (layer->n_in > 1 && field_of(layer, "kv_heads").i > 0 &&
+        field_of(layer, "kv_heads").i != field_of(layer, "heads").i)
+        return refuse(trace, layer, "\"kv_heads\" of a second input");
     if (trace->context &&
         ms_mcoresettings_backend(trace->settings) == MS_MCORE_UNFUSED)
         return ms_trace_fail(trace, layer,
@@ -83,6 +87,52 @@ static ms_err check(ms_trace *trace, const ms_layer *layer)
 
 /* ---- queries, keys, values ----------------------------------------------- */
 
+/* The ranks that have parts of one group of heads, where there are more ranks
+ * than groups; else 1. */
+static int64_t ranks_of_a_group(const ms_trace *trace, const ms_layer *layer)
+{
+    int64_t groups = field_of(layer, "kv_heads").i;
+    if (ms_shards_split(trace) != MS_SPLIT_HEADS || groups == 0)
+        return 1;
+    int64_t ranks = trace->shards->ranks.ranks;
+    return ranks > groups ? ranks / groups : 1;
+}
+
+/* attention.py from core 0.16, get_query_key_value_tensors: the product's
+ * columns are divided evenly, whatever head they are of; all of them are
+ * gathered, and of the rank's group its queries are taken.  With 8 heads in 2
+ * groups, 4 ranks have 2 q and a k or a v of dim columns each, and the gathered
+ * is q q q q k v | q q q q k v. */
+static void project_gathered(ms_trace *trace, const ms_layer *layer,
+                             const ms_attention_sizes *n, uint32_t x,
+                             uint32_t *qkv)
+{
+    static const char *const roles[2] = {"qkv.weight", "qkv.bias"};
+    int64_t ranks = trace->shards->ranks.ranks;
+    int64_t groups = field_of(layer, "kv_heads").i;
+    int64_t queries = n->heads * ranks / groups;
+    int64_t parts[3] = {queries * n->dim, n->dim, n->dim};
+    uint32_t mixed = ms_splitproducts_product(
+        trace, layer, roles, field_of(layer, "bias").b, x,
+        groups * (queries + 2) * n->dim / ranks, MS_SPLIT_COLUMNS);
+    mixed = ms_trace_rebind(trace, mixed, ms_tensorops_columns(trace, mixed));
+    if (trace->err)
+        return;
+    mixed = ms_trace_rebind(
+        trace, mixed, ms_view_slice(trace, mixed, 2, (queries + 2) * n->dim));
+    ms_split_sizes(trace, mixed, 2, 3, parts, qkv);
+    ms_trace_drop(trace, mixed);
+    for (uint32_t i = 0; i < 3 && !trace->err; i++) {
+        int64_t heads[4] = {at(trace, qkv[i])->size[0],
+                            at(trace, qkv[i])->size[1], i == 0 ? queries : 1,
+                            n->dim};
+        qkv[i] = ms_trace_rebind(trace, qkv[i],
+                                 ms_view_reshape(trace, qkv[i], 4, heads));
+    }
+    qkv[0] = ms_trace_rebind(trace, qkv[0],
+                             ms_view_slice(trace, qkv[0], 2, n->heads));
+}
+
 /* [batch, sequence, groups, (queries + 2) dim] split in three, of which the
  * first is then seen as heads: a copy where groups lie apart. */
 static void project(ms_trace *trace, const ms_layer *layer,
@@ -91,6 +141,10 @@ static void project(ms_trace *trace, const ms_layer *layer,
     static const char *const roles[2] = {"qkv.weight", "qkv.bias"};
     int64_t queries = n->heads / n->kv_heads;
     int64_t parts[3] = {queries * n->dim, n->dim, n->dim};
+    if (ranks_of_a_group(trace, layer) > 1) {
+        project_gathered(trace, layer, n, x, qkv);
+        return;
+    }
     uint32_t mixed = ms_splitproducts_product(
         trace, layer, roles, field_of(layer, "bias").b, x,
         (n->heads + 2 * n->kv_heads) * n->dim,
@@ -108,6 +162,35 @@ static void project(ms_trace *trace, const ms_layer *layer,
     if (!trace->err)
         qkv[0] = ms_trace_rebind(trace, qkv[0],
                                  ms_view_reshape(trace, qkv[0], 4, heads));
+}
+
+/* CrossAttention: keys and values are views of one product's result, head by
+ * head. */
+static void project_crossed(ms_trace *trace, const ms_layer *layer,
+                            const ms_attention_sizes *n, const uint32_t *in,
+                            uint32_t *qkv)
+{
+    static const char *const roles[2][2] = {{"q.weight", "q.bias"},
+                                            {"kv.weight", "kv.bias"}};
+    int64_t parts[2] = {n->dim, n->dim};
+    ms_split split = ms_shards_split(trace) == MS_SPLIT_HEADS ? MS_SPLIT_COLUMNS
+                                                              : MS_SPLIT_NOT;
+    uint32_t mixed[2];
+    for (uint32_t i = 2; i-- > 0;) { /* the keys' product runs first */
+        mixed[i] = ms_splitproducts_product(trace, layer, roles[i],
+                                            field_of(layer, "bias").b, in[i],
+                                            (i + 1) * n->heads * n->dim, split);
+        if (trace->err)
+            return;
+        int64_t dims[4] = {at(trace, mixed[i])->size[0],
+                           at(trace, mixed[i])->size[1], n->heads,
+                           (i + 1) * n->dim};
+        mixed[i] = ms_trace_rebind(trace, mixed[i],
+                                   ms_view_reshape(trace, mixed[i], 4, dims));
+    }
+    qkv[0] = mixed[0];
+    ms_split_sizes(trace, mixed[1], 3, 2, parts, qkv + 1);
+    ms_trace_drop(trace, mixed[1]);
 }
 
 /* Transformer Engine's norm makes its input contiguous, which it saves. */
@@ -167,6 +250,7 @@ static void prepare(ms_trace *trace, const ms_layer *layer,
     bool normed = is_word(layer, "qk_norm", "head");
     bool rotary = field_of(layer, "rotary").b;
     bool apart = normed || rotary || n->kv_heads != n->heads ||
+                 ranks_of_a_group(trace, layer) > 1 ||
                  ms_contextops_is_joint(trace);
     for (uint32_t i = 0; i < 2 && normed; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
@@ -263,7 +347,8 @@ static uint32_t by_ops(ms_trace *trace, const ms_layer *layer,
         return MS_NONE;
     int64_t batch = at(trace, qkv[0])->size[0];
     int64_t sequence = at(trace, qkv[0])->size[1];
-    int64_t square[4] = {batch, n->heads, sequence, sequence};
+    int64_t keys = at(trace, qkv[1])->size[1];
+    int64_t square[4] = {batch, n->heads, sequence, keys};
     int64_t heads[4] = {batch, n->heads, sequence, n->dim};
     trace->op_flags |= MS_OP_CORE;
     uint32_t into = scores_into(trace, qkv[0], square);
@@ -276,7 +361,7 @@ static uint32_t by_ops(ms_trace *trace, const ms_layer *layer,
     ms_trace_drop(trace, softmax);
     trace->op_flags &= (uint8_t)~MS_OP_CORE;
     uint32_t y = multiply(trace, "aten::bmm", weights, qkv[2], MS_NONE, heads,
-                          (double)sequence);
+                          (double)keys);
     ms_trace_drop(trace, weights);
     ms_trace_drop(trace, scores);
     return y;
@@ -315,14 +400,17 @@ static bool has_bias(const ms_layer *layer)
 }
 
 ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
-                                 const ms_attention_sizes *n, uint32_t x,
-                                 uint32_t *out)
+                                 const ms_attention_sizes *n,
+                                 const uint32_t *in, uint32_t *out)
 {
     static const char *const roles[2] = {"proj.weight", "proj.bias"};
     int64_t backend = ms_mcoresettings_backend(trace->settings);
     uint32_t qkv[3], y;
     MS_TRY(check(trace, layer));
-    project(trace, layer, n, x, qkv);
+    if (layer->n_in > 1)
+        project_crossed(trace, layer, n, in, qkv);
+    else
+        project(trace, layer, n, in[0], qkv);
     MS_TRY(trace->err);
     if (field_of(layer, "sinks").b && trace->settings->train)
         ms_raw_states(trace, ms_trace_parameter(trace, "sinks", 1, &n->heads));

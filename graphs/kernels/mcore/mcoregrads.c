@@ -51,12 +51,9 @@ static bool is_cached(const ms_trace *trace)
 static uint32_t dummy(ms_trace *trace, uint32_t weight)
 {
     const ms_tensor *tensor = ms_trace_at(trace, weight);
-    uint32_t layer = trace->parameters[tensor->parameter].layer;
     uint32_t rows =
         tensor->n_dims - 2u; /* behind the experts, if it has some */
     int64_t dims[2] = {tensor->size[rows], tensor->size[rows + 1]};
-    if (rows == 0 && ms_mcorelayers_is_gated(trace, layer))
-        dims[0] *= 2;
     uint32_t shared =
         ms_sharedtables_buffer(trace, "dummy_wgrad", tensor->dtype, dims);
     if (shared == MS_NONE)

@@ -103,10 +103,30 @@ static const ms_layer *reader_of(ms_trace *trace, uint32_t row)
     return &trace->settings->model->layers[trace->reader[row]];
 }
 
-bool ms_mcorelayers_is_gated(ms_trace *trace, uint32_t layer)
+/* Linear layers of one size and no other's weight (fields: out, bias, tied). */
+static bool are_alike(const ms_layer *a, const ms_layer *b)
 {
+    return is_type(a, "linear") && is_type(b, "linear") &&
+           a->field[0].i == b->field[0].i && a->field[1].b == b->field[1].b &&
+           !(a->field[2].s && *a->field[2].s) &&
+           !(b->field[2].s && *b->field[2].s) && a->block == b->block;
+}
+
+uint32_t ms_mcorelayers_joined_with(ms_trace *trace, uint32_t layer)
+{
+    const ms_model *model = trace->settings->model;
     const ms_layer *reader = reader_of(trace, layer);
-    return reader && reader->kind->role == MS_ROLE_GATED && reader->n_in == 2;
+    if (!reader || reader->kind->role != MS_ROLE_GATED || reader->n_in != 2)
+        return MS_NONE;
+    const uint32_t *from = &model->edges[reader->in_at];
+    uint32_t other = from[0] == layer ? from[1] : from[0];
+    if (other == MS_NONE || other == layer ||
+        reader_of(trace, other) != reader ||
+        !are_alike(&model->layers[layer], &model->layers[other]) ||
+        model->edges[model->layers[layer].in_at] !=
+            model->edges[model->layers[other].in_at])
+        return MS_NONE;
+    return other;
 }
 
 /* The addition of two that alone reads this dropout, or NULL. */

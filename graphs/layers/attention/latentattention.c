@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434; variables as in
  * transformers' modeling_deepseek_v3.py).  Keys are wider than values, which
- * FlashAttention-3 and cuDNN take as they are; transformers' code pads them. */
+ * FlashAttention-3 and cuDNN take as they are; transformers' code pads them.
+ * Ranks that split heads have the products down whole and run them on their
+ * part of the sequence; what these make is gathered, not the hidden state
+ * (Megatron-LM@d98e8a64, core/transformer/multi_latent_attention.py). */
 #include "graphs/layers/attention/attentioncore.h"
 #include "graphs/layers/attention/projections.h"
 #include "graphs/layers/attention/rotation.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
+#include "graphs/layers/splitproducts.h"
 #include "graphs/trace/trace.h"
 
 enum { HEADS, Q_RANK, KV_RANK, PLAIN, TURNING, VALUE, BIAS, CAUSAL, CODE };
@@ -59,6 +63,35 @@ static uint32_t normed(ms_trace *trace, const ms_layer *layer, uint32_t x,
         trace, x, ms_normlayers_rms_of(trace, x, weight, layer->field[CODE].i));
 }
 
+static bool is_split(const ms_trace *trace)
+{
+    return ms_shards_split(trace) == MS_SPLIT_HEADS;
+}
+
+/* Of this rank. */
+static int64_t heads_here(const ms_trace *trace, const ms_layer *layer)
+{
+    int64_t heads = layer->field[HEADS].i;
+    return is_split(trace) ? ms_shards_part(trace, heads) : heads;
+}
+
+/* A product into this rank's heads. */
+static uint32_t product_up(ms_trace *trace, const ms_layer *layer,
+                           const char *const roles[2], uint32_t x,
+                           int64_t width)
+{
+    bool enters = is_split(trace) && !trace->kernels.keeps_parts;
+    if (trace->err)
+        return MS_NONE;
+    uint32_t whole = enters ? ms_shards_enter(trace, x) : x;
+    uint32_t y = ms_splitproducts_product(
+        trace, layer, roles, false, whole, width,
+        is_split(trace) ? MS_SPLIT_COLUMNS : MS_SPLIT_NOT);
+    if (enters)
+        ms_trace_drop(trace, whole);
+    return y;
+}
+
 /* x.view(batch, sequence, heads, -1).transpose(1, 2); x is used up. */
 static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
 {
@@ -82,18 +115,18 @@ static void make_queries(ms_trace *trace, const ms_layer *layer, uint32_t x,
                                             {"q_up.weight", NULL}};
     const ms_value *field = layer->field;
     int64_t sizes[2] = {field[PLAIN].i, field[TURNING].i};
-    int64_t width = field[HEADS].i * (sizes[0] + sizes[1]);
+    int64_t width = heads_here(trace, layer) * (sizes[0] + sizes[1]);
     uint32_t q;
     if (field[Q_RANK].i == 0) {
-        q = ms_lora_product(trace, layer, roles[0], false, x, width);
+        q = product_up(trace, layer, roles[0], x, width);
     } else {
         uint32_t down = ms_lora_product(trace, layer, roles[1], field[BIAS].b,
                                         x, field[Q_RANK].i);
         down = normed(trace, layer, down, "q_norm.weight");
-        q = ms_lora_product(trace, layer, roles[2], false, down, width);
+        q = product_up(trace, layer, roles[2], down, width);
         ms_trace_drop(trace, down);
     }
-    q = heads_of(trace, q, field[HEADS].i);
+    q = heads_of(trace, q, heads_here(trace, layer));
     ms_split_sizes(trace, q, 3, 2, sizes, parts);
     ms_trace_drop(trace, q);
 }
@@ -113,12 +146,15 @@ static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
                                     narrow[0] + narrow[1]);
     ms_split_sizes(trace, both, 2, 2, narrow, down);
     ms_trace_drop(trace, both);
+    if (is_split(trace))
+        down[1] =
+            ms_trace_rebind(trace, down[1], ms_shards_enter(trace, down[1]));
     parts[1] = heads_of(trace, down[1], 1);
     uint32_t latent = normed(trace, layer, down[0], "kv_norm.weight");
-    uint32_t kv = ms_lora_product(trace, layer, roles[1], false, latent,
-                                  field[HEADS].i * (wide[0] + wide[1]));
+    uint32_t kv = product_up(trace, layer, roles[1], latent,
+                             heads_here(trace, layer) * (wide[0] + wide[1]));
     ms_trace_drop(trace, latent);
-    kv = heads_of(trace, kv, field[HEADS].i);
+    kv = heads_of(trace, kv, heads_here(trace, layer));
     ms_split_sizes(trace, kv, 3, 2, wide, up);
     ms_trace_drop(trace, kv);
     parts[0] = up[0];
@@ -174,7 +210,8 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
         turned[i] = in_pairs(trace, turned[i]);
     ms_rotation_run(trace, field[CODE].i, field[TURNING].i, turned, 2);
     uint32_t q = joined(trace, queries[0], turned[0]);
-    uint32_t wide = ms_view_expand(trace, turned[1], 1, field[HEADS].i);
+    uint32_t wide =
+        ms_view_expand(trace, turned[1], 1, heads_here(trace, layer));
     ms_trace_drop(trace, turned[1]);
     uint32_t k = joined(trace, keys[0], wide);
     const ms_scores how = {.code = field[CODE].i,
@@ -185,8 +222,11 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
                            .bias = MS_NONE};
     uint32_t qkv[3] = {q, k, keys[2]};
     uint32_t y = ms_attentioncore_run(trace, &how, qkv);
-    y = ms_projections_join(trace, y, field[HEADS].i * field[VALUE].i);
-    *out = ms_lora_product(trace, layer, roles, field[BIAS].b, y, x.size[2]);
+    y = ms_projections_join(trace, y,
+                            heads_here(trace, layer) * field[VALUE].i);
+    *out = ms_splitproducts_product(
+        trace, layer, roles, field[BIAS].b, y, x.size[2],
+        is_split(trace) ? MS_SPLIT_ROWS : MS_SPLIT_NOT);
     ms_trace_drop(trace, y);
     ms_trace_drop(trace, q);
     ms_trace_drop(trace, k);

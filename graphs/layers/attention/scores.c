@@ -114,6 +114,27 @@ static uint32_t softmax_fp32(ms_trace *trace, uint32_t a)
     return step(trace, a, ms_cast_to(trace, a, dtype));
 }
 
+/* Megatron's fused kernel goes over four heads or samples at a time, and others
+ * take the way of torch (Megatron-LM v2.0 to v3.0, megatron/model/
+ * fused_softmax.py, is_kernel_available and forward_torch_softmax): to fp32,
+ * times a number, filled by the mask, softmax, and back. */
+static uint32_t fused_softmax(ms_trace *trace, const ms_scores *how, uint32_t a)
+{
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *x = at(trace, a);
+    uint8_t dtype = x->dtype;
+    if (!trace->kernels.fuses_by_four || x->size[0] * x->size[1] % 4 == 0)
+        return step(trace, a, ms_norm_softmax(trace, a));
+    a = step(trace, a, ms_cast_to(trace, a, MS_FLOAT32));
+    a = step(trace, a, ms_pointwise_mul_scalar(trace, a));
+    if (how->causal)
+        a = step(trace, a,
+                 ms_pointwise_masked_fill(trace, a, byte_mask(trace, a, true)));
+    a = step(trace, a, ms_norm_softmax(trace, a));
+    return step(trace, a, ms_cast_to(trace, a, dtype));
+}
+
 /* a / torch.full([], sqrt(dim)) */
 static uint32_t by_tensor(ms_trace *trace, uint32_t a)
 {
@@ -245,7 +266,7 @@ static uint32_t take_step(ms_trace *trace, const ms_scores *how, uint8_t which,
     case MS_SCORE_WHERE:
         return how->causal ? step(trace, a, where(trace, a)) : a;
     case MS_SCORE_SOFTMAX:
-        return step(trace, a, ms_norm_softmax(trace, a));
+        return fused_softmax(trace, how, a);
     case MS_SCORE_SOFTMAX_FP32:
         return softmax_fp32(trace, a);
     case MS_SCORE_SOFTMAX_SINKS:

@@ -156,6 +156,30 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
     }
 }
 
+/* Of a second input one product makes keys and values. */
+static void project_crossed(ms_trace *trace, const ms_layer *layer,
+                            const ms_attention_sizes *n, const uint32_t *in,
+                            uint32_t *qkv)
+{
+    static const char *const roles[2][2] = {{"q.weight", "q.bias"},
+                                            {"kv.weight", "kv.bias"}};
+    int64_t parts[2] = {n->kv_heads * n->dim, n->kv_heads * n->dim};
+    int64_t widths[2] = {n->heads * n->dim, parts[0] + parts[1]};
+    uint32_t made[2];
+    for (uint32_t i = 0; i < 2; i++)
+        made[i] = ms_splitproducts_product(trace, layer, roles[i],
+                                           layer->field[ATTENTION_BIAS].b,
+                                           in[i], widths[i], columns(trace));
+    qkv[0] = made[0];
+    ms_split_sizes(trace, made[1], 2, 2, parts, qkv + 1);
+    ms_trace_drop(trace, made[1]);
+    for (int i = 0; i < 3 && !trace->err; i++)
+        qkv[i] = ms_trace_rebind(
+            trace, qkv[i],
+            ms_projections_heads(trace, qkv[i],
+                                 i == 0 ? n->heads : n->kv_heads));
+}
+
 /* norm(x.view(batch, sequence, heads, dim)), or norm(x) over all heads
  * together. */
 static uint32_t norm_heads(ms_trace *trace, const ms_layer *layer,
@@ -183,7 +207,7 @@ static uint32_t norm_heads(ms_trace *trace, const ms_layer *layer,
 }
 
 static void project_apart(ms_trace *trace, const ms_layer *layer,
-                          const ms_attention_sizes *n, uint32_t x,
+                          const ms_attention_sizes *n, const uint32_t *in,
                           uint32_t *qkv)
 {
     static const char *const roles[3][2] = {
@@ -192,9 +216,9 @@ static void project_apart(ms_trace *trace, const ms_layer *layer,
     bool normed = layer->field[ATTENTION_QK_NORM].i != QK_NORM_NONE;
     for (int i = 0; i < 3; i++) {
         int64_t heads = i == 0 ? n->heads : n->kv_heads;
-        uint32_t y = ms_splitproducts_product(trace, layer, roles[i],
-                                              layer->field[ATTENTION_BIAS].b, x,
-                                              heads * n->dim, columns(trace));
+        uint32_t y = ms_splitproducts_product(
+            trace, layer, roles[i], layer->field[ATTENTION_BIAS].b,
+            in[i == 0 ? 0 : layer->n_in - 1], heads * n->dim, columns(trace));
         if (normed && i < 2)
             y = ms_trace_rebind(trace, y,
                                 norm_heads(trace, layer, n, y, norms[i]));
@@ -231,15 +255,43 @@ static ms_err check_fields(ms_trace *trace, const ms_layer *layer)
     return MS_OK;
 }
 
+/* A second input has no order towards the first. */
+static ms_err check_crossed(ms_trace *trace, const ms_layer *layer,
+                            uint32_t memory)
+{
+    static const uint8_t ordered[] = {ATTENTION_CAUSAL, ATTENTION_ROTARY,
+                                      ATTENTION_COMPLEX, ATTENTION_ALIBI,
+                                      ATTENTION_SINKS};
+    MS_TRY(ms_layers_need_float(trace, layer, memory));
+    for (size_t i = 0; i < sizeof ordered; i++)
+        if (layer->field[ordered[i]].b)
+            return ms_trace_fail(
+                trace, layer, "set it to false",
+                "attention \"%s\" of two inputs knows no \"%s\"", layer->name,
+                ms_selfattention_fields[ordered[i]].name);
+    if (layer->field[ATTENTION_WINDOW].i > 0 || trace->context)
+        return ms_trace_fail(
+            trace, layer, "leave it out for this model",
+            "attention \"%s\" of two inputs knows no %s", layer->name,
+            trace->context ? "divided sequence (context)" : "\"window\"");
+    if (at(trace, memory)->n_dims != 3)
+        return ms_trace_fail(trace, layer, "give it two sequences",
+                             "attention \"%s\" needs [batch, sequence, width]",
+                             layer->name);
+    return MS_OK;
+}
+
 /* The sizes of the layer.  A field of 0 stands for its default, and a default
  * is computed from those before it: dim, then turning, then kv_heads. */
-static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
-                         ms_attention_sizes *n)
+static ms_err find_sizes(ms_trace *trace, const ms_layer *layer,
+                         const uint32_t *in, ms_attention_sizes *n)
 {
     const ms_value *field = layer->field;
     MS_TRY(check_fields(trace, layer));
-    MS_TRY(ms_layers_need_float(trace, layer, input));
-    const ms_tensor *x = at(trace, input);
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    if (layer->n_in > 1)
+        MS_TRY(check_crossed(trace, layer, in[1]));
+    const ms_tensor *x = at(trace, in[0]);
     *n = (ms_attention_sizes){field[ATTENTION_HEADS].i,
                               field[ATTENTION_KV_HEADS].i,
                               field[ATTENTION_HEAD_DIM].i, last_dim(x),
@@ -342,15 +394,40 @@ static uint32_t attend(ms_trace *trace, const ms_scores *how, uint32_t *qkv)
     return ms_contextops_back(trace, y);
 }
 
+static void project(ms_trace *trace, const ms_layer *layer,
+                    const ms_attention_sizes *n, const uint32_t *in,
+                    uint32_t *qkv)
+{
+    if (!layer->field[ATTENTION_FUSED_QKV].b)
+        project_apart(trace, layer, n, in, qkv);
+    else if (layer->n_in > 1)
+        project_crossed(trace, layer, n, in, qkv);
+    else
+        project_fused(trace, layer, n, in[0], qkv);
+}
+
+/* The inputs as ranks that split the layer by heads need them: references. */
+static void enter(ms_trace *trace, const ms_layer *layer, const uint32_t *in,
+                  uint32_t *entered)
+{
+    bool split =
+        ms_shards_split(trace) == MS_SPLIT_HEADS && !trace->kernels.keeps_parts;
+    for (uint32_t i = 0; i < layer->n_in; i++) {
+        if (!split)
+            ms_trace_ref(trace, in[i]);
+        entered[i] = split ? ms_shards_enter(trace, in[i]) : in[i];
+    }
+}
+
 /* The Python variables q, k and v live to the end of the forward; the scores'
  * variables end in the core. */
 ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
                                 const uint32_t *in, uint32_t *out)
 {
     static const char *const roles[2] = {"proj.weight", "proj.bias"};
-    uint32_t qkv[3];
+    uint32_t qkv[3], entered[2];
     ms_attention_sizes n;
-    MS_TRY(find_sizes(trace, layer, in[0], &n));
+    MS_TRY(find_sizes(trace, layer, in, &n));
     bool split = ms_shards_split(trace) == MS_SPLIT_HEADS;
     if (split) {
         n.heads = ms_shards_part(trace, n.heads);
@@ -359,15 +436,9 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
     if (ms_contextops_is_joint(trace))
         MS_TRY(check_joint(trace, layer));
     if (trace->kernels.hooks->attention)
-        return trace->kernels.hooks->attention(trace, layer, &n, in[0], out);
-    uint32_t x = in[0];
-    bool enters = split && !trace->kernels.keeps_parts;
-    if (enters)
-        x = ms_shards_enter(trace, x);
-    if (layer->field[ATTENTION_FUSED_QKV].b)
-        project_fused(trace, layer, &n, x, qkv);
-    else
-        project_apart(trace, layer, &n, x, qkv);
+        return trace->kernels.hooks->attention(trace, layer, &n, in, out);
+    enter(trace, layer, in, entered);
+    project(trace, layer, &n, entered, qkv);
     if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b &&
         ms_kernels_apart(trace->kernels.rotary, true))
         ms_rotation_complex(trace, n.dim, layer->field[ATTENTION_PACKED].b,
@@ -382,8 +453,7 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         ms_splitproducts_product(trace, layer, roles, is_biased(layer), y,
                                  n.width, split ? MS_SPLIT_ROWS : MS_SPLIT_NOT);
     ms_trace_drop(trace, y);
-    if (enters)
-        ms_trace_drop(trace, x);
+    ms_split_drop(trace, layer->n_in, entered);
     for (int i = 0; i < 3 && !trace->err; i++)
         ms_trace_drop(trace, qkv[i]);
     return trace->err;

@@ -14,5 +14,10 @@ refuse llama-3-8b -p tensor:4+zero:1 --gpus 18
 refuse resnet50 -p tensor:2,sp
 refuse mixtral-8x7b -p tensor:2
 refuse llama-3-8b -p tensor:2 --precision fp8
-refuse llama-3-8b -p tensor:2 --set lora.rank=8
+refuse llama-3-8b -p tensor:2 --kernels megatron --set lora.rank=8 \
+    --set lora.base=nf4
+"$MEMSIM" run llama-3-8b -p tensor:2,sp --set lora.rank=8 |
+    grep -A 1 -E '^(states|verdict):'
+"$MEMSIM" run llama-3-8b -p tensor:4,sp --kernels megatron --precision fp8 |
+    grep -A 1 -E '^(states|verdict):'
 true
