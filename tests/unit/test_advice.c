@@ -162,8 +162,8 @@ static const struct {
                              "--set loss_kernel=liger --memory 3014MiB"},
     {"checkpoint:full", GPT3 "--kernels fused --memory 781MiB "
                              "-p offload:optimizer/params/gradients"},
-    {"zero:3", GPT3 "--batch 4 --gpus 4 -p zero:1 --set loss_kernel=liger "
-                    "--memory 2540MiB"},
+    {"zero:3", GPT3 "--gpus 4 -p zero:1 --kernels fused -p checkpoint:full "
+                    "--memory 2640MiB"},
     {"fsdp", GPT3 "--batch 4 --gpus 4 -p ddp --memory 3703421366"},
     {"swap:torchtune", GPT3 "--batch 4 --precision fp32 --kernels fused "
                             "--optimizer sgd --memory 1629MiB"},
@@ -185,19 +185,21 @@ static const struct {
                                   "--optimizer sgd --memory 870MiB"},
     {"optimizer=adamw-8bit",
      GPT3 "--batch 4 --precision fp8 --kernels fused -p checkpoint:full "
-          "--memory 1767MiB"},
+          "--memory 1767MiB --host-memory 16MiB"},
     {"optimizer=adam-8bit", GPT3 "--optimizer adam --precision bf16 "
                                  "--kernels fused --memory 1128MiB"},
     {"optimizer=lion-8bit", GPT3 "--optimizer lion --precision bf16 "
-                                 "--kernels fused --memory 965MiB"},
+                                 "--kernels fused --memory 965MiB "
+                                 "--host-memory 16MiB"},
     {"optimizer_in_backward=yes",
      GPT3 "--kernels fused --optimizer sgd --precision bf16 "
-          "-p checkpoint:full --memory 878MiB"},
+          "-p checkpoint:full --memory 878MiB --host-memory 16MiB"},
     {"precision=fp8", GPT3 "--kernels fused --memory 755MiB "
                            "-p checkpoint:full "
                            "-p offload:optimizer/params/gradients"},
     {"precision=bf16",
-     GPT3 "--batch 4 --kernels fused -p checkpoint:full --memory 1424MiB"},
+     GPT3 "--batch 4 --kernels fused -p checkpoint:full --memory 1424MiB "
+          "--host-memory 16MiB"},
     {"lora.base=nf4",
      GPT3 "--batch 4 --set lora.rank=8 --kernels fused --memory 976MiB"},
     {"lora.rank=16",
