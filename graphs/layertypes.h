@@ -7,6 +7,8 @@
 
 #include "graphs/model.h"
 
+#include <string.h>
+
 typedef struct ms_trace ms_trace; /* the forward under construction: trace.h */
 
 #define MS_ANY_INPUTS UINT8_MAX
@@ -28,6 +30,15 @@ typedef struct ms_layer_kind {
 extern const ms_layer_kind ms_layer_kinds[];
 extern const uint32_t ms_layer_n_kinds;
 uint32_t ms_layer_find(const char *type); /* MS_NONE: no such type */
+/* The layer's field of that name; NULL: its type has none. */
+static inline const ms_value *ms_layertypes_field(const ms_layer *layer,
+                                                  const char *name)
+{
+    for (uint32_t i = 0; i < layer->kind->n_fields; i++)
+        if (strcmp(layer->kind->fields[i].name, name) == 0)
+            return &layer->field[i];
+    return NULL;
+}
 
 /* An architecture whose numbers a native model gives: a page
  * (models/pages/familypage.h). */

@@ -106,10 +106,7 @@ uint32_t ms_build_block(ms_build *build, const char *name)
 
 ms_value *ms_build_field(ms_layer *layer, const char *name)
 {
-    const ms_layer_kind *kind = layer->kind;
-    uint32_t i = 0;
-    while (i < kind->n_fields && strcmp(kind->fields[i].name, name) != 0)
-        i++;
-    assert(i < kind->n_fields);
-    return &layer->field[i];
+    const ms_value *field = ms_layertypes_field(layer, name);
+    assert(field != NULL);
+    return &layer->field[field - layer->field];
 }

@@ -38,20 +38,11 @@ static ms_err refuse_number(ms_trace *trace, const ms_layer *layer,
                          (long long)experts, layer->name, (long long)ranks);
 }
 
-static const ms_value *value(const ms_layer *layer, const char *name)
-{
-    static const ms_value none;
-    for (uint32_t i = 0; i < layer->kind->n_fields; i++)
-        if (strcmp(layer->kind->fields[i].name, name) == 0)
-            return &layer->field[i];
-    return &none;
-}
-
 static ms_err check_layer(ms_trace *trace, const ms_layer *layer)
 {
     const ms_shape *shape = trace->settings->shape;
-    int64_t experts = value(layer, "experts")->i;
-    int64_t hidden = value(layer, "hidden")->i;
+    int64_t experts = ms_layertypes_field(layer, "experts")->i;
+    int64_t hidden = ms_layertypes_field(layer, "hidden")->i;
     int64_t ranks = ms_shape_experts(shape), loads = shape->expert_loads;
     int64_t within = ms_shape_expert_tensor(shape);
     if (experts % ranks != 0)
@@ -61,7 +52,8 @@ static ms_err check_layer(ms_trace *trace, const ms_layer *layer)
                              "\"%s\" has %lld experts, not the %lld of whose "
                              "loads imbalance= tells",
                              layer->name, (long long)experts, (long long)loads);
-    if (shape->expert_imbalance > 0 && value(layer, "capacity")->f > 0)
+    if (shape->expert_imbalance > 0 &&
+        ms_layertypes_field(layer, "capacity")->f > 0)
         return ms_trace_fail(trace, layer, "leave imbalance= out",
                              "\"%s\" has a capacity: all experts have as many "
                              "rows, padded",

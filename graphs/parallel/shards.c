@@ -105,24 +105,16 @@ static ms_err refuse(ms_trace *trace, const ms_layer *layer, const char *what,
                          (long long)size, what, layer->name, ranks);
 }
 
-static const ms_value *field(const ms_layer *layer, const char *name)
-{
-    for (uint32_t i = 0; i < layer->kind->n_fields; i++)
-        if (strcmp(layer->kind->fields[i].name, name) == 0)
-            return &layer->field[i];
-    return NULL;
-}
-
 static const char *text_of(const ms_layer *layer, const char *name)
 {
-    const ms_value *value = field(layer, name);
+    const ms_value *value = ms_layertypes_field(layer, name);
     return value ? value->s : NULL;
 }
 
 /* The value of a number of the layer, 0 where it has none of that name. */
 static int64_t number(const ms_layer *layer, const char *name)
 {
-    const ms_value *value = field(layer, name);
+    const ms_value *value = ms_layertypes_field(layer, name);
     return value ? value->i : 0;
 }
 

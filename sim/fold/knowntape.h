@@ -14,9 +14,9 @@
  *
  *     known = ms_knowntape_find(&tapes, &program, context);
  *     if (known != NULL && known->n_steps > 0)
- *         ms_knowntape_tell(known, &learner, &program, &effect);
+ *         effect = ms_knowntape_tell(known, &learner, &program);
  *     else ... walk it ...
- *         MS_TRY(ms_knowntape_see(&tapes, &program, context, &walk, fault)); */
+ *         MS_TRY(ms_knowntape_see(&tapes, &walk, fault)); */
 
 #include "sim/fold/callwalk.h"
 

@@ -25,15 +25,12 @@ static const ms_tensor *at(const ms_trace *trace, uint32_t tensor)
     return ms_trace_at(trace, tensor);
 }
 
-/* A field of the layer by its name. */
+/* A field that the layer's type has. */
 static ms_value field_of(const ms_layer *layer, const char *name)
 {
-    const ms_layer_kind *kind = layer->kind;
-    uint32_t i = 0;
-    while (i < kind->n_fields && strcmp(kind->fields[i].name, name) != 0)
-        i++;
-    assert(i < kind->n_fields);
-    return layer->field[i];
+    const ms_value *field = ms_layertypes_field(layer, name);
+    assert(field != NULL);
+    return *field;
 }
 
 /* Is the field's word that one? */

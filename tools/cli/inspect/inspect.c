@@ -322,11 +322,10 @@ static const char *tied_to(const ms_model *model)
 {
     for (uint32_t i = 0; model->ops == NULL && i < model->n_layers; i++) {
         const ms_layer *layer = &model->layers[i];
-        const ms_layer_kind *kind = layer->kind;
-        for (uint8_t f = 0; is_head(layer->name) && f < kind->n_fields; f++)
-            if (strcmp(kind->fields[f].name, "tied") == 0 &&
-                layer->field[f].s != NULL && *layer->field[f].s != '\0')
-                return layer->field[f].s;
+        const ms_value *tied = ms_layertypes_field(layer, "tied");
+        if (is_head(layer->name) && tied != NULL && tied->s != NULL &&
+            *tied->s != '\0')
+            return tied->s;
     }
     return NULL;
 }
