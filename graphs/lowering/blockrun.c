@@ -91,6 +91,8 @@ static ms_blockrun run_about(const ms_model *model, uint32_t middle, uint32_t p,
 {
     ms_blockrun run = {.first = middle, .period = p, .blocks = blocks};
     uint32_t end = middle, count;
+    if (p > model->n_layers - middle) /* no layer has another behind it */
+        return run;
     while (end + p < model->n_layers && same_layer(model, end, p, blocks))
         end++;
     while (run.first > 0 && same_layer(model, run.first - 1, p, blocks))
