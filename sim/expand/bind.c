@@ -65,7 +65,8 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
         uint32_t end = graph->storage_saved_end[s];
         bool saved = end != MS_NONE && end >= saved_from;
         uint8_t category = graph->storage_category[s];
-        if (category == MS_ACTIVATIONS && !saved)
+        if (category == MS_BECOMES_GRAD ||
+            (category == MS_ACTIVATIONS && !saved))
             category = MS_TEMPORARIES;
         if (books->row[c] != MS_NONE || ms_books_away(books, c)) {
             /* The output is still there from the first run: the kernel runs

@@ -119,8 +119,10 @@ static void find_readers(finder *f)
             uint32_t s = graph->in[i];
             if (s < graph->n_persistent || !is_own_rank(f, s, u))
                 continue;
+            bool behind = graph->storage_maker[s] >= graph->forward_at[u + 1];
             if (!open)
-                f->segment_reads[s] = 1;
+                /* a gradient that the loss made is no input of a replay */
+                f->segment_reads[s] |= !behind;
             else if (open_reader[s] == MS_NONE)
                 open_reader[s] = u;
         }

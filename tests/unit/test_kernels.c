@@ -10,6 +10,8 @@
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
 #include "sim/graph.h"
+#include "sim/names.h"
+#include "sim/plan.h"
 #include "tools/job/result.h"
 
 #include <stdio.h>
@@ -275,6 +277,34 @@ START_TEST(a_retained_graph_keeps_what_was_saved)
 }
 END_TEST
 
+/* The last block's backward begins with the gradient that a loss with the head
+ * made in forward: no replay of the block makes it again. */
+START_TEST(gradients_of_the_loss_are_not_replayed)
+{
+    static const char json[] =
+        "{\"memsim\": 1, \"name\": \"m\", \"input\": {\"tokens\": true}, "
+        "\"layers\": [{\"type\": \"embedding\", \"vocab\": 512, \"dim\": 64}, "
+        "{\"repeat\": 3, \"name\": \"block\", \"layers\": [{\"type\": "
+        "\"linear\", \"out\": 64}, {\"type\": \"gelu\"}]}, {\"type\": "
+        "\"linear\", \"out\": 512, \"bias\": false}, {\"type\": "
+        "\"cross_entropy\", \"kernel\": \"liger_linear\"}]}";
+    truth_begin();
+    const ms_result *r =
+        truth_run_json(json, "y --sequence 32 -p checkpoint:full");
+    uint32_t of_loss = 0;
+    for (uint32_t op = 0; op < r->plan->n_ops; op++) {
+        uint32_t of = r->plan->op[op].of;
+        of_loss += of != MS_NONE && r->graph->op_pass[of] == MS_LOSS &&
+                   r->plan->op[op].pass == MS_RECOMPUTE;
+    }
+    for (uint32_t row = 0; row < r->plan->n_rows; row++)
+        ck_assert_uint_lt(r->plan->row[row].category, MS_N_CATEGORIES);
+    ck_assert_uint_eq(of_loss, 0);
+    ck_assert_uint_gt(truth_rank(r)->time.recompute_ns, 0);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_kernels(void)
 {
     Suite *suite = suite_create("kernels");
@@ -288,6 +318,7 @@ Suite *suite_kernels(void)
     tcase_add_test(tcase, gates_that_no_gradient_reaches);
     tcase_add_test(tcase, fused_kernels_under_policies);
     tcase_add_test(tcase, a_retained_graph_keeps_what_was_saved);
+    tcase_add_test(tcase, gradients_of_the_loss_are_not_replayed);
     suite_add_tcase(suite, tcase);
     return suite;
 }
