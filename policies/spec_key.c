@@ -20,6 +20,9 @@ ms_err ms_spec_key_find(const char *key, ms_arena *arena,
 {
     ms_fault inner = {.caret = -1};
     const char *name = key;
+    *policy = NULL;
+    if (strchr(key, '.') != NULL) /* "training.batch" */
+        return MS_OK;
     ms_err err = ms_policywords_plain(key, arena, &name, &inner);
     *policy = err == MS_OK ? find(name) : NULL;
     return err == MS_ENOMEM ? ms_fail_nomem(fault) : MS_OK;

@@ -201,11 +201,17 @@ typedef struct ms_shape {
     bool one_memory;   /* the device's and the host's are one */
 } ms_shape;
 
+/* The ranks that split each layer. */
+static inline uint32_t ms_shape_tensor(const ms_shape *shape)
+{
+    return shape->tensor_ranks > 1 ? shape->tensor_ranks : 1;
+}
+
 /* The ranks that have one model between them. */
 static inline uint32_t ms_shape_model_ranks(const ms_shape *shape)
 {
     uint32_t stages = shape->pipeline_ranks > 1 ? shape->pipeline_ranks : 1;
-    return stages * (shape->tensor_ranks > 1 ? shape->tensor_ranks : 1);
+    return stages * ms_shape_tensor(shape);
 }
 
 /* GPUs with other samples: of the job's, one of each model. */
@@ -217,8 +223,7 @@ static inline uint32_t ms_shape_side_by_side(const ms_shape *shape)
 /* The ranks of the job, but for the other stages of a pipeline. */
 static inline uint32_t ms_shape_beside(const ms_shape *shape)
 {
-    return shape->data_ranks *
-           (shape->tensor_ranks > 1 ? shape->tensor_ranks : 1);
+    return shape->data_ranks * ms_shape_tensor(shape);
 }
 
 /* Ranks that divide the experts of a layer, and those that split each one. */
@@ -228,8 +233,8 @@ static inline uint32_t ms_shape_experts(const ms_shape *shape)
 }
 static inline uint32_t ms_shape_expert_tensor(const ms_shape *shape)
 {
-    uint32_t inner = shape->tensor_ranks > 1 ? shape->tensor_ranks : 1;
-    return shape->expert_tensor > 0 ? shape->expert_tensor : inner;
+    return shape->expert_tensor > 0 ? shape->expert_tensor
+                                    : ms_shape_tensor(shape);
 }
 
 /* Ranks that divide a sequence, and how many have other samples. */

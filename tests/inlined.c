@@ -3,6 +3,8 @@
 #include "graphs/model.h"
 #include "graphs/training.h"
 #include "policies/common/policy.h"
+#include "sim/graph.h"
+#include "tests/tests.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
@@ -41,4 +43,24 @@ ms_err inlined_step(const char *text, const char *policy, ms_job *job,
 {
     MS_TRY(inlined_lower(text, policy, job, keep, result, fault));
     return ms_jobway_step(job, trial, result, fault);
+}
+
+ms_err inlined_run(const char *text, uint64_t batch, uint32_t kernels,
+                   const char *policy, ms_arena *keep, ms_arena *trial,
+                   ms_result *result, ms_fault *fault)
+{
+    ms_job job;
+    inlined_begin(&job, keep, trial, fault);
+    job.uses = true;
+    job.training.batch = (int64_t)batch;
+    job.training.kernels = (int64_t)kernels;
+    return inlined_step(text, policy, &job, keep, trial, result, fault);
+}
+
+char *inlined_graph_text(const ms_result *result, ms_arena *trial)
+{
+    ms_text text = {.arena = trial};
+    ms_dump_graph(result->graph, NULL, 0, &text);
+    ck_assert(!text.failed);
+    return strdup(text.bytes);
 }

@@ -28,5 +28,11 @@ ms_err inlined_lower(const char *text, const char *policy, ms_job *job,
 ms_err inlined_step(const char *text, const char *policy, ms_job *job,
                     ms_arena *keep, ms_arena *trial, ms_result *result,
                     ms_fault *fault);
+/* The same of so many samples by these kernels, from the start. */
+ms_err inlined_run(const char *text, uint64_t batch, uint32_t kernels,
+                   const char *policy, ms_arena *keep, ms_arena *trial,
+                   ms_result *result, ms_fault *fault);
+/* --dump graph of it; to be freed. */
+char *inlined_graph_text(const ms_result *result, ms_arena *trial);
 
 #endif

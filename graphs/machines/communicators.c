@@ -36,7 +36,7 @@ void ms_communicators_make(const ms_device *device, const ms_shape *shape,
                            ms_group rows[MS_N_GROUP_ROLES])
 {
     uint32_t ranks = shape->data_ranks, parts = ms_shape_parts(shape);
-    uint32_t inner = shape->tensor_ranks > 1 ? shape->tensor_ranks : 1;
+    uint32_t inner = ms_shape_tensor(shape);
     uint32_t local = device->gpus_per_node / inner;
     uint32_t apart = ms_shape_expert_tensor(shape);
     if (local == 0)

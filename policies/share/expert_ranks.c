@@ -146,7 +146,7 @@ static ms_err refuse(uint32_t gpus, uint32_t ranks, uint32_t etp,
 static ms_err divide(uint32_t ranks, uint32_t etp, ms_shape *shape,
                      ms_fault *fault)
 {
-    uint32_t inner = shape->tensor_ranks > 1 ? shape->tensor_ranks : 1;
+    uint32_t inner = ms_shape_tensor(shape);
     uint32_t stages = shape->pipeline_ranks > 1 ? shape->pipeline_ranks : 1;
     uint32_t need = ranks * etp, group = ms_shape_context(shape);
     uint32_t gpus =
@@ -163,7 +163,7 @@ static ms_err divide(uint32_t ranks, uint32_t etp, ms_shape *shape,
 
 static ms_err check_etp(uint32_t etp, const ms_shape *shape, ms_fault *fault)
 {
-    uint32_t inner = shape->tensor_ranks > 1 ? shape->tensor_ranks : 1;
+    uint32_t inner = ms_shape_tensor(shape);
     char hint[64];
     uint32_t less = etp < inner ? etp : inner;
     while (inner % less != 0)
@@ -213,9 +213,9 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 {
     const ms_policy_value *values = context->values;
     uint32_t ranks = (uint32_t)values[RANKS].number;
-    uint32_t etp = values[TENSOR].given ? (uint32_t)values[TENSOR].number
-                                        : ms_shape_expert_tensor(shape);
-    uint32_t inner = ms_shape_expert_tensor(shape);
+    uint32_t inner = ms_shape_tensor(shape);
+    uint32_t etp =
+        values[TENSOR].given ? (uint32_t)values[TENSOR].number : inner;
     MS_TRY(check_etp(etp, shape, fault));
     MS_TRY(check_values(values, ranks, fault));
     if (values[CAPACITY].given)

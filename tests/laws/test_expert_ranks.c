@@ -56,12 +56,8 @@ static ms_result result;
 
 static ms_err run(const char *model, uint32_t kernels, const char *policy)
 {
-    ms_job job;
-    inlined_begin(&job, &keep, &trial, &fault);
-    job.uses = true;
-    job.training.batch = (int64_t)BATCH;
-    job.training.kernels = (int64_t)kernels;
-    return inlined_step(model, policy, &job, &keep, &trial, &result, &fault);
+    return inlined_run(model, BATCH, kernels, policy, &keep, &trial, &result,
+                       &fault);
 }
 
 static void must_run(const char *model, uint32_t kernels, const char *policy)
@@ -75,10 +71,7 @@ static void must_run(const char *model, uint32_t kernels, const char *policy)
 static char *graph_text(const char *model, uint32_t kernels, const char *policy)
 {
     must_run(model, kernels, policy);
-    ms_text text = {.arena = &trial};
-    ms_dump_graph(result.graph, NULL, 0, &text);
-    ck_assert(!text.failed);
-    return strdup(text.bytes);
+    return inlined_graph_text(&result, &trial);
 }
 
 static void expect_equal(uint32_t kernels, const char *model, const char *a,

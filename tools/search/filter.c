@@ -238,8 +238,7 @@ static ms_err spell_word(const reader *r, size_t at, const char *key,
         return FAIL(r, at, inner.hint, "%s", inner.what);
     const ms_setting *row = ms_settings_table_find(key);
     const ms_policy *policy = NULL;
-    if (row == NULL && strchr(key, '.') == NULL)
-        MS_TRY(ms_spec_key_find(key, r->arena, &policy, r->fault));
+    MS_TRY(ms_spec_key_find(key, r->arena, &policy, r->fault));
     if (row != NULL)
         *spelled = row->write(row, &job, r->arena);
     else if (policy != NULL)
