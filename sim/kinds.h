@@ -56,7 +56,8 @@ bool ms_kinds_is_product(uint8_t kind);
 bool ms_kinds_is_attention(uint8_t kind);
 
 /* ms_graph.layer_role: what a layer is for.  That of most types is theirs;
- * what a linear layer is for its readers say (graphs/layers/layerroles.h). */
+ * what a linear layer is for its readers say (graphs/layers/walk/layerroles.h).
+ */
 typedef enum ms_layer_role {
     MS_ROLE_OTHER, /* a module of an op graph, an op of the user's own */
     MS_ROLE_EMBEDDING,

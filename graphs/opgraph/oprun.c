@@ -3,7 +3,7 @@
 #include "graphs/aten/aten.h"
 #include "graphs/aten/reductions.h"
 #include "graphs/json/index.h"
-#include "graphs/layers/layerroles.h"
+#include "graphs/layers/walk/layerroles.h"
 #include "graphs/opgraph/opblocks.h"
 #include "graphs/opgraph/opcast.h"
 #include "graphs/opgraph/opdropout.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/layers/layerroles.h"
+#include "graphs/layers/walk/layerroles.h"
 
 #include "graphs/layertypes.h"
 #include "graphs/trace/forward.h"
