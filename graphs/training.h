@@ -115,6 +115,7 @@ typedef struct ms_training {
     /* Of single kinds of ops, 0: as kernels says; kernels.h, headloss.h. */
     int64_t attention_kernel, norm_kernel, activation_kernel, rotary_kernel;
     int64_t loss_kernel;
+    int64_t mlp_tiles;                    /* 0: none; -1: layers/walk */
     int64_t launch;                       /* hostcode.h */
     int64_t retain_graph;                 /* 0 no, 1 yes */
     int64_t cublas_workspace;             /* bytes; -1: the device's */

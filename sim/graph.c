@@ -83,7 +83,7 @@ static ms_err check_ops(const ms_graph *graph, ms_fault *fault)
         uint32_t unit = graph->op_unit[op], layer = graph->op_layer[op];
         if (graph->op_kind[op] >= MS_N_KINDS)
             return fail_row(graph, fault, "op", op, "no such kind");
-        if (graph->op_pass[op] > MS_STEP)
+        if (graph->op_pass[op] > MS_RECOMPUTE)
             return fail_row(graph, fault, "op", op, "no such pass");
         if (graph->op_stream[op] >= MS_N_STREAMS)
             return fail_row(graph, fault, "op", op, "no such stream");

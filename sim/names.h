@@ -18,7 +18,9 @@ typedef enum ms_category {
     MS_N_CATEGORIES
 } ms_category;
 
-/* The pass an op belongs to; MS_RECOMPUTE exists in plans only. */
+/* The pass an op belongs to.  MS_RECOMPUTE: in plans, forward ops that a RERUN
+ * or bind runs again; in graphs, those that a node of backward runs again
+ * itself. */
 typedef enum ms_pass {
     MS_FORWARD,
     MS_LOSS,

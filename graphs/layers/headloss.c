@@ -89,13 +89,6 @@ static uint32_t chunked_output(ms_trace *trace, uint32_t target)
 
 /* ---- the kernels --------------------------------------------------------- */
 
-/* The head hands its input on: the loss multiplies by the weight itself. */
-static uint32_t hand_on(ms_trace *trace, uint32_t x, uint32_t weight)
-{
-    (void)trace, (void)weight;
-    return x;
-}
-
 /* One target for each row of the logits; x is the first chunk of them. */
 static uint32_t targets(ms_trace *trace, uint32_t x)
 {
@@ -131,7 +124,7 @@ static uint32_t chunks_loss(ms_trace *trace, const ms_cross_entropy *how,
 const ms_loss_kernel ms_headloss_liger_linear = {
     .name = "liger_linear",
     .loss = linear_loss,
-    .head = hand_on,
+    .head = ms_losskernels_hand_on,
     .headless = &ms_losskernels_liger,
 };
 const ms_loss_kernel ms_headloss_chunked = {
@@ -159,7 +152,8 @@ const ms_loss_kernel *ms_headloss_named(int64_t word)
                                                     &ms_losskernels_megatron,
                                                     &ms_headloss_liger_linear,
                                                     &ms_headloss_chunked,
-                                                    &ms_headloss_compiled};
+                                                    &ms_headloss_compiled,
+                                                    &ms_tiledloss};
     return kernels[word];
 }
 

@@ -4,7 +4,7 @@
 
 /* Private to graphs/: kernels of cross entropy, and those of them that take
  * the head with them, so that all logits never exist at once (liger_linear) or
- * exist in pieces (ce_with_chunked_output).
+ * exist in pieces (tiled: one after the other; ce_with_chunked_output).
  *
  *     {"type": "linear", "name": "head", "out": 1000, "bias": false},
  *     {"type": "cross_entropy", "kernel": "liger_linear"}
@@ -23,7 +23,7 @@ typedef struct ms_trace ms_trace; /* trace.h */
  * "loss". */
 #define MS_HEADLOSS_WORDS                                                      \
     "auto|eager|liger|megatron|liger_linear|ce_with_chunked_output|"           \
-    "ce_with_chunked_output_compiled"
+    "ce_with_chunked_output_compiled|tiled"
 
 /* What a cross_entropy layer says of its loss. */
 typedef enum ms_label_shift {
@@ -57,6 +57,10 @@ uint32_t ms_losskernels_targets(ms_trace *trace, uint32_t logits);
  * compile_loss leaves it. */
 extern const ms_loss_kernel ms_headloss_liger_linear, ms_headloss_chunked,
     ms_headloss_compiled;
+/* tiledloss.c: DeepSpeed's, by PyTorch's ops. */
+extern const ms_loss_kernel ms_tiledloss;
+/* A head that hands its input on: the loss multiplies by the weight itself. */
+uint32_t ms_losskernels_hand_on(ms_trace *trace, uint32_t x, uint32_t weight);
 /* By MS_HEADLOSS_WORDS; NULL: auto. */
 const ms_loss_kernel *ms_headloss_named(int64_t word);
 

@@ -28,7 +28,8 @@ const ms_field ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY] =
                  "liger_linear: head and loss in one, by chunks, which keeps "
                  "the gradients of the head's input and weight; "
                  "ce_with_chunked_output: torchtune's, the logits in 8 pieces, "
-                 "_compiled: a kernel a piece; "
+                 "_compiled: a kernel a piece; tiled: DeepSpeed's, head and "
+                 "loss by pieces of 1 GiB of fp32 logits, and back at once; "
                  "auto: as training.loss_kernel"},
         {.name = "shift",
          .type = MS_WORD,

@@ -8,6 +8,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/columns.h"
+#include "graphs/trace/inner.h"
 #include "graphs/trace/savedends.h"
 #include "graphs/trace/savelist.h"
 #include "graphs/trace/trace.h"
@@ -204,7 +205,11 @@ static void hand_on(ms_trace *trace, const ms_node *node, const uint32_t *out)
     }
     for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
         ms_parameter *parameter = parameter_of(trace, node, i);
-        if (parameter && parameter->uses == 0 && parameter->grad != MS_NONE)
+        if (!parameter || parameter->uses > 0 || parameter->grad == MS_NONE)
+            continue;
+        if (trace->inner != NULL)
+            ms_inner_accumulate(trace, parameter);
+        else
             accumulate(trace, parameter);
     }
 }
@@ -231,6 +236,20 @@ static bool has_gradient(const ms_node *node)
     return node->n_outputs == 0;
 }
 
+/* Do nodes keep what they saved until the loss goes? */
+static bool retains(const ms_trace *trace)
+{
+    return trace->settings->training->retain_graph == 1 && trace->inner == NULL;
+}
+
+static void release(ms_trace *trace, const ms_node *node)
+{
+    if (trace->inner != NULL)
+        ms_inner_release(trace, node);
+    else if (!retains(trace))
+        ms_savedends_release(trace, node);
+}
+
 /* out has room for the gradients of all inputs. */
 static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
 {
@@ -252,10 +271,9 @@ static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
     validate(trace, &node, out);
     for (uint32_t i = 0; i < node.n_outputs; i++)
         ms_trace_drop(trace, node.grad[i]);
-    if (trace->settings->training->retain_graph == 0)
-        ms_savedends_release(trace, &node);
+    release(trace, &node);
     hand_on(trace, &node, out);
-    if (trace->settings->training->retain_graph == 0)
+    if (!retains(trace))
         ms_trace_unpin(trace, &node);
 }
 
@@ -322,6 +340,33 @@ void ms_autograd_forget(ms_trace *trace, uint32_t loss)
             forget(trace, &trace->nodes[n]);
 }
 
+/* ---- graphs inside of nodes ---------------------------------------------- */
+
+/* No gradient has come to it. */
+static void abandon(ms_trace *trace, const ms_node *node)
+{
+    ms_inner_release(trace, node);
+    for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
+        ms_parameter *parameter = parameter_of(trace, node, i);
+        if (parameter && --parameter->uses == 0 && parameter->grad != MS_NONE)
+            ms_inner_accumulate(trace, parameter);
+    }
+    if (!trace->err)
+        ms_trace_unpin(trace, node);
+}
+
+void ms_autograd_inside(ms_trace *trace, uint32_t first)
+{
+    uint32_t *out = ms_columns_take(trace, trace->most_inputs, sizeof *out);
+    for (uint32_t n = trace->n_nodes; out && n-- > first && !trace->err;) {
+        ms_node node = trace->nodes[n];
+        if (has_gradient(&node))
+            run_node(trace, n, out);
+        else
+            abandon(trace, &node);
+    }
+}
+
 /* ---- the backward pass --------------------------------------------------- */
 
 /* loss.backward() holds a ones_like(loss) for the whole call
@@ -366,13 +411,12 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
         trace->nodes[from->node].grad[from->output] = root;
         ms_trace_ref(trace, root);
     }
-    bool retains = trace->settings->training->retain_graph == 1;
     for (uint32_t n = n_nodes; n-- > 0 && !trace->err;) {
         run_node(trace, n, out);
-        if (!retains)
+        if (!retains(trace))
             let_go(trace, n);
     }
-    if (retains && !trace->err)
+    if (retains(trace) && !trace->err)
         release_all(trace, trace->reached, n_nodes);
     ms_trace_drop(trace, root);
     ms_flatstep_add(trace);

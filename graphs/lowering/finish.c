@@ -88,7 +88,8 @@ static ms_err number_copies(ms_trace *trace)
 static bool is_backward(uint8_t pass)
 {
     return pass == MS_GRAD_INPUT || pass == MS_GRAD_WEIGHT ||
-           pass == MS_ACCUMULATE || pass == MS_STEP; /* in backward */
+           pass == MS_ACCUMULATE || pass == MS_RECOMPUTE ||
+           pass == MS_STEP; /* in backward */
 }
 
 /* Ops come forward by rising unit, then backward by falling unit, then the
@@ -193,7 +194,7 @@ static void add_up(ms_trace *trace)
                     ? trace->settings->batch * trace->settings->sequence
                     : 0;
     for (uint32_t op = 0; op < g->step_first; op++)
-        if (g->op_pass[op] != MS_ACCUMULATE && g->op_pass[op] != MS_STEP)
+        if (g->op_pass[op] <= MS_GRAD_WEIGHT)
             g->model_flops += g->op_flops[op];
 }
 

@@ -263,6 +263,7 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
                       .arena = arena,
                       .scratch = &scratch,
                       .optimizer = &optimizer,
+                      .run_inside = ms_autograd_inside,
                       .fault = fault};
     ms_err err = lower(&trace, graph);
     ms_arena_free(&scratch);
@@ -283,7 +284,8 @@ static void count_ops(const ms_graph *graph, ms_layer_facts *by_layer)
         if (graph->op_layer[op] == MS_NONE)
             continue;
         ms_layer_facts *facts = &by_layer[graph->op_layer[op]];
-        if (graph->op_pass[op] == MS_STEP) /* in backward */
+        if (graph->op_pass[op] == MS_STEP || /* in backward */
+            graph->op_pass[op] == MS_RECOMPUTE)
             continue;
         bool matrix = (graph->op_flags[op] & MS_OP_MATRIX) != 0;
         double macs = matrix ? graph->op_flops[op] / 2 : 0;

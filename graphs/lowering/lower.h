@@ -16,6 +16,8 @@
 void ms_autograd_forget(ms_trace *trace, uint32_t loss);
 /* Records the backward pass from loss. */
 void ms_autograd_run(ms_trace *trace, uint32_t loss);
+/* Of a graph inside of a node (trace/inner.h): its nodes from first on. */
+void ms_autograd_inside(ms_trace *trace, uint32_t first);
 
 /* ---- libraryworkspace.c
  * ----------------------------------------------------------- */

@@ -45,7 +45,7 @@ static ms_err check_kernels(const ms_training *training, const ms_model *model,
 {
     static const char *const names[] = {"attention_kernel", "norm_kernel",
                                         "activation_kernel", "rotary_kernel",
-                                        "loss_kernel"};
+                                        "loss_kernel", "mlp_tiles"};
     char key[64];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!is_set(training, names[i]))

@@ -116,8 +116,23 @@ static bool keeps_casts(const ms_step_settings *settings)
     return settings->train || settings->framework < MS_TORCH_2;
 }
 
+/* In a graph inside of a node: the same cast, which is of no graph outside. */
+static uint32_t cast_inside(ms_trace *trace, uint32_t p, uint32_t x)
+{
+    trace->keeps_no_graph = true;
+    if (trace->parameters[p].cast == MS_NONE)
+        trace->parameters[p].cast = ms_cast_to(trace, x, trace->autocast);
+    trace->keeps_no_graph = false;
+    uint32_t y = ms_trace_alias(trace, trace->parameters[p].cast);
+    if (y != MS_NONE)
+        ms_trace_node(trace, &ms_cast_rule, &x, 1, &y, 1);
+    return y;
+}
+
 static uint32_t cast_parameter(ms_trace *trace, uint32_t p, uint32_t x)
 {
+    if (trace->inner != NULL)
+        return cast_inside(trace, p, x);
     if (trace->parameters[p].cast == MS_NONE) {
         uint32_t cast = ms_cast_to(trace, x, trace->autocast);
         if (!keeps_casts(trace->settings) || trace->err)

@@ -63,6 +63,8 @@ bool ms_formula_is_sound(const char *makes);
 /* at::view where strides allow it (computeStride), else a contiguous copy. */
 uint32_t ms_view_reshape(ms_trace *trace, uint32_t x, uint32_t n_dims,
                          const int64_t *dims);
+/* x.view_as(like) */
+uint32_t ms_view_as(ms_trace *trace, uint32_t x, uint32_t like);
 /* The last dimension kept, the others folded into one. */
 uint32_t ms_view_rows(ms_trace *trace, uint32_t x);
 uint32_t ms_view_transpose(ms_trace *trace, uint32_t x, uint32_t a, uint32_t b);

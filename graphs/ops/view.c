@@ -106,18 +106,20 @@ uint32_t ms_view_make(ms_trace *trace, const char *role, uint32_t tensor,
 
 /* ---- rules --------------------------------------------------------------- */
 
-static uint32_t as_input(ms_trace *trace, const ms_node *node, uint32_t grad)
+uint32_t ms_view_as(ms_trace *trace, uint32_t x, uint32_t like)
 {
-    const ms_tensor *input = ms_trace_at(trace, node->input[0]);
     int64_t dims[MS_MAX_DIMS];
-    memcpy(dims, input->size, sizeof dims);
-    return ms_view_reshape(trace, grad, input->n_dims, dims);
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *shape = ms_trace_at(trace, like);
+    memcpy(dims, shape->size, sizeof dims);
+    return ms_view_reshape(trace, x, shape->n_dims, dims);
 }
 
 static void view_backward(ms_trace *trace, const ms_node *node,
                           const uint32_t *grads, uint32_t *out)
 {
-    out[0] = as_input(trace, node, grads[0]);
+    out[0] = ms_view_as(trace, grads[0], node->input[0]);
 }
 
 static void transpose_backward(ms_trace *trace, const ms_node *node,

@@ -168,6 +168,15 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "kernel of cross entropy, where the layer names none; auto: as "
              "training.kernels"},
+    {.name = "mlp_tiles",
+     .type = MS_INT,
+     .low = -1,
+     .high = INT64_C(1) << 20,
+     .is_extra = true,
+     .help = "pieces of the sequence in which MLPs run one after the other, "
+             "and in backward again (DeepSpeed's TiledMLP): their input alone "
+             "is saved; -1: as many as the sequence is longer than the model "
+             "is wide; 0: they run whole"},
     {.name = "launch",
      .type = MS_WORD,
      .words = MS_HOSTCODE_WORDS,

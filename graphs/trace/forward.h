@@ -17,8 +17,6 @@ typedef struct ms_forward {
 
 /* walk.c: a layer list */
 ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward);
-/* A loss ends a model: by its type, or a mean or sum of everything. */
-bool ms_walk_is_loss(const ms_layer *layer);
 /* oprun.c: an exported op graph */
 ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward);
 

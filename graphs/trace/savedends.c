@@ -9,8 +9,8 @@ void ms_savedends_hold(ms_trace *trace, uint32_t node)
     if (node == MS_NONE || trace->err)
         return;
     ms_node *saver = &trace->nodes[node];
-    saver->holds = true;
-    for (uint32_t i = 0; i < saver->n_saved; i++)
+    saver->holds = trace->inner == NULL;
+    for (uint32_t i = 0; i < saver->n_saved && saver->holds; i++)
         trace->counts[ms_trace_at(trace, saver->saved[i])->storage].saves++;
 }
 
@@ -34,7 +34,8 @@ static void give(ms_trace *trace, uint32_t storage)
 static uint32_t unpack(ms_trace *trace, uint32_t tensor)
 {
     ms_tensor *saved = ms_trace_at(trace, tensor);
-    give(trace, saved->storage);
+    if (trace->inner == NULL)
+        give(trace, saved->storage);
     if (saved->refs > 0)
         return ms_trace_alias(trace, tensor);
     saved->refs = 1;
@@ -48,7 +49,7 @@ void ms_savedends_give(ms_trace *trace, const ms_node *node, uint32_t *out)
         uint32_t saved = node->saved[i];
         if (node->needs[i])
             out[i] = unpack(trace, saved);
-        else
+        else if (trace->inner == NULL)
             ms_trace_end_saves(trace, ms_trace_at(trace, saved)->storage, 1);
     }
 }

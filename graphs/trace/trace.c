@@ -2,6 +2,7 @@
 /* The graph under construction: storages, tensors, ops, nodes. */
 #include "graphs/trace/trace.h"
 #include "graphs/trace/columns.h"
+#include "graphs/trace/inner.h"
 #include "graphs/trace/savelist.h"
 #include "sim/graph.h"
 
@@ -152,12 +153,16 @@ static uint32_t persistent(ms_trace *trace, const char *role, uint8_t dtype,
     uint64_t bytes = ms_trace_bytes(ms_trace_at(trace, t));
     uint32_t s = ms_trace_storage(trace, role, bytes, MS_PARAMETERS, true);
     ms_trace_at(trace, t)->storage = s;
+    ms_inner_note(trace, t);
     return trace->err ? MS_NONE : t;
 }
 
 uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
                             const int64_t *dims)
 {
+    uint32_t there = ms_inner_next(trace);
+    if (there != MS_NONE)
+        return there;
     uint32_t t = persistent(trace, role, trace->weight_dtype, n_dims, dims);
     if (t == MS_NONE ||
         !ms_columns_grow(trace, trace->scratch, &trace->parameters,
@@ -191,6 +196,9 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
 uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
                          uint32_t n_dims, const int64_t *dims)
 {
+    uint32_t there = ms_inner_next(trace);
+    if (there != MS_NONE)
+        return there;
     uint32_t t = persistent(trace, role, dtype, n_dims, dims);
     if (t != MS_NONE)
         trace->graph->storage_buffer[ms_trace_at(trace, t)->storage] =
@@ -201,6 +209,9 @@ uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
 uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
                         uint32_t n_dims, const int64_t *dims)
 {
+    uint32_t there = ms_inner_next(trace);
+    if (there != MS_NONE)
+        return there;
     uint32_t t = persistent(trace, role, dtype, n_dims, dims);
     if (t != MS_NONE) {
         uint32_t s = ms_trace_at(trace, t)->storage;
@@ -518,7 +529,7 @@ uint32_t ms_trace_node(ms_trace *trace, const ms_rule *rule,
                        const uint32_t *outputs, uint32_t n_outputs)
 {
     bool needed = false;
-    if (trace->err)
+    if (trace->err || trace->keeps_no_graph)
         return MS_NONE;
     for (uint32_t i = 0; i < n_inputs; i++)
         needed |= ms_trace_needs(trace, inputs[i]);
@@ -541,6 +552,11 @@ void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor)
         return;
     saved->pins++;
     saver->saved[saver->n_saved++] = tensor;
+    if (trace->inner != NULL) { /* see inner.h */
+        if (saved->refs++ == 0)
+            trace->counts[s].tensors++;
+        return;
+    }
     ms_savelist_add(trace, node, tensor);
     if (trace->counts[s].persistent)
         return;

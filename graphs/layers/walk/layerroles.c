@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/layers/walk/layerroles.h"
 
+#include "graphs/layers/layers.h"
 #include "graphs/layertypes.h"
-#include "graphs/trace/forward.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
+
+bool ms_layerroles_is_loss(const ms_layer *layer)
+{
+    return layer->kind->role == MS_ROLE_LOSS || ms_reducelayers_is_loss(layer);
+}
 
 static ms_err take(ms_trace *trace)
 {
@@ -23,7 +28,7 @@ static ms_err take(ms_trace *trace)
 static ms_layer_role by_reader(const ms_layer *reader, uint32_t i, uint8_t role)
 {
     bool gate = role == MS_ROLE_GATE;
-    if (ms_walk_is_loss(reader))
+    if (ms_layerroles_is_loss(reader))
         return MS_ROLE_HEAD;
     switch ((ms_layer_role)reader->kind->role) {
     case MS_ROLE_SUM:
@@ -43,7 +48,7 @@ static uint8_t role_of(const ms_layer *layer, uint8_t by_readers)
 {
     bool inside = layer->block != MS_NONE;
     uint8_t own = layer->kind->role;
-    if (ms_walk_is_loss(layer))
+    if (ms_layerroles_is_loss(layer))
         return MS_ROLE_LOSS;
     if (own != MS_ROLE_PROJECTION)
         return own;

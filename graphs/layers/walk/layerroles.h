@@ -14,6 +14,8 @@
 
 #include "graphs/trace/tensors.h"
 
+/* A loss ends a model: by its type, or a mean or sum of everything. */
+bool ms_layerroles_is_loss(const ms_layer *layer);
 /* The columns layer_name, layer_type and layer_role of a layer list. */
 ms_err ms_layerroles_fill(ms_trace *trace);
 /* Those of an op graph's modules, whose names are there: of no known role. */

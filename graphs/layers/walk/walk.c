@@ -2,6 +2,9 @@
 /* The forward of a layer list, layer after layer. */
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
+#include "graphs/layers/walk/layerroles.h"
+#include "graphs/layers/walk/layerrun.h"
+#include "graphs/layers/walk/mlptiles.h"
 #include "graphs/layertypes.h"
 #include "graphs/ops/ops.h"
 #include "graphs/parallel/contextops.h"
@@ -20,11 +23,10 @@
 /* What the walk over the layers keeps. */
 typedef struct walk {
     ms_trace *trace;
-    uint32_t *value;    /* per layer: its output tensor */
+    ms_layerrun run;
     uint32_t *last_use; /* per layer: position of the last reader */
     uint32_t *ended;    /* per layer: the first held layer that ends with it */
     uint32_t *next;     /* per held layer: another that ends with it */
-    uint32_t *in;       /* of the layer under way */
     uint32_t n_frozen;  /* the first layers that are frozen (frozen.blocks) */
     ms_forward *forward;
 } walk;
@@ -124,33 +126,21 @@ static ms_err open_walk(walk *w)
 {
     ms_arena *arena = w->trace->arena, *scratch = w->trace->scratch;
     uint32_t n = w->trace->settings->model->n_layers;
-    uint32_t most = 1;
-    for (uint32_t i = 0; i < n; i++)
-        if (w->trace->settings->model->layers[i].n_in > most)
-            most = w->trace->settings->model->layers[i].n_in;
-    w->in = ms_arena_take_raw(scratch, most, sizeof(uint32_t));
-    w->value = ms_arena_take_raw(scratch, n, sizeof(uint32_t));
+    MS_TRY(ms_layerrun_open(&w->run, w->trace));
     w->last_use = ms_arena_take_raw(scratch, n, sizeof(uint32_t));
     w->forward->unit_block = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     w->forward->unit_name =
         ms_arena_take_raw(arena, n, sizeof *w->forward->unit_name);
-    if (!w->in || !w->value || !w->last_use || !w->forward->unit_block ||
+    if (!w->last_use || !w->forward->unit_block ||
         !w->forward->unit_name)
         return ms_fail_nomem(w->trace->fault);
     w->trace->graph->layer_bytes =
         ms_arena_take(arena, n, sizeof *w->trace->graph->layer_bytes);
     if (!w->trace->graph->layer_bytes)
         return ms_fail_nomem(w->trace->fault);
-    memset(w->value, 0xff, n * sizeof(uint32_t));
     memset(w->last_use, 0xff, n * sizeof(uint32_t));
     find_last_uses(w);
     return hold_inputs(w);
-}
-
-/* A mean or a sum over all dimensions also ends a model. */
-bool ms_walk_is_loss(const ms_layer *layer)
-{
-    return layer->kind->role == MS_ROLE_LOSS || ms_reducelayers_is_loss(layer);
 }
 
 /* A head is a layer whose output a loss reads, and a loss that includes the
@@ -164,45 +154,13 @@ static ms_err find_heads(ms_trace *trace)
         return ms_fail_nomem(trace->fault);
     for (uint32_t l = 0; l < model->n_layers; l++) {
         const ms_layer *reader = &model->layers[l];
-        if (reader->n_in == 0 || !ms_walk_is_loss(reader))
+        if (reader->n_in == 0 || !ms_layerroles_is_loss(reader))
             continue;
         trace->is_head[l] = true;
         for (uint32_t i = 0; i < reader->n_in; i++)
             if (model->edges[reader->in_at + i] != MS_NONE)
                 trace->is_head[model->edges[reader->in_at + i]] = true;
     }
-    return MS_OK;
-}
-
-/* The inputs, as ranks that split the layer have them: references. */
-static void take_parts(walk *w, const ms_layer *layer)
-{
-    const ms_model *model = w->trace->settings->model;
-    for (uint32_t k = 0; k < layer->n_in; k++)
-        w->in[k] =
-            ms_shards_take(w->trace, model->edges[layer->in_at + k], w->in[k]);
-}
-
-static ms_err run_layer(walk *w, uint32_t l)
-{
-    ms_trace *trace = w->trace;
-    const ms_model *model = trace->settings->model;
-    const ms_layer *layer = &model->layers[l];
-    for (uint32_t k = 0; k < layer->n_in; k++) {
-        uint32_t from = model->edges[layer->in_at + k];
-        w->in[k] = from == MS_NONE ? trace->input : w->value[from];
-    }
-    trace->layer = l;
-    trace->pass = ms_walk_is_loss(layer) ? MS_LOSS : MS_FORWARD;
-    if (trace->shards)
-        take_parts(w, layer);
-    MS_TRY(trace->err);
-    MS_TRY(layer->kind->forward(trace, layer, w->in, &w->value[l]));
-    for (uint32_t k = 0; trace->shards && k < layer->n_in; k++)
-        ms_trace_drop(trace, w->in[k]);
-    if (w->value[l] != MS_NONE)
-        trace->graph->layer_bytes[l] =
-            ms_trace_bytes(ms_trace_at(trace, w->value[l]));
     return MS_OK;
 }
 
@@ -219,14 +177,14 @@ static void drop_dead(walk *w, uint32_t l, uint32_t i)
         if (from == MS_NONE || w->last_use[from] != i)
             continue;
         w->last_use[from] = MS_NONE;
-        ms_trace_drop(w->trace, w->value[from]);
+        ms_trace_drop(w->trace, w->run.value[from]);
     }
     for (uint32_t from = w->ended ? w->ended[i] : MS_NONE; from != MS_NONE;
          from = w->next[from]) {
         if (w->last_use[from] != i)
             continue;
         w->last_use[from] = MS_NONE;
-        ms_trace_drop(w->trace, w->value[from]);
+        ms_trace_drop(w->trace, w->run.value[from]);
     }
     if (!block_ends || layer->block == MS_NONE)
         return;
@@ -240,7 +198,7 @@ static void drop_dead(walk *w, uint32_t l, uint32_t i)
             if (from == MS_NONE || w->last_use[from] != i)
                 continue;
             w->last_use[from] = MS_NONE;
-            ms_trace_drop(w->trace, w->value[from]);
+            ms_trace_drop(w->trace, w->run.value[from]);
         }
     }
 }
@@ -269,23 +227,36 @@ static void find_frozen(walk *w)
     }
 }
 
+/* Runs the layer at this place of the order, or the layers from there on that
+ * run in pieces. */
+static ms_err run_place(walk *w, uint32_t i, uint32_t *ran)
+{
+    uint32_t n = ms_mlptiles_at(w->trace, i);
+    *ran = i + (n > 0 ? n : 1);
+    return n > 0 ? ms_mlptiles_run(&w->run, i)
+                 : ms_layerrun_layer(&w->run,
+                                     w->trace->settings->model->order[i]);
+}
+
 static ms_err run_layers(walk *w)
 {
     const ms_model *model = w->trace->settings->model;
     bool open = false, all = w->trace->frozen;
+    uint32_t ran = 0; /* places */
     find_frozen(w);
     for (uint32_t i = 0; i < model->n_layers; i++) {
         uint32_t l = model->order[i];
         w->trace->frozen = all || i < w->n_frozen;
         const ms_layer *layer = &model->layers[l];
-        bool loss = ms_walk_is_loss(layer);
+        bool loss = ms_layerroles_is_loss(layer);
         if (!open || loss ||
             w->forward->unit_block[w->trace->unit] != layer->block)
             open_unit(w, l);
         open = true;
         if (loss && w->forward->loss_unit == MS_NONE)
             w->forward->loss_unit = w->trace->unit;
-        MS_TRY(run_layer(w, l));
+        if (i >= ran)
+            MS_TRY(run_place(w, i, &ran));
         if (!loss) /* the training loop's variable keeps the output */
             drop_dead(w, l, i);
         if (model->cut[l])
@@ -309,8 +280,8 @@ static ms_err find_outputs(walk *w, const ms_layer *layer)
         const ms_layer *from = &model->layers[loss];
         uint32_t read = from->n_in > 0 ? model->edges[from->in_at] : MS_NONE;
         if (read != MS_NONE)
-            w->forward->outputs[w->forward->n_outputs++] = w->value[read];
-        ms_trace_drop(w->trace, w->value[loss]);
+            w->forward->outputs[w->forward->n_outputs++] = w->run.value[read];
+        ms_trace_drop(w->trace, w->run.value[loss]);
     }
     return MS_OK;
 }
@@ -322,23 +293,23 @@ static ms_err find_loss(walk *w)
     const ms_model *model = w->trace->settings->model;
     uint32_t last = MS_NONE;
     for (uint32_t i = 0; i < model->n_layers; i++)
-        if (w->value[model->order[i]] != MS_NONE)
+        if (w->run.value[model->order[i]] != MS_NONE)
             last = model->order[i];
     if (last == MS_NONE) /* states only */
         return MS_OK;
     const ms_layer *layer = &model->layers[last];
-    if (!ms_walk_is_loss(layer))
+    if (!ms_layerroles_is_loss(layer))
         return ms_trace_fail(
             w->trace, layer,
             "end the list with a loss: cross_entropy, mse_loss, mean, ...",
             "the last layer \"%s\" is no loss", layer->name);
-    w->forward->loss = w->value[last];
+    w->forward->loss = w->run.value[last];
     if (layer->kind->forward == ms_losslayers_total)
         return find_outputs(w, layer);
     if (layer->n_in > 0 && model->edges[layer->in_at] != MS_NONE &&
         model->edges[layer->in_at] != w->trace->head.layer) {
         w->forward->n_outputs = 1;
-        w->forward->outputs = &w->value[model->edges[layer->in_at]];
+        w->forward->outputs = &w->run.value[model->edges[layer->in_at]];
     }
     return MS_OK;
 }
@@ -355,6 +326,7 @@ ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
     MS_TRY(ms_shards_open(trace));
     MS_TRY(ms_contextops_open(trace));
     MS_TRY(ms_expertops_open(trace));
+    MS_TRY(ms_mlptiles_open(trace));
     MS_TRY(open_walk(&w));
     MS_TRY(model_input(trace));
     MS_TRY(run_layers(&w));
