@@ -110,6 +110,10 @@ static void choose(laws_random *random, ms_training *training)
         set(training, "device", "cpu");
     if (laws_chance(random, 10))
         set(training, "step", "first");
+    if (laws_chance(random, 15))
+        set(training, "mlp_tiles", laws_chance(random, 50) ? "3" : "-1");
+    if (laws_chance(random, 15))
+        set(training, "loss_kernel", "tiled");
 }
 
 /* What ranks share, and how. */
