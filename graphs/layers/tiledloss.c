@@ -94,10 +94,10 @@ static uint32_t sum_of(ms_trace *trace, const uint32_t *loss, uint32_t n)
     ms_split_drop(trace, n, loss);
     ms_trace_begin(trace, "aten::sum");
     ms_trace_read(trace, all);
-    uint32_t sum =
-        trace->err ? MS_NONE
-                   : ms_trace_make(trace, "loss", ms_trace_at(trace, all)->dtype,
-                                   0, (const int64_t[]){0});
+    uint32_t sum = trace->err ? MS_NONE
+                              : ms_trace_make(trace, "loss",
+                                              ms_trace_at(trace, all)->dtype, 0,
+                                              (const int64_t[]){0});
     ms_trace_end(trace, n, false);
     ms_trace_drop(trace, all);
     return sum;
@@ -108,8 +108,8 @@ static uint32_t run_pieces(ms_trace *trace, tiled *it, uint32_t rows,
 {
     int64_t all = ms_trace_at(trace, rows)->size[0], n = 0;
     int64_t each = rows_of_piece(all, ms_trace_at(trace, it->weight)->size[0]);
-    uint32_t *loss = ms_columns_take(trace, (size_t)((all + each - 1) / each),
-                                     sizeof *loss);
+    uint32_t *loss =
+        ms_columns_take(trace, (size_t)((all + each - 1) / each), sizeof *loss);
     if (loss == NULL)
         return MS_NONE;
     for (int64_t at = 0; at < all && !trace->err; at += each) {
@@ -135,8 +135,8 @@ static void scale_backward(ms_trace *trace, const ms_node *node,
     ms_savedends_give(trace, node, out);
 }
 
-static const ms_rule tiled_rule = {"TiledFusedLogitsLossBackward",
-                                   "aten::mul_", scale_backward};
+static const ms_rule tiled_rule = {"TiledFusedLogitsLossBackward", "aten::mul_",
+                                   scale_backward};
 
 /* The gradients, which the node keeps for backward. */
 static void keep_grads(ms_trace *trace, tiled *it, uint32_t x, uint32_t loss)

@@ -43,9 +43,9 @@ static ms_err check_autocast(const ms_training *training, ms_fault *fault)
 static ms_err check_kernels(const ms_training *training, const ms_model *model,
                             ms_fault *fault)
 {
-    static const char *const names[] = {"attention_kernel", "norm_kernel",
+    static const char *const names[] = {"attention_kernel",  "norm_kernel",
                                         "activation_kernel", "rotary_kernel",
-                                        "loss_kernel", "mlp_tiles"};
+                                        "loss_kernel",       "mlp_tiles"};
     char key[64];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!is_set(training, names[i]))

@@ -29,6 +29,10 @@ static const ms_word keys[] = {
         "max_grad_norm|grad_clip|gradient_clipping|clip_grad|clip_grad_norm",
         "clip_norm"),
     MS_WORD_MEANS("training", "kernel", "kernels"),
+    MS_WORD_MEANS("training",
+                  "mlp|tiled_mlp|tiled_mlp_num_shards|mlp_shards|num_shards",
+                  "mlp_tiles"),
+    MS_WORD_MEANS("training", "loss", "loss_kernel"),
     MS_WORD_INSTEAD("training",
                     "cuda_graph|cuda_graphs|cudagraph|cudagraphs|use_cuda_"
                     "graph|cuda_graph_impl|enable_cuda_graph",
@@ -220,6 +224,9 @@ static const ms_word values[] = {
         "liger_fused_linear|fused_linear_cross_entropy|fused_linear|flce|cut_"
         "cross_entropy",
         "liger_linear"),
+    MS_WORD_MEANS("loss_kernel",
+                  "tiled_loss|tiled_logits_loss|tiled_fused_logits_loss|alst",
+                  "tiled"),
 
     MS_WORD_MEANS(
         "framework",

@@ -4,56 +4,8 @@
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
-/* ---- what runs more than once -------------------------------------------- */
-
-ms_inner_lasting *ms_inner_remember(ms_trace *trace)
-{
-    ms_inner_lasting *lasting = ms_columns_take(trace, 1, sizeof *lasting);
-    if (lasting == NULL)
-        return NULL;
-    *lasting = (ms_inner_lasting){.first_parameter = trace->n_parameters};
-    trace->lasting = lasting;
-    return lasting;
-}
-
-void ms_inner_repeat(ms_trace *trace, ms_inner_lasting *lasting)
-{
-    lasting->is_there = true;
-    lasting->next = 0;
-    trace->lasting = lasting;
-}
-
-void ms_inner_forget(ms_trace *trace)
-{
-    ms_inner_lasting *lasting = trace->lasting;
-    trace->lasting = NULL;
-    if (!lasting->is_there)
-        lasting->n_parameters = trace->n_parameters - lasting->first_parameter;
-}
-
-uint32_t ms_inner_next(ms_trace *trace)
-{
-    ms_inner_lasting *lasting = trace->lasting;
-    if (lasting == NULL || !lasting->is_there)
-        return MS_NONE;
-    assert(lasting->next < lasting->n);
-    return lasting->tensor[lasting->next++];
-}
-
-void ms_inner_note(ms_trace *trace, uint32_t tensor)
-{
-    ms_inner_lasting *lasting = trace->lasting;
-    if (lasting == NULL || tensor == MS_NONE ||
-        !ms_columns_grow(trace, trace->scratch, &lasting->tensor,
-                         &lasting->capacity, lasting->n + 1,
-                         sizeof *lasting->tensor))
-        return;
-    lasting->tensor[lasting->n++] = tensor;
-}
-
-/* ---- a graph inside ------------------------------------------------------ */
-
-void ms_inner_make(ms_trace *trace, ms_inner_graph *inner, uint32_t first, uint32_t n)
+void ms_inner_make(ms_trace *trace, ms_inner_graph *inner, uint32_t first,
+                   uint32_t n)
 {
     *inner = (ms_inner_graph){.first_parameter = first, .n = n};
     inner->weight = ms_columns_take(trace, n + 1, sizeof *inner->weight);

@@ -7,14 +7,12 @@
  * and go back through each piece at once (deepspeed/runtime/
  * sequence_parallel/ulysses_sp.py: TiledMLP, TiledFusedLogitsLoss).
  *
- *     ms_inner_lasting *made = ms_inner_remember(trace);
- *     ... layers run for the first time: their parameters are remembered
  *     ms_inner_graph inner;
- *     ms_inner_make(trace, &inner, made->first, made->n);
+ *     ms_inner_make(trace, &inner, first, n);           of these parameters
  *     for each piece of x:
  *         ms_inner_enter(trace, &inner);                torch.enable_grad()
  *         leaf = ms_inner_leaf(trace, piece, x_grad);   piece.grad = narrow
- *         y = ... the layers again ...
+ *         y = ... the layers again (lasting.h) ...
  *         ms_inner_backward(trace, y, grad);            autograd.backward
  *     out[i] = ms_inner_gradient(&inner, i);
  *
@@ -32,14 +30,6 @@
 
 #include "graphs/trace/tensors.h"
 
-/* What layers that run more than once make the first time alone, in the order
- * made: parameters and buffers. */
-typedef struct ms_inner_lasting {
-    uint32_t n, capacity, next, *tensor;
-    uint32_t first_parameter, n_parameters; /* rows */
-    bool is_there; /* they are told instead of made */
-} ms_inner_lasting;
-
 typedef struct ms_inner_weight {
     uint32_t sum;        /* of its gradients so far, or MS_NONE */
     uint32_t uses, grad; /* in the graph outside, meanwhile */
@@ -50,16 +40,6 @@ typedef struct ms_inner_graph {
     ms_inner_weight *weight;
     uint32_t first_node, node_outside; /* of the piece under way */
 } ms_inner_graph;
-
-/* Parameters and buffers are remembered from here on, or, once they are there,
- * told again from the first on; ms_inner_forgets ends it.  NULL: an error. */
-ms_inner_lasting *ms_inner_remember(ms_trace *trace);
-void ms_inner_repeat(ms_trace *trace, ms_inner_lasting *lasting);
-void ms_inner_forget(ms_trace *trace);
-/* The next of those that are there; MS_NONE where one is to be made.  The
- * recorder asks, and says what it has made. */
-uint32_t ms_inner_next(ms_trace *trace);
-void ms_inner_note(ms_trace *trace, uint32_t tensor);
 
 /* Of so many parameters from row first on. */
 void ms_inner_make(ms_trace *trace, ms_inner_graph *inner, uint32_t first,

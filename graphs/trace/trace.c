@@ -2,7 +2,7 @@
 /* The graph under construction: storages, tensors, ops, nodes. */
 #include "graphs/trace/trace.h"
 #include "graphs/trace/columns.h"
-#include "graphs/trace/inner.h"
+#include "graphs/trace/lasting.h"
 #include "graphs/trace/savelist.h"
 #include "sim/graph.h"
 
@@ -153,14 +153,14 @@ static uint32_t persistent(ms_trace *trace, const char *role, uint8_t dtype,
     uint64_t bytes = ms_trace_bytes(ms_trace_at(trace, t));
     uint32_t s = ms_trace_storage(trace, role, bytes, MS_PARAMETERS, true);
     ms_trace_at(trace, t)->storage = s;
-    ms_inner_note(trace, t);
+    ms_lasting_note(trace, t);
     return trace->err ? MS_NONE : t;
 }
 
 uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
                             const int64_t *dims)
 {
-    uint32_t there = ms_inner_next(trace);
+    uint32_t there = ms_lasting_next(trace);
     if (there != MS_NONE)
         return there;
     uint32_t t = persistent(trace, role, trace->weight_dtype, n_dims, dims);
@@ -196,7 +196,7 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
 uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
                          uint32_t n_dims, const int64_t *dims)
 {
-    uint32_t there = ms_inner_next(trace);
+    uint32_t there = ms_lasting_next(trace);
     if (there != MS_NONE)
         return there;
     uint32_t t = persistent(trace, role, dtype, n_dims, dims);
@@ -209,7 +209,7 @@ uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
 uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
                         uint32_t n_dims, const int64_t *dims)
 {
-    uint32_t there = ms_inner_next(trace);
+    uint32_t there = ms_lasting_next(trace);
     if (there != MS_NONE)
         return there;
     uint32_t t = persistent(trace, role, dtype, n_dims, dims);

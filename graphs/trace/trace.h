@@ -177,11 +177,11 @@ struct ms_trace {
     ms_parameter *parameters;
     struct ms_optimizer_state *optimizer; /* graphs/optimizer/optimizer.h */
 
-    /* Functions that run layers piece by piece (inner.h): the graph inside of
-     * the node under way, what layers that run again have made, and the
-     * engine, which runs the nodes from first on, last to first. */
+    /* Functions that run layers piece by piece: the graph inside of the node
+     * under way (inner.h), what layers that run again have made (lasting.h),
+     * and the engine, which runs the nodes from first on, last to first. */
     struct ms_inner_graph *inner;
-    struct ms_inner_lasting *lasting;
+    struct ms_lasting *lasting;
     struct ms_mlptiles *tiles; /* layers/walk/mlptiles.h */
     void (*run_inside)(ms_trace *trace, uint32_t first);
     bool keeps_no_graph; /* torch.no_grad() */

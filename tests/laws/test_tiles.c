@@ -73,8 +73,8 @@ static void begin(ms_job *job, uint32_t kernels, pieces cut)
     job->training.kernels = (int64_t)kernels;
     job->training.mlp_tiles = cut.mlp;
     if (cut.loss)
-        ck_assert(!ms_training_set(&job->training, "loss_kernel", "tiled",
-                                   &fault));
+        ck_assert(
+            !ms_training_set(&job->training, "loss_kernel", "tiled", &fault));
 }
 
 static ms_err run(const char *model, uint32_t kernels, const char *policy,
@@ -102,9 +102,9 @@ START_TEST(the_input_alone_is_saved)
     uint64_t all = result.report->ranks[0].saved_for_backward_bytes;
     for (int64_t n = 1; n <= 64; n *= 2) {
         must_run(llama, MS_FLASH, "none", (pieces){n, false});
-        ck_assert_uint_eq(
-            all - result.report->ranks[0].saved_for_backward_bytes,
-            LAYERS * 3 * 2 * TOKENS * INNER);
+        ck_assert_uint_eq(all -
+                              result.report->ranks[0].saved_for_backward_bytes,
+                          LAYERS * 3 * 2 * TOKENS * INNER);
     }
 }
 END_TEST
@@ -147,7 +147,8 @@ START_TEST(products_are_the_same)
                                 1e-9 * all);
         ck_assert_double_eq_tol(products(MS_RECOMPUTE, MS_RECOMPUTE),
                                 cuts[c].mlp > 0 ? mlp : 0, 1e-9 * mlp);
-        ck_assert(result.report->recompute_flops >= (cuts[c].mlp > 0 ? mlp : 0));
+        ck_assert(result.report->recompute_flops >=
+                  (cuts[c].mlp > 0 ? mlp : 0));
     }
 }
 END_TEST
@@ -193,8 +194,7 @@ START_TEST(peaks_fall_with_pieces)
     uint64_t before = UINT64_MAX;
     for (int64_t n = 1; n <= 32; n *= 2) {
         must_run(llama, MS_FLASH, "checkpoint:full", (pieces){n, true});
-        uint64_t bytes =
-            result.report->ranks[0].phase_peaks[MS_PHASE_BACKWARD];
+        uint64_t bytes = result.report->ranks[0].phase_peaks[MS_PHASE_BACKWARD];
         ck_assert_uint_le(bytes, before);
         before = bytes;
     }
@@ -254,9 +254,8 @@ START_TEST(steps_keep_the_laws)
         for (size_t m = 0; m < MANY(models); m++)
             for (size_t c = 0; c < MANY(cuts); c++) {
                 if (is_refused(kernels, beside[_i], cuts[c])) {
-                    ck_assert_int_ne(run(models[m], kernels, beside[_i],
-                                         cuts[c]),
-                                     MS_OK);
+                    ck_assert_int_ne(
+                        run(models[m], kernels, beside[_i], cuts[c]), MS_OK);
                     continue;
                 }
                 must_run(models[m], kernels, beside[_i], cuts[c]);
@@ -266,15 +265,24 @@ START_TEST(steps_keep_the_laws)
 END_TEST
 
 static const char *const settings[][2] = {
-    {"lora.rank", "4"},          {"lora.base", "nf4"},
-    {"frozen.blocks", "2"},      {"retain_graph", "yes"},
-    {"device", "cpu"},           {"optimizer_impl", "foreach"},
-    {"precision", "fp16-mixed"}, {"precision", "bf16"},
-    {"precision", "fp32"},       {"zero_grad", "keep"},
-    {"gradients", "fp32"},       {"mode", "inference"},
-    {"framework", "torch-1.13"}, {"norm_kernel", "liger"},
-    {"clip_norm", "1"},          {"activation_kernel", "fused"},
-    {"memory_format", "contiguous"}, {"hold_output", "none"},
+    {"lora.rank", "4"},
+    {"lora.base", "nf4"},
+    {"frozen.blocks", "2"},
+    {"retain_graph", "yes"},
+    {"device", "cpu"},
+    {"optimizer_impl", "foreach"},
+    {"precision", "fp16-mixed"},
+    {"precision", "bf16"},
+    {"precision", "fp32"},
+    {"zero_grad", "keep"},
+    {"gradients", "fp32"},
+    {"mode", "inference"},
+    {"framework", "torch-1.13"},
+    {"norm_kernel", "liger"},
+    {"clip_norm", "1"},
+    {"activation_kernel", "fused"},
+    {"memory_format", "contiguous"},
+    {"hold_output", "none"},
 };
 
 START_TEST(settings_compose)
@@ -283,8 +291,8 @@ START_TEST(settings_compose)
         ms_job job;
         begin(&job, MS_FLASH, cuts[c]);
         if (strcmp(settings[_i][0], "lora.base") == 0)
-            ck_assert(!ms_training_set(&job.training, "lora.rank", "4",
-                                       &fault));
+            ck_assert(
+                !ms_training_set(&job.training, "lora.rank", "4", &fault));
         ck_assert_msg(!ms_training_set(&job.training, settings[_i][0],
                                        settings[_i][1], &fault),
                       "%s", fault.what);
@@ -303,9 +311,9 @@ START_TEST(a_cast_is_kept_for_all_pieces)
     uint32_t n = 0;
     begin(&job, MS_FLASH, (pieces){0, true});
     job.training.precision = MS_AUTOCAST_BF16;
-    ck_assert_int_eq(inlined_step(llama, "none", &job, &keep, &trial, &result,
-                                  &fault),
-                     MS_OK);
+    ck_assert_int_eq(
+        inlined_step(llama, "none", &job, &keep, &trial, &result, &fault),
+        MS_OK);
     const ms_graph *graph = result.graph;
     for (uint32_t op = graph->forward_at[graph->loss_unit];
          op < graph->forward_at[graph->n_units]; op++)
@@ -333,8 +341,8 @@ START_TEST(folds_are_replays)
         ck_assert_int_eq(ms_fold_open(result.graph, &opts, result.machine,
                                       &keep, &fold, &fault),
                          MS_OK);
-        ck_assert_int_eq(
-            ms_fold_program(fold, result.program, &folded, &fault), MS_OK);
+        ck_assert_int_eq(ms_fold_program(fold, result.program, &folded, &fault),
+                         MS_OK);
         ms_fold_close(fold);
         if (folded.why != MS_FOLD_WHOLE) /* hooks, pipelines */
             continue;

@@ -15,8 +15,8 @@
 #include <string.h>
 
 /* The measured runs were of ranks that each have a whole model, whose states
- * and activations stayed on the device, and whose ops were launched one by one;
- * nothing is known of others. */
+ * and activations stayed on the device, and whose ops were launched one by one,
+ * MLPs as wholes; nothing is known of others. */
 static bool is_such(const ms_result *result)
 {
     const ms_report *report = result->report;
@@ -30,7 +30,7 @@ static bool is_such(const ms_result *result)
         moves |= rank->h2d_bytes + rank->d2h_bytes + rank->nvme_bytes > 0;
     }
     return !moves && result->plan->n_stages == 0 &&
-           result->training.mode == 0 &&
+           result->training.mode == 0 && result->training.mlp_tiles == 0 &&
            result->training.launch == MS_LAUNCH_EAGER;
 }
 

@@ -17,8 +17,8 @@ ms_err ms_layerrun_open(ms_layerrun *run, ms_trace *trace)
             most = model->layers[l].n_in;
     run->trace = trace;
     run->in = ms_arena_take_raw(trace->scratch, most, sizeof *run->in);
-    run->value = ms_arena_take_raw(trace->scratch, model->n_layers,
-                                   sizeof *run->value);
+    run->value =
+        ms_arena_take_raw(trace->scratch, model->n_layers, sizeof *run->value);
     if (!run->in || !run->value)
         return ms_fail_nomem(trace->fault);
     memset(run->value, 0xff, model->n_layers * sizeof *run->value);
@@ -30,8 +30,8 @@ static void take_parts(ms_layerrun *run, const ms_layer *layer)
 {
     const ms_model *model = run->trace->settings->model;
     for (uint32_t k = 0; k < layer->n_in; k++)
-        run->in[k] = ms_shards_take(
-            run->trace, model->edges[layer->in_at + k], run->in[k]);
+        run->in[k] = ms_shards_take(run->trace, model->edges[layer->in_at + k],
+                                    run->in[k]);
 }
 
 ms_err ms_layerrun_layer(ms_layerrun *run, uint32_t l)

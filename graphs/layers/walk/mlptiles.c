@@ -5,6 +5,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/inner.h"
+#include "graphs/trace/lasting.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
@@ -17,7 +18,7 @@ typedef struct mlp {
     uint32_t n;      /* layers; 0: no MLP begins here */
     uint32_t source; /* the layer whose output it reads */
     bool frozen;     /* what it makes is */
-    ms_inner_lasting *lasting;
+    ms_lasting *lasting;
 } mlp;
 
 struct ms_mlptiles {
@@ -297,12 +298,12 @@ static void run_again(ms_trace *trace, uint32_t place, ms_inner_graph *inner,
                       uint32_t x, uint32_t grad, uint32_t x_grad, uint32_t *y)
 {
     uint32_t node = trace->node_now, first = trace->graph->n_ops;
-    ms_inner_lasting *lasting = trace->tiles->at[place].lasting;
+    ms_lasting *lasting = trace->tiles->at[place].lasting;
     ms_inner_enter(trace, inner);
     uint32_t leaf = ms_inner_leaf(trace, x, x_grad);
-    ms_inner_repeat(trace, lasting);
+    ms_lasting_repeat(trace, lasting);
     uint32_t made = run_piece(trace, place, leaf);
-    ms_inner_forget(trace);
+    ms_lasting_forget(trace);
     claim(trace, first, node, MS_FORWARD, MS_RECOMPUTE);
     *y = ms_trace_rebind(trace, *y, made);
     first = trace->graph->n_ops;
@@ -331,7 +332,7 @@ static void run_pieces_again(ms_trace *trace, const ms_node *node,
 static void tiled_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
-    const ms_inner_lasting *lasting = trace->tiles->at[node->i[0]].lasting;
+    const ms_lasting *lasting = trace->tiles->at[node->i[0]].lasting;
     ms_inner_graph inner;
     ms_inner_make(trace, &inner, lasting->first_parameter,
                   lasting->n_parameters);
@@ -393,14 +394,14 @@ static uint32_t run_pieces(ms_trace *trace, uint32_t place,
     mlp *it = &trace->tiles->at[place];
     uint64_t *bytes = ms_arena_take(trace->scratch, it->n, sizeof *bytes);
     uint32_t *made = ms_columns_take(trace, n, sizeof *made);
-    it->lasting = ms_inner_remember(trace);
+    it->lasting = ms_lasting_remember(trace);
     if (!bytes || !made || !it->lasting)
         return MS_NONE;
     for (uint32_t i = 0; i < n && !trace->err; i++) {
         if (i > 0)
-            ms_inner_repeat(trace, it->lasting);
+            ms_lasting_repeat(trace, it->lasting);
         made[i] = run_piece(trace, place, piece[i]);
-        ms_inner_forget(trace);
+        ms_lasting_forget(trace);
         sum_bytes(trace, it, place, bytes);
     }
     uint32_t y = ms_view_cat(trace, made, n, TOKENS);

@@ -131,8 +131,7 @@ static ms_err open_walk(walk *w)
     w->forward->unit_block = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     w->forward->unit_name =
         ms_arena_take_raw(arena, n, sizeof *w->forward->unit_name);
-    if (!w->last_use || !w->forward->unit_block ||
-        !w->forward->unit_name)
+    if (!w->last_use || !w->forward->unit_block || !w->forward->unit_name)
         return ms_fail_nomem(w->trace->fault);
     w->trace->graph->layer_bytes =
         ms_arena_take(arena, n, sizeof *w->trace->graph->layer_bytes);

@@ -460,17 +460,21 @@ static void put_gain(const ms_summary *summary, const ms_result *without,
                 with->report->fits && !report->fits ? " (does not fit)" : "");
 }
 
-/* What the policy costs: time of recomputation, and of smaller or more kernels.
- */
+/* What the policy costs: time of recomputation beyond what the model does
+ * without it, and of smaller or more kernels. */
 static void put_cost(const ms_result *with, const ms_result *without,
                      ms_text *words)
 {
     uint64_t with_ns = with->line->step_ns, without_ns = without->line->step_ns;
     uint64_t again_ns = worst(with)->time.recompute_ns;
+    uint64_t before_ns = worst(without)->time.recompute_ns;
+    again_ns = again_ns > before_ns ? again_ns - before_ns : 0;
     if (again_ns > 0)
         ms_text_add(words, "; recomputing takes %s and %s",
                     ms_quantity_time(again_ns).s,
-                    ms_quantity_flops(with->report->recompute_flops).s);
+                    ms_quantity_flops(with->report->recompute_flops -
+                                      without->report->recompute_flops)
+                        .s);
     if (with_ns <= without_ns || without_ns == 0)
         return;
     ms_text_add(words, again_ns > 0 ? ", the step " : "; the step takes ");
