@@ -148,6 +148,33 @@ static uint32_t with_node(ms_trace *trace, uint32_t x, bool to_heads)
     return y;
 }
 
+/* The gradients of a head's copies are summed. */
+static void repeat_backward(ms_trace *trace, const ms_node *node,
+                            const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin(trace, node->rule->op);
+    ms_trace_read(trace, grads[0]);
+    out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    ms_trace_end(trace, ms_trace_count(trace, grads[0]), false);
+}
+
+static const ms_rule repeat_rule = {"RepeatInterleave", "aten::sum",
+                                    repeat_backward};
+
+/* x.repeat_interleave(ranks / heads, dim=2): each rank has a copy of one. */
+static uint32_t repeated(ms_trace *trace, uint32_t x)
+{
+    ms_tensor like = *ms_trace_at(trace, x);
+    like.size[2] = trace->context->ranks;
+    ms_trace_begin(trace, "aten::repeat_interleave");
+    ms_trace_read(trace, x);
+    uint32_t y =
+        ms_trace_make(trace, "repeated", like.dtype, like.n_dims, like.size);
+    ms_trace_end(trace, 0, false);
+    ms_trace_node(trace, &repeat_rule, &x, 1, &y, 1);
+    return y;
+}
+
 static ms_err refuse_heads(ms_trace *trace, int64_t heads)
 {
     int64_t ranks = trace->context->ranks, fewer = ranks;
@@ -179,23 +206,31 @@ uint32_t ms_contextops_to_tokens(ms_trace *trace, uint32_t x)
     return with_node(trace, x, false);
 }
 
-static uint32_t turned(ms_trace *trace, uint32_t x, bool to_heads)
+/* [batch, heads, sequence, dim] from or to the order of the exchange; x is used
+ * up. */
+static uint32_t turned(ms_trace *trace, uint32_t x)
 {
-    x = ms_trace_rebind(trace, x, ms_view_transpose(trace, x, 1, 2));
-    x = ms_trace_rebind(trace, x,
-                        to_heads ? ms_contextops_to_heads(trace, x)
-                                 : ms_contextops_to_tokens(trace, x));
     return ms_trace_rebind(trace, x, ms_view_transpose(trace, x, 1, 2));
 }
 
-uint32_t ms_contextops_forth(ms_trace *trace, uint32_t x)
+uint32_t ms_contextops_forth(ms_trace *trace, uint32_t x, bool may_repeat)
 {
-    return turned(trace, x, true);
+    x = turned(trace, x);
+    if (trace->err)
+        return MS_NONE;
+    int64_t heads = ms_trace_at(trace, x)->size[2];
+    int64_t ranks = trace->context->ranks;
+    if (may_repeat && heads < ranks && ranks % heads == 0)
+        x = ms_trace_rebind(trace, x, repeated(trace, x));
+    x = ms_trace_rebind(trace, x, ms_contextops_to_heads(trace, x));
+    return turned(trace, x);
 }
 
 uint32_t ms_contextops_back(ms_trace *trace, uint32_t x)
 {
-    return turned(trace, x, false);
+    x = turned(trace, x);
+    x = ms_trace_rebind(trace, x, ms_contextops_to_tokens(trace, x));
+    return turned(trace, x);
 }
 
 /* ---- ring ---------------------------------------------------------------- */

@@ -10,7 +10,10 @@
  * k, v and the result change from a part of the tokens and all heads to all
  * tokens and a part of the heads: a copy in the order of the ranks, the
  * all-to-all into a buffer, a copy in the order of the kernel.  What is saved
- * is what the kernel reads; the result that goes on is another tensor.
+ * is what the kernel reads; the result that goes on is another tensor.  Heads
+ * of keys and values fewer than ranks are repeated first, so that each rank has
+ * a copy of one (deepspeed/runtime/sequence_parallel/ulysses_sp.py,
+ * UlyssesSPAttentionHF); Transformer Engine refuses them.
  *
  * ring (TransformerEngine@d0067d0d, pytorch/attention/dot_product_attention/
  * context_parallel.py, AttnFuncWithCPAndKVP2P): keys and values in one buffer,
@@ -40,8 +43,9 @@ bool ms_contextops_is_joint(const ms_trace *trace);
 uint32_t ms_contextops_to_heads(ms_trace *trace, uint32_t x);
 uint32_t ms_contextops_to_tokens(ms_trace *trace, uint32_t x);
 
-/* The same of [batch, heads, sequence, dim], which is used up. */
-uint32_t ms_contextops_forth(ms_trace *trace, uint32_t x);
+/* The same of [batch, heads, sequence, dim], which is used up, where ranks
+ * divide the sequence.  may_repeat: keys and values, see above. */
+uint32_t ms_contextops_forth(ms_trace *trace, uint32_t x, bool may_repeat);
 uint32_t ms_contextops_back(ms_trace *trace, uint32_t x);
 
 /* Such a function over [batch, heads, sequence, dim] of this rank's tokens. */

@@ -21,7 +21,8 @@ static const ms_param params[N_PARAMS] = {
               .type = MS_PARAM_WORD,
               .words = "auto|a2a|ring|allgather",
               .help = "a2a: for attention each has all of the sequence and a "
-                      "part of the heads (Ulysses); ring: keys and values go "
+                      "part of the heads (Ulysses), of keys and values a copy "
+                      "of one where there are fewer; ring: keys and values go "
                       "round, causal work is balanced; allgather: each gathers "
                       "all of them; auto: ring with Megatron's kernels, else "
                       "a2a"},

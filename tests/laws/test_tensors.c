@@ -319,6 +319,12 @@ static const struct {
      * of a quarter of the tokens each; llama has half as many keys. */
     {gpt, "context:4,mode=a2a", MS_FLASH, MOVES(LAYERS * 2 * 4) / RANKS},
     {llama, "context:4,mode=a2a", MS_FLASH, MOVES(LAYERS * 2 * 3) / RANKS},
+    /* Of 4 heads of keys 8 ranks have a copy of one each: as many as queries,
+     * of an eighth of the tokens (UlyssesSPAttentionHF). */
+    {llama, "context:8,mode=a2a", MS_FLASH,
+     LAYERS * 2 * 4 * 2 * TOKENS *HIDDEN / 8 / 8 * 7},
+    {llama, "context:8,mode=a2a", MS_EAGER,
+     LAYERS * 2 * 4 * 2 * TOKENS *HIDDEN / 8 / 8 * 7},
     /* Keys and values of a rank: C - 1 times forward, and C times with their
      * gradients and those of the step backward. */
     {gpt, "context:4,mode=ring", MS_FLASH,
@@ -467,6 +473,10 @@ START_TEST(sizes_that_do_not_divide)
     ck_assert_str_eq(fault.hint, "type --sequence 30 or 33");
     ck_assert_int_eq(run(gpt, MS_FLASH, "context:16"), MS_EINPUT);
     ck_assert_ptr_nonnull(strstr(fault.what, "8 heads"));
+    ck_assert_int_eq(run(llama, MS_FLASH, "context:16"), MS_EINPUT);
+    ck_assert_ptr_nonnull(strstr(fault.what, "8 heads"));
+    ck_assert_int_eq(run(llama, MS_MEGATRON, "context:8,mode=a2a"), MS_EINPUT);
+    ck_assert_ptr_nonnull(strstr(fault.what, "4 heads"));
     ck_assert_int_eq(run(gpt, MS_EAGER, "context:2,mode=ring"), MS_EINPUT);
     ck_assert_ptr_nonnull(strstr(fault.what, "fused kernel"));
     ck_assert_int_eq(run(odd, MS_FLASH, "context:2,mode=ring"), MS_EINPUT);

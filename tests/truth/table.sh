@@ -136,8 +136,8 @@ END
 Claims that memsim cannot express, and are not compared: DTR's speed by budget;
 windows of layers in device memory (STRONGHOLD) and L2L; DeepSpeed without
 16-bit weights, so that STRONGHOLD's rows of ZeRO-Offload run on the paper's
-schedule and those of ZeRO-Infinity not at all; sequence parallelism (ALST from
-its second step on, FPDT); moving optimizer states in for the step alone;
+schedule and those of ZeRO-Infinity not at all; FPDT; moving optimizer states in
+for the step alone;
 activations on the disk (SSDTrain's go to host memory here); G10's placements
 (only the order of no limit, planned swaps and paging). axolotl's 3776 has one
 peak with and without the inputs of layers in memory: memsim's is within 5 % of

@@ -381,7 +381,7 @@ static uint32_t attend(ms_trace *trace, const ms_scores *how, uint32_t *qkv)
     if (ms_contextops_is_joint(trace))
         return ms_contextops_joint(trace, qkv[0], qkv[1], qkv[2], how->causal);
     for (uint32_t i = 0; i < 3; i++)
-        qkv[i] = ms_contextops_forth(trace, qkv[i]);
+        qkv[i] = ms_contextops_forth(trace, qkv[i], i > 0);
     if (trace->err)
         return MS_NONE;
     ms_scores part = *how;
