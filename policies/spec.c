@@ -283,7 +283,16 @@ static ms_err parse_words(const parser *p, const ms_param *param, piece list,
     return MS_OK;
 }
 
-/* A list NAME/NAME, or NUMBER/NUMBER: digits with a point, more than 0. */
+static bool is_number(const char *at, size_t length, bool may_be_0)
+{
+    char *end;
+    double number = strtod(at, &end);
+    return strspn(at, "0123456789.") == length && end == at + length &&
+           length > 0 && (number > 0 || may_be_0);
+}
+
+/* A list NAME/NAME, or NUMBER/NUMBER: digits with a point; one alone is more
+ * than 0. */
 static ms_err parse_list(const parser *p, const ms_param *param, piece list,
                          ms_policy_value *value)
 {
@@ -292,9 +301,7 @@ static ms_err parse_list(const parser *p, const ms_param *param, piece list,
     while (!last) {
         piece one = cut(p, &rest, '/', &last);
         const char *at = p->text + one.at;
-        char *end;
-        if (numbers ? strspn(at, "0123456789.") == one.length &&
-                          strtod(at, &end) > 0 && end == at + one.length
+        if (numbers ? is_number(at, one.length, one.length < list.length)
                     : one.length > 0)
             continue;
         point(p, one.at);

@@ -33,8 +33,8 @@ static const ms_param params[N_PARAMS] = {
     [IMBALANCE] = {.name = "imbalance",
                    .type = MS_PARAM_NUMBERS,
                    .help = "dropless: rows of the fullest rank over those of "
-                           "an average one; or a load of each expert, A/B/C, "
-                           "from which that follows"},
+                           "an average one; or a load of each expert, A/B/C or "
+                           "@FILE, from which that follows"},
     [DISPATCH] = {.name = "dispatch",
                   .type = MS_PARAM_WORD,
                   .words = "nccl|deepep",
@@ -45,7 +45,7 @@ static const ms_param params[N_PARAMS] = {
 
 /* ---- numbers ------------------------------------------------------------- */
 
-/* How many numbers there are; they are positive. */
+/* How many numbers there are; one alone is positive. */
 static uint32_t count(const char *text)
 {
     uint32_t n = 1;
@@ -79,33 +79,46 @@ static double fullest(const char *text, uint32_t experts, uint32_t ranks)
     return most * ranks / all;
 }
 
+/* A load of each of n experts. */
+static ms_err read_loads(const char *text, uint32_t n, uint32_t ranks,
+                         ms_shape *shape, ms_fault *fault)
+{
+    char hint[96];
+    snprintf(hint, sizeof hint, "give %u loads", (n / ranks + 1) * ranks);
+    if (n % ranks != 0)
+        return ms_fail(fault, MS_EUSAGE, "expert:imbalance", hint,
+                       "the loads of %u experts do not divide among %u ranks",
+                       n, ranks);
+    shape->expert_imbalance = fullest(text, n, ranks);
+    shape->expert_loads = n;
+    if (shape->expert_imbalance > 0)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "expert:imbalance",
+                   "give those that have rows more than 0",
+                   "all %u experts have a load of 0", n);
+}
+
 static ms_err read_imbalance(const ms_policy_value *value, uint32_t ranks,
                              ms_shape *shape, ms_fault *fault)
 {
-    char hint[96];
     uint32_t n = count(value->text);
-    shape->expert_imbalance =
-        n == 1 ? strtod(value->text, NULL) : fullest(value->text, n, ranks);
-    if (n == 1 && shape->expert_imbalance < 1)
+    if (n > 1)
+        return read_loads(value->text, n, ranks, shape, fault);
+    shape->expert_imbalance = strtod(value->text, NULL);
+    shape->expert_loads = 0;
+    if (shape->expert_imbalance < 1)
         return ms_fail(fault, MS_EUSAGE, "expert:imbalance",
                        "type 1 where all ranks have as many",
                        "the fullest rank has no fewer rows than an average "
                        "one: %s",
                        value->text);
-    if (n == 1 && shape->expert_imbalance > ranks)
+    if (shape->expert_imbalance > ranks)
         return ms_fail(fault, MS_EUSAGE, "expert:imbalance",
                        "one rank has all rows at most",
                        "of %u ranks the fullest cannot have %s times the rows "
                        "of an average one",
                        ranks, value->text);
-    snprintf(hint, sizeof hint, "give %u loads", (n / ranks + 1) * ranks);
-    if (n == 1 || n % ranks == 0) {
-        shape->expert_loads = n == 1 ? 0 : n;
-        return MS_OK;
-    }
-    return ms_fail(fault, MS_EUSAGE, "expert:imbalance", hint,
-                   "the loads of %u experts do not divide among %u ranks", n,
-                   ranks);
+    return MS_OK;
 }
 
 static ms_err read_capacity(const ms_policy_value *value, ms_shape *shape,

@@ -11,6 +11,7 @@
 #include "tools/job/job.h"
 #include "tools/job/lengths.h"
 #include "tools/job/settings_table.h"
+#include "tools/options/numberfile.h"
 #include "tools/options/options.h"
 #include "tools/options/optionwords.h"
 #include "tools/terminal/quantity.h"
@@ -162,8 +163,8 @@ static ms_err read_policies(const ms_arguments *arguments, ms_arena *arena,
 {
     for (uint32_t i = 0; i < arguments->n_given; i++)
         if (arguments->given[i].option->id == MS_OPTION_POLICY)
-            MS_TRY(ms_spec_parse(arguments->given[i].value, arena, &job->spec,
-                                 fault));
+            MS_TRY(ms_numberfile_parse(arguments->given[i].value, arena,
+                                       &job->spec, fault));
     return MS_OK;
 }
 
@@ -210,9 +211,10 @@ ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
     const ms_policy *policy = NULL;
     if (strchr(key, '.') == NULL && ms_training_row(key) == MS_NONE)
         MS_TRY(ms_spec_key_find(key, arena, &policy, fault));
-    if (policy != NULL)
-        return ms_spec_key_put(policy, value, arena, &job->spec, fault);
-    return ms_training_set(&job->training, key, value, fault);
+    if (policy == NULL)
+        return ms_training_set(&job->training, key, value, fault);
+    MS_TRY(ms_numberfile_expand(value, arena, &value, fault));
+    return ms_spec_key_put(policy, value, arena, &job->spec, fault);
 }
 
 /* ---- in words ------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 #include "sim/pools/steps/pooled.h"
 #include "tools/job/allocator.h"
 #include "tools/job/job.h"
+#include "tools/options/numberfile.h"
 #include "tools/options/options.h"
 #include "tools/terminal/quantity.h"
 
@@ -97,7 +98,7 @@ static ms_err read_policy(const ms_setting *row, const char *value,
                           ms_arena *arena, ms_job *job, ms_fault *fault)
 {
     (void)row;
-    return ms_spec_parse(value, arena, &job->spec, fault);
+    return ms_numberfile_parse(value, arena, &job->spec, fault);
 }
 
 static const char *write_policy(const ms_setting *row, const ms_job *job,

@@ -17,6 +17,7 @@
 #include "tools/job/settings.h"
 #include "tools/job/settings_table.h"
 #include "tools/library/runrecord.h"
+#include "tools/options/numberfile.h"
 #include "tools/options/options.h"
 #include "tools/results/results.h"
 #include "tools/terminal/quantity.h"
@@ -198,7 +199,8 @@ static ms_err add_policy(maker *m, const char *model, const char *policy)
     ms_job base = m->base;
     base.model = model;
     if (policy != NULL)
-        MS_TRY(ms_spec_parse(policy, m->hall->keep, &base.spec, m->fault));
+        MS_TRY(
+            ms_numberfile_parse(policy, m->hall->keep, &base.spec, m->fault));
     for (uint32_t i = 0; i < m->n_named; i++)
         MS_TRY(add_named(m, &m->named[i], &base));
     return m->n_named > 0 ? MS_OK : add_named(m, NULL, &base);
