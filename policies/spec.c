@@ -283,16 +283,7 @@ static ms_err parse_words(const parser *p, const ms_param *param, piece list,
     return MS_OK;
 }
 
-static bool is_number(const char *at, size_t length, bool may_be_0)
-{
-    char *end;
-    double number = strtod(at, &end);
-    return strspn(at, "0123456789.") == length && end == at + length &&
-           length > 0 && (number > 0 || may_be_0);
-}
-
-/* A list NAME/NAME, or NUMBER/NUMBER: digits with a point; one alone is more
- * than 0. */
+/* A list NAME/NAME, or NUMBER/NUMBER: digits with a point; 0 is not alone. */
 static ms_err parse_list(const parser *p, const ms_param *param, piece list,
                          ms_policy_value *value)
 {
@@ -301,8 +292,11 @@ static ms_err parse_list(const parser *p, const ms_param *param, piece list,
     while (!last) {
         piece one = cut(p, &rest, '/', &last);
         const char *at = p->text + one.at;
-        if (numbers ? is_number(at, one.length, one.length < list.length)
-                    : one.length > 0)
+        char *end = NULL;
+        if (one.length > 0 &&
+            (!numbers || (strspn(at, "0123456789.") == one.length &&
+                          (strtod(at, &end) > 0 || one.length < list.length) &&
+                          end == at + one.length)))
             continue;
         point(p, one.at);
         if (numbers)
