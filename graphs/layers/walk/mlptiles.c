@@ -392,11 +392,12 @@ static uint32_t run_pieces(ms_trace *trace, uint32_t place,
                            const uint32_t *piece, uint32_t n)
 {
     mlp *it = &trace->tiles->at[place];
-    uint64_t *bytes = ms_arena_take(trace->scratch, it->n, sizeof *bytes);
+    uint64_t *bytes = ms_columns_take(trace, it->n, sizeof *bytes);
     uint32_t *made = ms_columns_take(trace, n, sizeof *made);
     it->lasting = ms_lasting_remember(trace);
     if (!bytes || !made || !it->lasting)
         return MS_NONE;
+    memset(bytes, 0, it->n * sizeof *bytes);
     for (uint32_t i = 0; i < n && !trace->err; i++) {
         if (i > 0)
             ms_lasting_repeat(trace, it->lasting);
