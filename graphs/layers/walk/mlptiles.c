@@ -47,7 +47,20 @@ static bool is_product(uint8_t role)
            role == MS_ROLE_PROJECTION_OUT;
 }
 
-/* A product whose weight is its own, or what works element by element. */
+static bool is_type(const ms_layer *layer, const char *type)
+{
+    return strcmp(layer->kind->type, type) == 0;
+}
+
+/* Does the layer give halves of the channels of [batch, sequence, channels]? */
+static bool splits_channels(const ms_layer *layer)
+{
+    const ms_value *dim = ms_layertypes_field(layer, "dim");
+    return is_type(layer, "split") && dim != NULL && dim->i == 1;
+}
+
+/* A product whose weight is its own, or what works token by token without one.
+ */
 static bool belongs(const ms_trace *trace, uint32_t place)
 {
     const ms_layer *layer = layer_at(trace, place);
@@ -55,8 +68,10 @@ static bool belongs(const ms_trace *trace, uint32_t place)
     const ms_value *tied = ms_layertypes_field(layer, "tied");
     if (is_product(role))
         return tied == NULL || tied->s == NULL || *tied->s == '\0';
-    return role == MS_ROLE_ACTIVATION || role == MS_ROLE_GATED ||
-           role == MS_ROLE_DROPOUT || strcmp(layer->kind->type, "cast") == 0;
+    if (role == MS_ROLE_ACTIVATION)
+        return !is_type(layer, "rotary") && !is_type(layer, "prelu");
+    return role == MS_ROLE_GATED || role == MS_ROLE_DROPOUT ||
+           is_type(layer, "cast") || splits_channels(layer);
 }
 
 /* How many inputs in [first, end) the layer is. */
@@ -81,18 +96,21 @@ static bool is_read_outside(const ms_trace *trace, const ms_mlptiles *tiles,
 }
 
 /* Do all inputs of the layer come from *source (which the first names) or from
- * places [first, place)? */
+ * places [first, place)?  *inside: one does from there. */
 static bool reads_one(const ms_trace *trace, const uint32_t *of, uint32_t first,
-                      uint32_t place, uint32_t *source)
+                      uint32_t place, uint32_t *source, bool *inside)
 {
     const ms_model *model = trace->settings->model;
     const ms_layer *layer = layer_at(trace, place);
+    *inside = false;
     for (uint32_t k = 0; k < layer->n_in; k++) {
         uint32_t from = model->edges[layer->in_at + k];
         if (from == MS_NONE)
             return false;
-        if (of[from] >= first && of[from] < place)
+        if (of[from] >= first && of[from] < place) {
+            *inside = true;
             continue;
+        }
         if (*source != MS_NONE && *source != from)
             return false;
         *source = from;
@@ -121,15 +139,17 @@ static mlp find_mlp(const ms_trace *trace, const ms_mlptiles *tiles,
     mlp it = {.source = MS_NONE};
     uint8_t role = role_at(trace, first);
     uint32_t place = first;
+    bool inside = false;
     if (role != MS_ROLE_PROJECTION_IN && role != MS_ROLE_GATE)
         return none;
     do {
         if (place == model->n_layers || !belongs(trace, place) ||
             layer_at(trace, place)->block != layer_at(trace, first)->block ||
-            !reads_one(trace, tiles->place, first, place, &it.source) ||
+            !reads_one(trace, tiles->place, first, place, &it.source,
+                       &inside) ||
             (place > first && model->cut[model->order[place - 1]]))
             return none;
-    } while (role_at(trace, place++) != MS_ROLE_PROJECTION_OUT);
+    } while (!is_product(role_at(trace, place++)) || !inside);
     it.n = end_of(trace, tiles, place - 1) - first;
     for (uint32_t i = first; i + 1 < first + it.n; i++)
         if (is_read_outside(trace, tiles, model->order[i], first, first + it.n))
@@ -200,8 +220,8 @@ ms_err ms_mlptiles_open(ms_trace *trace)
         return MS_OK;
     return ms_fail(trace->fault, MS_EUSAGE, "training.mlp_tiles",
                    "leave it out: memsim inspect MODEL lists its layers",
-                   "training.mlp_tiles changes nothing: %s has no MLP between "
-                   "a norm and a residual sum",
+                   "training.mlp_tiles changes nothing: %s has no MLP (two "
+                   "products in a block, and no others between)",
                    model->name);
 }
 
@@ -312,13 +332,25 @@ static void run_again(ms_trace *trace, uint32_t place, ms_inner_graph *inner,
     claim(trace, first, node, MS_GRAD_WEIGHT, MS_GRAD_INPUT);
 }
 
+/* x.reshape(-1, width), as one sample. */
+static uint32_t rows_of(ms_trace *trace, uint32_t x)
+{
+    int64_t dims[3] = {1};
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *whole = ms_trace_at(trace, x);
+    dims[1] = whole->size[0] * whole->size[1];
+    dims[2] = whole->size[2];
+    return ms_view_reshape(trace, x, 3, dims);
+}
+
 static void run_pieces_again(ms_trace *trace, const ms_node *node,
                              ms_inner_graph *inner, uint32_t x, uint32_t grad,
                              uint32_t x_grad)
 {
     uint32_t n = 0, y = MS_NONE;
-    uint32_t *piece = chunk(trace, x, 0, node->i[1], &n);
-    uint32_t *down = chunk(trace, grad, 0, node->i[1], &n);
+    uint32_t *piece = chunk(trace, x, TOKENS, node->i[1], &n);
+    uint32_t *down = chunk(trace, grad, TOKENS, node->i[1], &n);
     for (uint32_t i = 0; i < n && !trace->err; i++) {
         run_again(trace, (uint32_t)node->i[0], inner, piece[i], down[i],
                   node->needs[0] ? x_grad : MS_NONE, &y);
@@ -337,8 +369,8 @@ static void tiled_backward(ms_trace *trace, const ms_node *node,
     ms_inner_make(trace, &inner, lasting->first_parameter,
                   lasting->n_parameters);
     trace->keeps_no_graph = true;
-    uint32_t x = ms_view_rows(trace, node->saved[0]);
-    uint32_t grad = ms_view_rows(trace, grads[0]);
+    uint32_t x = rows_of(trace, node->saved[0]);
+    uint32_t grad = rows_of(trace, grads[0]);
     uint32_t x_grad = ms_inner_zeros(trace, x);
     run_pieces_again(trace, node, &inner, x, grad, x_grad);
     trace->layer = node->layer;

@@ -16,11 +16,10 @@
  * backward the pieces are of all rows: those of all samples, one behind the
  * other.
  *
- * An MLP is a stretch of layers, one behind the other, from products into a
- * block to the one into the residual sum, with what works element by element
- * between, that reads one tensor of [batch, sequence, width] from outside and
- * of which one is read outside; a dropout between that product and the sum
- * belongs to it.
+ * An MLP is a stretch of layers of a block, one behind the other, from products
+ * of one tensor [batch, sequence, width] to the first product of what those
+ * gave, with activations, gates and halves of channels between; of all that the
+ * last is read outside.  A dropout that alone reads it belongs to it.
  *
  * A worked example, llama's: n tokens, h wide, f inside, in 4 pieces, 16 bits.
  * Whole, it saves 2 n h + 3 x 2 n f; in pieces 2 n h.  Alive at once in
