@@ -89,6 +89,8 @@ uint32_t ms_raw_measured(ms_trace *trace, uint32_t x, const ms_raw_stage *stage)
     if (stage->forward_workspace_bytes > 0)
         ms_trace_workspace(trace, stage->forward_workspace_bytes);
     end_measured(trace, stage->forward_ns);
+    if (!trace->err)
+        trace->graph->op_flags[trace->graph->n_ops - 1] |= MS_OP_SPARES;
     uint32_t n = trace->settings->train
                      ? ms_trace_node_always(trace, &measured_rule, &x, 1, &y, 1)
                      : MS_NONE;

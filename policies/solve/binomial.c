@@ -40,18 +40,15 @@ uint64_t ms_binomial_advances(uint32_t stages, uint32_t slots)
     return r * stages - sum;
 }
 
-/* How many of l stages lie before the next checkpoint: of the best ones that
- * which writes the fewest checkpoints (algorithm 799, section 3). */
+/* How many of l stages lie before the next checkpoint: of the best numbers,
+ * which are all from the first of these two to C(c + r - 1, c), the least. */
 static uint32_t split(uint32_t l, uint32_t slots)
 {
     int64_t c = slots, r = runs(l, slots);
-    uint64_t all = reach(c, r), before = reach(c, r - 1);
-    uint64_t rest = reach(c - 1, r - 1), third = reach(c - 2, r - 1);
-    if (l <= before + third)
-        return r < 2 ? 1 : (uint32_t)reach(c, r - 2);
-    if (all - reach(c - 3, r) <= l)
-        return (uint32_t)before;
-    return (uint32_t)(l - rest - third);
+    uint64_t least = reach(c, r - 2), behind = reach(c - 1, r);
+    if (behind < l && l - behind > least)
+        least = l - behind;
+    return least > 1 ? (uint32_t)least : 1;
 }
 
 typedef struct span {
