@@ -33,45 +33,54 @@ static ms_chain_act act(const writer *w, uint32_t i)
 
 /* ---- forward --------------------------------------------------------------- */
 
-/* The storages of the unit that are in the list of outputs of its stage (all of
- * them, or those that no node saves), or are kept whatever the plan. */
-static ms_err own_set(writer *w, uint32_t unit, bool kept, bool unsaved,
-                      uint32_t *set)
+/* Which outputs of a stage a plan holds: behind a stage that saves those that
+ * no node does, for one that runs again; for one that saves, those that its
+ * nodes do. */
+typedef struct needs {
+    bool saved, unsaved;
+} needs;
+
+static bool is_needed(const writer *w, needs which, uint32_t storage)
 {
-    const ms_graph *graph = w->graph;
-    const ms_stages *stages = w->stages;
-    uint32_t l = w->stage_of[unit], n = 0;
-    uint32_t first = graph->out_at[graph->forward_at[unit]];
-    uint32_t end = graph->out_at[graph->forward_at[unit + 1]];
-    uint32_t *list = ms_arena_take_raw(w->arena, end - first + 1u, sizeof *list);
-    if (list == NULL)
-        return ms_fail_nomem(w->fault);
-    for (uint32_t i = first; kept && i < end; i++)
-        if (stages->is_kept[graph->out[i]])
-            list[n++] = graph->out[i];
-    for (uint32_t i = stages->out_at[l]; !kept && i < stages->out_at[l + 1];
-         i++) {
-        uint32_t s = stages->out[i];
-        uint32_t maker = graph->storage_maker[s];
-        if (graph->op_unit[maker] == unit &&
-            (!unsaved || graph->storage_saved_end[s] == MS_NONE))
-            list[n++] = s;
-    }
-    return ms_program_add_set(w->program, list, n, w->arena, set, w->fault);
+    return w->graph->storage_saved_end[storage] == MS_NONE ? which.unsaved
+                                                           : which.saved;
 }
 
-/* Of the outputs of stage l those that a plan holds. */
-static ms_err held_set(writer *w, uint32_t l, bool unsaved, uint32_t *set)
+static bool makes(const ms_graph *graph, uint32_t unit, uint32_t storage)
+{
+    return graph->op_unit[graph->storage_maker[storage]] == unit;
+}
+
+/* Of the outputs of stage l, or of one unit of it, those needed. */
+static ms_err held_set(writer *w, uint32_t l, uint32_t unit, needs which,
+                       uint32_t *set)
 {
     const ms_stages *stages = w->stages;
     uint32_t first = stages->out_at[l], end = stages->out_at[l + 1], n = 0;
-    uint32_t *list = ms_arena_take_raw(w->arena, end - first + 1u, sizeof *list);
+    uint32_t *list =
+        ms_arena_take_raw(w->arena, end - first + 1u, sizeof *list);
     if (list == NULL)
         return ms_fail_nomem(w->fault);
     for (uint32_t i = first; i < end; i++)
-        if (!unsaved ||
-            w->graph->storage_saved_end[stages->out[i]] == MS_NONE)
+        if (is_needed(w, which, stages->out[i]) &&
+            (unit == MS_NONE || makes(w->graph, unit, stages->out[i])))
             list[n++] = stages->out[i];
+    return ms_program_add_set(w->program, list, n, w->arena, set, w->fault);
+}
+
+/* What the unit makes that is kept whatever the plan. */
+static ms_err kept_set(writer *w, uint32_t unit, uint32_t *set)
+{
+    const ms_graph *graph = w->graph;
+    uint32_t first = graph->out_at[graph->forward_at[unit]], n = 0;
+    uint32_t end = graph->out_at[graph->forward_at[unit + 1]];
+    uint32_t *list =
+        ms_arena_take_raw(w->arena, end - first + 1u, sizeof *list);
+    if (list == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t i = first; i < end; i++)
+        if (w->stages->is_kept[graph->out[i]])
+            list[n++] = graph->out[i];
     return ms_program_add_set(w->program, list, n, w->arena, set, w->fault);
 }
 
@@ -81,16 +90,16 @@ static ms_err plan_forward(writer *w, uint32_t i)
     uint32_t l = act(w, i).stage;
     bool saves = act(w, i).verb == MS_CHAIN_SAVE;
     uint8_t next = act(w, i + 1).verb;
-    bool holds = next == MS_CHAIN_CHECKPOINT || next == MS_CHAIN_SAVE;
+    bool again = next == MS_CHAIN_CHECKPOINT;
+    needs which = {.saved = !saves && (again || next == MS_CHAIN_SAVE),
+                   .unsaved = again};
     for (uint32_t u = w->stages->first[l]; u <= w->stages->last[l]; u++) {
         w->keep[u] = MS_ALL;
-        w->hold[u] = MS_NOTHING;
         if (!saves)
-            MS_TRY(own_set(w, u, true, false, &w->keep[u]));
-        if (holds)
-            MS_TRY(own_set(w, u, false, saves, &w->hold[u]));
+            MS_TRY(kept_set(w, u, &w->keep[u]));
+        MS_TRY(held_set(w, l, u, which, &w->hold[u]));
     }
-    return holds ? held_set(w, l, saves, &w->forward_held[l + 1]) : MS_OK;
+    return held_set(w, l, MS_NONE, which, &w->forward_held[l + 1]);
 }
 
 static void write_forward(const writer *w, ms_call call)

@@ -80,36 +80,56 @@ static ms_err refuse(planner *p)
     *p->fault = (ms_fault){.caret = -1};
     MS_TRY(ms_optimum_least(&p->stages.chain, &p->scratch, &least, p->fault));
     p->best_ns = 0; /* measured alone */
-    MS_TRY(try_budget(p, least + least / p->choice->slots * p->stages.chain.n));
+    MS_TRY(try_budget(p, least + least / MS_OPTIMUM_LOW * p->stages.chain.n));
     ms_size_count(p->choice->budget_bytes, budget);
     snprintf(hint, sizeof hint, "the least is budget=%" PRIu64, p->peak_bytes);
     return ms_fail(p->fault, MS_EINFEASIBLE, "checkpoint:optimal", hint,
                    "no plan keeps the step to %s bytes", budget);
 }
 
-/* How often the chain's budget is moved by what the step's peak was beside its
- * own. */
-#define MOST_TRIES 8
+/* How often the chain's budget is moved, by what the step's peak was beside the
+ * given one, or half the way between one that was enough and one that was not.
+ */
+#define MOST_TRIES 12
+
+typedef struct bracket {
+    uint64_t low, high; /* the most that kept to the budget, the least that did
+                           not */
+} bracket;
+
+static uint64_t next_budget(const planner *p, bracket *b, uint64_t chain_bytes)
+{
+    uint64_t budget = p->choice->budget_bytes;
+    if (p->peak_bytes <= budget)
+        b->low = chain_bytes;
+    else
+        b->high = chain_bytes;
+    chain_bytes += budget - p->peak_bytes; /* it may be less */
+    return chain_bytes > b->low && chain_bytes < b->high
+               ? chain_bytes
+               : b->low + (b->high - b->low) / 2;
+}
 
 static ms_err find_optimum(planner *p, ms_program *program)
 {
     uint64_t besides, budget = p->choice->budget_bytes;
     MS_TRY(find_besides(p, &besides));
-    uint64_t chain_bytes = budget > besides ? budget - besides : 0;
-    for (int i = 0; i < MOST_TRIES; i++) {
+    uint64_t least_step = budget / MS_OPTIMUM_LOW;
+    bracket b = {.high = 2 * budget};
+    uint64_t chain_bytes = budget > besides ? budget - besides : budget;
+    for (int i = 0; i < MOST_TRIES && b.high - b.low > least_step; i++) {
         ms_fault fault = {.caret = -1}, *told = p->fault;
         p->fault = &fault;
         ms_err err = try_budget(p, chain_bytes);
         p->fault = told;
-        if (err == MS_EINFEASIBLE)
-            break;
-        if (err != MS_OK)
+        if (err != MS_OK && err != MS_EINFEASIBLE)
             return *told = fault, err;
-        if (p->peak_bytes == budget)
-            break;
-        chain_bytes += budget - p->peak_bytes; /* may be less */
-        if (chain_bytes > budget)
-            break;
+        if (err == MS_EINFEASIBLE) {
+            b.low = chain_bytes;
+            chain_bytes += (b.high - b.low) / 2;
+        } else {
+            chain_bytes = next_budget(p, &b, chain_bytes);
+        }
     }
     if (p->best_ns == UINT64_MAX)
         return refuse(p);

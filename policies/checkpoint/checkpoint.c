@@ -4,7 +4,6 @@
 #include "policies/checkpoint/chainplan.h"
 #include "policies/checkpoint/cuts.h"
 #include "policies/checkpoint/sac.h"
-#include "policies/solve/chain.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 #include "sim/schedule/schedule.h"
@@ -139,12 +138,12 @@ static const ms_param params[N_PARAMS] = {
                          "the fewest forwards again (binomial checkpointing)"},
     [SLOTS] = {.name = "slots",
                .type = MS_PARAM_INT,
-               .fallback = MS_OPTIMUM_SLOTS,
+               .fallback = 0,
                .low = 10,
                .high = 100000,
                .with = "optimal",
                .help = "units into which the budget is cut, where sizes have "
-                       "more; default 500"},
+                       "more; default: 500 to 8192, by the model"},
     [BUDGET] = {.name = "budget",
                 .type = MS_PARAM_SIZE,
                 .promise = true,

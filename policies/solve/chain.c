@@ -77,6 +77,7 @@ static bool run_backward(store *s, uint32_t l)
     s->saved[l] = false;
     s->bytes -= stage->saved_bytes;
     s->bytes -= stage->output_bytes; /* its gradient */
+    s->bytes += stage->left_bytes;
     free_output(s, l - 1);
     s->gradient = l - 1;
     s->bytes += l > 1 ? output_bytes(s->chain, l - 1) : 0;

@@ -42,6 +42,8 @@ typedef struct ms_chain_stage {
     uint64_t forward_ns, backward_ns;
     uint64_t output_bytes, saved_bytes; /* saved includes the output */
     uint64_t forward_extra_bytes, backward_extra_bytes;
+    uint64_t left_bytes; /* what its backward leaves for the step: gradients of
+                            weights; rotor has none */
 } ms_chain_stage;
 
 typedef struct ms_chain {
@@ -88,13 +90,16 @@ typedef struct ms_optimum {
 
 /* The plan that takes the least time in the budget.  Where the budget is more
  * than MS_OPTIMUM_EXACT units of the greatest common divisor of all sizes, it is
- * cut into `slots` units; fewer where the tables would take more than
- * MS_OPTIMUM_TABLE bytes.  O(d n slots) time for d pairs of a first and a last
- * stage between which the stages are not the same as between two others: n for
- * n equal stages, n^2 / 2 where all differ.
+ * cut into `slots` units (0: as many as MS_OPTIMUM_STEPS sums allow, between the
+ * two bounds); fewer where the tables would take more than MS_OPTIMUM_TABLE
+ * bytes.  O(d n slots) time for d pairs of a first and a last stage between which
+ * the stages are not the same as between two others: n for n equal stages, n^2 /
+ * 2 where all differ.
  * MS_EINFEASIBLE: names the least budget. */
 #define MS_OPTIMUM_EXACT 4096u
-#define MS_OPTIMUM_SLOTS 500u
+#define MS_OPTIMUM_LOW 500u
+#define MS_OPTIMUM_HIGH 8192u
+#define MS_OPTIMUM_STEPS UINT64_C(50000000)
 #define MS_OPTIMUM_TABLE (UINT64_C(2) << 30)
 ms_err ms_optimum_find(const ms_chain *chain, uint64_t budget_bytes,
                        uint32_t slots, ms_arena *arena, ms_optimum *optimum,

@@ -9,7 +9,9 @@
  *         forward + backward of s + Opt(s+1, t, m - A(s))     if m >= saved(s, t)
  *     )
  *
- * the first with the input of k as a checkpoint, the second with A(s) kept. */
+ * the first with the input of k as a checkpoint, the second with A(s) kept.
+ * What the backwards of stages leave is there when those before them run: Opt(s,
+ * k-1, m) has as much less room. */
 #include "policies/solve/chain.h"
 #include "sim/base/size.h"
 
@@ -21,6 +23,7 @@
 /* A stage in units. */
 typedef struct units {
     uint64_t output, saved, forward_extra, backward_extra;
+    uint64_t left; /* of all stages up to this one */
 } units;
 
 typedef struct solver {
@@ -35,6 +38,7 @@ typedef struct solver {
                                stages are the same, and how many; 0: none */
     uint32_t *row;      /* per pair (s, t): its row of the table */
     uint32_t n_rows;
+    uint64_t n_sums; /* per unit: choices of all rows */
     double *table; /* rows of room + 1 times; infinite: no plan */
 } solver;
 
@@ -45,11 +49,18 @@ static uint64_t more(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* What the backwards of stages k to t leave. */
+static uint64_t left_by(const units *stage, uint32_t k, uint32_t t)
+{
+    return stage[t].left - stage[k - 1].left;
+}
+
 /* The least units in which s can save for a chain to t. */
 static uint64_t room_saved(const units *stage, uint32_t s, uint32_t t)
 {
     return more(stage[t].output + stage[s].saved + stage[s].forward_extra,
-                stage[s].output + stage[s].saved + stage[s].backward_extra);
+                stage[s].output + stage[s].saved + stage[s].backward_extra +
+                    left_by(stage, s + 1, t));
 }
 
 /* One pass more over stages s to before end: highest of these acts, beside the
@@ -104,6 +115,7 @@ static uint64_t common_divisor(const ms_chain *chain)
         unit = divisor(unit, stage->saved_bytes);
         unit = divisor(unit, stage->forward_extra_bytes);
         unit = divisor(unit, stage->backward_extra_bytes);
+        unit = divisor(unit, stage->left_bytes);
     }
     return unit > 0 ? unit : 1;
 }
@@ -124,7 +136,9 @@ static bool set_units(solver *p, uint64_t budget_bytes, uint64_t unit)
             .output = count_units(stage->output_bytes, unit),
             .saved = count_units(stage->saved_bytes, unit),
             .forward_extra = count_units(stage->forward_extra_bytes, unit),
-            .backward_extra = count_units(stage->backward_extra_bytes, unit)};
+            .backward_extra = count_units(stage->backward_extra_bytes, unit),
+            .left = p->stage[l - 1].left +
+                    count_units(stage->left_bytes, unit)};
     }
     p->room = budget_bytes / unit - (budget_bytes / unit < input ? 0 : input);
     return budget_bytes / unit >= input;
@@ -138,7 +152,8 @@ static bool is_like(const ms_chain_stage *a, const ms_chain_stage *b)
            a->output_bytes == b->output_bytes &&
            a->saved_bytes == b->saved_bytes &&
            a->forward_extra_bytes == b->forward_extra_bytes &&
-           a->backward_extra_bytes == b->backward_extra_bytes;
+           a->backward_extra_bytes == b->backward_extra_bytes &&
+           a->left_bytes == b->left_bytes;
 }
 
 /* Of each stage the later one from which on as many stages as possible are the
@@ -177,6 +192,7 @@ static ms_err number_rows(solver *p)
             uint32_t by = known ? p->twin[s] - s : 0;
             p->row[pair(p, s, t)] =
                 known ? p->row[pair(p, s + by, t + by)] : p->n_rows++;
+            p->n_sums += known ? 0 : t - s + 1;
         }
     return MS_OK;
 }
@@ -187,12 +203,12 @@ static ms_err number_rows(solver *p)
 static void try_checkpoint(const solver *p, uint32_t s, uint32_t t, uint32_t k,
                            uint64_t low, double *restrict best)
 {
-    uint64_t bytes = p->stage[k - 1].output;
+    uint64_t bytes = p->stage[k - 1].output, left = left_by(p->stage, k, t);
     const double *restrict behind = times(p, k, t);
     const double *restrict before = times(p, s, k - 1);
     double again_ns = span_ns(p, s, k);
-    for (uint64_t m = more(low, bytes); m <= p->room; m++) {
-        double ns = again_ns + behind[m - bytes] + before[m];
+    for (uint64_t m = more(low, more(bytes, left)); m <= p->room; m++) {
+        double ns = again_ns + behind[m - bytes] + before[m - left];
         best[m] = ns < best[m] ? ns : best[m];
     }
 }
@@ -262,9 +278,10 @@ static uint32_t find_choice(const solver *p, const part *at)
     assert(m >= p->stage[t].output + pass);
     for (uint32_t k = s + 1; k <= t; k++) {
         uint64_t bytes = p->stage[k - 1].output;
-        if (m >= bytes &&
+        uint64_t left = left_by(p->stage, k, t);
+        if (m >= more(bytes, left) &&
             value >= span_ns(p, s, k) + times(p, k, t)[m - bytes] +
-                         times(p, s, k - 1)[m])
+                         times(p, s, k - 1)[m - left])
             return k;
     }
     assert(!"a value of the table has a choice");
@@ -296,7 +313,8 @@ static ms_err write_part(const solver *p, const part *at, part *left,
     for (uint32_t l = s; l < k; l++)
         MS_TRY(
             add(p, plan, l == s ? MS_CHAIN_CHECKPOINT : MS_CHAIN_PASS, l));
-    left[(*n)++] = (part){s, k - 1, at->m, false};
+    left[(*n)++] =
+        (part){s, k - 1, at->m - left_by(p->stage, k, at->t), false};
     left[(*n)++] = (part){k, at->t, at->m - p->stage[k - 1].output, false};
     return MS_OK;
 }
@@ -317,10 +335,11 @@ static ms_err write_plan(const solver *p, ms_chain_plan *plan)
 
 /* ---- the least budget ----------------------------------------------------- */
 
-static units in_bytes(const ms_chain_stage *stage)
+static units in_bytes(const ms_chain_stage *stage, uint64_t left)
 {
     return (units){stage->output_bytes, stage->saved_bytes,
-                   stage->forward_extra_bytes, stage->backward_extra_bytes};
+                   stage->forward_extra_bytes, stage->backward_extra_bytes,
+                   left + stage->left_bytes};
 }
 
 /* The same recurrence over memory alone. */
@@ -335,7 +354,8 @@ static uint64_t least_of(const units *stage, const uint64_t *least, uint32_t n,
     for (uint32_t k = s + 1; k <= t; k++) {
         uint64_t behind =
             stage[k - 1].output + least[(size_t)k * (n + 1) + t];
-        uint64_t all = more(more(stage[t].output + pass, behind), from[k - 1]);
+        uint64_t before = from[k - 1] + left_by(stage, k, t);
+        uint64_t all = more(more(stage[t].output + pass, behind), before);
         best = all < best ? all : best;
     }
     return best;
@@ -351,7 +371,7 @@ ms_err ms_optimum_least(const ms_chain *chain, ms_arena *scratch,
     if (stage == NULL || least == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t l = 1; l <= n; l++)
-        stage[l] = in_bytes(&chain->stages[l]);
+        stage[l] = in_bytes(&chain->stages[l], stage[l - 1].left);
     for (uint32_t s = n; s > 0; s--) {
         uint64_t pass = 0;
         for (uint32_t t = s; t <= n; t++) {
@@ -394,6 +414,19 @@ static ms_err open(solver *p)
     return number_rows(p);
 }
 
+/* Into how many units the budget is cut. */
+static uint64_t count_slots(const solver *p, uint32_t slots, uint64_t most)
+{
+    uint64_t n = slots;
+    if (n == 0)
+        n = MS_OPTIMUM_STEPS / p->n_sums;
+    if (slots == 0 && n < MS_OPTIMUM_LOW)
+        n = MS_OPTIMUM_LOW;
+    if (slots == 0 && n > MS_OPTIMUM_HIGH)
+        n = MS_OPTIMUM_HIGH;
+    return n < most ? n : most;
+}
+
 static ms_err solve(solver *p, uint64_t budget_bytes, uint32_t slots,
                     ms_optimum *optimum)
 {
@@ -404,7 +437,7 @@ static ms_err solve(solver *p, uint64_t budget_bytes, uint32_t slots,
     optimum->exact = budget_bytes / unit <= MS_OPTIMUM_EXACT &&
                      budget_bytes / unit <= most;
     if (!optimum->exact)
-        unit = count_units(budget_bytes, slots < most ? slots : most);
+        unit = count_units(budget_bytes, count_slots(p, slots, most));
     optimum->unit_bytes = unit;
     if (!set_units(p, budget_bytes, unit))
         return refuse(p, budget_bytes);
@@ -421,7 +454,7 @@ ms_err ms_optimum_find(const ms_chain *chain, uint64_t budget_bytes,
                        ms_fault *fault)
 {
     solver p = {.chain = chain, .arena = arena, .fault = fault, .n = chain->n};
-    assert(chain->n > 0 && slots > 0);
+    assert(chain->n > 0);
     *optimum = (ms_optimum){0};
     p.scratch.limit_bytes = arena->limit_bytes;
     ms_err err = solve(&p, budget_bytes, slots, optimum);

@@ -131,14 +131,26 @@ static level walk(finder *f, uint32_t first, uint32_t end, bool saves)
         for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++)
             walk_drop(f, graph->drop[i], &at);
     }
-    for (uint32_t i = graph->out_at[first]; i < graph->out_at[end]; i++)
-        f->refs[graph->out[i]] = 0;
     return at;
 }
 
-static uint64_t beyond(int64_t peak_bytes, uint64_t bytes)
+static void forget(finder *f, uint32_t first, uint32_t end)
 {
-    return peak_bytes > (int64_t)bytes ? (uint64_t)peak_bytes - bytes : 0;
+    for (uint32_t i = f->graph->out_at[first]; i < f->graph->out_at[end]; i++)
+        f->refs[f->graph->out[i]] = 0;
+}
+
+/* What a pass over ops [first, end) takes at most, from level 0 on. */
+static uint64_t highest(finder *f, uint32_t first, uint32_t end, bool saves)
+{
+    level at = walk(f, first, end, saves);
+    forget(f, first, end);
+    return (uint64_t)at.peak_bytes;
+}
+
+static uint64_t beyond(uint64_t peak_bytes, uint64_t bytes)
+{
+    return peak_bytes > bytes ? peak_bytes - bytes : 0;
 }
 
 static uint64_t sum_ns(const ms_graph *graph, uint32_t first, uint32_t end)
@@ -147,6 +159,19 @@ static uint64_t sum_ns(const ms_graph *graph, uint32_t first, uint32_t end)
     for (uint32_t op = first; op < end; op++)
         ns += graph->op_ns[op];
     return ns;
+}
+
+/* Gradients of weights that do not exist before the step. */
+static uint64_t left_bytes(const ms_graph *graph, uint32_t first, uint32_t end)
+{
+    uint64_t bytes = 0;
+    for (uint32_t op = first; op < end; op++) {
+        if (graph->op_pass[op] != MS_ACCUMULATE)
+            continue;
+        uint32_t grad = graph->out[graph->out_at[op]];
+        bytes += graph->storage_at_start[grad] ? 0 : graph->storage_bytes[grad];
+    }
+    return bytes;
 }
 
 /* ---- all of it ------------------------------------------------------------ */
@@ -168,24 +193,39 @@ static void list_outputs(finder *f, uint32_t l, uint32_t first, uint32_t end,
     }
 }
 
-static void measure_stage(finder *f, uint32_t l, ms_chain_stage *stage)
+static void measure_forward(finder *f, uint32_t l, ms_chain_stage *stage)
 {
     const ms_graph *graph = f->graph;
-    const uint32_t *forward = graph->forward_at, *backward = graph->backward_at;
-    uint32_t u = f->stages->first[l], end = f->stages->last[l] + 1;
-    *stage = (ms_chain_stage){
-        .forward_ns = sum_ns(graph, forward[u], forward[end]),
-        .backward_ns = sum_ns(graph, backward[end], backward[u])};
+    uint32_t first = graph->forward_at[f->stages->first[l]];
+    uint32_t end = graph->forward_at[f->stages->last[l] + 1];
+    *stage = (ms_chain_stage){.forward_ns = sum_ns(graph, first, end)};
     f->stages->out_at[l + 1] = f->stages->out_at[l];
-    list_outputs(f, l, forward[u], forward[end], stage);
-    level plain = walk(f, forward[u], forward[end], false);
-    level saved = walk(f, forward[u], forward[end], true);
-    level back = walk(f, backward[end], backward[u], false);
-    uint64_t extra = beyond(plain.peak_bytes, stage->output_bytes);
-    stage->forward_extra_bytes = beyond(saved.peak_bytes, stage->saved_bytes);
-    if (extra > stage->forward_extra_bytes)
-        stage->forward_extra_bytes = extra;
-    stage->backward_extra_bytes = beyond(back.peak_bytes, 0);
+    list_outputs(f, l, first, end, stage);
+    uint64_t plain =
+        beyond(highest(f, first, end, false), stage->output_bytes);
+    uint64_t saved = beyond(highest(f, first, end, true), stage->saved_bytes);
+    stage->forward_extra_bytes = plain > saved ? plain : saved;
+}
+
+/* What the stage has saved ends with its nodes, one by one, and so does the
+ * gradient of its output, which the stage behind has made. */
+static void measure_backward(finder *f, uint32_t l, ms_chain_stage *stage)
+{
+    const ms_graph *graph = f->graph;
+    const ms_stages *stages = f->stages;
+    uint32_t first = graph->backward_at[stages->last[l] + 1];
+    uint32_t end = graph->backward_at[stages->first[l]];
+    uint32_t from = graph->forward_at[stages->first[l]];
+    uint32_t to = graph->forward_at[stages->last[l] + 1];
+    for (uint32_t i = graph->out_at[from]; i < graph->out_at[to]; i++)
+        if (graph->storage_saved_end[graph->out[i]] != MS_NONE &&
+            !stages->is_kept[graph->out[i]])
+            f->refs[graph->out[i]] = REF_SAVED;
+    stage->backward_ns = sum_ns(graph, first, end);
+    stage->backward_extra_bytes =
+        (uint64_t)walk(f, first, end, false).peak_bytes;
+    stage->left_bytes = left_bytes(graph, first, end);
+    forget(f, from, to);
 }
 
 static uint64_t input_bytes(const ms_graph *graph)
@@ -217,7 +257,9 @@ ms_err ms_stages_find(const ms_graph *graph, ms_arena *arena, ms_stages *stages,
         return ms_fail_nomem(fault);
     find_readers(&f);
     for (uint32_t l = 1; l <= n; l++)
-        measure_stage(&f, l, &rows[l]);
+        measure_forward(&f, l, &rows[l]);
+    for (uint32_t l = n; l > 0; l--)
+        measure_backward(&f, l, &rows[l]);
     stages->chain.stages = rows;
     stages->chain.input_bytes = input_bytes(graph);
     return MS_OK;

@@ -15,8 +15,7 @@
  * What one stage hands to the next is its output; what later ones read besides
  * (a skip over a stage, a mask that all of them read) is kept where it is made,
  * and is in no stage's bytes.  Of a lowered graph the numbers are close, not
- * exact: gradients of weights, for one, are in none.  Of a measured chain they
- * are those of its file. */
+ * exact.  Of a measured chain they are those of its file. */
 
 #include "policies/common/policy.h"
 #include "policies/solve/chain.h"

@@ -67,7 +67,7 @@ static void check_best(const ms_chain *chain, const char *name, uint64_t budget,
     uint64_t time_ns, peak_bytes;
     char quantity[64];
     ms_arena_reset(&arena);
-    ck_assert_int_eq(ms_optimum_find(chain, budget, MS_OPTIMUM_SLOTS, &arena,
+    ck_assert_int_eq(ms_optimum_find(chain, budget, 0, &arena,
                                      &optimum, &fault),
                      MS_OK);
     ck_assert(optimum.exact);
@@ -94,7 +94,7 @@ START_TEST(rotor_optima)
         truth_compare("optimum", name, "least budget",
                       truth_number(&table, row, "least"), least);
         ms_optimum optimum;
-        ck_assert_int_eq(ms_optimum_find(&chain, least - 1, MS_OPTIMUM_SLOTS,
+        ck_assert_int_eq(ms_optimum_find(&chain, least - 1, 0,
                                          &arena, &optimum, &fault),
                          MS_EINFEASIBLE);
         fault = (ms_fault){0};
@@ -181,12 +181,12 @@ START_TEST(equal_stages_share_tables)
     ms_chain chain = {.n = 24, .input_bytes = 4, .stages = stages};
     for (uint64_t budget = 70; budget < 400; budget += 30) {
         ms_arena_reset(&arena);
-        ck_assert_int_eq(ms_optimum_find(&chain, budget, MS_OPTIMUM_SLOTS,
+        ck_assert_int_eq(ms_optimum_find(&chain, budget, 0,
                                          &arena, &shared, &fault),
                          MS_OK);
         for (uint32_t l = 1; l <= 24; l++)
             stages[l].backward_ns += l;
-        ck_assert_int_eq(ms_optimum_find(&chain, budget, MS_OPTIMUM_SLOTS,
+        ck_assert_int_eq(ms_optimum_find(&chain, budget, 0,
                                          &arena, &apart, &fault),
                          MS_OK);
         for (uint32_t l = 1; l <= 24; l++)
