@@ -57,14 +57,11 @@ static ms_err find_besides(planner *p, uint64_t *bytes)
     return MS_OK;
 }
 
-/* Finds, writes and measures the plan for so many bytes of the chain. */
-static ms_err try_budget(planner *p, uint64_t chain_bytes)
+/* Writes and measures the plan; it may be the best so far. */
+static ms_err try_plan(planner *p, const ms_chain_plan *plan)
 {
-    ms_optimum optimum;
     ms_program program;
-    MS_TRY(ms_optimum_find(&p->stages.chain, chain_bytes, p->choice->slots,
-                           p->context->arena, &optimum, p->fault));
-    MS_TRY(write_calls(p, &optimum.plan, &program));
+    MS_TRY(write_calls(p, plan, &program));
     MS_TRY(measure(p, &program));
     if (p->peak_bytes > p->choice->budget_bytes || p->step_ns >= p->best_ns)
         return MS_OK;
@@ -73,14 +70,26 @@ static ms_err try_budget(planner *p, uint64_t chain_bytes)
     return MS_OK;
 }
 
-static ms_err refuse(planner *p)
+/* The plan for so many bytes of the chain. */
+static ms_err try_budget(planner *p, uint64_t chain_bytes)
 {
-    uint64_t least;
+    ms_optimum optimum;
+    MS_TRY(ms_optimum_find(&p->stages.chain, chain_bytes, p->choice->slots,
+                           p->context->arena, &optimum, p->fault));
+    return try_plan(p, &optimum.plan);
+}
+
+/* Sizes that are rounded up to units may hide the last plans that there are. */
+static ms_err try_least(planner *p)
+{
+    ms_chain_plan plan;
+    uint64_t bytes;
     char budget[MS_SIZE_COUNT], hint[64];
-    *p->fault = (ms_fault){.caret = -1};
-    MS_TRY(ms_optimum_least(&p->stages.chain, &p->scratch, &least, p->fault));
-    p->best_ns = 0; /* measured alone */
-    MS_TRY(try_budget(p, least + least / MS_OPTIMUM_LOW * p->stages.chain.n));
+    MS_TRY(ms_leastmemory_find(&p->stages.chain, p->context->arena, &bytes,
+                               &plan, p->fault));
+    MS_TRY(try_plan(p, &plan));
+    if (p->best_ns != UINT64_MAX)
+        return MS_OK;
     ms_size_count(p->choice->budget_bytes, budget);
     snprintf(hint, sizeof hint, "the least is budget=%" PRIu64, p->peak_bytes);
     return ms_fail(p->fault, MS_EINFEASIBLE, "checkpoint:optimal", hint,
@@ -90,7 +99,7 @@ static ms_err refuse(planner *p)
 /* How often the chain's budget is moved, by what the step's peak was beside the
  * given one, or half the way between one that was enough and one that was not.
  */
-#define MOST_TRIES 12
+#define MOST_TRIES 8
 
 typedef struct bracket {
     uint64_t low, high; /* the most that kept to the budget, the least that did
@@ -114,6 +123,8 @@ static ms_err find_optimum(planner *p, ms_program *program)
 {
     uint64_t besides, budget = p->choice->budget_bytes;
     MS_TRY(find_besides(p, &besides));
+    if (p->peak_bytes <= budget) /* all may be saved */
+        return MS_OK;
     uint64_t least_step = budget / MS_OPTIMUM_LOW;
     bracket b = {.high = 2 * budget};
     uint64_t chain_bytes = budget > besides ? budget - besides : budget;
@@ -132,7 +143,7 @@ static ms_err find_optimum(planner *p, ms_program *program)
         }
     }
     if (p->best_ns == UINT64_MAX)
-        return refuse(p);
+        MS_TRY(try_least(p));
     *program = p->best;
     return MS_OK;
 }

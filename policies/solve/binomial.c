@@ -66,14 +66,6 @@ static ms_err add(const writer *w, ms_chain_verb verb, uint32_t stage)
     return ms_chain_add(w->plan, verb, stage, w->arena, w->fault);
 }
 
-/* From the input of first, which stays, to that of end. */
-static ms_err advance(const writer *w, uint32_t first, uint32_t end)
-{
-    for (uint32_t l = first; l < end; l++)
-        MS_TRY(add(w, l == first ? MS_CHAIN_CHECKPOINT : MS_CHAIN_PASS, l));
-    return MS_OK;
-}
-
 static ms_err turn(const writer *w, uint32_t stage)
 {
     MS_TRY(add(w, MS_CHAIN_SAVE, stage));
@@ -84,7 +76,7 @@ static ms_err turn(const writer *w, uint32_t stage)
 static ms_err write_alone(const writer *w, const span *s)
 {
     for (uint32_t l = s->last; l >= s->first; l--) {
-        MS_TRY(advance(w, s->first, l));
+        MS_TRY(ms_chain_advance(w->plan, s->first, l, w->arena, w->fault));
         MS_TRY(turn(w, l));
     }
     return MS_OK;
@@ -112,7 +104,7 @@ ms_err ms_binomial_plan(uint32_t stages, uint32_t slots, ms_arena *arena,
             MS_TRY(write_alone(&w, &s));
         } else {
             uint32_t middle = s.first + split(length, s.slots);
-            MS_TRY(advance(&w, s.first, middle));
+            MS_TRY(ms_chain_advance(plan, s.first, middle, arena, fault));
             left[n++] = (span){s.first, middle - 1, s.slots};
             left[n++] = (span){middle, s.last, s.slots - 1};
         }

@@ -19,6 +19,16 @@ ms_err ms_chain_add(ms_chain_plan *plan, ms_chain_verb verb, uint32_t stage,
     return MS_OK;
 }
 
+ms_err ms_chain_advance(ms_chain_plan *plan, uint32_t first, uint32_t end,
+                        ms_arena *arena, ms_fault *fault)
+{
+    for (uint32_t l = first; l < end; l++)
+        MS_TRY(ms_chain_add(plan, l == first ? MS_CHAIN_CHECKPOINT
+                                             : MS_CHAIN_PASS,
+                            l, arena, fault));
+    return MS_OK;
+}
+
 /* What is stored between two acts. */
 typedef struct store {
     const ms_chain *chain;

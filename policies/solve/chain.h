@@ -72,6 +72,11 @@ typedef struct ms_chain_plan {
 ms_err ms_chain_add(ms_chain_plan *plan, ms_chain_verb verb, uint32_t stage,
                     ms_arena *arena, ms_fault *fault);
 
+/* Forward from the input of stage first, which stays, to that of end: nothing is
+ * saved. */
+ms_err ms_chain_advance(ms_chain_plan *plan, uint32_t first, uint32_t end,
+                        ms_arena *arena, ms_fault *fault);
+
 /* What a plan costs: the sum of its acts' times, and its highest act.
  * MS_EINPUT: an act needs what is not there. */
 ms_err ms_chain_cost(const ms_chain *chain, const ms_chain_plan *plan,
@@ -104,9 +109,13 @@ typedef struct ms_optimum {
 ms_err ms_optimum_find(const ms_chain *chain, uint64_t budget_bytes,
                        uint32_t slots, ms_arena *arena, ms_optimum *optimum,
                        ms_fault *fault);
-/* The least budget in which there is a plan.  O(n^3). */
-ms_err ms_optimum_least(const ms_chain *chain, ms_arena *scratch,
-                        uint64_t *bytes, ms_fault *fault);
+/* ---- leastmemory.c ------------------------------------------------------- */
+
+/* The least budget in which there is a plan, to the byte, and (plan may be NULL)
+ * a plan that keeps to it.  O(n^3). */
+ms_err ms_leastmemory_find(const ms_chain *chain, ms_arena *arena,
+                           uint64_t *bytes, ms_chain_plan *plan,
+                           ms_fault *fault);
 
 /* ---- binomial.c: the best plan for a number of checkpoints ---------------- */
 

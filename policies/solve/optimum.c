@@ -12,7 +12,7 @@
  * the first with the input of k as a checkpoint, the second with A(s) kept.
  * What the backwards of stages leave is there when those before them run: Opt(s,
  * k-1, m) has as much less room. */
-#include "policies/solve/chain.h"
+#include "policies/solve/chainunits.h"
 #include "sim/base/size.h"
 
 #include <assert.h>
@@ -20,18 +20,12 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A stage in units. */
-typedef struct units {
-    uint64_t output, saved, forward_extra, backward_extra;
-    uint64_t left; /* of all stages up to this one */
-} units;
-
 typedef struct solver {
     const ms_chain *chain;
     ms_arena *arena, scratch;
     ms_fault *fault;
     uint32_t n;
-    units *stage;       /* [0 .. n] */
+    ms_chainunits *stage;       /* [0 .. n] */
     double *forward_ns; /* of stages 1 to l */
     uint64_t room;      /* units beside the chain's input */
     uint32_t *twin, *alike; /* of a stage: a later one from which on the most
@@ -43,35 +37,6 @@ typedef struct solver {
 } solver;
 
 /* ---- pieces --------------------------------------------------------------- */
-
-static uint64_t more(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* What the backwards of stages k to t leave. */
-static uint64_t left_by(const units *stage, uint32_t k, uint32_t t)
-{
-    return stage[t].left - stage[k - 1].left;
-}
-
-/* The least units in which s can save for a chain to t. */
-static uint64_t room_saved(const units *stage, uint32_t s, uint32_t t)
-{
-    return more(stage[t].output + stage[s].saved + stage[s].forward_extra,
-                stage[s].output + stage[s].saved + stage[s].backward_extra +
-                    left_by(stage, s + 1, t));
-}
-
-/* One pass more over stages s to before end: highest of these acts, beside the
- * input of s; so_far is that of the stages before end - 1. */
-static uint64_t room_pass(const units *stage, uint32_t s, uint32_t l,
-                          uint64_t so_far)
-{
-    uint64_t input = l == s ? 0 : stage[l - 1].output;
-    return more(so_far,
-                input + stage[l].output + stage[l].forward_extra);
-}
 
 static size_t pair(const solver *p, uint32_t s, uint32_t t)
 {
@@ -129,10 +94,10 @@ static uint64_t count_units(uint64_t bytes, uint64_t unit)
 static bool set_units(solver *p, uint64_t budget_bytes, uint64_t unit)
 {
     uint64_t input = count_units(p->chain->input_bytes, unit);
-    p->stage[0] = (units){.output = input};
+    p->stage[0] = (ms_chainunits){.output = input};
     for (uint32_t l = 1; l <= p->n; l++) {
         const ms_chain_stage *stage = &p->chain->stages[l];
-        p->stage[l] = (units){
+        p->stage[l] = (ms_chainunits){
             .output = count_units(stage->output_bytes, unit),
             .saved = count_units(stage->saved_bytes, unit),
             .forward_extra = count_units(stage->forward_extra_bytes, unit),
@@ -203,11 +168,11 @@ static ms_err number_rows(solver *p)
 static void try_checkpoint(const solver *p, uint32_t s, uint32_t t, uint32_t k,
                            uint64_t low, double *restrict best)
 {
-    uint64_t bytes = p->stage[k - 1].output, left = left_by(p->stage, k, t);
+    uint64_t bytes = p->stage[k - 1].output, left = ms_chainunits_left(p->stage, k, t);
     const double *restrict behind = times(p, k, t);
     const double *restrict before = times(p, s, k - 1);
     double again_ns = span_ns(p, s, k);
-    for (uint64_t m = more(low, more(bytes, left)); m <= p->room; m++) {
+    for (uint64_t m = ms_chainunits_more(low, ms_chainunits_more(bytes, left)); m <= p->room; m++) {
         double ns = again_ns + behind[m - bytes] + before[m - left];
         best[m] = ns < best[m] ? ns : best[m];
     }
@@ -219,7 +184,7 @@ static void try_saved(const solver *p, uint32_t s, uint32_t t,
     uint64_t bytes = p->stage[s].saved;
     const double *restrict behind = times(p, s + 1, t);
     double own_ns = both_ns(p, s);
-    for (uint64_t m = more(room_saved(p->stage, s, t), bytes); m <= p->room;
+    for (uint64_t m = ms_chainunits_more(ms_chainunits_saved(p->stage, s, t), bytes); m <= p->room;
          m++) {
         double ns = own_ns + behind[m - bytes];
         best[m] = ns < best[m] ? ns : best[m];
@@ -229,7 +194,7 @@ static void try_saved(const solver *p, uint32_t s, uint32_t t,
 static void fill_row(const solver *p, uint32_t s, uint32_t t, uint64_t pass)
 {
     double *best = times(p, s, t);
-    uint64_t saved = room_saved(p->stage, s, t);
+    uint64_t saved = ms_chainunits_saved(p->stage, s, t);
     for (uint64_t m = 0; m <= p->room; m++)
         best[m] = s == t && m >= saved ? both_ns(p, s) : INFINITY;
     if (s == t)
@@ -250,7 +215,7 @@ static ms_err fill(solver *p)
         for (uint32_t t = s; t <= p->n; t++) {
             if (t - s >= p->alike[s])
                 fill_row(p, s, t, pass);
-            pass = room_pass(p->stage, s, t, pass);
+            pass = ms_chainunits_pass(p->stage, s, t, pass);
         }
     }
     return MS_OK;
@@ -270,16 +235,16 @@ static uint32_t find_choice(const solver *p, const part *at)
     uint32_t s = at->s, t = at->t;
     uint64_t m = at->m, pass = 0, saved = p->stage[s].saved;
     double value = times(p, s, t)[m];
-    if (m >= more(room_saved(p->stage, s, t), saved) &&
+    if (m >= ms_chainunits_more(ms_chainunits_saved(p->stage, s, t), saved) &&
         value >= both_ns(p, s) + times(p, s + 1, t)[m - saved])
         return s;
     for (uint32_t l = s; l < t; l++)
-        pass = room_pass(p->stage, s, l, pass);
+        pass = ms_chainunits_pass(p->stage, s, l, pass);
     assert(m >= p->stage[t].output + pass);
     for (uint32_t k = s + 1; k <= t; k++) {
         uint64_t bytes = p->stage[k - 1].output;
-        uint64_t left = left_by(p->stage, k, t);
-        if (m >= more(bytes, left) &&
+        uint64_t left = ms_chainunits_left(p->stage, k, t);
+        if (m >= ms_chainunits_more(bytes, left) &&
             value >= span_ns(p, s, k) + times(p, k, t)[m - bytes] +
                          times(p, s, k - 1)[m - left])
             return k;
@@ -310,11 +275,9 @@ static ms_err write_part(const solver *p, const part *at, part *left,
                 (part){s + 1, at->t, at->m - p->stage[s].saved, false};
         return MS_OK;
     }
-    for (uint32_t l = s; l < k; l++)
-        MS_TRY(
-            add(p, plan, l == s ? MS_CHAIN_CHECKPOINT : MS_CHAIN_PASS, l));
+    MS_TRY(ms_chain_advance(plan, s, k, p->arena, p->fault));
     left[(*n)++] =
-        (part){s, k - 1, at->m - left_by(p->stage, k, at->t), false};
+        (part){s, k - 1, at->m - ms_chainunits_left(p->stage, k, at->t), false};
     left[(*n)++] = (part){k, at->t, at->m - p->stage[k - 1].output, false};
     return MS_OK;
 }
@@ -333,63 +296,13 @@ static ms_err write_plan(const solver *p, ms_chain_plan *plan)
     return MS_OK;
 }
 
-/* ---- the least budget ----------------------------------------------------- */
-
-static units in_bytes(const ms_chain_stage *stage, uint64_t left)
-{
-    return (units){stage->output_bytes, stage->saved_bytes,
-                   stage->forward_extra_bytes, stage->backward_extra_bytes,
-                   left + stage->left_bytes};
-}
-
-/* The same recurrence over memory alone. */
-static uint64_t least_of(const units *stage, const uint64_t *least, uint32_t n,
-                         uint32_t s, uint32_t t, uint64_t pass)
-{
-    const uint64_t *from = least + (size_t)s * (n + 1);
-    uint64_t best = room_saved(stage, s, t);
-    if (s == t)
-        return best;
-    best = more(best, stage[s].saved + from[n + 1 + t]);
-    for (uint32_t k = s + 1; k <= t; k++) {
-        uint64_t behind =
-            stage[k - 1].output + least[(size_t)k * (n + 1) + t];
-        uint64_t before = from[k - 1] + left_by(stage, k, t);
-        uint64_t all = more(more(stage[t].output + pass, behind), before);
-        best = all < best ? all : best;
-    }
-    return best;
-}
-
-ms_err ms_optimum_least(const ms_chain *chain, ms_arena *scratch,
-                        uint64_t *bytes, ms_fault *fault)
-{
-    uint32_t n = chain->n;
-    size_t width = n + 1u;
-    units *stage = ms_arena_take(scratch, width, sizeof *stage);
-    uint64_t *least = ms_arena_take_raw(scratch, width * width, sizeof *least);
-    if (stage == NULL || least == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t l = 1; l <= n; l++)
-        stage[l] = in_bytes(&chain->stages[l], stage[l - 1].left);
-    for (uint32_t s = n; s > 0; s--) {
-        uint64_t pass = 0;
-        for (uint32_t t = s; t <= n; t++) {
-            least[s * width + t] = least_of(stage, least, n, s, t, pass);
-            pass = room_pass(stage, s, t, pass);
-        }
-    }
-    *bytes = chain->input_bytes + least[width + n];
-    return MS_OK;
-}
-
 /* ---- all of it ------------------------------------------------------------ */
 
 static ms_err refuse(solver *p, uint64_t budget_bytes)
 {
     char budget[MS_SIZE_COUNT], least[MS_SIZE_COUNT], hint[64];
     uint64_t bytes;
-    MS_TRY(ms_optimum_least(p->chain, &p->scratch, &bytes, p->fault));
+    MS_TRY(ms_leastmemory_find(p->chain, &p->scratch, &bytes, NULL, p->fault));
     ms_size_count(budget_bytes, budget);
     ms_size_count(bytes, least);
     if (bytes <= budget_bytes)
@@ -433,7 +346,7 @@ static ms_err solve(solver *p, uint64_t budget_bytes, uint32_t slots,
     uint64_t unit = common_divisor(p->chain);
     MS_TRY(open(p));
     uint64_t most =
-        MS_OPTIMUM_TABLE / sizeof *p->table / more(p->n_rows, 1) - 1;
+        MS_OPTIMUM_TABLE / sizeof *p->table / ms_chainunits_more(p->n_rows, 1) - 1;
     optimum->exact = budget_bytes / unit <= MS_OPTIMUM_EXACT &&
                      budget_bytes / unit <= most;
     if (!optimum->exact)

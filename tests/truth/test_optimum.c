@@ -89,7 +89,7 @@ START_TEST(rotor_optima)
         const char *best = truth_cell(&table, row, "best");
         ms_chain chain = read_chain(&table, row);
         uint64_t least;
-        ck_assert_int_eq(ms_optimum_least(&chain, &arena, &least, &fault),
+        ck_assert_int_eq(ms_leastmemory_find(&chain, &arena, &least, NULL, &fault),
                          MS_OK);
         truth_compare("optimum", name, "least budget",
                       truth_number(&table, row, "least"), least);
