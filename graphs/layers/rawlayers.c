@@ -111,7 +111,7 @@ ms_err ms_rawlayers_op(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-/* ---- stages that were measured -------------------------------------------- */
+/* ---- stages that were measured ------------------------------------------- */
 
 #define BYTES(key, need, text)                                                 \
     {                                                                          \
@@ -143,13 +143,13 @@ ms_err ms_rawlayers_stage(ms_trace *trace, const ms_layer *layer,
         workspace -= ms_trace_bytes(ms_trace_at(trace, in[0]));
     *out = ms_raw_measured(
         trace, in[0],
-        &(ms_raw_stage){
-            .output_bytes = (uint64_t)field[MS_STAGE_OUTPUT].i,
-            .saved_bytes = (uint64_t)field[MS_STAGE_SAVED].i,
-            .forward_workspace_bytes =
-                (uint64_t)field[MS_STAGE_FORWARD_WORKSPACE].i,
-            .backward_workspace_bytes = workspace,
-            .forward_ns = (uint64_t)field[MS_STAGE_FORWARD_NS].i,
-            .backward_ns = (uint64_t)field[MS_STAGE_BACKWARD_NS].i});
+        &(ms_raw_stage){.output_bytes = (uint64_t)field[MS_STAGE_OUTPUT].i,
+                        .saved_bytes = (uint64_t)field[MS_STAGE_SAVED].i,
+                        .forward_workspace_bytes =
+                            (uint64_t)field[MS_STAGE_FORWARD_WORKSPACE].i,
+                        .backward_workspace_bytes = workspace,
+                        .forward_ns = (uint64_t)field[MS_STAGE_FORWARD_NS].i,
+                        .backward_ns =
+                            (uint64_t)field[MS_STAGE_BACKWARD_NS].i});
     return trace->err;
 }

@@ -64,9 +64,7 @@ static ms_err model_input(ms_trace *trace)
         n = 1;
     }
     trace->layer = 0;
-    trace->input =
-        ms_trace_input(trace, "input",
-                       input_dtype(trace), n, dims);
+    trace->input = ms_trace_input(trace, "input", input_dtype(trace), n, dims);
     if (!trace->err)
         trace->graph->storage_layer[ms_trace_at(trace, trace->input)->storage] =
             MS_NONE;

@@ -43,7 +43,7 @@ uint32_t ms_raw_op(ms_trace *trace, uint32_t x, const ms_raw *raw)
     return y;
 }
 
-/* ---- stages that were measured -------------------------------------------- */
+/* ---- stages that were measured ------------------------------------------- */
 
 static void end_measured(ms_trace *trace, uint64_t ns)
 {

@@ -14,16 +14,17 @@ typedef struct writer {
     ms_arena *arena;
     ms_program *program; /* the new one */
     ms_fault *fault;
-    uint32_t *stage_of;  /* per unit */
-    uint32_t *input;     /* per stage: the set that it reads of the one before */
-    uint32_t *keep, *hold; /* per unit: of its forward */
-    uint32_t *act_at;    /* per stage: the first of the acts before its
-                            backward, behind the backward of the stage above */
-    uint32_t *held;      /* per stage: what the plan holds of its input, or
-                            NOTHING */
+    uint32_t *stage_of; /* per unit */
+    uint32_t *input;    /* per stage: the set that it reads of the one
+                           before */
+    uint32_t *keep, *hold;  /* per unit: of its forward */
+    uint32_t *act_at;       /* per stage: the first of the acts before its
+                               backward, behind that of the stage above */
+    uint32_t *held;         /* per stage: what the plan holds of its input, or
+                               NOTHING */
     uint32_t *forward_held; /* the same behind the forward */
-    uint32_t *rerun;     /* per stage whose output a RERUN left: the first and
-                            the last unit of it */
+    uint32_t *rerun; /* per stage whose output a RERUN left: the first and
+                        the last unit of it */
 } writer;
 
 static ms_chain_act act(const writer *w, uint32_t i)
@@ -31,7 +32,7 @@ static ms_chain_act act(const writer *w, uint32_t i)
     return w->plan->acts[i];
 }
 
-/* ---- forward --------------------------------------------------------------- */
+/* ---- forward ------------------------------------------------------------- */
 
 /* Which outputs of a stage a plan holds: behind a stage that saves those that
  * no node does, for one that runs again; for one that saves, those that its
@@ -109,7 +110,7 @@ static void write_forward(const writer *w, ms_call call)
     w->program->calls[w->program->n_calls++] = call;
 }
 
-/* ---- backward -------------------------------------------------------------- */
+/* ---- backward ------------------------------------------------------------ */
 
 static void add(const writer *w, ms_call call)
 {
@@ -177,7 +178,7 @@ static void write_behind(const writer *w, const ms_call *like, uint32_t stage)
     }
 }
 
-/* ---- the program ------------------------------------------------------------ */
+/* ---- the program --------------------------------------------------------- */
 
 static ms_err take_columns(writer *w)
 {
@@ -213,10 +214,9 @@ static ms_err read_plan(writer *w)
     uint32_t i = 0, n = stages->chain.n;
     w->input[1] = MS_NOTHING;
     for (uint32_t l = 1; l < n; l++)
-        MS_TRY(ms_program_add_set(
-            w->program, stages->out + stages->out_at[l],
-            stages->out_at[l + 1] - stages->out_at[l], w->arena,
-            &w->input[l + 1], w->fault));
+        MS_TRY(ms_program_add_set(w->program, stages->out + stages->out_at[l],
+                                  stages->out_at[l + 1] - stages->out_at[l],
+                                  w->arena, &w->input[l + 1], w->fault));
     for (; act(w, i).verb != MS_CHAIN_BACKWARD; i++) {
         assert(act(w, i).stage == i + 1);
         MS_TRY(plan_forward(w, i));

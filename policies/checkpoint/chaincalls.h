@@ -21,9 +21,9 @@ typedef struct ms_chaincalls {
     bool early_stop;
 } ms_chaincalls;
 
-/* Writes the runs of the program's units, each micro-batch the same, as the plan
- * has them.  program is a default one that keeps all, perhaps with calls that
- * other policies have placed. */
+/* Writes the runs of the program's units, each micro-batch the same, as the
+ * plan has them.  program is a default one that keeps all, perhaps with calls
+ * that other policies have placed. */
 ms_err ms_chaincalls_write(const ms_graph *graph, const ms_chaincalls *how,
                            ms_arena *arena, ms_program *program,
                            ms_fault *fault);

@@ -14,10 +14,13 @@ typedef struct planner {
     const ms_program *program; /* as it was given */
     ms_fault *fault;
     ms_stages stages;
-    ms_arena scratch;  /* of one measurement */
-    ms_program best;   /* the fastest that keeps to the budget */
-    uint64_t best_ns;  /* UINT64_MAX: there is none yet */
+    ms_arena scratch; /* of one measurement */
+    ms_program best;  /* the fastest that keeps to the budget */
+    uint64_t best_ns; /* UINT64_MAX: there is none yet */
+    uint64_t
+        besides_bytes; /* what the step has at its peak besides the chain */
     uint64_t peak_bytes, step_ns; /* of the last one tried */
+    bool foreseen; /* its peak is the chain's, and what is besides */
 } planner;
 
 static ms_err write_calls(const planner *p, const ms_chain_plan *plan,
@@ -38,10 +41,10 @@ static ms_err measure(planner *p, const ms_program *program)
                                  &p->peak_bytes, &p->step_ns, p->fault);
 }
 
-/* ---- the optimum ------------------------------------------------------------ */
+/* ---- the optimum --------------------------------------------------------- */
 
 /* What the step has at its peak besides the chain, where all is saved. */
-static ms_err find_besides(planner *p, uint64_t *bytes)
+static ms_err find_besides(planner *p)
 {
     ms_chain_plan all = {0};
     const ms_chain *chain = &p->stages.chain;
@@ -53,7 +56,8 @@ static ms_err find_besides(planner *p, uint64_t *bytes)
         MS_TRY(ms_chain_add(&all, MS_CHAIN_BACKWARD, l, arena, p->fault));
     MS_TRY(measure(p, p->program));
     MS_TRY(ms_chain_cost(chain, &all, arena, &time_ns, &chain_bytes, p->fault));
-    *bytes = p->peak_bytes > chain_bytes ? p->peak_bytes - chain_bytes : 0;
+    if (p->peak_bytes > chain_bytes)
+        p->besides_bytes = p->peak_bytes - chain_bytes;
     return MS_OK;
 }
 
@@ -61,8 +65,12 @@ static ms_err find_besides(planner *p, uint64_t *bytes)
 static ms_err try_plan(planner *p, const ms_chain_plan *plan)
 {
     ms_program program;
+    uint64_t time_ns, chain_bytes;
     MS_TRY(write_calls(p, plan, &program));
     MS_TRY(measure(p, &program));
+    MS_TRY(ms_chain_cost(&p->stages.chain, plan, p->context->arena, &time_ns,
+                         &chain_bytes, p->fault));
+    p->foreseen = p->peak_bytes == chain_bytes + p->besides_bytes;
     if (p->peak_bytes > p->choice->budget_bytes || p->step_ns >= p->best_ns)
         return MS_OK;
     p->best = program;
@@ -102,10 +110,12 @@ static ms_err try_least(planner *p)
 #define MOST_TRIES 8
 
 typedef struct bracket {
-    uint64_t low, high; /* the most that kept to the budget, the least that did
-                           not */
+    uint64_t low, high;  /* the most that kept to the budget, the least that did
+                            not */
+    uint64_t peak_bytes; /* of the plan before */
 } bracket;
 
+/* The next budget of the chain to try behind this one. */
 static uint64_t next_budget(const planner *p, bracket *b, uint64_t chain_bytes)
 {
     uint64_t budget = p->choice->budget_bytes;
@@ -113,35 +123,50 @@ static uint64_t next_budget(const planner *p, bracket *b, uint64_t chain_bytes)
         b->low = chain_bytes;
     else
         b->high = chain_bytes;
+    bool same = b->peak_bytes == p->peak_bytes;
+    b->peak_bytes = p->peak_bytes;
     chain_bytes += budget - p->peak_bytes; /* it may be less */
-    return chain_bytes > b->low && chain_bytes < b->high
+    return !same && chain_bytes > b->low && chain_bytes < b->high
                ? chain_bytes
                : b->low + (b->high - b->low) / 2;
 }
 
+/* Tries a budget of the chain, and names the next one; 0: there is no better
+ * plan. */
+static ms_err try_next(planner *p, bracket *b, bool first,
+                       uint64_t *chain_bytes)
+{
+    ms_fault fault = {.caret = -1}, *told = p->fault;
+    p->fault = &fault;
+    ms_err err = try_budget(p, *chain_bytes);
+    p->fault = told;
+    if (err == MS_EINFEASIBLE) {
+        b->low = *chain_bytes;
+        *chain_bytes += (b->high - b->low) / 2;
+        return MS_OK;
+    }
+    if (err != MS_OK)
+        *told = fault;
+    else if (first && p->foreseen && p->peak_bytes <= p->choice->budget_bytes)
+        *chain_bytes = 0;
+    else
+        *chain_bytes = next_budget(p, b, *chain_bytes);
+    return err;
+}
+
 static ms_err find_optimum(planner *p, ms_program *program)
 {
-    uint64_t besides, budget = p->choice->budget_bytes;
-    MS_TRY(find_besides(p, &besides));
+    uint64_t budget = p->choice->budget_bytes, left = budget;
+    bracket b = {.high = 2 * budget};
+    MS_TRY(find_besides(p));
     if (p->peak_bytes <= budget) /* all may be saved */
         return MS_OK;
-    uint64_t least_step = budget / MS_OPTIMUM_LOW;
-    bracket b = {.high = 2 * budget};
-    uint64_t chain_bytes = budget > besides ? budget - besides : budget;
-    for (int i = 0; i < MOST_TRIES && b.high - b.low > least_step; i++) {
-        ms_fault fault = {.caret = -1}, *told = p->fault;
-        p->fault = &fault;
-        ms_err err = try_budget(p, chain_bytes);
-        p->fault = told;
-        if (err != MS_OK && err != MS_EINFEASIBLE)
-            return *told = fault, err;
-        if (err == MS_EINFEASIBLE) {
-            b.low = chain_bytes;
-            chain_bytes += (b.high - b.low) / 2;
-        } else {
-            chain_bytes = next_budget(p, &b, chain_bytes);
-        }
-    }
+    if (budget > p->besides_bytes)
+        left = budget - p->besides_bytes;
+    for (int i = 0;
+         i < MOST_TRIES && left > 0 && b.high - b.low > budget / MS_OPTIMUM_LOW;
+         i++)
+        MS_TRY(try_next(p, &b, i == 0, &left));
     if (p->best_ns == UINT64_MAX)
         MS_TRY(try_least(p));
     *program = p->best;

@@ -23,9 +23,9 @@ ms_err ms_chain_advance(ms_chain_plan *plan, uint32_t first, uint32_t end,
                         ms_arena *arena, ms_fault *fault)
 {
     for (uint32_t l = first; l < end; l++)
-        MS_TRY(ms_chain_add(plan, l == first ? MS_CHAIN_CHECKPOINT
-                                             : MS_CHAIN_PASS,
-                            l, arena, fault));
+        MS_TRY(ms_chain_add(plan,
+                            l == first ? MS_CHAIN_CHECKPOINT : MS_CHAIN_PASS, l,
+                            arena, fault));
     return MS_OK;
 }
 
@@ -68,8 +68,8 @@ static bool run_forward(store *s, ms_chain_act act)
     const ms_chain_stage *stage = &s->chain->stages[l];
     if (!has_output(s, l - 1) || has_output(s, l))
         return false;
-    s->bytes += act.verb == MS_CHAIN_SAVE ? stage->saved_bytes
-                                          : stage->output_bytes;
+    s->bytes +=
+        act.verb == MS_CHAIN_SAVE ? stage->saved_bytes : stage->output_bytes;
     climb(s, stage->forward_extra_bytes);
     s->saved[l] = act.verb == MS_CHAIN_SAVE;
     s->output[l] = !s->saved[l];

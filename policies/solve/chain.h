@@ -72,8 +72,8 @@ typedef struct ms_chain_plan {
 ms_err ms_chain_add(ms_chain_plan *plan, ms_chain_verb verb, uint32_t stage,
                     ms_arena *arena, ms_fault *fault);
 
-/* Forward from the input of stage first, which stays, to that of end: nothing is
- * saved. */
+/* Forward from the input of stage first, which stays, to that of end: nothing
+ * is saved. */
 ms_err ms_chain_advance(ms_chain_plan *plan, uint32_t first, uint32_t end,
                         ms_arena *arena, ms_fault *fault);
 
@@ -83,7 +83,7 @@ ms_err ms_chain_cost(const ms_chain *chain, const ms_chain_plan *plan,
                      ms_arena *scratch, uint64_t *time_ns, uint64_t *peak_bytes,
                      ms_fault *fault);
 
-/* ---- optimum.c: the best persistent plan in a budget ---------------------- */
+/* ---- optimum.c: the best persistent plan in a budget --------------------- */
 
 typedef struct ms_optimum {
     ms_chain_plan plan;
@@ -94,13 +94,12 @@ typedef struct ms_optimum {
 } ms_optimum;
 
 /* The plan that takes the least time in the budget.  Where the budget is more
- * than MS_OPTIMUM_EXACT units of the greatest common divisor of all sizes, it is
- * cut into `slots` units (0: as many as MS_OPTIMUM_STEPS sums allow, between the
- * two bounds); fewer where the tables would take more than MS_OPTIMUM_TABLE
- * bytes.  O(d n slots) time for d pairs of a first and a last stage between which
- * the stages are not the same as between two others: n for n equal stages, n^2 /
- * 2 where all differ.
- * MS_EINFEASIBLE: names the least budget. */
+ * than MS_OPTIMUM_EXACT units of the greatest common divisor of all sizes, it
+ * is cut into `slots` units (0: as many as MS_OPTIMUM_STEPS sums allow, between
+ * the two bounds); fewer where the tables would take more than MS_OPTIMUM_TABLE
+ * bytes.  O(d n slots) time for d pairs of a first and a last stage between
+ * which the stages are not the same as between two others: n for n equal
+ * stages, n^2 / 2 where all differ. MS_EINFEASIBLE: names the least budget. */
 #define MS_OPTIMUM_EXACT 4096u
 #define MS_OPTIMUM_LOW 500u
 #define MS_OPTIMUM_HIGH 8192u
@@ -111,18 +110,18 @@ ms_err ms_optimum_find(const ms_chain *chain, uint64_t budget_bytes,
                        ms_fault *fault);
 /* ---- leastmemory.c ------------------------------------------------------- */
 
-/* The least budget in which there is a plan, to the byte, and (plan may be NULL)
- * a plan that keeps to it.  O(n^3). */
+/* The least budget in which there is a plan, to the byte, and (plan may be
+ * NULL) a plan that keeps to it.  O(n^3). */
 ms_err ms_leastmemory_find(const ms_chain *chain, ms_arena *arena,
                            uint64_t *bytes, ms_chain_plan *plan,
                            ms_fault *fault);
 
-/* ---- binomial.c: the best plan for a number of checkpoints ---------------- */
+/* ---- binomial.c: the best plan for a number of checkpoints --------------- */
 
 /* Revolve (Griewank and Walther, ACM TOMS 26 (2000), algorithm 799): stages are
  * alike, at most so many of their inputs are there at a time, that of the chain
- * included.  It runs l stages with ms_binomial_advances(l, slots) acts that save
- * nothing, the least there is. */
+ * included.  It runs l stages with ms_binomial_advances(l, slots) acts that
+ * save nothing, the least there is. */
 ms_err ms_binomial_plan(uint32_t stages, uint32_t slots, ms_arena *arena,
                         ms_chain_plan *plan, ms_fault *fault);
 /* t(l, c) = r l - C(c + r, c + 1), r the least with C(c + r, c) >= l. */

@@ -26,10 +26,10 @@ static ms_err take_columns(finder *f, const ms_chain *chain)
         return ms_fail_nomem(f->fault);
     for (uint32_t l = 1; l <= f->n; l++) {
         const ms_chain_stage *stage = &chain->stages[l];
-        f->stage[l] = (ms_chainunits){
-            stage->output_bytes, stage->saved_bytes, stage->forward_extra_bytes,
-            stage->backward_extra_bytes,
-            f->stage[l - 1].left + stage->left_bytes};
+        f->stage[l] = (ms_chainunits){stage->output_bytes, stage->saved_bytes,
+                                      stage->forward_extra_bytes,
+                                      stage->backward_extra_bytes,
+                                      f->stage[l - 1].left + stage->left_bytes};
     }
     return MS_OK;
 }
@@ -76,8 +76,7 @@ static ms_err write_plan(const finder *f, ms_chain_plan *plan)
             MS_TRY(ms_chain_add(plan, MS_CHAIN_BACKWARD, at.s, f->arena,
                                 f->fault));
         } else if (k == at.s) {
-            MS_TRY(
-                ms_chain_add(plan, MS_CHAIN_SAVE, k, f->arena, f->fault));
+            MS_TRY(ms_chain_add(plan, MS_CHAIN_SAVE, k, f->arena, f->fault));
             left[n++] = (part){at.s, 0};
             if (at.s < at.t)
                 left[n++] = (part){at.s + 1, at.t};

@@ -2,16 +2,15 @@
 /* The dynamic program of the paper (theorem 1): of stages s to t in m units,
  * beside the input of s, with the gradient of t's output inside,
  *
- *     Opt(s, s, m) = forward + backward of s                  if m >= saved(s, s)
- *     Opt(s, t, m) = min(
- *         forward of s..k-1 + Opt(k, t, m - a(k-1)) + Opt(s, k-1, m)
- *                                          for s < k <= t     if m >= none(s, t)
- *         forward + backward of s + Opt(s+1, t, m - A(s))     if m >= saved(s, t)
+ *     Opt(s, s, m) = forward + backward of s                  if m >= saved(s,
+ * s) Opt(s, t, m) = min( forward of s..k-1 + Opt(k, t, m - a(k-1)) + Opt(s,
+ * k-1, m) for s < k <= t     if m >= none(s, t) forward + backward of s +
+ * Opt(s+1, t, m - A(s))     if m >= saved(s, t)
  *     )
  *
  * the first with the input of k as a checkpoint, the second with A(s) kept.
- * What the backwards of stages leave is there when those before them run: Opt(s,
- * k-1, m) has as much less room. */
+ * What the backwards of stages leave is there when those before them run:
+ * Opt(s, k-1, m) has as much less room. */
 #include "policies/solve/chainunits.h"
 #include "sim/base/size.h"
 
@@ -25,18 +24,18 @@ typedef struct solver {
     ms_arena *arena, scratch;
     ms_fault *fault;
     uint32_t n;
-    ms_chainunits *stage;       /* [0 .. n] */
-    double *forward_ns; /* of stages 1 to l */
-    uint64_t room;      /* units beside the chain's input */
+    ms_chainunits *stage;   /* [0 .. n] */
+    double *forward_ns;     /* of stages 1 to l */
+    uint64_t room;          /* units beside the chain's input */
     uint32_t *twin, *alike; /* of a stage: a later one from which on the most
                                stages are the same, and how many; 0: none */
-    uint32_t *row;      /* per pair (s, t): its row of the table */
+    uint32_t *row;          /* per pair (s, t): its row of the table */
     uint32_t n_rows;
     uint64_t n_sums; /* per unit: choices of all rows */
-    double *table; /* rows of room + 1 times; infinite: no plan */
+    double *table;   /* rows of room + 1 times; infinite: no plan */
 } solver;
 
-/* ---- pieces --------------------------------------------------------------- */
+/* ---- pieces -------------------------------------------------------------- */
 
 static size_t pair(const solver *p, uint32_t s, uint32_t t)
 {
@@ -59,7 +58,7 @@ static double both_ns(const solver *p, uint32_t s)
     return (double)stage->forward_ns + (double)stage->backward_ns;
 }
 
-/* ---- units ---------------------------------------------------------------- */
+/* ---- units --------------------------------------------------------------- */
 
 static uint64_t divisor(uint64_t a, uint64_t b)
 {
@@ -102,14 +101,14 @@ static bool set_units(solver *p, uint64_t budget_bytes, uint64_t unit)
             .saved = count_units(stage->saved_bytes, unit),
             .forward_extra = count_units(stage->forward_extra_bytes, unit),
             .backward_extra = count_units(stage->backward_extra_bytes, unit),
-            .left = p->stage[l - 1].left +
-                    count_units(stage->left_bytes, unit)};
+            .left =
+                p->stage[l - 1].left + count_units(stage->left_bytes, unit)};
     }
     p->room = budget_bytes / unit - (budget_bytes / unit < input ? 0 : input);
     return budget_bytes / unit >= input;
 }
 
-/* ---- stages that are the same --------------------------------------------- */
+/* ---- stages that are the same -------------------------------------------- */
 
 static bool is_like(const ms_chain_stage *a, const ms_chain_stage *b)
 {
@@ -162,17 +161,19 @@ static ms_err number_rows(solver *p)
     return MS_OK;
 }
 
-/* ---- the table ------------------------------------------------------------ */
+/* ---- the table ----------------------------------------------------------- */
 
 /* The checkpoint at the input of k: values from m = low on. */
 static void try_checkpoint(const solver *p, uint32_t s, uint32_t t, uint32_t k,
                            uint64_t low, double *restrict best)
 {
-    uint64_t bytes = p->stage[k - 1].output, left = ms_chainunits_left(p->stage, k, t);
+    uint64_t bytes = p->stage[k - 1].output,
+             left = ms_chainunits_left(p->stage, k, t);
     const double *restrict behind = times(p, k, t);
     const double *restrict before = times(p, s, k - 1);
     double again_ns = span_ns(p, s, k);
-    for (uint64_t m = ms_chainunits_more(low, ms_chainunits_more(bytes, left)); m <= p->room; m++) {
+    for (uint64_t m = ms_chainunits_more(low, ms_chainunits_more(bytes, left));
+         m <= p->room; m++) {
         double ns = again_ns + behind[m - bytes] + before[m - left];
         best[m] = ns < best[m] ? ns : best[m];
     }
@@ -184,8 +185,9 @@ static void try_saved(const solver *p, uint32_t s, uint32_t t,
     uint64_t bytes = p->stage[s].saved;
     const double *restrict behind = times(p, s + 1, t);
     double own_ns = both_ns(p, s);
-    for (uint64_t m = ms_chainunits_more(ms_chainunits_saved(p->stage, s, t), bytes); m <= p->room;
-         m++) {
+    for (uint64_t m =
+             ms_chainunits_more(ms_chainunits_saved(p->stage, s, t), bytes);
+         m <= p->room; m++) {
         double ns = own_ns + behind[m - bytes];
         best[m] = ns < best[m] ? ns : best[m];
     }
@@ -221,7 +223,7 @@ static ms_err fill(solver *p)
     return MS_OK;
 }
 
-/* ---- the plan ------------------------------------------------------------- */
+/* ---- the plan ------------------------------------------------------------ */
 
 typedef struct part {
     uint32_t s, t;
@@ -296,7 +298,7 @@ static ms_err write_plan(const solver *p, ms_chain_plan *plan)
     return MS_OK;
 }
 
-/* ---- all of it ------------------------------------------------------------ */
+/* ---- all of it ----------------------------------------------------------- */
 
 static ms_err refuse(solver *p, uint64_t budget_bytes)
 {
@@ -346,9 +348,10 @@ static ms_err solve(solver *p, uint64_t budget_bytes, uint32_t slots,
     uint64_t unit = common_divisor(p->chain);
     MS_TRY(open(p));
     uint64_t most =
-        MS_OPTIMUM_TABLE / sizeof *p->table / ms_chainunits_more(p->n_rows, 1) - 1;
-    optimum->exact = budget_bytes / unit <= MS_OPTIMUM_EXACT &&
-                     budget_bytes / unit <= most;
+        MS_OPTIMUM_TABLE / sizeof *p->table / ms_chainunits_more(p->n_rows, 1) -
+        1;
+    optimum->exact =
+        budget_bytes / unit <= MS_OPTIMUM_EXACT && budget_bytes / unit <= most;
     if (!optimum->exact)
         unit = count_units(budget_bytes, count_slots(p, slots, most));
     optimum->unit_bytes = unit;

@@ -17,7 +17,7 @@ typedef struct finder {
 #define REF_LOCAL 1u
 #define REF_SAVED 2u
 
-/* ---- the stages ----------------------------------------------------------- */
+/* ---- the stages ---------------------------------------------------------- */
 
 static ms_err number_stages(finder *f)
 {
@@ -33,8 +33,8 @@ static ms_err number_stages(finder *f)
         return ms_fail_nomem(f->fault);
     for (uint32_t u = 0; u < units; u++) {
         uint32_t block = graph->unit_block[u];
-        bool goes_on = u > 0 && block != MS_NONE &&
-                       block == graph->unit_block[u - 1];
+        bool goes_on =
+            u > 0 && block != MS_NONE && block == graph->unit_block[u - 1];
         if (u <= graph->loss_unit && !goes_on)
             stages->first[++n] = u;
         if (n > 0)
@@ -68,6 +68,9 @@ static void find_readers(finder *f)
             else if (from < f->stage_of[u])
                 f->stages->is_kept[s] = 1;
         }
+    /* The training loop's own variables. */
+    for (uint32_t i = 0; i < graph->n_kept; i++)
+        f->stages->is_kept[graph->kept[i]] = 1;
 }
 
 static bool is_output(const finder *f, uint32_t storage)
@@ -75,7 +78,7 @@ static bool is_output(const finder *f, uint32_t storage)
     return f->is_out[storage] && !f->stages->is_kept[storage];
 }
 
-/* ---- what a pass of a stage does to memory -------------------------------- */
+/* ---- what a pass of a stage does to memory ------------------------------- */
 
 typedef struct level {
     int64_t bytes, peak_bytes;
@@ -174,7 +177,7 @@ static uint64_t left_bytes(const ms_graph *graph, uint32_t first, uint32_t end)
     return bytes;
 }
 
-/* ---- all of it ------------------------------------------------------------ */
+/* ---- all of it ----------------------------------------------------------- */
 
 static void list_outputs(finder *f, uint32_t l, uint32_t first, uint32_t end,
                          ms_chain_stage *stage)
@@ -187,8 +190,8 @@ static void list_outputs(finder *f, uint32_t l, uint32_t first, uint32_t end,
         if (output)
             f->stages->out[(*n)++] = s;
         stage->output_bytes += output ? graph->storage_bytes[s] : 0;
-        if (output || (graph->storage_saved_end[s] != MS_NONE &&
-                       !f->stages->is_kept[s]))
+        if (output ||
+            (graph->storage_saved_end[s] != MS_NONE && !f->stages->is_kept[s]))
             stage->saved_bytes += graph->storage_bytes[s];
     }
 }
@@ -201,8 +204,7 @@ static void measure_forward(finder *f, uint32_t l, ms_chain_stage *stage)
     *stage = (ms_chain_stage){.forward_ns = sum_ns(graph, first, end)};
     f->stages->out_at[l + 1] = f->stages->out_at[l];
     list_outputs(f, l, first, end, stage);
-    uint64_t plain =
-        beyond(highest(f, first, end, false), stage->output_bytes);
+    uint64_t plain = beyond(highest(f, first, end, false), stage->output_bytes);
     uint64_t saved = beyond(highest(f, first, end, true), stage->saved_bytes);
     stage->forward_extra_bytes = plain > saved ? plain : saved;
 }
