@@ -14,9 +14,9 @@ typedef struct writer {
     ms_arena *arena;
     ms_program *program; /* the new one */
     ms_fault *fault;
-    uint32_t *stage_of; /* per unit */
-    uint32_t *input;    /* per stage: the set that it reads of the one
-                           before */
+    uint32_t *stage_of;     /* per unit */
+    uint32_t *input;        /* per stage: the set that it reads of the one
+                               before */
     uint32_t *keep, *hold;  /* per unit: of its forward */
     uint32_t *act_at;       /* per stage: the first of the acts before its
                                backward, behind that of the stage above */
