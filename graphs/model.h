@@ -59,6 +59,8 @@ typedef struct ms_model {
                                 has no layers */
     uint64_t fixed_batch;    /* samples of a micro-batch where the model fixes
                                 them (an op graph), else 0 */
+    bool measured; /* a chain that was measured: its input, its outputs
+                      are bytes, its times are given */
     uint32_t n_layers, n_edges, n_blocks;
     ms_layer *layers;
     uint32_t *edges;

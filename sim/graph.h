@@ -47,8 +47,10 @@ enum {                    /* ms_graph.op_flags */
        MS_OP_SHARES = 8u, /* accumulate: .grad views what later ops read */
        MS_OP_MATRIX = 16u,  /* multiply-adds: a product or a convolution */
        MS_OP_EMPTIES = 32u, /* a pool's cache is emptied before it allocates */
-       MS_OP_GATHERS = 64u  /* of the step, on the ranks' queue: all-gathers
+       MS_OP_GATHERS = 64u, /* of the step, on the ranks' queue: all-gathers
                                what it makes from the ranks' parts */
+       MS_OP_SPARES = 128u  /* what it makes for backward alone, behind its
+                               first output, it makes where a node saves it */
 };
 
 /* ms_graph.op_meets: a collective (ms_collective) among the ranks of a group

@@ -309,13 +309,24 @@ ms_layer_forward ms_losslayers_cross_entropy, ms_losslayers_nll,
 /* The "kernel" of a cross_entropy layer: headloss.h. */
 int64_t ms_losslayers_kernel(const ms_layer *layer);
 
+/* The fields of a stage that was measured. */
+enum {
+    MS_STAGE_FORWARD_NS,
+    MS_STAGE_BACKWARD_NS,
+    MS_STAGE_OUTPUT,
+    MS_STAGE_SAVED,
+    MS_STAGE_FORWARD_WORKSPACE,
+    MS_STAGE_BACKWARD_WORKSPACE
+};
 #define MS_RAWLAYERS_PARAMETERS 1
 #define MS_RAWLAYERS_SHAPE 1
 #define MS_RAWLAYERS_OP 4
+#define MS_RAWLAYERS_STAGE 6
 extern const ms_field ms_rawlayers_parameters_fields[MS_RAWLAYERS_PARAMETERS];
 extern const ms_field ms_rawlayers_op_fields[MS_RAWLAYERS_OP];
 extern const ms_field ms_rawlayers_shape_fields[MS_RAWLAYERS_SHAPE];
-ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op,
+extern const ms_field ms_rawlayers_stage_fields[MS_RAWLAYERS_STAGE];
+ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op, ms_rawlayers_stage,
     ms_rawlayers_parameter, ms_rawlayers_input;
 
 #define MS_SELFATTENTION_FIELDS 19

@@ -110,3 +110,46 @@ ms_err ms_rawlayers_op(ms_trace *trace, const ms_layer *layer,
     *out = ms_raw_op(trace, in[0], &raw);
     return trace->err;
 }
+
+/* ---- stages that were measured ------------------------------------------- */
+
+#define BYTES(key, need, text)                                                 \
+    {                                                                          \
+        .name = (key), .type = MS_INT, .required = (need), .low = 0,           \
+        .high = INT64_C(1) << 50, .help = (text)                               \
+    }
+const ms_field ms_rawlayers_stage_fields[MS_RAWLAYERS_STAGE] = {
+    [MS_STAGE_FORWARD_NS] = BYTES("forward_ns", true, "ns of its forward"),
+    [MS_STAGE_BACKWARD_NS] = BYTES("backward_ns", true, "ns of its backward"),
+    [MS_STAGE_OUTPUT] = BYTES("output_bytes", true, "bytes of its output"),
+    [MS_STAGE_SAVED] =
+        BYTES("saved_bytes", true,
+              "bytes that its backward needs, its output included"),
+    [MS_STAGE_FORWARD_WORKSPACE] =
+        BYTES("forward_workspace_bytes", false,
+              "bytes that its forward takes besides, while it runs"),
+    [MS_STAGE_BACKWARD_WORKSPACE] =
+        BYTES("backward_workspace_bytes", false,
+              "bytes that its backward takes, with the gradient of its "
+              "input"),
+};
+
+ms_err ms_rawlayers_stage(ms_trace *trace, const ms_layer *layer,
+                          const uint32_t *in, uint32_t *out)
+{
+    const ms_value *field = layer->field;
+    uint64_t workspace = (uint64_t)field[MS_STAGE_BACKWARD_WORKSPACE].i;
+    if (ms_trace_needs(trace, in[0]))
+        workspace -= ms_trace_bytes(ms_trace_at(trace, in[0]));
+    *out = ms_raw_measured(
+        trace, in[0],
+        &(ms_raw_stage){.output_bytes = (uint64_t)field[MS_STAGE_OUTPUT].i,
+                        .saved_bytes = (uint64_t)field[MS_STAGE_SAVED].i,
+                        .forward_workspace_bytes =
+                            (uint64_t)field[MS_STAGE_FORWARD_WORKSPACE].i,
+                        .backward_workspace_bytes = workspace,
+                        .forward_ns = (uint64_t)field[MS_STAGE_FORWARD_NS].i,
+                        .backward_ns =
+                            (uint64_t)field[MS_STAGE_BACKWARD_NS].i});
+    return trace->err;
+}

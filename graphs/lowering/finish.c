@@ -202,7 +202,8 @@ ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
                        ms_graph *graph)
 {
     ms_graph *g = trace->graph;
-    if (trace->settings->cpu && trace->settings->train)
+    if (trace->settings->cpu && trace->settings->train &&
+        !trace->settings->model->measured)
         MS_TRY(add_states(trace, forward->n_units));
     MS_TRY(ms_numbering_run(trace, forward->n_units));
     MS_TRY(number_due(trace));

@@ -242,10 +242,34 @@ static ms_err check_step(ms_training *training, ms_fault *fault)
                : MS_OK;
 }
 
+/* A chain that was measured runs as it ran: nothing of how it trains is known,
+ * and nothing may be asked.  The host's own code is in its times. */
+static ms_err resolve_measured(ms_training *training, const ms_model *model,
+                               ms_fault *fault)
+{
+    for (uint32_t row = 0; row < ms_training_n_fields; row++) {
+        char key[64];
+        if ((training->was_set >> row & 1) == 0)
+            continue;
+        snprintf(key, sizeof key, "training.%s", ms_training_fields[row].name);
+        return ms_fail(fault, MS_EUSAGE, key,
+                       "leave it out, or measure the chain anew",
+                       "%s is a measured chain: its bytes and times are given",
+                       model->name);
+    }
+    training->device = 1;
+    training->precision = MS_FP32;
+    training->optimizer = MS_NO_OPTIMIZER;
+    training->hold_output = MS_HOLD_NONE;
+    return MS_OK;
+}
+
 ms_err ms_resolve_training(ms_training *training, const ms_model *model,
                            ms_fault *fault)
 {
     uint64_t limit = model->max_sequence;
+    if (model->measured)
+        return resolve_measured(training, model, fault);
     drop_optimizer(training);
     MS_TRY(check_step(training, fault));
     MS_TRY(check_autocast(training, fault));

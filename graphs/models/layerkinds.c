@@ -339,6 +339,10 @@ const ms_layer_kind ms_layer_kinds[] = {
      true},
     LAYER(OTHER, "op", "an op of your own: one output", 1, 1,
           FIELDS(ms_rawlayers_op_fields), ms_rawlayers_op),
+    LAYER(OTHER, "stage", "of a measured chain", 1, 1,
+          FIELDS(ms_rawlayers_stage_fields), ms_rawlayers_stage),
+    LAYER(LOSS, "loss_stage", "the last stage of a measured chain", 1, 1,
+          FIELDS(ms_rawlayers_stage_fields), ms_rawlayers_stage),
 };
 const uint32_t ms_layer_n_kinds =
     sizeof ms_layer_kinds / sizeof *ms_layer_kinds;

@@ -258,6 +258,8 @@ static ms_err read_body(const ms_reader *r)
     uint32_t like = ms_json_find(&r->json, 0, "like");
     if (like != MS_NONE)
         return read_like(r, like);
+    if (family != MS_NONE && ms_chainfile_is(r, family))
+        return ms_chainfile_read(r);
     if (family != MS_NONE) {
         ms_page page;
         ms_family row;

@@ -347,6 +347,16 @@ typedef struct ms_raw {
 } ms_raw;
 /* An op of the user's own: one output, backward makes the input's gradient. */
 uint32_t ms_raw_op(ms_trace *trace, uint32_t x, const ms_raw *raw);
+/* A stage that was measured: what it makes and keeps is bytes, its times are
+ * given.  saved_bytes: all that backward needs of what it makes, the output
+ * included; the backward's workspace comes beside the input's gradient. */
+typedef struct ms_raw_stage {
+    uint64_t output_bytes, saved_bytes;
+    uint64_t forward_workspace_bytes, backward_workspace_bytes;
+    uint64_t forward_ns, backward_ns;
+} ms_raw_stage;
+uint32_t ms_raw_measured(ms_trace *trace, uint32_t x,
+                         const ms_raw_stage *stage);
 /* States only: a parameter whose gradient backward makes from nothing. */
 void ms_raw_states(ms_trace *trace, uint32_t parameter);
 

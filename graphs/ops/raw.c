@@ -3,6 +3,7 @@
  * reads. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 static void raw_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
@@ -39,6 +40,70 @@ uint32_t ms_raw_op(ms_trace *trace, uint32_t x, const ms_raw *raw)
         ms_trace_save(trace, n, x);
     if (raw->saves_output)
         ms_trace_save(trace, n, y);
+    return y;
+}
+
+/* ---- stages that were measured ------------------------------------------- */
+
+static void end_measured(ms_trace *trace, uint64_t ns)
+{
+    ms_trace_end(trace, 0, true);
+    if (trace->err)
+        return;
+    uint32_t op = trace->graph->n_ops - 1;
+    trace->ends[op].work = MS_WORK_NONE;
+    trace->graph->op_ns[op] = ns;
+}
+
+static void measured_backward(ms_trace *trace, const ms_node *node,
+                              const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin_backward(trace, node, grads[0]);
+    if (node->i[0] > 0)
+        ms_trace_workspace(trace, (uint64_t)node->i[0]);
+    if (node->needs[0])
+        out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    end_measured(trace, (uint64_t)node->i[1]);
+}
+
+static const ms_rule measured_rule = {"StageBackward", "stage_backward",
+                                      measured_backward};
+
+static uint32_t make_bytes(ms_trace *trace, const char *role, uint64_t bytes)
+{
+    int64_t size = (int64_t)bytes;
+    return ms_trace_make(trace, role, MS_BYTE, 1, &size);
+}
+
+uint32_t ms_raw_measured(ms_trace *trace, uint32_t x, const ms_raw_stage *stage)
+{
+    uint32_t more = MS_NONE;
+    if (trace->err)
+        return MS_NONE;
+    ms_trace_begin(trace, "stage");
+    ms_trace_read(trace, x);
+    uint32_t y = make_bytes(trace, "out", stage->output_bytes);
+    if (stage->saved_bytes > stage->output_bytes)
+        more = make_bytes(trace, "saved",
+                          stage->saved_bytes - stage->output_bytes);
+    if (stage->forward_workspace_bytes > 0)
+        ms_trace_workspace(trace, stage->forward_workspace_bytes);
+    end_measured(trace, stage->forward_ns);
+    if (!trace->err)
+        trace->graph->op_flags[trace->graph->n_ops - 1] |= MS_OP_SPARES;
+    uint32_t n = trace->settings->train
+                     ? ms_trace_node_always(trace, &measured_rule, &x, 1, &y, 1)
+                     : MS_NONE;
+    if (n != MS_NONE) {
+        trace->nodes[n].i[0] = (int64_t)stage->backward_workspace_bytes;
+        trace->nodes[n].i[1] = (int64_t)stage->backward_ns;
+    }
+    ms_trace_save(trace, n, x);
+    ms_trace_save(trace, n, y);
+    if (more != MS_NONE) {
+        ms_trace_save(trace, n, more);
+        ms_trace_drop(trace, more);
+    }
     return y;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Activation checkpointing: a segment of blocks saves nothing but its inputs
  * in forward and runs again before its backward. */
+#include "policies/checkpoint/chainplan.h"
 #include "policies/checkpoint/cuts.h"
 #include "policies/checkpoint/sac.h"
 #include "sim/graph.h"
@@ -22,10 +23,13 @@ enum {
     PARTIAL,
     SEQUENTIAL,
     BLOCKS,
+    OPTIMAL,
+    REVOLVE,
     AUTO,
     BY,
     VARIANT,
     EARLY_STOP,
+    SLOTS,
     BUDGET,
     N_PARAMS
 };
@@ -115,17 +119,38 @@ static const ms_param params[N_PARAMS] = {
                     .fallback = 1,
                     .low = 0,
                     .high = 1,
-                    .with = SEGMENTED,
+                    .with = SEGMENTED "|optimal|revolve",
                     .help =
                         "end a replay with the last tensor needed; default 1, "
                         "torch-1.13: 0; reentrant replays all"},
+    [OPTIMAL] = {.name = "optimal",
+                 .type = MS_PARAM_FLAG,
+                 .choice = true,
+                 .help = "the least time in budget=: blocks are saved, made "
+                         "again once or several times (rotor's persistent "
+                         "plans)"},
+    [REVOLVE] = {.name = "revolve",
+                 .type = MS_PARAM_INT,
+                 .choice = true,
+                 .low = 1,
+                 .high = MOST,
+                 .help = "at most N inputs of blocks are kept at a time, with "
+                         "the fewest forwards again (binomial checkpointing)"},
+    [SLOTS] = {.name = "slots",
+               .type = MS_PARAM_INT,
+               .fallback = 0,
+               .low = 10,
+               .high = 100000,
+               .with = "optimal",
+               .help = "units into which the budget is cut, where sizes have "
+                       "more; default: 500 to 8192, by the model"},
     [BUDGET] = {.name = "budget",
                 .type = MS_PARAM_SIZE,
                 .promise = true,
                 .low = 1,
                 .high = INT64_C(1) << 50,
-                .with = "auto",
-                .help = "the peak that swap:auto works to"},
+                .with = "auto|optimal",
+                .help = "the peak that swap:auto or optimal keeps to"},
 };
 
 /* The blocks in unit order. */
@@ -427,22 +452,37 @@ static ms_err add_full(const ms_policy_context *context,
     return MS_OK;
 }
 
+/* A cache of ops needs torch's newer checkpoint. */
+static bool is_torch_1(const ms_policy_context *context)
+{
+    return context->torch_1 && !context->values[SAC].given;
+}
+
+static bool stops_early(const ms_policy_context *context)
+{
+    const ms_policy_value *value = &context->values[EARLY_STOP];
+    return value->given ? value->number == 1 : !is_torch_1(context);
+}
+
+static bool plans(const ms_policy_value *values)
+{
+    return values[OPTIMAL].given || values[REVOLVE].given;
+}
+
 static ms_err keep(const ms_policy_context *context, ms_keep *keep,
                    ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
     block_list blocks = {0};
-    /* A cache of ops needs torch's newer checkpoint. */
-    bool torch_1 = context->torch_1 && !values[SAC].given;
-    keep->reentrant =
-        values[VARIANT].given ? values[VARIANT].number == REENTRANT : torch_1;
-    keep->early_stop =
-        values[EARLY_STOP].given ? values[EARLY_STOP].number == 1 : !torch_1;
+    keep->reentrant = values[VARIANT].given
+                          ? values[VARIANT].number == REENTRANT
+                          : is_torch_1(context);
+    keep->early_stop = stops_early(context);
     if (values[AUTO].given)
         return check_auto(context, fault);
     if (values[SELECTIVE].given)
         drop_core(context->graph, keep);
-    if (values[NONE].given || values[SELECTIVE].given)
+    if (values[NONE].given || values[SELECTIVE].given || plans(values))
         return MS_OK;
     MS_TRY(find_blocks(context, &blocks, fault));
     if (blocks.n == 0)
@@ -459,19 +499,34 @@ static ms_err keep(const ms_policy_context *context, ms_keep *keep,
 
 static bool places(const ms_policy_value *values)
 {
-    return values[SAC].given;
+    return values[SAC].given || plans(values);
 }
 
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
-    return places(context->values) ? ms_sac_place(context, program, fault)
-                                   : MS_OK;
+    const ms_policy_value *values = context->values;
+    ms_chainplan_choice choice = {.slots = (uint32_t)values[SLOTS].number,
+                                  .early_stop = stops_early(context)};
+    if (values[SAC].given)
+        return ms_sac_place(context, program, fault);
+    if (values[REVOLVE].given)
+        choice.checkpoints = (uint32_t)values[REVOLVE].number;
+    if (values[BUDGET].given)
+        choice.budget_bytes = (uint64_t)values[BUDGET].number;
+    return plans(values) ? ms_chainplan_place(context, &choice, program, fault)
+                         : MS_OK;
 }
 
 static bool serves_ranks(const ms_policy_value *values)
 {
-    return !values[SAC].given;
+    return !places(values);
+}
+
+/* The plan is for what the step has besides. */
+static bool measures(const ms_policy_value *values)
+{
+    return values[OPTIMAL].given;
 }
 
 const ms_policy ms_policy_checkpoint = {
@@ -485,4 +540,5 @@ const ms_policy ms_policy_checkpoint = {
     .place = place,
     .places = places,
     .serves_ranks = serves_ranks,
+    .measures = measures,
 };

@@ -65,6 +65,9 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
         uint32_t end = graph->storage_saved_end[s];
         bool saved = end != MS_NONE && end >= saved_from;
         uint8_t category = graph->storage_category[s];
+        if (end != MS_NONE && !saved && i > graph->out_at[op] &&
+            ms_books_spares(books, op))
+            continue;
         if (category == MS_BECOMES_GRAD ||
             (category == MS_ACTIVATIONS && !saved))
             category = MS_TEMPORARIES;

@@ -501,6 +501,11 @@ static inline bool ms_books_meets(const ms_books *books, uint32_t op)
 {
     return books->graph->op_meets != NULL && books->graph->op_meets[op] != 0;
 }
+/* Does it make what backward alone needs only where a node saves it? */
+static inline bool ms_books_spares(const ms_books *books, uint32_t op)
+{
+    return (books->graph->op_flags[op] & MS_OP_SPARES) != 0;
+}
 /* Does it make nothing, but write what it reads? */
 bool ms_gather_meets_in_place(const ms_books *books, uint32_t op);
 /* What the last op made lies in blocks of the compute stream's, which waits for

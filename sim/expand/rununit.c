@@ -119,8 +119,11 @@ make(ms_books *books, columns *w, uint32_t keep, uint32_t op)
         uint8_t refs = w->refs[s], category = w->category[s];
         if (s < w->n_persistent && w->row[c] != MS_NONE)
             continue; /* made once */
-        if (refs & MS_REF_SAVED && !is_kept(books, keep, s))
+        if (refs & MS_REF_SAVED && !is_kept(books, keep, s)) {
+            if (i > w->out_at[op] && ms_books_spares(books, op))
+                continue;
             refs &= (uint8_t)~MS_REF_SAVED;
+        }
         if (w->held && w->held[s] == w->run) {
             refs += MS_REF_HOLD;
             w->held[s] = MS_NONE;

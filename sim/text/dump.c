@@ -259,6 +259,8 @@ static void put_op_flags(const ms_graph *graph, uint32_t op, ms_text *text)
         put_word(text, "shares");
     if (flags & MS_OP_EMPTIES)
         put_word(text, "empties");
+    if (flags & MS_OP_SPARES)
+        put_word(text, "spares");
     if (flags & MS_OP_GATHERS) {
         put_word(text, "gathers");
         put_number(text, "group", graph->op_group ? graph->op_group[op] : 0);

@@ -7,8 +7,7 @@
  *     lower_ns_per_op      1000   of the graph
  *     read_mb_per_s          50   of an op graph of 100,000 ops
  *     expand_ns_per_op       15
- *     replay_ns_per_event     8
- *     measure_ns_per_event    8
+ *     replay_ns_per_event     8   measure_ns_per_event 8
  *     streams_ns_per_event   12   replay with every stream busy; the second
  *                                 figure: where each op slows the others
  *     ranks_64_ns_per_op          many ranks that wait for each other, no
@@ -45,8 +44,7 @@
  *     figure_million_ms    2000   its figure as PNG: more than without it
  *     layers_12 ... layers_10000: the same ns per op and event, within noise
  *     growth_NAME_exponent    1   of the last doubling of a model's depth
- *     fit_7b_ms            1000   llama-2-7b on 8 GPUs, on all cores
- *     fit_175b_ms          5000   gpt3 on 64 GPUs */
+ *     fit_7b_ms            1000   llama-2-7b on 8 GPUs; fit_175b_ms 5000 */
 #include "graphs/modelgraph.h"
 #include "plots/record/record.h"
 #include "sim/graph.h"
@@ -66,6 +64,7 @@
 #include "tests/bench/pools.h"
 #include "tests/bench/processes.h"
 #include "tests/bench/ranks.h"
+#include "tests/bench/solvers.h"
 #include "tests/bench/streams.h"
 #include "tests/bench/times.h"
 #include "tools/job/job.h"
@@ -550,6 +549,7 @@ static const struct bench_part {
     {"folding", bench_folding_run, false},
     {"pipelines", bench_pipelines_run, false},
     {"growth", bench_growth_run, false},
+    {"solvers", bench_solvers_run, false},
     {"processes", bench_processes_start, true},
     {"fit", bench_processes_fit, true},
     {"sweep", bench_processes_sweep, true},

@@ -92,7 +92,9 @@ static const char *const more_checkpoints[] = {
     "+checkpoint:every=2",
     "+checkpoint:sqrt,variant=reentrant",
     "+checkpoint:selective",
-    "+checkpoint:sac"};
+    "+checkpoint:sac",
+    "+checkpoint:revolve=1",
+    "+checkpoint:revolve=2"};
 static const char *const more_shares[] = {"",
                                           "+zero:0,dp=4,impl=deepspeed",
                                           "+zero:1,dp=4",

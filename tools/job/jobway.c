@@ -102,6 +102,12 @@ ms_err ms_jobway_lower(const ms_job *job, ms_arena *keep, ms_result *result,
 #define DEFAULT_STEPS 3u
 #define FIRST_STEP 1 /* of training.step */
 
+/* The usual pool is of CUDA: what was measured has none. */
+static bool has_pool(const ms_job *job, const ms_result *result)
+{
+    return job->allocator != NULL && !(job->usual && result->model.measured);
+}
+
 static uint32_t count_steps(const ms_job *job, const ms_result *result)
 {
     uint32_t given = ms_lengths_steps(job);
@@ -255,7 +261,7 @@ static ms_err first_step(const ms_job *job, ms_arena *own, ms_arena *trial,
                          ms_fault *fault)
 {
     ms_result first;
-    if (job->allocator == NULL || job->levels ||
+    if (!has_pool(job, result) || job->levels ||
         count_steps(job, result) == 1 ||
         result->shape.offload.optimizer != MS_DEVICE_POOL)
         return MS_OK;
@@ -330,7 +336,7 @@ static ms_err run_all(const ms_job *job, ms_arena *trial,
         result->report = NULL;
         return MS_OK;
     }
-    if (job->allocator != NULL)
+    if (has_pool(job, result))
         MS_TRY(pool_steps(job, trial, result, &course, fault));
     return ms_measure(result->line, result->machine, trial, result->report,
                       fault);

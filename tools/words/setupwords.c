@@ -10,6 +10,10 @@ void ms_setupwords_put(const ms_result *result, const char *times,
                        ms_text *text)
 {
     const ms_training *training = &result->training;
+    if (result->model.measured) {
+        ms_text_add(text, "%u measured stages", result->model.n_layers);
+        return;
+    }
     ms_text_add(text, "batch %lld", (long long)training->batch);
     if (result->model.sequence_input)
         ms_text_add(text, " %s %lld tokens", times,

@@ -41,6 +41,14 @@ static bool reads_input(const ms_model *model)
     return false;
 }
 
+static uint8_t input_dtype(const ms_trace *trace)
+{
+    const ms_model *model = trace->settings->model;
+    if (model->measured)
+        return MS_BYTE;
+    return model->tokens ? MS_INT64 : trace->weight_dtype;
+}
+
 static ms_err model_input(ms_trace *trace)
 {
     const ms_model *model = trace->settings->model;
@@ -53,10 +61,12 @@ static ms_err model_input(ms_trace *trace)
     if (!model->tokens)
         for (uint32_t d = 0; d < model->n_dims && n < MS_MAX_DIMS; d++)
             dims[n++] = (int64_t)model->dims[d];
+    if (model->measured) {
+        dims[0] = (int64_t)model->dims[0];
+        n = 1;
+    }
     trace->layer = 0;
-    trace->input =
-        ms_trace_input(trace, "input",
-                       model->tokens ? MS_INT64 : trace->weight_dtype, n, dims);
+    trace->input = ms_trace_input(trace, "input", input_dtype(trace), n, dims);
     if (!trace->err)
         trace->graph->storage_layer[ms_trace_at(trace, trace->input)->storage] =
             MS_NONE;

@@ -45,6 +45,11 @@ ms_err ms_listfile_read(const ms_reader *r, uint32_t layers);
  * states only, and the page has bounded its layers. */
 ms_err ms_listfile_written(const ms_reader *r);
 
+/* chainfile.c: a measured chain. */
+ms_err ms_chainfile_read(const ms_reader *r);
+/* Is the node of "family" the name of one? */
+bool ms_chainfile_is(const ms_reader *r, uint32_t family);
+
 /* A built-in model by its name, "gpt3" or "gpt3.json"; NULL: there is none. */
 const ms_builtin *ms_builtins_find(const char *name);
 /* "did you mean "gpt3"?" */

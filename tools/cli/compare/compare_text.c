@@ -166,10 +166,12 @@ static void heading(const ms_comparison *c, const ms_style *style,
     ms_text defaults = {.arena = text->arena};
     base_lines(c, style, text);
     if (base->file == NULL) {
-        ms_settings_defaults(&base->job, &base->result.training, &defaults);
+        if (!base->result.model.measured)
+            ms_settings_defaults(&base->job, &base->result.training, &defaults);
         ms_settings_node_defaults(&base->job, pools_of(c), &defaults);
         ms_text_add(text, "%s", style->faint);
-        ms_textlines_put("defaults:", MS_TEXTLINES_INDENT, &defaults, text);
+        if (defaults.length > 0)
+            ms_textlines_put("defaults:", MS_TEXTLINES_INDENT, &defaults, text);
         ms_text_add(text, "%s", style->plain);
         ms_explain_text_unknown(base->result.graph, text);
     }

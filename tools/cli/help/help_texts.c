@@ -152,6 +152,24 @@ void ms_help_texts_files(ms_text *text)
         "    {\"memsim\": 1, \"name\": \"7.5B\", \"family\": \"parameters\",",
         "     \"count\": 7500000000}",
         "",
+        "a chain of stages that was measured (sizes in bytes, the last stage "
+        "is the loss;",
+        "saved_bytes: all that backward needs, the output included; "
+        "backward_workspace_bytes:",
+        "with the gradient of the stage's input; the workspaces may be left "
+        "out),",
+        "",
+        "    {\"memsim\": 1, \"name\": \"mine\", \"family\": \"chain\", "
+        "\"input_bytes\": 700,",
+        "     \"stages\": [",
+        "       {\"name\": \"conv\", \"forward_ns\": 10, \"backward_ns\": 8, "
+        "\"output_bytes\": 800,",
+        "        \"saved_bytes\": 900, \"forward_workspace_bytes\": 400,",
+        "        \"backward_workspace_bytes\": 700},",
+        "       {\"name\": \"loss\", \"forward_ns\": 0, \"backward_ns\": 2, "
+        "\"output_bytes\": 0,",
+        "        \"saved_bytes\": 0, \"backward_workspace_bytes\": 800}]}",
+        "",
         "or a list of layers:",
         "",
         "    {\"memsim\": 1, \"name\": \"mlp\", \"input\": {\"shape\": [784]},",

@@ -123,7 +123,11 @@ static void defaults_line(const ms_summary *summary, ms_text *text)
     unsigned pools = 0;
     for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++)
         pools |= (unsigned)(report->far[pool].peak_bytes > 0) << pool;
-    ms_settings_defaults(summary->job, &summary->result->training, &words);
+    if (summary->result->model.measured)
+        ms_text_add(&words, "bytes and times are the file's: no launches, no "
+                            "optimizer, no caching allocator");
+    else
+        ms_settings_defaults(summary->job, &summary->result->training, &words);
     ms_settings_node_defaults(summary->job, pools, &words);
     ms_text_add(text, "%s", summary->style->faint);
     put_line(text, "defaults:", &words);

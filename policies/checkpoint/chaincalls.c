@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/checkpoint/chaincalls.h"
+#include "sim/graph.h"
+#include "sim/program.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef struct writer {
+    const ms_graph *graph;
+    const ms_stages *stages;
+    const ms_chain_plan *plan;
+    bool early_stop;
+    ms_arena *arena;
+    ms_program *program; /* the new one */
+    ms_fault *fault;
+    uint32_t *stage_of;     /* per unit */
+    uint32_t *input;        /* per stage: the set that it reads of the one
+                               before */
+    uint32_t *keep, *hold;  /* per unit: of its forward */
+    uint32_t *act_at;       /* per stage: the first of the acts before its
+                               backward, behind that of the stage above */
+    uint32_t *held;         /* per stage: what the plan holds of its input, or
+                               NOTHING */
+    uint32_t *forward_held; /* the same behind the forward */
+    uint32_t *rerun; /* per stage whose output a RERUN left: the first and
+                        the last unit of it */
+} writer;
+
+static ms_chain_act act(const writer *w, uint32_t i)
+{
+    return w->plan->acts[i];
+}
+
+/* ---- forward ------------------------------------------------------------- */
+
+/* Which outputs of a stage a plan holds: behind a stage that saves those that
+ * no node does, for one that runs again; for one that saves, those that its
+ * nodes do. */
+typedef struct needs {
+    bool saved, unsaved;
+} needs;
+
+static bool is_needed(const writer *w, needs which, uint32_t storage)
+{
+    return w->graph->storage_saved_end[storage] == MS_NONE ? which.unsaved
+                                                           : which.saved;
+}
+
+static bool makes(const ms_graph *graph, uint32_t unit, uint32_t storage)
+{
+    return graph->op_unit[graph->storage_maker[storage]] == unit;
+}
+
+/* Of the outputs of stage l, or of one unit of it, those needed. */
+static ms_err held_set(writer *w, uint32_t l, uint32_t unit, needs which,
+                       uint32_t *set)
+{
+    const ms_stages *stages = w->stages;
+    uint32_t first = stages->out_at[l], end = stages->out_at[l + 1], n = 0;
+    uint32_t *list =
+        ms_arena_take_raw(w->arena, end - first + 1u, sizeof *list);
+    if (list == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t i = first; i < end; i++)
+        if (is_needed(w, which, stages->out[i]) &&
+            (unit == MS_NONE || makes(w->graph, unit, stages->out[i])))
+            list[n++] = stages->out[i];
+    return ms_program_add_set(w->program, list, n, w->arena, set, w->fault);
+}
+
+/* What the unit makes that is kept whatever the plan. */
+static ms_err kept_set(writer *w, uint32_t unit, uint32_t *set)
+{
+    const ms_graph *graph = w->graph;
+    uint32_t first = graph->out_at[graph->forward_at[unit]], n = 0;
+    uint32_t end = graph->out_at[graph->forward_at[unit + 1]];
+    uint32_t *list =
+        ms_arena_take_raw(w->arena, end - first + 1u, sizeof *list);
+    if (list == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t i = first; i < end; i++)
+        if (w->stages->is_kept[graph->out[i]])
+            list[n++] = graph->out[i];
+    return ms_program_add_set(w->program, list, n, w->arena, set, w->fault);
+}
+
+/* What the forward of a stage's units keeps and holds. */
+static ms_err plan_forward(writer *w, uint32_t i)
+{
+    uint32_t l = act(w, i).stage;
+    bool saves = act(w, i).verb == MS_CHAIN_SAVE;
+    uint8_t next = act(w, i + 1).verb;
+    bool again = next == MS_CHAIN_CHECKPOINT;
+    needs which = {.saved = !saves && (again || next == MS_CHAIN_SAVE),
+                   .unsaved = again};
+    for (uint32_t u = w->stages->first[l]; u <= w->stages->last[l]; u++) {
+        w->keep[u] = MS_ALL;
+        if (!saves)
+            MS_TRY(kept_set(w, u, &w->keep[u]));
+        MS_TRY(held_set(w, l, u, which, &w->hold[u]));
+    }
+    return held_set(w, l, MS_NONE, which, &w->forward_held[l + 1]);
+}
+
+static void write_forward(const writer *w, ms_call call)
+{
+    call.run.keep = w->keep[call.unit];
+    call.set = w->hold[call.unit];
+    w->program->calls[w->program->n_calls++] = call;
+}
+
+/* ---- backward ------------------------------------------------------------ */
+
+static void add(const writer *w, ms_call call)
+{
+    w->program->calls[w->program->n_calls++] = call;
+}
+
+/* Stages from that of act i on are saved again: the act behind them. */
+static uint32_t write_rerun(const writer *w, const ms_call *like, uint32_t i)
+{
+    uint32_t first = act(w, i).stage, last = first;
+    ms_call call = ms_program_call_like(MS_RERUN, like);
+    for (i++; act(w, i).verb == MS_CHAIN_SAVE; i++)
+        last = act(w, i).stage;
+    bool goes_back = act(w, i).verb == MS_CHAIN_BACKWARD;
+    call.unit = w->stages->first[first];
+    call.last = w->stages->last[last];
+    call.rerun = (ms_rerun_call){.whole = !goes_back || !w->early_stop,
+                                 .holds = !goes_back,
+                                 .state = w->graph->unit_state != NULL};
+    add(w, call);
+    if (!goes_back) {
+        w->rerun[2 * last] = call.unit;
+        w->rerun[2 * last + 1] = call.last;
+    }
+    return i;
+}
+
+/* The input of a stage is made again from the last one that is there. */
+static uint32_t write_again(const writer *w, const ms_call *like, uint32_t i)
+{
+    ms_call call = ms_program_call_like(MS_HOLD, like);
+    for (i++; act(w, i).verb == MS_CHAIN_PASS; i++)
+        ;
+    call.set = w->input[act(w, i).stage];
+    call.hold.again = true;
+    if (call.set != MS_NOTHING)
+        add(w, call);
+    w->held[act(w, i).stage] = call.set;
+    return i;
+}
+
+static void write_before(const writer *w, const ms_call *like, uint32_t stage)
+{
+    uint32_t i = w->act_at[stage];
+    while (act(w, i).verb != MS_CHAIN_BACKWARD)
+        i = act(w, i).verb == MS_CHAIN_SAVE ? write_rerun(w, like, i)
+                                            : write_again(w, like, i);
+    assert(act(w, i).stage == stage);
+}
+
+/* What the backward of the stage was the last to need. */
+static void write_behind(const writer *w, const ms_call *like, uint32_t stage)
+{
+    ms_call call = ms_program_call_like(MS_DROP_SET, like);
+    uint32_t *rerun = &w->rerun[2 * (stage - 1)];
+    call.set = w->held[stage];
+    if (call.set != MS_NOTHING)
+        add(w, call);
+    if (rerun[0] != MS_NONE) {
+        call.set = MS_NOTHING;
+        call.unit = rerun[0];
+        call.last = rerun[1];
+        add(w, call);
+        rerun[0] = MS_NONE;
+    }
+}
+
+/* ---- the program --------------------------------------------------------- */
+
+static ms_err take_columns(writer *w)
+{
+    uint32_t units = w->graph->n_units, n = w->stages->chain.n;
+    w->stage_of = ms_arena_take_raw(w->arena, units, sizeof *w->stage_of);
+    w->keep = ms_arena_take_raw(w->arena, units, sizeof *w->keep);
+    w->hold = ms_arena_take_raw(w->arena, units, sizeof *w->hold);
+    w->input = ms_arena_take_raw(w->arena, n + 2u, sizeof *w->input);
+    w->act_at = ms_arena_take(w->arena, n + 2u, sizeof *w->act_at);
+    w->held = ms_arena_take_raw(w->arena, n + 2u, sizeof *w->held);
+    w->forward_held =
+        ms_arena_take_raw(w->arena, n + 2u, sizeof *w->forward_held);
+    w->rerun = ms_arena_take_raw(w->arena, 2 * (n + 2u), sizeof *w->rerun);
+    if (w->stage_of == NULL || w->keep == NULL || w->hold == NULL ||
+        w->input == NULL || w->act_at == NULL || w->held == NULL ||
+        w->forward_held == NULL || w->rerun == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t l = 0; l < 2 * (n + 2u); l++)
+        w->rerun[l] = MS_NONE;
+    for (uint32_t l = 0; l < n + 2u; l++)
+        w->forward_held[l] = MS_NOTHING;
+    for (uint32_t l = 1; l <= n; l++)
+        for (uint32_t u = w->stages->first[l]; u <= w->stages->last[l]; u++)
+            w->stage_of[u] = l;
+    return MS_OK;
+}
+
+/* The first act of each stage, in order, is its forward; what stands between
+ * two backwards is before the second. */
+static ms_err read_plan(writer *w)
+{
+    const ms_stages *stages = w->stages;
+    uint32_t i = 0, n = stages->chain.n;
+    w->input[1] = MS_NOTHING;
+    for (uint32_t l = 1; l < n; l++)
+        MS_TRY(ms_program_add_set(w->program, stages->out + stages->out_at[l],
+                                  stages->out_at[l + 1] - stages->out_at[l],
+                                  w->arena, &w->input[l + 1], w->fault));
+    for (; act(w, i).verb != MS_CHAIN_BACKWARD; i++) {
+        assert(act(w, i).stage == i + 1);
+        MS_TRY(plan_forward(w, i));
+    }
+    w->act_at[n] = i;
+    for (; i + 1 < w->plan->n; i++)
+        if (act(w, i).verb == MS_CHAIN_BACKWARD)
+            w->act_at[act(w, i).stage - 1] = i + 1;
+    return MS_OK;
+}
+
+static void write_backward(const writer *w, const ms_call *call)
+{
+    uint32_t l = w->stage_of[call->unit];
+    if (call->unit == w->stages->last[l])
+        write_before(w, call, l);
+    add(w, *call);
+    if (call->unit == w->stages->first[l])
+        write_behind(w, call, l);
+}
+
+/* What backward has marked of one micro-batch is put back for the next. */
+static void begin_micro_batch(const writer *w)
+{
+    memcpy(w->held, w->forward_held,
+           (w->stages->chain.n + 2u) * sizeof *w->held);
+}
+
+ms_err ms_chaincalls_write(const ms_graph *graph, const ms_chaincalls *how,
+                           ms_arena *arena, ms_program *program,
+                           ms_fault *fault)
+{
+    ms_program made;
+    writer w = {.graph = graph,
+                .stages = how->stages,
+                .plan = how->plan,
+                .early_stop = how->early_stop,
+                .arena = arena,
+                .program = &made,
+                .fault = fault};
+    MS_TRY(ms_program_fork(program, arena, &made, fault));
+    MS_TRY(take_columns(&w));
+    MS_TRY(read_plan(&w));
+    uint64_t more = (uint64_t)program->n_micro_batches *
+                    (how->plan->n + 2u * how->stages->chain.n);
+    MS_TRY(ms_program_reserve(&made, program->n_calls + more, arena, fault));
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        const ms_call *call = &program->calls[i];
+        bool runs = call->verb == MS_RUN;
+        if (runs && call->run.pass == MS_FORWARD && call->unit == 0)
+            begin_micro_batch(&w);
+        if (runs && call->run.pass == MS_FORWARD)
+            write_forward(&w, *call);
+        else if (runs)
+            write_backward(&w, call);
+        else
+            add(&w, *call);
+    }
+    *program = made;
+    return MS_OK;
+}

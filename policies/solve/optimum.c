@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The dynamic program of the paper (theorem 1): of stages s to t in m units,
+ * beside the input of s, with the gradient of t's output inside,
+ *
+ *     Opt(s, s, m) = forward + backward of s                  if m >= saved(s,
+ * s) Opt(s, t, m) = min( forward of s..k-1 + Opt(k, t, m - a(k-1)) + Opt(s,
+ * k-1, m) for s < k <= t     if m >= none(s, t) forward + backward of s +
+ * Opt(s+1, t, m - A(s))     if m >= saved(s, t)
+ *     )
+ *
+ * the first with the input of k as a checkpoint, the second with A(s) kept.
+ * What the backwards of stages leave is there when those before them run:
+ * Opt(s, k-1, m) has as much less room. */
+#include "policies/solve/chainunits.h"
+#include "sim/base/size.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+typedef struct solver {
+    const ms_chain *chain;
+    ms_arena *arena, scratch;
+    ms_fault *fault;
+    uint32_t n;
+    ms_chainunits *stage;   /* [0 .. n] */
+    double *forward_ns;     /* of stages 1 to l */
+    uint64_t room;          /* units beside the chain's input */
+    uint32_t *twin, *alike; /* of a stage: a later one from which on the most
+                               stages are the same, and how many; 0: none */
+    uint32_t *row;          /* per pair (s, t): its row of the table */
+    uint32_t n_rows;
+    uint64_t n_sums; /* per unit: choices of all rows */
+    double *table;   /* rows of room + 1 times; infinite: no plan */
+} solver;
+
+/* ---- pieces -------------------------------------------------------------- */
+
+static size_t pair(const solver *p, uint32_t s, uint32_t t)
+{
+    return (size_t)s * (p->n + 1) + t;
+}
+
+static double *times(const solver *p, uint32_t s, uint32_t t)
+{
+    return p->table + (size_t)p->row[pair(p, s, t)] * (p->room + 1);
+}
+
+static double span_ns(const solver *p, uint32_t s, uint32_t end)
+{
+    return p->forward_ns[end - 1] - p->forward_ns[s - 1];
+}
+
+static double both_ns(const solver *p, uint32_t s)
+{
+    const ms_chain_stage *stage = &p->chain->stages[s];
+    return (double)stage->forward_ns + (double)stage->backward_ns;
+}
+
+/* ---- units --------------------------------------------------------------- */
+
+static uint64_t divisor(uint64_t a, uint64_t b)
+{
+    while (b > 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static uint64_t common_divisor(const ms_chain *chain)
+{
+    uint64_t unit = chain->input_bytes;
+    for (uint32_t l = 1; l <= chain->n; l++) {
+        const ms_chain_stage *stage = &chain->stages[l];
+        unit = divisor(unit, stage->output_bytes);
+        unit = divisor(unit, stage->saved_bytes);
+        unit = divisor(unit, stage->forward_extra_bytes);
+        unit = divisor(unit, stage->backward_extra_bytes);
+        unit = divisor(unit, stage->left_bytes);
+    }
+    return unit > 0 ? unit : 1;
+}
+
+static uint64_t count_units(uint64_t bytes, uint64_t unit)
+{
+    return bytes / unit + (bytes % unit > 0);
+}
+
+/* False: the chain's input alone is more than the budget. */
+static bool set_units(solver *p, uint64_t budget_bytes, uint64_t unit)
+{
+    uint64_t input = count_units(p->chain->input_bytes, unit);
+    p->stage[0] = (ms_chainunits){.output = input};
+    for (uint32_t l = 1; l <= p->n; l++) {
+        const ms_chain_stage *stage = &p->chain->stages[l];
+        p->stage[l] = (ms_chainunits){
+            .output = count_units(stage->output_bytes, unit),
+            .saved = count_units(stage->saved_bytes, unit),
+            .forward_extra = count_units(stage->forward_extra_bytes, unit),
+            .backward_extra = count_units(stage->backward_extra_bytes, unit),
+            .left =
+                p->stage[l - 1].left + count_units(stage->left_bytes, unit)};
+    }
+    p->room = budget_bytes / unit - (budget_bytes / unit < input ? 0 : input);
+    return budget_bytes / unit >= input;
+}
+
+/* ---- stages that are the same -------------------------------------------- */
+
+static bool is_like(const ms_chain_stage *a, const ms_chain_stage *b)
+{
+    return a->forward_ns == b->forward_ns && a->backward_ns == b->backward_ns &&
+           a->output_bytes == b->output_bytes &&
+           a->saved_bytes == b->saved_bytes &&
+           a->forward_extra_bytes == b->forward_extra_bytes &&
+           a->backward_extra_bytes == b->backward_extra_bytes &&
+           a->left_bytes == b->left_bytes;
+}
+
+/* Of each stage the later one from which on as many stages as possible are the
+ * same as from it on. */
+static ms_err find_twins(solver *p)
+{
+    uint32_t n = p->n;
+    p->twin = ms_arena_take(&p->scratch, n + 2u, sizeof *p->twin);
+    p->alike = ms_arena_take(&p->scratch, n + 2u, sizeof *p->alike);
+    /* of the stage at hand and the one before: by the other stage */
+    uint32_t *same = ms_arena_take(&p->scratch, n + 2u, sizeof *same);
+    if (p->twin == NULL || p->alike == NULL || same == NULL)
+        return ms_fail_nomem(p->fault);
+    for (uint32_t s = n; s > 0; s--)
+        for (uint32_t k = s + 1; k <= n; k++) {
+            bool like = is_like(&p->chain->stages[s], &p->chain->stages[k]);
+            same[k] = like ? same[k + 1] + 1 : 0;
+            if (same[k] > p->alike[s]) {
+                p->alike[s] = same[k];
+                p->twin[s] = k;
+            }
+        }
+    return MS_OK;
+}
+
+/* Pairs (s, t) between which the stages are the same share a row. */
+static ms_err number_rows(solver *p)
+{
+    size_t n = p->n + 1u;
+    p->row = ms_arena_take_raw(&p->scratch, n * n, sizeof *p->row);
+    if (p->row == NULL)
+        return ms_fail_nomem(p->fault);
+    for (uint32_t s = p->n; s > 0; s--)
+        for (uint32_t t = s; t <= p->n; t++) {
+            bool known = t - s < p->alike[s];
+            uint32_t by = known ? p->twin[s] - s : 0;
+            p->row[pair(p, s, t)] =
+                known ? p->row[pair(p, s + by, t + by)] : p->n_rows++;
+            p->n_sums += known ? 0 : t - s + 1;
+        }
+    return MS_OK;
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+/* The checkpoint at the input of k: values from m = low on. */
+static void try_checkpoint(const solver *p, uint32_t s, uint32_t t, uint32_t k,
+                           uint64_t low, double *restrict best)
+{
+    uint64_t bytes = p->stage[k - 1].output,
+             left = ms_chainunits_left(p->stage, k, t);
+    const double *restrict behind = times(p, k, t);
+    const double *restrict before = times(p, s, k - 1);
+    double again_ns = span_ns(p, s, k);
+    for (uint64_t m = ms_chainunits_more(low, ms_chainunits_more(bytes, left));
+         m <= p->room; m++) {
+        double ns = again_ns + behind[m - bytes] + before[m - left];
+        best[m] = ns < best[m] ? ns : best[m];
+    }
+}
+
+static void try_saved(const solver *p, uint32_t s, uint32_t t,
+                      double *restrict best)
+{
+    uint64_t bytes = p->stage[s].saved;
+    const double *restrict behind = times(p, s + 1, t);
+    double own_ns = both_ns(p, s);
+    for (uint64_t m =
+             ms_chainunits_more(ms_chainunits_saved(p->stage, s, t), bytes);
+         m <= p->room; m++) {
+        double ns = own_ns + behind[m - bytes];
+        best[m] = ns < best[m] ? ns : best[m];
+    }
+}
+
+static void fill_row(const solver *p, uint32_t s, uint32_t t, uint64_t pass)
+{
+    double *best = times(p, s, t);
+    uint64_t saved = ms_chainunits_saved(p->stage, s, t);
+    for (uint64_t m = 0; m <= p->room; m++)
+        best[m] = s == t && m >= saved ? both_ns(p, s) : INFINITY;
+    if (s == t)
+        return;
+    for (uint32_t k = s + 1; k <= t; k++)
+        try_checkpoint(p, s, t, k, p->stage[t].output + pass, best);
+    try_saved(p, s, t, best);
+}
+
+static ms_err fill(solver *p)
+{
+    p->table = ms_arena_take_raw(&p->scratch, (size_t)p->n_rows * (p->room + 1),
+                                 sizeof *p->table);
+    if (p->table == NULL)
+        return ms_fail_nomem(p->fault);
+    for (uint32_t s = p->n; s > 0; s--) {
+        uint64_t pass = 0;
+        for (uint32_t t = s; t <= p->n; t++) {
+            if (t - s >= p->alike[s])
+                fill_row(p, s, t, pass);
+            pass = ms_chainunits_pass(p->stage, s, t, pass);
+        }
+    }
+    return MS_OK;
+}
+
+/* ---- the plan ------------------------------------------------------------ */
+
+typedef struct part {
+    uint32_t s, t;
+    uint64_t m;
+    bool back; /* the backward of s alone is left */
+} part;
+
+/* Which choice gave the value: k, or s where A(s) is kept. */
+static uint32_t find_choice(const solver *p, const part *at)
+{
+    uint32_t s = at->s, t = at->t;
+    uint64_t m = at->m, pass = 0, saved = p->stage[s].saved;
+    double value = times(p, s, t)[m];
+    if (m >= ms_chainunits_more(ms_chainunits_saved(p->stage, s, t), saved) &&
+        value >= both_ns(p, s) + times(p, s + 1, t)[m - saved])
+        return s;
+    for (uint32_t l = s; l < t; l++)
+        pass = ms_chainunits_pass(p->stage, s, l, pass);
+    assert(m >= p->stage[t].output + pass);
+    for (uint32_t k = s + 1; k <= t; k++) {
+        uint64_t bytes = p->stage[k - 1].output;
+        uint64_t left = ms_chainunits_left(p->stage, k, t);
+        if (m >= ms_chainunits_more(bytes, left) &&
+            value >= span_ns(p, s, k) + times(p, k, t)[m - bytes] +
+                         times(p, s, k - 1)[m - left])
+            return k;
+    }
+    assert(!"a value of the table has a choice");
+    return s;
+}
+
+static ms_err add(const solver *p, ms_chain_plan *plan, ms_chain_verb verb,
+                  uint32_t stage)
+{
+    return ms_chain_add(plan, verb, stage, p->arena, p->fault);
+}
+
+/* Acts of one part, and the parts that are left of it. */
+static ms_err write_part(const solver *p, const part *at, part *left,
+                         uint32_t *n, ms_chain_plan *plan)
+{
+    uint32_t s = at->s;
+    if (at->back)
+        return add(p, plan, MS_CHAIN_BACKWARD, s);
+    uint32_t k = s == at->t ? s : find_choice(p, at);
+    if (k == s) {
+        MS_TRY(add(p, plan, MS_CHAIN_SAVE, s));
+        left[(*n)++] = (part){.s = s, .back = true};
+        if (s < at->t)
+            left[(*n)++] =
+                (part){s + 1, at->t, at->m - p->stage[s].saved, false};
+        return MS_OK;
+    }
+    MS_TRY(ms_chain_advance(plan, s, k, p->arena, p->fault));
+    left[(*n)++] =
+        (part){s, k - 1, at->m - ms_chainunits_left(p->stage, k, at->t), false};
+    left[(*n)++] = (part){k, at->t, at->m - p->stage[k - 1].output, false};
+    return MS_OK;
+}
+
+static ms_err write_plan(const solver *p, ms_chain_plan *plan)
+{
+    uint32_t n = 0;
+    part *left = ms_arena_take_raw(p->arena, 2 * (p->n + 1u), sizeof *left);
+    if (left == NULL)
+        return ms_fail_nomem(p->fault);
+    left[n++] = (part){1, p->n, p->room, false};
+    while (n > 0) {
+        part at = left[--n];
+        MS_TRY(write_part(p, &at, left, &n, plan));
+    }
+    return MS_OK;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+static ms_err refuse(solver *p, uint64_t budget_bytes)
+{
+    char budget[MS_SIZE_COUNT], least[MS_SIZE_COUNT], hint[64];
+    uint64_t bytes;
+    MS_TRY(ms_leastmemory_find(p->chain, &p->scratch, &bytes, NULL, p->fault));
+    ms_size_count(budget_bytes, budget);
+    ms_size_count(bytes, least);
+    if (bytes <= budget_bytes)
+        snprintf(hint, sizeof hint, "give it more slots than the budget has");
+    else
+        snprintf(hint, sizeof hint, "the least budget is %" PRIu64, bytes);
+    return ms_fail(p->fault, MS_EINFEASIBLE, "budget", hint,
+                   "no persistent plan runs the chain in %s bytes", budget);
+}
+
+static ms_err open(solver *p)
+{
+    p->stage = ms_arena_take(&p->scratch, p->n + 1u, sizeof *p->stage);
+    p->forward_ns =
+        ms_arena_take(&p->scratch, p->n + 1u, sizeof *p->forward_ns);
+    if (p->stage == NULL || p->forward_ns == NULL)
+        return ms_fail_nomem(p->fault);
+    for (uint32_t l = 1; l <= p->n; l++)
+        p->forward_ns[l] =
+            p->forward_ns[l - 1] + (double)p->chain->stages[l].forward_ns;
+    MS_TRY(find_twins(p));
+    return number_rows(p);
+}
+
+/* Into how many units the budget is cut. */
+static uint64_t count_slots(const solver *p, uint32_t slots, uint64_t most)
+{
+    uint64_t n = slots;
+    if (n == 0)
+        n = MS_OPTIMUM_STEPS / p->n_sums;
+    if (slots == 0 && n < MS_OPTIMUM_LOW)
+        n = MS_OPTIMUM_LOW;
+    if (slots == 0 && n > MS_OPTIMUM_HIGH)
+        n = MS_OPTIMUM_HIGH;
+    return n < most ? n : most;
+}
+
+static ms_err solve(solver *p, uint64_t budget_bytes, uint32_t slots,
+                    ms_optimum *optimum)
+{
+    uint64_t unit = common_divisor(p->chain);
+    MS_TRY(open(p));
+    uint64_t most =
+        MS_OPTIMUM_TABLE / sizeof *p->table / ms_chainunits_more(p->n_rows, 1) -
+        1;
+    optimum->exact =
+        budget_bytes / unit <= MS_OPTIMUM_EXACT && budget_bytes / unit <= most;
+    if (!optimum->exact)
+        unit = count_units(budget_bytes, count_slots(p, slots, most));
+    optimum->unit_bytes = unit;
+    if (!set_units(p, budget_bytes, unit))
+        return refuse(p, budget_bytes);
+    MS_TRY(fill(p));
+    double ns = times(p, 1, p->n)[p->room];
+    if (ns == INFINITY)
+        return refuse(p, budget_bytes);
+    optimum->time_ns = (uint64_t)ns;
+    return write_plan(p, &optimum->plan);
+}
+
+ms_err ms_optimum_find(const ms_chain *chain, uint64_t budget_bytes,
+                       uint32_t slots, ms_arena *arena, ms_optimum *optimum,
+                       ms_fault *fault)
+{
+    solver p = {.chain = chain, .arena = arena, .fault = fault, .n = chain->n};
+    assert(chain->n > 0);
+    *optimum = (ms_optimum){0};
+    p.scratch.limit_bytes = arena->limit_bytes;
+    ms_err err = solve(&p, budget_bytes, slots, optimum);
+    ms_arena_free(&p.scratch);
+    return err;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_POLICIES_STAGES_H
+#define MS_POLICIES_STAGES_H
+
+/* A graph as a chain (chain.h): its blocks, and its units that are in none,
+ * are the stages; the units of the loss are the last one.
+ *
+ *     ms_stages stages;
+ *     MS_TRY(ms_stages_find(graph, arena, &stages, fault));
+ *     MS_TRY(ms_optimum_find(&stages.chain, budget, MS_OPTIMUM_SLOTS, arena,
+ *                            &optimum, fault));
+ *
+ * GPT-2: the embeddings, 12 blocks, the last norm, the head, the loss.
+ *
+ * What one stage hands to the next is its output; what later ones read besides
+ * (a skip over a stage, a mask that all of them read) is kept where it is made,
+ * and is in no stage's bytes.  Of a lowered graph the numbers are close, not
+ * exact.  Of a measured chain they are those of its file. */
+
+#include "policies/common/policy.h"
+#include "policies/solve/chain.h"
+
+typedef struct ms_stages {
+    ms_chain chain;
+    uint32_t *first, *last; /* units of stage l, [1 .. n] */
+    /* Storages that stage l makes: those that the next one reads, CSR [1 .. n +
+     * 1]; a flag per storage for what is kept whatever the plan. */
+    uint32_t *out_at, *out;
+    uint8_t *is_kept;
+} ms_stages;
+
+/* Faults: MS_EUSAGE where the graph has no stage before its loss; MS_ENOMEM. */
+ms_err ms_stages_find(const ms_graph *graph, ms_arena *arena, ms_stages *stages,
+                      ms_fault *fault);
+
+#endif
