@@ -36,23 +36,23 @@ static uint32_t reach_of(const ms_class *class, uint32_t reach)
     return reach;
 }
 
-/* How far from its maker's unit the ops of a unit read what a micro-batch
- * makes: from this the default program finds what segments hold.  Gradients
- * that come from far away (of tied weights) it holds for reentrant segments
- * alone; these are counted in n_far. */
+/* How far from its maker's unit an op of this side of a unit reads what a
+ * micro-batch makes.  Of gradients this is counted apart: how many come from
+ * further away than that (of tied weights, of a residual stream). */
 static uint32_t reach_of_reads(ms_pieces *pieces, uint32_t unit,
-                               ms_class_side side, uint32_t reach)
+                               ms_class_side side, bool grads, uint32_t reach)
 {
     const ms_graph *graph = pieces->walk->learner.graph;
     uint32_t first, end, backward = graph->forward_at[graph->n_units];
     ms_classes_ops(graph, unit, side, &first, &end);
     for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
         uint32_t s = graph->in[i], maker = graph->storage_maker[s];
-        if (s < graph->n_persistent || maker == MS_NONE)
+        if (s < graph->n_persistent || maker == MS_NONE ||
+            (maker >= backward) != grads)
             continue;
         uint32_t at = graph->op_unit[maker];
         uint32_t far = at > unit ? at - unit : unit - at;
-        if (maker >= backward && far > MOST_REACH)
+        if (grads && far > reach)
             pieces->n_far[unit + 1]++;
         else if (far > reach)
             reach = far;
@@ -60,8 +60,9 @@ static uint32_t reach_of_reads(ms_pieces *pieces, uint32_t unit,
     return reach;
 }
 
-/* Who reads a storage may lie as far from its maker as other readers do on the
- * other side. */
+/* From how far units read the default program finds what segments hold; of
+ * gradients it holds any for reentrant segments alone.  Who reads a storage may
+ * lie as far from its maker as other readers do on the other side. */
 static void find_window(ms_pieces *pieces)
 {
     const ms_classes *classes = pieces->walk->learner.classes;
@@ -69,9 +70,12 @@ static void find_window(ms_pieces *pieces)
     uint32_t reach = 0;
     for (uint32_t id = 0; id < classes->n_classes; id++)
         reach = reach_of(&classes->classes[id], reach);
+    for (uint32_t u = 0; u < graph->n_units; u++)
+        for (int side = 0; side < MS_N_CLASS_SIDES; side++)
+            reach = reach_of_reads(pieces, u, (ms_class_side)side, false,
+                                   reach);
     for (uint32_t u = 0; u < graph->n_units; u++) {
-        reach = reach_of_reads(pieces, u, MS_CLASS_FORWARD, reach);
-        reach = reach_of_reads(pieces, u, MS_CLASS_BACKWARD, reach);
+        reach_of_reads(pieces, u, MS_CLASS_BACKWARD, true, reach);
         pieces->n_far[u + 1] += pieces->n_far[u];
     }
     pieces->window = 2 * reach;

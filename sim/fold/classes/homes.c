@@ -22,6 +22,15 @@ static uint32_t count_alike(const ms_classes *classes, uint32_t n_units,
     return n;
 }
 
+/* What a unit is like may be like one before it, as far: that is taken then. */
+static uint32_t find_first(const uint32_t *home, const uint32_t *alike,
+                           uint32_t like, uint32_t n)
+{
+    while (home[like] < like && alike[like] >= n)
+        like = home[like];
+    return like;
+}
+
 /* As far as a unit is like one before it, it goes on being like the units
  * behind that one; where this ends, its first like is taken. */
 void ms_homes_find(const ms_classes *classes, uint32_t n_units, uint32_t *first,
@@ -33,8 +42,8 @@ void ms_homes_find(const ms_classes *classes, uint32_t n_units, uint32_t *first,
         if (first[class] == MS_NONE)
             first[class] = u;
         if (u > 0 && home[u - 1] < u - 1 && alike[u - 1] > 1) {
-            home[u] = home[u - 1] + 1;
             alike[u] = alike[u - 1] - 1;
+            home[u] = find_first(home, alike, home[u - 1] + 1, alike[u]);
             continue;
         }
         home[u] = first[class];
