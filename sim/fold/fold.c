@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/fold.h"
 
-#include "sim/fold/atpeak.h"
+#include "sim/fold/pieces/atpeak.h"
 #include "sim/fold/classes/likeness.h"
 #include "sim/fold/knowntape.h"
 #include "sim/fold/renumber.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/pieces.h"
+#include "sim/fold/pieces/pieces.h"
 
 #include "sim/fold/classes/homes.h"
 #include "sim/fold/renumber.h"

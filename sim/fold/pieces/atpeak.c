@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/atpeak.h"
+#include "sim/fold/pieces/atpeak.h"
 
 #include "sim/fold/renumber.h"
 #include "sim/graph.h"
