@@ -305,6 +305,7 @@ ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
     MS_TRY(ms_pieces_fold(&fold->pieces, choice, fault));
     folded->why = fold->pieces.why;
     folded->learnt = fold->pieces.learnt;
+    folded->repeated = fold->pieces.repeated;
     tell(fold, &fold->pieces.effect, folded);
     return MS_OK;
 }

@@ -123,7 +123,9 @@ bool ms_fold_alike(const ms_graph *a, const ms_graph *b);
 ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
                        ms_folded *folded, ms_fault *fault);
 /* The same of the default program of a choice, which is written only where a
- * piece of it is new; learnt counts pieces, calls and repeated are 0. */
+ * unit of it is new; learnt counts pieces, repeated turns of units that were
+ * told by a period of such before them (sim/fold/pieces/unitturns.h), calls is
+ * 0. */
 ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
                       ms_folded *folded, ms_fault *fault);
 /* Of what the peak of the choice is that was folded last, if it was.  false:

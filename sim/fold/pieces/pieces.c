@@ -236,6 +236,7 @@ static ms_err learn_units(ms_pieces *pieces, ms_choice_turn turn,
         MS_TRY(ms_unitturns_end(units, turn));
     pieces->why = units->why;
     pieces->strayed = units->strayed;
+    pieces->repeated += units->repeated;
     *learnt = (ms_turn_learnt){.effect = units->effect,
                                .step = units->step,
                                .n_steps = units->n_steps};
@@ -409,7 +410,7 @@ ms_err ms_pieces_fold(ms_pieces *pieces, const ms_fold_choice *choice,
     pieces->choice = choice;
     pieces->fault = fault;
     pieces->is_cut = false;
-    pieces->learnt = 0;
+    pieces->learnt = pieces->repeated = 0;
     ms_choicecalls_begin(&pieces->calls, choice);
     pieces->n_trail = pieces->n_rounds = 0;
     pieces->why = pieces->far ? MS_FOLD_FAR : MS_FOLD_WHOLE;

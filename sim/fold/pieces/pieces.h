@@ -70,7 +70,7 @@ typedef struct ms_pieces {
     ms_piece_levels *levels, *step_levels;
     uint32_t levels_capacity, step_levels_capacity;
     ms_fold_why why;
-    uint32_t learnt;
+    uint32_t learnt, repeated; /* pieces; turns of units that were leapt over */
     ms_fault *fault;
 } ms_pieces;
 
@@ -78,7 +78,7 @@ ms_err ms_pieces_open(ms_pieces *pieces, ms_callwalk *walk, ms_arena *keep,
                       ms_arena *known, ms_fault *fault);
 /* The learner has forgotten everything: so do the pieces. */
 ms_err ms_pieces_forget(ms_pieces *pieces, ms_fault *fault);
-/* Fills effect, why and learnt. */
+/* Fills effect, why, learnt and repeated. */
 ms_err ms_pieces_fold(ms_pieces *pieces, const ms_fold_choice *choice,
                       ms_fault *fault);
 void ms_pieces_close(ms_pieces *pieces);

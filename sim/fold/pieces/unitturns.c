@@ -280,6 +280,7 @@ static ms_err leap(ms_unitturns *units, bool back, uint32_t unit, uint32_t p,
     for (uint32_t i = 0; i < times; i++)
         put_steps(units, units->step + taken->step, n_steps);
     leap_states(units, back, unit, p, *leapt);
+    units->repeated += *leapt;
     units->pass++;
     units->n_taken = 0;
     return MS_OK;
@@ -379,7 +380,7 @@ ms_err ms_unitturns_end(ms_unitturns *units, ms_choice_turn turn)
 void ms_unitturns_begin(ms_unitturns *units, ms_fault *fault)
 {
     units->effect = (ms_effect){0};
-    units->n_steps = 0;
+    units->n_steps = units->repeated = 0;
     units->why = MS_FOLD_WHOLE;
     units->strayed = false;
     units->fault = fault;

@@ -55,6 +55,7 @@ typedef struct ms_unitturns {
     /* Of what was asked since it began: */
     ms_effect effect;
     uint32_t *step, n_steps, steps_capacity; /* the answers of calls */
+    uint32_t repeated;                       /* turns that were leapt over */
     ms_fold_why why;
     bool strayed; /* a call asked of units outside of its window: it is not
                      known, and the states are of no use */
