@@ -140,9 +140,9 @@ void ms_choice_keep(const ms_graph *graph, const ms_fold_choice *choice,
  * such choice. */
 bool ms_fold_read(const ms_fold *fold, const ms_keep *keep,
                   ms_fold_stretch *stretches, ms_fold_choice *choice);
-/* choice.c, for it: what forward makes and saves, and its units. */
+/* choice.c, for it: what forward makes and saves, unit by unit. */
 typedef struct ms_choice_saved {
-    uint32_t *storage, *unit, n;
+    uint32_t *storage, *at; /* n_units + 1 */
 } ms_choice_saved;
 ms_err ms_choice_open(ms_choice_saved *saved, const ms_graph *graph,
                       ms_arena *arena, ms_fault *fault);

@@ -68,12 +68,25 @@ static bool is_changed_later(ms_pieces *pieces, const place *peak,
 
 /* ---- by category --------------------------------------------------------- */
 
-static void add_start(const ms_graph *graph, int64_t *by_category)
+static void add(int64_t *by_category, const int64_t *more)
 {
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
-        if (graph->storage_at_start[s])
-            by_category[graph->storage_category[s]] +=
-                (int64_t)graph->storage_bytes[s];
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        by_category[c] += more[c];
+}
+
+static void add_start(ms_pieces *pieces, int64_t *by_category)
+{
+    const ms_learner *learner = &pieces->walk->learner;
+    const ms_graph *graph = learner->graph;
+    ms_piece_levels *it = &pieces->start_levels;
+    if (it->numbers != learner->numbers + 1) {
+        *it = (ms_piece_levels){.numbers = learner->numbers + 1};
+        for (uint32_t s = 0; s < graph->n_persistent; s++)
+            if (graph->storage_at_start[s])
+                it->bytes[graph->storage_category[s]] +=
+                    (int64_t)graph->storage_bytes[s];
+    }
+    add(by_category, it->bytes);
 }
 
 static void read_step(const ms_learner *learner, uint32_t step,
@@ -83,12 +96,6 @@ static void read_step(const ms_learner *learner, uint32_t step,
     if (recipe != MS_NONE)
         ms_recipe_add(&learner->recipes, recipe, learner->graph, until_bytes,
                       by_category);
-}
-
-static void add(int64_t *by_category, const int64_t *more)
-{
-    for (int c = 0; c < MS_N_CATEGORIES; c++)
-        by_category[c] += more[c];
 }
 
 static void add_step(ms_pieces *pieces, uint32_t step, int64_t *by_category)
@@ -186,7 +193,7 @@ bool ms_atpeak_find(ms_pieces *pieces, uint64_t by_category[MS_N_CATEGORIES])
     uint32_t step = 0;
     if (learner->recipes.fixed || !peak.found || !make_room(pieces))
         return false;
-    add_start(learner->graph, level_bytes);
+    add_start(pieces, level_bytes);
     add_turns(pieces, &peak, level_bytes);
     add_within(pieces, &peak, level_bytes, &step);
     if (is_changed_later(pieces, &peak, step))

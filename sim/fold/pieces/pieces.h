@@ -65,9 +65,9 @@ typedef struct ms_pieces {
     uint32_t *trail, n_trail, trail_capacity;
     ms_piece_round *round;
     uint32_t n_rounds, rounds_capacity;
-    /* By category, as far as it was asked: per answer of a piece, and per one
-     * of a call. */
-    ms_piece_levels *levels, *step_levels;
+    /* By category, as far as it was asked: as the step starts, per answer of a
+     * piece, and per one of a call. */
+    ms_piece_levels start_levels, *levels, *step_levels;
     uint32_t levels_capacity, step_levels_capacity;
     ms_fold_why why;
     uint32_t learnt, repeated; /* pieces; turns of units that were leapt over */
