@@ -11,7 +11,8 @@
 /* What is summed up per rank. */
 typedef struct rank_clock {
     uint64_t free_ns; /* end of the compute stream's last op so far */
-    uint32_t last;    /* op of any stream that ends last so far, or MS_NONE */
+    uint32_t last;    /* op of any stream that ends last so far, or MS_NONE; */
+    uint64_t last_ns; /* when it ends: those of no length end with others */
     uint64_t pass_ns[MS_N_PASSES];
     ms_rank_report *out;
 } rank_clock;
@@ -40,18 +41,29 @@ static void add_wait(const ms_waits *waits, rank_clock *clock, ms_wait wait)
 }
 
 /* The wait before an op, then the op. */
-static void add_op(const ms_waits *waits, rank_clock *clock, uint32_t op)
+static inline void add_op(const ms_waits *waits, rank_clock *clock, uint32_t op)
 {
     const ms_timeline *line = waits->line;
     uint8_t pass = line->plan->op[op].pass;
-    uint64_t op_ns = line->end_ns[op] - line->start_ns[op];
-    assert(line->start_ns[op] >= clock->free_ns);
-    if (line->start_ns[op] > clock->free_ns)
+    uint64_t start_ns = line->start_ns[op], end_ns = line->end_ns[op];
+    assert(start_ns >= clock->free_ns);
+    if (start_ns > clock->free_ns)
         add_wait(waits, clock, ms_waits_before(waits, op, clock->free_ns));
-    clock->pass_ns[pass] += op_ns;
+    clock->pass_ns[pass] += end_ns - start_ns;
     if (pass == MS_COPY)
-        add_stall(waits, clock, (uint8_t)ms_waits_cause(waits, op), op, op_ns);
-    clock->free_ns = line->end_ns[op];
+        add_stall(waits, clock, (uint8_t)ms_waits_cause(waits, op), op,
+                  end_ns - start_ns);
+    clock->free_ns = end_ns;
+}
+
+static inline void note_last(const ms_timeline *line, rank_clock *clock,
+                             uint32_t op)
+{
+    uint64_t end_ns = line->end_ns[op];
+    if (end_ns < clock->last_ns || end_ns == line->start_ns[op])
+        return;
+    clock->last = op;
+    clock->last_ns = end_ns;
 }
 
 /* The parts of step_ns by what was under way. */
@@ -215,7 +227,7 @@ static void fold_ops(const ms_waits *waits, rank_clock *clocks)
         rank_clock *clock = &clocks[plan->op[op].rank];
         if (plan->op[op].stream == MS_STREAM_COMPUTE)
             add_op(waits, clock, op);
-        clock->last = ms_waits_later(line, op, clock->last);
+        note_last(line, clock, op);
     }
 }
 

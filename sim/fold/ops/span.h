@@ -93,6 +93,7 @@ typedef struct ms_span {
     uint64_t given_bytes; /* before */
     uint32_t compute;     /* its last op of the compute stream, or MS_NONE */
     uint8_t side;         /* the stream of the side queue's last copy */
+    bool moves; /* a tie is to a row, or to what was tied before the span */
 } ms_span;
 
 typedef struct ms_spans {
