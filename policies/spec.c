@@ -431,12 +431,6 @@ static bool is_listed(const char *name, const char *words)
     return false;
 }
 
-static void list_choices(const ms_policy *policy, char *hint, size_t size)
-{
-    snprintf(hint, size, "choose one of: ");
-    list_params(policy, true, hint, size);
-}
-
 /* Finds the one row of choices that is given, or n_params where the policy has
  * none. */
 static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
@@ -444,7 +438,7 @@ static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
 {
     const ms_policy *policy = item->policy;
     uint32_t choices = 0;
-    char hint[384];
+    char hint[384] = "choose one of: ";
     *chosen = policy->n_params;
     for (uint32_t i = 0; i < policy->n_params; i++) {
         choices += policy->params[i].choice;
@@ -453,7 +447,7 @@ static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
         if (*chosen < i) {
             size_t a = p->given_at[*chosen], b = p->given_at[i];
             point(p, a > b ? a : b);
-            list_choices(policy, hint, sizeof hint);
+            list_params(policy, true, hint, sizeof hint);
             return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
                            "\"%s\" and \"%s\" contradict each other",
                            policy->params[*chosen].name,
@@ -463,7 +457,7 @@ static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
     }
     if (choices == 0 || *chosen < policy->n_params)
         return MS_OK;
-    list_choices(policy, hint, sizeof hint);
+    list_params(policy, true, hint, sizeof hint);
     if (choices == 1 && policy->example != NULL)
         snprintf(hint, sizeof hint, "for example %s", policy->example);
     point(p, whole.at);

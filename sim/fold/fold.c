@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/fold.h"
 
+#include "sim/fold/calls/renumber.h"
 #include "sim/fold/classes/likeness.h"
 #include "sim/fold/knowntape.h"
 #include "sim/fold/pieces/atpeak.h"
-#include "sim/fold/renumber.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/program.h"

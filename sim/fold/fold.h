@@ -7,8 +7,8 @@
  * and on the state (is it here, who holds it) of the storages that its ops
  * touch.  The first call of a kind is expanded in books of the evaluator's own
  * and summarised; the next one that reads the same is a look-up.  Summaries
- * compose (sim/fold/effect.h), and micro-batches that leave behind what they
- * found are one summary, repeated.
+ * compose (sim/fold/calls/effect.h), and micro-batches that leave behind what
+ * they found are one summary, repeated.
  *
  * With several streams a summary of the level does, but none of the clock: ops
  * that run side by side slow each other.  There the ops of a call are kept, and

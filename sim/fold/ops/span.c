@@ -2,9 +2,9 @@
 #include "sim/fold/ops/span.h"
 
 #include "sim/expand/move.h"
+#include "sim/fold/calls/question.h"
 #include "sim/fold/cells/rowkind.h"
 #include "sim/fold/ops/recipe.h"
-#include "sim/fold/question.h"
 #include "sim/graph.h"
 #include "sim/measure/requests.h"
 

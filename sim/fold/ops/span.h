@@ -12,9 +12,9 @@
  * a transfer of so many bytes, and three ties: who reads one of these wholes
  * from now on waits for op 0 of this call. */
 
+#include "sim/fold/calls/effect.h"
+#include "sim/fold/calls/question.h"
 #include "sim/fold/cells/cells.h"
-#include "sim/fold/effect.h"
-#include "sim/fold/question.h"
 
 typedef struct ms_span_op {
     ms_plan_op op;    /* its offsets count the span's rows and releases; of: see

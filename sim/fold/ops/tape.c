@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/ops/tape.h"
 
-#include "sim/fold/question.h"
+#include "sim/fold/calls/question.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 

@@ -11,7 +11,7 @@
  *     for (; first < end; first++)
  *         use(calls.program.calls[first]); */
 
-#include "sim/fold/callwalk.h"
+#include "sim/fold/calls/callwalk.h"
 
 /* Units forward, units backward, the end of a micro-batch, that of the step. */
 typedef enum ms_choice_turn {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/pieces/turnbook.h"
 
-#include "sim/fold/renumber.h"
+#include "sim/fold/calls/renumber.h"
 
 #include <string.h>
 

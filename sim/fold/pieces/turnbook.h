@@ -11,7 +11,7 @@
  * -2 MiB, most 6 MiB, 40 ns; states 5 5 6 4 4.  It is learnt from the calls of
  * one unit, and is then that of all units that ask the same. */
 
-#include "sim/fold/learn.h"
+#include "sim/fold/calls/learn.h"
 
 typedef struct ms_turn_answer {
     ms_effect effect;

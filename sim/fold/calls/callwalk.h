@@ -10,7 +10,7 @@
  *         MS_TRY(ms_callwalk_call(&walk, &program.calls[i]));
  *     use(walk.since); */
 
-#include "sim/fold/learn.h"
+#include "sim/fold/calls/learn.h"
 
 typedef struct ms_callwalk {
     ms_learner learner;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/callwalk.h"
+#include "sim/fold/calls/callwalk.h"
 
+#include "sim/fold/calls/renumber.h"
 #include "sim/fold/cells/rowkind.h"
-#include "sim/fold/renumber.h"
 #include "sim/program.h"
 
 static bool is_set(const ms_callwalk *walk, uint32_t set)
