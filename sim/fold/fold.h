@@ -131,8 +131,8 @@ ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
 /* Of what the peak of the choice is that was folded last, if it was.  false:
  * that is not known, and it has to be replayed. */
 bool ms_fold_categories(ms_fold *fold, uint64_t by_category[MS_N_CATEGORIES]);
-/* choice.c: the keep of a choice, from which ms_defaultprogram writes the
- * program that is meant; keep is that of ms_program_keep_all before. */
+/* pieces/choice.c: the keep of a choice, from which ms_defaultprogram writes
+ * the program that is meant; keep is that of ms_program_keep_all before. */
 void ms_choice_keep(const ms_graph *graph, const ms_fold_choice *choice,
                     ms_keep *keep);
 /* The other way round: the choice of a keep for the evaluator's graph; it has
@@ -140,7 +140,7 @@ void ms_choice_keep(const ms_graph *graph, const ms_fold_choice *choice,
  * such choice. */
 bool ms_fold_read(const ms_fold *fold, const ms_keep *keep,
                   ms_fold_stretch *stretches, ms_fold_choice *choice);
-/* choice.c, for it: what forward makes and saves, unit by unit. */
+/* pieces/choice.c, for it: what forward makes and saves, unit by unit. */
 typedef struct ms_choice_saved {
     uint32_t *storage, *at; /* n_units + 1 */
 } ms_choice_saved;
