@@ -440,7 +440,6 @@ static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
     const ms_policy *policy = item->policy;
     uint32_t choices = 0;
     char hint[384] = "choose one of: ";
-    list_params(policy, true, hint, sizeof hint);
     *chosen = policy->n_params;
     for (uint32_t i = 0; i < policy->n_params; i++) {
         choices += policy->params[i].choice;
@@ -449,6 +448,7 @@ static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
         if (*chosen < i) {
             size_t a = p->given_at[*chosen], b = p->given_at[i];
             point(p, a > b ? a : b);
+            list_params(policy, true, hint, sizeof hint);
             return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
                            "\"%s\" and \"%s\" contradict each other",
                            policy->params[*chosen].name,
@@ -458,6 +458,7 @@ static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
     }
     if (choices == 0 || *chosen < policy->n_params)
         return MS_OK;
+    list_params(policy, true, hint, sizeof hint);
     if (choices == 1 && policy->example != NULL)
         snprintf(hint, sizeof hint, "for example %s", policy->example);
     point(p, whole.at);

@@ -151,6 +151,9 @@ typedef struct ms_report {
  * to 0 but for their number. */
 ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
                         ms_report *report, ms_fault *fault);
+/* Of it the times and stalls alone, of all ranks of the plan. */
+ms_err ms_times_parts(const ms_waits *waits, ms_arena *arena,
+                      ms_rank_report *ranks, ms_fault *fault);
 /* The same partition of the time from the end of the op before the first of
  * these n of one rank, which is on the compute stream, to the end of the last
  * on it. */

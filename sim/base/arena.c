@@ -361,11 +361,9 @@ static void *grow_large(ms_arena *arena, void *items, size_t was, size_t bytes)
     return grown;
 }
 
-void *ms_arena_grow(ms_arena *arena, void *items, uint32_t *capacity,
-                    uint32_t need, size_t size)
+void *ms_arena_grow_more(ms_arena *arena, void *items, uint32_t *capacity,
+                         uint32_t need, size_t size)
 {
-    if (items != NULL && need <= *capacity)
-        return items;
     uint64_t wanted = items == NULL ? 16 : 2 * (uint64_t)*capacity;
     if (moves_always)
         wanted = need + (uint64_t)need / 8;

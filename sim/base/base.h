@@ -89,8 +89,17 @@ void *ms_arena_take(ms_arena *arena, size_t n, size_t size);
 void *ms_arena_take_raw(ms_arena *arena, size_t n, size_t size);
 /* Grows an array of *capacity items to at least need items (doubling); the
  * old copy must not be used any more.  NULL when out of memory. */
-void *ms_arena_grow(ms_arena *arena, void *items, uint32_t *capacity,
-                    uint32_t need, size_t size);
+void *ms_arena_grow_more(ms_arena *arena, void *items, uint32_t *capacity,
+                         uint32_t need, size_t size);
+/* The same of one that may have room for them, as it most often has. */
+static inline void *ms_arena_grow(ms_arena *arena, void *items,
+                                  uint32_t *capacity, uint32_t need,
+                                  size_t size)
+{
+    return items != NULL && need <= *capacity
+               ? items
+               : ms_arena_grow_more(arena, items, capacity, need, size);
+}
 /* An array that has grown needs no more than so many items: of one of some MiB
  * the rest goes back to the system.  It stays where it is. */
 void ms_arena_shrink(ms_arena *arena, void *items, uint32_t *capacity,

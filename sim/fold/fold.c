@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/fold.h"
 
-#include "sim/fold/atpeak.h"
+#include "sim/fold/calls/renumber.h"
 #include "sim/fold/classes/likeness.h"
 #include "sim/fold/knowntape.h"
-#include "sim/fold/renumber.h"
+#include "sim/fold/pieces/atpeak.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/program.h"
@@ -305,6 +305,7 @@ ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
     MS_TRY(ms_pieces_fold(&fold->pieces, choice, fault));
     folded->why = fold->pieces.why;
     folded->learnt = fold->pieces.learnt;
+    folded->repeated = fold->pieces.repeated;
     tell(fold, &fold->pieces.effect, folded);
     return MS_OK;
 }

@@ -7,8 +7,8 @@
  * and on the state (is it here, who holds it) of the storages that its ops
  * touch.  The first call of a kind is expanded in books of the evaluator's own
  * and summarised; the next one that reads the same is a look-up.  Summaries
- * compose (sim/fold/effect.h), and micro-batches that leave behind what they
- * found are one summary, repeated.
+ * compose (sim/fold/calls/effect.h), and micro-batches that leave behind what
+ * they found are one summary, repeated.
  *
  * With several streams a summary of the level does, but none of the clock: ops
  * that run side by side slow each other.  There the ops of a call are kept, and
@@ -123,14 +123,16 @@ bool ms_fold_alike(const ms_graph *a, const ms_graph *b);
 ms_err ms_fold_program(ms_fold *fold, const ms_program *program,
                        ms_folded *folded, ms_fault *fault);
 /* The same of the default program of a choice, which is written only where a
- * piece of it is new; learnt counts pieces, calls and repeated are 0. */
+ * unit of it is new; learnt counts pieces, repeated turns of units that were
+ * told by a period of such before them (sim/fold/pieces/unitturns.h), calls is
+ * 0. */
 ms_err ms_fold_choose(ms_fold *fold, const ms_fold_choice *choice,
                       ms_folded *folded, ms_fault *fault);
 /* Of what the peak of the choice is that was folded last, if it was.  false:
  * that is not known, and it has to be replayed. */
 bool ms_fold_categories(ms_fold *fold, uint64_t by_category[MS_N_CATEGORIES]);
-/* choice.c: the keep of a choice, from which ms_defaultprogram writes the
- * program that is meant; keep is that of ms_program_keep_all before. */
+/* pieces/choice.c: the keep of a choice, from which ms_defaultprogram writes
+ * the program that is meant; keep is that of ms_program_keep_all before. */
 void ms_choice_keep(const ms_graph *graph, const ms_fold_choice *choice,
                     ms_keep *keep);
 /* The other way round: the choice of a keep for the evaluator's graph; it has
@@ -138,9 +140,9 @@ void ms_choice_keep(const ms_graph *graph, const ms_fold_choice *choice,
  * such choice. */
 bool ms_fold_read(const ms_fold *fold, const ms_keep *keep,
                   ms_fold_stretch *stretches, ms_fold_choice *choice);
-/* choice.c, for it: what forward makes and saves, and its units. */
+/* pieces/choice.c, for it: what forward makes and saves, unit by unit. */
 typedef struct ms_choice_saved {
-    uint32_t *storage, *unit, n;
+    uint32_t *storage, *at; /* n_units + 1 */
 } ms_choice_saved;
 ms_err ms_choice_open(ms_choice_saved *saved, const ms_graph *graph,
                       ms_arena *arena, ms_fault *fault);

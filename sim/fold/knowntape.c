@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/knowntape.h"
 
-#include "sim/fold/renumber.h"
+#include "sim/fold/calls/renumber.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 

@@ -18,7 +18,7 @@
  *     else ... walk it ...
  *         MS_TRY(ms_knowntape_see(&tapes, &walk, fault)); */
 
-#include "sim/fold/callwalk.h"
+#include "sim/fold/calls/callwalk.h"
 
 typedef struct ms_knowntape {
     uint64_t hash; /* of the program */

@@ -11,7 +11,8 @@
 /* What is summed up per rank. */
 typedef struct rank_clock {
     uint64_t free_ns; /* end of the compute stream's last op so far */
-    uint32_t last;    /* op of any stream that ends last so far, or MS_NONE */
+    uint32_t last;    /* op of any stream that ends last so far, or MS_NONE; */
+    uint64_t last_ns; /* when it ends: those of no length end with others */
     uint64_t pass_ns[MS_N_PASSES];
     ms_rank_report *out;
 } rank_clock;
@@ -40,18 +41,29 @@ static void add_wait(const ms_waits *waits, rank_clock *clock, ms_wait wait)
 }
 
 /* The wait before an op, then the op. */
-static void add_op(const ms_waits *waits, rank_clock *clock, uint32_t op)
+static inline void add_op(const ms_waits *waits, rank_clock *clock, uint32_t op)
 {
     const ms_timeline *line = waits->line;
     uint8_t pass = line->plan->op[op].pass;
-    uint64_t op_ns = line->end_ns[op] - line->start_ns[op];
-    assert(line->start_ns[op] >= clock->free_ns);
-    if (line->start_ns[op] > clock->free_ns)
+    uint64_t start_ns = line->start_ns[op], end_ns = line->end_ns[op];
+    assert(start_ns >= clock->free_ns);
+    if (start_ns > clock->free_ns)
         add_wait(waits, clock, ms_waits_before(waits, op, clock->free_ns));
-    clock->pass_ns[pass] += op_ns;
+    clock->pass_ns[pass] += end_ns - start_ns;
     if (pass == MS_COPY)
-        add_stall(waits, clock, (uint8_t)ms_waits_cause(waits, op), op, op_ns);
-    clock->free_ns = line->end_ns[op];
+        add_stall(waits, clock, (uint8_t)ms_waits_cause(waits, op), op,
+                  end_ns - start_ns);
+    clock->free_ns = end_ns;
+}
+
+static inline void note_last(const ms_timeline *line, rank_clock *clock,
+                             uint32_t op)
+{
+    uint64_t end_ns = line->end_ns[op];
+    if (end_ns < clock->last_ns || end_ns == line->start_ns[op])
+        return;
+    clock->last = op;
+    clock->last_ns = end_ns;
 }
 
 /* The parts of step_ns by what was under way. */
@@ -207,21 +219,26 @@ static uint64_t free_before(const ms_waits *waits, uint32_t op)
     return before == MS_NONE ? 0 : waits->line->end_ns[before];
 }
 
-static void fold_ops(const ms_waits *waits, rank_clock *clocks,
-                     ms_report *report)
+static void fold_ops(const ms_waits *waits, rank_clock *clocks)
 {
     const ms_timeline *line = waits->line;
     const ms_plan *plan = line->plan;
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        rank_clock *clock = &clocks[plan->op[op].rank];
+        if (plan->op[op].stream == MS_STREAM_COMPUTE)
+            add_op(waits, clock, op);
+        note_last(line, clock, op);
+    }
+}
+
+static void sum_flops(const ms_plan *plan, ms_report *report)
+{
     const double *flops = plan->graph->op_flops;
     double by_pass[MS_N_PASSES] = {0};
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         const ms_plan_op *row = &plan->op[op];
-        rank_clock *clock = &clocks[row->rank];
         if (row->of != MS_NONE)
             by_pass[row->pass] += flops[row->of] * ms_plan_part(row);
-        if (row->stream == MS_STREAM_COMPUTE)
-            add_op(waits, clock, op);
-        clock->last = ms_waits_later(line, op, clock->last);
     }
     report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
     report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +
@@ -241,23 +258,31 @@ ms_times ms_times_of_ops(const ms_waits *waits, const uint32_t *ops, uint32_t n)
     return parts_of(&clock, clock.free_ns - from_ns);
 }
 
+ms_err ms_times_parts(const ms_waits *waits, ms_arena *arena,
+                      ms_rank_report *ranks, ms_fault *fault)
+{
+    uint16_t n_ranks = waits->line->plan->n_ranks;
+    rank_clock *clocks = ms_arena_take(arena, n_ranks, sizeof *clocks);
+    if (!clocks)
+        return ms_fail_nomem(fault);
+    for (uint16_t rank = 0; rank < n_ranks; rank++)
+        clocks[rank] = (rank_clock){.last = MS_NONE, .out = &ranks[rank]};
+    fold_ops(waits, clocks);
+    for (uint16_t rank = 0; rank < n_ranks; rank++)
+        close_clock(waits, &clocks[rank]);
+    return MS_OK;
+}
+
 ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
                         ms_report *report, ms_fault *fault)
 {
     ms_waits waits;
-    rank_clock *clocks = ms_arena_take(arena, report->n_ranks, sizeof *clocks);
-    if (!clocks)
-        return ms_fail_nomem(fault);
     MS_TRY(ms_waits_open(&waits, line, arena, fault));
-    for (uint16_t rank = 0; rank < report->n_ranks; rank++)
-        clocks[rank] =
-            (rank_clock){.last = MS_NONE, .out = &report->ranks[rank]};
-    fold_ops(&waits, clocks, report);
+    MS_TRY(ms_times_parts(&waits, arena, report->ranks, fault));
+    sum_flops(line->plan, report);
     MS_TRY(fold_busy(&waits, arena, report, fault));
     ms_linkbytes_add(&waits, report);
-    for (uint16_t rank = 0; rank < report->n_ranks; rank++) {
-        close_clock(&waits, &clocks[rank]);
+    for (uint16_t rank = 0; rank < report->n_ranks; rank++)
         close_links(&report->ranks[rank]);
-    }
     return MS_OK;
 }

@@ -149,9 +149,8 @@ ms_err ms_roundsums_ranks(const ms_timeline *line, const ms_machine *machine,
 {
     ms_waits waits;
     uint16_t n = line->plan->n_ranks;
-    ms_report report = {.n_ranks = n, .ranks = ranks};
-    MS_TRY(ms_times_measure(line, arena, &report, fault));
     MS_TRY(ms_waits_open(&waits, line, arena, fault));
+    MS_TRY(ms_times_parts(&waits, arena, ranks, fault));
     for (uint16_t r = 0; r < n; r++) {
         ms_times time = stretch(&waits, cut, rounds, r, ranks[r].time);
         ranks[r] = (ms_rank_report){.rank = r, .time = time};

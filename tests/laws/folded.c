@@ -128,7 +128,8 @@ static uint32_t draw_stretches(laws_random *random, uint32_t n_units,
     uint32_t at = laws_below(random, 3), n = 0;
     while (n < MOST_STRETCHES && at < n_units) {
         uint32_t left = n_units - at;
-        uint32_t units = 1 + laws_below(random, left < 6 ? left : 6);
+        uint32_t most = left < 6 || laws_chance(random, 30) ? left : 6;
+        uint32_t units = 1 + laws_below(random, most);
         uint32_t segments = 1 + laws_below(random, left / units);
         stretches[n++] = (ms_fold_stretch){at, units, segments};
         at += units * segments + laws_below(random, 4) / 2;

@@ -198,6 +198,19 @@ static void check_choices(laws_random *random, const ms_graph *graph,
     ms_fold_close(fold);
 }
 
+/* Most units are equal, or every p-th, and a few are like no other. */
+static void draw_chain(laws_random *random, ms_graph *graph)
+{
+    uint32_t n = 1 + laws_below(random, 60), p = 1 + laws_below(random, 4);
+    laws_chain(n, 1000, &folded_keep, graph);
+    for (uint32_t u = 0; u < n && laws_chance(random, 98); u++) {
+        graph->op_ns[graph->forward_at[u]] += u % p;
+        graph->storage_bytes[u + 1] += UINT64_C(8) * (u % p);
+    }
+    for (uint32_t i = 0; i < 3 && laws_chance(random, 40); i++)
+        graph->op_ns[graph->forward_at[laws_below(random, n)]] += 5 + i;
+}
+
 /* Choices by stretches of units, without a program. */
 START_TEST(random_choices)
 {
@@ -209,7 +222,7 @@ START_TEST(random_choices)
         laws_graph(&random, &folded_keep, &graph);
         check_choices(&random, &graph, 5, &random_graphs);
         ms_arena_reset(&folded_keep);
-        laws_chain(1 + laws_below(&random, 60), 1000, &folded_keep, &graph);
+        draw_chain(&random, &graph);
         check_choices(&random, &graph, 10, &chains);
     }
     folded_print("choices", &random_graphs);
@@ -218,6 +231,7 @@ START_TEST(random_choices)
     ck_assert_uint_ge(chains.categories, chains.folded / 2);
     ck_assert_uint_ge(random_graphs.folded, random_graphs.programs / 2);
     ck_assert_uint_eq(chains.folded, chains.programs);
+    ck_assert_uint_ge(chains.repeated, 10 * (uint64_t)chains.programs);
     folded_close();
 }
 END_TEST

@@ -82,7 +82,6 @@ int main(void)
 {
     SRunner *runner = srunner_create(NULL);
 #define SUITE(name) srunner_add_suite(runner, suite_##name());
-#include "sim/base/base.h"
 #include "suites.inc"
 #undef SUITE
     skipped = tmpfile();

@@ -7,14 +7,21 @@
 
 /* Multiplication by 2^64 / golden ratio (Knuth, The Art of Computer
  * Programming 3, 6.4) spreads to the high bits, which are folded back. */
+static inline uint64_t mix(uint64_t hash, uint64_t more)
+{
+    hash = (hash ^ more) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
+}
+
+/* Two words at a time. */
 static uint64_t hash_of(const uint32_t *words, uint32_t n)
 {
-    uint64_t hash = n;
-    for (uint32_t i = 0; i < n; i++) {
-        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 32;
+    uint64_t hash = n, pair;
+    for (uint32_t i = 0; i + 1 < n; i += 2) {
+        memcpy(&pair, words + i, sizeof pair);
+        hash = mix(hash, pair);
     }
-    return hash;
+    return n % 2 > 0 ? mix(hash, words[n - 1]) : hash;
 }
 
 ms_err ms_intern_open(ms_intern *table, ms_arena *arena, ms_fault *fault)

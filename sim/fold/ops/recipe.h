@@ -9,8 +9,8 @@
  *     MS_TRY(ms_recipe_note(&recipes, &cells, &first, fault));
  *     effect = ms_recipe_effect(&recipes, first, other_graph, machine); */
 
+#include "sim/fold/calls/effect.h"
 #include "sim/fold/cells/cells.h"
-#include "sim/fold/effect.h"
 #include "sim/machine.h"
 
 typedef struct ms_recipes {

@@ -2,9 +2,9 @@
 #include "sim/fold/ops/span.h"
 
 #include "sim/expand/move.h"
+#include "sim/fold/calls/question.h"
 #include "sim/fold/cells/rowkind.h"
 #include "sim/fold/ops/recipe.h"
-#include "sim/fold/question.h"
 #include "sim/graph.h"
 #include "sim/measure/requests.h"
 
@@ -237,8 +237,10 @@ static ms_err note_ops(const noter *it)
 
 static ms_err tie(const noter *it, ms_earlier to, ms_earlier by, bool far)
 {
-    if (!is_same(to, by))
-        PUT(it, tie, n_ties, 6, (ms_span_tie){to, by, far});
+    if (is_same(to, by))
+        return MS_OK;
+    it->span->moves |= far || by.kind > MS_EARLIER_CALL;
+    PUT(it, tie, n_ties, 6, (ms_span_tie){to, by, far});
     return MS_OK;
 }
 

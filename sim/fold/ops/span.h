@@ -12,9 +12,9 @@
  * a transfer of so many bytes, and three ties: who reads one of these wholes
  * from now on waits for op 0 of this call. */
 
+#include "sim/fold/calls/effect.h"
+#include "sim/fold/calls/question.h"
 #include "sim/fold/cells/cells.h"
-#include "sim/fold/effect.h"
-#include "sim/fold/question.h"
 
 typedef struct ms_span_op {
     ms_plan_op op;    /* its offsets count the span's rows and releases; of: see
@@ -93,6 +93,7 @@ typedef struct ms_span {
     uint64_t given_bytes; /* before */
     uint32_t compute;     /* its last op of the compute stream, or MS_NONE */
     uint8_t side;         /* the stream of the side queue's last copy */
+    bool moves; /* a tie is to a row, or to what was tied before the span */
 } ms_span;
 
 typedef struct ms_spans {

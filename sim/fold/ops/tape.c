@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/fold/ops/tape.h"
 
-#include "sim/fold/question.h"
+#include "sim/fold/calls/question.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 
@@ -226,11 +226,37 @@ static void set_tie(const putter *it, const ms_span_tie *tie, uint32_t found)
         buffer_of(it, to)->ready = found;
 }
 
+/* Where all are to ops of the span: most of cells, owner by owner. */
+static void put_plain_ties(const putter *it, const ms_span_tie *tie)
+{
+    const ms_classes *classes = it->tape->classes;
+    const ms_span_tie *end = tie + it->span->n_ties;
+    const uint32_t *cell = NULL;
+    int32_t owner = 0;
+    for (; tie < end; tie++) {
+        ms_earlier to = tie->to;
+        if (to.kind != MS_EARLIER_CELL) {
+            set_tie(it, tie, find_op(it, tie->by));
+            continue;
+        }
+        if (cell == NULL || to.owner != owner)
+            cell = classes->cell + classes->cell_at[ms_classes_owner(
+                                       classes, it->question->base, to.owner)];
+        owner = to.owner;
+        it->tape->ready[to.column][cell[to.index]] =
+            tie->by.kind == MS_EARLIER_CALL ? it->first_op + tie->by.index : 0;
+    }
+}
+
 /* All are found before any is set: one may move to where another was. */
 static ms_err put_ties(const putter *it, ms_fault *fault)
 {
     ms_tape *tape = it->tape;
     const ms_span_tie *tie = it->spans->tie + it->span->tie;
+    if (!it->span->moves) {
+        put_plain_ties(it, tie);
+        return MS_OK;
+    }
     GROW(tape, tape->found, tape->found_capacity, it->span->n_ties + 1);
     for (uint32_t i = 0; i < it->span->n_ties; i++)
         tape->found[i] =

@@ -2,6 +2,7 @@
 #include "sim/fold/ops/tape.h"
 
 #include "sim/machine.h"
+#include "sim/measure/waits.h"
 #include "sim/replay/hostclock.h"
 #include "sim/replay/latebytes.h"
 #include "sim/timeline.h"
@@ -82,11 +83,13 @@ ms_err ms_taperun(ms_tape *tape, const ms_machine *machine,
                   uint64_t start_bytes, ms_folded *folded, ms_fault *fault)
 {
     ms_timeline line;
+    ms_waits waits;
     ms_rank_report rank = {0};
     ms_report report = {.n_ranks = 1, .ranks = &rank};
     MS_TRY(ms_tape_end(tape, fault));
     MS_TRY(ms_replay_clock(&tape->plan, machine, &tape->arena, &line, fault));
-    MS_TRY(ms_times_measure(&line, &tape->arena, &report, fault));
+    MS_TRY(ms_waits_open(&waits, &line, &tape->arena, fault));
+    MS_TRY(ms_times_parts(&waits, &tape->arena, &rank, fault));
     MS_TRY(find_active(tape, &line, machine, start_bytes, folded, fault));
     find_far(&tape->plan, report.far);
     MS_TRY(ms_hostmemory_measure(&line, machine, &tape->arena, &report, fault));

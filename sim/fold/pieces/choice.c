@@ -28,35 +28,45 @@ void ms_choice_keep(const ms_graph *graph, const ms_fold_choice *choice,
     }
 }
 
+/* The unit that makes a storage, of those that forward saves; else MS_NONE. */
+static uint32_t saving_unit(const ms_graph *graph, uint32_t s)
+{
+    return s < graph->n_persistent || graph->storage_saved_end[s] == MS_NONE
+               ? MS_NONE
+               : graph->op_unit[graph->storage_maker[s]];
+}
+
 ms_err ms_choice_open(ms_choice_saved *saved, const ms_graph *graph,
                       ms_arena *arena, ms_fault *fault)
 {
-    uint32_t end = graph->out_at[graph->forward_at[graph->n_units]];
-    *saved = (ms_choice_saved){
-        .storage = ms_arena_take_raw(arena, end, sizeof *saved->storage),
-        .unit = ms_arena_take_raw(arena, end, sizeof *saved->unit)};
-    if (saved->storage == NULL || saved->unit == NULL)
+    uint32_t end = graph->out_at[graph->forward_at[graph->n_units]], u;
+    uint32_t *at = ms_arena_take(arena, graph->n_units + 2u, sizeof *at);
+    uint32_t *storage = ms_arena_take_raw(arena, end, sizeof *storage);
+    if (storage == NULL || at == NULL)
         return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < end; i++) {
-        uint32_t s = graph->out[i], maker = graph->storage_maker[s];
-        if (s < graph->n_persistent || graph->storage_saved_end[s] == MS_NONE)
-            continue;
-        saved->storage[saved->n] = s;
-        saved->unit[saved->n++] = graph->op_unit[maker];
-    }
+    for (uint32_t i = 0; i < end; i++)
+        if ((u = saving_unit(graph, graph->out[i])) != MS_NONE)
+            at[u + 2]++;
+    for (u = 0; u < graph->n_units; u++)
+        at[u + 2] += at[u + 1];
+    for (uint32_t i = 0; i < end; i++)
+        if ((u = saving_unit(graph, graph->out[i])) != MS_NONE)
+            storage[at[u + 1]++] = graph->out[i];
+    *saved = (ms_choice_saved){.storage = storage, .at = at};
     return MS_OK;
 }
 
 /* Does each unit of a segment keep nothing of what it saves, any other all? */
-static bool is_all_or_nothing(const ms_choice_saved *saved, const ms_keep *keep)
+static bool is_all_or_nothing(const ms_choice_saved *saved, uint32_t n_units,
+                              const ms_keep *keep)
 {
-    const uint32_t *segment = keep->segment;
-    const uint8_t *place = keep->place;
-    bool same = true;
-    for (uint32_t i = 0; i < saved->n; i++)
-        same &= place[saved->storage[i]] ==
-                (segment[saved->unit[i]] == MS_NONE ? MS_HERE : MS_GONE);
-    return same;
+    uint32_t others = 0;
+    for (uint32_t u = 0; u < n_units; u++) {
+        uint8_t place = keep->segment[u] == MS_NONE ? MS_HERE : MS_GONE;
+        for (uint32_t i = saved->at[u]; i < saved->at[u + 1]; i++)
+            others |= keep->place[saved->storage[i]] ^ place;
+    }
+    return others == 0;
 }
 
 bool ms_choice_read(const ms_graph *graph, const ms_choice_saved *saved,
@@ -64,7 +74,7 @@ bool ms_choice_read(const ms_graph *graph, const ms_choice_saved *saved,
                     ms_fold_choice *choice)
 {
     uint32_t n = 0;
-    if (keep->other != NULL || !is_all_or_nothing(saved, keep))
+    if (keep->other != NULL || !is_all_or_nothing(saved, graph->n_units, keep))
         return false;
     for (uint32_t u = 0, end; u < graph->n_units; u = end) {
         uint32_t segment = keep->segment[u];

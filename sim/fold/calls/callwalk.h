@@ -10,7 +10,7 @@
  *         MS_TRY(ms_callwalk_call(&walk, &program.calls[i]));
  *     use(walk.since); */
 
-#include "sim/fold/learn.h"
+#include "sim/fold/calls/learn.h"
 
 typedef struct ms_callwalk {
     ms_learner learner;
@@ -47,5 +47,9 @@ ms_err ms_callwalk_begin(ms_callwalk *walk, const ms_program *program,
                          ms_fault *fault);
 /* One call; why says whether there was an answer. */
 ms_err ms_callwalk_call(ms_callwalk *walk, const ms_call *call);
+/* Of a RERUN one stage of one unit (sim/expand/bind.h); which come when is the
+ * caller's, and so is replay before them. */
+ms_err ms_callwalk_stage(ms_callwalk *walk, const ms_call *call,
+                         ms_bind_stage stage, uint32_t unit);
 
 #endif

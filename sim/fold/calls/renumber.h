@@ -17,7 +17,7 @@
  * op 40 takes 38 ns.  What copies and collectives of weights take is the same;
  * where it is not, nothing fits. */
 
-#include "sim/fold/learn.h"
+#include "sim/fold/calls/learn.h"
 
 /* May it turn to the graph?  false: what was learnt is of the numbers of its
  * own. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/atpeak.h"
+#include "sim/fold/pieces/atpeak.h"
 
-#include "sim/fold/renumber.h"
+#include "sim/fold/calls/renumber.h"
 #include "sim/graph.h"
 
 #include <string.h>
@@ -14,9 +14,9 @@ typedef struct place {
                           */
 } place;
 
-static const ms_piece_answer *answer_of(ms_pieces *pieces, uint32_t turn)
+static const ms_turn_answer *answer_of(ms_pieces *pieces, uint32_t turn)
 {
-    return ms_pieces_answer(pieces, pieces->trail[turn]);
+    return ms_turnbook_answer(&pieces->book, pieces->trail[turn]);
 }
 
 static int64_t level_of_round(ms_pieces *pieces, const ms_piece_round *round)
@@ -52,43 +52,41 @@ static place find_peak(ms_pieces *pieces)
 
 /* ---- categories that change ---------------------------------------------- */
 
-static bool step_changes(const ms_learner *learner, uint32_t step)
-{
-    uint32_t recipe = learner->answer[step].recipe;
-    return recipe != MS_NONE && ms_recipe_changes(&learner->recipes, recipe);
-}
-
-static bool turn_changes(ms_pieces *pieces, uint32_t turn, uint32_t from)
-{
-    const ms_piece_answer *answer = answer_of(pieces, turn);
-    const uint32_t *step = pieces->step + answer->first_step;
-    bool changes = false;
-    for (uint32_t i = from; i < answer->n_steps && !changes; i++)
-        changes = step_changes(&pieces->walk->learner, step[i]);
-    return changes;
-}
-
 /* Does anything change its category behind a step of the peak's turn? */
 static bool is_changed_later(ms_pieces *pieces, const place *peak,
                              uint32_t step)
 {
-    bool changes = turn_changes(pieces, peak->turn, step + 1);
+    bool changes = ms_turnbook_changes(&pieces->book,
+                                       answer_of(pieces, peak->turn), step + 1);
     const ms_piece_round *round = &pieces->round[peak->round];
     uint32_t first =
         peak->repeat + 1 < round->times ? round->first : peak->turn;
     for (uint32_t i = first; i < pieces->n_trail && !changes; i++)
-        changes = i != peak->turn && turn_changes(pieces, i, 0);
+        changes = i != peak->turn && answer_of(pieces, i)->changes;
     return changes;
 }
 
 /* ---- by category --------------------------------------------------------- */
 
-static void add_start(const ms_graph *graph, int64_t *by_category)
+static void add(int64_t *by_category, const int64_t *more)
 {
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
-        if (graph->storage_at_start[s])
-            by_category[graph->storage_category[s]] +=
-                (int64_t)graph->storage_bytes[s];
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        by_category[c] += more[c];
+}
+
+static void add_start(ms_pieces *pieces, int64_t *by_category)
+{
+    const ms_learner *learner = &pieces->walk->learner;
+    const ms_graph *graph = learner->graph;
+    ms_piece_levels *it = &pieces->start_levels;
+    if (it->numbers != learner->numbers + 1) {
+        *it = (ms_piece_levels){.numbers = learner->numbers + 1};
+        for (uint32_t s = 0; s < graph->n_persistent; s++)
+            if (graph->storage_at_start[s])
+                it->bytes[graph->storage_category[s]] +=
+                    (int64_t)graph->storage_bytes[s];
+    }
+    add(by_category, it->bytes);
 }
 
 static void read_step(const ms_learner *learner, uint32_t step,
@@ -98,12 +96,6 @@ static void read_step(const ms_learner *learner, uint32_t step,
     if (recipe != MS_NONE)
         ms_recipe_add(&learner->recipes, recipe, learner->graph, until_bytes,
                       by_category);
-}
-
-static void add(int64_t *by_category, const int64_t *more)
-{
-    for (int c = 0; c < MS_N_CATEGORIES; c++)
-        by_category[c] += more[c];
 }
 
 static void add_step(ms_pieces *pieces, uint32_t step, int64_t *by_category)
@@ -119,12 +111,13 @@ static void add_step(ms_pieces *pieces, uint32_t step, int64_t *by_category)
 
 static void add_turn(ms_pieces *pieces, uint32_t turn, int64_t *by_category)
 {
-    const ms_piece_answer *answer = answer_of(pieces, turn);
+    const ms_turn_answer *answer = answer_of(pieces, turn);
     ms_piece_levels *it = &pieces->levels[pieces->trail[turn]];
     if (it->numbers != answer->numbers + 1) {
         *it = (ms_piece_levels){.numbers = answer->numbers + 1};
         for (uint32_t i = 0; i < answer->n_steps; i++)
-            add_step(pieces, pieces->step[answer->first_step + i], it->bytes);
+            add_step(pieces, pieces->book.step[answer->first_step + i],
+                     it->bytes);
     }
     add(by_category, it->bytes);
 }
@@ -151,10 +144,10 @@ static void add_within(ms_pieces *pieces, const place *peak,
                        int64_t *by_category, uint32_t *at)
 {
     ms_learner *learner = &pieces->walk->learner;
-    const ms_piece_answer *answer = answer_of(pieces, peak->turn);
+    const ms_turn_answer *answer = answer_of(pieces, peak->turn);
     int64_t level_bytes = 0;
     for (uint32_t i = 0; i < answer->n_steps; i++) {
-        uint32_t step = pieces->step[answer->first_step + i];
+        uint32_t step = pieces->book.step[answer->first_step + i];
         const ms_effect *effect = &ms_renumber_answer(learner, step)->effect;
         int64_t left_bytes = answer->effect.most_bytes - level_bytes;
         bool here = effect->most_bytes == left_bytes;
@@ -186,7 +179,7 @@ static bool widen(ms_arena *arena, ms_piece_levels **levels, uint32_t *capacity,
 static bool make_room(ms_pieces *pieces)
 {
     return widen(pieces->known, &pieces->levels, &pieces->levels_capacity,
-                 pieces->questions.n) &&
+                 pieces->book.questions.n) &&
            widen(pieces->known, &pieces->step_levels,
                  &pieces->step_levels_capacity,
                  pieces->walk->learner.questions.n);
@@ -200,7 +193,7 @@ bool ms_atpeak_find(ms_pieces *pieces, uint64_t by_category[MS_N_CATEGORIES])
     uint32_t step = 0;
     if (learner->recipes.fixed || !peak.found || !make_room(pieces))
         return false;
-    add_start(learner->graph, level_bytes);
+    add_start(pieces, level_bytes);
     add_turns(pieces, &peak, level_bytes);
     add_within(pieces, &peak, level_bytes, &step);
     if (is_changed_later(pieces, &peak, step))

@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/pieces.h"
+#include "sim/fold/pieces/pieces.h"
 
-#include "sim/fold/classes/homes.h"
-#include "sim/fold/renumber.h"
 #include "sim/graph.h"
-#include "sim/program.h"
-#include "sim/schedule/schedule.h"
 
 #include <assert.h>
 #include <string.h>
-
-/* What a question is about. */
-typedef enum piece_turn { FORWARD, BACKWARD, TAIL, LAST } piece_turn;
 
 #define HEAD_WORDS 12u
 #define MOST_REACH 7u /* two bits for each unit of a window in a word */
 
 /* ---- how far units reach ------------------------------------------------- */
-
-/* A number for units [first, end): the same for units that are alike. */
-static uint32_t shape_of(const ms_pieces *pieces, uint32_t first, uint32_t end)
-{
-    return pieces->alike[first] >= end - first ? pieces->home[first] : first;
-}
 
 /* The furthest owner of a class: a second one is far away. */
 static uint32_t reach_of(const ms_class *class, uint32_t reach)
@@ -36,23 +23,23 @@ static uint32_t reach_of(const ms_class *class, uint32_t reach)
     return reach;
 }
 
-/* How far from its maker's unit the ops of a unit read what a micro-batch
- * makes: from this the default program finds what segments hold.  Gradients
- * that come from far away (of tied weights) it holds for reentrant segments
- * alone; these are counted in n_far. */
+/* How far from its maker's unit an op of this side of a unit reads what a
+ * micro-batch makes.  Of gradients this is counted apart: how many come from
+ * further away than that (of tied weights, of a residual stream). */
 static uint32_t reach_of_reads(ms_pieces *pieces, uint32_t unit,
-                               ms_class_side side, uint32_t reach)
+                               ms_class_side side, bool grads, uint32_t reach)
 {
     const ms_graph *graph = pieces->walk->learner.graph;
     uint32_t first, end, backward = graph->forward_at[graph->n_units];
     ms_classes_ops(graph, unit, side, &first, &end);
     for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
         uint32_t s = graph->in[i], maker = graph->storage_maker[s];
-        if (s < graph->n_persistent || maker == MS_NONE)
+        if (s < graph->n_persistent || maker == MS_NONE ||
+            (maker >= backward) != grads)
             continue;
         uint32_t at = graph->op_unit[maker];
         uint32_t far = at > unit ? at - unit : unit - at;
-        if (maker >= backward && far > MOST_REACH)
+        if (grads && far > reach)
             pieces->n_far[unit + 1]++;
         else if (far > reach)
             reach = far;
@@ -60,8 +47,9 @@ static uint32_t reach_of_reads(ms_pieces *pieces, uint32_t unit,
     return reach;
 }
 
-/* Who reads a storage may lie as far from its maker as other readers do on the
- * other side. */
+/* From how far units read the default program finds what segments hold; of
+ * gradients it holds any for reentrant segments alone.  Who reads a storage may
+ * lie as far from its maker as other readers do on the other side. */
 static void find_window(ms_pieces *pieces)
 {
     const ms_classes *classes = pieces->walk->learner.classes;
@@ -69,99 +57,17 @@ static void find_window(ms_pieces *pieces)
     uint32_t reach = 0;
     for (uint32_t id = 0; id < classes->n_classes; id++)
         reach = reach_of(&classes->classes[id], reach);
+    for (uint32_t u = 0; u < graph->n_units; u++)
+        for (int side = 0; side < MS_N_CLASS_SIDES; side++)
+            reach =
+                reach_of_reads(pieces, u, (ms_class_side)side, false, reach);
     for (uint32_t u = 0; u < graph->n_units; u++) {
-        reach = reach_of_reads(pieces, u, MS_CLASS_FORWARD, reach);
-        reach = reach_of_reads(pieces, u, MS_CLASS_BACKWARD, reach);
+        reach_of_reads(pieces, u, MS_CLASS_BACKWARD, true, reach);
         pieces->n_far[u + 1] += pieces->n_far[u];
     }
     pieces->window = 2 * reach;
     pieces->far = reach > MOST_REACH ||
                   graph->backward_at[0] == graph->backward_at[graph->n_units];
-}
-
-/* ---- the program, where a piece is new ----------------------------------- */
-
-static bool is_of(const ms_call *call, uint8_t verb, bool forward)
-{
-    return call->verb == verb &&
-           (verb != MS_RUN || (call->run.pass == MS_FORWARD) == forward);
-}
-
-/* Behind a unit's run come the holds of what it made, or the drops and the
- * random state that ends. */
-static bool belongs(const ms_call *call, bool forward)
-{
-    if (forward)
-        return call->verb == MS_HOLD;
-    return call->verb == MS_DROP_SET ||
-           (call->verb == MS_STATE && call->state.to == MS_GONE);
-}
-
-static void find_ends(ms_pieces *pieces)
-{
-    const ms_program *program = &pieces->program;
-    const ms_graph *graph = pieces->walk->learner.graph;
-    uint32_t n = program->n_calls, i = 0;
-    while (i < n) {
-        const ms_call *call = &program->calls[i++];
-        bool forward = is_of(call, MS_RUN, true);
-        if (call->verb == MS_MARK && call->mark.mark == MS_MARK_AFTER_BACKWARD)
-            pieces->tail = i;
-        if (call->verb != MS_RUN)
-            continue;
-        while (i < n && belongs(&program->calls[i], forward))
-            i++;
-        (forward ? pieces->forward_end : pieces->backward_end)[call->unit] = i;
-    }
-    pieces->last = n - 1; /* the mark of the end */
-    if (graph->keep_to_step && graph->n_kept > 0)
-        pieces->last--;
-    if (graph->step_first < graph->n_ops)
-        pieces->last--;
-}
-
-static ms_err write_program(ms_pieces *pieces)
-{
-    const ms_graph *graph = pieces->walk->learner.graph;
-    ms_keep keep;
-    if (pieces->written)
-        return MS_OK;
-    ms_arena_reset(&pieces->trial);
-    MS_TRY(ms_program_keep_all(graph, &pieces->trial, &keep, pieces->fault));
-    ms_choice_keep(graph, pieces->choice, &keep);
-    MS_TRY(ms_defaultprogram_alone(graph, &keep, 1, &pieces->trial,
-                                   &pieces->program, pieces->fault));
-    find_ends(pieces);
-    pieces->written = true;
-    return ms_callwalk_begin(pieces->walk, &pieces->program, pieces->fault);
-}
-
-/* The calls of a turn of pieces [first, end). */
-static void find_calls(const ms_pieces *pieces, piece_turn turn, uint32_t piece,
-                       uint32_t *first, uint32_t *end)
-{
-    const ms_graph *graph = pieces->walk->learner.graph;
-    const ms_piece *it = &pieces->piece[piece];
-    switch (turn) {
-    case FORWARD:
-        *first = it->first > 0 ? pieces->forward_end[it->first - 1] : 0;
-        *end = pieces->forward_end[it->end - 1];
-        break;
-    case BACKWARD:
-        *first = it->end < graph->n_units
-                     ? pieces->backward_end[it->end]
-                     : pieces->forward_end[graph->n_units - 1];
-        *end = pieces->backward_end[it->first];
-        break;
-    case TAIL:
-        *first = pieces->tail;
-        *end = pieces->last;
-        break;
-    case LAST:
-        *first = pieces->last;
-        *end = pieces->program.n_calls;
-        break;
-    }
 }
 
 /* ---- states -------------------------------------------------------------- */
@@ -194,30 +100,18 @@ static void set_up(ms_pieces *pieces, uint32_t first, uint32_t end)
     learner->now[learner->classes->rest] = pieces->rest;
 }
 
-static ms_err put_left(ms_pieces *pieces, uint32_t state)
-{
-    uint32_t *left =
-        ms_arena_grow(pieces->known, pieces->left, &pieces->left_capacity,
-                      pieces->n_left + 1, sizeof *left);
-    if (left == NULL)
-        return ms_fail_nomem(pieces->fault);
-    pieces->left = left;
-    left[pieces->n_left++] = state;
-    return MS_OK;
-}
-
 static ms_err read_left(ms_pieces *pieces, uint32_t first, uint32_t end)
 {
     const ms_learner *learner = &pieces->walk->learner;
+    uint32_t *left = pieces->left;
     for (uint32_t i = first; i < end; i++) {
         const ms_piece *piece = &pieces->piece[i];
-        uint32_t state;
         MS_TRY(ms_intern_add(&pieces->states, learner->now + piece->first,
-                             piece->end - piece->first, &state, pieces->fault));
-        MS_TRY(put_left(pieces, state));
+                             piece->end - piece->first, left++, pieces->fault));
     }
-    MS_TRY(put_left(pieces, learner->now[learner->classes->shared]));
-    return put_left(pieces, learner->now[learner->classes->rest]);
+    left[0] = learner->now[learner->classes->shared];
+    left[1] = learner->now[learner->classes->rest];
+    return MS_OK;
 }
 
 /* ---- one turn of a piece ------------------------------------------------- */
@@ -252,7 +146,7 @@ static uint32_t cuts_behind(const ms_pieces *pieces, uint32_t piece)
     return bits;
 }
 
-static void ask_piece(ms_pieces *pieces, piece_turn turn, uint32_t piece)
+static void ask_piece(ms_pieces *pieces, ms_choice_turn turn, uint32_t piece)
 {
     const ms_piece *it = &pieces->piece[piece];
     uint32_t window = pieces->window,
@@ -264,7 +158,7 @@ static void ask_piece(ms_pieces *pieces, piece_turn turn, uint32_t piece)
                      (uint32_t)pieces->choice->early_stop << 2;
     uint32_t *word = pieces->word;
     word[0] = (uint32_t)turn << 8 | flags;
-    word[1] = shape_of(pieces, low, high);
+    word[1] = ms_homes_shape(&pieces->homes, low, high);
     word[2] = it->first - low;
     word[3] = high - it->end;
     word[4] = it->end - it->first;
@@ -274,7 +168,7 @@ static void ask_piece(ms_pieces *pieces, piece_turn turn, uint32_t piece)
 }
 
 /* The end of a micro-batch and of the step may touch everything. */
-static void ask_everything(ms_pieces *pieces, piece_turn turn)
+static void ask_everything(ms_pieces *pieces, ms_choice_turn turn)
 {
     uint32_t *word = pieces->word;
     word[0] = (uint32_t)turn << 8 | (uint32_t)pieces->choice->reentrant << 1 |
@@ -283,41 +177,6 @@ static void ask_everything(ms_pieces *pieces, piece_turn turn)
     for (uint32_t i = 0; i < pieces->n; i++)
         word[pieces->n_words++] =
             pieces->piece[i].first << 1 | (uint32_t)pieces->piece[i].segment;
-}
-
-/* The answers of the calls that the walk has noted. */
-static ms_err keep_steps(ms_pieces *pieces, ms_piece_answer *answer)
-{
-    const ms_callwalk *walk = pieces->walk;
-    uint32_t *step =
-        ms_arena_grow(pieces->known, pieces->step, &pieces->steps_capacity,
-                      pieces->n_steps + walk->n_steps + 1, sizeof *step);
-    if (step == NULL)
-        return ms_fail_nomem(pieces->fault);
-    pieces->step = step;
-    answer->numbers = walk->learner.numbers;
-    answer->first_step = pieces->n_steps;
-    answer->n_steps = walk->n_steps;
-    if (walk->n_steps > 0)
-        memcpy(step + pieces->n_steps, walk->steps,
-               walk->n_steps * sizeof *step);
-    pieces->n_steps += walk->n_steps;
-    return MS_OK;
-}
-
-const ms_piece_answer *ms_pieces_answer(ms_pieces *pieces, uint32_t id)
-{
-    ms_learner *learner = &pieces->walk->learner;
-    ms_piece_answer *answer = &pieces->answer[id];
-    if (answer->numbers == learner->numbers)
-        return answer;
-    const uint32_t *step = pieces->step + answer->first_step;
-    answer->effect = (ms_effect){0};
-    for (uint32_t i = 0; i < answer->n_steps; i++)
-        answer->effect = ms_effect_then(
-            answer->effect, ms_renumber_answer(learner, step[i])->effect);
-    answer->numbers = learner->numbers;
-    return answer;
 }
 
 static ms_err note_turn(ms_pieces *pieces, uint32_t id)
@@ -349,15 +208,51 @@ static ms_err end_round(ms_pieces *pieces, uint32_t times)
     return MS_OK;
 }
 
-static ms_err learn(ms_pieces *pieces, piece_turn turn, uint32_t piece,
-                    uint32_t first, uint32_t end, uint32_t *id)
+/* ---- a turn that is new -------------------------------------------------- */
+
+static void note_cuts(ms_pieces *pieces)
+{
+    for (uint32_t i = 0; i < pieces->n && !pieces->is_cut; i++) {
+        const ms_piece *piece = &pieces->piece[i];
+        uint8_t *cut = pieces->units.cut;
+        uint8_t in = piece->segment ? MS_UNITTURNS_SEGMENT : 0;
+        memset(cut + piece->first, in, piece->end - piece->first);
+        cut[piece->first] |= MS_UNITTURNS_FIRST;
+    }
+    pieces->is_cut = true;
+}
+
+static ms_err learn_units(ms_pieces *pieces, ms_choice_turn turn,
+                          const ms_piece *piece, ms_turn_learnt *learnt)
+{
+    ms_unitturns *units = &pieces->units;
+    note_cuts(pieces);
+    ms_unitturns_begin(units, pieces->fault);
+    if (turn == MS_CHOICE_FORWARD)
+        MS_TRY(ms_unitturns_forward(units, piece->first, piece->end));
+    else if (turn == MS_CHOICE_BACKWARD)
+        MS_TRY(ms_unitturns_backward(units, piece->first, piece->end));
+    else
+        MS_TRY(ms_unitturns_end(units, turn));
+    pieces->why = units->why;
+    pieces->strayed = units->strayed;
+    pieces->repeated += units->repeated;
+    *learnt = (ms_turn_learnt){.effect = units->effect,
+                               .step = units->step,
+                               .n_steps = units->n_steps};
+    return MS_OK;
+}
+
+/* By the calls of pieces [first, end), which may touch each other. */
+static ms_err learn_calls(ms_pieces *pieces, ms_choice_turn turn,
+                          const ms_piece *piece, uint32_t first, uint32_t end,
+                          ms_turn_learnt *learnt)
 {
     ms_callwalk *walk = pieces->walk;
-    ms_piece_answer answer;
+    const ms_choicecalls *calls = &pieces->calls;
     uint32_t at, until;
-    MS_TRY(write_program(pieces));
-    find_calls(pieces, turn, piece, &at, &until);
-    set_up(pieces, first, end);
+    MS_TRY(ms_choicecalls_find(&pieces->calls, turn, piece->first, piece->end,
+                               &at, &until, pieces->fault));
     walk->all = first == 0 && end == pieces->n;
     walk->strayed = false;
     walk->low = pieces->piece[first].first;
@@ -366,31 +261,42 @@ static ms_err learn(ms_pieces *pieces, piece_turn turn, uint32_t piece,
     walk->notes = true;
     walk->n_steps = 0;
     for (; at < until && walk->why == MS_FOLD_WHOLE; at++)
-        MS_TRY(ms_callwalk_call(walk, &pieces->program.calls[at]));
+        MS_TRY(ms_callwalk_call(walk, &calls->program.calls[at]));
     pieces->why = walk->strayed ? MS_FOLD_FAR : walk->why;
-    if (pieces->why != MS_FOLD_WHOLE)
-        return MS_OK;
-    pieces->learnt++;
-    answer = (ms_piece_answer){.effect = walk->since, .first = pieces->n_left};
-    MS_TRY(keep_steps(pieces, &answer));
-    MS_TRY(read_left(pieces, first, end));
-    answer.n = pieces->n_left - answer.first;
-    MS_TRY(ms_intern_add(&pieces->questions, pieces->word, pieces->n_words, id,
-                         pieces->fault));
-    ms_piece_answer *answers =
-        ms_arena_grow(pieces->known, pieces->answer, &pieces->answers_capacity,
-                      *id + 1, sizeof *answers);
-    if (answers == NULL)
-        return ms_fail_nomem(pieces->fault);
-    pieces->answer = answers;
-    answers[*id] = answer;
+    *learnt = (ms_turn_learnt){
+        .effect = walk->since, .step = walk->steps, .n_steps = walk->n_steps};
     return MS_OK;
 }
 
-static ms_err take_turn(ms_pieces *pieces, piece_turn turn, uint32_t piece)
+static ms_err learn(ms_pieces *pieces, ms_choice_turn turn, uint32_t piece,
+                    uint32_t first, uint32_t end, uint32_t *id)
+{
+    const ms_piece *it = &pieces->piece[piece];
+    ms_turn_learnt learnt;
+    bool by_units = !pieces->choice->reentrant && !pieces->strayed;
+    set_up(pieces, first, end);
+    if (by_units)
+        MS_TRY(learn_units(pieces, turn, it, &learnt));
+    if (by_units && pieces->strayed)
+        set_up(pieces, first, end);
+    if (!by_units || pieces->strayed)
+        MS_TRY(learn_calls(pieces, turn, it, first, end, &learnt));
+    if (pieces->why != MS_FOLD_WHOLE)
+        return MS_OK;
+    pieces->learnt++;
+    MS_TRY(read_left(pieces, first, end));
+    learnt.left = pieces->left;
+    learnt.n_left = end - first + 2;
+    return ms_turnbook_add(&pieces->book, pieces->word, pieces->n_words,
+                           &learnt, id, pieces->fault);
+}
+
+/* ---- turns --------------------------------------------------------------- */
+
+static ms_err take_turn(ms_pieces *pieces, ms_choice_turn turn, uint32_t piece)
 {
     uint32_t first = 0, end = pieces->n;
-    if (turn == FORWARD || turn == BACKWARD) {
+    if (turn == MS_CHOICE_FORWARD || turn == MS_CHOICE_BACKWARD) {
         ask_piece(pieces, turn, piece);
         find_near(pieces, piece, &first, &end);
     } else {
@@ -401,14 +307,14 @@ static ms_err take_turn(ms_pieces *pieces, piece_turn turn, uint32_t piece)
     pieces->word[pieces->n_words++] = pieces->shared;
     pieces->word[pieces->n_words++] = pieces->rest;
     uint32_t id =
-        ms_intern_find(&pieces->questions, pieces->word, pieces->n_words);
+        ms_intern_find(&pieces->book.questions, pieces->word, pieces->n_words);
     if (id == MS_NONE)
         MS_TRY(learn(pieces, turn, piece, first, end, &id));
     if (pieces->why != MS_FOLD_WHOLE)
         return MS_OK;
     MS_TRY(note_turn(pieces, id));
-    const ms_piece_answer *answer = ms_pieces_answer(pieces, id);
-    const uint32_t *left = pieces->left + answer->first;
+    const ms_turn_answer *answer = ms_turnbook_answer(&pieces->book, id);
+    const uint32_t *left = pieces->book.left + answer->first;
     pieces->effect = ms_effect_then(pieces->effect, answer->effect);
     for (uint32_t i = first; i < end; i++)
         pieces->piece[i].state = *left++;
@@ -427,7 +333,8 @@ static ms_err add_piece(ms_pieces *pieces, uint32_t first, uint32_t end,
     assert(first <= end && end <= learner->graph->n_units);
     if (first == end)
         return MS_OK;
-    uint32_t words[2] = {shape_of(pieces, first, end), end - first};
+    uint32_t words[2] = {ms_homes_shape(&pieces->homes, first, end),
+                         end - first};
     if (segment && pieces->choice->reentrant &&
         pieces->n_far[first] < pieces->n_far[end])
         pieces->why = MS_FOLD_FAR;
@@ -473,10 +380,11 @@ static ms_err cut(ms_pieces *pieces)
 static ms_err fold_micro_batch(ms_pieces *pieces)
 {
     for (uint32_t i = 0; i < pieces->n && pieces->why == MS_FOLD_WHOLE; i++)
-        MS_TRY(take_turn(pieces, FORWARD, i));
+        MS_TRY(take_turn(pieces, MS_CHOICE_FORWARD, i));
     for (uint32_t i = pieces->n; i-- > 0 && pieces->why == MS_FOLD_WHOLE;)
-        MS_TRY(take_turn(pieces, BACKWARD, i));
-    return pieces->why == MS_FOLD_WHOLE ? take_turn(pieces, TAIL, 0) : MS_OK;
+        MS_TRY(take_turn(pieces, MS_CHOICE_BACKWARD, i));
+    return pieces->why == MS_FOLD_WHOLE ? take_turn(pieces, MS_CHOICE_TAIL, 0)
+                                        : MS_OK;
 }
 
 /* Are the states those of the micro-batch's beginning?  Notes them. */
@@ -501,8 +409,9 @@ ms_err ms_pieces_fold(ms_pieces *pieces, const ms_fold_choice *choice,
     uint32_t left = choice->micro_batches;
     pieces->choice = choice;
     pieces->fault = fault;
-    pieces->written = false;
-    pieces->learnt = 0;
+    pieces->is_cut = false;
+    pieces->learnt = pieces->repeated = 0;
+    ms_choicecalls_begin(&pieces->calls, choice);
     pieces->n_trail = pieces->n_rounds = 0;
     pieces->why = pieces->far ? MS_FOLD_FAR : MS_FOLD_WHOLE;
     if (pieces->far)
@@ -522,7 +431,7 @@ ms_err ms_pieces_fold(ms_pieces *pieces, const ms_fold_choice *choice,
     pieces->effect = before;
     if (pieces->why != MS_FOLD_WHOLE)
         return MS_OK;
-    MS_TRY(take_turn(pieces, LAST, 0));
+    MS_TRY(take_turn(pieces, MS_CHOICE_LAST, 0));
     return end_round(pieces, 1);
 }
 
@@ -530,15 +439,13 @@ ms_err ms_pieces_fold(ms_pieces *pieces, const ms_fold_choice *choice,
 
 ms_err ms_pieces_forget(ms_pieces *pieces, ms_fault *fault)
 {
-    pieces->answer = NULL;
-    pieces->left = pieces->start_of = pieces->step = NULL;
+    pieces->start_of = NULL;
     pieces->levels = pieces->step_levels = NULL;
     pieces->levels_capacity = pieces->step_levels_capacity = 0;
-    pieces->n_steps = pieces->steps_capacity = 0;
-    pieces->n_left = pieces->answers_capacity = pieces->left_capacity = 0;
     pieces->starts_capacity = 0;
+    MS_TRY(ms_turnbook_open(&pieces->book, &pieces->walk->learner,
+                            pieces->known, fault));
     MS_TRY(ms_intern_open(&pieces->states, pieces->known, fault));
-    MS_TRY(ms_intern_open(&pieces->questions, pieces->known, fault));
     return ms_intern_open(&pieces->starts, pieces->known, fault);
 }
 
@@ -552,27 +459,26 @@ static ms_err take(ms_pieces *pieces, size_t n, uint32_t **column,
 ms_err ms_pieces_open(ms_pieces *pieces, ms_callwalk *walk, ms_arena *keep,
                       ms_arena *known, ms_fault *fault)
 {
-    uint32_t n_units = walk->learner.graph->n_units, *first;
+    uint32_t n_units = walk->learner.graph->n_units;
     *pieces = (ms_pieces){.walk = walk, .keep = keep, .known = known};
-    MS_TRY(take(pieces, n_units, &pieces->home, fault));
-    MS_TRY(take(pieces, n_units, &pieces->alike, fault));
     MS_TRY(take(pieces, n_units + 2, &pieces->before, fault));
+    MS_TRY(take(pieces, n_units + 2, &pieces->left, fault));
     MS_TRY(take(pieces, n_units + 1, &pieces->n_far, fault));
-    MS_TRY(take(pieces, n_units, &pieces->forward_end, fault));
-    MS_TRY(take(pieces, n_units, &pieces->backward_end, fault));
     MS_TRY(
         take(pieces, 2 * (size_t)n_units + HEAD_WORDS, &pieces->word, fault));
-    MS_TRY(take(pieces, walk->learner.classes->n_classes, &first, fault));
     pieces->piece = ms_arena_take(keep, n_units + 1, sizeof *pieces->piece);
     if (pieces->piece == NULL)
         return ms_fail_nomem(fault);
-    ms_homes_find(walk->learner.classes, n_units, first, pieces->home,
-                  pieces->alike);
+    MS_TRY(ms_homes_find(&pieces->homes, walk->learner.classes, n_units, keep,
+                         fault));
     find_window(pieces);
+    MS_TRY(ms_choicecalls_open(&pieces->calls, walk, keep, fault));
+    MS_TRY(ms_unitturns_open(&pieces->units, &pieces->calls, &pieces->book,
+                             &pieces->homes, pieces->window, keep, fault));
     return ms_pieces_forget(pieces, fault);
 }
 
 void ms_pieces_close(ms_pieces *pieces)
 {
-    ms_arena_free(&pieces->trial);
+    ms_choicecalls_close(&pieces->calls);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/callwalk.h"
+#include "sim/fold/calls/callwalk.h"
 
+#include "sim/fold/calls/renumber.h"
 #include "sim/fold/cells/rowkind.h"
-#include "sim/fold/renumber.h"
 #include "sim/program.h"
 
 static bool is_set(const ms_callwalk *walk, uint32_t set)
@@ -429,7 +429,7 @@ static ms_err answer(ms_callwalk *walk, const ms_call *call,
 
 /* ---- replays of units ---------------------------------------------------- */
 
-static ms_err rerun_unit(ms_callwalk *walk, const ms_call *call,
+ms_err ms_callwalk_stage(ms_callwalk *walk, const ms_call *call,
                          ms_bind_stage stage, uint32_t unit)
 {
     if (walk->why != MS_FOLD_WHOLE)
@@ -441,10 +441,10 @@ static ms_err rerun_unit(ms_callwalk *walk, const ms_call *call,
 static ms_err open_replay(ms_callwalk *walk, const ms_call *call)
 {
     if (call->rerun.state && walk->learner.graph->unit_state != NULL)
-        MS_TRY(rerun_unit(walk, call, MS_BIND_OPEN, call->unit));
+        MS_TRY(ms_callwalk_stage(walk, call, MS_BIND_OPEN, call->unit));
     walk->replay = call->unit;
     for (uint32_t u = call->last + 1; !call->rerun.whole && u-- > call->unit;)
-        MS_TRY(rerun_unit(walk, call, MS_BIND_WANT, u));
+        MS_TRY(ms_callwalk_stage(walk, call, MS_BIND_WANT, u));
     return MS_OK;
 }
 
@@ -452,9 +452,9 @@ static ms_err close_replay(ms_callwalk *walk, const ms_call *call)
 {
     uint32_t first = walk->replay;
     if (walk->replay_state)
-        MS_TRY(rerun_unit(walk, call, MS_BIND_STATE, first));
+        MS_TRY(ms_callwalk_stage(walk, call, MS_BIND_STATE, first));
     for (uint32_t u = first; u <= call->last; u++)
-        MS_TRY(rerun_unit(walk, call, MS_BIND_END, u));
+        MS_TRY(ms_callwalk_stage(walk, call, MS_BIND_END, u));
     walk->replay = MS_NONE;
     walk->replay_state = false;
     return MS_OK;
@@ -468,7 +468,7 @@ static ms_err rerun(ms_callwalk *walk, const ms_call *call)
     if (walk->replay == MS_NONE)
         MS_TRY(open_replay(walk, call));
     for (uint32_t u = call->unit; u <= last; u++)
-        MS_TRY(rerun_unit(walk, call, MS_BIND_RUN, u));
+        MS_TRY(ms_callwalk_stage(walk, call, MS_BIND_RUN, u));
     return last == call->last ? close_replay(walk, call) : MS_OK;
 }
 

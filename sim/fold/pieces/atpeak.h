@@ -10,7 +10,7 @@
  * RUN has made makes it an activation), and then counts as that from the start,
  * as in a report.  Where a call behind the peak does so, nothing is told. */
 
-#include "sim/fold/pieces.h"
+#include "sim/fold/pieces/pieces.h"
 
 /* Of the choice that was folded last.  false: it cannot be told. */
 bool ms_atpeak_find(ms_pieces *pieces, uint64_t by_category[MS_N_CATEGORIES]);

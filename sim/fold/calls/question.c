@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/question.h"
+#include "sim/fold/calls/question.h"
 
 #include "sim/fold/ops/tape.h"
 #include "sim/graph.h"

@@ -16,8 +16,8 @@
  * the unit of its maker, from that state on.  Where ops came from elsewhere (an
  * input went on the way), it is asked with the states of everything. */
 
-#include "sim/fold/around.h"
-#include "sim/fold/effect.h"
+#include "sim/fold/calls/around.h"
+#include "sim/fold/calls/effect.h"
 #include "sim/fold/fold.h"
 #include "sim/fold/ops/recipe.h"
 #include "sim/fold/ops/span.h"

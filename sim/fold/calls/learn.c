@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/learn.h"
+#include "sim/fold/calls/learn.h"
 
 #include "sim/fold/cells/rowkind.h"
 #include "sim/graph.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/fold/around.h"
+#include "sim/fold/calls/around.h"
 
 #include "sim/graph.h"
 
