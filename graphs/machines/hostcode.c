@@ -37,6 +37,64 @@ static const struct code *code_of(const ms_training *training)
     return training->kernels == MS_KORTHIKANTI ? &megatron_code : &torch_code;
 }
 
+/* Microseconds of the hooks by which ranks share states, beside the collectives
+ * and copies that they launch: of each unit and each of its parameters, where
+ * weights become whole and are let go again, and where gradients are summed.
+ *
+ * FSDP2: its hooks make 18 calls for a unit that gathers and 11 for one that
+ * reduces, and 5 for each parameter (views, resizes, attributes, a DTensor;
+ * PyTorch torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py,
+ * foreach_all_gather, foreach_all_gather_copy_out, foreach_reduce, and
+ * _fsdp_param.py, to_unsharded, to_sharded), each as long as the code around
+ * an op of forward.  An estimate, within a factor of two: a profiler saw 1 ms
+ * for such a hook of a block of unknown size (PyTorch issue 173680).  What
+ * FSDP1's take is not known, and left out.
+ *
+ * DeepSpeed, stages 1 and 2: each gradient has a hook in Python.  24 layers of
+ * 147 parameters took 50.5 ms a step on 8 H100 (DeepSpeed pull request 7886),
+ * of which 15 to 27 are of what is around them: 160 to 240.  Stage 3 also
+ * fetches and lets go of each module's parameters: 148 of them took 104 ms a
+ * step on one GPU (DeepSpeedExamples training/bf16_master_weight, whose clock
+ * does not wait for the device), 10 of them not in hooks. */
+static const struct hooks {
+    double unit_whole, whole, unit_sum, sum;
+} no_hooks, fsdp_hooks = {153, 42, 94, 42}, deepspeed_hooks = {0, 0, 0, 200},
+            deepspeed3_hooks = {0, 220, 0, 200};
+
+static bool is_fsdp2(const ms_shape *shape)
+{
+    return shape->part_is_master && shape->part == MS_PART_ROWS;
+}
+
+static const struct hooks *hooks_of(const ms_shape *shape)
+{
+    if (is_fsdp2(shape))
+        return &fsdp_hooks;
+    if (shape->engine != MS_ENGINE_DEEPSPEED || !shape->is_shared)
+        return &no_hooks;
+    return shape->shared == MS_SHARED_PARAMETERS ? &deepspeed3_hooks
+                                                 : &deepspeed_hooks;
+}
+
+/* Of the step for each parameter that is a DTensor, as FSDP2's are: 43 ms for
+ * 150 in one fused kernel, 138 ms in 6 lists (microsoft/dion pull request 63);
+ * an op by itself 133 (aten::detach less its 4.8 for a plain tensor, PyTorch
+ * pull request 160580).  From PyTorch 2.10 on an op takes 25 (pull request
+ * 166371), which is not in here. */
+#define DTENSOR_FUSED_US 287
+#define DTENSOR_LISTS_US 920
+#define DTENSOR_OP_US 128
+
+static double dtensor_us(const ms_training *training, double ops)
+{
+    bool fused = training->optimizer_impl == MS_IMPL_FUSED ||
+                 (training->optimizer_impl == MS_IMPL_AUTO &&
+                  training->optimizer == MS_ADAMW);
+    if (training->optimizer_impl == MS_IMPL_LOOP)
+        return DTENSOR_OP_US * ops;
+    return fused ? DTENSOR_FUSED_US : DTENSOR_LISTS_US;
+}
+
 static uint32_t n_weights(const ms_graph *graph)
 {
     uint32_t n = 0;
@@ -47,11 +105,44 @@ static uint32_t n_weights(const ms_graph *graph)
     return n;
 }
 
+/* Ops of the passes [first, end) that the host issues. */
+static uint32_t n_issued(const ms_graph *graph, ms_pass first, ms_pass end)
+{
+    uint32_t n = 0;
+    for (uint32_t op = 0; op < graph->n_ops; op++)
+        n += graph->op_ns[op] > 0 && graph->op_pass[op] >= first &&
+             graph->op_pass[op] < end;
+    return n;
+}
+
+/* Shares what the hooks of a pass take among its ops. */
+static uint32_t shared_ns(double us, double scale, uint32_t n_ops)
+{
+    return n_ops > 0 ? (uint32_t)(us * scale / n_ops) : 0;
+}
+
+static void add_hooks(const struct hooks *hooks, const ms_graph *graph,
+                      double scale, uint32_t framework_ns[MS_N_PASSES])
+{
+    double units = graph->n_blocks + 1.0, weights = n_weights(graph);
+    double whole = units * hooks->unit_whole + weights * hooks->whole;
+    double sum = units * hooks->unit_sum + weights * hooks->sum;
+    uint32_t n_forward = n_issued(graph, MS_FORWARD, MS_LOSS);
+    uint32_t n_backward = n_issued(graph, MS_GRAD_INPUT, MS_ACCUMULATE);
+    uint32_t forward_ns = shared_ns(whole, scale, n_forward);
+    uint32_t backward_ns = shared_ns(whole + sum, scale, n_backward);
+    framework_ns[MS_FORWARD] += forward_ns;
+    framework_ns[MS_RECOMPUTE] += forward_ns;
+    framework_ns[MS_GRAD_INPUT] += backward_ns;
+    framework_ns[MS_GRAD_WEIGHT] += backward_ns;
+}
+
 void ms_hostcode_fill(const ms_device *device, const ms_training *training,
-                      const ms_graph *graph, uint32_t framework_ns[MS_N_PASSES])
+                      const ms_shape *shape, const ms_graph *graph,
+                      uint32_t framework_ns[MS_N_PASSES])
 {
     const struct code *code = code_of(training);
-    double scale = US * device->host_share;
+    double scale = US * device->host_share, parameter = code->parameter;
     uint32_t n_step = graph->n_ops - graph->step_first;
     uint32_t forward_ns = (uint32_t)(code->forward * scale);
     uint32_t backward_ns = (uint32_t)(code->backward * scale);
@@ -59,9 +150,11 @@ void ms_hostcode_fill(const ms_device *device, const ms_training *training,
     framework_ns[MS_RECOMPUTE] = forward_ns;
     framework_ns[MS_GRAD_INPUT] = framework_ns[MS_GRAD_WEIGHT] = backward_ns;
     framework_ns[MS_ACCUMULATE] = backward_ns;
-    if (n_step > 0)
-        framework_ns[MS_STEP] =
-            (uint32_t)(code->parameter * scale * n_weights(graph) / n_step);
+    add_hooks(hooks_of(shape), graph, scale, framework_ns);
+    if (is_fsdp2(shape) && n_weights(graph) > 0)
+        parameter += dtensor_us(training, (double)n_step / n_weights(graph));
+    framework_ns[MS_STEP] =
+        shared_ns(parameter * n_weights(graph), scale, n_step);
 }
 
 uint32_t ms_hostcode_recorded(const ms_training *training)
