@@ -27,6 +27,7 @@
 #include "sim/nouns.h"
 #include "sim/shape.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct ms_training ms_training;
@@ -45,6 +46,9 @@ enum {
 void ms_hostcode_fill(const ms_device *device, const ms_training *training,
                       const ms_shape *shape, const ms_graph *graph,
                       uint32_t framework_ns[MS_N_PASSES]);
+/* Do ranks share states by code that is Python's, for each unit or parameter?
+ */
+bool ms_hostcode_has_hooks(const ms_shape *shape);
 /* A bit per pass whose ops are recorded. */
 uint32_t ms_hostcode_recorded(const ms_training *training);
 /* MS_EUSAGE: no such code can launch this step. */

@@ -112,6 +112,8 @@ START_TEST(hooks_take_their_time)
               {"zero:2,dp=8", 0, 0},
               {"fsdp:dp=8", 3 * 153 + 28 * 42, 3 * 247 + 28 * 84},
               {"fsdp:dp=8,impl=1", 0, 0},
+              {"deepspeed:0,dp=8 --precision fp16-mixed", 0, 0},
+              {"deepspeed:1,dp=8", 0, 28 * 200},
               {"deepspeed:2,dp=8", 0, 28 * 200},
               {"deepspeed:3,dp=8", 28 * 220, 28 * 420}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
@@ -148,6 +150,26 @@ START_TEST(dtensors_are_slow_to_update)
 }
 END_TEST
 
+/* Frozen weights are gathered, but neither reduced nor updated: 4 adapters of
+ * two matrices each beside 28 weights. */
+START_TEST(frozen_weights_have_less)
+{
+    truth_begin();
+    const ms_result *result =
+        truth_run(SMALL "-p fsdp:dp=8 --set lora.rank=4 "
+                        "--set lora.targets=attention "
+                        "--set training.optimizer_impl=fused");
+    double n_step = result->graph->n_ops - result->graph->step_first;
+    ck_assert_double_eq_tol(hooks_us(result, MS_FORWARD, MS_LOSS),
+                            3 * 153 + 36 * 42, 0.5);
+    ck_assert_double_eq_tol(hooks_us(result, MS_GRAD_INPUT, MS_ACCUMULATE),
+                            3 * 247 + 36 * 42 + 8 * 42, 0.5);
+    ck_assert_double_eq_tol(n_step * result->machine->framework_ns[MS_STEP],
+                            1000 * (36 * 10 + 8 * 287), n_step + 1);
+    truth_end();
+}
+END_TEST
+
 /* DeepSpeedExamples training/bf16_master_weight: 104.2 ms on a GPU that is not
  * named, by a clock that does not wait for it; the rate of its hooks is from
  * this row, which is held here alone. */
@@ -156,10 +178,14 @@ START_TEST(stage_3_waits_for_its_hooks)
     char path[TESTS_PATH];
     tests_source("tests/truth/files/post-norm.json", path);
     truth_begin();
-    uint64_t ns = step_ns(truth_run("%s --batch 4 --precision bf16-mixed "
-                                    "--device h100 -p deepspeed:3,dp=1",
-                                    path));
+    const ms_result *result =
+        truth_run("%s --batch 4 --precision bf16-mixed --device h100 "
+                  "-p deepspeed:3,dp=1",
+                  path);
+    const ms_rank_report *rank = truth_rank(result);
+    uint64_t ns = rank->time.step_ns;
     ck_assert_double_eq_tol((double)ns / 1e6, 104.2, 5);
+    ck_assert_uint_eq(rank->time.error_percent, 0); /* no band for such */
     truth_end();
 }
 END_TEST
@@ -222,6 +248,7 @@ Suite *suite_hostcode(void)
     tcase_add_test(tcase, long_kernels_hide_it);
     tcase_add_test(tcase, hooks_take_their_time);
     tcase_add_test(tcase, dtensors_are_slow_to_update);
+    tcase_add_test(tcase, frozen_weights_have_less);
     tcase_add_test(tcase, stage_3_waits_for_its_hooks);
     suite_add_tcase(suite, tcase);
     return suite;
