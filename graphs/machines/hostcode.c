@@ -47,7 +47,8 @@ static const struct code *code_of(const ms_training *training)
  * foreach_all_gather, foreach_all_gather_copy_out, foreach_reduce, and
  * _fsdp_param.py, to_unsharded, to_sharded), each as long as the code around
  * an op of forward.  An estimate, within a factor of two: a profiler saw 1 ms
- * for such a hook of a block of unknown size (PyTorch issue 173680).  What
+ * for such a hook of a block of unknown size (PyTorch issue 173680).  A forward
+ * that backward runs again has none (_fsdp_state.py, _pre_forward).  What
  * FSDP1's take is not known, and left out.
  *
  * DeepSpeed, stages 1 and 2: each gradient goes through Python, in a hook or
@@ -59,8 +60,10 @@ static const struct code *code_of(const ms_training *training)
  * them not in hooks. */
 static const struct hooks {
     double unit_whole, whole, unit_sum, sum;
-} no_hooks, fsdp_hooks = {153, 42, 94, 42}, deepspeed_hooks = {0, 0, 0, 200},
-            deepspeed3_hooks = {0, 220, 0, 200};
+    bool again; /* when forward runs again */
+} no_hooks, fsdp_hooks = {153, 42, 94, 42, false},
+            deepspeed_hooks = {0, 0, 0, 200, false},
+            deepspeed3_hooks = {0, 220, 0, 200, true};
 
 static bool is_fsdp2(const ms_shape *shape)
 {
@@ -154,7 +157,7 @@ static void add_hooks(const struct hooks *hooks, const ms_graph *graph,
     uint32_t forward_ns = shared_ns(whole, scale, n_forward);
     uint32_t backward_ns = shared_ns(whole + sum, scale, n_backward);
     framework_ns[MS_FORWARD] += forward_ns;
-    framework_ns[MS_RECOMPUTE] += forward_ns;
+    framework_ns[MS_RECOMPUTE] += hooks->again ? forward_ns : 0;
     framework_ns[MS_GRAD_INPUT] += backward_ns;
     framework_ns[MS_GRAD_WEIGHT] += backward_ns;
 }
