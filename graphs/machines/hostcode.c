@@ -37,6 +37,75 @@ static const struct code *code_of(const ms_training *training)
     return training->kernels == MS_KORTHIKANTI ? &megatron_code : &torch_code;
 }
 
+/* Microseconds of the hooks by which ranks share states, beside the collectives
+ * and copies that they launch: of each unit and each of its parameters, where
+ * weights become whole and are let go again, and where gradients are summed.
+ *
+ * FSDP2: its hooks make 18 calls for a unit that gathers and 11 for one that
+ * reduces, and 5 for each parameter (views, resizes, attributes, a DTensor;
+ * PyTorch torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py,
+ * foreach_all_gather, foreach_all_gather_copy_out, foreach_reduce, and
+ * _fsdp_param.py, to_unsharded, to_sharded), each as long as the code around
+ * an op of forward.  An estimate, within a factor of two: a profiler saw 1 ms
+ * for such a hook of a block of unknown size (PyTorch issue 173680).  A forward
+ * that backward runs again has none (_fsdp_state.py, _pre_forward).  What
+ * FSDP1's take is not known, and left out.
+ *
+ * DeepSpeed, stages 1 and 2: each gradient goes through Python, in a hook or
+ * when backward has ended.  24 layers of 147 parameters took 50.5 ms a step on
+ * 8 H100 (DeepSpeed pull request 7886), of which 15 to 27 are of what is around
+ * them: 160 to 240.  Stage 3 also fetches and lets go of each module's
+ * parameters: 148 of them took 104 ms a step on one GPU (DeepSpeedExamples
+ * training/bf16_master_weight, whose clock does not wait for the device), 10 of
+ * them not in hooks. */
+static const struct hooks {
+    double unit_whole, whole, unit_sum, sum;
+    bool again; /* when forward runs again */
+} no_hooks, fsdp_hooks = {153, 42, 94, 42, false},
+            deepspeed_hooks = {0, 0, 0, 200, false},
+            deepspeed3_hooks = {0, 220, 0, 200, true};
+
+static bool is_fsdp2(const ms_shape *shape)
+{
+    return shape->part_is_master && shape->part == MS_PART_ROWS;
+}
+
+static const struct hooks *hooks_of(const ms_shape *shape)
+{
+    if (is_fsdp2(shape))
+        return &fsdp_hooks;
+    if (shape->engine != MS_ENGINE_DEEPSPEED ||
+        shape->shared == MS_SHARED_NOTHING)
+        return &no_hooks;
+    return shape->shared == MS_SHARED_PARAMETERS ? &deepspeed3_hooks
+                                                 : &deepspeed_hooks;
+}
+
+bool ms_hostcode_has_hooks(const ms_shape *shape)
+{
+    return hooks_of(shape) != &no_hooks;
+}
+
+/* Of the step for each parameter that is a DTensor, as FSDP2's are: 43 ms for
+ * 150 in one fused kernel, 138 ms in 6 lists (microsoft/dion pull request 63);
+ * an op by itself 133 (aten::detach less its 4.8 for a plain tensor, PyTorch
+ * pull request 160580).  From PyTorch 2.10 on an op takes 25 (pull request
+ * 166371), which is not in here. */
+#define DTENSOR_FUSED_US 287
+#define DTENSOR_LISTS_US 920
+#define DTENSOR_OP_US 128
+
+static double dtensors_us(const ms_training *training, uint32_t n,
+                          uint32_t n_ops)
+{
+    bool fused = training->optimizer_impl == MS_IMPL_FUSED ||
+                 (training->optimizer_impl == MS_IMPL_AUTO &&
+                  training->optimizer == MS_ADAMW);
+    if (training->optimizer_impl == MS_IMPL_LOOP)
+        return (double)DTENSOR_OP_US * n_ops;
+    return (double)(fused ? DTENSOR_FUSED_US : DTENSOR_LISTS_US) * n;
+}
+
 static uint32_t n_weights(const ms_graph *graph)
 {
     uint32_t n = 0;
@@ -47,11 +116,59 @@ static uint32_t n_weights(const ms_graph *graph)
     return n;
 }
 
+/* Weights that have a gradient. */
+static uint32_t n_trained(const ms_graph *graph)
+{
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        n += ms_graph_is_weight(graph, s) && graph->storage_grad[s] != MS_NONE;
+    return n;
+}
+
+/* Ops of forward and of backward that the host issues. */
+static void count_issued(const ms_graph *graph, uint32_t *n_forward,
+                         uint32_t *n_backward)
+{
+    *n_forward = *n_backward = 0;
+    for (uint32_t op = 0; op < graph->step_first; op++) {
+        uint8_t pass = graph->op_pass[op];
+        bool issued = graph->op_ns[op] > 0;
+        *n_forward += issued && pass == MS_FORWARD;
+        *n_backward +=
+            issued && (pass == MS_GRAD_INPUT || pass == MS_GRAD_WEIGHT);
+    }
+}
+
+/* Shares what the hooks of a pass take among its ops. */
+static uint32_t shared_ns(double us, double scale, uint32_t n_ops)
+{
+    return n_ops > 0 ? (uint32_t)(us * scale / n_ops) : 0;
+}
+
+static void add_hooks(const struct hooks *hooks, const ms_graph *graph,
+                      uint32_t trained, double scale,
+                      uint32_t framework_ns[MS_N_PASSES])
+{
+    double units = graph->n_blocks + 1.0;
+    double whole = units * hooks->unit_whole + n_weights(graph) * hooks->whole;
+    double sum = units * hooks->unit_sum + trained * hooks->sum;
+    uint32_t n_forward, n_backward;
+    count_issued(graph, &n_forward, &n_backward);
+    uint32_t forward_ns = shared_ns(whole, scale, n_forward);
+    uint32_t backward_ns = shared_ns(whole + sum, scale, n_backward);
+    framework_ns[MS_FORWARD] += forward_ns;
+    framework_ns[MS_RECOMPUTE] += hooks->again ? forward_ns : 0;
+    framework_ns[MS_GRAD_INPUT] += backward_ns;
+    framework_ns[MS_GRAD_WEIGHT] += backward_ns;
+}
+
 void ms_hostcode_fill(const ms_device *device, const ms_training *training,
-                      const ms_graph *graph, uint32_t framework_ns[MS_N_PASSES])
+                      const ms_shape *shape, const ms_graph *graph,
+                      uint32_t framework_ns[MS_N_PASSES])
 {
     const struct code *code = code_of(training);
     double scale = US * device->host_share;
+    double step_us = code->parameter * n_weights(graph);
     uint32_t n_step = graph->n_ops - graph->step_first;
     uint32_t forward_ns = (uint32_t)(code->forward * scale);
     uint32_t backward_ns = (uint32_t)(code->backward * scale);
@@ -59,9 +176,13 @@ void ms_hostcode_fill(const ms_device *device, const ms_training *training,
     framework_ns[MS_RECOMPUTE] = forward_ns;
     framework_ns[MS_GRAD_INPUT] = framework_ns[MS_GRAD_WEIGHT] = backward_ns;
     framework_ns[MS_ACCUMULATE] = backward_ns;
-    if (n_step > 0)
-        framework_ns[MS_STEP] =
-            (uint32_t)(code->parameter * scale * n_weights(graph) / n_step);
+    if (ms_hostcode_has_hooks(shape)) {
+        uint32_t trained = n_trained(graph);
+        add_hooks(hooks_of(shape), graph, trained, scale, framework_ns);
+        if (is_fsdp2(shape))
+            step_us += dtensors_us(training, trained, n_step);
+    }
+    framework_ns[MS_STEP] = shared_ns(step_us, scale, n_step);
 }
 
 uint32_t ms_hostcode_recorded(const ms_training *training)

@@ -7,8 +7,12 @@
  * step whose kernels are shorter than that waits for its host.
  *
  *     uint32_t framework_ns[MS_N_PASSES];
- *     ms_hostcode_fill(device, training, graph, framework_ns);
+ *     ms_hostcode_fill(device, training, shape, graph, framework_ns);
  *     framework_ns[MS_FORWARD]        beside the launch of an op of forward
+ *
+ * Hooks of FSDP2 and DeepSpeed run once for each unit or parameter; their time
+ * is shared among the ops of a pass, so that the pass takes as long.  Modules'
+ * own code is part of an op's (torch), or of the rates (Megatron).
  *
  * Loading samples takes no time: a step finds them ready.
  *
@@ -23,6 +27,7 @@
 #include "sim/nouns.h"
 #include "sim/shape.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct ms_training ms_training;
@@ -37,10 +42,13 @@ enum {
 };
 
 /* Per op of each pass, in ns; of the optimizer's ops the time of all parameters
- * is shared among them. */
+ * is shared among them, as that of hooks is. */
 void ms_hostcode_fill(const ms_device *device, const ms_training *training,
-                      const ms_graph *graph,
+                      const ms_shape *shape, const ms_graph *graph,
                       uint32_t framework_ns[MS_N_PASSES]);
+/* Do ranks share states by code that is Python's, for each unit or parameter?
+ */
+bool ms_hostcode_has_hooks(const ms_shape *shape);
 /* A bit per pass whose ops are recorded. */
 uint32_t ms_hostcode_recorded(const ms_training *training);
 /* MS_EUSAGE: no such code can launch this step. */

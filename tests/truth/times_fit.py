@@ -14,7 +14,8 @@ only where the loss falls by GAIN: less is no reason to change every step's time
 --leave-out fits the numbers without each source in turn and prints how far off
 its steps of both halves then are (timesleftout.tsv); a device that only this source measured has the number of
 its chip's other devices or none (1, 0.85).  What the hosts of Megatron-LM's runs
-take (graphs/machines/hostcode.c) stays as it is."""
+take (graphs/machines/hostcode.c) stays as it is, and steps with states on the
+host, which are bound by it, are left out."""
 import json
 import os
 import re
@@ -36,7 +37,11 @@ FITS = [
 ]
 # Where nothing was fitted: the number of the same chip in another module.
 SAME_CHIP = {"h100-96gb-sxm": "h100-80gb-sxm",
-             "a100-40gb-sxm": "a100-80gb-sxm"}
+             "h100-80gb-sxm": "h100-96gb-sxm",
+             "a100-40gb-sxm": "a100-80gb-sxm",
+             "a100-80gb-sxm": "a100-40gb-sxm"}
+# Its steps wait for the host and say nothing of products.
+WAITS = "megatron"
 NONE = {"step_share": 1.0, "stream_share": 0.85}
 LEAST, MOST = 0.5, 1.0
 GAIN = 0.001
@@ -52,6 +57,8 @@ def rows():
             if line.startswith(("#", "id\t")):
                 continue
             name, half, group, us, options = line.rstrip("\n").split("\t")
+            if group == "offload":
+                continue
             device = re.search(r"--device (\S+)", options)
             device = device.group(1) if device else "h100"
             yield {"id": name, "half": half, "source": group.split("_multi")[0],
@@ -132,24 +139,34 @@ def number_of(folder, device, key):
         return json.load(file)[key]
 
 
-def fit(clock, steps, folder=None):
-    found = {}
+def telling(steps, devices):
+    return [r for r in steps if r["device"] in devices and r["source"] != WAITS]
+
+
+def borrow(steps, found):
+    """Devices without steps take what their chip's other module has."""
     for devices, key in FITS:
-        of = [r for r in steps if r["device"] in devices]
-        start = NONE[key]
-        if not of and devices[0] in SAME_CHIP:
-            start = next((v for (d, k), v in found.items()
-                          if SAME_CHIP[devices[0]] in d and k == key), start)
-        found[devices, key] = (number_of(folder, devices[0], key) if folder
-                               else start)
+        other = SAME_CHIP.get(devices[0])
+        if other is None or telling(steps, devices):
+            continue
+        for (owners, k), value in list(found.items()):
+            if other in owners and k == key and telling(steps, owners):
+                found[devices, key] = value
+
+
+def fit(clock, steps, folder=None):
+    found = {what: number_of(folder, what[0][0], what[1]) if folder
+             else NONE[what[1]] for what in FITS}
     for _ in range(3):
         before = dict(found)
         for what in FITS:
-            of = [r for r in steps if r["device"] in what[0]]
+            of = telling(steps, what[0])
             if of:
                 found[what] = best_of(clock, of, found, what, GAIN if folder else 0)
         if found == before:
             break
+    if not folder:
+        borrow(steps, found)
     return found
 
 

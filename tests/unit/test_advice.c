@@ -164,7 +164,8 @@ static const struct {
                              "-p offload:optimizer/params/gradients"},
     {"zero:3", GPT3 "--gpus 4 -p zero:1 --kernels fused -p checkpoint:full "
                     "--memory 2640MiB"},
-    {"fsdp", GPT3 "--batch 4 --gpus 4 -p ddp --memory 3703421366"},
+    {"fsdp", GPT3 "--batch 16 --gpus 4 -p ddp --kernels fused "
+                  "--allocator torch --memory 6652626605"},
     {"swap:torchtune", GPT3 "--batch 4 --precision fp32 --kernels fused "
                             "--optimizer sgd --memory 1629MiB"},
     {"swap:checkpoints",

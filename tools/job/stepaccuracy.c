@@ -34,6 +34,16 @@ static bool is_such(const ms_result *result)
            result->training.launch == MS_LAUNCH_EAGER;
 }
 
+/* Where hooks were, kernels took longer: what was measured says nothing of a
+ * step that waits for its host, which hooks keep. */
+static bool waits_for_hooks(const ms_result *result)
+{
+    const ms_report *report = result->report;
+    const ms_times *time = &report->ranks[report->worst].time;
+    return ms_hostcode_has_hooks(&result->shape) &&
+           2 * time->host_bound_ns > time->step_ns;
+}
+
 /* Their memory was that of GPUs, as PyTorch counts it, and of tokens. */
 static bool is_such_memory(const ms_job *job, const ms_result *result)
 {
@@ -95,7 +105,7 @@ void ms_stepaccuracy_find(const ms_job *job, ms_result *result)
     uint64_t tokens =
         result->graph->tokens > 0 ? (uint64_t)result->training.sequence : 0;
     result->accuracy = result->peak_accuracy = NULL;
-    if (is_such(result))
+    if (is_such(result) && !waits_for_hooks(result))
         result->accuracy = ms_accuracy_time(job->device->name,
                                             result->training.kernels, tokens);
     if (ms_stepaccuracy_kind(job, result, &kind))

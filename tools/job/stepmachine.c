@@ -136,8 +136,8 @@ ms_err ms_stepmachine_find(const ms_job *job, ms_expand_opts *opts,
     MS_TRY(ms_hostcode_check(&result->training, &result->shape, fault));
     result->machine->recorded = ms_hostcode_recorded(&result->training);
     if (result->training.device != 1) /* a CPU's ops are its own */
-        ms_hostcode_fill(job->device, &result->training, result->graph,
-                         result->machine->framework_ns);
+        ms_hostcode_fill(job->device, &result->training, &result->shape,
+                         result->graph, result->machine->framework_ns);
     if (paged && job->wall)
         return ms_fail(fault, MS_EUSAGE, "--wall", "leave it out",
                        "with uvm pages go where memory is full, no op waits "
