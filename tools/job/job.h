@@ -66,6 +66,7 @@ typedef struct ms_job {
     bool addresses; /* record the addresses of blocks */
     bool brief;     /* leave out what of the pool is idle at the peak */
     bool levels;    /* the timeline alone is asked for: no pool, no report */
+    bool spends;    /* only the record is asked for (spend.h) */
     /* larger steps are replayed without the micro-batches that repeat; 0: a
      * default of about a million ops */
     uint64_t whole_ops;
