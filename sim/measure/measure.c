@@ -242,16 +242,14 @@ static void run_events(fold_state *fold, uint32_t first, uint32_t end)
     ms_eventwalk walk;
     ms_timeline_walk(fold->line, first, &walk);
     for (uint32_t left = end - first, n; left > 0; left -= n) {
-        const ms_event *event = ms_timeline_peek(&walk), *last = walk.end;
-        if ((uint64_t)(last - event) > left)
-            last = event + left;
-        n = (uint32_t)(last - event);
-        walk.at = last;
-        while (event < last) {
+        const ms_event *event = ms_timeline_peek(&walk);
+        uint64_t made = (uint64_t)(walk.end - event);
+        n = made < left ? (uint32_t)made : left;
+        walk.at += n;
+        while (event < walk.at) {
             uint16_t rank = fold->plan->op[event->op_act >> 1].rank;
-            rank_state *state = &fold->ranks[rank];
-            begin_ops(fold, state, event);
-            event = apply_run(fold, state, event, last);
+            begin_ops(fold, &fold->ranks[rank], event);
+            event = apply_run(fold, &fold->ranks[rank], event, walk.at);
         }
     }
 }

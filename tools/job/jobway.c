@@ -20,7 +20,6 @@
 #include "tools/job/lengths.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
-#include "tools/job/spend.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/job/spend.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "tools/job/job.h"
 #include "tools/job/result.h"
 
 #include <stddef.h>
