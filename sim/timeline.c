@@ -5,6 +5,91 @@
 #include "sim/plan.h"
 #include "sim/timeline.h"
 
+/* ---- the events ---------------------------------------------------------- */
+
+/* The last op that has at most so many events before it. */
+static uint32_t op_at(const ms_plan *plan, uint32_t event)
+{
+    uint32_t low = 0, high = plan->n_ops;
+    while (low + 1 < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (plan->op[middle].alloc_at + plan->op[middle].release_at <= event)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void ms_timeline_walk(const ms_timeline *line, uint32_t first,
+                      ms_eventwalk *walk)
+{
+    const ms_plan *plan = line->plan;
+    walk->line = line;
+    walk->at = walk->end = walk->some;
+    walk->made = line->events ? line->n_events : first;
+    if (line->events) {
+        walk->at = line->events + first;
+        walk->end = line->events + line->n_events;
+    } else if (first < line->n_events) {
+        uint32_t op = op_at(plan, first);
+        uint32_t own = first - plan->op[op].alloc_at - plan->op[op].release_at;
+        uint32_t rows = plan->op[op + 1].alloc_at - plan->op[op].alloc_at;
+        walk->op = op;
+        walk->row = plan->op[op].alloc_at + (own < rows ? own : rows);
+        walk->release = plan->op[op].release_at + (own < rows ? 0 : own - rows);
+    }
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+bool ms_timeline_make(ms_eventwalk *walk)
+{
+    const ms_timeline *line = walk->line;
+    const ms_plan_op *op = line->plan->op + walk->op;
+    const uint32_t *list = line->plan->release;
+    ms_event *restrict to = walk->some;
+    uint32_t left = least(MS_EVENTWALK, line->n_events - walk->made);
+    uint32_t row = walk->row, i = walk->release, act = walk->op << 1;
+    walk->at = to;
+    walk->end = to + left;
+    walk->made += left;
+    for (; left > 0; op++, act += 2) {
+        uint64_t start_ns = line->start_ns[act >> 1];
+        uint64_t end_ns = line->end_ns[act >> 1];
+        uint32_t last = row + least(op[1].alloc_at - row, left);
+        left -= last - row;
+        for (; row < last; row++)
+            *to++ = (ms_event){start_ns, row, act | 1u};
+        last = i + least(op[1].release_at - i, left);
+        left -= last - i;
+        for (; i < last; i++)
+            *to++ = (ms_event){end_ns, list[i], act};
+        walk->op = act >> 1;
+    }
+    walk->row = row;
+    walk->release = i;
+    return to > walk->some;
+}
+
+ms_event ms_timeline_event(const ms_timeline *line, uint32_t event)
+{
+    const ms_plan *plan = line->plan;
+    if (line->events)
+        return line->events[event];
+    uint32_t op = op_at(plan, event);
+    uint32_t own = event - plan->op[op].alloc_at - plan->op[op].release_at;
+    uint32_t rows = plan->op[op + 1].alloc_at - plan->op[op].alloc_at;
+    if (own < rows)
+        return (ms_event){line->start_ns[op], plan->op[op].alloc_at + own,
+                          op << 1 | 1u};
+    own += plan->op[op].release_at - rows;
+    return (ms_event){line->end_ns[op], plan->release[own], op << 1};
+}
+
 static bool on_device(const ms_plan *plan, uint32_t row, uint16_t rank)
 {
     return plan->row[row].pool == MS_DEVICE_POOL &&
@@ -13,9 +98,9 @@ static bool on_device(const ms_plan *plan, uint32_t row, uint16_t rank)
 
 /* ---- named instants ------------------------------------------------------ */
 
-static bool is_of(const ms_timeline *line, uint32_t event, uint16_t rank)
+static bool is_of(const ms_timeline *line, const ms_event *event, uint16_t rank)
 {
-    return line->plan->op[line->events[event].op_act >> 1].rank == rank;
+    return line->plan->op[event->op_act >> 1].rank == rank;
 }
 
 /* The events up to the mark in host order.  Those of several ranks are merged,
@@ -27,9 +112,10 @@ static uint32_t until_in_host_order(const ms_timeline *line,
     uint32_t drops = mark->releases - plan->op[mark->op].release_at;
     uint32_t until = 0;
     for (uint32_t e = 0; e < line->n_events; e++) {
-        uint32_t op = line->events[e].op_act >> 1;
-        bool allocates = line->events[e].op_act & 1u;
-        if (!is_of(line, e, mark->rank))
+        const ms_event *event = &line->events[e];
+        uint32_t op = event->op_act >> 1;
+        bool allocates = event->op_act & 1u;
+        if (!is_of(line, event, mark->rank))
             continue;
         if (op > mark->op || (op == mark->op && !allocates && drops-- == 0))
             break;
@@ -60,9 +146,10 @@ static uint32_t until_by_device(const ms_timeline *line,
     uint64_t end_ns = line->end_ns[mark->op];
     uint32_t e = first_at(line, end_ns);
     for (; e < line->n_events && line->events[e].t_ns == end_ns; e++) {
-        uint32_t op = line->events[e].op_act >> 1;
-        bool allocates = line->events[e].op_act & 1u;
-        if (allocates && op > mark->op && is_of(line, e, mark->rank))
+        const ms_event *event = &line->events[e];
+        bool allocates = event->op_act & 1u;
+        if (allocates && event->op_act >> 1 > mark->op &&
+            is_of(line, event, mark->rank))
             break;
     }
     return e;
@@ -165,12 +252,15 @@ static int compare_sized(const void *left, const void *right)
 static uint32_t mark_alive(const ms_timeline *line, uint32_t event,
                            uint16_t rank, uint8_t *alive)
 {
+    ms_eventwalk walk;
+    ms_timeline_walk(line, 0, &walk);
     uint32_t n = 0;
     for (uint32_t e = 0; e <= event && e < line->n_events; e++) {
-        uint32_t row = line->events[e].row;
+        const ms_event *at = ms_timeline_next(&walk);
+        uint32_t row = at->row;
         if (!on_device(line->plan, row, rank))
             continue;
-        alive[row] = line->events[e].op_act & 1u;
+        alive[row] = at->op_act & 1u;
         n += alive[row] ? 1u : UINT32_MAX;
     }
     return n;
@@ -208,10 +298,10 @@ typedef struct column {
     uint64_t lowest_bytes, highest_bytes;
 } column;
 
-static uint64_t signed_bytes(const ms_timeline *line, uint32_t event)
+static uint64_t signed_bytes(const ms_timeline *line, const ms_event *event)
 {
-    uint64_t bytes = line->plan->row[line->events[event].row].bytes;
-    return line->events[event].op_act & 1u ? bytes : 0 - bytes;
+    uint64_t bytes = line->plan->row[event->row].bytes;
+    return event->op_act & 1u ? bytes : 0 - bytes;
 }
 
 /* Earlier events win ties, so that the highest of all columns is the peak. */
@@ -237,16 +327,20 @@ static void see(column *in, uint32_t event, uint64_t total_bytes)
  * that takes no time, the number of events. */
 static uint64_t end_of(const ms_timeline *line, uint16_t rank)
 {
+    ms_event event = {0};
     uint32_t e = line->n_events;
-    while (e > 0 && !is_of(line, e - 1, rank))
-        e--;
-    uint64_t end_ns = e > 0 ? line->events[e - 1].t_ns : 0;
-    return end_ns ? end_ns : line->n_events;
+    for (; e > 0; e--) {
+        event = ms_timeline_event(line, e - 1);
+        if (is_of(line, &event, rank))
+            break;
+    }
+    return e > 0 && event.t_ns > 0 ? event.t_ns : line->n_events;
 }
 
 static bool takes_time(const ms_timeline *line)
 {
-    return line->n_events && line->events[line->n_events - 1].t_ns > 0;
+    uint32_t n = line->n_events;
+    return n > 0 && ms_timeline_event(line, n - 1).t_ns > 0;
 }
 
 static void fill_columns(const ms_timeline *line, uint16_t rank,
@@ -255,11 +349,14 @@ static void fill_columns(const ms_timeline *line, uint16_t rank,
     uint64_t width = end_of(line, rank) / n_columns + 1;
     bool has_time = takes_time(line);
     uint64_t total_bytes = 0, number = 0;
+    ms_eventwalk walk;
+    ms_timeline_walk(line, 0, &walk);
     for (uint32_t e = 0; e < line->n_events; e++) {
-        if (!on_device(line->plan, line->events[e].row, rank))
+        const ms_event *event = ms_timeline_next(&walk);
+        if (!on_device(line->plan, event->row, rank))
             continue;
-        uint64_t at = has_time ? line->events[e].t_ns : number++;
-        total_bytes += signed_bytes(line, e);
+        uint64_t at = has_time ? event->t_ns : number++;
+        total_bytes += signed_bytes(line, event);
         see(&columns[at / width], e, total_bytes);
     }
 }
@@ -288,8 +385,10 @@ static uint32_t list_all(const ms_timeline *line, uint16_t rank,
                          uint32_t *shown)
 {
     uint32_t n = 0;
+    ms_eventwalk walk;
+    ms_timeline_walk(line, 0, &walk);
     for (uint32_t e = 0; e < line->n_events; e++)
-        if (on_device(line->plan, line->events[e].row, rank))
+        if (on_device(line->plan, ms_timeline_next(&walk)->row, rank))
             shown[n++] = e;
     return n;
 }
@@ -323,13 +422,15 @@ static void fill_points(const ms_timeline *line, uint16_t rank,
     bool has_time = takes_time(line);
     uint64_t number = 0;
     ms_point now = {0};
+    ms_eventwalk walk;
+    ms_timeline_walk(line, 0, &walk);
     for (uint32_t e = 0, i = 0; i < n; e++) {
-        uint32_t row = line->events[e].row;
-        if (!on_device(plan, row, rank))
+        const ms_event *event = ms_timeline_next(&walk);
+        if (!on_device(plan, event->row, rank))
             continue;
-        now.t_ns = has_time ? line->events[e].t_ns : number++;
-        now.total_bytes += signed_bytes(line, e);
-        now.bytes[plan->row[row].category] += signed_bytes(line, e);
+        now.t_ns = has_time ? event->t_ns : number++;
+        now.total_bytes += signed_bytes(line, event);
+        now.bytes[plan->row[event->row].category] += signed_bytes(line, event);
         if (e == shown[i])
             points[i++] = now;
     }

@@ -19,6 +19,7 @@
 
 #include "sim/base/base.h"
 #include "sim/nouns.h"
+#include "sim/plan.h"
 #include "sim/shape.h"
 
 /* 16 bytes; size, category and sign follow from the plan's row. */
@@ -51,7 +52,7 @@ typedef struct ms_timeline {
     const ms_plan *plan;
     const struct ms_pooled *pooled; /* NULL: the pool is exact */
     uint32_t n_events;
-    ms_event *events;
+    ms_event *events;            /* NULL: see ms_timeline_next */
     uint64_t *start_ns, *end_ns; /* per plan op, device times */
     uint64_t *until_ns; /* in host order, per op: when its rank's compute stream
                            goes on with what is issued behind it; NULL: there is
@@ -113,6 +114,47 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
  * Without a wall and without unified memory. */
 ms_err ms_replay_clock(const ms_plan *plan, const ms_machine *machine,
                        ms_arena *arena, ms_timeline *line, ms_fault *fault);
+
+/* ---- timeline.c: the events ---------------------------------------------- */
+
+/* Where one rank has one stream and books in host order, the events are those
+ * of the ops one by one: an op's rows at its start, its releases at its end.
+ * More than MS_EVENTWALK_LISTED of them would take more memory than all else of
+ * a run, so there is no list of these: a walk makes some at a time.
+ *
+ *     ms_eventwalk walk;
+ *     ms_timeline_walk(line, 0, &walk);
+ *     for (uint32_t e = 0; e < line->n_events; e++) {
+ *         const ms_event *event = ms_timeline_next(&walk); */
+#define MS_EVENTWALK_LISTED (1u << 20)
+#define MS_EVENTWALK 128u
+typedef struct ms_eventwalk { /* not to be copied */
+    const ms_timeline *line;
+    const ms_event *at, *end;  /* those that are made */
+    uint32_t made;             /* the number of the event behind them */
+    uint32_t op, row, release; /* of it */
+    ms_event some[MS_EVENTWALK];
+} ms_eventwalk;
+
+/* From event `first` on; it may be the end. */
+void ms_timeline_walk(const ms_timeline *line, uint32_t first,
+                      ms_eventwalk *walk);
+/* Makes the next ones; false: there are none. */
+bool ms_timeline_make(ms_eventwalk *walk);
+/* The next event, which stays the next, or NULL. */
+static inline const ms_event *ms_timeline_peek(ms_eventwalk *walk)
+{
+    return walk->at < walk->end || ms_timeline_make(walk) ? walk->at : NULL;
+}
+/* The next event, which there is; valid until the next call. */
+static inline const ms_event *ms_timeline_next(ms_eventwalk *walk)
+{
+    if (walk->at == walk->end)
+        ms_timeline_make(walk);
+    return walk->at++;
+}
+/* One event by its number, in O(log n) without a list. */
+ms_event ms_timeline_event(const ms_timeline *line, uint32_t event);
 
 /* ---- timeline.c: folds over events --------------------------------------- */
 

@@ -11,13 +11,13 @@
 static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄",
                                      "▅", "▆", "▇", "█"};
 
-/* The column of event i: by its time, or by its number in a step that takes
- * no time. */
-static uint32_t column_of(const ms_timeline *line, uint32_t i, uint32_t width)
+/* The column of event i, at t_ns: by its time, or by its number in a step that
+ * takes no time. */
+static uint32_t column_of(const ms_timeline *line, uint32_t i, uint64_t t_ns,
+                          uint32_t width)
 {
-    double part = line->step_ns > 0
-                      ? (double)line->events[i].t_ns / (double)line->step_ns
-                      : (double)i / (double)line->n_events;
+    double part = line->step_ns > 0 ? (double)t_ns / (double)line->step_ns
+                                    : (double)i / (double)line->n_events;
     double column = part * width;
     return column < width ? (uint32_t)column : width - 1;
 }
@@ -30,15 +30,18 @@ static void fold(const ms_timeline *line, uint16_t rank, uint32_t width,
     const ms_plan *plan = line->plan;
     uint64_t level = 0;
     uint32_t column = 0;
+    ms_eventwalk walk;
+    ms_timeline_walk(line, 0, &walk);
     for (uint32_t i = 0; i < line->n_events; i++) {
-        uint32_t row = line->events[i].row;
+        const ms_event *event = ms_timeline_next(&walk);
+        uint32_t row = event->row;
         if (plan->row[row].pool != MS_DEVICE_POOL ||
             plan->op[plan->row[row].op].rank != rank)
             continue;
-        for (uint32_t to = column_of(line, i, width); column < to;)
+        for (uint32_t to = column_of(line, i, event->t_ns, width); column < to;)
             highest[++column] = level;
-        level += (line->events[i].op_act & 1u) != 0 ? plan->row[row].bytes
-                                                    : 0 - plan->row[row].bytes;
+        level += (event->op_act & 1u) != 0 ? plan->row[row].bytes
+                                           : 0 - plan->row[row].bytes;
         if (level > highest[column])
             highest[column] = level;
     }

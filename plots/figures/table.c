@@ -75,11 +75,13 @@ ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault)
     const ms_plan *plan = line->plan;
     ms_recomputed so_far = {.line = line};
     uint64_t level = 0, again_ns, again_flops;
+    ms_eventwalk walk;
+    ms_timeline_walk(line, 0, &walk);
     ms_text_add(text, "event,t_ns,op,pass,layer,micro_batch,action,storage,"
                       "category,bytes,allocated_bytes,recompute_ns,"
                       "recompute_flops\n");
     for (uint32_t i = 0; i < line->n_events && !text->failed; i++) {
-        const ms_event *event = &line->events[i];
+        const ms_event *event = ms_timeline_next(&walk);
         uint32_t row = event->row;
         bool allocates = (event->op_act & 1u) != 0;
         if (plan->row[row].pool == MS_DEVICE_POOL &&

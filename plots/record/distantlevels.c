@@ -13,11 +13,13 @@ ms_err ms_distantlevels_levels(const ms_timeline *line, uint16_t rank,
     const ms_plan *plan = line->plan;
     uint64_t now_bytes = 0, width_ns = line->step_ns / n + 1;
     uint32_t column = 0;
+    ms_eventwalk walk;
+    ms_timeline_walk(line, 0, &walk);
     *levels = ms_arena_take(arena, n, sizeof **levels);
     if (*levels == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t e = 0; e < line->n_events; e++) {
-        const ms_event *event = &line->events[e];
+        const ms_event *event = ms_timeline_next(&walk);
         const ms_row *row = &plan->row[event->row];
         if (row->pool != pool || plan->op[row->op].rank != rank)
             continue;

@@ -59,7 +59,8 @@ struct scribe {
 struct raises {
     const ms_timeline *line;
     uint16_t rank;
-    uint32_t event, next; /* behind the event of the last one */
+    uint32_t next;       /* behind the event of the last one */
+    ms_eventwalk events; /* behind it, too */
 };
 
 static void skip_others(struct raises *raises)
@@ -77,11 +78,12 @@ static uint64_t raise_until(struct raises *raises, uint64_t until_ns)
     const ms_timeline *line = raises->line;
     uint64_t highest_bytes = 0;
     skip_others(raises);
-    for (; raises->event < line->n_events && raises->next < line->n_raises &&
-           line->events[raises->event].t_ns < until_ns;
-         raises->event++) {
+    for (; raises->next < line->n_raises; raises->events.at++) {
         const struct ms_raise *raise = &line->raises[raises->next];
-        if (line->events[raises->event].op_act >> 1 != raise->op)
+        const ms_event *event = ms_timeline_peek(&raises->events);
+        if (event == NULL || event->t_ns >= until_ns)
+            break;
+        if (event->op_act >> 1 != raise->op)
             continue;
         highest_bytes = raise->reserved_bytes;
         raises->next++;
@@ -97,6 +99,7 @@ static ms_err load_reserved(const struct scribe *scribe, ms_fault *fault)
     ms_record_rank *of = scribe->of;
     struct raises raises = {.line = scribe->line, .rank = scribe->rank};
     uint64_t highest_bytes = 0;
+    ms_timeline_walk(scribe->line, 0, &raises.events);
     of->reserved_bytes = ms_arena_take_raw(scribe->arena, of->n_points,
                                            sizeof *of->reserved_bytes);
     if (of->reserved_bytes == NULL)

@@ -34,9 +34,10 @@ struct trace {
     ms_waits waits;
     ms_text text; /* the piece */
     part part;
-    uint32_t op, event, transfer, again; /* the next ones */
-    struct pause *pauses;                /* per rank */
-    struct levels *levels;               /* per rank */
+    uint32_t op, transfer, again; /* the next ones */
+    ms_eventwalk events;
+    struct pause *pauses;  /* per rank */
+    struct levels *levels; /* per rank */
     bool shows[MS_N_POOLS][MS_N_CATEGORIES];
 };
 
@@ -403,10 +404,13 @@ static void count(struct trace *trace, const ms_event *event)
 static void put_instant(struct trace *trace)
 {
     const ms_timeline *line = trace->line;
-    uint64_t t_ns = line->events[trace->event].t_ns;
-    while (trace->event < line->n_events &&
-           line->events[trace->event].t_ns == t_ns)
-        count(trace, &line->events[trace->event++]);
+    const ms_event *event = ms_timeline_peek(&trace->events);
+    uint64_t t_ns = event->t_ns;
+    for (; event != NULL && event->t_ns == t_ns;
+         event = ms_timeline_peek(&trace->events)) {
+        count(trace, event);
+        trace->events.at++;
+    }
     for (uint16_t rank = 0; rank < line->plan->n_ranks; rank++)
         put_levels(trace, rank, t_ns);
 }
@@ -433,7 +437,7 @@ static void put_next(struct trace *trace)
             trace->part = INSTANTS;
         break;
     case INSTANTS:
-        if (trace->event < trace->line->n_events)
+        if (ms_timeline_peek(&trace->events) != NULL)
             put_instant(trace);
         else
             trace->part = TAIL;
@@ -468,6 +472,7 @@ ms_err ms_chrome_trace(const ms_timeline *line, const ms_report *report,
     trace.levels = ms_arena_take(arena, plan->n_ranks, sizeof(struct levels));
     if (trace.pauses == NULL || trace.levels == NULL)
         return ms_fail_nomem(fault);
+    ms_timeline_walk(line, 0, &trace.events);
     MS_TRY(ms_waits_open(&trace.waits, line, arena, fault));
     for (uint32_t row = 0; row < plan->n_rows; row++)
         trace.shows[plan->row[row].pool][plan->row[row].category] = true;

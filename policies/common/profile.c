@@ -145,11 +145,12 @@ static void find_levels(profiler *p)
 {
     const ms_plan *plan = &p->plan;
     uint64_t now_bytes = 0;
-    uint32_t e = 0;
+    ms_eventwalk walk;
+    const ms_event *event;
+    ms_timeline_walk(&p->line, 0, &walk);
     for (uint32_t c = 0; c < p->profile->n_calls; c++) {
         raise_level(p, c, now_bytes);
-        for (; e < p->line.n_events; e++) {
-            const ms_event *event = &p->line.events[e];
+        for (; (event = ms_timeline_peek(&walk)) != NULL; walk.at++) {
             const ms_row *row = &plan->row[event->row];
             if (event->op_act >> 1 >= p->first_op[c + 1])
                 break;

@@ -96,6 +96,7 @@ ms_err ms_bylayer_measure(const ms_timeline *line, uint16_t rank,
     const ms_graph *graph = line->plan->graph;
     uint32_t n_numbers = count_numbers(graph);
     by_layer by = {.line = line, .graph = graph, .rank = rank};
+    ms_eventwalk walk;
     by.row = ms_arena_take_raw(arena, n_numbers, sizeof *by.row);
     by.list = ms_arena_take_raw(arena, n_numbers, sizeof *by.list);
     if (!by.row || !by.list)
@@ -105,8 +106,9 @@ ms_err ms_bylayer_measure(const ms_timeline *line, uint16_t rank,
     for (uint32_t op = 0; op < line->plan->n_ops; op++)
         add_time(&by, op);
     uint32_t until = ms_timeline_until(line, rank, MS_MARK_AFTER_FORWARD);
+    ms_timeline_walk(line, 0, &walk);
     for (uint32_t e = 0; until != MS_NONE && e < until; e++)
-        add_event(&by, &line->events[e]);
+        add_event(&by, ms_timeline_next(&walk));
     *layers = by.list;
     *n = by.n;
     return MS_OK;

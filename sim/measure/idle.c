@@ -31,10 +31,13 @@ static void list_alive(idle_state *state, uint32_t until)
     const ms_timeline *line = state->line;
     for (uint32_t r = 0; r < line->plan->n_rows; r++)
         state->at[r] = MS_NONE;
-    for (uint32_t e = 0; e < until; e++)
-        if (is_saved(state, line->events[e].row))
-            state->at[line->events[e].row] =
-                line->events[e].op_act & 1u ? 0 : MS_NONE;
+    ms_eventwalk walk;
+    ms_timeline_walk(line, 0, &walk);
+    for (uint32_t e = 0; e < until; e++) {
+        const ms_event *event = ms_timeline_next(&walk);
+        if (is_saved(state, event->row))
+            state->at[event->row] = event->op_act & 1u ? 0 : MS_NONE;
+    }
     for (uint32_t r = 0; r < line->plan->n_rows; r++) {
         if (state->at[r] == MS_NONE)
             continue;

@@ -239,13 +239,18 @@ static void read_stop(const fold_state *fold, const level_stop *stop)
 
 static void run_events(fold_state *fold, uint32_t first, uint32_t end)
 {
-    const ms_event *event = fold->line->events + first;
-    const ms_event *last = fold->line->events + end;
-    while (event < last) {
-        uint16_t rank = fold->plan->op[event->op_act >> 1].rank;
-        rank_state *state = &fold->ranks[rank];
-        begin_ops(fold, state, event);
-        event = apply_run(fold, state, event, last);
+    ms_eventwalk walk;
+    ms_timeline_walk(fold->line, first, &walk);
+    for (uint32_t left = end - first, n; left > 0; left -= n) {
+        const ms_event *event = ms_timeline_peek(&walk);
+        uint64_t made = (uint64_t)(walk.end - event);
+        n = made < left ? (uint32_t)made : left;
+        walk.at += n;
+        while (event < walk.at) {
+            uint16_t rank = fold->plan->op[event->op_act >> 1].rank;
+            begin_ops(fold, &fold->ranks[rank], event);
+            event = apply_run(fold, &fold->ranks[rank], event, walk.at);
+        }
     }
 }
 
@@ -342,11 +347,11 @@ static void find_peak(const ms_timeline *line, ms_rank_report *out)
                       .pass = MS_START};
     if (device->peak_bytes == 0)
         return;
-    const ms_event *event = &line->events[device->peak_event];
+    const ms_event event = ms_timeline_event(line, device->peak_event);
     peak->event = device->peak_event;
     peak->number = number_of(line, peak->event, out->rank);
-    peak->t_ns = event->t_ns;
-    peak->plan_op = event->op_act >> 1;
+    peak->t_ns = event.t_ns;
+    peak->plan_op = event.op_act >> 1;
     name_peak(line->plan, peak);
 }
 

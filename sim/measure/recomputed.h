@@ -9,7 +9,7 @@
  *
  *     ms_recomputed so_far = {.line = &line, .rank = 0};
  *     for (uint32_t e = 0; e < line.n_events; e++)
- *         ms_recomputed_until(&so_far, line.events[e].t_ns, &ns, &flops);
+ *         ms_recomputed_until(&so_far, event->t_ns, &ns, &flops);
  */
 
 #include "sim/base/base.h"

@@ -52,14 +52,16 @@ ms_err ms_requests_list(const ms_timeline *line, const ms_machine *machine,
                         uint32_t *n, ms_fault *fault)
 {
     requests r = {.line = line, .rank = rank};
+    ms_eventwalk walk;
     MS_TRY(ms_active_list(line, machine, arena, &r.late, &r.seen, &r.n_seen,
                           fault));
     r.list = ms_arena_take_raw(arena, (size_t)line->n_events + r.n_seen,
                                sizeof *r.list);
     if (r.list == NULL)
         return ms_fail_nomem(fault);
+    ms_timeline_walk(line, 0, &walk);
     for (uint32_t i = 0; i < line->n_events; i++)
-        add_event(&r, &line->events[i]);
+        add_event(&r, ms_timeline_next(&walk));
     *list = r.list;
     *n = r.n;
     return MS_OK;

@@ -272,7 +272,7 @@ void ms_repeat_move(const ms_repeat *repeat, uint32_t times, ms_plan *plan,
         line->end_ns[op] += more_ns;
         move_micro_batch(repeat, times, &plan->op[op].micro_batch);
     }
-    for (uint32_t e = 0; e < line->n_events; e++)
+    for (uint32_t e = 0; line->events != NULL && e < line->n_events; e++)
         if (line->events[e].op_act >> 1 >= repeat->end)
             line->events[e].t_ns += more_ns;
     for (uint32_t i = 0; i < plan->n_marks; i++)

@@ -20,7 +20,7 @@ typedef struct book_state {
     const ms_plan *plan;
     ms_timeline *line;
     const ms_row *row;
-    ms_event *events; /* n of them so far */
+    ms_event *events; /* n of them so far; NULL: they are only counted */
     uint32_t n;
     uint64_t now_ns;
 } book_state;
@@ -40,21 +40,24 @@ static inline uint16_t rank_of(const ms_plan *plan, uint32_t row)
 /* Books go in the order of the list: an event that is earlier than the one
  * booked before it gets that one's time, so that times never fall. */
 static inline void note(book_state *books, uint32_t row, uint32_t op,
-                        bool alloc, uint64_t t_ns)
+                        bool alloc, uint64_t t_ns, bool listed)
 {
     assert(rank_of(books->plan, row) == books->plan->op[op].rank);
+    assert(listed || t_ns >= books->now_ns);
     books->now_ns = t_ns > books->now_ns ? t_ns : books->now_ns;
-    books->events[books->n++] = (ms_event){
-        .t_ns = books->now_ns, .row = row, .op_act = op << 1 | alloc};
+    if (listed)
+        books->events[books->n] = (ms_event){
+            .t_ns = books->now_ns, .row = row, .op_act = op << 1 | alloc};
+    books->n++;
 }
 
 /* levels: of the pools of op's rank. */
 static inline void book_alloc(book_state *books, ms_level *levels, uint32_t row,
-                              uint32_t op, uint64_t t_ns)
+                              uint32_t op, uint64_t t_ns, bool listed)
 {
     const ms_row *it = &books->row[row];
     ms_level *level = &levels[it->pool];
-    note(books, row, op, true, t_ns);
+    note(books, row, op, true, t_ns, listed);
     level->now_bytes += it->bytes;
     if (level->now_bytes > level->peak_bytes) {
         level->peak_bytes = level->now_bytes;
@@ -63,10 +66,11 @@ static inline void book_alloc(book_state *books, ms_level *levels, uint32_t row,
 }
 
 static inline void book_release(book_state *books, ms_level *levels,
-                                uint32_t row, uint32_t op, uint64_t t_ns)
+                                uint32_t row, uint32_t op, uint64_t t_ns,
+                                bool listed)
 {
     const ms_row *it = &books->row[row];
-    note(books, row, op, false, t_ns);
+    note(books, row, op, false, t_ns, listed);
     assert(levels[it->pool].now_bytes >= it->bytes);
     levels[it->pool].now_bytes -= it->bytes;
 }
@@ -83,9 +87,9 @@ static void book_list(book_state *books, const ms_wall_instant *list,
     for (const ms_wall_instant *it = list; it < list + n; it++) {
         ms_level *levels = levels_of(books, it->op);
         if (it->turn == 1)
-            book_alloc(books, levels, it->row, it->op, it->t_ns);
+            book_alloc(books, levels, it->row, it->op, it->t_ns, true);
         else
-            book_release(books, levels, it->row, it->op, it->t_ns);
+            book_release(books, levels, it->row, it->op, it->t_ns, true);
     }
     books->line->n_events = books->n;
 }
@@ -117,7 +121,7 @@ static ms_err find_until(book_state *books, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
-static void book_host(book_state *state)
+static inline void book_ops(book_state *state, bool listed)
 {
     book_state books = *state; /* in registers */
     const ms_plan *plan = books.plan;
@@ -131,9 +135,9 @@ static void book_host(book_state *state)
         uint32_t row = it[0].alloc_at, last = it[1].alloc_at;
         uint32_t i = it[0].release_at, end = it[1].release_at;
         for (; row < last; row++)
-            book_alloc(&books, levels, row, op, start_ns);
+            book_alloc(&books, levels, row, op, start_ns, listed);
         for (; i < end; i++)
-            book_release(&books, levels, list[i], op, end_ns);
+            book_release(&books, levels, list[i], op, end_ns, listed);
     }
     memcpy(line->ranks[0].pool, levels, sizeof levels);
     *state = books;
@@ -198,10 +202,10 @@ static ms_rankkey next_event(const ms_timeline *line, host_cursor *at,
 static void book_next(book_state *books, host_cursor *at)
 {
     if (at->row < at->end)
-        book_alloc(books, at->levels, at->row++, at->op, at->t_ns);
+        book_alloc(books, at->levels, at->row++, at->op, at->t_ns, true);
     else
         book_release(books, at->levels, books->plan->release[at->release++],
-                     at->op, at->t_ns);
+                     at->op, at->t_ns, true);
 }
 
 static ms_err book_hosts(book_state *books, ms_arena *arena, ms_fault *fault)
@@ -309,18 +313,27 @@ static ms_err book_device(book_state *books, ms_wall *wall, ms_arena *arena,
 static ms_err open_line(const ms_plan *plan, ms_arena *arena, ms_timeline *line,
                         ms_fault *fault)
 {
-    size_t n_events = (size_t)plan->n_rows + plan->op[plan->n_ops].release_at;
     *line = (ms_timeline){.plan = plan};
-    line->events = ms_arena_take_raw(arena, n_events, sizeof *line->events);
     line->start_ns =
         ms_arena_take_raw(arena, plan->n_ops, sizeof *line->start_ns);
     line->end_ns = ms_arena_take_raw(arena, plan->n_ops, sizeof *line->end_ns);
     line->gap_cause = ms_arena_take_raw(arena, plan->n_ops, 1);
     line->ranks = ms_arena_take(arena, plan->n_ranks, sizeof *line->ranks);
-    if (!line->events || !line->start_ns || !line->end_ns || !line->gap_cause ||
-        !line->ranks)
+    if (!line->start_ns || !line->end_ns || !line->gap_cause || !line->ranks)
         return ms_fail_nomem(fault);
     return MS_OK;
+}
+
+/* Where they follow from the ops, a list of few is read faster than made. */
+static ms_err open_events(const ms_plan *plan, const ms_machine *machine,
+                          ms_arena *arena, ms_timeline *line, ms_fault *fault)
+{
+    size_t n = (size_t)plan->n_rows + plan->op[plan->n_ops].release_at;
+    if (n > MS_EVENTWALK_LISTED && plan->n_ranks == 1 && !plan->wait_at &&
+        !machine->book_device)
+        return MS_OK;
+    line->events = ms_arena_take_raw(arena, n, sizeof *line->events);
+    return line->events ? MS_OK : ms_fail_nomem(fault);
 }
 
 ms_err ms_replay_clock(const ms_plan *plan, const ms_machine *machine,
@@ -371,6 +384,7 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
     line->by_device = machine->book_device;
     if (machine->paging.page_bytes > 0)
         return replay_paging(&books, machine, arena, fault);
+    MS_TRY(open_events(plan, machine, arena, line, fault));
     if (machine->wall)
         MS_TRY(ms_wall_open(plan, machine, arena, line, &wall, fault));
     MS_TRY(ms_clock_run(plan, machine, wall, arena, line, fault));
@@ -381,8 +395,10 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
         open_books(&books);
         if (plan->n_ranks > 1)
             MS_TRY(book_hosts(&books, arena, fault));
+        else if (line->events)
+            book_ops(&books, true);
         else
-            book_host(&books);
+            book_ops(&books, false);
         line->n_events = books.n;
         MS_TRY(ms_active_book(plan, machine, arena, line, fault));
     }

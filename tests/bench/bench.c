@@ -39,7 +39,7 @@
  *     sweep_mixed_us         40   a point of 96 policies of all kinds, -j2
  *     sweep_10000_ms      20000   10,000 points of a 7B model, two threads
  *     layers_million_ms    5000   a chain of 10^6 layers, as a process, _mib
- *                          2048   it holds; _exact_ 2000, 1024; unequal_ ones
+ *                          1536   it holds; _exact_ 2000, 1024; unequal_ ones
  *     record_ns_per_event    50   a step of 1.4 million events to its record
  *     figure_million_ms    2000   its figure as PNG: more than without it
  *     layers_12 ... layers_10000: the same ns per op and event, within noise

@@ -96,8 +96,31 @@ static void check_event(running_level *now, uint32_t row, uint32_t op,
     step_level(now, row, allocates);
 }
 
+/* Of one rank's one stream the events follow from its ops. */
+static void check_walk(const ms_plan *plan, const ms_timeline *line)
+{
+    ms_timeline bare = *line;
+    ms_eventwalk walk, late;
+    uint32_t middle = line->n_events / 2;
+    if (plan->n_ranks > 1 || plan->wait_at || line->by_device)
+        return;
+    bare.events = NULL;
+    ms_timeline_walk(&bare, 0, &walk);
+    ms_timeline_walk(&bare, middle, &late);
+    for (uint32_t e = 0; e < line->n_events; e++) {
+        const ms_event *is = ms_timeline_next(&walk), *was = &line->events[e];
+        const ms_event one = ms_timeline_event(&bare, e);
+        HOLDS(memcmp(is, was, sizeof *is) == 0, "event %u", e);
+        HOLDS(memcmp(&one, was, sizeof one) == 0, "event %u", e);
+        HOLDS(e < middle || ms_timeline_next(&late)->row == was->row,
+              "event %u", e);
+    }
+    HOLDS(ms_timeline_peek(&walk) == NULL, "%u events", line->n_events);
+}
+
 void laws_check_levels(const ms_plan *plan, const ms_timeline *line)
 {
+    check_walk(plan, line);
     for (uint32_t e = 1; e < line->n_events; e++)
         HOLDS(line->events[e].t_ns >= line->events[e - 1].t_ns, "event %u", e);
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {

@@ -90,13 +90,16 @@ static bool on_rank(const ms_result *result, uint32_t row)
 static uint64_t *find_levels(const ms_result *result, ms_arena *arena)
 {
     const ms_timeline *line = result->line;
+    ms_eventwalk walk;
+    ms_timeline_walk(line, 0, &walk);
     uint64_t bytes = 0;
     uint64_t *levels =
         ms_arena_take_raw(arena, line->n_events + 1, sizeof *levels);
     for (uint32_t e = 0; levels != NULL && e < line->n_events; e++) {
-        uint64_t size = result->plan->row[line->events[e].row].bytes;
-        if (on_rank(result, line->events[e].row))
-            bytes += line->events[e].op_act & 1u ? size : 0 - size;
+        const ms_event *event = ms_timeline_next(&walk);
+        uint64_t size = result->plan->row[event->row].bytes;
+        if (on_rank(result, event->row))
+            bytes += event->op_act & 1u ? size : 0 - size;
         levels[e] = bytes;
     }
     return levels;
@@ -108,7 +111,7 @@ static uint32_t events_before(const ms_timeline *line, uint64_t t_ns)
     uint32_t low = 0, high = line->n_events;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (line->events[middle].t_ns < t_ns)
+        if (ms_timeline_event(line, middle).t_ns < t_ns)
             low = middle + 1;
         else
             high = middle;
@@ -144,10 +147,13 @@ static level highest(const ms_result *result, const wanted *what,
     const ms_plan *plan = result->plan;
     const ms_timeline *line = result->line;
     level best = {0, MS_NONE, MS_NONE};
+    ms_eventwalk walk;
+    ms_timeline_walk(line, 0, &walk);
     for (uint32_t e = 0; e < line->n_events; e++) {
-        uint32_t op = line->events[e].op_act >> 1;
-        if ((line->events[e].op_act & 1u) != 0 &&
-            on_rank(result, line->events[e].row) && is_wanted(plan, what, op))
+        const ms_event *event = ms_timeline_next(&walk);
+        uint32_t op = event->op_act >> 1;
+        if ((event->op_act & 1u) != 0 && on_rank(result, event->row) &&
+            is_wanted(plan, what, op))
             see(&best, levels[e], e, op);
     }
     for (uint32_t op = 0; op < plan->n_ops; op++) {
@@ -164,7 +170,7 @@ static level highest(const ms_result *result, const wanted *what,
 static void settle(const ms_result *result, const level *found,
                    ms_instant *instant)
 {
-    uint64_t event_ns = result->line->events[found->event].t_ns;
+    uint64_t event_ns = ms_timeline_event(result->line, found->event).t_ns;
     uint64_t start_ns = result->line->start_ns[found->op];
     *instant = (ms_instant){.event = found->event,
                             .op = found->op,

@@ -10,6 +10,7 @@
  *     jobway.c       a job to results: the whole way through the house
  *     microrepeats.c steps of many micro-batches
  *     pipelinerounds.c pipelines of many micro-batches
+ *     spend.c        what of a large step goes before its end
  *
  * Nothing is printed, and it can be called as it is:
  *
@@ -66,6 +67,7 @@ typedef struct ms_job {
     bool addresses; /* record the addresses of blocks */
     bool brief;     /* leave out what of the pool is idle at the peak */
     bool levels;    /* the timeline alone is asked for: no pool, no report */
+    bool spends;    /* only the record is asked for (spend.c) */
     /* larger steps are replayed without the micro-batches that repeat; 0: a
      * default of about a million ops */
     uint64_t whole_ops;
@@ -88,6 +90,26 @@ ms_err ms_jobway_step(const ms_job *job, ms_arena *trial, ms_result *result,
                       ms_fault *fault);
 ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
                      ms_result *result, ms_fault *fault);
+
+/* ---- spend.c: what of a large step goes before its end ------------------- */
+
+/* Private to jobway.c.
+ *
+ * A run without policies that only writes its record reads the model, the
+ * program and most columns of the graph for the last time when it is expanded:
+ * of a chain of 10^6 layers 500 of 1,360 MiB.  (Beside a step with policies the
+ * record has one without, of the same graph.)  What is gone is NULL in a graph
+ * of the result's own. */
+
+/* Is the job one that asks for none of it, and the graph a large one? */
+bool ms_spend_pays(const ms_job *job, const ms_result *result);
+/* Before expand: what only lowering, dumps and hooks of the program read.
+ * keep: where model and graph lie. */
+ms_err ms_spend_early(const ms_job *job, ms_arena *keep, ms_arena *trial,
+                      ms_result *result, ms_fault *fault);
+/* Behind expand: the calls, and the columns that it alone has read. */
+ms_err ms_spend_late(ms_arena *keep, ms_arena *trial, ms_result *result,
+                     ms_fault *fault);
 
 /* ---- defaultpool.c: the pool where --allocator does not say -------------- */
 

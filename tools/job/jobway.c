@@ -314,8 +314,9 @@ static ms_err pool_steps(const ms_job *job, ms_arena *trial, ms_result *result,
 }
 
 /* first: the first step, NULL where it is not there yet; it comes before the
- * plan of the one reported, so that the two are not there at once. */
-static ms_err run_all(const ms_job *job, ms_arena *trial,
+ * plan of the one reported, so that the two are not there at once.  keep: where
+ * the graph lies, if it may be spent; else NULL. */
+static ms_err run_all(const ms_job *job, ms_arena *keep, ms_arena *trial,
                       const ms_timeline *first, ms_result *result,
                       ms_fault *fault)
 {
@@ -328,8 +329,13 @@ static ms_err run_all(const ms_job *job, ms_arena *trial,
         err = first_step(job, &own, trial, result, &course.first, fault);
     ms_arena_free(&own);
     MS_TRY(err);
+    bool spends = keep != NULL && ms_spend_pays(job, result);
+    if (spends)
+        MS_TRY(ms_spend_early(job, keep, trial, result, fault));
     MS_TRY(ms_expand(result->graph, result->program, &opts, trial, result->plan,
                      fault));
+    if (spends)
+        MS_TRY(ms_spend_late(keep, trial, result, fault));
     MS_TRY(
         ms_replay(result->plan, result->machine, trial, result->line, fault));
     if (job->levels) {
@@ -342,14 +348,14 @@ static ms_err run_all(const ms_job *job, ms_arena *trial,
                       fault);
 }
 
-static ms_err step_behind(const ms_job *job, ms_arena *trial,
+static ms_err step_behind(const ms_job *job, ms_arena *keep, ms_arena *trial,
                           const ms_timeline *first, ms_result *result,
                           ms_fault *fault)
 {
     bool done;
     MS_TRY(ms_microrepeats_step(job, trial, result, &done, fault));
     if (!done)
-        MS_TRY(run_all(job, trial, first, result, fault));
+        MS_TRY(run_all(job, keep, trial, first, result, fault));
     if (result->report != NULL)
         ms_stepaccuracy_find(job, result);
     return MS_OK;
@@ -358,7 +364,7 @@ static ms_err step_behind(const ms_job *job, ms_arena *trial,
 ms_err ms_jobway_step(const ms_job *job, ms_arena *trial, ms_result *result,
                       ms_fault *fault)
 {
-    return step_behind(job, trial, NULL, result, fault);
+    return step_behind(job, NULL, trial, NULL, result, fault);
 }
 
 /* The rank whose experts have most rows is the one reported; an average one
@@ -420,6 +426,6 @@ ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
     ms_arena_free(&own);
     MS_TRY(ms_jobway_graph(job, keep, result, fault));
     ms_arena_trim(keep);
-    MS_TRY(step_behind(job, trial, first, result, fault));
+    MS_TRY(step_behind(job, keep, trial, first, result, fault));
     return average_rank(job, trial, result, fault);
 }

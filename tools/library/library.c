@@ -389,10 +389,12 @@ const memsim_point *memsim_points(memsim_job *job, uint32_t rank, size_t *n)
     const ms_timeline *line = job->result.line;
     const ms_plan *plan = job->result.plan;
     uint64_t bytes = 0;
+    ms_eventwalk walk;
     memsim_point *points =
         ms_arena_take_raw(&job->said, line->n_events, sizeof *points);
+    ms_timeline_walk(line, 0, &walk);
     for (uint32_t i = 0; points != NULL && i < line->n_events; i++) {
-        const ms_event *event = &line->events[i];
+        const ms_event *event = ms_timeline_next(&walk);
         const ms_row *row = &plan->row[event->row];
         if (row->pool != MS_DEVICE_POOL || plan->op[row->op].rank != rank)
             continue;

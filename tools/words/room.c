@@ -92,15 +92,18 @@ static uint32_t first_over(const ms_result *result)
     const ms_report *report = result->report;
     const ms_timeline *line = result->line;
     uint64_t level = report->context_bytes;
+    ms_eventwalk walk;
+    ms_timeline_walk(line, 0, &walk);
     for (uint32_t i = 0; i < line->n_events; i++) {
-        const ms_row *row = &plan->row[line->events[i].row];
-        bool allocates = (line->events[i].op_act & 1u) != 0;
+        const ms_event *event = ms_timeline_next(&walk);
+        const ms_row *row = &plan->row[event->row];
+        bool allocates = (event->op_act & 1u) != 0;
         if (row->pool != MS_DEVICE_POOL ||
             plan->op[row->op].rank != report->worst)
             continue;
         level += allocates ? row->bytes : 0 - row->bytes;
         if (level > report->capacity_bytes)
-            return line->events[i].op_act >> 1;
+            return event->op_act >> 1;
     }
     return MS_NONE;
 }

@@ -16,7 +16,8 @@ ms_err ms_poolinstant_guess(const ms_timeline *line, bool brief,
         const ms_level *level = &line->ranks[rank].pool[MS_DEVICE_POOL];
         bool any = !brief && level->peak_bytes > 0;
         of[rank].op =
-            any ? line->events[level->peak_event].op_act >> 1 : MS_NONE;
+            any ? ms_timeline_event(line, level->peak_event).op_act >> 1
+                : MS_NONE;
     }
     *looks = of;
     return MS_OK;

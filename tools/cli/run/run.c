@@ -182,13 +182,14 @@ static ms_err write_trace(const run *r, ms_fault *fault)
 }
 
 /* By layer its line in the model's file; NULL: out of memory, or a model
- * without a file. */
+ * without a file, or whose layers are gone. */
 static const uint32_t *layer_lines(const ms_result *result, ms_arena *arena)
 {
     const ms_model *model = &result->model;
     uint32_t n = result->graph->n_layers;
     uint32_t *lines = ms_arena_take(arena, n, sizeof *lines);
-    if (model->ops != NULL || n != model->n_layers || lines == NULL)
+    if (model->ops != NULL || model->layers == NULL || n != model->n_layers ||
+        lines == NULL)
         return NULL;
     for (uint32_t i = 0; i < n; i++)
         lines[i] = model->layers[i].spot.line;
@@ -258,6 +259,9 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
     r.job.brief = r.job.usual && !out->json;
     const char *files[N_FILES];
     list_files(out, files);
+    r.job.spends = out->json && out->figure.path == NULL;
+    for (int i = 0; i < N_FILES; i++)
+        r.job.spends = r.job.spends && files[i] == NULL;
     MS_TRY(ms_outputs_check(&r.job, files, N_FILES, fault));
     r.policy = ms_settings_policy(&r.job, hall->keep);
     if (r.policy == NULL)
