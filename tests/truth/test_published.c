@@ -200,6 +200,10 @@ static double measured(const ms_result *result, const char *quantity)
                  {"start", rank->levels[MS_MARK_START]},
                  {"after forward", rank->levels[MS_MARK_AFTER_FORWARD]},
                  {"after backward", rank->levels[MS_MARK_AFTER_BACKWARD]},
+                 {"saved", rank->saved_for_backward_bytes},
+                 {"above the end of backward",
+                  rank->peak.allocated_bytes -
+                      rank->levels[MS_MARK_AFTER_BACKWARD]},
                  {"states", rank->parameters_bytes + rank->gradients_bytes +
                                 rank->optimizer_state_bytes},
                  {"allocated", rank->peak.allocated_bytes},
