@@ -32,8 +32,8 @@ const ms_accuracy *ms_accuracy_time(const char *device, int64_t kernels,
                                     uint64_t tokens)
 {
     bool split = tokens == MS_ACCURACY_SPLIT;
-    const ms_accuracy *of = find_time(
-        device, kernels, split ? tokens : ms_accuracy_range(tokens));
+    const ms_accuracy *of =
+        find_time(device, kernels, split ? tokens : ms_accuracy_range(tokens));
     /* Images were timed on one card alone; what is of sequences of any length
      * holds no images. */
     return of != NULL || tokens == 0 || split

@@ -80,7 +80,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
         return ms_fail(fault, MS_EUSAGE, where, "type zero:1,impl=megatron",
                        "Megatron's distributed optimizer is stage 1");
     if (values[OVERLAP].given && !shape->fp32_gradients)
-        return ms_fail(fault, MS_EUSAGE, where, "add impl=megatron",
+        return ms_fail(fault, MS_EUSAGE, where,
+                       "type zero:1,impl=megatron,overlap_grad_reduce=0",
                        "overlap_grad_reduce is a switch of Megatron's "
                        "distributed optimizer");
     if (values[EXPERTS].given && shape->shared < MS_SHARED_GRADIENTS)

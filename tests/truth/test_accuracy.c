@@ -129,10 +129,10 @@ static void run_time(const truth_table *table, uint32_t row)
     const char *device = device_of(options);
     double percent = 100 * fabs(told / us - 1);
     uint64_t kernels = (uint64_t)result->training.kernels;
-    uint64_t tokens =
-        is_split(result)           ? MS_ACCURACY_SPLIT
-        : result->graph->tokens > 0 ? (uint64_t)result->training.sequence
-                                    : 0;
+    uint64_t tokens = is_split(result) ? MS_ACCURACY_SPLIT
+                      : result->graph->tokens > 0
+                          ? (uint64_t)result->training.sequence
+                          : 0;
     bool split = tokens == MS_ACCURACY_SPLIT;
     add(&times, device, kernels, split ? tokens : ms_accuracy_range(tokens),
         percent);

@@ -179,8 +179,7 @@ double truth_step_us(const ms_result *made)
 {
     uint64_t most_ns = 0;
     for (uint32_t i = 0; i < made->report->n_ranks; i++)
-        most_ns =
-            truth_larger(most_ns, made->report->ranks[i].time.step_ns);
+        most_ns = truth_larger(most_ns, made->report->ranks[i].time.step_ns);
     return (double)most_ns / 1e3;
 }
 
