@@ -150,6 +150,27 @@ START_TEST(parts_sum_to_the_whole)
 }
 END_TEST
 
+/* Llama's own code casts the logits before the loss: they are split as others.
+ */
+START_TEST(cast_logits_are_split)
+{
+    static const char model[] =
+        DECODER(", \"kv_heads\": 4, \"norm_type\": \"rms_norm\", "
+                "\"dropout\": 0, \"positions_type\": \"rotary\", "
+                "\"activation\": \"swiglu\", \"bias\": false, "
+                "\"tied\": false, \"ffn\": 96, \"code\": \"llama\"");
+    must_run(model, MS_FLASH, "none");
+    uint64_t all = bytes_of(MS_PARAMETERS);
+    must_run(model, MS_FLASH, "tensor:4,sp");
+    const ms_graph *graph = result.graph;
+    ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - LLAMA_WHOLE) + LLAMA_WHOLE,
+                      all);
+    ck_assert_str_eq(graph->layer_type[graph->n_layers - 2], "cast");
+    ck_assert_str_eq(graph->layer_split[graph->n_layers - 3], "columns");
+    ck_assert_str_eq(graph->layer_split[graph->n_layers - 1], "vocabulary");
+}
+END_TEST
+
 /* Cross attention is split by heads, too: norms and rows' biases are whole. */
 START_TEST(pairs_are_split)
 {
@@ -507,6 +528,7 @@ Suite *suite_tensors(void)
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, one_rank_changes_nothing);
     tcase_add_test(tcase, parts_sum_to_the_whole);
+    tcase_add_test(tcase, cast_logits_are_split);
     tcase_add_test(tcase, pairs_are_split);
     tcase_add_test(tcase, adapters_are_split);
     tcase_add_test(tcase, quantized_parts_are_gathered);

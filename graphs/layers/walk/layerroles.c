@@ -7,6 +7,8 @@
 #include "sim/graph.h"
 #include "sim/kinds.h"
 
+#include <string.h>
+
 bool ms_layerroles_is_loss(const ms_layer *layer)
 {
     return layer->kind->role == MS_ROLE_LOSS || ms_reducelayers_is_loss(layer);
@@ -30,6 +32,8 @@ static ms_layer_role by_reader(const ms_layer *reader, uint32_t i, uint8_t role)
     bool gate = role == MS_ROLE_GATE;
     if (ms_layerroles_is_loss(reader))
         return MS_ROLE_HEAD;
+    if (strcmp(reader->kind->type, "cast") == 0)
+        return (ms_layer_role)role;
     switch ((ms_layer_role)reader->kind->role) {
     case MS_ROLE_SUM:
         return MS_ROLE_PROJECTION_OUT;

@@ -5,7 +5,7 @@
 /* Private to graphs/: what each layer of a model is for (ms_layer_role).  A
  * layer type's row says it; of a linear layer its readers do:
  *
- *     HEAD            a loss reads it
+ *     HEAD            a loss reads it, its cast or not
  *     GATE            its activation is multiplied by another layer's output:
  *                     the first input of swiglu, or silu and mul
  *     PROJECTION_OUT  it goes into a residual sum, dropout between or not
