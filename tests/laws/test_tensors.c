@@ -171,6 +171,30 @@ START_TEST(cast_logits_are_split)
 }
 END_TEST
 
+/* Gemma 2 has norms between what a block makes and the residual sum, and caps
+ * its logits. */
+START_TEST(norms_and_caps_are_between)
+{
+    static const char model[] =
+        "{\"model_type\": \"gemma2\", \"hidden_size\": 64, "
+        "\"num_hidden_layers\": 3, \"num_attention_heads\": 8, "
+        "\"num_key_value_heads\": 4, \"head_dim\": 8, "
+        "\"intermediate_size\": 96, \"vocab_size\": 512, "
+        "\"max_position_embeddings\": 32, \"final_logit_softcapping\": 30}";
+    must_run(model, MS_FLASH, "tensor:4,sp");
+    const ms_graph *graph = result.graph;
+    uint32_t n_rows = 0, n_columns = 0;
+    for (uint32_t l = 0; l < graph->n_layers; l++) {
+        n_rows += strcmp(graph->layer_split[l], "rows") == 0;
+        n_columns += strcmp(graph->layer_split[l], "columns") == 0;
+    }
+    ck_assert_uint_eq(n_rows, LAYERS);
+    ck_assert_uint_eq(n_columns, 2 * LAYERS + 1);
+    ck_assert_str_eq(graph->layer_split[graph->n_layers - 1], "vocabulary");
+    laws_check_levels(result.plan, result.line);
+}
+END_TEST
+
 /* Cross attention is split by heads, too: norms and rows' biases are whole. */
 START_TEST(pairs_are_split)
 {
@@ -529,6 +553,7 @@ Suite *suite_tensors(void)
     tcase_add_test(tcase, one_rank_changes_nothing);
     tcase_add_test(tcase, parts_sum_to_the_whole);
     tcase_add_test(tcase, cast_logits_are_split);
+    tcase_add_test(tcase, norms_and_caps_are_between);
     tcase_add_test(tcase, pairs_are_split);
     tcase_add_test(tcase, adapters_are_split);
     tcase_add_test(tcase, quantized_parts_are_gathered);
