@@ -133,6 +133,19 @@ static ms_err check_heads(const plan *p, const ms_layer *layer)
     return MS_OK;
 }
 
+/* Gate and up in one product (Phi-3): each rank has a part of either, so that
+ * pieces of the columns that are as large as each other are as before. */
+static bool splits_columns(const plan *p, const ms_layer *layer)
+{
+    if (!is_type(layer, "split") || number(layer, "dim") != 1)
+        return false;
+    for (uint32_t i = 0; i < layer->n_ints; i++)
+        if (layer->ints[i] != layer->ints[0] ||
+            (int64_t)layer->ints[i] % p->shards->ranks.ranks != 0)
+            return false;
+    return true;
+}
+
 /* ---- how each layer is split --------------------------------------------- */
 
 static ms_split split_of(const plan *p, uint32_t l);
@@ -239,7 +252,8 @@ static void lay_out(const plan *p, uint32_t l)
     default:
         break;
     }
-    if (works_on_columns(layer) && reads_all(p, layer, MS_LAYOUT_COLUMNS))
+    if ((works_on_columns(layer) || splits_columns(p, layer)) &&
+        reads_all(p, layer, MS_LAYOUT_COLUMNS))
         s->needs[l] = s->layout[l] = MS_LAYOUT_COLUMNS;
     else if (works_on_sequence(layer) && !adds_embeddings(p, layer) &&
              l != p->trace->head.layer) /* its loss needs all of it */
@@ -401,6 +415,13 @@ int64_t ms_shards_part(const ms_trace *trace, int64_t whole)
 {
     int64_t ranks = trace->shards ? trace->shards->ranks.ranks : 1;
     return (whole + ranks - 1) / ranks;
+}
+
+int64_t ms_shards_columns(const ms_trace *trace, int64_t whole)
+{
+    bool divided = trace->shards &&
+                   trace->shards->layout[trace->layer] == MS_LAYOUT_COLUMNS;
+    return divided ? ms_shards_part(trace, whole) : whole;
 }
 
 void ms_shards_make_parts(ms_trace *trace, bool parts)

@@ -75,6 +75,8 @@ ms_err ms_shards_open(ms_trace *trace);
 ms_split ms_shards_split(const ms_trace *trace);
 /* What of `whole` columns, rows of a table or heads one rank has. */
 int64_t ms_shards_part(const ms_trace *trace, int64_t whole);
+/* Of so many columns, those that the layer that runs now works on. */
+int64_t ms_shards_columns(const ms_trace *trace, int64_t whole);
 /* Are the parameters made from now on parts, of which each rank has one? */
 void ms_shards_make_parts(ms_trace *trace, bool parts);
 /* A tensor as products by columns need it: the whole, whose gradient is summed

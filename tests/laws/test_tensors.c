@@ -195,6 +195,29 @@ START_TEST(norms_and_caps_are_between)
 }
 END_TEST
 
+/* Phi-3 has gate and up in one product, whose columns are split behind it: a
+ * rank's are of both. */
+START_TEST(gate_and_up_in_one)
+{
+    static const char model[] =
+        "{\"model_type\": \"phi3\", \"hidden_size\": 64, "
+        "\"num_hidden_layers\": 3, \"num_attention_heads\": 8, "
+        "\"num_key_value_heads\": 8, \"intermediate_size\": 96, "
+        "\"vocab_size\": 512, \"max_position_embeddings\": 32}";
+    for (uint32_t kernels = 0; kernels < MS_FUSED; kernels++) {
+        must_run(model, kernels, "none");
+        uint64_t all = bytes_of(MS_PARAMETERS);
+        for (int sp = 0; sp < 2; sp++) {
+            must_run(model, kernels, sp ? "tensor:4,sp" : "tensor:4");
+            ck_assert_uint_eq(
+                4 * (bytes_of(MS_PARAMETERS) - LLAMA_WHOLE) + LLAMA_WHOLE, all);
+            laws_check_levels(result.plan, result.line);
+        }
+    }
+    must_run(model, MS_FLASH, "tensor:8"); /* 96 columns are 12 each */
+}
+END_TEST
+
 /* Cross attention is split by heads, too: norms and rows' biases are whole. */
 START_TEST(pairs_are_split)
 {
@@ -554,6 +577,7 @@ Suite *suite_tensors(void)
     tcase_add_test(tcase, parts_sum_to_the_whole);
     tcase_add_test(tcase, cast_logits_are_split);
     tcase_add_test(tcase, norms_and_caps_are_between);
+    tcase_add_test(tcase, gate_and_up_in_one);
     tcase_add_test(tcase, pairs_are_split);
     tcase_add_test(tcase, adapters_are_split);
     tcase_add_test(tcase, quantized_parts_are_gathered);
