@@ -142,6 +142,8 @@ static const ms_word rows[] = {
                     "an option of the pool"),
     MS_WORD_MEANS(POLICY, "tensor_parallel|tensor_parallelism|tp", "tensor"),
     MS_WORD_MEANS(POLICY, "context_parallel|context_parallelism|cp", "context"),
+    MS_WORD_INSTEAD(POLICY, "tp_plan|colwise|rowwise", "-p tensor:4,plan=hf",
+                    "Hugging Face's plan of ranks that split layers"),
     MS_WORD_INSTEAD(POLICY, "sequence_parallel*|sp", "-p tensor:4,sp",
                     "ranks that split layers divide the sequence between"),
     MS_WORD_INSTEAD(POLICY, "ring_attention", "-p context:4,mode=ring",

@@ -256,6 +256,36 @@ START_TEST(few_heads_are_gathered)
 }
 END_TEST
 
+/* Hugging Face's plans: the embedding is whole on each rank; the head's columns
+ * are gathered, and its input's gradient is summed as others are. */
+START_TEST(plans_of_hugging_face)
+{
+    static const uint32_t kernels[] = {MS_EAGER, MS_FLASH};
+    const uint64_t once = LLAMA_WHOLE + 2 * VOCABULARY * HIDDEN;
+    const uint64_t states = 2 * TOKENS * HIDDEN;
+    const uint64_t logits = 2 * TOKENS * VOCABULARY;
+    for (size_t k = 0; k < MANY(kernels); k++) {
+        must_run(llama, kernels[k], "none");
+        uint64_t all = bytes_of(MS_PARAMETERS);
+        must_run(llama, kernels[k], "tensor:4,plan=hf");
+        ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - once) + once, all);
+        ck_assert_uint_eq(exchanged(),
+                          3 * (2 * (4 * LAYERS + 1) * states + logits) / 4);
+        laws_check_rows(result.plan);
+        laws_check_clock(result.plan, result.line, result.machine);
+        laws_check_levels(result.plan, result.line);
+    }
+    must_run(gpt, MS_FLASH, "none"); /* its head is the embedding */
+    uint64_t all = bytes_of(MS_PARAMETERS);
+    must_run(gpt, MS_FLASH, "tensor:4,plan=hf+fsdp:dp=2");
+    must_run(gpt, MS_FLASH, "tensor:4,plan=hf");
+    const uint64_t tied = GPT_WHOLE + 2 * VOCABULARY * HIDDEN;
+    ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - tied) + tied, all);
+    ck_assert_int_eq(run(gpt, MS_FLASH, "tensor:4,sp,plan=hf"), MS_EUSAGE);
+    ck_assert_int_eq(run(gpt, MS_MEGATRON, "tensor:4,plan=hf"), MS_EUSAGE);
+}
+END_TEST
+
 static bool runs_op(const char *name)
 {
     bool found = false;
@@ -579,6 +609,7 @@ Suite *suite_tensors(void)
     tcase_add_test(tcase, norms_and_caps_are_between);
     tcase_add_test(tcase, gate_and_up_in_one);
     tcase_add_test(tcase, pairs_are_split);
+    tcase_add_test(tcase, plans_of_hugging_face);
     tcase_add_test(tcase, adapters_are_split);
     tcase_add_test(tcase, quantized_parts_are_gathered);
     tcase_add_test(tcase, latent_heads_are_split);
