@@ -152,34 +152,34 @@ typedef struct ms_shape {
     uint32_t tensor_ranks;   /* that split each layer of one model; 0: one */
     bool by_sequence;        /* they divide the sequence where layers are whole
                                 (sequence parallelism) */
-    bool whole_ends;        /* each of them has the whole embedding, and gathers
-                               the logits (Hugging Face's tensor plans) */
-    uint32_t context_ranks; /* of data_ranks, those next to each other that
-                               have the same samples, each a part of the
-                               sequence; 0: one */
-    uint8_t context_mode;   /* ms_context_mode */
-    bool is_shared;         /* a policy says what data ranks share, if only
-                               of one */
-    uint32_t data_ranks;    /* ranks with the same model and other tokens */
-    ms_shared shared;       /* among the data ranks */
-    uint8_t engine;         /* ms_engine: whose code shares them */
-    bool holds_gradients;   /* .grad exists all through the step */
-    bool fp32_gradients;    /* whatever the weights are */
-    bool copies_gradients;  /* to buckets of their own, as large as they */
-    uint32_t shard_ranks;   /* of data_ranks, those that divide the states; the
-                               groups hold copies (HSDP); 0: all */
-    uint32_t expert_ranks;  /* of data_ranks, those that divide the states of
-                               experts: every so-many-th one; 0: as the rest.
-                               Where experts are divided, of all ranks beside
-                               each other those that have the same ones */
-    uint32_t expert_split;  /* ranks next to each other, that have a part of
-                               each layer's experts each (expert); 0: one */
-    uint32_t expert_tensor; /* that split each expert; 0: as tensor_ranks */
-    double expert_capacity; /* rows of an expert over the average, padded; 0:
-                               as layers say */
+    uint32_t context_ranks;  /* of data_ranks, those next to each other that
+                                have the same samples, each a part of the
+                                sequence; 0: one */
+    uint8_t context_mode;    /* ms_context_mode */
+    bool is_shared;          /* a policy says what data ranks share, if only
+                                of one */
+    uint32_t data_ranks;     /* ranks with the same model and other tokens */
+    ms_shared shared;        /* among the data ranks */
+    uint8_t engine;          /* ms_engine: whose code shares them */
+    bool holds_gradients;    /* .grad exists all through the step */
+    bool fp32_gradients;     /* whatever the weights are */
+    bool copies_gradients;   /* to buckets of their own, as large as they */
+    uint32_t shard_ranks;    /* of data_ranks, those that divide the states; the
+                                groups hold copies (HSDP); 0: all */
+    uint32_t expert_ranks;   /* of data_ranks, those that divide the states of
+                                experts: every so-many-th one; 0: as the rest.
+                                Where experts are divided, of all ranks beside
+                                each other those that have the same ones */
+    uint32_t expert_split;   /* ranks next to each other, that have a part of
+                                each layer's experts each (expert); 0: one */
+    uint32_t expert_tensor;  /* that split each expert; 0: as tensor_ranks */
+    double expert_capacity;  /* rows of an expert over the average, padded; 0:
+                                as layers say */
     double expert_imbalance; /* rows of the fullest of these ranks over those of
                                 an average one; 0: as layers say */
     uint32_t expert_loads;   /* experts from whose loads that follows, or 0 */
+    bool whole_ends;         /* tensor_ranks have the whole embedding each, and
+                                gather the logits (Hugging Face's plans) */
     bool expert_deep;        /* tokens go through DeepEP's buffers */
     bool expert_policy;      /* the policy is there: the model has experts */
     ms_part_rule part;
