@@ -32,10 +32,16 @@
     "{\"layers\": 3, \"hidden\": 64, \"heads\": 8, \"vocab\": 512, "           \
     "\"positions\": 32" more "}}"
 static const char gpt[] = DECODER("");
-static const char llama[] =
-    DECODER(", \"kv_heads\": 4, \"norm_type\": \"rms_norm\", \"dropout\": 0, "
-            "\"positions_type\": \"rotary\", \"activation\": \"swiglu\", "
-            "\"bias\": false, \"tied\": false, \"ffn\": 96");
+#define LLAMA                                                                  \
+    ", \"kv_heads\": 4, \"norm_type\": \"rms_norm\", \"dropout\": 0, "         \
+    "\"positions_type\": \"rotary\", \"activation\": \"swiglu\", "             \
+    "\"bias\": false, \"tied\": false, \"ffn\": 96"
+static const char llama[] = DECODER(LLAMA);
+#define HUGGING_FACE(type, kv)                                                 \
+    "{\"model_type\": \"" type "\", \"hidden_size\": 64, \"head_dim\": 8, "    \
+    "\"num_hidden_layers\": 3, \"num_attention_heads\": 8, \"vocab_size\": "   \
+    "512, \"num_key_value_heads\": " kv ", \"intermediate_size\": 96, "        \
+    "\"max_position_embeddings\": 32}"
 static const char *const models[] = {gpt, llama};
 /* An encoder of the tokens, and a decoder of the first half of them. */
 static const char pair[] =
@@ -121,6 +127,16 @@ static uint64_t bytes_of(ms_category category)
     return bytes;
 }
 
+/* But for bytes that each of the ranks has, once. */
+static void check_parts(const char *model, uint32_t kernels, const char *policy,
+                        uint64_t ranks, uint64_t once)
+{
+    must_run(model, kernels, "none");
+    uint64_t all = bytes_of(MS_PARAMETERS);
+    must_run(model, kernels, policy);
+    ck_assert_uint_eq(ranks * (bytes_of(MS_PARAMETERS) - once) + once, all);
+}
+
 /* Of the weights, those of norms, positions and rows' biases are whole on each
  * rank: 2 bytes an element. */
 #define GPT_WHOLE                                                              \
@@ -154,17 +170,9 @@ END_TEST
  */
 START_TEST(cast_logits_are_split)
 {
-    static const char model[] =
-        DECODER(", \"kv_heads\": 4, \"norm_type\": \"rms_norm\", "
-                "\"dropout\": 0, \"positions_type\": \"rotary\", "
-                "\"activation\": \"swiglu\", \"bias\": false, "
-                "\"tied\": false, \"ffn\": 96, \"code\": \"llama\"");
-    must_run(model, MS_FLASH, "none");
-    uint64_t all = bytes_of(MS_PARAMETERS);
-    must_run(model, MS_FLASH, "tensor:4,sp");
+    static const char model[] = DECODER(LLAMA ", \"code\": \"llama\"");
+    check_parts(model, MS_FLASH, "tensor:4,sp", 4, LLAMA_WHOLE);
     const ms_graph *graph = result.graph;
-    ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - LLAMA_WHOLE) + LLAMA_WHOLE,
-                      all);
     ck_assert_str_eq(graph->layer_type[graph->n_layers - 2], "cast");
     ck_assert_str_eq(graph->layer_split[graph->n_layers - 3], "columns");
     ck_assert_str_eq(graph->layer_split[graph->n_layers - 1], "vocabulary");
@@ -175,13 +183,7 @@ END_TEST
  * its logits. */
 START_TEST(norms_and_caps_are_between)
 {
-    static const char model[] =
-        "{\"model_type\": \"gemma2\", \"hidden_size\": 64, "
-        "\"num_hidden_layers\": 3, \"num_attention_heads\": 8, "
-        "\"num_key_value_heads\": 4, \"head_dim\": 8, "
-        "\"intermediate_size\": 96, \"vocab_size\": 512, "
-        "\"max_position_embeddings\": 32, \"final_logit_softcapping\": 30}";
-    must_run(model, MS_FLASH, "tensor:4,sp");
+    must_run(HUGGING_FACE("gemma2", "4"), MS_FLASH, "tensor:4,sp");
     const ms_graph *graph = result.graph;
     uint32_t n_rows = 0, n_columns = 0;
     for (uint32_t l = 0; l < graph->n_layers; l++) {
@@ -199,20 +201,11 @@ END_TEST
  * rank's are of both. */
 START_TEST(gate_and_up_in_one)
 {
-    static const char model[] =
-        "{\"model_type\": \"phi3\", \"hidden_size\": 64, "
-        "\"num_hidden_layers\": 3, \"num_attention_heads\": 8, "
-        "\"num_key_value_heads\": 8, \"intermediate_size\": 96, "
-        "\"vocab_size\": 512, \"max_position_embeddings\": 32}";
+    static const char model[] = HUGGING_FACE("phi3", "8");
     for (uint32_t kernels = 0; kernels < MS_FUSED; kernels++) {
-        must_run(model, kernels, "none");
-        uint64_t all = bytes_of(MS_PARAMETERS);
-        for (int sp = 0; sp < 2; sp++) {
-            must_run(model, kernels, sp ? "tensor:4,sp" : "tensor:4");
-            ck_assert_uint_eq(
-                4 * (bytes_of(MS_PARAMETERS) - LLAMA_WHOLE) + LLAMA_WHOLE, all);
-            laws_check_levels(result.plan, result.line);
-        }
+        check_parts(model, kernels, "tensor:4", 4, LLAMA_WHOLE);
+        check_parts(model, kernels, "tensor:4,sp", 4, LLAMA_WHOLE);
+        laws_check_levels(result.plan, result.line);
     }
     must_run(model, MS_FLASH, "tensor:8"); /* 96 columns are 12 each */
 }
@@ -223,10 +216,7 @@ START_TEST(pairs_are_split)
 {
     const uint64_t once = 2 * HIDDEN * (LAYERS * (6 + 3) + 2 + SEQUENCE);
     for (uint32_t kernels = 0; kernels < MS_FUSED; kernels++) {
-        must_run(pair, kernels, "none");
-        uint64_t all = bytes_of(MS_PARAMETERS);
-        must_run(pair, kernels, "tensor:4");
-        ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - once) + once, all);
+        check_parts(pair, kernels, "tensor:4", 4, once);
     }
 }
 END_TEST
@@ -265,22 +255,16 @@ START_TEST(plans_of_hugging_face)
     const uint64_t states = 2 * TOKENS * HIDDEN;
     const uint64_t logits = 2 * TOKENS * VOCABULARY;
     for (size_t k = 0; k < MANY(kernels); k++) {
-        must_run(llama, kernels[k], "none");
-        uint64_t all = bytes_of(MS_PARAMETERS);
-        must_run(llama, kernels[k], "tensor:4,plan=hf");
-        ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - once) + once, all);
+        check_parts(llama, kernels[k], "tensor:4,plan=hf", 4, once);
         ck_assert_uint_eq(exchanged(),
                           3 * (2 * (4 * LAYERS + 1) * states + logits) / 4);
         laws_check_rows(result.plan);
         laws_check_clock(result.plan, result.line, result.machine);
         laws_check_levels(result.plan, result.line);
     }
-    must_run(gpt, MS_FLASH, "none"); /* its head is the embedding */
-    uint64_t all = bytes_of(MS_PARAMETERS);
-    must_run(gpt, MS_FLASH, "tensor:4,plan=hf+fsdp:dp=2");
-    must_run(gpt, MS_FLASH, "tensor:4,plan=hf");
     const uint64_t tied = GPT_WHOLE + 2 * VOCABULARY * HIDDEN;
-    ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - tied) + tied, all);
+    check_parts(gpt, MS_FLASH, "tensor:4,plan=hf", 4, tied);
+    must_run(gpt, MS_FLASH, "tensor:4,plan=hf+fsdp:dp=2");
     ck_assert_int_eq(run(gpt, MS_FLASH, "tensor:4,sp,plan=hf"), MS_EUSAGE);
     ck_assert_int_eq(run(gpt, MS_MEGATRON, "tensor:4,plan=hf"), MS_EUSAGE);
 }
