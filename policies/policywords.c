@@ -143,7 +143,7 @@ static const ms_word rows[] = {
     MS_WORD_MEANS(POLICY, "tensor_parallel|tensor_parallelism|tp", "tensor"),
     MS_WORD_MEANS(POLICY, "context_parallel|context_parallelism|cp", "context"),
     MS_WORD_INSTEAD(POLICY, "overlap_grad_reduce",
-                    "-p zero:1,impl=megatron,overlap_grad_reduce=1",
+                    "-p zero:1,dp=8,impl=megatron,overlap_grad_reduce=1",
                     "Megatron's gradients are reduced beside backward"),
     MS_WORD_INSTEAD(POLICY, "tp_plan|colwise|rowwise", "-p tensor:4,plan=hf",
                     "Hugging Face's plan of ranks that split layers"),
