@@ -178,6 +178,8 @@ typedef struct ms_shape {
     double expert_imbalance; /* rows of the fullest of these ranks over those of
                                 an average one; 0: as layers say */
     uint32_t expert_loads;   /* experts from whose loads that follows, or 0 */
+    bool whole_ends;         /* tensor_ranks have the whole embedding each, and
+                                gather the logits (Hugging Face's plans) */
     bool expert_deep;        /* tokens go through DeepEP's buffers */
     bool expert_policy;      /* the policy is there: the model has experts */
     ms_part_rule part;

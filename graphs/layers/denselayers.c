@@ -4,6 +4,8 @@
 #include "graphs/layers/layers.h"
 #include "graphs/layers/splitproducts.h"
 #include "graphs/parallel/partlookup.h"
+#include "graphs/parallel/shards.h"
+#include "graphs/parallel/tensorops.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>
@@ -209,6 +211,9 @@ ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
     else
         *out = ms_splitproducts_linear(trace, layer, "weight", in[0], weight,
                                        bias, split);
+    if (ms_shards_gathers(trace))
+        *out = ms_trace_rebind(trace, *out,
+                               ms_tensorops_columns(trace, *out, false));
     if (other != MS_NONE && !trace->err) {
         ms_trace_ref(trace, *out);
         trace->joined_layer = other;

@@ -3,6 +3,7 @@
  * batch. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
+#include "graphs/parallel/shards.h"
 #include "graphs/trace/trace.h"
 
 #include <string.h>
@@ -142,7 +143,7 @@ ms_err ms_shapelayers_split(ms_trace *trace, const ms_layer *layer,
     if (!sizes || !pieces)
         return ms_fail_nomem(trace->fault);
     for (uint32_t i = 0; i < n; i++)
-        sum += sizes[i] = (int64_t)layer->ints[i];
+        sum += sizes[i] = ms_shards_columns(trace, (int64_t)layer->ints[i]);
     const ms_tensor *x = ms_trace_at(trace, in[0]);
     if (sum != x->size[dim + 1] || piece >= n)
         return ms_trace_fail(trace, layer,

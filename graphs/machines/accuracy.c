@@ -31,11 +31,12 @@ static const ms_accuracy *find_time(const char *device, int64_t kernels,
 const ms_accuracy *ms_accuracy_time(const char *device, int64_t kernels,
                                     uint64_t tokens)
 {
+    bool split = tokens == MS_ACCURACY_SPLIT;
     const ms_accuracy *of =
-        find_time(device, kernels, ms_accuracy_range(tokens));
+        find_time(device, kernels, split ? tokens : ms_accuracy_range(tokens));
     /* Images were timed on one card alone; what is of sequences of any length
      * holds no images. */
-    return of != NULL || tokens == 0
+    return of != NULL || tokens == 0 || split
                ? of
                : find_time(device, kernels, MS_ACCURACY_ANY);
 }

@@ -8,7 +8,8 @@
  * tests/truth/test_accuracy.c holds it to them, so that the rows say what is.
  *
  * A kind of step time is a device, a kernel set and a range of tokens in a
- * sequence (a model of images has none: 0); tests/truth/times.tsv has the runs.
+ * sequence (a model of images has none: 0), or ranks that split a model of
+ * tokens; tests/truth/times.tsv has the runs.
  * Memory does not depend on the device's rates: a kind of peak is who divides
  * the states among the ranks, and whether backward runs forward again;
  * tests/truth/peaks.tsv has the runs, all of them of models of tokens.
@@ -27,6 +28,9 @@
 
 #define MS_ACCURACY_LEAST 5u
 #define MS_ACCURACY_ANY UINT64_MAX
+/* For tokens: ranks split the model (tensor, context, expert, pipeline);
+ * sequences of any length. */
+#define MS_ACCURACY_SPLIT (UINT64_MAX - 2)
 /* Step times within so many percent are called equal where no run of their kind
  * was measured: what is known of others was off by about that much. */
 #define MS_ACCURACY_UNKNOWN 30u
@@ -40,7 +44,7 @@ typedef struct ms_accuracy_times {
     const char *device;
     int64_t kernels; /* ms_kernels */
     /* The most tokens of a sequence of the range: one of ms_accuracy_ranges, 0,
-     * or MS_ACCURACY_ANY for rows of all lengths. */
+     * MS_ACCURACY_ANY for rows of all lengths, or MS_ACCURACY_SPLIT. */
     uint64_t tokens;
     ms_accuracy of;
 } ms_accuracy_times;

@@ -133,9 +133,28 @@ static ms_err check_heads(const plan *p, const ms_layer *layer)
     return MS_OK;
 }
 
+/* Gate and up in one product (Phi-3): each rank has a part of either, so that
+ * pieces of the columns that are as large as each other are as before. */
+static bool splits_columns(const plan *p, const ms_layer *layer)
+{
+    if (!is_type(layer, "split") || number(layer, "dim") != 1)
+        return false;
+    for (uint32_t i = 0; i < layer->n_ints; i++)
+        if (layer->ints[i] != layer->ints[0] ||
+            (int64_t)layer->ints[i] % p->shards->ranks.ranks != 0)
+            return false;
+    return true;
+}
+
 /* ---- how each layer is split --------------------------------------------- */
 
 static ms_split split_of(const plan *p, uint32_t l);
+
+static bool is_tied(const ms_layer *layer)
+{
+    const char *name = text_of(layer, "tied");
+    return name && *name;
+}
 
 /* A table that others share is split as they are. */
 static bool ties_are_split(const plan *p, const ms_layer *table)
@@ -160,7 +179,7 @@ static ms_split split_of(const plan *p, uint32_t l)
     switch ((ms_layer_role)role) {
     case MS_ROLE_EMBEDDING:
         return is_type(layer, "embedding") && number(layer, "ids") == 0 &&
-                       ties_are_split(p, layer)
+                       !p->shards->whole_ends && ties_are_split(p, layer)
                    ? MS_SPLIT_VOCABULARY
                    : MS_SPLIT_NOT;
     case MS_ROLE_ATTENTION:
@@ -177,7 +196,8 @@ static ms_split split_of(const plan *p, uint32_t l)
                                                       : MS_SPLIT_NOT;
     case MS_ROLE_HEAD:
         return p->banned[l] || !is_type(layer, "linear") ||
-                       trace->head.layer == l
+                       trace->head.layer == l ||
+                       (p->shards->whole_ends && is_tied(layer))
                    ? MS_SPLIT_NOT
                    : MS_SPLIT_COLUMNS;
     case MS_ROLE_EXPERTS:
@@ -210,6 +230,13 @@ static bool is_added(const plan *p, uint32_t embedding)
     return false;
 }
 
+/* A head of which all ranks have what it makes. */
+static bool is_gathered(const plan *p, uint32_t l)
+{
+    return p->shards->whole_ends &&
+           p->trace->graph->layer_role[l] == MS_ROLE_HEAD;
+}
+
 static void lay_out(const plan *p, uint32_t l)
 {
     ms_shards *s = p->shards;
@@ -220,7 +247,7 @@ static void lay_out(const plan *p, uint32_t l)
     switch ((ms_split)s->split[l]) {
     case MS_SPLIT_COLUMNS:
         s->needs[l] = along;
-        s->layout[l] = MS_LAYOUT_COLUMNS;
+        s->layout[l] = is_gathered(p, l) ? MS_LAYOUT_WHOLE : MS_LAYOUT_COLUMNS;
         return;
     case MS_SPLIT_ROWS:
         s->needs[l] = MS_LAYOUT_COLUMNS;
@@ -239,7 +266,8 @@ static void lay_out(const plan *p, uint32_t l)
     default:
         break;
     }
-    if (works_on_columns(layer) && reads_all(p, layer, MS_LAYOUT_COLUMNS))
+    if ((works_on_columns(layer) || splits_columns(p, layer)) &&
+        reads_all(p, layer, MS_LAYOUT_COLUMNS))
         s->needs[l] = s->layout[l] = MS_LAYOUT_COLUMNS;
     else if (works_on_sequence(layer) && !adds_embeddings(p, layer) &&
              l != p->trace->head.layer) /* its loss needs all of it */
@@ -345,6 +373,11 @@ ms_err ms_shards_check(const ms_trace *trace)
         return ms_fail(trace->fault, MS_EUSAGE, "tensor",
                        "export the graph of one rank instead",
                        "ranks cannot split the ops of an exported graph");
+    if (trace->kernels.keeps_parts && settings->shape->whole_ends)
+        return ms_fail(trace->fault, MS_EUSAGE, "tensor:plan=hf",
+                       "--kernels flash, or leave plan out",
+                       "Hugging Face's plans are of torch's products, not of "
+                       "these kernels'");
     if (trace->kernels.keeps_parts && (settings->training->lora_base > 0 ||
                                        settings->training->frozen_base > 0))
         return ms_fail(trace->fault, MS_EUSAGE, "tensor",
@@ -384,6 +417,7 @@ ms_err ms_shards_open(ms_trace *trace)
     ms_communicators_make(settings->device, settings->shape, rows);
     p.shards->ranks = rows[MS_GROUP_TENSOR];
     p.shards->by_sequence = settings->shape->by_sequence;
+    p.shards->whole_ends = settings->shape->whole_ends;
     MS_TRY(decide(&p));
     trace->shards = p.shards;
     return name_splits(trace);
@@ -401,6 +435,19 @@ int64_t ms_shards_part(const ms_trace *trace, int64_t whole)
 {
     int64_t ranks = trace->shards ? trace->shards->ranks.ranks : 1;
     return (whole + ranks - 1) / ranks;
+}
+
+int64_t ms_shards_columns(const ms_trace *trace, int64_t whole)
+{
+    bool divided = trace->shards &&
+                   trace->shards->layout[trace->layer] == MS_LAYOUT_COLUMNS;
+    return divided ? ms_shards_part(trace, whole) : whole;
+}
+
+bool ms_shards_gathers(const ms_trace *trace)
+{
+    return ms_shards_split(trace) == MS_SPLIT_COLUMNS &&
+           trace->shards->layout[trace->layer] == MS_LAYOUT_WHOLE;
 }
 
 void ms_shards_make_parts(ms_trace *trace, bool parts)

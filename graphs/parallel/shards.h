@@ -17,7 +17,9 @@
  * it work element by element and end in products into the residual sum, which
  * are split by rows; nothing is exchanged between the two.  Embeddings of
  * tokens and the head are split by vocabulary.  With `sp` what lies between
- * works on a part of the sequence: norms, dropouts, residual sums.
+ * works on a part of the sequence: norms, dropouts, residual sums.  With
+ * `plan=hf` embeddings are whole on each rank, and so is a head that is tied to
+ * one; another is split by columns, and gathers what it makes.
  *
  * Invariants: each layer's inputs are given in the layout that it needs; T
  * divides heads, the columns of what is split and, with sp, the sequence.
@@ -53,7 +55,7 @@ extern const char *const ms_shards_names[MS_N_SPLITS]; /* "columns" */
 
 typedef struct ms_shards {
     ms_group ranks;
-    bool by_sequence;
+    bool by_sequence, whole_ends; /* ms_shape */
     /* Per layer. */
     uint8_t *split;      /* ms_split */
     uint8_t *needs;      /* ms_layout of its inputs */
@@ -75,6 +77,11 @@ ms_err ms_shards_open(ms_trace *trace);
 ms_split ms_shards_split(const ms_trace *trace);
 /* What of `whole` columns, rows of a table or heads one rank has. */
 int64_t ms_shards_part(const ms_trace *trace, int64_t whole);
+/* Of so many columns, those that the layer that runs now works on. */
+int64_t ms_shards_columns(const ms_trace *trace, int64_t whole);
+/* Does each rank have all columns of what the layer that runs now made, a
+ * product by columns? */
+bool ms_shards_gathers(const ms_trace *trace);
 /* Are the parameters made from now on parts, of which each rank has one? */
 void ms_shards_make_parts(ms_trace *trace, bool parts);
 /* A tensor as products by columns need it: the whole, whose gradient is summed

@@ -173,6 +173,21 @@ static void columns_backward(ms_trace *trace, const ms_node *node,
     out[0] = along_columns(trace, grads[0], trace->shards->ranks.ranks, 1);
 }
 
+static void columns_equal_backward(ms_trace *trace, const ms_node *node,
+                                   const uint32_t *grads, uint32_t *out)
+{
+    int64_t ranks = trace->shards->ranks.ranks;
+    (void)node;
+    if (trace->err)
+        return;
+    ms_tensor whole = *ms_trace_at(trace, grads[0]);
+    uint32_t last = whole.n_dims - 1u;
+    uint32_t view =
+        ms_view_slice(trace, grads[0], last, whole.size[last] / ranks);
+    out[0] = ms_view_contiguous(trace, view);
+    ms_trace_drop(trace, view);
+}
+
 /* names: of Megatron's autograd functions. */
 static const ms_rule enter_rule = {"CopyToModelParallelRegion", NULL,
                                    enter_backward};
@@ -186,6 +201,8 @@ static const ms_rule scatter_rule = {"ReduceScatterToSequenceParallelRegion",
                                      NULL, scatter_backward};
 static const ms_rule columns_rule = {"AllGatherFromTensorParallelRegion", NULL,
                                      columns_backward};
+static const ms_rule columns_equal_rule = {"AllGatherFromTensorParallelRegion",
+                                           NULL, columns_equal_backward};
 static const ms_rule part_rule = {"ScatterToSequenceParallelRegion", NULL,
                                   scatter_backward};
 
@@ -219,11 +236,11 @@ uint32_t ms_tensorops_gather(ms_trace *trace, uint32_t x, bool partial)
                      ms_tensorops_whole_of(trace, x));
 }
 
-uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x)
+uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x, bool partial)
 {
     if (trace->err)
         return MS_NONE;
-    return with_node(trace, &columns_rule, x,
+    return with_node(trace, partial ? &columns_rule : &columns_equal_rule, x,
                      along_columns(trace, x, 1, trace->shards->ranks.ranks));
 }
 

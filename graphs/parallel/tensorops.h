@@ -18,6 +18,7 @@
  *     gather     all-gather               reduce-scatter, or this rank's part
  *     scatter    reduce-scatter           all-gather
  *     part       this rank's part         all-gather
+ *     columns    all-gather               reduce-scatter, or this rank's part
  *
  * gather, scatter and part are along the sequence, dimension 1.  torch's
  * functional collectives go along dimension 0: where a kernel set is torch's,
@@ -44,8 +45,9 @@ uint32_t ms_tensorops_part(ms_trace *trace, uint32_t x);
 
 /* Parts of the columns, the last dimension, become all of them (mappings.py,
  * all_gather_last_dim_from_tensor_parallel_region): gathered rank by rank, then
- * put side by side in a copy; the gradient goes the same way back. */
-uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x);
+ * put side by side in a copy; the gradient goes the same way back, or, where it
+ * is equal on all ranks, this rank's part of it is copied (torch's DTensor). */
+uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x, bool partial);
 
 /* The same without a node, for rules that run them: an all-reduce in place, and
  * new tensors. */

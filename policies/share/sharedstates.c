@@ -80,6 +80,7 @@ typedef struct writer {
     ms_fault *fault;
     ms_program *program; /* the new one */
     ms_shared shared;
+    bool reduces_at_end;
     uint32_t ahead;
     unit_lists forward, backward, grads;
     uint32_t *seen; /* per storage: unit + 1 of the list under way */
@@ -334,7 +335,8 @@ static ms_err reduce(writer *w, const ms_call *run, bool last)
 {
     unit_lists *grads = &w->grads;
     uint32_t first = grads->at[run->unit], end = grads->at[run->unit + 1];
-    if (!ends_backward(run) || (w->shared < MS_SHARED_GRADIENTS && !last))
+    if (!ends_backward(run) || (w->shared < MS_SHARED_GRADIENTS && !last) ||
+        w->reduces_at_end)
         return MS_OK;
     if (w->full_bytes > 0)
         return fill_buckets(w, run, grads->item + first, end - first);
@@ -346,6 +348,22 @@ static bool is_held(const writer *w, uint16_t rank, uint32_t s)
 {
     size_t first = (size_t)rank * w->graph->n_storages;
     return w->holds == NULL || (w->holds[first + s] & MS_STAGE_HELD);
+}
+
+/* All gradients that the rank made, before it updates its part. */
+static ms_err reduce_all(writer *w, const ms_call *step)
+{
+    const unit_lists *grads = &w->grads;
+    uint32_t n = 0, set = MS_NOTHING;
+    for (uint32_t s = 0; s < w->graph->n_persistent; s++)
+        w->seen[s] = 0;
+    for (uint32_t i = 0; i < grads->at[w->graph->n_units]; i++) {
+        uint32_t s = grads->item[i];
+        if (!w->seen[s] && is_held(w, step->rank, s))
+            w->list[n++] = s;
+        w->seen[s] = 1;
+    }
+    return emit(w, step, MS_REDUCE, reduced_to(w), w->list, n, &set);
 }
 
 /* Every rank has updated its part of the weights; an all-gather gives each rank
@@ -382,7 +400,8 @@ static ms_err write_calls(writer *w, const ms_program *old)
                (coming = run_from(old, &next)) != NULL)
             MS_TRY(gather(w, call, coming, in_sight++));
         if (call->verb == MS_STEP_SET)
-            MS_TRY(close_bucket(w, call));
+            MS_TRY(w->reduces_at_end ? reduce_all(w, call)
+                                     : close_bucket(w, call));
         MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
         if (call->verb == MS_STEP_SET)
             MS_TRY(gather_updated(w, call));
@@ -406,6 +425,7 @@ ms_err ms_sharedstates_write(const ms_policy_context *context,
                 .fault = fault,
                 .program = &made,
                 .shared = shares->shared,
+                .reduces_at_end = shares->reduces_at_end,
                 .ahead = shares->units_ahead,
                 .full_bytes = shares->first_bucket_bytes,
                 .later_full_bytes = shares->bucket_bytes};

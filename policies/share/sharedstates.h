@@ -21,6 +21,7 @@ typedef struct ms_sharedstates {
     /* Gradients are reduced in buckets, closed once they hold so much; 0: a
      * unit's gradients together. */
     uint64_t first_bucket_bytes, bucket_bytes;
+    bool reduces_at_end; /* all gradients together, when backward has ended */
 } ms_sharedstates;
 
 /* How many ranks share: dp where given, else the job's GPUs.  Faults

@@ -3,8 +3,10 @@
  * the sequence between.  How a model's layers are split its kernels decide when
  * it is lowered (graphs/parallel/shards.h). */
 #include "policies/common/policy.h"
+#include "sim/shape.h"
 
-enum { RANKS, SEQUENCE, N_PARAMS };
+enum { RANKS, SEQUENCE, PLAN, N_PARAMS };
+enum { MEGATRONS, HUGGING_FACES };
 
 static const ms_param params[N_PARAMS] = {
     [RANKS] = {.name = "ranks",
@@ -18,12 +20,22 @@ static const ms_param params[N_PARAMS] = {
                   .type = MS_PARAM_FLAG,
                   .help = "where layers are whole each has a part of the "
                           "sequence: norms, dropouts, residual sums"},
+    [PLAN] = {.name = "plan",
+              .type = MS_PARAM_WORD,
+              .words = "megatron|hf",
+              .help = "embedding and logits are split by vocabulary, too; hf: "
+                      "as tp_plan=\"auto\" of Hugging Face has them, each rank "
+                      "has the whole embedding and gathers the logits"},
 };
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
+    shape->whole_ends = values[PLAN].number == HUGGING_FACES;
+    if (shape->whole_ends && values[SEQUENCE].given)
+        return ms_fail(fault, MS_EUSAGE, "tensor:plan=hf", "leave sp out",
+                       "Hugging Face's plans leave the sequence whole");
     return ms_policy_split_layers("tensor", (uint32_t)values[RANKS].number,
                                   values[SEQUENCE].given, shape, fault);
 }

@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-enum { STAGE, RANKS, EXPERTS, IMPL, PREFETCH, N_PARAMS };
+enum { STAGE, RANKS, EXPERTS, IMPL, PREFETCH, OVERLAP, N_PARAMS };
 enum { IDEAL, MEGATRON };
 static const uint8_t engines[] = {MS_ENGINE_IDEAL, MS_ENGINE_MEGATRON};
 
@@ -52,6 +52,13 @@ static const ms_param params[N_PARAMS] = {
                   .high = 1000,
                   .help = "stage 3, ideal: how many units ahead parameters are "
                           "gathered"},
+    [OVERLAP] = {.name = "overlap_grad_reduce",
+                 .type = MS_PARAM_INT,
+                 .fallback = 1,
+                 .low = 0,
+                 .high = 1,
+                 .help = "impl=megatron: gradients are reduced beside the last "
+                         "backward; 0: all behind it"},
 };
 
 /* ---- shape --------------------------------------------------------------- */
@@ -72,6 +79,11 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     if (shape->fp32_gradients && shape->shared != MS_SHARED_OPTIMIZER)
         return ms_fail(fault, MS_EUSAGE, where, "type zero:1,impl=megatron",
                        "Megatron's distributed optimizer is stage 1");
+    if (values[OVERLAP].given && !shape->fp32_gradients)
+        return ms_fail(fault, MS_EUSAGE, where,
+                       "type zero:1,impl=megatron,overlap_grad_reduce=0",
+                       "overlap_grad_reduce is a switch of Megatron's "
+                       "distributed optimizer");
     if (values[EXPERTS].given && shape->shared < MS_SHARED_GRADIENTS)
         return ms_fail(fault, MS_EUSAGE, where, "take stage 2 or 3",
                        "expert_ranks divide gradients, which this stage does "
@@ -89,7 +101,8 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
 {
     ms_sharedstates shares = {
         .shared = (ms_shared)context->values[STAGE].number,
-        .units_ahead = (uint32_t)context->values[PREFETCH].number};
+        .units_ahead = (uint32_t)context->values[PREFETCH].number,
+        .reduces_at_end = context->values[OVERLAP].number == 0};
     MS_TRY(ms_sharedstates_need_experts(context, "zero:expert_ranks", fault));
     return ms_sharedstates_write(context, &shares, program, fault);
 }

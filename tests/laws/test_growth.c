@@ -32,6 +32,7 @@ static const char *const parts[] = {
     "checkpoint:auto,budget=900KiB",
     "ddp:dp=4",
     "zero:1,dp=4,impl=megatron",
+    "zero:1,dp=4,impl=megatron,overlap_grad_reduce=0",
     "zero:2,dp=3",
     "zero:3,dp=4,prefetch=3",
     "zero:1,dp=4,impl=deepspeed",

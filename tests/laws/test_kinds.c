@@ -189,6 +189,8 @@ static void check_heads(const ms_model *model, const ms_graph *graph)
         for (uint32_t k = 0;
              k < layer->n_in && graph->layer_role[l] == MS_ROLE_LOSS; k++) {
             uint32_t from = model->edges[layer->in_at + k];
+            if (from != MS_NONE && strcmp(graph->layer_type[from], "cast") == 0)
+                from = model->edges[model->layers[from].in_at];
             if (from != MS_NONE &&
                 strcmp(graph->layer_type[from], "linear") == 0)
                 ck_assert_uint_eq(graph->layer_role[from], MS_ROLE_HEAD);

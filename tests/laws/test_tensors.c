@@ -32,10 +32,16 @@
     "{\"layers\": 3, \"hidden\": 64, \"heads\": 8, \"vocab\": 512, "           \
     "\"positions\": 32" more "}}"
 static const char gpt[] = DECODER("");
-static const char llama[] =
-    DECODER(", \"kv_heads\": 4, \"norm_type\": \"rms_norm\", \"dropout\": 0, "
-            "\"positions_type\": \"rotary\", \"activation\": \"swiglu\", "
-            "\"bias\": false, \"tied\": false, \"ffn\": 96");
+#define LLAMA                                                                  \
+    ", \"kv_heads\": 4, \"norm_type\": \"rms_norm\", \"dropout\": 0, "         \
+    "\"positions_type\": \"rotary\", \"activation\": \"swiglu\", "             \
+    "\"bias\": false, \"tied\": false, \"ffn\": 96"
+static const char llama[] = DECODER(LLAMA);
+#define HUGGING_FACE(type, kv)                                                 \
+    "{\"model_type\": \"" type "\", \"hidden_size\": 64, \"head_dim\": 8, "    \
+    "\"num_hidden_layers\": 3, \"num_attention_heads\": 8, \"vocab_size\": "   \
+    "512, \"num_key_value_heads\": " kv ", \"intermediate_size\": 96, "        \
+    "\"max_position_embeddings\": 32}"
 static const char *const models[] = {gpt, llama};
 /* An encoder of the tokens, and a decoder of the first half of them. */
 static const char pair[] =
@@ -121,6 +127,16 @@ static uint64_t bytes_of(ms_category category)
     return bytes;
 }
 
+/* But for bytes that each of the ranks has, once. */
+static void check_parts(const char *model, uint32_t kernels, const char *policy,
+                        uint64_t ranks, uint64_t once)
+{
+    must_run(model, kernels, "none");
+    uint64_t all = bytes_of(MS_PARAMETERS);
+    must_run(model, kernels, policy);
+    ck_assert_uint_eq(ranks * (bytes_of(MS_PARAMETERS) - once) + once, all);
+}
+
 /* Of the weights, those of norms, positions and rows' biases are whole on each
  * rank: 2 bytes an element. */
 #define GPT_WHOLE                                                              \
@@ -150,15 +166,51 @@ START_TEST(parts_sum_to_the_whole)
 }
 END_TEST
 
+/* Llama's own code casts the logits before the loss. */
+START_TEST(cast_logits_are_split)
+{
+    static const char model[] = DECODER(LLAMA ", \"code\": \"llama\"");
+    check_parts(model, MS_FLASH, "tensor:4,sp", 4, LLAMA_WHOLE);
+    const ms_graph *graph = result.graph;
+    ck_assert_str_eq(graph->layer_type[graph->n_layers - 2], "cast");
+    ck_assert_str_eq(graph->layer_split[graph->n_layers - 3], "columns");
+    ck_assert_str_eq(graph->layer_split[graph->n_layers - 1], "vocabulary");
+}
+END_TEST
+
+/* Gemma 2's blocks end in norms, and its logits are capped. */
+START_TEST(norms_and_caps_are_between)
+{
+    must_run(HUGGING_FACE("gemma2", "4"), MS_FLASH, "tensor:4,sp");
+    const ms_graph *graph = result.graph;
+    uint32_t n = 0; /* gate, up, down of each block, and the head */
+    for (uint32_t l = 0; l < graph->n_layers; l++)
+        n += graph->layer_split[l][0] == 'r' || graph->layer_split[l][0] == 'c';
+    ck_assert_uint_eq(n, 3 * LAYERS + 1);
+    ck_assert_str_eq(graph->layer_split[graph->n_layers - 1], "vocabulary");
+    laws_check_levels(result.plan, result.line);
+}
+END_TEST
+
+/* Phi-3 has gate and up in one product: a rank's columns are of both. */
+START_TEST(gate_and_up_in_one)
+{
+    static const char model[] = HUGGING_FACE("phi3", "8");
+    for (uint32_t kernels = 0; kernels < MS_FUSED; kernels++) {
+        check_parts(model, kernels, "tensor:4", 4, LLAMA_WHOLE);
+        check_parts(model, kernels, "tensor:4,sp", 4, LLAMA_WHOLE);
+        laws_check_levels(result.plan, result.line);
+    }
+    must_run(model, MS_FLASH, "tensor:8"); /* 96 columns are 12 each */
+}
+END_TEST
+
 /* Cross attention is split by heads, too: norms and rows' biases are whole. */
 START_TEST(pairs_are_split)
 {
     const uint64_t once = 2 * HIDDEN * (LAYERS * (6 + 3) + 2 + SEQUENCE);
     for (uint32_t kernels = 0; kernels < MS_FUSED; kernels++) {
-        must_run(pair, kernels, "none");
-        uint64_t all = bytes_of(MS_PARAMETERS);
-        must_run(pair, kernels, "tensor:4");
-        ck_assert_uint_eq(4 * (bytes_of(MS_PARAMETERS) - once) + once, all);
+        check_parts(pair, kernels, "tensor:4", 4, once);
     }
 }
 END_TEST
@@ -185,6 +237,27 @@ START_TEST(few_heads_are_gathered)
     laws_check_levels(result.plan, result.line);
     ck_assert_int_eq(run(llama, MS_FLASH, "tensor:8"), MS_EINPUT);
     ck_assert_str_eq(fault.hint, "tensor:4 would");
+}
+END_TEST
+
+/* Hugging Face's plans: the embedding is whole on each rank; the head's columns
+ * are gathered, and its input's gradient is summed as others are. */
+START_TEST(plans_of_hugging_face)
+{
+    static const uint32_t kernels[] = {MS_EAGER, MS_FLASH};
+    const uint64_t table = 2 * VOCABULARY * HIDDEN, once = LLAMA_WHOLE + table;
+    const uint64_t states = 2 * TOKENS * HIDDEN,
+                   logits = 2 * TOKENS * VOCABULARY;
+    for (size_t k = 0; k < MANY(kernels); k++) {
+        check_parts(llama, kernels[k], "tensor:4,plan=hf", 4, once);
+        ck_assert_uint_eq(exchanged(),
+                          3 * (2 * (4 * LAYERS + 1) * states + logits) / 4);
+        laws_check_levels(result.plan, result.line);
+    }
+    check_parts(gpt, MS_FLASH, "tensor:4,plan=hf", 4, GPT_WHOLE + table);
+    must_run(gpt, MS_FLASH, "tensor:4,plan=hf+fsdp:dp=2");
+    ck_assert_int_eq(run(gpt, MS_FLASH, "tensor:4,sp,plan=hf"), MS_EUSAGE);
+    ck_assert_int_eq(run(gpt, MS_MEGATRON, "tensor:4,plan=hf"), MS_EUSAGE);
 }
 END_TEST
 
@@ -507,7 +580,11 @@ Suite *suite_tensors(void)
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, one_rank_changes_nothing);
     tcase_add_test(tcase, parts_sum_to_the_whole);
+    tcase_add_test(tcase, cast_logits_are_split);
+    tcase_add_test(tcase, norms_and_caps_are_between);
+    tcase_add_test(tcase, gate_and_up_in_one);
     tcase_add_test(tcase, pairs_are_split);
+    tcase_add_test(tcase, plans_of_hugging_face);
     tcase_add_test(tcase, adapters_are_split);
     tcase_add_test(tcase, quantized_parts_are_gathered);
     tcase_add_test(tcase, latent_heads_are_split);

@@ -45,7 +45,8 @@ key() {
           if ($2 == "report") error[$1, n[$1]++] = $3 }
         END { k = split("llmfoundry vtrain vtrain_multi vtrain_tensor " \
                   "timm torchtitan flashattn megatron llmc nanogpt dle " \
-                  "bert lambda offload", of, " ")
+                  "bert lambda offload simumax " \
+                  "simumax_experts korthikanti", of, " ")
               for (i = 1; i <= k; i++) { s = of[i]; known[s] = 1
                   names = names s " "
                   runs = runs (n[s] > 0 ? n[s] : "-") " "

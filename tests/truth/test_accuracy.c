@@ -106,6 +106,13 @@ static void put_point(const truth_table *table, uint32_t row, const char *half,
                 truth_cell(table, row, "id"), half, group, measured, told);
 }
 
+static bool is_split(const ms_result *result)
+{
+    return result->machine->split_ranks > 1 ||
+           result->shape.context_ranks > 1 || result->shape.expert_split > 0 ||
+           result->report->n_ranks > 1;
+}
+
 static void run_time(const truth_table *table, uint32_t row)
 {
     const char *options = truth_cell(table, row, "options");
@@ -115,21 +122,21 @@ static void run_time(const truth_table *table, uint32_t row)
         return;
     const ms_result *result = truth_timed(options);
     double us = (double)truth_number(table, row, "microseconds");
-    double told = (double)truth_rank(result)->time.step_ns / 1e3;
+    double told = truth_step_us(result);
     put_point(table, row, half, truth_cell(table, row, "group"), us, told);
-    if (result->machine->split_ranks > 1) { /* nothing is claimed of these */
-        ck_assert_ptr_null(result->accuracy);
-        return;
-    }
-    if (!report || truth_rank(result)->h2d_bytes > 0) /* states on the host */
-        return;
+    if (!report || result->report->ranks[0].h2d_bytes > 0)
+        return; /* states on the host */
     const char *device = device_of(options);
     double percent = 100 * fabs(told / us - 1);
     uint64_t kernels = (uint64_t)result->training.kernels;
-    uint64_t tokens =
-        result->graph->tokens > 0 ? (uint64_t)result->training.sequence : 0;
-    add(&times, device, kernels, ms_accuracy_range(tokens), percent);
-    if (tokens > 0)
+    uint64_t tokens = is_split(result) ? MS_ACCURACY_SPLIT
+                      : result->graph->tokens > 0
+                          ? (uint64_t)result->training.sequence
+                          : 0;
+    bool split = tokens == MS_ACCURACY_SPLIT;
+    add(&times, device, kernels, split ? tokens : ms_accuracy_range(tokens),
+        percent);
+    if (tokens > 0 && !split)
         add(&times, device, kernels, MS_ACCURACY_ANY, percent);
     ck_assert_ptr_eq(result->accuracy,
                      ms_accuracy_time(device, (int64_t)kernels, tokens));
@@ -251,6 +258,8 @@ static void put_key(FILE *file, uint64_t key)
 {
     if (key == MS_ACCURACY_ANY)
         fprintf(file, "MS_ACCURACY_ANY");
+    else if (key == MS_ACCURACY_SPLIT)
+        fprintf(file, "MS_ACCURACY_SPLIT");
     else if (key == MS_ACCURACY_ANY - 1)
         fprintf(file, "MS_ACCURACY_ANY - 1");
     else

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The activation memory of Korthikanti et al. 2022, sections 4 and 5. */
+/* The activation memory of Korthikanti et al. 2022, sections 4 and 5, and the
+ * times of a layer (table 4). */
 #include "sim/graph.h"
 #include "sim/report.h"
 #include "tests/tests.h"
@@ -7,6 +8,7 @@
 #include "tools/job/result.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -175,6 +177,43 @@ START_TEST(share_saved_by_selective)
 }
 END_TEST
 
+/* Forward and backward of so many layers of 22B, without the update. */
+static double layers_ns(const char *policy, int layers)
+{
+    const ms_result *result = truth_run(
+        "gpt3 --kernels korthikanti --precision fp16-mixed --device a100 "
+        "--set model.layers=%d --set model.hidden=6144 --set model.heads=64 "
+        "--set model.vocab=%" PRIu64 " --sequence %" PRIu64 " --batch 4 "
+        "--gpus 8 --allocator exact -p %s",
+        layers, VOCABULARY, SEQUENCE, policy);
+    const ms_rank_report *rank = truth_rank(result);
+    return (double)(rank->time.step_ns - rank->time.optimizer_ns);
+}
+
+/* Table 4: what sharing the sequence and recomputation make of a layer. */
+START_TEST(times_of_a_layer)
+{
+    truth_table table;
+    double base = 0, measured_base = 0;
+    truth_begin();
+    truth_read_here("korthikanti_layers.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        const char *policy = truth_cell(&table, row, "policy");
+        double measured = (double)truth_number(&table, row, "tenths_of_ms");
+        double told = layers_ns(policy, 3) - layers_ns(policy, 2);
+        uint64_t most = truth_number(&table, row, "within");
+        base = row == 0 ? told : base;
+        measured_base = row == 0 ? measured : measured_base;
+        double error = fabs(told / base / (measured / measured_base) - 1);
+        uint64_t off = (uint64_t)ceil(1e3 * error - 1e-9);
+        truth_compare("korthikanti", policy,
+                      "time of a layer to the first, error in 0.1 %", most,
+                      off > most ? off : most);
+    }
+    truth_end();
+}
+END_TEST
+
 Suite *suite_korthikanti(void)
 {
     Suite *suite = suite_create("korthikanti");
@@ -183,6 +222,7 @@ Suite *suite_korthikanti(void)
     tcase_add_test(tcase, bytes_of_the_model);
     tcase_add_test(tcase, the_loss_by_itself);
     tcase_add_test(tcase, share_saved_by_selective);
+    tcase_add_test(tcase, times_of_a_layer);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -195,16 +195,20 @@ static double measured(const ms_result *result, const char *quantity)
     const struct {
         const char *name;
         uint64_t bytes;
-    } known[] = {{"parameters", rank->parameters_bytes},
-                 {"optimizer state", rank->optimizer_state_bytes},
-                 {"start", rank->levels[MS_MARK_START]},
-                 {"after forward", rank->levels[MS_MARK_AFTER_FORWARD]},
-                 {"after backward", rank->levels[MS_MARK_AFTER_BACKWARD]},
-                 {"states", rank->parameters_bytes + rank->gradients_bytes +
-                                rank->optimizer_state_bytes},
-                 {"allocated", rank->peak.allocated_bytes},
-                 {"active", rank->peak.active_bytes},
-                 {"reserved", rank->peak.reserved_bytes}};
+    } known[] = {
+        {"parameters", rank->parameters_bytes},
+        {"optimizer state", rank->optimizer_state_bytes},
+        {"start", rank->levels[MS_MARK_START]},
+        {"after forward", rank->levels[MS_MARK_AFTER_FORWARD]},
+        {"after backward", rank->levels[MS_MARK_AFTER_BACKWARD]},
+        {"saved", rank->saved_for_backward_bytes},
+        {"above the end of backward",
+         rank->peak.allocated_bytes - rank->levels[MS_MARK_AFTER_BACKWARD]},
+        {"states", rank->parameters_bytes + rank->gradients_bytes +
+                       rank->optimizer_state_bytes},
+        {"allocated", rank->peak.allocated_bytes},
+        {"active", rank->peak.active_bytes},
+        {"reserved", rank->peak.reserved_bytes}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].name, quantity) == 0)
             return (double)known[i].bytes;

@@ -89,6 +89,34 @@ START_TEST(communication_volume)
 }
 END_TEST
 
+/* Gradients that are reduced when backward has ended are as many bytes, in the
+ * same memory; nothing hides them, and the step is the longer for it. */
+START_TEST(reduced_last)
+{
+    static const char *const stages[] = {"", "+microbatch:2", "+pipeline:2"};
+    uint64_t bytes[2], peak[2], step[2], exposed[2];
+    truth_begin();
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        for (int overlap = 0; overlap < 2; overlap++) {
+            const ms_result *result = truth_run(
+                "gpt2 --batch 4 --gpus 8 --allocator exact "
+                "-p zero:1,dp=%d,impl=megatron,overlap_grad_reduce=%d%s",
+                strstr(stages[i], "pipeline") ? 4 : 8, overlap, stages[i]);
+            const ms_rank_report *rank = &result->report->ranks[0];
+            bytes[overlap] = rank->comm_bytes;
+            peak[overlap] = rank->peak.allocated_bytes;
+            step[overlap] = rank->time.step_ns;
+            exposed[overlap] = rank->time.exposed_comm_ns;
+        }
+        ck_assert_uint_eq(bytes[0], bytes[1]);
+        ck_assert_uint_eq(peak[0], peak[1]);
+        ck_assert_uint_gt(step[0], step[1]);
+        ck_assert_uint_gt(exposed[0], exposed[1]);
+    }
+    truth_end();
+}
+END_TEST
+
 /* Megatron-LM's distributed optimizer on 8 GPUs, 12 layers of 512 with the
  * vocabulary padded to 50304: bytes at the end of a step, as its CI measured
  * them (gpt3_mcore_te_tp1_pp1_dist_optimizer, A100), without the two cuBLAS
@@ -117,6 +145,7 @@ Suite *suite_zero(void)
     TCase *tcase = tcase_create("zero");
     tcase_add_test(tcase, table_1);
     tcase_add_test(tcase, communication_volume);
+    tcase_add_test(tcase, reduced_last);
     tcase_add_test(tcase, megatron);
     suite_add_tcase(suite, tcase);
     return suite;

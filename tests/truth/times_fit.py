@@ -31,6 +31,7 @@ FITS = [
     (("a100-40gb-sxm",), "step_share"),
     (("h100-80gb-sxm",), "step_share"),
     (("h100-96gb-sxm",), "step_share"),
+    (("b200-180gb-sxm",), "step_share"),
     (("rtx3090-24gb",), "step_share"),
     (("rtx3090-24gb",), "stream_share"),
     (("v100-32gb-sxm2", "v100-16gb-sxm2"), "step_share"),
@@ -48,7 +49,7 @@ GAIN = 0.001
 STEP = 0.01
 HERE = os.path.dirname(os.path.abspath(__file__))
 ALIAS = {"a100": "a100-80gb-sxm", "h100": "h100-80gb-sxm",
-         "v100": "v100-32gb-sxm2", "3090": "rtx3090-24gb"}
+         "b200": "b200-180gb-sxm", "v100": "v100-32gb-sxm2", "3090": "rtx3090-24gb"}
 
 
 def rows():
@@ -61,7 +62,7 @@ def rows():
                 continue
             device = re.search(r"--device (\S+)", options)
             device = device.group(1) if device else "h100"
-            yield {"id": name, "half": half, "source": group.split("_multi")[0],
+            yield {"id": name, "half": half, "source": re.split("_(multi|experts)", group)[0],
                    "group": group, "us": float(us),
                    "device": ALIAS.get(device, device),
                    "options": re.sub(r"--device \S+", "", options).split()}

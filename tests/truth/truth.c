@@ -175,6 +175,14 @@ const ms_rank_report *truth_rank(const ms_result *made)
     return &made->report->ranks[0];
 }
 
+double truth_step_us(const ms_result *made)
+{
+    uint64_t most_ns = 0;
+    for (uint32_t i = 0; i < made->report->n_ranks; i++)
+        most_ns = truth_larger(most_ns, made->report->ranks[i].time.step_ns);
+    return (double)most_ns / 1e3;
+}
+
 uint64_t truth_larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;

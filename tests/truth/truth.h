@@ -41,6 +41,8 @@ const ms_result *truth_peak(const char *options);
 const ms_job *truth_job(void);
 /* The one rank's part of the report. */
 const ms_rank_report *truth_rank(const ms_result *result);
+/* The step of the rank that takes longest. */
+double truth_step_us(const ms_result *result);
 
 uint64_t truth_larger(uint64_t a, uint64_t b);
 /* Compares memsim's number with the truth; quantity names it with its unit. */

@@ -14,23 +14,27 @@
 #include <math.h>
 #include <string.h>
 
-/* The measured runs were of ranks that each have a whole model, whose states
- * and activations stayed on the device, and whose ops were launched one by one,
- * MLPs as wholes; nothing is known of others. */
+static bool is_split(const ms_result *result)
+{
+    const ms_shape *shape = &result->shape;
+    return shape->tensor_ranks > 1 || shape->context_ranks > 1 ||
+           shape->pipeline_ranks > 1 || shape->expert_split > 0 ||
+           result->plan->n_stages > 0;
+}
+
+/* The measured runs were of ranks whose states and activations stayed on the
+ * device, and whose ops were launched one by one, MLPs as wholes; nothing is
+ * known of others. */
 static bool is_such(const ms_result *result)
 {
     const ms_report *report = result->report;
-    const ms_shape *shape = &result->shape;
     bool moves = report->page_faults > 0;
-    if (shape->tensor_ranks > 1 || shape->context_ranks > 1 ||
-        shape->pipeline_ranks > 1 || shape->expert_split > 0)
-        return false;
     for (uint32_t r = 0; r < report->n_ranks; r++) {
         const ms_rank_report *rank = &report->ranks[r];
         moves |= rank->h2d_bytes + rank->d2h_bytes + rank->nvme_bytes > 0;
     }
-    return !moves && result->plan->n_stages == 0 &&
-           result->training.mode == 0 && result->training.mlp_tiles == 0 &&
+    return !moves && result->training.mode == 0 &&
+           result->training.mlp_tiles == 0 &&
            result->training.launch == MS_LAUNCH_EAGER;
 }
 
@@ -77,7 +81,7 @@ bool ms_stepaccuracy_kind(const ms_job *job, const ms_result *result,
 {
     *kind = (ms_accuracy_peaks){.library = library_of(&job->spec),
                                 .again = result->report->recomputed_ops > 0};
-    return is_such(result) && is_such_memory(job, result);
+    return is_such(result) && !is_split(result) && is_such_memory(job, result);
 }
 
 /* At least 1, as 0 stands for none. */
@@ -99,15 +103,22 @@ static void put(ms_result *result)
     }
 }
 
+/* Models of images were timed whole alone. */
+static const ms_accuracy *time_of(const ms_job *job, const ms_result *result)
+{
+    bool split = is_split(result), has_tokens = result->graph->tokens > 0;
+    uint64_t tokens = has_tokens ? (uint64_t)result->training.sequence : 0;
+    if (!is_such(result) || waits_for_hooks(result) || (split && !has_tokens))
+        return NULL;
+    return ms_accuracy_time(job->device->name, result->training.kernels,
+                            split ? MS_ACCURACY_SPLIT : tokens);
+}
+
 void ms_stepaccuracy_find(const ms_job *job, ms_result *result)
 {
     ms_accuracy_peaks kind;
-    uint64_t tokens =
-        result->graph->tokens > 0 ? (uint64_t)result->training.sequence : 0;
-    result->accuracy = result->peak_accuracy = NULL;
-    if (is_such(result) && !waits_for_hooks(result))
-        result->accuracy = ms_accuracy_time(job->device->name,
-                                            result->training.kernels, tokens);
+    result->accuracy = time_of(job, result);
+    result->peak_accuracy = NULL;
     if (ms_stepaccuracy_kind(job, result, &kind))
         result->peak_accuracy = ms_accuracy_peak(kind.library, kind.again != 0);
     put(result);

@@ -153,6 +153,11 @@ static const ms_word options[] = {
                     "the name's ending says the format"),
     MS_WORD_INSTEAD(NULL, "profile|perfetto|chrome-trace", "--trace trace.json",
                     "streams and memory, for Perfetto"),
+    MS_WORD_INSTEAD(NULL, "overlap-grad-reduce",
+                    "-p zero:1,dp=8,impl=megatron,overlap_grad_reduce=1",
+                    "Megatron's gradients are reduced beside backward"),
+    MS_WORD_INSTEAD(NULL, "tp-plan", "-p tensor:4,plan=hf",
+                    "a policy: Hugging Face's plan of ranks that split layers"),
     MS_WORD_INSTEAD(
         NULL,
         "tensor-parallel*|tensor-model-parallel-size|tp|tpsize|sequence-"

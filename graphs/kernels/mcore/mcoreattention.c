@@ -112,7 +112,8 @@ static void project_gathered(ms_trace *trace, const ms_layer *layer,
     uint32_t mixed = ms_splitproducts_product(
         trace, layer, roles, field_of(layer, "bias").b, x,
         groups * (queries + 2) * n->dim / ranks, MS_SPLIT_COLUMNS);
-    mixed = ms_trace_rebind(trace, mixed, ms_tensorops_columns(trace, mixed));
+    mixed =
+        ms_trace_rebind(trace, mixed, ms_tensorops_columns(trace, mixed, true));
     if (trace->err)
         return;
     mixed = ms_trace_rebind(

@@ -7,6 +7,8 @@
 #include "sim/graph.h"
 #include "sim/kinds.h"
 
+#include <string.h>
+
 bool ms_layerroles_is_loss(const ms_layer *layer)
 {
     return layer->kind->role == MS_ROLE_LOSS || ms_reducelayers_is_loss(layer);
@@ -23,22 +25,37 @@ static ms_err take(ms_trace *trace)
     return MS_OK;
 }
 
+/* While readers are looked at, a head whose loss is over classes: activations
+ * may lie between. */
+#define HEAD_OF_CLASSES MS_N_ROLES
+
+static bool is_type(const ms_layer *layer, const char *type)
+{
+    return strcmp(layer->kind->type, type) == 0;
+}
+
 /* The role of a linear layer that is input i of this reader; `role` is what the
  * readers of the reader make of it. */
-static ms_layer_role by_reader(const ms_layer *reader, uint32_t i, uint8_t role)
+static uint8_t by_reader(const ms_layer *reader, uint32_t i, uint8_t role)
 {
-    bool gate = role == MS_ROLE_GATE;
+    bool gate = role == MS_ROLE_GATE, head = role == HEAD_OF_CLASSES;
+    bool out = role == MS_ROLE_PROJECTION_OUT;
     if (ms_layerroles_is_loss(reader))
-        return MS_ROLE_HEAD;
+        return is_type(reader, "cross_entropy") ? HEAD_OF_CLASSES
+                                                : MS_ROLE_HEAD;
+    if (is_type(reader, "cast"))
+        return role;
     switch ((ms_layer_role)reader->kind->role) {
     case MS_ROLE_SUM:
         return MS_ROLE_PROJECTION_OUT;
     case MS_ROLE_DROPOUT:
-        return (ms_layer_role)role;
+        return role;
     case MS_ROLE_GATED:
         return i == 0 && reader->n_in == 2 ? MS_ROLE_GATE : MS_ROLE_OTHER;
     case MS_ROLE_ACTIVATION:
-        return gate ? MS_ROLE_GATE : MS_ROLE_OTHER;
+        return gate || head ? role : MS_ROLE_OTHER;
+    case MS_ROLE_NORM:
+        return out ? MS_ROLE_PROJECTION_OUT : MS_ROLE_OTHER;
     default:
         return MS_ROLE_OTHER;
     }
@@ -52,8 +69,8 @@ static uint8_t role_of(const ms_layer *layer, uint8_t by_readers)
         return MS_ROLE_LOSS;
     if (own != MS_ROLE_PROJECTION)
         return own;
-    if (by_readers == MS_ROLE_HEAD)
-        return by_readers;
+    if (by_readers == MS_ROLE_HEAD || by_readers == HEAD_OF_CLASSES)
+        return MS_ROLE_HEAD;
     if (inside && by_readers != MS_ROLE_OTHER)
         return by_readers;
     return inside ? MS_ROLE_PROJECTION_IN : MS_ROLE_PROJECTION;
@@ -71,9 +88,9 @@ ms_err ms_layerroles_fill(ms_trace *trace)
         const ms_layer *layer = &model->layers[l];
         for (uint32_t k = 0; k < layer->n_in; k++) {
             uint32_t from = model->edges[layer->in_at + k];
-            ms_layer_role role = by_reader(layer, k, g->layer_role[l]);
+            uint8_t role = by_reader(layer, k, g->layer_role[l]);
             if (from != MS_NONE && role != MS_ROLE_OTHER)
-                g->layer_role[from] = (uint8_t)role;
+                g->layer_role[from] = role;
         }
         g->layer_role[l] = role_of(layer, g->layer_role[l]);
         g->layer_type[l] = layer->kind->type;

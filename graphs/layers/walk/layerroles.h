@@ -5,10 +5,12 @@
 /* Private to graphs/: what each layer of a model is for (ms_layer_role).  A
  * layer type's row says it; of a linear layer its readers do:
  *
- *     HEAD            a loss reads it
+ *     HEAD            a loss reads it, its cast or not; of classes, activations
+ *                     between or not
  *     GATE            its activation is multiplied by another layer's output:
  *                     the first input of swiglu, or silu and mul
- *     PROJECTION_OUT  it goes into a residual sum, dropout between or not
+ *     PROJECTION_OUT  it goes into a residual sum, dropout or a norm between
+ *                     (Gemma 2, OLMo 2) or not
  *     PROJECTION_IN   it is in a block, and none of these
  */
 
