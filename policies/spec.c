@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/order.h"
 #include "policies/policywords.h"
 #include "sim/base/size.h"
 #include "sim/names.h"
@@ -27,11 +26,11 @@ typedef struct parser {
     ms_fault *fault;
 } parser;
 
-#define QUOTED 60u
+#define QUOTED 60
 
 static int shown(piece p)
 {
-    return p.length < QUOTED ? (int)p.length : (int)QUOTED;
+    return p.length < QUOTED ? (int)p.length : QUOTED;
 }
 
 /* Quotes the spec with the caret at offset; the next failure points there. */
@@ -283,6 +282,13 @@ static ms_err parse_words(const parser *p, const ms_param *param, piece list,
     return MS_OK;
 }
 
+static bool is_number(const char *text, size_t length, bool may_be_zero)
+{
+    char *end;
+    return strspn(text, "0123456789.") == length &&
+           (strtod(text, &end) > 0 || may_be_zero) && end == text + length;
+}
+
 /* A list NAME/NAME, or NUMBER/NUMBER: digits with a point; 0 is not alone. */
 static ms_err parse_list(const parser *p, const ms_param *param, piece list,
                          ms_policy_value *value)
@@ -292,11 +298,8 @@ static ms_err parse_list(const parser *p, const ms_param *param, piece list,
     while (!last) {
         piece one = cut(p, &rest, '/', &last);
         const char *at = p->text + one.at;
-        char *end = NULL;
         if (one.length > 0 &&
-            (!numbers || (strspn(at, "0123456789.") == one.length &&
-                          (strtod(at, &end) > 0 || one.length < list.length) &&
-                          end == at + one.length)))
+            (!numbers || is_number(at, one.length, one.length < list.length)))
             continue;
         point(p, one.at);
         if (numbers)
@@ -493,65 +496,6 @@ static ms_err check_choice(const parser *p, const struct ms_spec_item *item,
 
 /* ---- policies ------------------------------------------------------------ */
 
-static bool is_same(const struct ms_spec_item *a, const struct ms_spec_item *b)
-{
-    for (uint32_t i = 0; i < a->policy->n_params; i++) {
-        const ms_policy_value *x = &a->values[i], *y = &b->values[i];
-        bool texts = x->text != NULL && y->text != NULL;
-        if (x->given != y->given || x->number != y->number ||
-            (texts && strcmp(x->text, y->text) != 0))
-            return false;
-    }
-    return true;
-}
-
-/* The policy of the spec that does not go with the item, or NULL. */
-static const struct ms_spec_item *find_twin(const ms_spec *spec,
-                                            const struct ms_spec_item *item)
-{
-    for (uint32_t i = 0; i < spec->n; i++) {
-        const struct ms_spec_item *other = &spec->items[i];
-        bool repeats = item->policy->repeats && !is_same(other, item);
-        if (!repeats && strcmp(ms_policy_family(other->policy),
-                               ms_policy_family(item->policy)) == 0)
-            return other;
-    }
-    return NULL;
-}
-
-static bool has_room(const ms_spec *spec, const struct ms_spec_item *item)
-{
-    return spec->n < MS_SPEC_ITEMS && find_twin(spec, item) == NULL;
-}
-
-static ms_err insert(ms_spec *spec, const struct ms_spec_item *item,
-                     ms_fault *fault)
-{
-    if (find_twin(spec, item) != NULL)
-        return ms_fail(fault, MS_EUSAGE, "--policy",
-                       item->policy->repeats
-                           ? "give them different arguments"
-                           : "name it once, its arguments joined with commas",
-                       "policy \"%s\" is given twice", ms_policy_written(item));
-    if (spec->n == MS_SPEC_ITEMS)
-        return ms_fail(fault, MS_EUSAGE, "--policy", NULL,
-                       "more than %u policies", MS_SPEC_ITEMS);
-    /* The items stay in the order in which policies apply, whatever the order
-     * of the spec. */
-    uint32_t at = spec->n++;
-    for (; at > 0 && ms_order_before(item, &spec->items[at - 1]); at--)
-        spec->items[at] = spec->items[at - 1];
-    spec->items[at] = *item;
-    return MS_OK;
-}
-
-ms_err ms_spec_join(const ms_spec *more, ms_spec *spec, ms_fault *fault)
-{
-    for (uint32_t i = 0; i < more->n; i++)
-        MS_TRY(insert(spec, &more->items[i], fault));
-    return MS_OK;
-}
-
 /* The variant is chosen before the arguments are read, since each variant has
  * parameters of its own. */
 static ms_err parse_policy(parser *p, piece whole, ms_spec *spec)
@@ -576,9 +520,9 @@ static ms_err parse_policy(parser *p, piece whole, ms_spec *spec)
         MS_TRY(parse_argument(p, &item, argument));
     }
     MS_TRY(check_choice(p, &item, whole));
-    if (!has_room(spec, &item))
+    if (!ms_spec_join_fits(spec, &item))
         point(p, name.at);
-    return insert(spec, &item, p->fault);
+    return ms_spec_join_one(spec, &item, p->fault);
 }
 
 ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,

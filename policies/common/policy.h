@@ -164,10 +164,18 @@ typedef struct ms_spec {
  * a caret and suggest the nearest name. */
 ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
                      ms_fault *fault);
-/* Adds the policies of another spec.  MS_EUSAGE: they do not go together. */
-ms_err ms_spec_join(const ms_spec *more, ms_spec *spec, ms_fault *fault);
 /* The canonical spelling ("none" for an empty spec). */
 char *ms_spec_print(const ms_spec *spec, ms_arena *arena);
+
+/* ---- spec_join.c: policies side by side ---------------------------------- */
+
+/* Adds the policies of another spec.  MS_EUSAGE: they do not go together. */
+ms_err ms_spec_join(const ms_spec *more, ms_spec *spec, ms_fault *fault);
+/* Adds one, in the order in which policies apply. */
+ms_err ms_spec_join_one(ms_spec *spec, const struct ms_spec_item *item,
+                        ms_fault *fault);
+/* Is there room for it beside those that are there? */
+bool ms_spec_join_fits(const ms_spec *spec, const struct ms_spec_item *item);
 
 /* ---- spec_key.c: a policy's name as a key -------------------------------- */
 
