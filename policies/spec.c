@@ -253,14 +253,25 @@ static int64_t word_index(const parser *p, const char *words, piece word)
     }
 }
 
+static bool is_path(const parser *p, piece word)
+{
+    const char *at = p->text + word.at;
+    return memchr(at, '/', word.length) || memchr(at, '.', word.length);
+}
+
 static ms_err parse_word(const parser *p, const ms_param *param, piece word,
                          ms_policy_value *value)
 {
     value->number = word_index(p, param->words, word);
     if (value->number >= 0)
         return MS_OK;
-    char hint[128];
-    snprintf(hint, sizeof hint, "%s is one of %s", param->name, param->words);
+    if (param->file && is_path(p, word)) {
+        value->text = ms_arena_text(p->arena, p->text + word.at, word.length);
+        return value->text == NULL ? ms_fail_nomem(p->fault) : MS_OK;
+    }
+    char hint[192];
+    snprintf(hint, sizeof hint, "%s is one of %s%s", param->name, param->words,
+             param->file ? ", or a file as ./FILE" : "");
     point(p, word.at);
     return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
                    "%s: unknown value \"%.*s\"", param->name, shown(word),

@@ -50,6 +50,7 @@ typedef struct ms_param {
     bool promise; /* SIZE: the peak that the final program keeps to, whatever
                      stands beside the policy, or the run is infeasible */
     int64_t fallback, low, high;
+    bool file; /* WORD: or a path, that is what has a '.' or a '/' in it */
     const char *words; /* MS_PARAM_WORD: "a|b" in the order of values */
     const char *with;  /* "a|b": only beside these choices; NULL: any */
     const char *help;
@@ -57,9 +58,9 @@ typedef struct ms_param {
 
 typedef struct ms_policy_value {
     bool given;
-    int64_t number;   /* INT, SIZE; WORD: index; WORDS: bits; FLAG: 1;
-                         fallback if not given */
-    const char *text; /* NAMES, NUMBERS: as written */
+    int64_t number;   /* INT, SIZE; WORD: index, -1 of a path; WORDS: bits;
+                         FLAG: 1; fallback if not given */
+    const char *text; /* NAMES, NUMBERS, a path: as written; else NULL */
 } ms_policy_value;
 
 struct ms_spec;

@@ -9,7 +9,8 @@
 
 const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_RUN] = {"run", MS_DUMP_PASS,
-                KEY(UNIT) | WHEN | KEY(KEEP) | KEY(HOLD) | KEY(SAVES)},
+                KEY(UNIT) | WHEN | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) |
+                    KEY(PAIRS)},
     [MS_RERUN] = {"rerun", MS_DUMP_NO_OBJECT,
                   KEY(UNITS) | WHEN | KEY(WHOLE) | KEY(HOLD_OUTPUTS) |
                       KEY(STATE) | KEY(PART)},
@@ -64,6 +65,7 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_EXCHANGE] = "exchange", [MS_DUMP_PART] = "part",
     [MS_DUMP_STRAIGHT] = "straight", [MS_DUMP_GROUP] = "group",
     [MS_DUMP_PEER] = "peer",         [MS_DUMP_TAG] = "tag",
+    [MS_DUMP_PAIRS] = "pairs",
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
@@ -82,6 +84,7 @@ static const struct {
     size_t at;
 } payload_flags[] = {
     FLAG(MS_RUN, SAVES, run.saves),
+    FLAG(MS_RUN, PAIRS, run.pairs),
     FLAG(MS_RERUN, WHOLE, rerun.whole),
     FLAG(MS_RERUN, HOLD_OUTPUTS, rerun.holds),
     FLAG(MS_RERUN, STATE, rerun.state),

@@ -63,7 +63,7 @@ static ms_schedule schedule_of(laws_random *random, const ms_graph *graph)
                                sizeof *schedule.turns)};
     if (order > MS_ORDER_GPIPE) /* rendezvous at turns' ends may deadlock */
         schedule.receives = MS_RECEIVE_AHEAD;
-    MUST(ms_orders_write(order, &size, &schedule, &fault));
+    MUST(ms_orders_write(order, &size, &arena, &schedule, &fault));
     MUST(ms_schedule_check(graph, &schedule, &fault));
     return schedule;
 }

@@ -13,7 +13,7 @@ static ms_fault fault;
 static ms_schedule schedule_of(ms_order order, uint32_t p, uint32_t v,
                                uint32_t m)
 {
-    const ms_orders_size size = {p, v, m};
+    const ms_orders_size size = {p, v, m, 0};
     ms_stage *stages = ms_arena_take(&arena, p * v, sizeof *stages);
     for (uint32_t k = 0; k < p * v; k++)
         stages[k].rank = ms_orders_rank(order, &size, k);
@@ -25,7 +25,8 @@ static ms_schedule schedule_of(ms_order order, uint32_t p, uint32_t v,
         .turn_at = ms_arena_take(&arena, p + 1, sizeof *schedule.turn_at),
         .turns = ms_arena_take(&arena, ms_orders_room(&size),
                                sizeof *schedule.turns)};
-    ck_assert_msg(ms_orders_write(order, &size, &schedule, &fault) == MS_OK,
+    ck_assert_msg(ms_orders_write(order, &size, &arena, &schedule, &fault) ==
+                      MS_OK,
                   "%s", fault.what);
     return schedule;
 }
