@@ -115,6 +115,23 @@ static void receive_behind(exchange *x, uint32_t rank, uint32_t i)
         receive_for(x, rank, i + 1);
 }
 
+/* Do these turns send what the rank is handed again for the turn behind them?
+ * It has no room for that before it has sent it. */
+static bool comes_back(const exchange *x, uint32_t rank, uint32_t i, uint32_t n)
+{
+    const ms_handovers *h = x->handovers;
+    uint32_t end = x->schedule->turn_at[rank + 1];
+    const ms_turn *turns = x->schedule->turns, *behind = &turns[i + n];
+    for (const ms_turn *it = &turns[i]; i + n < end && it < behind; it++)
+        for (uint32_t k = h->out_at[it->stage]; k < h->out_at[it->stage + 1];
+             k++)
+            if (h->all[h->out[k]].returns &&
+                (it->micro_batch == behind->micro_batch ||
+                 (behind->pairs && it->micro_batch == behind[1].micro_batch)))
+                return true;
+    return false;
+}
+
 /* The rank's next turn, or pair, if all that it reads is made; returns how many
  * turns that is. */
 static uint32_t take_turn(exchange *x, uint32_t rank)
@@ -123,9 +140,10 @@ static uint32_t take_turn(exchange *x, uint32_t rank)
     if (i == x->schedule->turn_at[rank + 1] || awaited_from(x, i) != MS_NONE)
         return 0;
     const ms_turn *turn = &x->schedule->turns[i];
-    bool early = x->schedule->receives == MS_RECEIVE_AHEAD;
     uint32_t n = length_of(x, i);
-    if (early)
+    bool early = x->schedule->receives == MS_RECEIVE_AHEAD;
+    bool late = early && comes_back(x, rank, i, n);
+    if (early && !late)
         receive_behind(x, rank, i + n);
     if (n == 2)
         wait_for(x, rank, turn + 1);
@@ -136,6 +154,8 @@ static uint32_t take_turn(exchange *x, uint32_t rank)
         receive_behind(x, rank, i + n);
     for (uint32_t k = 0; k < n; k++)
         send(x, rank, &turn[k]);
+    if (late)
+        receive_behind(x, rank, i + n);
     return n;
 }
 
