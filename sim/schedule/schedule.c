@@ -199,7 +199,8 @@ static ms_err check_copies(const ms_schedule *schedule, uint32_t *to,
         for (uint32_t k = 0; k < schedule->n_stages; k++) {
             uint32_t a = ms_schedule_rank(schedule, k, 0);
             uint32_t b = ms_schedule_rank(schedule, k, m);
-            if (b < n && (to[a] == MS_NONE || to[a] == b) &&
+            if (b < n && (m > 0 || schedule->stages[k].rank == b) &&
+                (to[a] == MS_NONE || to[a] == b) &&
                 (from[b] == MS_NONE || from[b] == a)) {
                 to[a] = b;
                 from[b] = a;

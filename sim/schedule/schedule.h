@@ -71,7 +71,8 @@ typedef struct ms_schedule {
     uint8_t receives; /* ms_receives */
     /* (optional) Where stages have copies: the rank that runs a stage on a
      * micro-batch, in row stage * n_micro_batches + micro_batch.  Stages that
-     * are one rank's for a micro-batch are one rank's for all. */
+     * are one rank's for a micro-batch are one rank's for all; the first
+     * micro-batch's ranks are those of stages. */
     const uint16_t *rank_of;
     /* (optional) The file that it was read from, and the cell of each turn in
      * its row, from 1 up: where faults are. */

@@ -76,8 +76,6 @@ static void put(const maker *m, ms_turn turn)
 
 static void permute(laws_random *random, uint16_t *of, uint32_t n)
 {
-    for (uint32_t r = 0; r < n; r++)
-        of[r] = (uint16_t)r;
     for (uint32_t r = n; r-- > 1;) {
         uint32_t other = laws_below(random, r + 1);
         uint16_t was = of[r];
@@ -86,15 +84,17 @@ static void permute(laws_random *random, uint16_t *of, uint32_t n)
     }
 }
 
-/* Each micro-batch has ranks of its own. */
+/* Each micro-batch has ranks of its own, the first one the stages'. */
 static void add_copies(laws_random *random, ms_arena *arena, ms_schedule *s)
 {
     uint32_t n = s->n_micro_batches;
     uint16_t *of = ms_arena_take(arena, s->n_ranks, sizeof *of);
     uint16_t *rank_of =
         ms_arena_take(arena, (size_t)s->n_stages * n, sizeof *rank_of);
+    for (uint16_t r = 0; r < s->n_ranks; r++)
+        of[r] = r;
     for (uint32_t m = 0; m < n; m++) {
-        permute(random, of, s->n_ranks);
+        permute(random, of, m > 0 ? s->n_ranks : 0);
         for (uint32_t k = 0; k < s->n_stages; k++)
             rank_of[k * n + m] = of[s->stages[k].rank];
     }
