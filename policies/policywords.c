@@ -166,6 +166,14 @@ static const ms_word rows[] = {
     MS_WORD_MEANS(PARAM, "zero_stage", "stage"),
     MS_WORD_MEANS(PARAM, "vpp|virtual_stages|virtual_pipeline_stages|v",
                   "chunks"),
+    MS_WORD_MEANS(PARAM,
+                  "microbatch_group_size_per_vp_stage|microbatch_group_size_"
+                  "per_virtual_pipeline_stage|group_size",
+                  "group"),
+    MS_WORD_MEANS(PARAM,
+                  "pipeline_parallel_schedule|pipeline_parallel_schedule_csv|"
+                  "schedule_csv",
+                  "schedule"),
     MS_WORD_MEANS(PARAM, "device", "to"),
     MS_WORD_MEANS(PARAM, "pin_memory|pinned", "pin"),
     MS_WORD_MEANS(PARAM, "omp_num_threads|num_threads|cores", "threads"),

@@ -183,7 +183,8 @@ static ms_err fail_circle(const exchange *x, ms_fault *fault)
     }
     tell(x, then, one, sizeof one);
     tell(x, rank, other, sizeof other);
-    return ms_fail(fault, MS_EINPUT, "schedule",
+    const char *name = x->schedule->name;
+    return ms_fail(fault, MS_EINPUT, name != NULL ? name : "schedule",
                    "let one of the two run first what the other waits for",
                    "a deadlock: %s waits for %s, which waits for it in turn",
                    one, other);
