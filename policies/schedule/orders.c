@@ -15,6 +15,11 @@ uint32_t ms_orders_chunks(ms_order order, uint32_t given)
     return ms_orderrow_is_v(order) ? 2 : 1;
 }
 
+bool ms_orders_splits(ms_order order)
+{
+    return order >= MS_ORDER_ZB_H1;
+}
+
 uint16_t ms_orders_rank(ms_order order, const ms_orders_size *size, uint32_t s)
 {
     uint32_t p = size->ranks;

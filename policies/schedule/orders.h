@@ -44,6 +44,8 @@ typedef struct ms_orders_size {
 /* The chunks per rank where so many are given; 0: none are. */
 uint32_t ms_orders_chunks(ms_order order, uint32_t given);
 
+/* Does it run halves of backward apart? */
+bool ms_orders_splits(ms_order order);
 /* Of which rank is stage s? */
 uint16_t ms_orders_rank(ms_order order, const ms_orders_size *size, uint32_t s);
 /* Fills turn_at and turns of a schedule of these ranks and micro-batches, whose

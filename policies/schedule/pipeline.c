@@ -60,13 +60,25 @@ static const ms_param params[N_PARAMS] = {
                        "after the other; default: as many as ranks"},
 };
 
+static ms_order order_of(const ms_policy_value *values)
+{
+    if (values[SCHEDULE].given || values[CHUNKS].number == 1)
+        return (ms_order)values[SCHEDULE].number;
+    return MS_ORDER_INTERLEAVED;
+}
+
 /* ---- shape --------------------------------------------------------------- */
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
-    return ms_policy_share_layers(
-        "pipeline", (uint32_t)context->values[RANKS].number, shape, fault);
+    const ms_policy_value *values = context->values;
+    shape->splits_backward = ms_orders_splits(order_of(values));
+    if (values[SCHEDULE].text != NULL)
+        MS_TRY(ms_schedulefile_splits(values[SCHEDULE].text,
+                                      &shape->splits_backward, fault));
+    return ms_policy_share_layers("pipeline", (uint32_t)values[RANKS].number,
+                                  shape, fault);
 }
 
 /* ---- stages -------------------------------------------------------------- */
@@ -164,13 +176,6 @@ static ms_err make_stages(const ms_policy_context *context, ms_stage *stages,
 }
 
 /* ---- schedule ------------------------------------------------------------ */
-
-static ms_order order_of(const ms_policy_value *values)
-{
-    if (values[SCHEDULE].given || values[CHUNKS].number == 1)
-        return (ms_order)values[SCHEDULE].number;
-    return MS_ORDER_INTERLEAVED;
-}
 
 /* With one stage a rank, that goes back whole, frameworks receive when a turn
  * is over: what comes is for the turn that is next. */

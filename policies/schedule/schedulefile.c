@@ -335,3 +335,13 @@ ms_err ms_schedulefile_read(const char *path, ms_arena *arena,
     schedule->column = r.columns;
     return find_ranks(&r);
 }
+
+ms_err ms_schedulefile_splits(const char *path, bool *splits, ms_fault *fault)
+{
+    ms_arena scratch = {0};
+    ms_schedule schedule;
+    ms_err err = ms_schedulefile_read(path, &scratch, &schedule, fault);
+    *splits = err == MS_OK && ms_schedule_splits(&schedule);
+    ms_arena_free(&scratch);
+    return err;
+}

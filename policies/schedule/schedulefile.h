@@ -27,4 +27,7 @@
 ms_err ms_schedulefile_read(const char *path, ms_arena *arena,
                             ms_schedule *schedule, ms_fault *fault);
 
+/* Does it run halves of backward apart? */
+ms_err ms_schedulefile_splits(const char *path, bool *splits, ms_fault *fault);
+
 #endif

@@ -6,14 +6,6 @@
 
 #include <string.h>
 
-static bool has_copies(const ms_graph *graph, const ms_program *program)
-{
-    uint64_t units = 0;
-    for (uint32_t i = 0; i < program->n_stages; i++)
-        units += program->stages[i].last - program->stages[i].first + 1;
-    return units > graph->n_units;
-}
-
 static size_t cell_of(const ms_program *program, const ms_call *call)
 {
     return (size_t)call->rank * program->n_micro_batches + call->micro_batch;
@@ -82,7 +74,7 @@ ms_err ms_roles_open(const ms_graph *graph, const ms_program *program,
                      ms_arena *arena, ms_roles *roles, ms_fault *fault)
 {
     *roles = (ms_roles){.program = program, .n = program->n_ranks};
-    if (!has_copies(graph, program))
+    if (!ms_stage_copies(graph, program))
         return MS_OK;
     size_t cells = (size_t)program->n_ranks * program->n_micro_batches;
     size_t most = cells + program->n_ranks;
