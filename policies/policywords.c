@@ -189,6 +189,18 @@ const char *ms_policywords_param(const char *word, size_t length)
     return row != NULL ? row->means : NULL;
 }
 
+bool ms_policywords_lists(const char *words, const char *name)
+{
+    size_t length = strlen(name);
+    for (; *words != '\0'; words += *words == '|') {
+        size_t other = strcspn(words, "|");
+        if (other == length && memcmp(name, words, length) == 0)
+            return true;
+        words += other;
+    }
+    return false;
+}
+
 /* ---- in words of the registry -------------------------------------------- */
 
 /* A policy as the user typed it: [at, at + name), then what follows its sign.

@@ -206,6 +206,9 @@ const char *ms_policy_written(const struct ms_spec_item *item);
 const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
                                        const char *param);
 
+/* Is it a path, and may the parameter be one? */
+bool ms_policy_is_path(const ms_param *param, const char *at, size_t length);
+
 /* So many ranks share the model's layers (a pipeline): in shape.  MS_EUSAGE:
  * the job's GPUs do not divide into such. */
 ms_err ms_policy_share_layers(const char *where, uint32_t ranks,

@@ -94,9 +94,9 @@ static uint8_t kind_of(const reader *r, size_t at, size_t n)
 {
     static const char *const words[2][MS_N_TURNS] = {{"F", "B", "I", "W"},
                                                      {"F", "BW", "B", "W"}};
-    for (uint8_t kind = 0; kind < MS_N_TURNS; kind++)
+    for (uint32_t kind = 0; kind < MS_N_TURNS; kind++)
         if (reads(r, at, n, words[r->old][kind]))
-            return kind;
+            return (uint8_t)kind;
     return MS_N_TURNS;
 }
 

@@ -6,11 +6,10 @@
 
 #define KEY(name) (1u << MS_DUMP_##name)
 #define WHEN (KEY(FRAME) | KEY(MICRO) | KEY(RANK))
+#define RUNS (KEY(UNIT) | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) | KEY(PAIRS))
 
 const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
-    [MS_RUN] = {"run", MS_DUMP_PASS,
-                KEY(UNIT) | WHEN | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) |
-                    KEY(PAIRS)},
+    [MS_RUN] = {"run", MS_DUMP_PASS, WHEN | RUNS},
     [MS_RERUN] = {"rerun", MS_DUMP_NO_OBJECT,
                   KEY(UNITS) | WHEN | KEY(WHOLE) | KEY(HOLD_OUTPUTS) |
                       KEY(STATE) | KEY(PART)},

@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
 #define MOST_FILES 256
 
 static ms_arena keep, trial;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What is wrong with a schedule is said at file:row:column.
 try() { # rows...
     printf '%s\n' "$@" >s.csv
@@ -26,8 +27,12 @@ try '0F0,0F1,0B0,0B1,0F2,0B2' "$good,1F2,1B2"
 try '0F0,0F1,0B0,0B1' "$good,2F0,2F1,2B0,2B1"
 try ''
 "$MEMSIM" run tiny16.json -p pipeline:2,schedule=./none.csv
-"$MEMSIM" run tiny16.json -p pipeline:4,chunks=2,group=6+microbatch:8 --batch 8
-"$MEMSIM" run tiny16.json -p pipeline:4,group=6+microbatch:8 --batch 8
-"$MEMSIM" run tiny16.json -p pipeline:4,schedule=dualpipe+microbatch:7 --batch 7
-"$MEMSIM" run tiny16.json -p pipeline:4,schedule=dualpipev+microbatch:4 --batch 4
-"$MEMSIM" run tiny16.json -p pipeline:4,schedule=v-min,chunks=3+microbatch:8 --batch 8
+order() { # arguments of the policy, micro-batches
+    "$MEMSIM" run tiny16.json -p "pipeline:4,$1+microbatch:$2" --batch "$2"
+}
+order chunks=2,group=6 8
+order group=6 8
+order schedule=dualpipe 7
+order schedule=dualpipev 4
+order schedule=v-min,chunks=3 8
+order schedule=zb-v2 8

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # A schedule that is dumped and read back is the same run, byte for byte; so is
 # one in the letters of PyTorch 2.5.
 run() { # schedule what
