@@ -411,8 +411,7 @@ static void put_object(const ms_call *call, ms_text *text)
     }
 }
 
-/* An exchange had groups of its own before there were rows of them, so that it
- * always says which. */
+/* An exchange always says: it had groups before there were rows of them. */
 static void put_group(const ms_call *call, ms_text *text)
 {
     bool reduces = call->verb == MS_REDUCE;
@@ -551,8 +550,7 @@ static void dump_call(const ms_graph *graph, const ms_call *call, ms_text *text)
     ms_text_put(text, "\n", 1);
 }
 
-/* Writes the hooks of a call: those of saves before op 40, of at least 1024
- * bytes, ... */
+/* The hooks of a call: those of saves before op 40, of 1024 bytes up, ... */
 static void dump_hooks(const ms_hooks *hooks, ms_text *text)
 {
     const bool flags[] = {hooks->skips_parameters, hooks->pageable,
