@@ -115,11 +115,6 @@ ms_err ms_read_fail(const ms_model *model, const ms_layer *layer,
 /* No fault points into the model's text any more: it goes, if it is large.
  * arena: that which the model was read into. */
 void ms_read_forget_source(ms_model *model, ms_arena *arena);
-/* Reads a whole file ("-": standard input), at most max_bytes;
- * NUL-terminated. */
-ms_err ms_files_read(const char *path, uint64_t max_bytes, ms_arena *arena,
-                     char **bytes, size_t *length, ms_fault *fault);
-
 /* Built-in models: sorted by family, then size.  group: the heading that it
  * stands under. */
 typedef struct ms_builtin {

@@ -97,6 +97,12 @@ static ms_err check_ranks(const ms_spec *spec, const ms_schedule *schedule,
                       policy->serves_ranks(spec->items[i].values);
         if (policy->place == NULL || (serves && graph->due_first == NULL))
             continue;
+        const char *why = policy->refuses_ranks != NULL
+                              ? policy->refuses_ranks(spec->items[i].values)
+                              : NULL;
+        if (why != NULL)
+            return ms_fail(fault, MS_EUSAGE, ms_policy_written(&spec->items[i]),
+                           "take zero:1 beside pipeline", "%s", why);
         return ms_fail(fault, MS_EUSAGE, ms_policy_written(&spec->items[i]),
                        "beside pipeline stand microbatch, checkpoint (without "
                        "sac), ddp and zero:1 or zero:2",

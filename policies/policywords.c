@@ -171,6 +171,14 @@ static const ms_word rows[] = {
     MS_WORD_MEANS(PARAM, "zero_stage", "stage"),
     MS_WORD_MEANS(PARAM, "vpp|virtual_stages|virtual_pipeline_stages|v",
                   "chunks"),
+    MS_WORD_MEANS(PARAM,
+                  "microbatch_group_size_per_vp_stage|microbatch_group_size_"
+                  "per_virtual_pipeline_stage|group_size",
+                  "group"),
+    MS_WORD_MEANS(PARAM,
+                  "pipeline_parallel_schedule|pipeline_parallel_schedule_csv|"
+                  "schedule_csv",
+                  "schedule"),
     MS_WORD_MEANS(PARAM, "device", "to"),
     MS_WORD_MEANS(PARAM, "pin_memory|pinned", "pin"),
     MS_WORD_MEANS(PARAM, "omp_num_threads|num_threads|cores", "threads"),
@@ -184,6 +192,18 @@ const char *ms_policywords_param(const char *word, size_t length)
     const ms_word *row =
         ms_words_find(&ms_policywords_table, PARAM, word, length);
     return row != NULL ? row->means : NULL;
+}
+
+bool ms_policywords_lists(const char *words, const char *name)
+{
+    size_t length = strlen(name);
+    for (; *words != '\0'; words += *words == '|') {
+        size_t other = strcspn(words, "|");
+        if (other == length && memcmp(name, words, length) == 0)
+            return true;
+        words += other;
+    }
+    return false;
 }
 
 /* ---- in words of the registry -------------------------------------------- */

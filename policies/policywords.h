@@ -20,4 +20,7 @@
 /* The parameter that other programs call so, or NULL. */
 const char *ms_policywords_param(const char *word, size_t length);
 
+/* Is the name one of "a|b"? */
+bool ms_policywords_lists(const char *words, const char *name);
+
 #endif

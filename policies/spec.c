@@ -252,14 +252,23 @@ static int64_t word_index(const parser *p, const char *words, piece word)
     }
 }
 
+static ms_err keep_text(const parser *p, piece word, ms_policy_value *value)
+{
+    value->text = ms_arena_text(p->arena, p->text + word.at, word.length);
+    return value->text == NULL ? ms_fail_nomem(p->fault) : MS_OK;
+}
+
 static ms_err parse_word(const parser *p, const ms_param *param, piece word,
                          ms_policy_value *value)
 {
     value->number = word_index(p, param->words, word);
     if (value->number >= 0)
         return MS_OK;
-    char hint[128];
-    snprintf(hint, sizeof hint, "%s is one of %s", param->name, param->words);
+    if (ms_policy_is_path(param, p->text + word.at, word.length))
+        return keep_text(p, word, value);
+    char hint[192];
+    snprintf(hint, sizeof hint, "%s is one of %s%s", param->name, param->words,
+             param->file ? ", or a file as ./FILE" : "");
     point(p, word.at);
     return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
                    "%s: unknown value \"%.*s\"", param->name, shown(word),
@@ -311,8 +320,7 @@ static ms_err parse_list(const parser *p, const ms_param *param, piece list,
                        "write NAME or NAME/NAME/...", "%s: a name is missing",
                        param->name);
     }
-    value->text = ms_arena_text(p->arena, p->text + list.at, list.length);
-    return value->text == NULL ? ms_fail_nomem(p->fault) : MS_OK;
+    return keep_text(p, list, value);
 }
 
 static ms_err parse_value(const parser *p, const ms_param *param, piece word,
@@ -423,18 +431,6 @@ static ms_err parse_argument(parser *p, struct ms_spec_item *item,
     return parse_value(p, param, named ? value : argument, &item->values[row]);
 }
 
-static bool is_listed(const char *name, const char *words)
-{
-    size_t length = strlen(name);
-    for (; *words != '\0'; words += *words == '|') {
-        size_t other = strcspn(words, "|");
-        if (other == length && memcmp(name, words, length) == 0)
-            return true;
-        words += other;
-    }
-    return false;
-}
-
 /* Finds the one row of choices that is given, or n_params where the policy has
  * none. */
 static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
@@ -483,7 +479,7 @@ static ms_err check_choice(const parser *p, const struct ms_spec_item *item,
         if (!item->values[i].given || param->with == NULL)
             continue;
         assert(chosen < policy->n_params);
-        if (is_listed(policy->params[chosen].name, param->with))
+        if (ms_policywords_lists(param->with, policy->params[chosen].name))
             continue;
         snprintf(hint, sizeof hint, "it goes with %s", param->with);
         point(p, p->given_at[i]);

@@ -93,6 +93,8 @@ typedef struct ms_run_call {
                      (sim/expand/views/halves.h) */
     bool saves; /* an autograd node holds the set: a reentrant checkpoint saves
                    its inputs, a non-reentrant one's closure only names them */
+    bool pairs; /* forward: of a turn that is one with the backward behind it
+                   (ms_turn): for who reads the schedule out of the program */
     uint32_t keep; /* forward: saved storages that keep their SAVED reference:
                       MS_ALL, MS_NOTHING or a set */
 } ms_run_call;

@@ -149,6 +149,8 @@ typedef struct ms_shape {
                        0: more micro-batches then make a larger batch */
     uint32_t gpus;  /* of the job, where said; else 0 */
     uint32_t pipeline_ranks; /* that share the layers of one model; 0: one */
+    bool splits_backward;    /* the products that are gradients of weights run
+                                later, in a half of their own (sim/stage.h) */
     uint32_t tensor_ranks;   /* that split each layer of one model; 0: one */
     bool by_sequence;        /* they divide the sequence where layers are whole
                                 (sequence parallelism) */

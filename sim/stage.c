@@ -41,6 +41,14 @@ void ms_stage_units(const ms_program *program, uint16_t rank, uint32_t n_units,
     }
 }
 
+bool ms_stage_copies(const ms_graph *graph, const ms_program *program)
+{
+    uint64_t units = 0;
+    for (uint32_t i = 0; i < program->n_stages; i++)
+        units += program->stages[i].last - program->stages[i].first + 1;
+    return units > graph->n_units;
+}
+
 /* ---- what makes a table wrong -------------------------------------------- */
 
 static ms_err check_range(const ms_graph *graph, const ms_program *program,

@@ -57,6 +57,8 @@ bool ms_stage_has(const ms_program *program, uint16_t rank, uint32_t unit);
  */
 void ms_stage_units(const ms_program *program, uint16_t rank, uint32_t n_units,
                     uint32_t *own);
+/* Is there a unit that is several ranks'? */
+bool ms_stage_copies(const ms_graph *graph, const ms_program *program);
 /* MS_EINPUT: ranges out of the graph, of no rank, or a unit twice on a rank; a
  * rank without any. */
 ms_err ms_stage_check(const ms_graph *graph, const ms_program *program,

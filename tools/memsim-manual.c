@@ -5,6 +5,7 @@
 
 #include "graphs/model.h"
 #include "policies/common/policy.h"
+#include "sim/base/files.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/help/manual.h"
 #include "tools/terminal/screen.h"

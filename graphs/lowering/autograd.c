@@ -94,11 +94,29 @@ static void validate(ms_trace *trace, const ms_node *node, uint32_t *out)
 
 /* ---- input buffers ------------------------------------------------------- */
 
+/* Does a product that waits for its half of backward hold the storage?
+ * (sail-sg/zero-bubble@39f2c186, weight_grad_store.py, keeps the gradient of a
+ * linear layer's output.) */
+static bool waits_for_weights(const ms_trace *trace, uint32_t storage)
+{
+    const ms_graph *g = trace->graph;
+    uint32_t first = g->storage_maker[storage], end = trace->n_in;
+    if (!trace->settings->shape->splits_backward || first == MS_NONE)
+        return false;
+    for (uint32_t op = g->n_ops; op-- > first; end = g->in_at[op])
+        if (g->op_pass[op] == MS_GRAD_WEIGHT && g->op_flags[op] & MS_OP_MATRIX)
+            for (uint32_t i = g->in_at[op]; i < end; i++)
+                if (g->in[i] == storage)
+                    return true;
+    return false;
+}
+
 /* can_accumulate_inplace (torch 2, input_buffer.cpp): nothing else holds the
  * old gradient, it is no view, and it is dense. */
 static bool in_place(const ms_trace *trace, const ms_tensor *old)
 {
-    return trace->settings->framework > MS_TORCH_1_13 && old->refs == 1 &&
+    return !waits_for_weights(trace, old->storage) &&
+           trace->settings->framework > MS_TORCH_1_13 && old->refs == 1 &&
            !old->view && trace->counts[old->storage].tensors == 1 &&
            ms_view_is_dense(old);
 }

@@ -4,6 +4,7 @@
 #include "graphs/machines/devicefile.h"
 #include "graphs/model.h"
 #include "graphs/models/files/namewords.h"
+#include "sim/base/files.h"
 
 #include <string.h>
 

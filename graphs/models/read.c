@@ -9,6 +9,7 @@
 #include "graphs/models/huggingface/huggingface.h"
 #include "graphs/models/pages/familypage.h"
 #include "graphs/opgraph/opgraph.h"
+#include "sim/base/files.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -48,6 +48,12 @@ static ms_err check_gpus(const char *where, const char *what,
                    ranks);
 }
 
+bool ms_policy_is_path(const ms_param *param, const char *at, size_t length)
+{
+    return param->file &&
+           (memchr(at, '/', length) != NULL || memchr(at, '.', length) != NULL);
+}
+
 ms_err ms_policy_share_layers(const char *where, uint32_t ranks,
                               ms_shape *shape, ms_fault *fault)
 {

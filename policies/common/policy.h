@@ -50,6 +50,7 @@ typedef struct ms_param {
     bool promise; /* SIZE: the peak that the final program keeps to, whatever
                      stands beside the policy, or the run is infeasible */
     int64_t fallback, low, high;
+    bool file; /* WORD: or a path, that is what has a '.' or a '/' in it */
     const char *words; /* MS_PARAM_WORD: "a|b" in the order of values */
     const char *with;  /* "a|b": only beside these choices; NULL: any */
     const char *help;
@@ -57,9 +58,9 @@ typedef struct ms_param {
 
 typedef struct ms_policy_value {
     bool given;
-    int64_t number;   /* INT, SIZE; WORD: index; WORDS: bits; FLAG: 1;
-                         fallback if not given */
-    const char *text; /* NAMES, NUMBERS: as written */
+    int64_t number;   /* INT, SIZE; WORD: index, -1 of a path; WORDS: bits;
+                         FLAG: 1; fallback if not given */
+    const char *text; /* NAMES, NUMBERS, a path: as written; else NULL */
 } ms_policy_value;
 
 struct ms_spec;
@@ -110,6 +111,8 @@ typedef struct ms_policy {
      * backward?  Without it, place is refused beside ranks that have parts of
      * the model. */
     bool (*serves_ranks)(const ms_policy_value *values);
+    /* (optional) Why its own code does not run so; NULL: it does. */
+    const char *(*refuses_ranks)(const ms_policy_value *values);
     /* May a spec have it several times?  Then each takes what those before it
      * leave, in the order in which they are written. */
     bool repeats;
@@ -210,6 +213,9 @@ const char *ms_policy_written(const struct ms_spec_item *item);
  * their names; NULL where it is not given. */
 const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
                                        const char *param);
+
+/* Is it a path, and may the parameter be one? */
+bool ms_policy_is_path(const ms_param *param, const char *at, size_t length);
 
 /* So many ranks share the model's layers (a pipeline): in shape.  MS_EUSAGE:
  * the job's GPUs do not divide into such. */

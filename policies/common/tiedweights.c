@@ -16,7 +16,9 @@ typedef struct writer {
 
 static uint32_t original_of(const ms_graph *graph, uint32_t weight)
 {
-    uint32_t of = graph->storage_copy_of[weight];
+    uint32_t of = graph->storage_copy_of != NULL
+                      ? graph->storage_copy_of[weight]
+                      : MS_NONE;
     return of != MS_NONE ? of : weight;
 }
 
@@ -99,7 +101,8 @@ ms_err ms_tiedweights_write(const ms_policy_context *context,
                 .arena = context->arena,
                 .program = program,
                 .fault = fault};
-    if (graph->storage_copy_of == NULL || program->n_stages == 0)
+    if (program->n_stages == 0 ||
+        (graph->storage_copy_of == NULL && !ms_stage_copies(graph, program)))
         return MS_OK;
     MS_TRY(ms_stage_find(graph, program, w.arena, &w.holds, fault));
     uint32_t *ranks = ms_arena_take(w.arena, n, sizeof *ranks);

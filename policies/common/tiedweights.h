@@ -2,7 +2,8 @@
 #ifndef MS_POLICIES_TIEDWEIGHTS_H
 #define MS_POLICIES_TIEDWEIGHTS_H
 
-/* Weights that layers of several pipeline stages share.
+/* Weights that layers of several pipeline stages share, or that are there twice
+ * because their stage is (DualPipe).
  *
  * Each stage has a copy, with a .grad and optimizer states of its own.  So that
  * the copies stay equal, their gradients are summed before the step, behind the

@@ -297,6 +297,17 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     return write_program(context, &how, program, fault);
 }
 
+/* deepspeedai/DeepSpeed@edaa7221, deepspeed/runtime/pipe/engine.py,
+ * PipelineEngine.__init__. */
+static const char *refuses_ranks(const ms_policy_value *values)
+{
+    if (values[STAGE].number < 2)
+        return NULL;
+    return "DeepSpeed does not run ZeRO-2 or ZeRO-3 beside a pipeline: they "
+           "reduce gradients to parts in each backward, and a stage runs one "
+           "for each micro-batch (PipelineEngine asserts it)";
+}
+
 const ms_policy ms_policy_deepspeed = {
     .name = "deepspeed",
     .summary =
@@ -309,4 +320,5 @@ const ms_policy ms_policy_deepspeed = {
     .variant_at = CONTIGUOUS,
     .shape = shape,
     .place = place,
+    .refuses_ranks = refuses_ranks,
 };

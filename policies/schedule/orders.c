@@ -1,40 +1,56 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/schedule/orders.h"
+#include "policies/schedule/dualpipe.h"
+#include "policies/schedule/orderrow.h"
+#include "policies/schedule/squeezed.h"
 
-/* A rank's row under way.  Of each chunk, how many micro-batches have gone
- * forward, back (whole, or the inputs' half), and through the weights' half. */
-typedef struct row {
-    const ms_orders_size *size;
-    ms_order order;
-    uint32_t rank;
-    ms_schedule *schedule;
-    uint32_t done[2][MS_N_TURNS]; /* of zb-v's two chunks */
-} row;
+typedef ms_orderrow row;
 
 /* ---- where stages are ---------------------------------------------------- */
+
+uint32_t ms_orders_chunks(ms_order order, uint32_t given)
+{
+    if (given > 0)
+        return given;
+    return ms_orderrow_is_v(order) ? 2 : 1;
+}
+
+bool ms_orders_splits(ms_order order)
+{
+    return order >= MS_ORDER_ZB_H1;
+}
 
 uint16_t ms_orders_rank(ms_order order, const ms_orders_size *size, uint32_t s)
 {
     uint32_t p = size->ranks;
-    if (order == MS_ORDER_ZB_V && s >= p)
+    if (ms_orderrow_is_v(order) && s >= p)
         return (uint16_t)(2 * p - 1 - s);
     return (uint16_t)(s % p);
 }
 
-static uint32_t stage_of(const row *w, uint32_t chunk)
+/* DualPipe: the second half of the micro-batches goes the other way, through
+ * copies of the stages. */
+static ms_err place_copies(ms_order order, const ms_orders_size *size,
+                           ms_arena *arena, ms_schedule *schedule,
+                           ms_fault *fault)
 {
-    uint32_t p = w->size->ranks;
-    if (w->order == MS_ORDER_ZB_V && chunk == 1)
-        return 2 * p - 1 - w->rank;
-    return chunk * p + w->rank;
+    uint32_t p = size->ranks, m = size->micro_batches;
+    if (order != MS_ORDER_DUALPIPE)
+        return MS_OK;
+    uint16_t *rank_of = ms_arena_take_raw(arena, (size_t)p * m, 2);
+    if (rank_of == NULL)
+        return ms_fail_nomem(fault);
+    for (size_t at = 0; at < (size_t)p * m; at++) {
+        uint32_t stage = (uint32_t)(at / m);
+        rank_of[at] = (uint16_t)(at % m < m / 2 ? stage : p - 1 - stage);
+    }
+    schedule->rank_of = rank_of;
+    return MS_OK;
 }
 
 static void put(row *w, ms_turn_kind kind, uint32_t chunk, uint32_t micro_batch)
 {
-    ms_schedule *schedule = w->schedule;
-    uint32_t *n = &schedule->turn_at[w->rank + 1];
-    schedule->turns[(*n)++] =
-        (ms_turn){stage_of(w, chunk), micro_batch, (uint8_t)kind};
+    ms_orderrow_put(w, kind, chunk, micro_batch);
 }
 
 static uint32_t least(uint64_t a, uint64_t b)
@@ -92,18 +108,20 @@ typedef struct loop {
     uint32_t warm;  /* forwards before the first backward */
 } loop;
 
-static void put_forward(row *w, const loop *it, uint32_t k)
+/* Turn k of a direction: the last group may be shorter. */
+static void put_kth(row *w, const loop *it, ms_turn_kind kind, uint32_t k)
 {
     uint32_t v = w->size->chunks, round = it->group * v;
-    put(w, MS_TURN_FORWARD, k / it->group % v,
-        k / round * it->group + k % it->group);
+    uint32_t first = k / round * it->group;
+    uint32_t group = least(it->group, w->size->micro_batches - first);
+    uint32_t chunk = k % round / group;
+    put(w, kind, kind == MS_TURN_FORWARD ? chunk : v - 1 - chunk,
+        first + k % round % group);
 }
 
-static void put_back(row *w, const loop *it, ms_turn_kind kind, uint32_t k)
+static void put_forward(row *w, const loop *it, uint32_t k)
 {
-    uint32_t v = w->size->chunks, round = it->group * v;
-    put(w, kind, v - 1 - k / it->group % v,
-        k / round * it->group + k % it->group);
+    put_kth(w, it, MS_TURN_FORWARD, k);
 }
 
 static void write_loop(row *w, const loop *it)
@@ -114,7 +132,7 @@ static void write_loop(row *w, const loop *it)
     for (uint32_t b = 0; b < it->total; b++) {
         if (f < it->total)
             put_forward(w, it, f++);
-        put_back(w, it, MS_TURN_BACKWARD, b);
+        put_kth(w, it, MS_TURN_BACKWARD, b);
     }
 }
 
@@ -125,11 +143,17 @@ static void write_1f1b(row *w)
     write_loop(w, &it);
 }
 
+static uint32_t group_of(const ms_orders_size *size)
+{
+    return size->group > 0 ? size->group : size->ranks;
+}
+
 static void write_interleaved(row *w)
 {
     uint32_t p = w->size->ranks, v = w->size->chunks;
-    loop it = {.group = p, .total = v * w->size->micro_batches};
-    it.warm = least(it.total, (uint64_t)(v - 1) * p + 2 * (p - 1 - w->rank));
+    loop it = {.group = group_of(w->size), .total = v * w->size->micro_batches};
+    it.warm =
+        least(it.total, (uint64_t)(v - 1) * it.group + 2 * (p - 1 - w->rank));
     write_loop(w, &it);
 }
 
@@ -145,23 +169,19 @@ static void write_zb_h1(row *w)
     for (uint32_t b = 0; b < it.total; b++) {
         if (f < it.total)
             put_forward(w, &it, f++);
-        put_back(w, &it, MS_TURN_GRAD_INPUT, b);
+        put_kth(w, &it, MS_TURN_GRAD_INPUT, b);
         if (b >= w->rank)
-            put_back(w, &it, MS_TURN_GRAD_WEIGHT, weights++);
+            put_kth(w, &it, MS_TURN_GRAD_WEIGHT, weights++);
     }
     while (weights < it.total)
-        put_back(w, &it, MS_TURN_GRAD_WEIGHT, weights++);
+        put_kth(w, &it, MS_TURN_GRAD_WEIGHT, weights++);
 }
 
 /* ---- a V ----------------------------------------------------------------- */
 
-/* The next turn of the kind of a chunk; where there are fewer micro-batches
- * than the order is written for, an empty cell. */
 static void next(row *w, ms_turn_kind kind, uint32_t chunk)
 {
-    uint32_t micro_batch = w->done[chunk][kind]++;
-    if (micro_batch < w->size->micro_batches)
-        put(w, kind, chunk, micro_batch);
+    ms_orderrow_next(w, kind, chunk);
 }
 
 static void next_halves(row *w, uint32_t chunk)
@@ -213,26 +233,57 @@ uint64_t ms_orders_room(const ms_orders_size *size)
     return UINT64_C(3) * size->ranks * size->chunks * size->micro_batches;
 }
 
+static ms_err check_chunks(ms_order order, uint32_t chunks, ms_fault *fault)
+{
+    bool loops = order == MS_ORDER_INTERLEAVED ||
+                 order == MS_ORDER_LOOPED_BFS || order == MS_ORDER_ZB_H1;
+    bool two = ms_orderrow_is_v(order);
+    if (two ? chunks == 2 : chunks == 1 || loops)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "pipeline",
+                   two ? "leave chunks out"
+                       : "take schedule=interleaved, or leave chunks out",
+                   "this schedule has %s",
+                   two ? "two chunks per rank" : "one chunk per rank");
+}
+
+/* Megatron-LM, core/pipeline_parallel/schedules.py (get_schedule_table): what
+ * is left over must be a group that fills the pipeline, too. */
+static ms_err check_group(const ms_orders_size *size, ms_fault *fault)
+{
+    uint32_t p = size->ranks, m = size->micro_batches;
+    uint32_t group = group_of(size), left = m % group;
+    if (size->group == 0 && left != 0)
+        return ms_fail(fault, MS_EUSAGE, "pipeline",
+                       "let the micro-batches be a multiple of the ranks, or "
+                       "give group=",
+                       "an interleaved schedule of %u ranks does not divide %u "
+                       "micro-batches into groups",
+                       p, m);
+    if (group >= p && group <= m && (left == 0 || left >= p))
+        return MS_OK;
+    if (group < p || group > m)
+        return ms_fail(fault, MS_EUSAGE, "pipeline:group",
+                       "take from the ranks to the micro-batches",
+                       "a group of %u micro-batches on %u ranks, of %u in all",
+                       group, p, m);
+    return ms_fail(fault, MS_EUSAGE, "pipeline:group",
+                   "let the last group have none, or as many as there are "
+                   "ranks",
+                   "groups of %u leave %u of %u micro-batches, fewer than %u "
+                   "ranks",
+                   group, left, m, p);
+}
+
 static ms_err check(ms_order order, const ms_orders_size *size, ms_fault *fault)
 {
     uint32_t p = size->ranks, m = size->micro_batches, v = size->chunks;
     uint32_t rounds = m / p > 0 ? m / p : 1;
-    bool loops = order == MS_ORDER_INTERLEAVED || order == MS_ORDER_LOOPED_BFS;
-    if (order == MS_ORDER_ZB_V ? v != 2
-                               : v > 1 && !loops && order != MS_ORDER_ZB_H1)
-        return ms_fail(fault, MS_EUSAGE, "pipeline",
-                       order == MS_ORDER_ZB_V
-                           ? "leave chunks out"
-                           : "take schedule=interleaved, or leave chunks out",
-                       "this schedule has %s",
-                       order == MS_ORDER_ZB_V ? "two chunks per rank"
-                                              : "one chunk per rank");
-    if (order == MS_ORDER_INTERLEAVED && m % p != 0)
-        return ms_fail(fault, MS_EUSAGE, "pipeline",
-                       "let the micro-batches be a multiple of the ranks",
-                       "an interleaved schedule of %u ranks does not divide %u "
-                       "micro-batches into groups",
-                       p, m);
+    MS_TRY(check_chunks(order, v, fault));
+    if (order == MS_ORDER_INTERLEAVED)
+        MS_TRY(check_group(size, fault));
+    if (order == MS_ORDER_DUALPIPE || order == MS_ORDER_DUALPIPEV)
+        MS_TRY(ms_dualpipe_check(order, size, fault));
     if (order == MS_ORDER_ZB_H1 && v > 1 && m % rounds != 0)
         return ms_fail(fault, MS_EUSAGE, "pipeline",
                        "let the micro-batches be a multiple of the ranks",
@@ -242,7 +293,7 @@ static ms_err check(ms_order order, const ms_orders_size *size, ms_fault *fault)
 }
 
 ms_err ms_orders_write(ms_order order, const ms_orders_size *size,
-                       ms_schedule *schedule, ms_fault *fault)
+                       ms_arena *arena, ms_schedule *schedule, ms_fault *fault)
 {
     static void (*const writers[MS_N_ORDERS])(row *) = {
         [MS_ORDER_GPIPE] = write_gpipe,
@@ -252,8 +303,13 @@ ms_err ms_orders_write(ms_order order, const ms_orders_size *size,
         [MS_ORDER_ZB_H1] = write_zb_h1,
         [MS_ORDER_ZB_H2] = write_zb_h2,
         [MS_ORDER_ZB_V] = write_zb_v,
+        [MS_ORDER_DUALPIPEV] = ms_dualpipe_write,
+        [MS_ORDER_DUALPIPE] = ms_dualpipe_write,
     };
     MS_TRY(check(order, size, fault));
+    MS_TRY(place_copies(order, size, arena, schedule, fault));
+    if (writers[order] == NULL)
+        return ms_squeezed_write(order, size, arena, schedule, fault);
     for (uint32_t r = 0; r < size->ranks; r++) {
         row w = {.size = size, .order = order, .rank = r, .schedule = schedule};
         schedule->turn_at[r + 1] = schedule->turn_at[r];

@@ -6,6 +6,7 @@
  * A cell is a (storage, frame, rank); row[cell] is its live device row or
  * MS_NONE, state[cell] the host references on it. */
 
+#include "sim/expand/views/roles.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"
@@ -68,8 +69,9 @@ typedef struct ms_books {
     bool complete;      /* what the ops of this RUN read is here, and room */
     bool ran_due;       /* a STEP_SET of a set has come */
     const ms_program *staged; /* NULL unless ranks have stages (sim/stage.h) */
-    ms_graph
-        *views; /* per rank: the graph as it sees it; NULL without stages */
+    ms_roles roles;           /* of ranks with stages */
+    ms_graph *views;          /* per role: the graph as it sees it; NULL without
+                                 stages */
     struct ms_halves *halves; /* NULL: no backward runs in halves */
     uint8_t *stage_holds; /* then, per rank and storage: MS_STAGE_HELD, OWNED */
     /* bind.c: NULL until something is made again. */
@@ -117,11 +119,14 @@ static inline bool ms_books_holds(const ms_books *books, const ms_books_at *at,
            (books->stage_holds[first + storage] & MS_STAGE_HELD);
 }
 
-/* What is booked from now on is the rank's: books->graph is as it sees it. */
-static inline void ms_books_turn_to(ms_books *books, uint16_t rank)
+/* What is booked from now on is the rank's, for a micro-batch: books->graph is
+ * as it sees it then. */
+static inline void ms_books_turn_to(ms_books *books, uint16_t rank,
+                                    uint32_t micro_batch)
 {
     if (books->views)
-        books->graph = &books->views[rank];
+        books->graph =
+            &books->views[ms_roles_of(&books->roles, rank, micro_batch)];
 }
 
 /* Has the program a call of the verb? */
@@ -522,10 +527,10 @@ ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
  * behind that rank's own ops. */
 ms_err ms_rankdrops_settle(ms_books *books);
 
-/* views/stageview.c: the graph as a rank of the program's stages sees it;
- * columns that are the same are shared. */
-ms_err ms_stageview_make(const ms_graph *graph, const ms_program *program,
-                         uint16_t rank, ms_arena *arena, ms_graph *view,
+/* views/stageview.c: the graph as a rank of the program's stages sees it in a
+ * role; columns that are the same are shared. */
+ms_err ms_stageview_make(const ms_graph *graph, const ms_roles *roles,
+                         uint32_t role, ms_arena *arena, ms_graph *view,
                          ms_fault *fault);
 
 /* meetings.c: REDUCEs in which ranks of the plan meet (their tag).  A rank

@@ -178,7 +178,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
         const ms_call *call = &program->calls[i];
         ms_books_at at =
             ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
-        ms_books_turn_to(books, call->rank);
+        ms_books_turn_to(books, call->rank, call->micro_batch);
         MS_TRY(expand_one(books, &at, program, call));
     }
     return MS_OK;
@@ -186,15 +186,17 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
 
 static ms_err make_views(ms_books *books, const ms_program *program)
 {
+    const ms_roles *roles = &books->roles;
+    MS_TRY(ms_roles_open(books->graph, program, books->arena, &books->roles,
+                         books->fault));
     if (program->n_stages == 0)
         return MS_OK;
-    ms_graph *views =
-        ms_arena_take(books->arena, program->n_ranks, sizeof *views);
+    ms_graph *views = ms_arena_take(books->arena, roles->n, sizeof *views);
     if (!views)
         return ms_fail_nomem(books->fault);
-    for (uint32_t r = 0; r < program->n_ranks; r++)
-        MS_TRY(ms_stageview_make(books->graph, program, (uint16_t)r,
-                                 books->arena, &views[r], books->fault));
+    for (uint32_t role = 0; role < roles->n; role++)
+        MS_TRY(ms_stageview_make(books->graph, roles, role, books->arena,
+                                 &views[role], books->fault));
     books->views = views;
     return MS_OK;
 }
@@ -269,8 +271,8 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
     for (uint32_t r = 0; r < program->n_ranks; r++)
         MS_TRY(ms_start_rank(&books, (uint16_t)r));
     MS_TRY(make_views(&books, program));
-    MS_TRY(ms_halves_open(&prepared, books.views, program, arena, &books.halves,
-                          fault));
+    MS_TRY(ms_halves_open(&prepared, books.views, &books.roles, program, arena,
+                          &books.halves, fault));
     MS_TRY(expand_calls(&books, program));
     MS_TRY(ms_books_close(&books));
     ms_books_drop(&books);

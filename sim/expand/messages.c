@@ -313,13 +313,16 @@ static uint32_t awaited_of(const ms_books *books, const messages *m,
     return 0;
 }
 
-/* Whatever of the frame is awaited: bind may need any of it. */
+/* Whatever of the frame is awaited: bind may need any of it; where forward runs
+ * again, any that forward has made. */
 static uint32_t awaited_in_frame(const ms_books *books, const messages *m,
-                                 const ms_books_at *at)
+                                 const ms_books_at *at, bool again)
 {
     const ms_graph *graph = books->graph;
+    uint32_t backward = graph->forward_at[graph->n_units];
     for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
-        if (m->awaited[s + at->frame] > 0)
+        if (m->awaited[s + at->frame] > 0 &&
+            (!again || graph->storage_maker[s] < backward))
             return m->awaited[s + at->frame];
     return 0;
 }
@@ -348,15 +351,21 @@ static uint32_t awaited_by(const ms_books *books, const messages *m,
     if (call->verb == MS_RUN && call->run.pass == MS_FORWARD)
         return awaited_of(books, m, at, graph->unit_in, graph->unit_in_at[unit],
                           graph->unit_in_at[unit + 1]);
-    if (call->verb == MS_RUN &&
-        (call->run.half || is_complete(books, at, unit)))
-        return awaited_of(books, m, at, graph->back_in, graph->back_in_at[unit],
-                          graph->back_in_at[unit + 1]);
+    if (call->verb == MS_RUN) {
+        uint32_t it =
+            awaited_of(books, m, at, graph->back_in, graph->back_in_at[unit],
+                       graph->back_in_at[unit + 1]);
+        if (it > 0 || call->run.half || is_complete(books, at, unit))
+            return it;
+        return awaited_in_frame(books, m, at, true);
+    }
+    if (call->verb == MS_RERUN)
+        return awaited_in_frame(books, m, at, true);
     if (call->set < program->n_sets && call->verb != MS_STEP_SET)
         return awaited_of(books, m, at, program->set_item,
                           program->set_at[call->set],
                           program->set_at[call->set + 1]);
-    return awaited_in_frame(books, m, at);
+    return awaited_in_frame(books, m, at, false);
 }
 
 /* The rank for which the next call of a rank waits, or MS_NONE. */
@@ -474,11 +483,11 @@ static ms_err go_on(ms_books *books, messages *m, uint32_t rank, uint32_t last,
                     ms_messages_call *other)
 {
     while (m->cursor[rank] != MS_NONE && m->cursor[rank] <= last) {
-        ms_books_turn_to(books, (uint16_t)rank);
-        if (held_by(books, m, rank) != MS_NONE)
-            return MS_OK;
         uint32_t i = m->cursor[rank];
         const ms_call *call = &m->program->calls[i];
+        ms_books_turn_to(books, (uint16_t)rank, call->micro_batch);
+        if (held_by(books, m, rank) != MS_NONE)
+            return MS_OK;
         if (meets(call) && !ms_meetings_has_come(books, call)) {
             MS_TRY(come(books, m, call));
             continue;

@@ -403,7 +403,9 @@ static ms_err run_half(ms_books *books, const ms_books_at *at,
     const ms_graph *whole = books->graph;
     bool second = call->run.pass == MS_GRAD_WEIGHT;
     ms_err err = MS_OK;
-    books->graph = &books->halves->views[at->rank];
+    books->graph =
+        &books->halves
+             ->views[ms_roles_of(&books->roles, at->rank, at->micro_batch)];
     books->complete = false;
     for (uint32_t op = first; op < end && err == MS_OK; op++)
         if (books->halves->second[op] == second)

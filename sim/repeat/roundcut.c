@@ -16,7 +16,7 @@ typedef struct turns {
 /* Is b the turn a, so many micro-batches later? */
 static bool is_later(const ms_turn *a, const ms_turn *b, uint32_t by)
 {
-    return a->stage == b->stage && a->kind == b->kind &&
+    return a->stage == b->stage && a->kind == b->kind && a->pairs == b->pairs &&
            a->micro_batch + by == b->micro_batch;
 }
 

@@ -112,6 +112,8 @@ static void write_turn(writer *w, uint16_t rank, const ms_turn *turn)
         copy[i].rank = rank;
         copy[i].frame = frame;
         copy[i].micro_batch = turn->micro_batch;
+        if (turn->pairs && copy[i].verb == MS_RUN)
+            copy[i].run.pairs = true;
     }
     program->n_calls += n;
     end_turn(w, turn->micro_batch);
@@ -144,15 +146,21 @@ static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
                           const bool *saved[2])
 {
     const ms_handover *it = &w->handovers.all[deed->what];
-    const ms_stage *stages = w->schedule->stages;
     bool sends = deed->kind == MS_DEED_SEND;
-    ms_call call = ms_program_call(sends ? MS_SEND_SET : MS_RECV_SET);
+    ms_call call = ms_program_call(sends                           ? MS_SEND_SET
+                                   : deed->kind == MS_DEED_RECEIVE ? MS_RECV_SET
+                                                                   : MS_WAIT);
     call.rank = rank;
     call.frame = (uint16_t)(w->frame[deed->micro_batch] - 1);
     call.micro_batch = deed->micro_batch;
     call.set = it->set;
+    if (deed->kind == MS_DEED_WAIT) {
+        w->program->calls[w->program->n_calls++] = call;
+        return;
+    }
     call.message = (ms_message_call){
-        .peer = stages[sends ? it->to : it->from].rank,
+        .peer = ms_schedule_rank(w->schedule, sends ? it->to : it->from,
+                                 deed->micro_batch),
         .group = MS_GROUP_PIPELINE,
         .again = sends && it->again,
         .saves = !sends &&
@@ -166,13 +174,24 @@ static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
     w->program->calls[w->program->n_calls++] = drop;
 }
 
+/* Does the rank have the stage, or a copy of it? */
+static bool runs(const ms_schedule *schedule, uint16_t rank, uint32_t stage)
+{
+    if (schedule->rank_of == NULL)
+        return schedule->stages[stage].rank == rank;
+    for (uint32_t m = 0; m < schedule->n_micro_batches; m++)
+        if (ms_schedule_rank(schedule, stage, m) == rank)
+            return true;
+    return false;
+}
+
 /* What the training loop keeps to the step, in every frame. */
 static void drop_outputs(writer *w, uint16_t rank)
 {
     for (uint32_t k = 0; k < w->schedule->n_stages; k++) {
         ms_call call = ms_program_call(MS_DROP_SET);
         call.set = w->sets[0].outputs[k];
-        if (w->schedule->stages[k].rank != rank || call.set == MS_NOTHING)
+        if (!runs(w->schedule, rank, k) || call.set == MS_NOTHING)
             continue;
         for (uint32_t frame = 0; frame < w->n_frames; frame++) {
             call.frame = (uint16_t)frame;
@@ -251,6 +270,24 @@ static ms_err find_saved(const writer *w, const ms_keepsets *sets,
     return MS_OK;
 }
 
+/* The stages, then their copies. */
+static ms_err add_stages(writer *w)
+{
+    const ms_schedule *schedule = w->schedule;
+    uint32_t n = schedule->n_ranks > 1 ? schedule->n_stages : 0;
+    for (uint32_t k = 0; k < n; k++)
+        MS_TRY(
+            ms_stage_add(w->program, schedule->stages[k], w->arena, w->fault));
+    for (uint16_t r = 0; r < schedule->n_ranks && schedule->rank_of; r++)
+        for (uint32_t k = 0; k < n; k++) {
+            ms_stage copy = schedule->stages[k];
+            copy.rank = r;
+            if (schedule->stages[k].rank != r && runs(schedule, r, k))
+                MS_TRY(ms_stage_add(w->program, copy, w->arena, w->fault));
+        }
+    return MS_OK;
+}
+
 static ms_err write_ranks(writer *w)
 {
     const ms_schedule *schedule = w->schedule;
@@ -266,9 +303,7 @@ static ms_err write_ranks(writer *w)
     const bool *saved[2];
     for (int which = 0; which < 2; which++)
         MS_TRY(find_saved(w, &w->sets[which], &saved[which]));
-    for (uint32_t k = 0; k < schedule->n_stages && schedule->n_ranks > 1; k++)
-        MS_TRY(
-            ms_stage_add(w->program, schedule->stages[k], w->arena, w->fault));
+    MS_TRY(add_stages(w));
     for (uint32_t r = 0; r < schedule->n_ranks; r++)
         MS_TRY(write_rank(w, (uint16_t)r, &deeds[r], saved));
     return MS_OK;

@@ -27,9 +27,9 @@ static void put(exchange *x, uint32_t rank, uint8_t kind, uint32_t what,
     deeds->all[deeds->n++] = (ms_deed){what, micro_batch, kind};
 }
 
-static uint32_t rank_of(const exchange *x, uint32_t stage)
+static uint32_t rank_of(const exchange *x, uint32_t stage, uint32_t micro_batch)
 {
-    return x->schedule->stages[stage].rank;
+    return ms_schedule_rank(x->schedule, stage, micro_batch);
 }
 
 /* The handover for which a turn still waits, or MS_NONE. */
@@ -78,28 +78,85 @@ static void send(exchange *x, uint32_t rank, const ms_turn *turn)
             put(x, rank, MS_DEED_SEND, h->out[i], turn->micro_batch);
         bool skips = it->to != it->from + 1 && it->from != it->to + 1;
         if (early || skips)
-            receive(x, rank_of(x, it->to), h->out[i], turn->micro_batch);
+            receive(x, rank_of(x, it->to, turn->micro_batch), h->out[i],
+                    turn->micro_batch);
     }
 }
 
-/* The rank's next turn, if all that it reads is made. */
-static bool take_turn(exchange *x, uint32_t rank)
+/* How many turns are one from this on. */
+static uint32_t length_of(const exchange *x, uint32_t i)
+{
+    return x->schedule->turns[i].pairs ? 2 : 1;
+}
+
+/* The first handover for which turns that are one still wait, or MS_NONE. */
+static uint32_t awaited_from(const exchange *x, uint32_t i)
+{
+    uint32_t first = awaited(x, &x->schedule->turns[i]);
+    if (first != MS_NONE || length_of(x, i) == 1)
+        return first;
+    return awaited(x, &x->schedule->turns[i + 1]);
+}
+
+/* A pair begins when what its second turn reads has come, too. */
+static void wait_for(exchange *x, uint32_t rank, const ms_turn *turn)
+{
+    const ms_handovers *h = x->handovers;
+    for (uint32_t k = h->in_at[turn->stage]; k < h->in_at[turn->stage + 1]; k++)
+        if (ms_handover_is_of(&h->all[h->in[k]], turn->kind) &&
+            !h->all[h->in[k]].local)
+            put(x, rank, MS_DEED_WAIT, h->in[k], turn->micro_batch);
+}
+
+static void receive_behind(exchange *x, uint32_t rank, uint32_t i)
+{
+    receive_for(x, rank, i);
+    if (i < x->schedule->turn_at[rank + 1] && length_of(x, i) == 2)
+        receive_for(x, rank, i + 1);
+}
+
+/* Do these turns send what the rank is handed again for the turn behind them?
+ * It has no room for that before it has sent it. */
+static bool comes_back(const exchange *x, uint32_t rank, uint32_t i, uint32_t n)
+{
+    const ms_handovers *h = x->handovers;
+    uint32_t end = x->schedule->turn_at[rank + 1];
+    const ms_turn *turns = x->schedule->turns, *behind = &turns[i + n];
+    for (const ms_turn *it = &turns[i]; i + n < end && it < behind; it++)
+        for (uint32_t k = h->out_at[it->stage]; k < h->out_at[it->stage + 1];
+             k++)
+            if (h->all[h->out[k]].returns &&
+                (it->micro_batch == behind->micro_batch ||
+                 (behind->pairs && it->micro_batch == behind[1].micro_batch)))
+                return true;
+    return false;
+}
+
+/* The rank's next turn, or pair, if all that it reads is made; returns how many
+ * turns that is. */
+static uint32_t take_turn(exchange *x, uint32_t rank)
 {
     uint32_t i = x->next[rank];
-    if (i == x->schedule->turn_at[rank + 1])
-        return false;
+    if (i == x->schedule->turn_at[rank + 1] || awaited_from(x, i) != MS_NONE)
+        return 0;
     const ms_turn *turn = &x->schedule->turns[i];
-    if (awaited(x, turn) != MS_NONE)
-        return false;
+    uint32_t n = length_of(x, i);
     bool early = x->schedule->receives == MS_RECEIVE_AHEAD;
-    if (early)
-        receive_for(x, rank, i + 1);
-    put(x, rank, MS_DEED_TURN, i, turn->micro_batch);
-    x->next[rank]++;
+    bool late = early && comes_back(x, rank, i, n);
+    if (early && !late)
+        receive_behind(x, rank, i + n);
+    if (n == 2)
+        wait_for(x, rank, turn + 1);
+    for (uint32_t k = 0; k < n; k++)
+        put(x, rank, MS_DEED_TURN, i + k, turn[k].micro_batch);
+    x->next[rank] += n;
     if (!early)
-        receive_for(x, rank, i + 1);
-    send(x, rank, turn);
-    return true;
+        receive_behind(x, rank, i + n);
+    for (uint32_t k = 0; k < n; k++)
+        send(x, rank, &turn[k]);
+    if (late)
+        receive_behind(x, rank, i + n);
+    return n;
 }
 
 static void tell(const exchange *x, uint32_t rank, char *words, size_t size)
@@ -118,13 +175,16 @@ static ms_err fail_circle(const exchange *x, ms_fault *fault)
     while (x->next[rank] == x->schedule->turn_at[rank + 1])
         rank++;
     for (uint32_t i = 0; i <= x->schedule->n_ranks; i++) {
-        const ms_turn *turn = &x->schedule->turns[x->next[rank]];
+        uint32_t next = x->next[rank], row = awaited_from(x, next);
+        const ms_turn *turn = &x->schedule->turns[next];
+        turn += awaited(x, turn) == MS_NONE;
         then = rank;
-        rank = rank_of(x, x->handovers->all[awaited(x, turn)].from);
+        rank = rank_of(x, x->handovers->all[row].from, turn->micro_batch);
     }
     tell(x, then, one, sizeof one);
     tell(x, rank, other, sizeof other);
-    return ms_fail(fault, MS_EINPUT, "schedule",
+    const char *name = x->schedule->name;
+    return ms_fail(fault, MS_EINPUT, name != NULL ? name : "schedule",
                    "let one of the two run first what the other waits for",
                    "a deadlock: %s waits for %s, which waits for it in turn",
                    one, other);
@@ -142,10 +202,11 @@ static ms_err take_rooms(exchange *x, ms_arena *arena, ms_fault *fault)
     size_t *room = ms_arena_take(arena, n, sizeof *room);
     if (!x->deeds || !x->next || !x->state || !room)
         return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < h->n; i++) {
-        room[rank_of(x, h->all[i].from)] += schedule->n_micro_batches;
-        room[rank_of(x, h->all[i].to)] += schedule->n_micro_batches;
-    }
+    for (uint32_t i = 0; i < h->n; i++)
+        for (uint32_t m = 0; m < schedule->n_micro_batches; m++) {
+            room[rank_of(x, h->all[i].from, m)]++;
+            room[rank_of(x, h->all[i].to, m)] += 2; /* and a wait */
+        }
     for (uint32_t r = 0; r < n; r++) {
         x->next[r] = schedule->turn_at[r];
         room[r] += schedule->turn_at[r + 1] - schedule->turn_at[r];
@@ -166,7 +227,7 @@ ms_err ms_exchange_write(const ms_schedule *schedule,
     uint32_t left = schedule->turn_at[schedule->n_ranks];
     MS_TRY(take_rooms(&x, arena, fault));
     for (uint32_t r = 0; r < schedule->n_ranks; r++)
-        receive_for(&x, r, schedule->turn_at[r]);
+        receive_behind(&x, r, schedule->turn_at[r]);
     while (left > 0) {
         uint32_t before = left;
         for (uint32_t r = 0; r < schedule->n_ranks; r++)

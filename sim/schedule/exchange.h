@@ -13,7 +13,8 @@
 typedef enum ms_deed_kind {
     MS_DEED_TURN,
     MS_DEED_SEND,
-    MS_DEED_RECEIVE
+    MS_DEED_RECEIVE,
+    MS_DEED_WAIT /* for what was received: before the first turn of a pair */
 } ms_deed_kind;
 
 typedef struct ms_deed {

@@ -146,13 +146,11 @@ static bool names(const finder *f, uint32_t set, uint32_t s)
     return false;
 }
 
-/* Does a later handover bring the first of the set back to where it was? */
-static bool comes_again(const finder *f, uint32_t row)
+/* Does a later handover bring it back to where it was? */
+static bool comes_again(const finder *f, const ms_handover *it, uint32_t s)
 {
     const ms_handovers *found = f->found;
-    const ms_handover *it = &found->all[row];
     const ms_stage *stages = f->schedule->stages;
-    uint32_t s = f->program->set_item[f->program->set_at[it->set]];
     for (uint32_t k = 0; k < f->schedule->n_stages; k++) {
         bool later = it->backward ? k < it->to : k > it->to;
         if (!later || stages[k].rank != stages[it->from].rank)
@@ -163,6 +161,14 @@ static bool comes_again(const finder *f, uint32_t row)
                 return true;
     }
     return false;
+}
+
+static void find_again(const finder *f, ms_handover *it)
+{
+    uint32_t first = f->program->set_at[it->set];
+    it->again = comes_again(f, it, f->program->set_item[first]);
+    for (uint32_t i = first; i < f->program->set_at[it->set + 1]; i++)
+        it->returns |= comes_again(f, it, f->program->set_item[i]);
 }
 
 ms_err ms_handover_find(const ms_graph *graph, const ms_schedule *schedule,
@@ -196,6 +202,6 @@ ms_err ms_handover_find(const ms_graph *graph, const ms_schedule *schedule,
     MS_TRY(list_by_stage(&f, true, &handovers->out_at, &handovers->out));
     MS_TRY(list_by_stage(&f, false, &handovers->in_at, &handovers->in));
     for (uint32_t i = 0; i < handovers->n; i++)
-        handovers->all[i].again = comes_again(&f, i);
+        find_again(&f, &handovers->all[i]);
     return MS_OK;
 }

@@ -18,7 +18,8 @@ typedef struct ms_handover {
     uint32_t relayed; /* of the set, what `from` has been handed itself: it
                          holds that from the beginning of its turn until it has
                          sent it */
-    bool again;       /* the rank of `from` is handed it again */
+    bool again;       /* the rank of `from` is handed the first of it again */
+    bool returns;     /* ... any of it */
     bool backward;    /* of gradients, which backward or the half of the inputs
                          makes */
     bool local;       /* the stages are of one rank: an order, not a message */

@@ -24,8 +24,8 @@ ms_err ms_schedule_default(const ms_graph *graph, uint32_t micro_batches,
         return ms_fail_nomem(fault);
     stage->last = graph->n_units - 1;
     for (uint32_t m = 0; m < micro_batches; m++) {
-        turns[turn_at[1]++] = (ms_turn){0, m, MS_TURN_FORWARD};
-        turns[turn_at[1]++] = (ms_turn){0, m, MS_TURN_BACKWARD};
+        turns[turn_at[1]++] = (ms_turn){0, m, MS_TURN_FORWARD, false};
+        turns[turn_at[1]++] = (ms_turn){0, m, MS_TURN_BACKWARD, false};
     }
     *schedule = (ms_schedule){.n_stages = 1,
                               .stages = stage,
@@ -34,6 +34,15 @@ ms_err ms_schedule_default(const ms_graph *graph, uint32_t micro_batches,
                               .turn_at = turn_at,
                               .turns = turns};
     return MS_OK;
+}
+
+uint16_t ms_schedule_rank(const ms_schedule *schedule, uint32_t stage,
+                          uint32_t micro_batch)
+{
+    if (schedule->rank_of == NULL)
+        return schedule->stages[stage].rank;
+    return schedule
+        ->rank_of[(size_t)stage * schedule->n_micro_batches + micro_batch];
 }
 
 bool ms_schedule_splits(const ms_schedule *schedule)
@@ -83,13 +92,19 @@ static ms_err check_stages(const ms_graph *graph, const ms_schedule *schedule,
                    "no stage has units %u-%u", next, graph->n_units - 1);
 }
 
+static const char *name_of(const ms_schedule *schedule)
+{
+    return schedule->name != NULL ? schedule->name : "schedule";
+}
+
 static ms_err fail_turn(const ms_schedule *schedule, uint32_t rank,
                         uint32_t turn, const char *what, ms_fault *fault)
 {
     const ms_turn *it = &schedule->turns[turn];
-    char where[64];
-    snprintf(where, sizeof where, "schedule:%u:%u", rank + 1,
-             turn - schedule->turn_at[rank] + 1);
+    const uint32_t *column = schedule->column;
+    char where[256];
+    snprintf(where, sizeof where, "%s:%u:%u", name_of(schedule), rank + 1,
+             column ? column[turn] : turn - schedule->turn_at[rank] + 1);
     return ms_fail(fault, MS_EINPUT, where,
                    "a stage runs each micro-batch forward once (F), then "
                    "backward once (B), or as I and later W",
@@ -114,6 +129,15 @@ static const char *wrong_with(uint8_t kind, unsigned ran)
     return NULL;
 }
 
+static bool may_pair(const ms_schedule *schedule, uint32_t rank, uint32_t turn)
+{
+    const ms_turn *it = &schedule->turns[turn], *other = it + 1;
+    return it->kind == MS_TURN_FORWARD &&
+           turn + 1 < schedule->turn_at[rank + 1] &&
+           other->kind == MS_TURN_BACKWARD &&
+           (other->stage != it->stage || other->micro_batch != it->micro_batch);
+}
+
 static ms_err check_turns(const ms_schedule *schedule, uint8_t *ran,
                           ms_fault *fault)
 {
@@ -124,13 +148,18 @@ static ms_err check_turns(const ms_schedule *schedule, uint8_t *ran,
             const ms_turn *turn = &schedule->turns[i];
             if (turn->stage >= schedule->n_stages || turn->micro_batch >= n)
                 return fail_turn(schedule, r, i, "is not there", fault);
-            if (schedule->stages[turn->stage].rank != r)
+            if (ms_schedule_rank(schedule, turn->stage, turn->micro_batch) != r)
                 return fail_turn(schedule, r, i, "is another rank's", fault);
             uint8_t *cell = &ran[(size_t)turn->stage * n + turn->micro_batch];
             const char *wrong = wrong_with(turn->kind, *cell);
             if (wrong != NULL)
                 return fail_turn(schedule, r, i, wrong, fault);
             *cell |= (uint8_t)(1u << turn->kind);
+            if (turn->pairs && !may_pair(schedule, r, i))
+                return fail_turn(schedule, r, i,
+                                 "has no other one's backward behind it to "
+                                 "pair with",
+                                 fault);
         }
     return MS_OK;
 }
@@ -147,12 +176,44 @@ static ms_err check_all_ran(const ms_schedule *schedule, const uint8_t *ran,
             uint8_t bits = ran[(size_t)k * schedule->n_micro_batches + m];
             if (bits == whole || bits == halves)
                 continue;
-            return ms_fail(fault, MS_EINPUT, "schedule",
+            char where[256];
+            snprintf(where, sizeof where, "%s:%u", name_of(schedule),
+                     ms_schedule_rank(schedule, k, m) + 1u);
+            return ms_fail(fault, MS_EINPUT, where,
                            "a stage runs each micro-batch forward once (F), "
                            "then backward once (B), or as I and later W",
                            "stage %u does not run micro-batch %u %s", k, m,
                            bits & forward ? "backward to its end" : "forward");
         }
+    return MS_OK;
+}
+
+/* From the ranks of the first micro-batch to those of another. */
+static ms_err check_copies(const ms_schedule *schedule, uint32_t *to,
+                           ms_fault *fault)
+{
+    uint32_t n = schedule->n_ranks, *from = to + n;
+    for (uint32_t m = 0; m < schedule->n_micro_batches; m++) {
+        for (uint32_t r = 0; r < n; r++)
+            to[r] = from[r] = MS_NONE;
+        for (uint32_t k = 0; k < schedule->n_stages; k++) {
+            uint32_t a = ms_schedule_rank(schedule, k, 0);
+            uint32_t b = ms_schedule_rank(schedule, k, m);
+            if (b < n && (m > 0 || schedule->stages[k].rank == b) &&
+                (to[a] == MS_NONE || to[a] == b) &&
+                (from[b] == MS_NONE || from[b] == a)) {
+                to[a] = b;
+                from[b] = a;
+                continue;
+            }
+            return ms_fail(fault, MS_EINPUT, name_of(schedule),
+                           "let stages that share a rank for one micro-batch "
+                           "share one for all",
+                           "stage %u runs micro-batch %u on rank %u, whose "
+                           "other stages are not those of rank %u",
+                           k, m, b, a);
+        }
+    }
     return MS_OK;
 }
 
@@ -163,8 +224,13 @@ ms_err ms_schedule_check(const ms_graph *graph, const ms_schedule *schedule,
     MS_TRY(check_stages(graph, schedule, fault));
     uint8_t *ran = ms_arena_take(
         &scratch, (size_t)schedule->n_stages * schedule->n_micro_batches, 1);
-    ms_err err =
-        ran == NULL ? ms_fail_nomem(fault) : check_turns(schedule, ran, fault);
+    uint32_t *to =
+        ms_arena_take_raw(&scratch, 2 * (size_t)schedule->n_ranks, sizeof *to);
+    ms_err err = ran == NULL || to == NULL ? ms_fail_nomem(fault) : MS_OK;
+    if (err == MS_OK && schedule->rank_of != NULL)
+        err = check_copies(schedule, to, fault);
+    if (err == MS_OK)
+        err = check_turns(schedule, ran, fault);
     if (err == MS_OK)
         err = check_all_ran(schedule, ran, fault);
     ms_arena_free(&scratch);

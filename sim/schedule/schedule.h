@@ -15,7 +15,8 @@
  * Invariants (ms_schedule_check): the stages are the model's units in order,
  * each of them once; the turns of a rank are of its stages; a stage runs each
  * micro-batch forward once, then either backward once, or the half of the
- * inputs and after it that of the weights.
+ * inputs and after it that of the weights; a forward that pairs has another
+ * micro-batch's or stage's whole backward behind it.
  *
  * A worked example: two stages on two ranks, two micro-batches, 1F1B.
  *
@@ -43,6 +44,9 @@ extern const char ms_schedule_letters[MS_N_TURNS];
 typedef struct ms_turn {
     uint32_t stage, micro_batch;
     uint8_t kind; /* ms_turn_kind */
+    bool pairs; /* a forward: it and the backward behind it are one turn, which
+                   begins when what both read has come, and sends when both
+                   have run (PyTorch's OVERLAP_F_B; deepseek-ai/DualPipe) */
 } ms_turn;
 
 /* When a rank makes room for a message. */
@@ -65,7 +69,20 @@ typedef struct ms_schedule {
     uint32_t *turn_at; /* n_ranks + 1 */
     ms_turn *turns;
     uint8_t receives; /* ms_receives */
+    /* (optional) Where stages have copies: the rank that runs a stage on a
+     * micro-batch, in row stage * n_micro_batches + micro_batch.  Stages that
+     * are one rank's for a micro-batch are one rank's for all; the first
+     * micro-batch's ranks are those of stages. */
+    const uint16_t *rank_of;
+    /* (optional) The file that it was read from, and the cell of each turn in
+     * its row, from 1 up: where faults are. */
+    const char *name;
+    const uint32_t *column;
 } ms_schedule;
+
+/* The rank that runs the stage on the micro-batch. */
+uint16_t ms_schedule_rank(const ms_schedule *schedule, uint32_t stage,
+                          uint32_t micro_batch);
 
 /* The schedule of a job without a pipeline: one stage, whose micro-batches run
  * forward and backward one after the other. */

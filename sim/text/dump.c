@@ -6,10 +6,10 @@
 
 #define KEY(name) (1u << MS_DUMP_##name)
 #define WHEN (KEY(FRAME) | KEY(MICRO) | KEY(RANK))
+#define RUNS (KEY(UNIT) | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) | KEY(PAIRS))
 
 const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
-    [MS_RUN] = {"run", MS_DUMP_PASS,
-                KEY(UNIT) | WHEN | KEY(KEEP) | KEY(HOLD) | KEY(SAVES)},
+    [MS_RUN] = {"run", MS_DUMP_PASS, WHEN | RUNS},
     [MS_RERUN] = {"rerun", MS_DUMP_NO_OBJECT,
                   KEY(UNITS) | WHEN | KEY(WHOLE) | KEY(HOLD_OUTPUTS) |
                       KEY(STATE) | KEY(PART)},
@@ -64,6 +64,7 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_EXCHANGE] = "exchange", [MS_DUMP_PART] = "part",
     [MS_DUMP_STRAIGHT] = "straight", [MS_DUMP_GROUP] = "group",
     [MS_DUMP_PEER] = "peer",         [MS_DUMP_TAG] = "tag",
+    [MS_DUMP_PAIRS] = "pairs",
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
@@ -82,6 +83,7 @@ static const struct {
     size_t at;
 } payload_flags[] = {
     FLAG(MS_RUN, SAVES, run.saves),
+    FLAG(MS_RUN, PAIRS, run.pairs),
     FLAG(MS_RERUN, WHOLE, rerun.whole),
     FLAG(MS_RERUN, HOLD_OUTPUTS, rerun.holds),
     FLAG(MS_RERUN, STATE, rerun.state),
@@ -409,8 +411,7 @@ static void put_object(const ms_call *call, ms_text *text)
     }
 }
 
-/* An exchange had groups of its own before there were rows of them, so that it
- * always says which. */
+/* An exchange always says: it had groups before there were rows of them. */
 static void put_group(const ms_call *call, ms_text *text)
 {
     bool reduces = call->verb == MS_REDUCE;
@@ -549,8 +550,7 @@ static void dump_call(const ms_graph *graph, const ms_call *call, ms_text *text)
     ms_text_put(text, "\n", 1);
 }
 
-/* Writes the hooks of a call: those of saves before op 40, of at least 1024
- * bytes, ... */
+/* The hooks of a call: those of saves before op 40, of 1024 bytes up, ... */
 static void dump_hooks(const ms_hooks *hooks, ms_text *text)
 {
     const bool flags[] = {hooks->skips_parameters, hooks->pageable,

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The schedule of a program: one row per rank, one cell per turn, as PyTorch
  * writes it (torch/distributed/pipelining/schedules.py, _dump_csv,
- * compute_only: stage, letter, micro-batch). */
+ * compute_only: stage, letter, micro-batch).  The rows in which a stage's cells
+ * stand say whose it is; a copy of it has its number. */
 #include "sim/names.h"
 #include "sim/program.h"
 #include "sim/schedule/schedule.h"
 
 static uint32_t stage_of(const ms_program *program, const ms_call *call)
 {
-    for (uint32_t i = 0; i < program->n_stages; i++) {
+    uint32_t i = 0, first = 0;
+    for (; i < program->n_stages; i++) {
         const ms_stage *stage = &program->stages[i];
         if (stage->rank == call->rank && stage->first <= call->unit &&
             call->unit <= stage->last)
-            return i;
+            break;
     }
-    return 0;
+    while (i < program->n_stages &&
+           program->stages[first].first != program->stages[i].first)
+        first++;
+    return first;
 }
 
 static uint8_t kind_of(const ms_call *call)
@@ -27,6 +32,17 @@ static uint8_t kind_of(const ms_call *call)
                                             : MS_TURN_GRAD_INPUT;
 }
 
+/* A pair is one cell: (0F7;7B3)OVERLAP_F_B. */
+static void put_turn(const ms_turn *turn, const ms_turn *before, ms_text *text)
+{
+    bool second = before->pairs;
+    if (before->stage != MS_NONE)
+        ms_text_put(text, second ? ";" : ",", 1);
+    ms_text_add(text, "%s%u%c%u%s", turn->pairs ? "(" : "", turn->stage,
+                ms_schedule_letters[turn->kind], turn->micro_batch,
+                second ? ")OVERLAP_F_B" : "");
+}
+
 static void put_rank(const ms_program *program, uint32_t rank, ms_text *text)
 {
     ms_turn last = {.stage = MS_NONE};
@@ -35,13 +51,11 @@ static void put_rank(const ms_program *program, uint32_t rank, ms_text *text)
         if (call->verb != MS_RUN || call->rank != rank)
             continue;
         ms_turn turn = {stage_of(program, call), call->micro_batch,
-                        kind_of(call)};
+                        kind_of(call), call->run.pairs};
         if (turn.stage == last.stage && turn.kind == last.kind &&
             turn.micro_batch == last.micro_batch)
             continue;
-        ms_text_add(text, "%s%u%c%u", last.stage == MS_NONE ? "" : ",",
-                    turn.stage, ms_schedule_letters[turn.kind],
-                    turn.micro_batch);
+        put_turn(&turn, &last, text);
         last = turn;
     }
     ms_text_add(text, "\n");

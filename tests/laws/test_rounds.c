@@ -136,7 +136,7 @@ static ms_fault fault;
 static ms_schedule schedule_of(const ms_graph *graph, uint32_t ranks,
                                ms_order order, uint32_t micro_batches)
 {
-    const ms_orders_size size = {ranks, 1, micro_batches};
+    const ms_orders_size size = {ranks, 1, micro_batches, 0};
     ms_stage *stages = ms_arena_take(&trial, ranks, sizeof *stages);
     ms_schedule schedule = {
         .n_stages = ranks,
@@ -150,7 +150,7 @@ static ms_schedule schedule_of(const ms_graph *graph, uint32_t ranks,
     for (uint32_t k = 0; k < ranks; k++)
         stages[k] = (ms_stage){(uint16_t)k, graph->n_units * k / ranks,
                                graph->n_units * (k + 1) / ranks - 1};
-    MUST(ms_orders_write(order, &size, &schedule, &fault));
+    MUST(ms_orders_write(order, &size, &trial, &schedule, &fault));
     return schedule;
 }
 

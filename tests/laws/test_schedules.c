@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Random graphs cut into the stages of pipelines, in every order, with random
- * keeps: each rank runs the ops of its units once per micro-batch, in either
- * half of backward, and recomputes what its keep drops; what a micro-batch
- * makes is gone when the step ends; the level is that of the naive oracles. */
+/* Random graphs cut into the stages of pipelines, in every order and in orders
+ * of no rule, with random keeps: each rank runs the ops of its units once per
+ * micro-batch, in either half of backward, and recomputes what its keep drops;
+ * what a micro-batch makes is gone when the step ends; the level is that of the
+ * naive oracles. */
 #include "policies/schedule/orders.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
@@ -10,6 +11,7 @@
 #include "sim/program.h"
 #include "sim/timeline.h"
 #include "tests/laws/asserts.h"
+#include "tests/laws/turns.h"
 #include "tests/tests.h"
 
 #include <string.h>
@@ -39,18 +41,23 @@ static ms_stage *cut(laws_random *random, const ms_graph *graph, ms_order order,
 static ms_schedule schedule_of(laws_random *random, const ms_graph *graph)
 {
     ms_order order = (ms_order)laws_below(random, MS_N_ORDERS);
-    bool chunks = order == MS_ORDER_INTERLEAVED || order == MS_ORDER_ZB_V ||
+    bool chunks = order == MS_ORDER_INTERLEAVED ||
                   order == MS_ORDER_LOOPED_BFS ||
                   (order == MS_ORDER_ZB_H1 && laws_chance(random, 50));
-    ms_orders_size size = {.chunks = chunks ? 2 : 1};
-    if (graph->n_units < size.chunks) {
+    ms_orders_size size = {.chunks = ms_orders_chunks(order, chunks ? 2 : 0)};
+    if (graph->n_units < size.chunks ||
+        (order == MS_ORDER_DUALPIPE && graph->n_units < 2)) {
         order = MS_ORDER_ZB_H2;
         size.chunks = 1;
     }
     uint32_t most = graph->n_units / size.chunks;
     most = most < MOST_RANKS ? most : MOST_RANKS;
     size.ranks = 1 + laws_below(random, most);
+    if (order == MS_ORDER_DUALPIPE)
+        size.ranks = 2 * (1 + laws_below(random, most / 2));
     size.micro_batches = size.ranks * (1 + laws_below(random, 3));
+    if (order >= MS_ORDER_DUALPIPEV)
+        size.micro_batches += size.ranks;
     ms_schedule schedule = {
         .n_stages = size.ranks * size.chunks,
         .stages = cut(random, graph, order, &size),
@@ -63,16 +70,23 @@ static ms_schedule schedule_of(laws_random *random, const ms_graph *graph)
                                sizeof *schedule.turns)};
     if (order > MS_ORDER_GPIPE) /* rendezvous at turns' ends may deadlock */
         schedule.receives = MS_RECEIVE_AHEAD;
-    MUST(ms_orders_write(order, &size, &schedule, &fault));
+    if (laws_chance(random, 30)) {
+        schedule.receives = MS_RECEIVE_AHEAD;
+        laws_turns(random, &arena, &schedule);
+        MUST(ms_schedule_check(graph, &schedule, &fault));
+        return schedule;
+    }
+    MUST(ms_orders_write(order, &size, &arena, &schedule, &fault));
     MUST(ms_schedule_check(graph, &schedule, &fault));
     return schedule;
 }
 
-static uint32_t rank_of(const ms_schedule *schedule, uint32_t unit)
+static uint32_t rank_of(const ms_schedule *schedule, uint32_t unit,
+                        uint32_t micro_batch)
 {
     for (uint32_t k = 0; k < schedule->n_stages; k++)
         if (unit <= schedule->stages[k].last)
-            return schedule->stages[k].rank;
+            return ms_schedule_rank(schedule, k, micro_batch);
     ck_abort_msg("unit %u", unit);
 }
 
@@ -102,7 +116,8 @@ static void check_ops(const ms_schedule *schedule, const ms_plan *plan)
         uint32_t of = plan->op[i].of;
         if (of == MS_NONE || of >= g->step_first)
             continue;
-        HOLDS(rank_of(schedule, g->op_unit[of]) == plan->op[i].rank,
+        HOLDS(rank_of(schedule, g->op_unit[of], plan->op[i].micro_batch) ==
+                  plan->op[i].rank,
               "op %u runs on rank %u", of, (unsigned)plan->op[i].rank);
         n[of] += plan->op[i].pass != MS_RECOMPUTE;
     }

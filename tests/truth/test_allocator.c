@@ -4,6 +4,7 @@
  * block of the recorded histories (truth/allocator). Static plans of the
  * same histories. */
 #include "graphs/json/json.h"
+#include "sim/base/files.h"
 #include "sim/pools/history/alloctrace.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
 #define MOST_FILES 256
 
 static ms_arena keep, trial;

@@ -2,6 +2,7 @@
 /* Layer types one by one: what they keep and what backward allocates. */
 #include "graphs/layertypes.h"
 #include "graphs/model.h"
+#include "sim/base/files.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/report.h"

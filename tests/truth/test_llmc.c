@@ -4,6 +4,7 @@
  * fill_in_activation_sizes in train_gpt2.c, MIT licence; the list is written
  * anew) at T = 64.  The program prints num_activations, quoted in its README
  * for vocabulary 50257; versions that pad it to 50304 print 73347840. */
+#include "sim/base/files.h"
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"

@@ -38,9 +38,15 @@ static uint64_t end_of_step(const ms_rank_report *rank)
            rank->category_peaks[MS_INPUTS];
 }
 
+/* The rank that writes: the last one, which has the loss. */
+static const ms_rank_report *writer_of(const ms_result *result)
+{
+    return &result->report->ranks[result->report->n_ranks - 1];
+}
+
 static uint64_t number(const ms_result *result, const char *quantity)
 {
-    const ms_rank_report *rank = truth_rank(result);
+    const ms_rank_report *rank = writer_of(result);
     const ms_pooled *pooled = result->line->pooled;
     if (strcmp(quantity, "pool_end") == 0)
         return pooled->steps[pooled->setup.steps - 1].allocated_bytes -

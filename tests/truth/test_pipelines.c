@@ -73,7 +73,7 @@ static ms_schedule schedule_of(const pipeline *p, const ms_graph *graph)
         stages[block].rank = ms_orders_rank(p->order, &p->size, block);
         stages[block].last = u;
     }
-    MUST(ms_orders_write(p->order, &p->size, &schedule, &fault));
+    MUST(ms_orders_write(p->order, &p->size, &arena, &schedule, &fault));
     MUST(ms_schedule_check(graph, &schedule, &fault));
     return schedule;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every count of trust A and every measured bound of the collection has a
  * row in published.tsv or fits.tsv, or in uncounted.tsv with the reason. */
+#include "sim/base/files.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

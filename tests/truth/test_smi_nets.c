@@ -3,6 +3,7 @@
  * licence keeps its rows out of this tree): timm's models, by batch, and MLPs.
  * Sampled once a second; fp32, SGD with momentum (and timm's weight decay,
  * whose copies of all gradients are the peak of small batches) or Adam. */
+#include "sim/base/files.h"
 #include "sim/graph.h"
 #include "sim/report.h"
 #include "tests/tests.h"

@@ -3,6 +3,7 @@
 #include "graphs/model.h"
 #include "graphs/training.h"
 #include "policies/common/policy.h"
+#include "sim/base/files.h"
 #include "sim/names.h"
 #include "sim/plan.h"
 #include "sim/report.h"

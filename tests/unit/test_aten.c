@@ -7,6 +7,7 @@
 #include "graphs/modelgraph.h"
 #include "graphs/ops/ops.h"
 #include "graphs/training.h"
+#include "sim/base/files.h"
 #include "sim/graph.h"
 #include "sim/shape.h"
 #include "tests/tests.h"

@@ -10,10 +10,10 @@
 static ms_arena arena;
 static ms_fault fault;
 
-static ms_schedule schedule_of(ms_order order, uint32_t p, uint32_t v,
-                               uint32_t m)
+static ms_schedule grouped_schedule(ms_order order, uint32_t p, uint32_t v,
+                                    uint32_t m, uint32_t group)
 {
-    const ms_orders_size size = {p, v, m};
+    const ms_orders_size size = {p, v, m, group};
     ms_stage *stages = ms_arena_take(&arena, p * v, sizeof *stages);
     for (uint32_t k = 0; k < p * v; k++)
         stages[k].rank = ms_orders_rank(order, &size, k);
@@ -25,9 +25,16 @@ static ms_schedule schedule_of(ms_order order, uint32_t p, uint32_t v,
         .turn_at = ms_arena_take(&arena, p + 1, sizeof *schedule.turn_at),
         .turns = ms_arena_take(&arena, ms_orders_room(&size),
                                sizeof *schedule.turns)};
-    ck_assert_msg(ms_orders_write(order, &size, &schedule, &fault) == MS_OK,
+    ck_assert_msg(ms_orders_write(order, &size, &arena, &schedule, &fault) ==
+                      MS_OK,
                   "%s", fault.what);
     return schedule;
+}
+
+static ms_schedule schedule_of(ms_order order, uint32_t p, uint32_t v,
+                               uint32_t m)
+{
+    return grouped_schedule(order, p, v, m, 0);
 }
 
 /* A rank's row as specs and papers print it: small letters are chunk 1's. */
@@ -39,7 +46,12 @@ static char *row_of(const ms_schedule *schedule, uint32_t rank)
         const ms_turn *turn = &schedule->turns[i];
         bool second = turn->stage >= schedule->n_ranks;
         char letter = ms_schedule_letters[turn->kind];
-        ms_text_add(&text, "%s%c%u", i > schedule->turn_at[rank] ? " " : "",
+        bool first = i == schedule->turn_at[rank];
+        bool pairs = !first && turn[-1].pairs;
+        ms_text_add(&text, "%s%c%u",
+                    first   ? ""
+                    : pairs ? "+"
+                            : " ",
                     second ? letter + 'a' - 'A' : letter, turn->micro_batch);
     }
     return text.bytes;
@@ -89,6 +101,16 @@ START_TEST(published_rows)
         "F0 f0 F1 f1 F2 f2 F3 f3 i0 w0 F4 I0 W0 f4 i1 w1 F5 I1 W1 f5 i2 w2 F6 "
         "I2 W2 f6 i3 w3 F7 I3 W3 f7 i4 w4 I4 i5 I5 i6 I6 i7 I7 W4 w5 w6 w7 W5 "
         "W6 W7"};
+    static const char *const dual[] = {
+        "F0 F1 F2 F3 F4 F5 F6 f0 i0 w0 f1 i1 w1 f2 i2 w2 f3 F7+b3 f4+B0 b4 "
+        "f5+B1 b5 f6+B2 b6 f7+B3 b7 I4 W4 I5 W5 I6 W6 I7 W7",
+        "F0 F1 F2 F3 F4 f0 F5 f1 i0 w0 f2 i1 w1 f3 F6+b2 f4+B0 F7+b3 f5+B1 b4 "
+        "f6+B2 b5 f7+B3 b6 B4 i7 I5 w7 I6 W5 I7 W6 W7",
+        "F0 F1 F2 f0 F3 f1 F4 f2 i0 w0 f3 F5+b1 f4+B0 F6+b2 f5+B1 F7+b3 f6+B2 "
+        "b4 f7+B3 b5 B4 b6 I5 i7 I6 W5 I7 w7 W6 W7",
+        "F0 f0 F1 f1 F2 f2 F3 f3 F4 b0 f4+B0 F5+b1 f5+B1 F6+b2 f6+B2 F7+b3 "
+        "f7+B3 b4 B4 b5 B5 i6 I6 i7 I7 w6 W6 w7 W7"};
+    expect_rows(MS_ORDER_DUALPIPEV, 2, dual);
     expect_rows(MS_ORDER_INTERLEAVED, 2, interleaved);
     expect_rows(MS_ORDER_ZB_H1, 1, h1);
     expect_rows(MS_ORDER_ZB_V, 2, v);
@@ -174,12 +196,79 @@ START_TEST(sets_in_flight)
 }
 END_TEST
 
+/* The highest of all ranks. */
+static most most_of_all(const ms_schedule *schedule)
+{
+    most all = {0};
+    for (uint32_t r = 0; r < schedule->n_ranks; r++) {
+        most of = most_of(schedule, r);
+        all.forward = of.forward > all.forward ? of.forward : all.forward;
+        all.both = of.both > all.both ? of.both : all.both;
+    }
+    return all;
+}
+
+/* V-half and V-min (sail-sg/zero-bubble@39f2c186, (p + 2) / 2 and (p + 4) / 3
+ * micro-batches: a chunk is half of one), DualPipe and DualPipeV (p + 1
+ * micro-batches; a pair has its forward's set before its backward's goes). */
+START_TEST(sets_in_flight_of_v)
+{
+    for (uint32_t p = 1; p <= 16; p++)
+        for (uint32_t m = 2 * p; m <= 6 * p; m += p) {
+            ms_schedule s = schedule_of(MS_ORDER_V_HALF, p, 2, m);
+            if (p > 2) {
+                ck_assert_uint_eq(most_of_all(&s).both, p + 1 + (p % 2 == 0));
+                s = schedule_of(MS_ORDER_V_MIN, p, 2, m);
+                ck_assert_uint_eq(most_of_all(&s).both,
+                                  (2 * p / 3 + 3) / 2 * 2);
+            }
+            s = schedule_of(MS_ORDER_DUALPIPEV, p, 2, m);
+            for (uint32_t r = 0; r < p; r++)
+                expect_most("dualpipev", &s, r,
+                            (most){2 * p + 1, r + 1, 2 * p + 1});
+            if (p % 2 == 0 && m % 2 == 0) {
+                s = schedule_of(MS_ORDER_DUALPIPE, p, 1, m);
+                for (uint32_t r = 0; r < p; r++)
+                    expect_most("dualpipe", &s, r,
+                                (most){p + 1, least(r, p - 1 - r) + 1, p + 1});
+            }
+            ms_arena_reset(&arena);
+        }
+    ms_arena_free(&arena);
+}
+END_TEST
+
+/* Groups of g micro-batches (Megatron-LM's
+ * microbatch_group_size_per_virtual_pipeline_stage): (v - 1) g + 2 (p - 1 - r)
+ * + 1 sets, and each chunk runs all micro-batches in their order. */
+START_TEST(groups)
+{
+    for (uint32_t p = 2; p <= 6; p++)
+        for (uint32_t g = p; g <= 3 * p; g++)
+            for (uint32_t m = g; m <= 4 * p; m++) {
+                if (m % g != 0 && m % g < p)
+                    continue;
+                ms_schedule s =
+                    grouped_schedule(MS_ORDER_INTERLEAVED, p, 3, m, g);
+                for (uint32_t r = 0; r < p; r++) {
+                    uint32_t warm = 2 * g + 2 * (p - 1 - r) + 1;
+                    warm = least(3 * m, warm);
+                    expect_most("groups", &s, r, (most){warm, 0, warm});
+                }
+                ms_arena_reset(&arena);
+            }
+    ms_arena_free(&arena);
+}
+END_TEST
+
 Suite *suite_orders(void)
 {
     Suite *suite = suite_create("orders");
     TCase *tcase = tcase_create("orders");
     tcase_add_test(tcase, published_rows);
     tcase_add_test(tcase, sets_in_flight);
+    tcase_add_test(tcase, sets_in_flight_of_v);
+    tcase_add_test(tcase, groups);
     suite_add_tcase(suite, tcase);
     return suite;
 }

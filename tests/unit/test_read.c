@@ -3,6 +3,7 @@
 #include "graphs/field.h"
 #include "graphs/layertypes.h"
 #include "graphs/model.h"
+#include "sim/base/files.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
 

@@ -2,6 +2,7 @@
 #include "tools/calibrate/ratefile.h"
 #include "graphs/json/json.h"
 #include "graphs/model.h"
+#include "sim/base/files.h"
 #include "sim/replay/collective.h"
 
 #include <string.h>

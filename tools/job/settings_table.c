@@ -3,6 +3,7 @@
 #include "graphs/device.h"
 #include "graphs/models/files/namewords.h"
 #include "policies/common/policy.h"
+#include "sim/base/files.h"
 #include "sim/pools/steps/pooled.h"
 #include "tools/job/allocator.h"
 #include "tools/job/job.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/options/numberfile.h"
 #include "graphs/model.h"
+#include "sim/base/files.h"
 
 #include <stdio.h>
 #include <string.h>

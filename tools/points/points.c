@@ -14,6 +14,7 @@
 #include "graphs/model.h"
 #include "graphs/modelgraph.h"
 #include "graphs/training.h"
+#include "sim/base/files.h"
 #include "sim/graph.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"

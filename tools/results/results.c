@@ -5,6 +5,7 @@
 #include "graphs/model.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
+#include "sim/base/files.h"
 #include "sim/report.h"
 #include "tools/results/sheet.h"
 

@@ -5,6 +5,7 @@
 #include "graphs/models/files/folder.h"
 
 #include "graphs/json/index.h"
+#include "sim/base/files.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,6 +4,7 @@
 #include "graphs/layertypes.h"
 #include "graphs/model.h"
 #include "graphs/models/files/folder.h"
+#include "sim/base/files.h"
 #include "sim/names.h"
 
 #include <stdio.h>

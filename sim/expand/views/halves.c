@@ -96,20 +96,19 @@ static ms_err find_ranks(const ms_program *program, ms_arena *arena,
 }
 
 static ms_err make_views(const ms_graph *graph, const ms_graph *views,
-                         const ms_program *program, const uint8_t *splits,
+                         const ms_roles *roles, const uint8_t *splits,
                          ms_arena *arena, ms_halves *halves, ms_fault *fault)
 {
     uint32_t *own = ms_arena_take_raw(arena, graph->n_units, sizeof *own);
-    halves->views =
-        ms_arena_take(arena, program->n_ranks, sizeof *halves->views);
+    halves->views = ms_arena_take(arena, roles->n, sizeof *halves->views);
     halves->second = ms_arena_take_raw(arena, graph->n_ops, 1);
     if (!own || !halves->views || !halves->second)
         return ms_fail_nomem(fault);
     ms_stage_halves(graph, halves->second);
-    for (uint32_t r = 0; r < program->n_ranks; r++) {
-        if (!splits[r])
+    for (uint32_t r = 0; r < roles->n; r++) {
+        if (!splits[ms_roles_rank(roles, r)])
             continue;
-        ms_stage_units(program, (uint16_t)r, graph->n_units, own);
+        ms_roles_units(roles, r, graph->n_units, own);
         MS_TRY(make_view(views ? &views[r] : graph, halves->second, own, arena,
                          &halves->views[r], fault));
     }
@@ -117,8 +116,8 @@ static ms_err make_views(const ms_graph *graph, const ms_graph *views,
 }
 
 ms_err ms_halves_open(const ms_graph *graph, const ms_graph *views,
-                      const ms_program *program, ms_arena *arena,
-                      ms_halves **halves, ms_fault *fault)
+                      const ms_roles *roles, const ms_program *program,
+                      ms_arena *arena, ms_halves **halves, ms_fault *fault)
 {
     uint8_t *splits;
     bool any;
@@ -129,5 +128,5 @@ ms_err ms_halves_open(const ms_graph *graph, const ms_graph *views,
     *halves = ms_arena_take(arena, 1, sizeof **halves);
     if (*halves == NULL)
         return ms_fail_nomem(fault);
-    return make_views(graph, views, program, splits, arena, *halves, fault);
+    return make_views(graph, views, roles, splits, arena, *halves, fault);
 }

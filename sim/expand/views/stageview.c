@@ -8,7 +8,6 @@
 #include "sim/expand/views/viewdrops.h"
 #include "sim/graph.h"
 #include "sim/program.h"
-#include "sim/stage.h"
 
 #include <string.h>
 
@@ -139,8 +138,8 @@ static void find_refs(const viewing *v)
     }
 }
 
-ms_err ms_stageview_make(const ms_graph *graph, const ms_program *program,
-                         uint16_t rank, ms_arena *arena, ms_graph *view,
+ms_err ms_stageview_make(const ms_graph *graph, const ms_roles *roles,
+                         uint32_t role, ms_arena *arena, ms_graph *view,
                          ms_fault *fault)
 {
     uint32_t n = graph->n_storages;
@@ -156,7 +155,7 @@ ms_err ms_stageview_make(const ms_graph *graph, const ms_program *program,
     if (!view->storage_local_end || !view->storage_saved_end ||
         !view->storage_refs || !v.own || !v.touched[0])
         return ms_fail_nomem(fault);
-    ms_stage_units(program, rank, graph->n_units, v.own);
+    ms_roles_units(roles, role, graph->n_units, v.own);
     v.touched[1] = v.touched[0] + n;
     v.read = v.touched[1] + n;
     memset(v.touched[0], 0xff, 3 * (size_t)n * sizeof(uint32_t));

@@ -6,6 +6,7 @@
 #include "graphs/model.h"
 #include "plots/record/record.h"
 #include "policies/common/policy.h"
+#include "sim/base/files.h"
 #include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/report.h"

@@ -6,6 +6,7 @@
 #include "graphs/model.h"
 #include "plots/plots.h"
 #include "plots/record/record.h"
+#include "sim/base/files.h"
 #include "tools/cli/commands.h"
 #include "tools/job/job.h"
 #include "tools/job/outputs.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-
-#include "graphs/model.h"
+#include "sim/base/files.h"
 
 #include <errno.h>
 #include <inttypes.h>
