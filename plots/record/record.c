@@ -286,7 +286,7 @@ static ms_err load_layers(const ms_timeline *line, ms_arena *arena,
     const ms_report *report = &record->report;
     ms_layer_use *layers;
     ms_arena_reset(scratch);
-    MS_TRY(ms_bylayer_measure(line, report->ranks[report->worst].rank, scratch,
+    MS_TRY(ms_bylayer_measure(line, report->ranks[report->told].rank, scratch,
                               &layers, &record->n_layers, fault));
     record->layers =
         ms_arena_take_raw(arena, record->n_layers, sizeof *record->layers);

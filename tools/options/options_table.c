@@ -524,6 +524,16 @@ const ms_option ms_options_table[] = {
                .help = "a time (12.5ms), a phase (forward, loss, backward or "
                        "optimizer: its peak) or an op (aten::mm: where it "
                        "stands highest) instead of the peak"}}},
+    {.id = MS_OPTION_RANK,
+     .name = "rank",
+     .takes = MS_TAKES_VALUE,
+     .value = "R",
+     .uses = {{.commands = STEP,
+               .help = "tell of this rank, such as a pipeline's stage, instead "
+                       "of the one with the highest peak"},
+              {.commands = PLOT,
+               .help = "draw this rank of the run, timeline or gantt, instead "
+                       "of the one that it was told of"}}},
     {.id = MS_OPTION_TOP,
      .name = "top",
      .takes = MS_TAKES_VALUE,

@@ -14,13 +14,13 @@
 static ms_err draw_timeline(const ms_record *run, const ms_drawing *drawing,
                             ms_fault *fault)
 {
-    return ms_figure_timeline(run, run->report.worst, drawing, fault);
+    return ms_figure_timeline(run, run->report.told, drawing, fault);
 }
 
 static ms_err draw_gantt(const ms_record *run, const ms_drawing *drawing,
                          ms_fault *fault)
 {
-    return ms_figure_gantt(run, run->report.worst, drawing, fault);
+    return ms_figure_gantt(run, run->report.told, drawing, fault);
 }
 
 static ms_err draw_layers(const ms_record *run, const ms_drawing *drawing,
@@ -55,7 +55,7 @@ static ms_limit limit_of(const ms_record *run)
 
 ms_bar ms_figures_bar(const ms_record *run, const char *name)
 {
-    const ms_rank_report *rank = &run->report.ranks[run->report.worst];
+    const ms_rank_report *rank = &run->report.ranks[run->report.told];
     ms_bar bar = {.name = name,
                   .allocated_bytes = rank->peak.allocated_bytes,
                   .reserved_bytes = rank->peak.reserved_bytes,
@@ -99,7 +99,7 @@ const char *ms_figures_family(const char *policy, ms_arena *arena)
 ms_err ms_figures_trade(const ms_record *run, const char *name, ms_arena *arena,
                         ms_trade *trade, ms_fault *fault)
 {
-    const ms_rank_report *rank = &run->report.ranks[run->report.worst];
+    const ms_rank_report *rank = &run->report.ranks[run->report.told];
     *trade = (ms_trade){.name = name,
                         .family = ms_figures_family(run->policy, arena),
                         .peak_bytes = rank->peak.allocated_bytes,
