@@ -43,7 +43,8 @@ static void print_value(const ms_param *param, const ms_policy_value *value,
         ms_size_exact((uint64_t)value->number, size);
         ms_text_add(text, "%s", size);
     } else if (param->type == MS_PARAM_NAMES ||
-               param->type == MS_PARAM_NUMBERS) {
+               param->type == MS_PARAM_NUMBERS ||
+               param->type == MS_PARAM_INTS) {
         ms_text_add(text, "%s", value->text);
     } else if (param->type == MS_PARAM_WORDS) {
         print_words(param->words, value->number, text);

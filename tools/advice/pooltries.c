@@ -57,8 +57,8 @@ static ms_err try_option(const ms_pooltries_task *task, size_t i,
         const ms_report *report = tried.report;
         tries->of[tries->n++] = (struct ms_pooltry){
             .words = words,
-            .reserved_bytes = report->ranks[task->result->report->told]
-                                  .peak.reserved_bytes,
+            .reserved_bytes =
+                report->ranks[task->result->report->told].peak.reserved_bytes,
             .is_lacking = report->pooled->oom};
     }
     ms_arena_free(&scratch);

@@ -108,7 +108,7 @@ void ms_sheet_json(const ms_report *report, const ms_graph *graph,
 /* The top of the object repeats the numbers of the rank that is told, by
  * default the one with the highest peak; its number is in "peak". */
 static ms_err find_told(const ms_values *values, uint32_t object,
-                         ms_sheet *sheet)
+                        ms_sheet *sheet)
 {
     ms_report *report = sheet->report;
     uint32_t member, peak;
@@ -128,7 +128,7 @@ static ms_err find_told(const ms_values *values, uint32_t object,
 
 /* Checks that this copy agrees with the rank. */
 static ms_err check_told(const ms_values *values, uint32_t object,
-                          const ms_sheet *sheet)
+                         const ms_sheet *sheet)
 {
     const ms_peak *peak = &sheet->told->peak;
     ms_rank_report top = {0};

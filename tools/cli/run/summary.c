@@ -350,15 +350,16 @@ static void rank_line(const ms_summary *summary, const ms_rank_report *rank,
     if (ms_capacity_usable(report) > 0)
         ms_text_add(&words, " of %s",
                     ms_quantity_size(ms_capacity_usable(report)).s);
-    if (rank->n_stages > 0)
-        ms_text_add(&words, "; %u micro-batch%s in flight",
-                    rank->in_flight_micro_batches,
-                    rank->in_flight_micro_batches == 1 ? "" : "es");
     ms_text_add(
         &words, "; waits %s of %s",
         ms_quantity_time_as(waits_of(&rank->time), rank->time.step_ns).s,
         ms_quantity_time(rank->time.step_ns).s);
     put_line(text, label, &words);
+}
+
+static bool result_has_stages(const ms_result *result)
+{
+    return result->report->n_ranks > 1 && result->report->ranks[0].n_stages > 0;
 }
 
 /* Of many ranks the first and the last ones. */
@@ -578,7 +579,10 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     device_line(summary, text);
     pool_line(summary, text);
     peak_line(summary, text);
-    rank_lines(summary, text);
+    if (result_has_stages(summary->result))
+        MS_TRY(ms_stagetable_put(summary, text, fault));
+    else
+        rank_lines(summary, text);
     average_line(summary, text);
     categories_line(summary, text);
     ms_traffic_memories(summary->result, text);

@@ -376,8 +376,9 @@ static const ms_key rank_rows[] = {
     MS_KEYS_COUNT("in_flight_micro_batches", RANK(U32, in_flight_micro_batches),
                   MUST),
     MS_KEYS_COUNT("busy_ns", .make = busy_ns_of, SKIP,
-                  .help = "what its compute stream computes: forward, backward, "
-                          "recompute and optimizer"),
+                  .help =
+                      "what its compute stream computes: forward, backward, "
+                      "recompute and optimizer"),
     MS_KEYS_COUNT("idle_ns", .make = idle_ns_of, SKIP,
                   .help = "step_ns, the makespan of all ranks, less busy_ns"),
     {.name = "first_ns",
