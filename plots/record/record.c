@@ -11,6 +11,7 @@
 #include "sim/measure/bylayer.h"
 #include "sim/measure/recomputed.h"
 #include "sim/plan.h"
+#include "sim/program.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 
@@ -312,6 +313,19 @@ ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
         err = load_layers(line, arena, &scratch, record, fault);
     ms_arena_free(&scratch);
     return err;
+}
+
+ms_err ms_record_add_turns(const ms_timeline *line, const ms_program *program,
+                           ms_arena *arena, ms_record *record, ms_fault *fault)
+{
+    if (program->n_stages == 0)
+        return MS_OK;
+    for (uint32_t i = 0; i < record->report.n_ranks; i++) {
+        ms_record_rank *of = &record->ranks[i];
+        MS_TRY(ms_turntimes_measure(line, program, of->report->rank, arena,
+                                    &of->turns, &of->n_turns, fault));
+    }
+    return MS_OK;
 }
 
 ms_err ms_record_check(const ms_record *record, ms_fault *fault)

@@ -6,27 +6,6 @@
 #include "sim/program.h"
 #include "sim/schedule/schedule.h"
 
-static uint32_t stage_of(const ms_program *program, const ms_call *call)
-{
-    for (uint32_t i = 0; i < program->n_stages; i++) {
-        const ms_stage *stage = &program->stages[i];
-        if (stage->rank == call->rank && stage->first <= call->unit &&
-            call->unit <= stage->last)
-            return i;
-    }
-    return 0;
-}
-
-static uint8_t kind_of(const ms_call *call)
-{
-    if (call->run.pass == MS_FORWARD)
-        return MS_TURN_FORWARD;
-    if (!call->run.half)
-        return MS_TURN_BACKWARD;
-    return call->run.pass == MS_GRAD_WEIGHT ? MS_TURN_GRAD_WEIGHT
-                                            : MS_TURN_GRAD_INPUT;
-}
-
 static void put_rank(const ms_program *program, uint32_t rank, ms_text *text)
 {
     ms_turn last = {.stage = MS_NONE};
@@ -34,8 +13,7 @@ static void put_rank(const ms_program *program, uint32_t rank, ms_text *text)
         const ms_call *call = &program->calls[i];
         if (call->verb != MS_RUN || call->rank != rank)
             continue;
-        ms_turn turn = {stage_of(program, call), call->micro_batch,
-                        kind_of(call)};
+        ms_turn turn = ms_schedule_turn_of(program, call);
         if (turn.stage == last.stage && turn.kind == last.kind &&
             turn.micro_batch == last.micro_batch)
             continue;

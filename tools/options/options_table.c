@@ -412,22 +412,22 @@ const ms_option ms_options_table[] = {
                .help = "what --plot draws: memory by category over time "
                        "(default), the streams under the memory, what each "
                        "layer keeps and repeats, memory and time of each rank, "
-                       "the "
+                       "the turns of a pipeline over its stages' memory, the "
                        "peak alone, or where the blocks of --allocator lie",
-               .words = "timeline|gantt|layers|ranks|bars|address"},
+               .words = "timeline|gantt|layers|ranks|pipeline|bars|address"},
               {.commands = COMPARE,
                .help = "what --plot draws: what each peak is made of "
                        "(default), peaks against step times, or of up to 4 "
-                       "variants memory over time, or "
+                       "variants memory over time, the turns of pipelines, or "
                        "where the blocks of their allocators lie",
-               .words = "bars|pareto|timeline|address"},
+               .words = "bars|pareto|timeline|pipeline|address"},
               {.commands = ALLOC,
                .help = "what --plot draws",
                .words = "address"},
               {.commands = PLOT,
                .help = "of one run (default timeline), of several (default "
                        "bars), of rows of a sweep (default curve, else pareto)",
-               .words = "timeline|gantt|layers|ranks|bars|pareto|"
+               .words = "timeline|gantt|layers|ranks|pipeline|bars|pareto|"
                         "address|curve"}}},
     {.id = MS_OPTION_AXIS,
      .name = "x",
