@@ -151,6 +151,17 @@ typedef struct ms_total {
 ms_err ms_figure_totals(const ms_total *totals, uint32_t n,
                         const ms_drawing *drawing, ms_fault *fault);
 
+/* figure_pipeline.c: of each rank the turns it takes, on which micro-batch, and
+ * under them its memory with peak and capacity; of several runs one under
+ * another on one axis of time.  MS_EINPUT for a record without stages. */
+#define MS_PIPED_MOST 4u
+typedef struct ms_piped {
+    const ms_record *run;
+    const char *name; /* any bytes; of several */
+} ms_piped;
+ms_err ms_figure_pipeline(const ms_piped *runs, uint32_t n,
+                          const ms_drawing *drawing, ms_fault *fault);
+
 /* figure_pareto.c: peak against step time, lower left is better, or, where
  * steps do not all do the same work, against throughput, upper left: what
  * nothing beats is filled and on a staircase, the rest hollow; right of the

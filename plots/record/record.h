@@ -81,8 +81,8 @@ typedef struct ms_record_rank {
                               no op takes time */
     uint32_t n_turns;      /* of a pipeline's stages; 0: it is none */
     ms_turn_time *turns;
-    uint64_t *far;         /* highest level of the host's memory in each of
-                              n_far equal parts of the step; 0: none is used */
+    uint64_t *far; /* highest level of the host's memory in each of
+                      n_far equal parts of the step; 0: none is used */
 } ms_record_rank;
 
 /* From t_ns to that of the next one. */

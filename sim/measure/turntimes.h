@@ -20,14 +20,18 @@
 #define MS_TURNTIMES_STEP MS_N_TURNS /* a kind: no turn of the schedule */
 #define MS_TURNTIMES_KINDS (MS_N_TURNS + 1u)
 
-/* From the first op on the compute stream to the end of the last one; turns
+/* A turn that waits for longer than this part of the step, as for a gradient
+ * behind what it could run again before, is in pieces. */
+#define MS_TURNTIMES_PAUSE 1000u
+
+/* From the first op on the compute stream to the end of the last one; they
  * follow one another.  Of a grad-weight turn weight_ns is all but again_ns. */
 typedef struct ms_turn_time {
     uint64_t from_ns, to_ns;
     uint64_t again_ns;           /* what runs again for it */
     uint64_t weight_ns;          /* gradients of weights */
     uint64_t stage, micro_batch; /* of the optimizer's: 0 */
-    const char *name; /* of the kind */
+    const char *name;            /* of the kind */
     uint8_t kind;
 } ms_turn_time;
 extern const char *const ms_turntimes_names[MS_TURNTIMES_KINDS];
@@ -35,7 +39,6 @@ extern const char *const ms_turntimes_names[MS_TURNTIMES_KINDS];
 /* Turns that take no time are left out. */
 ms_err ms_turntimes_measure(const ms_timeline *line, const ms_program *program,
                             uint16_t rank, ms_arena *arena,
-                            ms_turn_time **turns, uint32_t *n,
-                            ms_fault *fault);
+                            ms_turn_time **turns, uint32_t *n, ms_fault *fault);
 
 #endif

@@ -197,5 +197,6 @@ static uint8_t kind_of(const ms_call *call)
 
 ms_turn ms_schedule_turn_of(const ms_program *program, const ms_call *call)
 {
-    return (ms_turn){stage_with(program, call), call->micro_batch, kind_of(call)};
+    return (ms_turn){stage_with(program, call), call->micro_batch,
+                     kind_of(call)};
 }

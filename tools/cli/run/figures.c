@@ -36,6 +36,12 @@ static ms_err draw_ranks(const ms_record *run, const ms_drawing *drawing,
     return ms_figure_ranks(&run->report, run->data_ranks, drawing, fault);
 }
 
+static ms_err draw_pipeline(const ms_record *run, const ms_drawing *drawing,
+                            ms_fault *fault)
+{
+    return ms_figure_pipeline(&(ms_piped){run, run->policy}, 1, drawing, fault);
+}
+
 static ms_err draw_address(const ms_record *run, const ms_drawing *drawing,
                            ms_fault *fault)
 {
@@ -123,7 +129,7 @@ const ms_figures_kind ms_figures_kinds[] = {
     {"timeline", false, draw_timeline}, {"gantt", true, draw_gantt},
     {"layers", true, draw_layers},      {"ranks", true, draw_ranks},
     {"bars", false, draw_bars},         {"pareto", false, draw_pareto},
-    {"address", false, draw_address},
+    {"address", false, draw_address},   {"pipeline", false, draw_pipeline},
 };
 const uint32_t ms_figures_n_kinds =
     sizeof ms_figures_kinds / sizeof ms_figures_kinds[0];

@@ -451,7 +451,7 @@ static const ms_key drawn_rows[] = {
      .help = "of a pipeline's rank: turn (forward, backward, grad_input, "
              "grad_weight, optimizer) of a stage on a micro-batch, from_ns, "
              "to_ns, and of that recompute_ns and weight_ns, gradients of "
-             "weights"},
+             "weights; in pieces where it waits for 1/1000 of the step"},
     {.name = "host_bytes",
      .type = MS_KEY_LEVELS,
      .null = true,
