@@ -43,9 +43,10 @@ void ms_table_field(ms_text *text, const char *field);
 
 /* chrome.c: streams and memory in the Chrome trace event format, for Perfetto
  * or chrome://tracing.  A process is a rank, a thread a stream with a slice for
- * each op that takes time.  At each instant counters give the levels of the
- * memories (device, host, disk) that the rank uses, by category and in all; a
- * level of the device that is higher only within the instant comes first.  ts
+ * each op that takes time; an arrow leads from a send to the first slice of the
+ * other rank that waits for it.  At each instant counters give the levels of
+ * the memories (device, host, disk) that the rank uses, by category and in all;
+ * a level of the device that is higher only within the instant comes first.  ts
  * and dur in microseconds, to the nanosecond. */
 ms_err ms_chrome_trace(const ms_timeline *line, const ms_report *report,
                        const ms_report_names *names, const char *path,

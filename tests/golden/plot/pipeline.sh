@@ -22,7 +22,8 @@ grep -l '</svg>' ./*.svg
 "$MEMSIM" run gpt2 --json >none.json
 "$MEMSIM" plot none.json --figure pipeline -o none.svg 2>&1
 "$MEMSIM" plot none.json run.json --figure pipeline -o none.svg 2>&1
-"$MEMSIM" compare gpt2 --grid batch=1,2,3,4,5 --figure pipeline --plot x.svg 2>&1
+"$MEMSIM" compare gpt2 --grid batch=1,2,3,4,5 --figure pipeline \
+    --plot x.svg 2>&1
 for edit in 's/"backward", 0, 1/"sideways", 0, 1/' \
     's/"optimizer", 0, 0, 0, 0/"optimizer", 0, 0, 99999999999, 0/' \
     's/"micro_batch", "recompute_ns", "weight_ns"/"micro_batch"/'; do
