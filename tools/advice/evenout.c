@@ -113,16 +113,35 @@ static ms_err attempt(const search *it, const ms_spec *spec, outcome *out,
 
 /* ---- layers that move ---------------------------------------------------- */
 
-static ms_policy_value *layers_value(ms_spec *spec)
+static struct ms_spec_item *pipeline_of(ms_spec *spec)
 {
-    for (uint32_t i = 0; i < spec->n; i++) {
-        const ms_policy *policy = spec->items[i].policy;
-        for (uint32_t p = 0; p < policy->n_params; p++)
-            if (strcmp(ms_policy_family(policy), "pipeline") == 0 &&
-                strcmp(policy->params[p].name, "layers") == 0)
-                return &spec->items[i].values[p];
-    }
+    for (uint32_t i = 0; i < spec->n; i++)
+        if (strcmp(ms_policy_family(spec->items[i].policy), "pipeline") == 0)
+            return &spec->items[i];
     return NULL;
+}
+
+/* The pipeline with these layers, whatever said before which ones; false: it
+ * has no such parameter, or what said it says more than that. */
+static bool set_layers(ms_spec *spec, const char *layers)
+{
+    static const char *const others[] = {"less", "account", "first", "last"};
+    struct ms_spec_item *item = pipeline_of(spec);
+    bool found = false;
+    for (uint32_t p = 0; item != NULL && p < item->policy->n_params; p++) {
+        const char *name = item->policy->params[p].name;
+        ms_policy_value *value = &item->values[p];
+        if (strcmp(name, "per_stage") == 0 && value->given)
+            return false;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+            if (strcmp(name, others[i]) == 0)
+                value->given = false;
+        if (strcmp(name, "layers") != 0)
+            continue;
+        value->given = found = true;
+        value->text = layers;
+    }
+    return found;
 }
 
 static const char *print_list(const uint32_t *list, uint32_t n, ms_arena *arena)
@@ -169,11 +188,11 @@ static ms_err move(const search *it, bool by_time, choice *best, bool *more)
     memcpy(next.layers, best->layers, it->n_stages * sizeof *next.layers);
     next.layers[from]--;
     next.layers[to]++;
-    ms_policy_value *value = layers_value(&next.spec);
-    value->given = true;
-    value->text = print_list(next.layers, it->n_stages, it->arena);
-    if (value->text == NULL)
+    const char *list = print_list(next.layers, it->n_stages, it->arena);
+    if (list == NULL)
         return ms_fail_nomem(it->fault);
+    if (!set_layers(&next.spec, list))
+        return MS_OK;
     MS_TRY(attempt(it, &next.spec, &next.out, more));
     *more = *more && (by_time ? pays(now->step_ns, next.out.step_ns)
                               : pays(now->peak_bytes, next.out.peak_bytes));
@@ -206,23 +225,19 @@ static ms_err try_moves(const search *it, bool by_time, ms_evenout *even)
     choice best = {.spec = it->job->spec,
                    .layers = (uint32_t *)it->layers,
                    .out = it->now};
-    const ms_policy_value *given = layers_value(&best.spec);
-    bool more = given != NULL;
-    /* A layout in words says more than numbers can. */
-    if (given != NULL && given->given)
-        more = given->text[strspn(given->text, "0123456789/")] == '\0';
+    bool more = true;
     while (more && best.moves < MOST_MOVES)
         MS_TRY(move(it, by_time, &best, &more));
     if (best.moves == 0)
         return MS_OK;
-    return add_way(it, &best,
-                   best.moves == 1
-                       ? ms_arena_format(it->arena,
-                                         "a layer from stage %u to stage %u",
-                                         best.from, best.to)
-                       : ms_arena_format(it->arena, "layers %s",
-                                         layers_value(&best.spec)->text),
-                   even);
+    return add_way(
+        it, &best,
+        best.moves == 1
+            ? ms_arena_format(it->arena, "a layer from stage %u to stage %u",
+                              best.from, best.to)
+            : ms_arena_format(it->arena, "layers %s",
+                              print_list(best.layers, it->n_stages, it->arena)),
+        even);
 }
 
 /* ---- stages that recompute ----------------------------------------------- */
@@ -321,7 +336,7 @@ ms_err ms_evenout_find(const ms_job *job, const ms_result *result,
     bool ready;
     *even = (ms_evenout){0};
     if (job->program != NULL || job->wall || result->report->n_ranks < 2 ||
-        result->program->n_stages < 2 || layers_value(&spec) == NULL)
+        result->program->n_stages < 2 || pipeline_of(&spec) == NULL)
         return MS_OK;
     MS_TRY(begin(&it, &ready));
     if (!ready)
