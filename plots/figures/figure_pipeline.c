@@ -421,7 +421,7 @@ static void put_memory_head(const scene *s, double y)
 static void put_name(const scene *s, uint32_t i, double y)
 {
     const ms_record *run = s->runs[i].run;
-    const ms_rank_report *told = &run->report.ranks[run->report.worst];
+    const ms_rank_report *told = &run->report.ranks[run->report.told];
     ms_text text = {.arena = s->frame.script->arena};
     const ms_type bold = {
         .size_px = MS_TEXT_PX, .color = MS_INK, .is_bold = true};

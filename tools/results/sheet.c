@@ -122,6 +122,10 @@ static ms_err find_told(const ms_values *values, uint32_t object,
         return ms_json_fail(values->json, member, values->fault, EDITED,
                             "\"ranks\" does not list this rank");
     report->told = i;
+    for (uint16_t r = 0; r < report->n_ranks; r++)
+        if (report->ranks[r].peak.allocated_bytes >
+            report->ranks[report->worst].peak.allocated_bytes)
+            report->worst = r;
     sheet->told = &report->ranks[i];
     return MS_OK;
 }

@@ -128,8 +128,8 @@ static ms_err draw_pareto(const ms_record *run, const ms_drawing *drawing,
 const ms_figures_kind ms_figures_kinds[] = {
     {"timeline", false, draw_timeline}, {"gantt", true, draw_gantt},
     {"layers", true, draw_layers},      {"ranks", true, draw_ranks},
-    {"bars", false, draw_bars},         {"pareto", false, draw_pareto},
-    {"address", false, draw_address},   {"pipeline", false, draw_pipeline},
+    {"pipeline", false, draw_pipeline}, {"bars", false, draw_bars},
+    {"pareto", false, draw_pareto},     {"address", false, draw_address},
 };
 const uint32_t ms_figures_n_kinds =
     sizeof ms_figures_kinds / sizeof ms_figures_kinds[0];
