@@ -147,6 +147,22 @@ static ms_err check_told(const ms_values *values, uint32_t object,
                         "this peak is not that of its rank in \"ranks\"");
 }
 
+/* Whether it is a stage, and which: the number of a rank's stages is not
+ * saved. */
+static ms_err read_stage(const ms_values *values, uint32_t row,
+                         ms_rank_report *rank)
+{
+    uint32_t member;
+    uint64_t stage;
+    MS_TRY(ms_values_optional(values, row, "stage", MS_JSON_INT, &member));
+    if (member == MS_NONE)
+        return MS_OK;
+    MS_TRY(ms_values_u64(values, member, &stage));
+    rank->n_stages = 1;
+    rank->stage = (uint32_t)stage;
+    return MS_OK;
+}
+
 static ms_err read_ranks(const ms_values *values, uint32_t object,
                          ms_sheet *sheet)
 {
@@ -157,6 +173,7 @@ static ms_err read_ranks(const ms_values *values, uint32_t object,
     uint32_t row = ms_json_first(values->json, list);
     for (uint32_t i = 0; i < report->n_ranks; i++) {
         ms_rank_report *rank = &report->ranks[i];
+        MS_TRY(read_stage(values, row, rank));
         rank->peak.plan_op = MS_NONE;
         rank->peak.event = rank->peak.number;
         rank->stalls_ns[MS_CAUSE_IDLE] = rank->time.idle_ns;
