@@ -79,9 +79,7 @@ static const char *spelled(const ms_param *param, char *text, size_t size)
         [MS_PARAM_WORD] = "=",           [MS_PARAM_WORDS] = "=",
         [MS_PARAM_NAMES] = "=NAME/NAME", [MS_PARAM_FLAG] = "",
         [MS_PARAM_NUMBERS] = "=NUMBER",  [MS_PARAM_INTS] = "=N"};
-    bool has_words =
-        param->type == MS_PARAM_WORD || param->type == MS_PARAM_WORDS;
-    const char *words = has_words ? param->words : "";
+    const char *words = param->words != NULL ? param->words : "";
     snprintf(text, size, "%s%s%s", param->name, value[param->type], words);
     if (param->bare)
         snprintf(text, size, "%s", param->type == MS_PARAM_INT ? "N" : words);
