@@ -43,9 +43,10 @@ void ms_table_field(ms_text *text, const char *field);
 
 /* chrome.c: streams and memory in the Chrome trace event format, for Perfetto
  * or chrome://tracing.  A process is a rank, a thread a stream with a slice for
- * each op that takes time.  At each instant counters give the levels of the
- * memories (device, host, disk) that the rank uses, by category and in all; a
- * level of the device that is higher only within the instant comes first.  ts
+ * each op that takes time; an arrow leads from a send to the first slice of the
+ * other rank that waits for it.  At each instant counters give the levels of
+ * the memories (device, host, disk) that the rank uses, by category and in all;
+ * a level of the device that is higher only within the instant comes first.  ts
  * and dur in microseconds, to the nanosecond. */
 ms_err ms_chrome_trace(const ms_timeline *line, const ms_report *report,
                        const ms_report_names *names, const char *path,
@@ -150,6 +151,17 @@ typedef struct ms_total {
 } ms_total;
 ms_err ms_figure_totals(const ms_total *totals, uint32_t n,
                         const ms_drawing *drawing, ms_fault *fault);
+
+/* figure_pipeline.c: of each rank the turns it takes, on which micro-batch, and
+ * under them its memory with peak and capacity; of several runs one under
+ * another on one axis of time.  MS_EINPUT for a record without stages. */
+#define MS_PIPED_MOST 4u
+typedef struct ms_piped {
+    const ms_record *run;
+    const char *name; /* any bytes; of several */
+} ms_piped;
+ms_err ms_figure_pipeline(const ms_piped *runs, uint32_t n,
+                          const ms_drawing *drawing, ms_fault *fault);
 
 /* figure_pareto.c: peak against step time, lower left is better, or, where
  * steps do not all do the same work, against throughput, upper left: what

@@ -179,6 +179,17 @@ static const ms_word rows[] = {
                   "pipeline_parallel_schedule|pipeline_parallel_schedule_csv|"
                   "schedule_csv",
                   "schedule"),
+    MS_WORD_MEANS(PARAM, "layout|pipeline_model_parallel_layout", "layers"),
+    MS_WORD_MEANS(PARAM, "layers_per_stage|pipeline_parallel_layers_per_stage",
+                  "per_stage"),
+    MS_WORD_MEANS(
+        PARAM,
+        "decoder_first_pipeline_num_layers|num_layers_in_first_pipeline_stage",
+        "first"),
+    MS_WORD_MEANS(
+        PARAM,
+        "decoder_last_pipeline_num_layers|num_layers_in_last_pipeline_stage",
+        "last"),
     MS_WORD_MEANS(PARAM, "device", "to"),
     MS_WORD_MEANS(PARAM, "pin_memory|pinned", "pin"),
     MS_WORD_MEANS(PARAM, "omp_num_threads|num_threads|cores", "threads"),

@@ -132,7 +132,8 @@ static const char *wrong_row(const ms_policy *policy, uint32_t row)
     bool wordy = param->type == MS_PARAM_WORD || param->type == MS_PARAM_WORDS;
     if (wordy && (param->words == NULL || *param->words == '\0'))
         return "is a word and has no words";
-    if ((param->type == MS_PARAM_INT || param->type == MS_PARAM_SIZE) &&
+    if ((param->type == MS_PARAM_INT || param->type == MS_PARAM_INTS ||
+         param->type == MS_PARAM_SIZE) &&
         (param->low < 0 || param->low > param->high))
         return "has no number from low to high that can be given";
     if (param->bare && param->type != MS_PARAM_INT &&

@@ -77,10 +77,8 @@ static const char *spelled(const ms_param *param, char *text, size_t size)
         [MS_PARAM_INT] = "=N",           [MS_PARAM_SIZE] = "=SIZE",
         [MS_PARAM_WORD] = "=",           [MS_PARAM_WORDS] = "=",
         [MS_PARAM_NAMES] = "=NAME/NAME", [MS_PARAM_FLAG] = "",
-        [MS_PARAM_NUMBERS] = "=NUMBER"};
-    bool has_words =
-        param->type == MS_PARAM_WORD || param->type == MS_PARAM_WORDS;
-    const char *words = has_words ? param->words : "";
+        [MS_PARAM_NUMBERS] = "=NUMBER",  [MS_PARAM_INTS] = "=N"};
+    const char *words = param->words != NULL ? param->words : "";
     snprintf(text, size, "%s%s%s", param->name, value[param->type], words);
     if (param->bare)
         snprintf(text, size, "%s", param->type == MS_PARAM_INT ? "N" : words);
@@ -298,7 +296,7 @@ static bool is_number(const char *text, size_t length, bool may_be_zero)
            (strtod(text, &end) > 0 || may_be_zero) && end == text + length;
 }
 
-/* A list NAME/NAME, or NUMBER/NUMBER: digits with a point; 0 is not alone. */
+/* A list NAME/NAME, N/N, or NUMBER/NUMBER: a point may be; 0 is not alone. */
 static ms_err parse_list(const parser *p, const ms_param *param, piece list,
                          ms_policy_value *value)
 {
@@ -307,6 +305,8 @@ static ms_err parse_list(const parser *p, const ms_param *param, piece list,
     while (!last) {
         piece one = cut(p, &rest, '/', &last);
         const char *at = p->text + one.at;
+        if (param->type == MS_PARAM_INTS)
+            MS_TRY(parse_int(p, param, one, value));
         if (one.length > 0 &&
             (!numbers || is_number(at, one.length, one.length < list.length)))
             continue;
@@ -335,14 +335,12 @@ static ms_err parse_value(const parser *p, const ms_param *param, piece word,
         return parse_word(p, param, word, value);
     case MS_PARAM_WORDS:
         return parse_words(p, param, word, value);
-    case MS_PARAM_NAMES:
-    case MS_PARAM_NUMBERS:
-        return parse_list(p, param, word, value);
     case MS_PARAM_FLAG:
         value->number = 1;
-        break;
+        return MS_OK;
+    default:
+        return parse_list(p, param, word, value);
     }
-    return MS_OK;
 }
 
 /* ---- arguments ----------------------------------------------------------- */

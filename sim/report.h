@@ -96,6 +96,10 @@ typedef struct ms_rank_report {
                                              is all rows of a program's own */
     ms_overlap comm, copies; /* all collectives; all copies, the disk's too */
     uint64_t h2d_bytes, d2h_bytes, comm_bytes, nvme_bytes;
+    /* Where the compute stream's first op begins and its last one ends, of
+       those that take time; 0: none does.  Between them lies the rank's own
+       span. */
+    uint64_t first_ns, last_ns;
     uint32_t in_flight_micro_batches; /* most at once between their first
                                          forward and their last backward */
 } ms_rank_report;
@@ -144,8 +148,19 @@ typedef struct ms_report {
         uint64_t peak_bytes, step_ns;
     } average;
     uint16_t n_ranks, worst; /* worst: the rank with the highest peak */
+    uint16_t told; /* of which rank numbers are told: worst, unless a user asks
+                      for another */
     ms_rank_report *ranks;
 } ms_report;
+
+/* Idle time, defined once: busy is what the compute stream computes (the parts
+ * of the step but for its waits and copies).  A rank is idle for the rest of
+ * the makespan, which is step_ns, or, where its neighbours' steps may overlap
+ * with this one, for the rest of its own span. */
+typedef struct ms_idle_times {
+    uint64_t busy_ns, idle_ns, span_ns, span_idle_ns;
+} ms_idle_times;
+ms_idle_times ms_times_idle(const ms_rank_report *rank);
 
 /* times.c: times, stalls, links and FLOPs of the report's ranks, which are set
  * to 0 but for their number. */

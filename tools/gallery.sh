@@ -66,6 +66,10 @@ one gpt3-ranks gpt3 -p "$zero+checkpoint:full"
 one gpt3-address gpt3 -p "$zero+checkpoint:full"
 one gpt3-nvme-gantt gpt3 \
     -p checkpoint:full+offload:optimizer/params/gradients,to=nvme
+several gpt3-pipeline gpt3 --gpus 64 --batch 16 -p tensor:8,sp+microbatch:16 \
+    --variant '1F1B: pipeline=8' \
+    --variant 'interleaved, 2 chunks: pipeline=8,chunks=2' \
+    --variant 'ZB-H2: pipeline=8,schedule=zb-h2'
 set -- gpt3 -p "$zero" -p "$zero+checkpoint:sqrt" -p "$zero+checkpoint:full" \
     -p "$zero+swap:te=84" -p "$zero+offload:optimizer+checkpoint:full" \
     -p 'fsdp:dp=64+checkpoint:full' -p 'fsdp:dp=64+checkpoint:sac'

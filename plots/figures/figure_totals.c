@@ -37,12 +37,12 @@ struct totals {
 
 static const ms_record_rank *rank_of(const ms_record *run)
 {
-    return &run->ranks[run->report.worst];
+    return &run->ranks[run->report.told];
 }
 
 static const ms_peak *peak_of(const ms_record *run)
 {
-    return &run->report.ranks[run->report.worst].peak;
+    return &run->report.ranks[run->report.told].peak;
 }
 
 static ms_err load(struct totals *t, ms_fault *fault)

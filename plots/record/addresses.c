@@ -37,7 +37,7 @@ void ms_addresses_kinds(ms_tiles *tiles)
 ms_err ms_addresses_of(const ms_timeline *line, const char *allocator,
                        ms_arena *arena, ms_record *record, ms_fault *fault)
 {
-    uint32_t worst = record->report.worst;
+    uint32_t told = record->report.told;
     assert(record->ranks != NULL && MS_ADDRESSES_KINDS <= MS_TILES_KINDS);
     record->addresses = NULL;
     if (line->pooled == NULL || line->pooled->maps == NULL)
@@ -46,11 +46,11 @@ ms_err ms_addresses_of(const ms_timeline *line, const char *allocator,
     if (tiles == NULL)
         return ms_fail_nomem(fault);
     tiles->allocator = allocator;
-    tiles->has_time = record->ranks[worst].has_time;
-    tiles->end = record->ranks[worst].end_ns;
+    tiles->has_time = record->ranks[told].has_time;
+    tiles->end = record->ranks[told].end_ns;
     ms_addresses_kinds(tiles);
     record->addresses = tiles;
-    return ms_tiles_make(&line->pooled->maps[record->report.ranks[worst].rank],
+    return ms_tiles_make(&line->pooled->maps[record->report.ranks[told].rank],
                          kind_of, line->plan, arena, tiles, fault);
 }
 

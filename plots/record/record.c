@@ -11,6 +11,7 @@
 #include "sim/measure/bylayer.h"
 #include "sim/measure/recomputed.h"
 #include "sim/plan.h"
+#include "sim/program.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 
@@ -289,7 +290,7 @@ static ms_err load_layers(const ms_timeline *line, ms_arena *arena,
     const ms_report *report = &record->report;
     ms_layer_use *layers;
     ms_arena_reset(scratch);
-    MS_TRY(ms_bylayer_measure(line, report->ranks[report->worst].rank, scratch,
+    MS_TRY(ms_bylayer_measure(line, report->ranks[report->told].rank, scratch,
                               &layers, &record->n_layers, fault));
     record->layers =
         ms_arena_take_raw(arena, record->n_layers, sizeof *record->layers);
@@ -315,6 +316,19 @@ ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
         err = load_layers(line, arena, &scratch, record, fault);
     ms_arena_free(&scratch);
     return err;
+}
+
+ms_err ms_record_add_turns(const ms_timeline *line, const ms_program *program,
+                           ms_arena *arena, ms_record *record, ms_fault *fault)
+{
+    if (program->n_stages == 0)
+        return MS_OK;
+    for (uint32_t i = 0; i < record->report.n_ranks; i++) {
+        ms_record_rank *of = &record->ranks[i];
+        MS_TRY(ms_turntimes_measure(line, program, of->report->rank, arena,
+                                    &of->turns, &of->n_turns, fault));
+    }
+    return MS_OK;
 }
 
 ms_err ms_record_check(const ms_record *record, ms_fault *fault)

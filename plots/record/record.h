@@ -13,6 +13,7 @@
  */
 
 #include "plots/record/tiles.h"
+#include "sim/measure/turntimes.h"
 #include "sim/report.h"
 
 #define MS_RECORD_COLUMNS 600u /* parts of the step that are told apart */
@@ -78,8 +79,10 @@ typedef struct ms_record_rank {
     ms_band *bands;        /* in order, without gaps; none: no op takes time */
     ms_record_lane *lanes; /* the compute stream, then each that works; none:
                               no op takes time */
-    uint64_t *far;         /* highest level of the host's memory in each of
-                              n_far equal parts of the step; 0: none is used */
+    uint32_t n_turns;      /* of a pipeline's stages; 0: it is none */
+    ms_turn_time *turns;
+    uint64_t *far; /* highest level of the host's memory in each of
+                      n_far equal parts of the step; 0: none is used */
 } ms_record_rank;
 
 /* From t_ns to that of the next one. */
@@ -128,10 +131,13 @@ extern const char *const ms_record_works[MS_N_WORKS]; /* "wait_copy" */
 extern const char *const ms_record_phases[MS_N_PHASES + 1];
 
 /* record points into line, report and names; title, subtitle, data_ranks,
- * addresses and without are the caller's to set. */
+ * addresses and without are the caller's to set, and turns with the next one,
+ * which does nothing for a program without stages. */
 ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
                     const ms_report_names *names, ms_arena *arena,
                     ms_record *record, ms_fault *fault);
+ms_err ms_record_add_turns(const ms_timeline *line, const ms_program *program,
+                           ms_arena *arena, ms_record *record, ms_fault *fault);
 /* The level of a rank, thinned to what a figure can show: has_time, end_ns,
  * points and n_points. */
 ms_err ms_record_points(const ms_timeline *line, uint16_t rank, ms_arena *arena,

@@ -39,6 +39,9 @@ struct trace {
     struct pause *pauses;  /* per rank */
     struct levels *levels; /* per rank */
     bool shows[MS_N_POOLS][MS_N_CATEGORIES];
+    /* Per op: of a send, the first slice of the other rank that waits for it,
+     * where the arrow from its slice goes; else MS_NONE. */
+    uint32_t *reader;
 };
 
 /* ---- words --------------------------------------------------------------- */
@@ -295,6 +298,58 @@ static void open_slice(struct trace *trace, uint32_t op, uint64_t from_ns,
         put_number(text, ",\"micro_batch\":", row->micro_batch);
 }
 
+/* ---- arrows -------------------------------------------------------------- */
+
+static ms_err find_readers(struct trace *trace, ms_arena *arena,
+                           ms_fault *fault)
+{
+    const ms_timeline *line = trace->line;
+    const ms_plan *plan = line->plan;
+    trace->reader =
+        ms_arena_take_raw(arena, plan->n_ops, sizeof *trace->reader);
+    if (trace->reader == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        trace->reader[op] = MS_NONE;
+    for (uint32_t op = 0; op < plan->n_ops && plan->wait_at != NULL; op++)
+        for (uint32_t w = plan->wait_at[op]; w < plan->wait_at[op + 1]; w++) {
+            uint32_t by = plan->wait[w];
+            if (trace->reader[by] == MS_NONE && is_slice(line, op) &&
+                is_slice(line, by) && plan->op[op].rank != plan->op[by].rank &&
+                plan->op[op].stream == MS_STREAM_COMPUTE &&
+                ms_waits_kind(&trace->waits, by) == MS_TRANSFER_SEND)
+                trace->reader[by] = op;
+        }
+    return MS_OK;
+}
+
+/* One end of a send's arrow, in the slice of this op. */
+static void put_end(struct trace *trace, uint32_t op, uint32_t send,
+                    const char *phase)
+{
+    const ms_plan_op *row = &trace->line->plan->op[op];
+    ms_text *text = &trace->text;
+    put(text, phase);
+    put_number(text, ",\"id\":", send);
+    put_number(text, ",\"pid\":", row->rank);
+    put_number(text, ",\"tid\":", thread_of(row->stream));
+    put_time(text, ",\"ts\":", trace->line->start_ns[op]);
+    put(text, ",\"name\":\"send\",\"cat\":\"message\"}");
+}
+
+static void put_arrows(struct trace *trace, uint32_t op)
+{
+    const ms_plan *plan = trace->line->plan;
+    if (trace->reader[op] != MS_NONE)
+        put_end(trace, op, op, ",\n{\"ph\":\"s\"");
+    for (uint32_t w = plan->wait_at != NULL ? plan->wait_at[op] : 0;
+         plan->wait_at != NULL && w < plan->wait_at[op + 1]; w++)
+        if (trace->reader[plan->wait[w]] == op)
+            put_end(trace, op, plan->wait[w], ",\n{\"ph\":\"f\",\"bp\":\"e\"");
+}
+
+/* ---- a slice with them --------------------------------------------------- */
+
 static void put_slice(struct trace *trace, uint32_t op)
 {
     const ms_timeline *line = trace->line;
@@ -312,6 +367,7 @@ static void put_slice(struct trace *trace, uint32_t op)
     if (computes)
         put_pause(trace, row->rank);
     put(&trace->text, "}}");
+    put_arrows(trace, op);
 }
 
 /* A prefetch whose memory went to others comes once more, for its user. */
@@ -474,6 +530,7 @@ ms_err ms_chrome_trace(const ms_timeline *line, const ms_report *report,
         return ms_fail_nomem(fault);
     ms_timeline_walk(line, 0, &trace.events);
     MS_TRY(ms_waits_open(&trace.waits, line, arena, fault));
+    MS_TRY(find_readers(&trace, arena, fault));
     for (uint32_t row = 0; row < plan->n_rows; row++)
         trace.shows[plan->row[row].pool][plan->row[row].category] = true;
     return ms_output_text(path, put_more, &trace, &trace.text, fault);

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -69,12 +70,14 @@ static const ms_param params[N_PARAMS] = {
                .high = MOST,
                .help = "segments of N blocks, all checkpointed"},
     [FIRST] = {.name = "first",
-               .type = MS_PARAM_INT,
+               .type = MS_PARAM_INTS,
                .choice = true,
                .low = 0,
                .high = MOST,
-               .help = "each of the first N blocks is a segment, the others "
-                       "save all (Megatron's recompute_method=block)"},
+               .help = "each of the first N blocks (of each stage) is a "
+                       "segment, the others save all (Megatron's "
+                       "recompute_method=block); of a pipeline also a number "
+                       "for each stage in the model's order, as 9/4/0/0"},
     [PARTIAL] = {.name = "partial",
                  .type = MS_PARAM_INT,
                  .low = 0,
@@ -162,6 +165,7 @@ typedef struct block_list {
     const char *of;    /* "the model" */
     bool last;         /* their backward follows at once */
     uint32_t first;    /* number of the first one, which of_unit has */
+    uint32_t stage;    /* whose they are */
 } block_list;
 
 /* Numbers the graph's blocks as they first appear; where it has none, each
@@ -302,12 +306,37 @@ static ms_err cut_named(const ms_policy_context *context, block_list *blocks,
     return MS_OK;
 }
 
+/* The number of a stage in a list that has one for all or one for each. */
+static int64_t number_of(const ms_policy_value *list, uint32_t stage)
+{
+    const char *at = list->given ? list->text : "0";
+    for (; stage > 0 && strchr(at, '/') != NULL; stage--)
+        at = strchr(at, '/') + 1;
+    return strtoll(at, NULL, 10);
+}
+
+static ms_err check_list(const ms_policy_context *context, ms_fault *fault)
+{
+    const ms_policy_value *list = &context->values[FIRST];
+    uint32_t stages = context->schedule->n_stages, n = 1;
+    for (const char *at = list->text; list->given && *at != '\0'; at++)
+        n += *at == '/';
+    if (n == 1 || n == stages)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "checkpoint:first",
+                   stages == 1 ? "give one number, or add pipeline:N"
+                               : "give one number for all of them, or one each",
+                   "there %s %u stage%s, first= has %u numbers",
+                   stages == 1 ? "is" : "are", stages, stages == 1 ? "" : "s",
+                   n);
+}
+
 static ms_err cut(const ms_policy_context *context, block_list *blocks,
                   ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
     uint32_t size = (uint32_t)values[EVERY].number;
-    uint32_t first = (uint32_t)values[FIRST].number;
+    int64_t first = number_of(&values[FIRST], blocks->stage);
     uint32_t count = (uint32_t)values[SEQUENTIAL].number;
     if (values[SQRT].given)
         return cut_sqrt(context, blocks, fault);
@@ -319,7 +348,7 @@ static ms_err cut(const ms_policy_context *context, block_list *blocks,
     }
     if (values[FIRST].given) {
         MS_TRY(check_count(blocks, FIRST, first, fault));
-        ms_cuts_every(first, 1, blocks->segment);
+        ms_cuts_every((uint32_t)first, 1, blocks->segment);
     }
     if (values[SEQUENTIAL].given) {
         MS_TRY(check_count(blocks, SEQUENTIAL, count, fault));
@@ -339,8 +368,10 @@ static ms_err cut_stages(const ms_policy_context *context, block_list *blocks,
     uint32_t ids = 0;
     if (context->values[BLOCKS].given)
         return cut_named(context, blocks, fault);
+    MS_TRY(check_list(context, fault));
     for (uint32_t k = 0, u = 0; k < schedule->n_stages; k++) {
-        block_list own = {.of_unit = blocks->of_unit, .first = MS_NONE};
+        block_list own = {
+            .of_unit = blocks->of_unit, .first = MS_NONE, .stage = k};
         for (; u <= schedule->stages[k].last; u++) {
             uint32_t block = blocks->of_unit[u];
             if (block == MS_NONE)

@@ -5,16 +5,29 @@
 #include "policies/common/policy.h"
 #include "policies/schedule/orders.h"
 #include "policies/schedule/schedulefile.h"
-#include "sim/graph.h"
+#include "policies/schedule/stagelayout.h"
 #include "sim/shape.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { RANKS, SCHEDULE, CHUNKS, LAYERS, OVERLAP, GROUP, N_PARAMS };
+enum {
+    RANKS,
+    SCHEDULE,
+    CHUNKS,
+    LAYERS,
+    PER_STAGE,
+    LESS,
+    ACCOUNT,
+    FIRST,
+    LAST,
+    OVERLAP,
+    GROUP,
+    N_PARAMS
+};
 
 #define MOST_RANKS 1024
+#define MOST_LAYERS 100000
 
 static const ms_param params[N_PARAMS] = {
     [RANKS] = {.name = "ranks",
@@ -42,8 +55,41 @@ static const ms_param params[N_PARAMS] = {
     [LAYERS] = {.name = "layers",
                 .type = MS_PARAM_NAMES,
                 .help = "layers (blocks) of each stage in the model's order, "
-                        "as 11/13; default: all the same, one more on the "
-                        "first ones where they do not divide"},
+                        "as 11/13, the first and last may have 0; or "
+                        "Megatron-LM's layout, as Et*3|(tt|)*4t|L; default: "
+                        "all the same, one more on the first ones where they "
+                        "do not divide"},
+    [PER_STAGE] = {.name = "per_stage",
+                   .type = MS_PARAM_INT,
+                   .low = 1,
+                   .high = MOST_LAYERS,
+                   .help = "so many stages that each has at most so many "
+                           "layers, those of less= counted (torchtitan's "
+                           "pipeline_parallel_layers_per_stage)"},
+    [LESS] = {.name = "less",
+              .type = MS_PARAM_INTS,
+              .low = 0,
+              .high = MOST_LAYERS,
+              .help = "the first and the last stage have so many layers less "
+                      "than their share, for embedding and loss (torchtitan's "
+                      "first_stage_less_layers, last_stage_less_layers); "
+                      "with per_stage 1/1"},
+    [ACCOUNT] = {.name = "account",
+                 .type = MS_PARAM_WORDS,
+                 .words = "embedding|loss",
+                 .help = "count as a layer in an equal split (Megatron-LM's "
+                         "account_for_embedding_in_pipeline_split, loss)"},
+    [FIRST] = {.name = "first",
+               .type = MS_PARAM_INT,
+               .low = 0,
+               .high = MOST_LAYERS,
+               .help = "layers of the first rank, others divide the rest "
+                       "(Megatron-LM's decoder_first_pipeline_num_layers)"},
+    [LAST] = {.name = "last",
+              .type = MS_PARAM_INT,
+              .low = 0,
+              .high = MOST_LAYERS,
+              .help = "the same of the last rank"},
     [OVERLAP] = {.name = "overlap",
                  .type = MS_PARAM_INT,
                  .low = 0,
@@ -83,95 +129,42 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 
 /* ---- stages -------------------------------------------------------------- */
 
-/* The first units of the blocks, in the order of the model; where there are
- * none each unit counts. */
-static ms_err list_blocks(const ms_policy_context *context, uint32_t **first,
-                          uint32_t *n, ms_fault *fault)
+static ms_stagelayout layout_of(const ms_policy_value *values)
 {
-    const ms_graph *graph = context->graph;
-    uint32_t before = MS_NONE;
-    *n = 0;
-    *first = ms_arena_take_raw(context->arena, graph->n_units, sizeof **first);
-    if (*first == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t u = 0; u < graph->n_units; u++) {
-        uint32_t block = graph->n_blocks > 0 ? graph->unit_block[u] : u;
-        if (block != MS_NONE && block != before)
-            (*first)[(*n)++] = u;
-        before = block;
-    }
-    return MS_OK;
+    return (ms_stagelayout){&values[LAYERS], &values[PER_STAGE],
+                            &values[LESS],   &values[ACCOUNT],
+                            &values[FIRST],  &values[LAST]};
 }
 
-static ms_err fail_layers(uint32_t blocks, uint64_t said, const char *what,
-                          ms_fault *fault)
-{
-    return ms_fail(fault, MS_EUSAGE, "pipeline:layers",
-                   "give each stage a number of layers, as layers=11/13",
-                   "the model has %u layers, %llu %s", blocks,
-                   (unsigned long long)said, what);
-}
-
-/* layers=: so many numbers as there are stages, which sum to the blocks. */
-static ms_err read_layers(const char *text, uint32_t blocks, uint32_t n,
-                          uint32_t *layers, ms_fault *fault)
-{
-    uint32_t k = 0;
-    uint64_t sum = 0;
-    for (const char *at = text; *at != '\0'; k++) {
-        char *end;
-        unsigned long value =
-            *at < '0' || *at > '9' ? 0 : strtoul(at, &end, 10);
-        if (value == 0 || value > blocks || (*end != '/' && *end != '\0'))
-            return ms_fail(fault, MS_EUSAGE, "pipeline:layers",
-                           "write whole numbers from 1 up, as layers=11/13",
-                           "\"%s\" has no number of layers at character %d",
-                           text, (int)(at - text) + 1);
-        if (k < n)
-            layers[k] = (uint32_t)value;
-        sum += value;
-        at = *end == '/' ? end + 1 : end;
-    }
-    if (k != n)
-        return ms_fail(fault, MS_EUSAGE, "pipeline:layers",
-                       "give one number for each stage",
-                       "there are %u stages, layers= has %u numbers", n, k);
-    return sum == blocks ? MS_OK : fail_layers(blocks, sum, "are given", fault);
-}
-
-static ms_err divide(const ms_policy_context *context, uint32_t blocks,
-                     uint32_t n, uint32_t *layers, ms_fault *fault)
-{
-    const ms_policy_value *given = &context->values[LAYERS];
-    if (blocks < n)
-        return ms_fail(fault, MS_EUSAGE, "pipeline",
-                       "take fewer ranks or chunks",
-                       "%u layers do not divide into %u stages", blocks, n);
-    if (given->given)
-        return read_layers(given->text, blocks, n, layers, fault);
-    for (uint32_t k = 0; k < n; k++)
-        layers[k] = blocks / n + (k < blocks % n);
-    return MS_OK;
-}
-
-/* What stands before the first block is the first stage's, what stands behind a
- * block is the stage's that has it.  The stages' ranks are there. */
+/* The stages' ranks are there. */
 static ms_err make_stages(const ms_policy_context *context, ms_stage *stages,
                           ms_schedule *schedule, ms_fault *fault)
 {
-    uint32_t n = schedule->n_stages, blocks, block = 0, *first;
-    uint32_t *layers = ms_arena_take(context->arena, n, sizeof *layers);
-    if (layers == NULL)
-        return ms_fail_nomem(fault);
-    MS_TRY(list_blocks(context, &first, &blocks, fault));
-    MS_TRY(divide(context, blocks, n, layers, fault));
-    for (uint32_t k = 0; k < n; k++) {
-        stages[k].first = k == 0 ? 0 : first[block];
-        block += layers[k];
-        stages[k].last =
-            (k + 1 == n ? context->graph->n_units : first[block]) - 1;
-    }
+    const ms_stagelayout layout = layout_of(context->values);
     schedule->stages = stages;
+    return ms_stagelayout_divide(context, &layout, schedule->n_ranks,
+                                 schedule->n_stages, stages, fault);
+}
+
+/* A layout says itself how many stages a rank has, where chunks= does not. */
+static ms_err settle_chunks(const ms_policy_context *context,
+                            ms_policy_value *values, ms_fault *fault)
+{
+    const ms_stagelayout layout = layout_of(context->values);
+    uint32_t n, ranks;
+    memcpy(values, context->values, N_PARAMS * sizeof *values);
+    MS_TRY(ms_stagelayout_count(context, &layout, &n, fault));
+    ranks = (uint32_t)values[RANKS].number;
+    if (n == 0 ||
+        (values[CHUNKS].given && n == ranks * (uint32_t)values[CHUNKS].number))
+        return MS_OK;
+    if (values[CHUNKS].given || n % ranks != 0)
+        return ms_fail(fault, MS_EUSAGE, "pipeline",
+                       "change the ranks or chunks, or the layout",
+                       "%u stages are not as many on each of %u ranks%s", n,
+                       ranks, values[CHUNKS].given ? " as chunks= says" : "");
+    values[CHUNKS].number = n / ranks;
+    values[CHUNKS].given = n > ranks;
     return MS_OK;
 }
 
@@ -265,9 +258,9 @@ static ms_err write_order(const ms_policy_context *context,
     return MS_OK;
 }
 
-static ms_err write_schedule(const ms_policy_context *context,
-                             uint32_t micro_batches, ms_schedule *schedule,
-                             ms_fault *fault)
+static ms_err write_turns(const ms_policy_context *context,
+                          uint32_t micro_batches, ms_schedule *schedule,
+                          ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
     bool interleaved = values[SCHEDULE].text == NULL &&
@@ -279,6 +272,17 @@ static ms_err write_schedule(const ms_policy_context *context,
     if (values[SCHEDULE].text != NULL)
         return read_schedule(context, micro_batches, schedule, fault);
     return write_order(context, micro_batches, schedule, fault);
+}
+
+static ms_err write_schedule(const ms_policy_context *context,
+                             uint32_t micro_batches, ms_schedule *schedule,
+                             ms_fault *fault)
+{
+    ms_policy_context own = *context;
+    ms_policy_value values[N_PARAMS];
+    MS_TRY(settle_chunks(context, values, fault));
+    own.values = values;
+    return write_turns(&own, micro_batches, schedule, fault);
 }
 
 const ms_policy ms_policy_pipeline = {

@@ -81,6 +81,7 @@ void ms_capacity_judge(const ms_pages *pages, const ms_machine *machine,
     report->headroom_bytes =
         (int64_t)(machine->capacity_bytes - machine->context_bytes -
                   find_worst(report));
+    report->told = report->worst;
     report->fits = true;
     for (int pool = 0; pool < MS_N_POOLS; pool++)
         report->fits &= ms_capacity_short(report, (ms_pool_kind)pool) == 0;

@@ -47,6 +47,10 @@ static inline void add_op(const ms_waits *waits, rank_clock *clock, uint32_t op)
     uint8_t pass = line->plan->op[op].pass;
     uint64_t start_ns = line->start_ns[op], end_ns = line->end_ns[op];
     assert(start_ns >= clock->free_ns);
+    if (end_ns > start_ns && clock->out->last_ns == 0)
+        clock->out->first_ns = start_ns;
+    if (end_ns > start_ns)
+        clock->out->last_ns = end_ns;
     if (start_ns > clock->free_ns)
         add_wait(waits, clock, ms_waits_before(waits, op, clock->free_ns));
     clock->pass_ns[pass] += end_ns - start_ns;
@@ -271,6 +275,16 @@ ms_err ms_times_parts(const ms_waits *waits, ms_arena *arena,
     for (uint16_t rank = 0; rank < n_ranks; rank++)
         close_clock(waits, &clocks[rank]);
     return MS_OK;
+}
+
+ms_idle_times ms_times_idle(const ms_rank_report *rank)
+{
+    const ms_times *time = &rank->time;
+    uint64_t span_ns = rank->last_ns - rank->first_ns;
+    uint64_t busy_ns = time->forward_ns + time->backward_ns +
+                       time->recompute_ns + time->optimizer_ns;
+    return (ms_idle_times){busy_ns, time->step_ns - busy_ns, span_ns,
+                           span_ns > busy_ns ? span_ns - busy_ns : 0};
 }
 
 ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/schedule/schedule.h"
 #include "sim/graph.h"
+#include "sim/program.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -235,4 +236,38 @@ ms_err ms_schedule_check(const ms_graph *graph, const ms_schedule *schedule,
         err = check_all_ran(schedule, ran, fault);
     ms_arena_free(&scratch);
     return err;
+}
+
+/* ---- the turns of a program ---------------------------------------------- */
+
+/* The stage whose units the call runs, or that of which it is a copy. */
+static uint32_t stage_with(const ms_program *program, const ms_call *call)
+{
+    uint32_t i = 0, first = 0;
+    for (; i < program->n_stages; i++) {
+        const ms_stage *stage = &program->stages[i];
+        if (stage->rank == call->rank && stage->first <= call->unit &&
+            call->unit <= stage->last)
+            break;
+    }
+    while (i < program->n_stages &&
+           program->stages[first].first != program->stages[i].first)
+        first++;
+    return first;
+}
+
+static uint8_t kind_of(const ms_call *call)
+{
+    if (call->run.pass == MS_FORWARD)
+        return MS_TURN_FORWARD;
+    if (!call->run.half)
+        return MS_TURN_BACKWARD;
+    return call->run.pass == MS_GRAD_WEIGHT ? MS_TURN_GRAD_WEIGHT
+                                            : MS_TURN_GRAD_INPUT;
+}
+
+ms_turn ms_schedule_turn_of(const ms_program *program, const ms_call *call)
+{
+    return (ms_turn){stage_with(program, call), call->micro_batch,
+                     kind_of(call), call->run.pairs};
 }

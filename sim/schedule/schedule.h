@@ -99,6 +99,9 @@ ms_err ms_schedule_stage_of(const ms_graph *graph, const ms_schedule *schedule,
                             ms_arena *arena, uint32_t **stage_of,
                             ms_fault *fault);
 
+/* Which turn a RUN belongs to, as the program's table of stages has it. */
+ms_turn ms_schedule_turn_of(const ms_program *program, const ms_call *call);
+
 /* text/dumpschedule.c: the turns that a program runs, one row per rank, one
  * cell per turn, as PyTorch writes schedules: 0F0,0F1,0B0. */
 void ms_dumpschedule_write(const ms_program *program, ms_text *text);

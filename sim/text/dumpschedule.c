@@ -7,31 +7,6 @@
 #include "sim/program.h"
 #include "sim/schedule/schedule.h"
 
-static uint32_t stage_of(const ms_program *program, const ms_call *call)
-{
-    uint32_t i = 0, first = 0;
-    for (; i < program->n_stages; i++) {
-        const ms_stage *stage = &program->stages[i];
-        if (stage->rank == call->rank && stage->first <= call->unit &&
-            call->unit <= stage->last)
-            break;
-    }
-    while (i < program->n_stages &&
-           program->stages[first].first != program->stages[i].first)
-        first++;
-    return first;
-}
-
-static uint8_t kind_of(const ms_call *call)
-{
-    if (call->run.pass == MS_FORWARD)
-        return MS_TURN_FORWARD;
-    if (!call->run.half)
-        return MS_TURN_BACKWARD;
-    return call->run.pass == MS_GRAD_WEIGHT ? MS_TURN_GRAD_WEIGHT
-                                            : MS_TURN_GRAD_INPUT;
-}
-
 /* A pair is one cell: (0F7;7B3)OVERLAP_F_B. */
 static void put_turn(const ms_turn *turn, const ms_turn *before, ms_text *text)
 {
@@ -50,8 +25,7 @@ static void put_rank(const ms_program *program, uint32_t rank, ms_text *text)
         const ms_call *call = &program->calls[i];
         if (call->verb != MS_RUN || call->rank != rank)
             continue;
-        ms_turn turn = {stage_of(program, call), call->micro_batch,
-                        kind_of(call), call->run.pairs};
+        ms_turn turn = ms_schedule_turn_of(program, call);
         if (turn.stage == last.stage && turn.kind == last.kind &&
             turn.micro_batch == last.micro_batch)
             continue;

@@ -199,7 +199,7 @@ START_TEST(top_level_copies_the_worst_rank)
     ranks[1].peak.allocated_bytes = 77;
     ms_report report = one_rank(ranks);
     report.n_ranks = 2;
-    report.worst = 1;
+    report.worst = report.told = 1;
     const char *json = print_report(&arena, &report);
     const char *peak = strstr(json, "\"peak\": ");
     ck_assert(peak && !strncmp(peak, "\"peak\": {\"allocated_bytes\": 77", 30));

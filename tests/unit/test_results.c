@@ -63,6 +63,8 @@ static const struct {
     {{"resnet18", "--set=device=cpu", "--book=device"}},
     {{"gpt2", "--allocator=torch", "--batch=2"}},
     {{"gpt2", "--allocator=torch,expandable_segments=True", "-p", "fsdp:dp=8"}},
+    {{"gpt2", "-p", "pipeline:3,schedule=zb-h1+microbatch:4+checkpoint:full",
+      "--batch=4"}},
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
 
@@ -181,6 +183,8 @@ START_TEST(a_record_comes_back)
         for (uint32_t i = 0; i < ms_figures_n_kinds; i++) {
             const char *kind = ms_figures_kinds[i].name;
             if (ms_figures_is_address(kind) && written.addresses == NULL)
+                continue;
+            if (strcmp(kind, "pipeline") == 0 && written.ranks[0].n_turns == 0)
                 continue;
             check_same(picture(&written, kind), picture(read, kind));
         }

@@ -47,7 +47,7 @@ static void part(const ms_spec *spec, ms_spec *saving, ms_spec *left)
 static bool is_other(const ms_result *with, const ms_result *without)
 {
     const ms_timeline *a = with->line, *b = without->line;
-    uint32_t rank = with->report->worst;
+    uint32_t rank = with->report->told;
     if (b->step_ns == 0 || rank >= without->plan->n_ranks ||
         with->plan->repeats != without->plan->repeats)
         return false;
@@ -70,7 +70,7 @@ static ms_err load(const ms_job *job, const ms_spec *left,
     if (!possible || !is_other(result, &without))
         return MS_OK;
     return ms_recordwithoutpolicies_of(without.line,
-                                       (uint16_t)result->report->worst, arena,
+                                       (uint16_t)result->report->told, arena,
                                        &record->without, fault);
 }
 

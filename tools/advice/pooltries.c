@@ -57,7 +57,8 @@ static ms_err try_option(const ms_pooltries_task *task, size_t i,
         const ms_report *report = tried.report;
         tries->of[tries->n++] = (struct ms_pooltry){
             .words = words,
-            .reserved_bytes = report->ranks[report->worst].peak.reserved_bytes,
+            .reserved_bytes =
+                report->ranks[task->result->report->told].peak.reserved_bytes,
             .is_lacking = report->pooled->oom};
     }
     ms_arena_free(&scratch);
@@ -93,7 +94,7 @@ static void put_gap(uint64_t now_bytes, uint64_t then_bytes, ms_text *words)
 void ms_pooltries_put(const ms_pooltries *tries, const ms_report *report,
                       ms_text *words)
 {
-    const ms_peak *peak = &report->ranks[report->worst].peak;
+    const ms_peak *peak = &report->ranks[report->told].peak;
     ms_poolwords_put(report, words);
     for (uint32_t i = 0; i < tries->n; i++) {
         ms_text_add(words, "%s%s ", i == 0 ? "; reserved with " : ", ",

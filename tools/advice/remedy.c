@@ -40,7 +40,10 @@ static ms_err run(const ms_remedy_task *task, ms_change_use use,
     ms_changes_add(&set, use);
     MS_TRY(ms_changes_job(&set, task->job, now, arena, &job, fault));
     job.uses = false;
-    return ms_changes_step(&job, true, now, NULL, arena, tried, fault);
+    MS_TRY(ms_changes_step(&job, true, now, NULL, arena, tried, fault));
+    if (now->report->told < tried->report->n_ranks)
+        tried->report->told = now->report->told;
+    return MS_OK;
 }
 
 /* ---- what is left of a tensor -------------------------------------------- */
@@ -59,7 +62,7 @@ static ms_err compare_instants(const ms_remedy_task *task,
                                const ms_matches *all, ms_fault *fault)
 {
     uint32_t *rows, n;
-    MS_TRY(ms_timeline_alive(tried->line, instant->event, tried->report->worst,
+    MS_TRY(ms_timeline_alive(tried->line, instant->event, tried->report->told,
                              arena, &rows, &n, fault));
     for (uint32_t i = 0; i < task->alive->n; i++) {
         uint32_t row = task->alive->rows[i];

@@ -36,7 +36,7 @@ ms_err ms_alive_find(const ms_result *result, const char *at, ms_arena *arena,
     MS_TRY(ms_instant_find(result, at, arena, &alive->instant, fault));
     if (alive->instant.event != MS_NONE)
         MS_TRY(ms_timeline_alive(result->line, alive->instant.event,
-                                 result->report->worst, arena, &alive->rows,
+                                 result->report->told, arena, &alive->rows,
                                  &alive->n, fault));
     return ms_why_find(result, &alive->instant, alive->rows, alive->n, arena,
                        &alive->fates, fault);
@@ -113,10 +113,10 @@ ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
 {
     const ms_plan *plan = result->plan;
     const ms_report *report = result->report;
-    uint32_t *rows, n, event = report->ranks[report->worst].peak.event;
+    uint32_t *rows, n, event = report->ranks[report->told].peak.event;
     if (event == MS_NONE)
         return MS_OK;
-    MS_TRY(ms_timeline_alive(result->line, event, report->worst, arena, &rows,
+    MS_TRY(ms_timeline_alive(result->line, event, report->told, arena, &rows,
                              &n, fault));
     ms_alike *groups = ms_arena_take(arena, n + 1, sizeof *groups);
     if (groups == NULL)

@@ -50,7 +50,7 @@ static void follow(differ *d, int s, const uint32_t *ends)
     for (uint32_t row = 0; row < plan->n_rows; row++) {
         uint32_t op = plan->row[row].op;
         if (plan->row[row].pool != MS_DEVICE_POOL ||
-            plan->op[op].rank != result->report->worst)
+            plan->op[op].rank != result->report->told)
             continue;
         const ms_match *match = ms_match_find(&d->all, plan, row);
         if (match == NULL || match->first[s] != MS_NONE)

@@ -83,7 +83,7 @@ static bool on_rank(const ms_result *result, uint32_t row)
 {
     const ms_plan *plan = result->plan;
     return plan->row[row].pool == MS_DEVICE_POOL &&
-           plan->op[plan->row[row].op].rank == result->report->worst;
+           plan->op[plan->row[row].op].rank == result->report->told;
 }
 
 /* The level after each event, in bytes. */
@@ -158,7 +158,7 @@ static level highest(const ms_result *result, const wanted *what,
     }
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         uint32_t n = 0;
-        if (plan->op[op].rank == result->report->worst &&
+        if (plan->op[op].rank == result->report->told &&
             is_wanted(plan, what, op))
             n = events_at_start(result, op);
         if (n > 0)
@@ -221,7 +221,7 @@ static ms_err at_time(const ms_result *result, const char *text,
                             .t_ns = t_ns,
                             .bytes = n > 0 ? levels[n - 1] : 0};
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        if (plan->op[op].rank != result->report->worst)
+        if (plan->op[op].rank != result->report->told)
             continue;
         if (line->start_ns[op] <= t_ns)
             instant->op = op;
@@ -285,7 +285,7 @@ static bool find_phase(const char *text, wanted *what)
 ms_err ms_instant_find(const ms_result *result, const char *at, ms_arena *arena,
                        ms_instant *instant, ms_fault *fault)
 {
-    const ms_peak *peak = &result->report->ranks[result->report->worst].peak;
+    const ms_peak *peak = &result->report->ranks[result->report->told].peak;
     wanted what = {.phase = MS_N_PHASES, .any_layer = true};
     *instant = (ms_instant){.event = peak->event,
                             .op = peak->plan_op,

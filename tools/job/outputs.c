@@ -3,6 +3,7 @@
 
 #include "tools/job/outputs.h"
 #include "plots/plots.h"
+#include "sim/report.h"
 #include "tools/job/job.h"
 #include "tools/options/options.h"
 #include "tools/terminal/screen.h"
@@ -13,6 +14,39 @@
 bool ms_outputs_is_stdout(const char *path)
 {
     return path != NULL && strcmp(path, "-") == 0;
+}
+
+static ms_err fail_rank(const char *value, const ms_report *report,
+                        ms_fault *fault)
+{
+    uint32_t last = report->ranks[report->n_ranks - 1].rank;
+    if (last == 0)
+        return ms_fail(fault, MS_EUSAGE, "--rank", "leave it out",
+                       "\"%.40s\" is no rank of this step; there is one, 0, "
+                       "and others do the same",
+                       value);
+    return ms_fail(fault, MS_EUSAGE, "--rank", NULL,
+                   "\"%.40s\" is no rank of this step; they are 0 to %u", value,
+                   last);
+}
+
+ms_err ms_outputs_rank(const ms_arguments *arguments, ms_report *report,
+                       ms_fault *fault)
+{
+    const char *value = ms_options_value(arguments, MS_OPTION_RANK);
+    uint64_t number = 0;
+    if (value == NULL)
+        return MS_OK;
+    size_t digits = strspn(value, "0123456789");
+    bool is_number = digits > 0 && digits < 6 && value[digits] == '\0';
+    for (size_t i = 0; i < digits && is_number; i++)
+        number = 10 * number + (uint64_t)(value[i] - '0');
+    for (uint16_t r = 0; r < report->n_ranks && is_number; r++)
+        if (report->ranks[r].rank == number) {
+            report->told = r;
+            return MS_OK;
+        }
+    return fail_rank(value, report, fault);
 }
 
 /* Are they one file, also through links? A device such as /dev/null counts as

@@ -20,6 +20,11 @@ char *ms_outputs_script(const char *figure, ms_arena *arena);
 ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
                         ms_fault *fault);
 
+/* --rank: numbers are told of that rank instead of the one with the highest
+ * peak.  MS_EUSAGE: there is no such rank. */
+ms_err ms_outputs_rank(const ms_arguments *arguments, ms_report *report,
+                       ms_fault *fault);
+
 /* The values of --plot, --figure and --keep-script; NULL: not given. */
 typedef struct ms_picture {
     const char *path, *kind;

@@ -54,6 +54,8 @@ ms_err ms_runrecord_of(const ms_job *job, const ms_result *result,
         return ms_fail_nomem(fault);
     MS_TRY(ms_record_of(result->line, result->report, &names, arena, record,
                         fault));
+    MS_TRY(ms_record_add_turns(result->line, result->program, arena, record,
+                               fault));
     record->title = title.bytes;
     record->subtitle = subtitle.bytes;
     record->data_ranks = ms_shape_beside(&result->shape);

@@ -51,6 +51,7 @@ typedef enum ms_option_id {
     MS_OPTION_DOT,
     MS_OPTION_EXPLAIN,
     MS_OPTION_AT,
+    MS_OPTION_RANK,
     MS_OPTION_TOP,
     MS_OPTION_COLOR,
     MS_OPTION_QUIET,

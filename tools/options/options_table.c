@@ -231,8 +231,7 @@ const ms_option ms_options_table[] = {
      .uses =
          {{.commands = STEP,
            .help =
-               "exit with status 1 when the step does not fit into the "
-               "device, "
+               "exit with status 1 when the step does not fit into the device, "
                "the host's memory or the disk: a gate for CI, with --memory"},
           {.commands = COMPARE,
            .help = "exit with status 1 when a variant does not fit"},
@@ -411,29 +410,25 @@ const ms_option ms_options_table[] = {
      .value = "KIND",
      .uses = {{.commands = RUN,
                .help = "what --plot draws: memory by category over time "
-                       "(default), the "
-                       "streams under the memory, what each layer keeps "
-                       "and repeats, "
-                       "memory and time of each rank, the peak alone, or "
-                       "where the "
-                       "blocks of --allocator lie",
-               .words = "timeline|gantt|layers|ranks|bars|address"},
+                       "(default), the streams under the memory, what each "
+                       "layer keeps and repeats, memory and time of each rank, "
+                       "the turns of a pipeline over its stages' memory, the "
+                       "peak alone, or where the blocks of --allocator lie",
+               .words = "timeline|gantt|layers|ranks|pipeline|bars|address"},
               {.commands = COMPARE,
                .help = "what --plot draws: what each peak is made of "
-                       "(default), peaks "
-                       "against step times, or of up to 4 variants "
-                       "memory over time, "
-                       "or where the blocks of their allocators lie",
-               .words = "bars|pareto|timeline|address"},
+                       "(default), peaks against step times, or of up to 4 "
+                       "variants memory over time, the turns of pipelines, or "
+                       "where the blocks of their allocators lie",
+               .words = "bars|pareto|timeline|pipeline|address"},
               {.commands = ALLOC,
                .help = "what --plot draws",
                .words = "address"},
               {.commands = PLOT,
-               .help = "of one run (default timeline), of several "
-                       "(default bars), of "
-                       "rows of a sweep (default curve, else pareto)",
-               .words = "timeline|gantt|layers|ranks|bars|pareto|address|"
-                        "curve"}}},
+               .help = "of one run (default timeline), of several (default "
+                       "bars), of rows of a sweep (default curve, else pareto)",
+               .words = "timeline|gantt|layers|ranks|pipeline|bars|pareto|"
+                        "address|curve"}}},
     {.id = MS_OPTION_AXIS,
      .name = "x",
      .takes = MS_TAKES_VALUE,
@@ -524,6 +519,16 @@ const ms_option ms_options_table[] = {
                .help = "a time (12.5ms), a phase (forward, loss, backward or "
                        "optimizer: its peak) or an op (aten::mm: where it "
                        "stands highest) instead of the peak"}}},
+    {.id = MS_OPTION_RANK,
+     .name = "rank",
+     .takes = MS_TAKES_VALUE,
+     .value = "R",
+     .uses = {{.commands = STEP,
+               .help = "tell of this rank, such as a pipeline's stage, instead "
+                       "of the one with the highest peak"},
+              {.commands = PLOT,
+               .help = "draw this rank of the run, timeline or gantt, instead "
+                       "of the one that it was told of"}}},
     {.id = MS_OPTION_TOP,
      .name = "top",
      .takes = MS_TAKES_VALUE,

@@ -163,6 +163,19 @@ static const ms_word options[] = {
         "tensor-parallel*|tensor-model-parallel-size|tp|tpsize|sequence-"
         "parallel*|sp",
         "-p tensor:4,sp", "a policy: ranks that split each layer"),
+    MS_WORD_INSTEAD(NULL, "pipeline-model-parallel-layout",
+                    "-p 'pipeline:4,layers=Et*3|t*4|t*4|tL'",
+                    "a policy: layers of each stage"),
+    MS_WORD_INSTEAD(NULL,
+                    "decoder-first-pipeline-num-layers|decoder-last-pipeline-"
+                    "num-layers",
+                    "-p pipeline:4,first=3,last=3",
+                    "a policy: layers of the first and the last rank"),
+    MS_WORD_INSTEAD(NULL,
+                    "account-for-embedding-in-pipeline-split|account-for-loss-"
+                    "in-pipeline-split",
+                    "-p pipeline:4,account=embedding/loss",
+                    "a policy: what counts as a layer"),
     MS_WORD_INSTEAD(NULL,
                     "pipeline-parallel*|pipeline-model-parallel-size|pp|ppsize|"
                     "pipeline",

@@ -23,7 +23,7 @@ static bool open_steps(ms_sheet *sheet, ms_arena *arena)
     if (kinds == NULL || sheet->steps == NULL)
         return false;
     for (uint32_t k = 0; k < n; k++) {
-        size_t at = (size_t)k * pooled->n_ranks + sheet->report->worst;
+        size_t at = (size_t)k * pooled->n_ranks + sheet->report->told;
         if (pooled->n_kinds > 0)
             kinds[k] = pooled->kinds[k % pooled->n_kinds];
         sheet->steps[k] = (ms_sheet_step){&kinds[k], &pooled->steps[at]};
@@ -38,7 +38,7 @@ static bool open_pool(ms_sheet *sheet, ms_arena *arena)
         return true;
     uint8_t kind = pooled->setup.heap.kind;
     sheet->pooled = (ms_pooled *)pooled;
-    sheet->pooled_rank = &pooled->ranks[sheet->report->worst];
+    sheet->pooled_rank = &pooled->ranks[sheet->report->told];
     sheet->pool_kind = ms_pool_types[kind];
     if (kind == MS_POOL_TORCH)
         sheet->pool_version =
@@ -78,7 +78,7 @@ void ms_sheet_open(ms_sheet *sheet, const ms_report *report,
                         .policy = names->policy,
                         .settings_json = names->settings_json,
                         .report = (ms_report *)report,
-                        .worst = &report->ranks[report->worst],
+                        .told = &report->ranks[report->told],
                         .used_bytes = ms_capacity_used(report),
                         .total_flops =
                             report->forward_flops + report->backward_flops +
@@ -105,10 +105,10 @@ void ms_sheet_json(const ms_report *report, const ms_graph *graph,
 
 #define EDITED "was the file edited?"
 
-/* The top of the object repeats the numbers of the rank with the highest
- * peak; the number of that rank is in "peak". */
-static ms_err find_worst(const ms_values *values, uint32_t object,
-                         ms_sheet *sheet)
+/* The top of the object repeats the numbers of the rank that is told, by
+ * default the one with the highest peak; its number is in "peak". */
+static ms_err find_told(const ms_values *values, uint32_t object,
+                        ms_sheet *sheet)
 {
     ms_report *report = sheet->report;
     uint32_t member, peak;
@@ -121,16 +121,20 @@ static ms_err find_worst(const ms_values *values, uint32_t object,
     if (i == report->n_ranks)
         return ms_json_fail(values->json, member, values->fault, EDITED,
                             "\"ranks\" does not list this rank");
-    report->worst = i;
-    sheet->worst = &report->ranks[i];
+    report->told = i;
+    for (uint16_t r = 0; r < report->n_ranks; r++)
+        if (report->ranks[r].peak.allocated_bytes >
+            report->ranks[report->worst].peak.allocated_bytes)
+            report->worst = r;
+    sheet->told = &report->ranks[i];
     return MS_OK;
 }
 
 /* Checks that this copy agrees with the rank. */
-static ms_err check_worst(const ms_values *values, uint32_t object,
-                          const ms_sheet *sheet)
+static ms_err check_told(const ms_values *values, uint32_t object,
+                         const ms_sheet *sheet)
 {
-    const ms_peak *peak = &sheet->worst->peak;
+    const ms_peak *peak = &sheet->told->peak;
     ms_rank_report top = {0};
     uint32_t member;
     MS_TRY(ms_keys_read_one(values, object, &ms_keys_rank, "peak", &top));
@@ -143,6 +147,22 @@ static ms_err check_worst(const ms_values *values, uint32_t object,
                         "this peak is not that of its rank in \"ranks\"");
 }
 
+/* Whether it is a stage, and which: the number of a rank's stages is not
+ * saved. */
+static ms_err read_stage(const ms_values *values, uint32_t row,
+                         ms_rank_report *rank)
+{
+    uint32_t member;
+    uint64_t stage;
+    MS_TRY(ms_values_optional(values, row, "stage", MS_JSON_INT, &member));
+    if (member == MS_NONE)
+        return MS_OK;
+    MS_TRY(ms_values_u64(values, member, &stage));
+    rank->n_stages = 1;
+    rank->stage = (uint32_t)stage;
+    return MS_OK;
+}
+
 static ms_err read_ranks(const ms_values *values, uint32_t object,
                          ms_sheet *sheet)
 {
@@ -153,6 +173,7 @@ static ms_err read_ranks(const ms_values *values, uint32_t object,
     uint32_t row = ms_json_first(values->json, list);
     for (uint32_t i = 0; i < report->n_ranks; i++) {
         ms_rank_report *rank = &report->ranks[i];
+        MS_TRY(read_stage(values, row, rank));
         rank->peak.plan_op = MS_NONE;
         rank->peak.event = rank->peak.number;
         rank->stalls_ns[MS_CAUSE_IDLE] = rank->time.idle_ns;
@@ -161,8 +182,8 @@ static ms_err read_ranks(const ms_values *values, uint32_t object,
                                 "the numbers of the ranks do not ascend");
         row = values->json->nodes[row].next;
     }
-    MS_TRY(find_worst(values, object, sheet));
-    return check_worst(values, object, sheet);
+    MS_TRY(find_told(values, object, sheet));
+    return check_told(values, object, sheet);
 }
 
 /* Results of an exact pool have no "pool", and results of memsim 0.1.0 do not
@@ -180,11 +201,11 @@ static ms_err read_pool(const ms_values *values, uint32_t object,
         return MS_OK;
     ms_pooled *pooled = ms_arena_take(values->arena, 1, sizeof *pooled);
     ms_pooled_rank *ranks =
-        ms_arena_take(values->arena, report->worst + 1u, sizeof *ranks);
+        ms_arena_take(values->arena, report->told + 1u, sizeof *ranks);
     if (pooled == NULL || ranks == NULL)
         return ms_fail_nomem(values->fault);
     sheet->pooled = pooled;
-    sheet->pooled_rank = &ranks[report->worst];
+    sheet->pooled_rank = &ranks[report->told];
     pooled->ranks = ranks;
     MS_TRY(ms_keys_read(values, pool, &ms_keys_pool, sheet));
     const ms_pooled_kind *kinds = pooled->kinds;

@@ -32,10 +32,10 @@ typedef struct ms_sheet {
     const char *settings_json; /* NULL: none */
     const ms_record *record;   /* of the timeline; NULL: none */
     ms_report *report;         /* read only when printed */
-    ms_rank_report *worst;     /* one of report->ranks */
+    ms_rank_report *told;      /* one of report->ranks */
     /* Of the pool; NULL where it is exact. */
     ms_pooled *pooled;
-    ms_pooled_rank *pooled_rank;          /* of the worst */
+    ms_pooled_rank *pooled_rank;          /* of the one told */
     const char *pool_version, *pool_kind; /* version NULL: the pool has none */
     ms_sheet_step *steps;                 /* as many as pooled->setup.steps */
     /* Only for printing: */

@@ -122,7 +122,7 @@ static void put_kind(const ms_pooled_setup *setup, ms_text *words)
 void ms_poolwords_put(const ms_report *report, ms_text *words)
 {
     const ms_pooled *pooled = report->pooled;
-    const ms_pooled_rank *rank = &pooled->ranks[report->worst];
+    const ms_pooled_rank *rank = &pooled->ranks[report->told];
     if (pooled->setup.heap.kind == MS_POOL_ARENA) {
         if (pooled->oom)
             put_too_high(&pooled->lack, words);
@@ -160,7 +160,7 @@ static void put_error(const ms_pooled_oom *oom, ms_text *words)
 void ms_poolwords_brief(const ms_report *report, ms_text *words)
 {
     const ms_pooled *pooled = report->pooled;
-    const ms_pooled_rank *rank = &pooled->ranks[report->worst];
+    const ms_pooled_rank *rank = &pooled->ranks[report->told];
     if (pooled->oom && pooled->lack.step > 0)
         put_error(&pooled->lack, words);
     else if (rank->retries > 0)

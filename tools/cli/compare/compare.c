@@ -46,10 +46,16 @@ static ms_err check_explain(const ms_arguments *arguments, ms_comparison *c,
     return MS_OK;
 }
 
-static bool is_timeline(const outputs *out)
+/* How many variants a figure over time holds; 0: it is none. */
+static uint32_t most_over_time(const outputs *out)
 {
     const char *kind = out->figure.kind;
-    return kind != NULL && strcmp(kind, "timeline") == 0;
+    if (kind == NULL)
+        return 0;
+    return strcmp(kind, "timeline") == 0   ? MS_TOTALS_MOST
+           : strcmp(kind, "pipeline") == 0 ? MS_PIPED_MOST
+           : ms_figures_is_address(kind)   ? MS_ADDRESS_MOST
+                                           : 0;
 }
 
 static bool is_address(const outputs *out)
@@ -60,10 +66,8 @@ static bool is_address(const outputs *out)
 static ms_err check_figure(const ms_comparison *c, const outputs *out,
                            ms_fault *fault)
 {
-    uint32_t most = is_timeline(out)  ? MS_TOTALS_MOST
-                    : is_address(out) ? MS_ADDRESS_MOST
-                                      : c->n;
-    if (c->n > most)
+    uint32_t most = most_over_time(out);
+    if (most > 0 && c->n > most)
         return ms_fail(fault, MS_EUSAGE, NULL,
                        "leave some out, or draw --figure bars",
                        "figure %s is of up to %u variants; there are %u",
@@ -164,7 +168,7 @@ static ms_err write_figure(const ms_hall *hall, const ms_comparison *c,
 static uint32_t needs_of(const outputs *out)
 {
     return (out->json ? MS_VARIANTS_JSON : 0u) |
-           (is_timeline(out) || is_address(out) ? MS_VARIANTS_TIMELINE : 0u) |
+           (most_over_time(out) > 0 ? MS_VARIANTS_TIMELINE : 0u) |
            (is_address(out) ? MS_VARIANTS_ADDRESSES : 0u);
 }
 

@@ -262,8 +262,8 @@ void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text);
 
 /* ---- compare_figure.c ---------------------------------------------------- */
 
-/* kind: "bars" (also for NULL), "pareto", "timeline" or "address". The
- * subtitle is made here, and the title where the user gives none. */
+/* kind: "bars" (also for NULL), "pareto", "timeline", "pipeline" or "address".
+ * The subtitle is made here, and the title where the user gives none. */
 ms_err ms_compare_figure_trade(const ms_variant *variant, ms_arena *arena,
                                ms_trade *trade, ms_fault *fault);
 ms_err ms_compare_figure_draw(const ms_comparison *comparison, const char *kind,

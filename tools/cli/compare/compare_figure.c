@@ -194,6 +194,22 @@ static ms_err draw_timeline(const panel *p, const ms_drawing *drawing,
     return ms_figure_totals(totals, n, drawing, fault);
 }
 
+/* ---- pipeline ------------------------------------------------------------ */
+
+static ms_err draw_pipeline(const panel *p, const ms_drawing *drawing,
+                            ms_fault *fault)
+{
+    ms_piped *runs = ms_arena_take(p->arena, p->c->n, sizeof *runs);
+    uint32_t n = 0;
+    if (runs == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < p->c->n; i++)
+        if (p->c->variants[i].refused == NULL)
+            runs[n++] =
+                (ms_piped){&p->c->variants[i].record, p->c->variants[i].name};
+    return ms_figure_pipeline(runs, n, drawing, fault);
+}
+
 /* ---- address ------------------------------------------------------------- */
 
 static ms_err draw_address(const panel *p, const ms_drawing *drawing,
@@ -225,6 +241,7 @@ static const struct {
     {"bars", "What the peak is made of", true, draw_bars},
     {"pareto", "Memory\u2013time trade-off", false, draw_pareto},
     {"timeline", "Memory over the step", false, draw_timeline},
+    {"pipeline", "Turns and memory of the stages", false, draw_pipeline},
     {"address", "Where blocks lie over the step", false, draw_address},
 };
 

@@ -16,7 +16,7 @@ const ms_pooled_rank *ms_compare_pools_rank(const ms_variant *variant)
     const ms_report *report = &variant->record.report;
     return variant->refused != NULL || report->pooled == NULL
                ? NULL
-               : &report->pooled->ranks[report->worst];
+               : &report->pooled->ranks[report->told];
 }
 
 static const ms_pooled *pooled_of(const ms_variant *variant)

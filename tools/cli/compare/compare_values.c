@@ -6,7 +6,7 @@
 const ms_rank_report *ms_compare_values_rank(const ms_variant *variant)
 {
     const ms_report *report = &variant->record.report;
-    return &report->ranks[report->worst];
+    return &report->ranks[report->told];
 }
 
 uint64_t ms_compare_values_of(const ms_variant *variant, uint32_t row)

@@ -13,6 +13,7 @@
 #include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/explain/idletimes.h"
 #include "tools/job/job.h"
+#include "tools/job/outputs.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
@@ -298,6 +299,7 @@ ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault)
         return ms_fail_nomem(fault);
     MS_TRY(ms_jobway_run(&x.job, hall->keep, hall->trial, &x.result, fault));
     ms_defaultpool_settle(&x.result, &x.job);
+    MS_TRY(ms_outputs_rank(arguments, x.result.report, fault));
     MS_TRY(look(&x, fault));
     MS_TRY(ms_pooltries_find(&(ms_pooltries_task){&x.job, &x.result},
                              hall->keep, &x.tries, fault));

@@ -19,7 +19,7 @@
 ms_err ms_idletimes_find(const ms_job *job, const ms_result *result,
                          ms_arena *arena, ms_idletimes *saved, ms_fault *fault)
 {
-    const ms_rank_report *rank = &result->report->ranks[result->report->worst];
+    const ms_rank_report *rank = &result->report->ranks[result->report->told];
     ms_expand_opts rates = ms_stepmachine_rates(job->device, &result->shape);
     ms_idle_links links = {rates.d2h_bytes_per_s, rates.h2d_bytes_per_s,
                            rates.copy_ns};

@@ -57,6 +57,8 @@ static const char *value_words(const ms_param *param)
         return "NAME/NAME";
     case MS_PARAM_NUMBERS:
         return "NUMBER";
+    case MS_PARAM_INTS:
+        return "N/N";
     case MS_PARAM_SIZE:
         return "SIZE";
     case MS_PARAM_FLAG:

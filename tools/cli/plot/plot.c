@@ -139,6 +139,11 @@ static ms_err check_options(const ms_plot *plot, const char *kind,
                 return ms_fail(fault, MS_EUSAGE, NULL, "add --figure curve",
                                "option \"--%s\" is for curves; this is a %s",
                                option->name, kind);
+        if (option->id == MS_OPTION_RANK &&
+            (plot->runs.n != 1 || plot->rows.n > 0))
+            return ms_fail(fault, MS_EUSAGE, NULL,
+                           "leave it out, or draw one run",
+                           "option \"--rank\" is for a figure of one run");
         if (option->id == MS_OPTION_LABEL && plot->runs.n == 0 &&
             strcmp(kind, "curve") != 0)
             return ms_fail(fault, MS_EUSAGE, NULL,
@@ -156,6 +161,25 @@ static ms_err check_options(const ms_plot *plot, const char *kind,
     return MS_OK;
 }
 
+/* Of ranks that a result was not told of, layers and addresses are not kept,
+ * nor the step without policies. */
+static ms_err turn_to_rank(const ms_plot *plot, const char *kind,
+                           ms_record *run, ms_fault *fault)
+{
+    uint16_t before = run->report.told;
+    MS_TRY(ms_outputs_rank(plot->arguments, &run->report, fault));
+    if (run->report.told == before)
+        return MS_OK;
+    run->without = NULL;
+    if (!is(kind, "layers") && !is(kind, "address"))
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "--rank",
+                   "save it of that rank: memsim run MODEL --rank R --json",
+                   "the result has %s of rank %u only",
+                   is(kind, "layers") ? "layers" : "addresses",
+                   run->report.ranks[before].rank);
+}
+
 /* Draws the one run, or all of them. */
 static ms_err draw_runs(const ms_plot *plot, const char *kind, ms_fault *fault)
 {
@@ -164,6 +188,9 @@ static ms_err draw_runs(const ms_plot *plot, const char *kind, ms_fault *fault)
     ms_drawing drawing = plot->drawing;
     if (runs->n > 1 && !ms_figures_find(kind)->alone)
         return ms_compare_figure_draw(runs, kind, &drawing, fault);
+    ms_record other = *run;
+    MS_TRY(turn_to_rank(plot, kind, &other, fault));
+    run = &other;
     if (drawing.title == NULL)
         drawing.title = run->title;
     drawing.subtitle = run->subtitle;

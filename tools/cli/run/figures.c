@@ -14,13 +14,13 @@
 static ms_err draw_timeline(const ms_record *run, const ms_drawing *drawing,
                             ms_fault *fault)
 {
-    return ms_figure_timeline(run, run->report.worst, drawing, fault);
+    return ms_figure_timeline(run, run->report.told, drawing, fault);
 }
 
 static ms_err draw_gantt(const ms_record *run, const ms_drawing *drawing,
                          ms_fault *fault)
 {
-    return ms_figure_gantt(run, run->report.worst, drawing, fault);
+    return ms_figure_gantt(run, run->report.told, drawing, fault);
 }
 
 static ms_err draw_layers(const ms_record *run, const ms_drawing *drawing,
@@ -34,6 +34,12 @@ static ms_err draw_ranks(const ms_record *run, const ms_drawing *drawing,
                          ms_fault *fault)
 {
     return ms_figure_ranks(&run->report, run->data_ranks, drawing, fault);
+}
+
+static ms_err draw_pipeline(const ms_record *run, const ms_drawing *drawing,
+                            ms_fault *fault)
+{
+    return ms_figure_pipeline(&(ms_piped){run, run->policy}, 1, drawing, fault);
 }
 
 static ms_err draw_address(const ms_record *run, const ms_drawing *drawing,
@@ -55,7 +61,7 @@ static ms_limit limit_of(const ms_record *run)
 
 ms_bar ms_figures_bar(const ms_record *run, const char *name)
 {
-    const ms_rank_report *rank = &run->report.ranks[run->report.worst];
+    const ms_rank_report *rank = &run->report.ranks[run->report.told];
     ms_bar bar = {.name = name,
                   .allocated_bytes = rank->peak.allocated_bytes,
                   .reserved_bytes = rank->peak.reserved_bytes,
@@ -99,7 +105,7 @@ const char *ms_figures_family(const char *policy, ms_arena *arena)
 ms_err ms_figures_trade(const ms_record *run, const char *name, ms_arena *arena,
                         ms_trade *trade, ms_fault *fault)
 {
-    const ms_rank_report *rank = &run->report.ranks[run->report.worst];
+    const ms_rank_report *rank = &run->report.ranks[run->report.told];
     *trade = (ms_trade){.name = name,
                         .family = ms_figures_family(run->policy, arena),
                         .peak_bytes = rank->peak.allocated_bytes,
@@ -122,8 +128,8 @@ static ms_err draw_pareto(const ms_record *run, const ms_drawing *drawing,
 const ms_figures_kind ms_figures_kinds[] = {
     {"timeline", false, draw_timeline}, {"gantt", true, draw_gantt},
     {"layers", true, draw_layers},      {"ranks", true, draw_ranks},
-    {"bars", false, draw_bars},         {"pareto", false, draw_pareto},
-    {"address", false, draw_address},
+    {"pipeline", false, draw_pipeline}, {"bars", false, draw_bars},
+    {"pareto", false, draw_pareto},     {"address", false, draw_address},
 };
 const uint32_t ms_figures_n_kinds =
     sizeof ms_figures_kinds / sizeof ms_figures_kinds[0];

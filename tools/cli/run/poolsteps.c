@@ -72,8 +72,8 @@ void ms_poolsteps_put(const ms_summary *summary, ms_text *text)
                 "unused    frag. segments retries%s\n",
                 summary->style->faint, summary->style->plain);
     for (uint32_t k = 0; k < pooled->setup.steps; k++)
-        put_step(pooled, report->worst, k, text);
-    put_growth(pooled, report->worst, &words);
+        put_step(pooled, report->told, k, text);
+    put_growth(pooled, report->told, &words);
     ms_textlines_put("most:", MS_TEXTLINES_INDENT, &words, text);
     if (summary->job->program != NULL ||
         pooled->setup.heap.kind != MS_POOL_TORCH ||

@@ -205,7 +205,7 @@ static ms_err write_exports(const run *r, ms_fault *fault)
                     .names = &names,
                     .model_path = result->model.path,
                     .lines = layer_lines(result, r->hall->trial),
-                    .rank = result->report->worst,
+                    .rank = result->report->told,
                     .capacity_bytes = result->report->capacity_bytes,
                     .context_bytes = result->report->context_bytes};
     if (r->job.allocator != NULL)
@@ -268,6 +268,7 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
         return ms_fail_nomem(fault);
     MS_TRY(ms_jobway_run(&r.job, hall->keep, hall->trial, &r.result, fault));
     ms_defaultpool_settle(&r.result, &r.job);
+    MS_TRY(ms_outputs_rank(hall->arguments, r.result.report, fault));
     if (streams(out))
         ms_screen_end_with_reader();
     MS_TRY(print_result(&r, fault));

@@ -22,6 +22,12 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
 /* poolsteps.c: a table of the steps and a sentence about fragmentation, for
  * runs whose steps have lengths of their own; else nothing. */
 void ms_poolsteps_put(const ms_summary *summary, ms_text *text);
+/* stagetable.c: of a pipeline a row for each rank: its stages, their layers,
+ * peak, micro-batches in flight, how long it is busy and what part of the
+ * makespan it is idle; then what would even them out, each found by replay,
+ * with its command. */
+ms_err ms_stagetable_put(const ms_summary *summary, ms_text *text,
+                         ms_fault *fault);
 /* traffic.c: a line for each link that is used, under a heading; then what is
  * in host memory and on the disk. */
 void ms_traffic_links(const ms_result *result, const ms_style *style,

@@ -39,9 +39,9 @@
 
 /* ---- pieces of sentences ------------------------------------------------- */
 
-static const ms_rank_report *worst(const ms_result *result)
+static const ms_rank_report *told(const ms_result *result)
 {
-    return &result->report->ranks[result->report->worst];
+    return &result->report->ranks[result->report->told];
 }
 
 /* part / whole as a percentage with one decimal. */
@@ -139,12 +139,12 @@ static ms_err chart_lines(const ms_summary *summary, ms_text *text,
 {
     const ms_result *result = summary->result;
     const ms_timeline *line = result->line;
-    uint16_t rank = result->report->worst;
+    uint16_t rank = result->report->told;
     ms_text_add(text, "memory:   ");
     MS_TRY(
         ms_chart_line(line, rank, CHART_COLUMNS, summary->arena, text, fault));
     ms_text_add(text, " %s\n",
-                ms_quantity_size(worst(result)->peak.allocated_bytes).s);
+                ms_quantity_size(told(result)->peak.allocated_bytes).s);
     if (line->step_ns == 0)
         return MS_OK;
     ms_text_add(text, "%*s", (int)INDENT, "");
@@ -205,13 +205,13 @@ static void put_accuracy(const ms_accuracy *of, uint64_t percent,
 static void step_line(const ms_summary *summary, ms_text *text)
 {
     const ms_report *report = summary->result->report;
-    const ms_times *time = &worst(summary->result)->time;
+    const ms_times *time = &told(summary->result)->time;
     ms_text words = {.arena = summary->arena};
     ms_text_add(&words, "%s", ms_quantity_time(time->step_ns).s);
     put_accuracy(summary->result->accuracy, time->error_percent, &words);
     if (report->mfu >= LEAST_MFU)
         ms_text_add(&words, ", MFU %.1f %%", 100 * report->mfu);
-    put_time_parts(worst(summary->result), &words);
+    put_time_parts(told(summary->result), &words);
     if (report->tokens_per_second >= 0)
         ms_text_add(&words, "; %s tokens/s",
                     ms_quantity_count((uint64_t)report->tokens_per_second).s);
@@ -227,7 +227,7 @@ static void step_line(const ms_summary *summary, ms_text *text)
 
 static uint64_t model_states(const ms_result *result)
 {
-    const ms_rank_report *rank = worst(result);
+    const ms_rank_report *rank = told(result);
     return rank->parameters_bytes + rank->gradients_bytes +
            rank->optimizer_state_bytes;
 }
@@ -257,7 +257,7 @@ static void states_line(const ms_summary *summary, ms_text *text)
     uint64_t parameters = summary->result->graph->parameters;
     uint64_t total = model_states(summary->result);
     ms_text words = {.arena = summary->arena};
-    put_states(worst(summary->result), total, &words);
+    put_states(told(summary->result), total, &words);
     if (total > 0)
         ms_text_add(&words, " = %s", ms_quantity_size(total).s);
     if (total > 0 && parameters > 0)
@@ -281,7 +281,7 @@ static ms_err alive_line(const ms_summary *summary, ms_text *text,
 /* The categories at the peak, largest first. */
 static void categories_line(const ms_summary *summary, ms_text *text)
 {
-    const ms_peak *peak = &worst(summary->result)->peak;
+    const ms_peak *peak = &told(summary->result)->peak;
     const uint64_t *bytes = peak->by_category;
     uint32_t seen = 0;
     ms_text words = {.arena = summary->arena};
@@ -306,7 +306,7 @@ static void categories_line(const ms_summary *summary, ms_text *text)
 static void peak_line(const ms_summary *summary, ms_text *text)
 {
     const ms_result *result = summary->result;
-    const ms_peak *peak = &worst(result)->peak;
+    const ms_peak *peak = &told(result)->peak;
     ms_text words = {.arena = summary->arena};
     char name[64];
     ms_text_add(&words, "%s%s", ms_quantity_size(peak->allocated_bytes).s,
@@ -350,15 +350,16 @@ static void rank_line(const ms_summary *summary, const ms_rank_report *rank,
     if (ms_capacity_usable(report) > 0)
         ms_text_add(&words, " of %s",
                     ms_quantity_size(ms_capacity_usable(report)).s);
-    if (rank->n_stages > 0)
-        ms_text_add(&words, "; %u micro-batch%s in flight",
-                    rank->in_flight_micro_batches,
-                    rank->in_flight_micro_batches == 1 ? "" : "es");
     ms_text_add(
         &words, "; waits %s of %s",
         ms_quantity_time_as(waits_of(&rank->time), rank->time.step_ns).s,
         ms_quantity_time(rank->time.step_ns).s);
     put_line(text, label, &words);
+}
+
+static bool result_has_stages(const ms_result *result)
+{
+    return result->report->n_ranks > 1 && result->report->ranks[0].n_stages > 0;
 }
 
 /* Of many ranks the first and the last ones. */
@@ -431,6 +432,11 @@ static void device_line(const ms_summary *summary, ms_text *text)
 }
 
 /* ---- what the policy did, what else would help --------------------------- */
+
+static const ms_rank_report *worst(const ms_result *result)
+{
+    return &result->report->ranks[result->report->worst];
+}
 
 /* Says what else makes the peak when a policy lowered activations but not the
  * peak. */
@@ -573,7 +579,10 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     device_line(summary, text);
     pool_line(summary, text);
     peak_line(summary, text);
-    rank_lines(summary, text);
+    if (result_has_stages(summary->result))
+        MS_TRY(ms_stagetable_put(summary, text, fault));
+    else
+        rank_lines(summary, text);
     average_line(summary, text);
     categories_line(summary, text);
     ms_traffic_memories(summary->result, text);

@@ -24,9 +24,9 @@ static const char *const link_names[MS_N_LINKS] = {
     [MS_LINK_HOST] = "host's cores",
 };
 
-static const ms_rank_report *worst(const ms_result *result)
+static const ms_rank_report *told(const ms_result *result)
 {
-    return &result->report->ranks[result->report->worst];
+    return &result->report->ranks[result->report->told];
 }
 
 /* ---- links --------------------------------------------------------------- */
@@ -90,7 +90,7 @@ static void put_heading(const ms_style *style, ms_text *text)
 void ms_traffic_links(const ms_result *result, const ms_style *style,
                       ms_text *text)
 {
-    const ms_rank_report *rank = worst(result);
+    const ms_rank_report *rank = told(result);
     bool any = false;
     for (int link = 0; link < MS_N_LINKS; link++) {
         const ms_link_use *use = &rank->links[link];

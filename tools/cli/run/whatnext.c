@@ -179,7 +179,9 @@ static const char *next_output(const ms_summary *summary)
 {
     const ms_arguments *given = summary->arguments;
     if (ms_options_value(given, MS_OPTION_PLOT) == NULL)
-        return "--plot";
+        return summary->result->report->ranks[0].n_stages > 0
+                   ? "--figure pipeline --plot"
+                   : "--plot";
     if (summary->result->plan->wait_at != NULL &&
         ms_options_value(given, MS_OPTION_FIGURE) == NULL)
         return "--figure gantt --plot=gantt.svg";

@@ -8,6 +8,8 @@
 #include "sim/timeline.h"
 #include "tools/results/keys/keys.h"
 
+#include <string.h>
+
 #define MUST MS_KEYS_MUST
 #define SKIP MS_KEYS_SKIP
 #define EDITED "was the file edited?"
@@ -273,6 +275,61 @@ static const char *lane_wrong(const void *of, const void *value)
                : "the streams do not begin with compute, or are not in order";
 }
 
+/* ---- turns --------------------------------------------------------------- */
+
+static void turn_columns(const void *of, const void *at, ms_key_columns *all)
+{
+    static ms_turn_time none; /* the columns of no turns point to it */
+    const ms_record_rank *rank = of;
+    ms_turn_time *turns = rank->n_turns > 0 ? rank->turns : &none;
+    size_t each = sizeof *turns;
+    (void)at;
+    *all = (ms_key_columns){
+        .of = {{"from_ns", &turns->from_ns, each, false, false, true},
+               {"to_ns", &turns->to_ns, each, false, false, true},
+               {"turn", &turns->name, each, true, false, true},
+               {"stage", &turns->stage, each, false, false, true},
+               {"micro_batch", &turns->micro_batch, each, false, false, true},
+               {"recompute_ns", &turns->again_ns, each, false, false, true},
+               {"weight_ns", &turns->weight_ns, each, false, false, true}},
+        .n = 7,
+        .n_rows = rank->n_turns};
+}
+
+static ms_err turn_room(const ms_values *values, uint32_t value, void *of)
+{
+    ms_record_rank *rank = of;
+    return ms_keys_room_rows(values, value, UINT32_MAX, sizeof *rank->turns,
+                             &rank->n_turns, &rank->turns);
+}
+
+static const char *turn_wrong(void *of, void *at, uint32_t i)
+{
+    const ms_record_rank *rank = of;
+    ms_turn_time *turn = &rank->turns[i];
+    (void)at;
+    turn->kind = 0;
+    while (turn->kind < MS_TURNTIMES_KINDS &&
+           strcmp(turn->name, ms_turntimes_names[turn->kind]) != 0)
+        turn->kind++;
+    if (turn->kind == MS_TURNTIMES_KINDS)
+        return "there is no such turn";
+    if (turn->from_ns < (i > 0 ? turn[-1].to_ns : 0))
+        return "the turns do not ascend in time";
+    if (turn->to_ns <= turn->from_ns || turn->to_ns > rank->end_ns)
+        return "a turn that ends before it begins, or after the step";
+    return turn->again_ns <= turn->to_ns - turn->from_ns &&
+                   turn->weight_ns <=
+                       turn->to_ns - turn->from_ns - turn->again_ns
+               ? NULL
+               : "a turn with more work than time";
+}
+
+static bool turns_there(const void *of)
+{
+    return ((const ms_record_rank *)of)->n_turns > 0;
+}
+
 /* ---- ranks --------------------------------------------------------------- */
 
 #define DRAWN(kind, member) MS_KEYS_AT(kind, ms_record_rank, member)
@@ -384,6 +441,17 @@ static const ms_key drawn_rows[] = {
      .help = "compute, then each that works: work_ns, what it does or waits "
              "for and how long; slices, the same for parts of at least 1/600 "
              "of the step"},
+    {.name = "turns",
+     .type = MS_KEY_TABLE,
+     .columns = turn_columns,
+     .room = turn_room,
+     .row_wrong = turn_wrong,
+     .there = turns_there,
+     .optional = true,
+     .help = "of a pipeline's rank: turn (forward, backward, grad_input, "
+             "grad_weight, optimizer) of a stage on a micro-batch, from_ns, "
+             "to_ns, and of that recompute_ns and weight_ns, gradients of "
+             "weights; in pieces where it waits for 1/1000 of the step"},
     {.name = "host_bytes",
      .type = MS_KEY_LEVELS,
      .null = true,

@@ -98,7 +98,7 @@ static ms_err step_room(const ms_values *values, uint32_t value, void *of)
     ms_sheet *sheet = of;
     ms_pooled *pooled = sheet->pooled;
     uint32_t n = values->json->nodes[value].value.n;
-    uint16_t rank = sheet->report->worst;
+    uint16_t rank = sheet->report->told;
     if (n == 0 || n > MS_ALLOCATOR_MOST_STEPS)
         return ms_json_fail(values->json, value, values->fault, NULL,
                             "there are 1 to %u steps, not %u",

@@ -336,6 +336,29 @@ static uint64_t stage_of(const void *of)
     return rank->n_stages > 0 ? rank->stage : MS_NO_LEVEL;
 }
 
+#define IDLE(member)                                                           \
+    static uint64_t member##_of(const void *of)                                \
+    {                                                                          \
+        return ms_times_idle(of).member;                                       \
+    }
+IDLE(busy_ns)
+IDLE(idle_ns)
+IDLE(span_idle_ns)
+
+/* What was saved before has no first_ns: the rank's own span is not known. */
+static bool has_span(const void *of)
+{
+    return ((const ms_rank_report *)of)->last_ns > 0;
+}
+
+static const char *span_wrong(const void *of, const void *value)
+{
+    const ms_rank_report *rank = of;
+    (void)value;
+    return rank->first_ns <= rank->last_ns ? NULL
+                                           : "it ends before \"first_ns\"";
+}
+
 static const ms_key rank_rows[] = {
     MS_KEYS_COUNT("rank", RANK(U16, rank), MUST),
     MS_KEYS_COUNT_OR_NULL("stage", .make = stage_of, SKIP,
@@ -352,5 +375,33 @@ static const ms_key rank_rows[] = {
     MS_RANK_OVERLAP(MUST),
     MS_KEYS_COUNT("in_flight_micro_batches", RANK(U32, in_flight_micro_batches),
                   MUST),
+    MS_KEYS_COUNT("busy_ns", .make = busy_ns_of, SKIP,
+                  .help =
+                      "what its compute stream computes: forward, backward, "
+                      "recompute and optimizer"),
+    MS_KEYS_COUNT("idle_ns", .make = idle_ns_of, SKIP,
+                  .help = "step_ns, the makespan of all ranks, less busy_ns"),
+    {.name = "first_ns",
+     .type = MS_KEY_COUNT,
+     RANK(U64, first_ns),
+     .there = has_span,
+     .optional = true,
+     .help = "where its own span begins, with the first op of its compute "
+             "stream that takes time"},
+    {.name = "last_ns",
+     .type = MS_KEY_COUNT,
+     RANK(U64, last_ns),
+     .there = has_span,
+     .optional = true,
+     .wrong = span_wrong,
+     .help = "and ends, with the last one"},
+    {.name = "span_idle_ns",
+     .type = MS_KEY_COUNT,
+     .make = span_idle_ns_of,
+     .there = has_span,
+     .optional = true,
+     SKIP,
+     .help = "its own span less busy_ns: what is idle where steps follow each "
+             "other without a barrier"},
 };
 const ms_keys ms_keys_rank = MS_KEYS_STRUCT("rank", rank_rows, ms_rank_report);

@@ -14,7 +14,7 @@
 #define SHEET(kind, member) MS_KEYS_AT(kind, ms_sheet, member)
 #define REPORT(kind, member)                                                   \
     MS_KEYS_VIA(ms_sheet, report), MS_KEYS_AT(kind, ms_report, member)
-#define WORST MS_KEYS_VIA(ms_sheet, worst)
+#define TOLD MS_KEYS_VIA(ms_sheet, told)
 
 static const ms_key unknown_rows[] = {
     MS_KEYS_TEXT("op", MS_KEYS_AT(TEXT, ms_sheet_op, name)),
@@ -324,47 +324,47 @@ static const ms_key run_rows[] = {
      .help = "not with --allocator exact: of the rank and step reported, in "
              "bytes of blocks; requests and retries of all steps"},
     MS_RANK_PEAK(
-        WORST, SKIP,
+        TOLD, SKIP,
         .help =
             "highest allocated, active, requested, reserved (_bytes); of the "
             "highest allocated its time_ns, event, phase, pass, op, layer, "
             "micro_batch, rank"),
-    MS_RANK_CATEGORY_PEAKS(WORST, SKIP,
+    MS_RANK_CATEGORY_PEAKS(TOLD, SKIP,
                            .help = "highest level of each category on its own"),
     MS_RANK_MODEL_STATES(
-        WORST, SKIP, .help = "highest parameters, gradients, optimizer state"),
+        TOLD, SKIP, .help = "highest parameters, gradients, optimizer state"),
     MS_RANK_LEVELS(
-        WORST, SKIP,
+        TOLD, SKIP,
         .help =
             "start, before_loss, after_forward, after_backward, end; without "
             "workspace"),
     MS_RANK_PHASE_PEAKS(
-        WORST, SKIP,
+        TOLD, SKIP,
         .help = "highest level in forward, loss, backward, optimizer; without "
                 "workspace"),
     {.name = "optimizer_scratch_bytes",
      .type = MS_KEY_COUNT,
-     WORST,
+     TOLD,
      MS_KEYS_AT(U64, ms_rank_report, optimizer_scratch_bytes),
      MUST,
      .before = "saved_for_backward_bytes",
      .help = "highest temporaries of the optimizer"},
     {.name = "phase_peaks_with_workspace",
      .type = MS_KEY_OBJECT,
-     WORST,
+     TOLD,
      MS_KEYS_AT(NOT, ms_rank_report, phase_peaks_with_workspace),
      MUST,
      .of = &ms_keys_rank_phases,
      .help = "the same with workspace"},
     {.name = "phase_peaks_by_category",
      .type = MS_KEY_OBJECT,
-     WORST,
+     TOLD,
      MUST,
      .of = &ms_keys_rank_phase_categories,
      .help = "what makes these, by phase"},
     {.name = "saved_for_backward_bytes",
      .type = MS_KEY_COUNT,
-     WORST,
+     TOLD,
      MS_KEYS_AT(U64, ms_rank_report, saved_for_backward_bytes),
      MUST,
      .null = true,
@@ -461,10 +461,10 @@ static const ms_key run_rows[] = {
      .null = true,
      .optional = true,
      .help = "what a node has less what its ranks need"},
-    MS_RANK_TIMES(WORST, SKIP,
+    MS_RANK_TIMES(TOLD, SKIP,
                   .help = "parts that sum to step_ns on the compute stream"),
     MS_RANK_STALLS(
-        WORST, SKIP,
+        TOLD, SKIP,
         .help =
             "ns of waiting by cause: host (it had not issued the op), copy, "
             "comm, bubble (another rank), pages, memory (full); of comm "
@@ -496,18 +496,18 @@ static const ms_key run_rows[] = {
      MUST,
      .help = "ops that ran again"},
     MS_RANK_TRAFFIC(
-        WORST, SKIP,
+        TOLD, SKIP,
         .help = "bytes moved: h2d, d2h, comm (sent; of it between nodes: "
                 "network), nvme (nvme_read + nvme_write)"),
     MS_RANK_LINKS(
-        WORST, SKIP,
+        TOLD, SKIP,
         .help =
             "for comm, outer (between groups), h2d, d2h, nvme_read, "
             "nvme_write, host (work of its cores): bytes, network_bytes, "
             "bytes_per_s while busy; busy_ns = hidden_ns + exposed_ns (what "
             "the compute stream waits for)"),
     MS_RANK_OVERLAP(
-        WORST, SKIP,
+        TOLD, SKIP,
         .help = "the same times of all collectives (comm) and of all copies"),
     {.name = "tokens_per_second",
      .type = MS_KEY_NUMBER,

@@ -152,7 +152,7 @@ static bool addresses_there(const void *of)
 static ms_err addresses_room(const ms_values *values, uint32_t value, void *of)
 {
     ms_record *record = of;
-    const ms_record_rank *rank = &record->ranks[record->report.worst];
+    const ms_record_rank *rank = &record->ranks[record->report.told];
     MS_TRY(ms_keys_room_take(values, value, 1, MOST_ROWS,
                              sizeof *record->addresses, &record->addresses));
     record->addresses->has_time = rank->has_time;
