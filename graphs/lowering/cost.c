@@ -97,7 +97,9 @@ static double plain_ns(const rates *r, const task *op)
     ms_memory_kernel kernel = MS_STREAM;
     if (curve != MS_NONE && r->device->memory_curves[curve] != NULL)
         return ms_kerneltime_plain_ns(r->device, curve, op->flops, bytes);
-    if (kind == MS_KIND_OPTIMIZER)
+    if (op->end.work == MS_WORK_CAST)
+        kernel = MS_CAST;
+    else if (kind == MS_KIND_OPTIMIZER)
         kernel = MS_COLD;
     else if (kind == MS_KIND_EMBEDDING || kind == MS_KIND_INDEX)
         kernel = MS_LOOKUP;

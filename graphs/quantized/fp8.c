@@ -172,7 +172,7 @@ static uint32_t cast_gradient(ms_trace *trace, uint32_t grad)
     ms_trace_read(trace, grad);
     uint32_t y =
         ms_trace_make(trace, "grad", MS_FLOAT8, tensor.n_dims, tensor.size);
-    ms_trace_end(trace, (double)ms_trace_elements(&tensor), false);
+    ms_opend_cast(trace, (double)ms_trace_elements(&tensor), grad);
     return ms_trace_rebind(trace, grad, y);
 }
 

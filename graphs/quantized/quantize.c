@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/quantized/quantize.h"
 #include "graphs/formats/precisions.h"
-#include "graphs/trace/trace.h"
+#include "graphs/trace/opend.h"
 #include "sim/graph.h"
 
 /* ---- recipes ------------------------------------------------------------- */
@@ -250,7 +250,7 @@ ms_quantized ms_quantize_tensor(ms_trace *trace, uint32_t x, bool columns,
     make_sides(trace, &q, &tensor, &how->tensor, columns);
     if (bias)
         *bias = ms_trace_make_like(trace, "grad", like);
-    ms_trace_end(trace, 2 * (double)n, false);
+    ms_opend_cast(trace, 2 * (double)n, x);
     return q;
 }
 
@@ -265,7 +265,11 @@ ms_quantized ms_quantize_side(ms_trace *trace, uint32_t x, uint32_t side)
     ms_trace_begin(trace, "fp8::quantize");
     ms_trace_read(trace, x);
     make_side(trace, &q, side, &tensor, &recipe_of(trace->settings)->tensor);
-    ms_trace_end(trace, 2 * (double)ms_trace_elements(&tensor), false);
+    double flops = 2 * (double)ms_trace_elements(&tensor);
+    if (tensor.parameter != MS_NONE)
+        ms_trace_end(trace, flops, false);
+    else
+        ms_opend_cast(trace, flops, x);
     return q;
 }
 

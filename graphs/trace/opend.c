@@ -88,15 +88,32 @@ void ms_opend_attention(ms_trace *trace, ms_op_work work, uint32_t queries,
     op->k = few((double)q->size[3]);
 }
 
+/* The elements of a row of x, its last dimension, and the bytes of one. */
+static void row_of(ms_trace *trace, uint32_t x, ms_op_end *op)
+{
+    const ms_tensor *tensor = ms_trace_at(trace, x);
+    uint32_t n_dims = tensor->n_dims;
+    op->k = n_dims > 0 ? few((double)tensor->size[n_dims - 1]) : 1;
+    op->m = ms_dtypes_bytes[tensor->dtype];
+}
+
 void ms_opend_rows(ms_trace *trace, double flops, uint32_t x)
 {
     ms_trace_end(trace, flops, false);
     if (trace->err || trace->kernels.keeps_rows)
         return;
     ms_op_end *op = &trace->ends[trace->graph->n_ops - 1];
-    const ms_tensor *tensor = ms_trace_at(trace, x);
-    uint32_t n_dims = tensor->n_dims;
     op->work = MS_WORK_ROWS;
-    op->k = n_dims > 0 ? few((double)tensor->size[n_dims - 1]) : 1;
-    op->m = ms_dtypes_bytes[tensor->dtype];
+    row_of(trace, x, op);
+}
+
+void ms_opend_cast(ms_trace *trace, double flops, uint32_t x)
+{
+    ms_trace_end(trace, flops, false);
+    if (trace->err)
+        return;
+    ms_op_end *op = &trace->ends[trace->graph->n_ops - 1];
+    op->work = MS_WORK_CAST;
+    row_of(trace, x, op);
+    op->m += ms_dtypes_bytes[MS_FLOAT8];
 }

@@ -28,5 +28,7 @@ void ms_opend_convolution(ms_trace *trace, double flops, ms_op_work work,
 /* A norm or softmax, which goes over each row of x, its last dimension, as a
  * whole; more than once where kernels do not keep_rows. */
 void ms_opend_rows(ms_trace *trace, double flops, uint32_t x);
+/* A cast to fp8 of x, which the ops before have just written. */
+void ms_opend_cast(ms_trace *trace, double flops, uint32_t x);
 
 #endif

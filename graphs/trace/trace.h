@@ -53,6 +53,7 @@ typedef enum ms_op_work {
     MS_WORK_NONE, /* it was not ended here: it says its time itself */
     MS_WORK_PLAIN,
     MS_WORK_ROWS,    /* over rows of k elements of m bytes, each as a whole */
+    MS_WORK_CAST,    /* to fp8, of what was just written */
     MS_WORK_MATRIX,  /* of a shape that is not told */
     MS_WORK_PRODUCT, /* of m x k by k x n */
     MS_WORK_FLASH,   /* attention: k channels a head, of m queries to n keys

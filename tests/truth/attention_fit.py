@@ -4,11 +4,14 @@
 of the shapes of vLLM's forward in aiconfigurator (causal with a cache, and without
 a mask), and says how far off it is on the others and on cuDNN's:
 
-    attention_fit.py TRUTH [--fit]
+    attention_fit.py TRUTH [--fit flash2|flash3]
 
 TRUTH is truth/kernels.  Without --fit the numbers are those of the C file and of
-graphs/devices.  What a FlashAttention 3 takes to begin was taken between these
-(450 to 525 keys) and its own benchmark (220).  Needs numpy, and scipy to fit."""
+graphs/devices.  A causal row also holds what vLLM takes to write keys and values
+to its cache (reshape_and_cache, a block for each token; CACHES).  Of rows that are
+alike but for their heads of keys, those with as many as queries are 1.5 to 4 times
+as long, by just that.  64 channels of FlashAttention 2 were taken between these
+(0.84) and its own benchmark (0.87).  Needs numpy, and scipy to fit."""
 import csv
 import gzip
 import json
@@ -22,14 +25,25 @@ VLLM = {"A100-SXM4-80GB": ("a100-80gb-sxm", "vllm_flash_attn", "flash2"),
 CUDNN = {"H200": "h200-141gb-sxm", "GB200": "gb200-186gb"}
 LEAST = 128
 # TFLOP/s, multiprocessors; forward and backward shares as in graphs/devices.
-DEVICES = {"a100-80gb-sxm": (312, 108, 0.6, 0.63),
-           "l40s-48gb": (362, 142, 0.59, 0.63),
-           "h100-80gb-sxm": (989, 132, 0.676, 0.55),
-           "h200-141gb-sxm": (989, 132, 0.676, 0.55),
+DEVICES = {"a100-80gb-sxm": (312, 108, 0.594, 0.63),
+           "l40s-48gb": (362, 142, 0.645, 0.63),
+           "h100-80gb-sxm": (989, 132, 0.69, 0.55),
+           "h200-141gb-sxm": (989, 132, 0.69, 0.55),
            "gb200-186gb": (2500, 152, 0.655, 0.55)}
-# Keys to begin and to end, us beside the start, shares of 64 and 256 channels.
-KERNELS = {"flash2": [200, 1, 0.9, 0.88], "flash3": [420, 4.5, 0.78, 1.08]}
-START, UNEVEN, BLOCK = 2.5, 0.55, 128
+# us, us of a token on each multiprocessor, share of the memory's GB/s, MiB of L2.
+CACHES = {"a100-80gb-sxm": (1, 0.364, 0.825, 2039, 40),
+          "l40s-48gb": (0.92, 0.21, 0.589, 864, 96),
+          "h100-80gb-sxm": (1, 0.151, 0.61, 3350, 50),
+          "h200-141gb-sxm": (1.4, 0.136, 0.487, 4800, 50)}
+L2_RATE = 41e3  # bytes a us and multiprocessor (gemm_fit.py)
+# Keys to begin and to end, us to start, waves more, shares of 64, 96, 192 and 256
+# channels, of a small block; how long one alone takes.
+KERNELS = {"flash2": [91, 2.7, 0.5, 0.86, 1, 1, 1.03, 0.85],
+           "flash3": [261, 7.5, 0.37, 0.78, 0.97, 1.15, 1.16, 1]}
+ALONE = {"flash2": 0.7, "flash3": 0.8}
+# In backward, at 64, 128 and 256.
+BACKWARD = {"flash2": (0.9, 1, 0.88), "flash3": (0.78, 1, 1)}
+SMALL = ("l40s-48gb",)  # they have 100 KiB of shared memory
 
 
 def measured(truth):
@@ -44,6 +58,7 @@ def measured(truth):
                     yield {"device": device, "kernel": code, "backward": False,
                            "source": "causal" if causal else "encoder",
                            "b": int(r["b"]), "h": int(r["h"]), "queries": s,
+                           "h_kv": int(r.get("h_kv") or r["h"]),
                            "keys": s / 2 if causal else s, "d": d, "d_v": d,
                            "us": float(r["us"])}
     with open(truth + "/kernels.json") as file:
@@ -54,6 +69,7 @@ def measured(truth):
                 yield {"device": CUDNN[r["device"]], "kernel": "flash3",
                        "backward": r["pass"] == "bwd", "source": "cudnn",
                        "b": r["b"], "h": r["h"], "queries": r["s"],
+                       "h_kv": r["h"],
                        "keys": r["s_kv"] / 2 if r["causal"] else r["s_kv"],
                        "d": r["d"], "d_v": r.get("d_v") or r["d"],
                        "us": r["value"]}
@@ -66,63 +82,116 @@ def read(truth):
         yield dict(r, half="report" if kept else "fit")
 
 
+def cache_us(numbers, processors, tokens, size, low=min, high=max):
+    """A start, a block for each token, and all bytes from L2 or memory"""
+    start, token, share, gbps, mib = numbers
+    rate = gbps * 1e3 * share
+    there = high(0, low(1, (1 - size / (mib * 2**20)) * 10))
+    return (start + tokens * token / processors + size * (1 - there) / rate +
+            size * there / high(rate, L2_RATE * processors))
+
+
+def beside(r):
+    """us of the cache in a row"""
+    if r["source"] != "causal":
+        return 0
+    tokens = r["b"] * r["queries"]
+    return cache_us(CACHES[r["device"]], DEVICES[r["device"]][1], tokens,
+                    8 * tokens * r["d"] * r["h_kv"])
+
+
 def columns(rows):
     import numpy as np
     table = {k: np.array([r[k] for r in rows], float)
-             for k in ("b", "h", "queries", "keys", "d", "d_v", "backward", "us")}
+             for k in ("b", "h", "h_kv", "queries", "keys", "d", "d_v", "backward",
+                       "us")}
     peak, processors, forward, backward = np.array(
         [DEVICES[r["device"]] for r in rows]).T
     table.update(peak=peak * 1e6, processors=processors,
+                 device=np.array([r["device"] for r in rows]),
+                 cached=np.array([r["source"] == "causal" for r in rows]),
+                 beside=np.array([beside(r) for r in rows]),
                  share=np.where(table["backward"] > 0, backward, forward))
     return table
 
 
-def predict(t, kernel, share):
+def predict(t, code, kernel, share):
+    """us, without what stands beside"""
     import numpy as np
-    keys, start, of_64, of_256 = kernel
+    keys, start, uneven, *of, small = kernel
     d = (t["d"] + t["d_v"]) / 2
-    head = np.interp(d, [64, 128, 256], [of_64, 1, of_256]) * np.minimum(1, d / 64)
-    pair = np.where(t["backward"] > 0, 10, 4) * d
-    key_us = BLOCK * pair * t["processors"] / (t["peak"] * share * head)
-    blocks = t["b"] * t["h"] * np.ceil(t["queries"] / BLOCK)
+    d = np.where((d > 64) & (d <= 128), np.where(d <= 96, 96, 128), d)
+    head = np.interp(d, [64, 96, 128, 192, 256], [*of[:2], 1, *of[2:]])
+    head = np.where(t["backward"] > 0, np.interp(d, [64, 128, 256], BACKWARD[code]),
+                    head)
     most = np.maximum(t["keys"], np.minimum(t["queries"], 2 * t["keys"]))
-    return START + start + key_us * np.maximum(
-        (blocks / t["processors"] + UNEVEN) * (t["keys"] + keys), most + keys)
+    causal = most > t["keys"]
+    block = np.where((code == "flash3") & (d <= 96), 192, 128)
+    is_small = ((code == "flash2") & np.isin(t["device"], SMALL) &
+                ((causal & (d > 64)) | (d > 128)))
+    block = np.where(is_small, 64, block)
+    is_small &= t["backward"] == 0
+    block = np.where(t["backward"] > 0, 128, block)
+    step = np.where(d <= (128 if code == "flash3" else 64), 128, 64)
+    more = keys + (block + step) / 2 * (most / t["keys"] - 1)
+    pair = np.where(t["backward"] > 0, 10, 4) * d * np.minimum(1, d / 64)
+    key_us = block * pair * t["processors"] / (
+        t["peak"] * share * head * np.where(is_small, small, 1))
+    blocks = t["b"] * t["h"] * np.ceil(t["queries"] / block)
+    return start + key_us * np.maximum(
+        (blocks / t["processors"] + uneven) * (t["keys"] + more),
+        ALONE[code] * (most + more))
 
 
-def fit(rows, device, kernel):
+def fit(rows, code):
+    """What a kernel has, then of each device its share and its cache."""
     import numpy as np
     from scipy.optimize import minimize
-    t = columns([r for r in rows if r["half"] == "fit"])
-    first = np.array([DEVICES[device][2], *KERNELS[kernel]])
+    t = columns([r for r in rows if r["half"] == "fit" and r["kernel"] == code])
+    devices = sorted(set(t["device"]))
+    at = np.array([devices.index(d) for d in t["device"]])
+    tokens = t["b"] * t["queries"]
+    size = 8 * tokens * t["d"] * t["h_kv"]
+    fixed = np.array([CACHES[d][3:] for d in devices])
+    n = len(KERNELS[code])
+    first = np.log([*KERNELS[code]] + [
+        v for d in devices for v in (DEVICES[d][2], *CACHES[d][:3])])
 
     def loss(v):
         x = np.exp(v)
-        error = np.abs(np.log(predict(t, x[1:], x[0]) / t["us"]))
-        return np.mean(np.minimum(1, error)) + 0.01 * np.sum(
-            (v - np.log(first))**2)
-    return np.exp(minimize(loss, np.log(first), method="Nelder-Mead",
-                           options={"maxiter": 1500}).x)
+        share, *cache = x[n:].reshape(-1, 4).T
+        us = predict(t, code, x[:n], share[at]) + np.where(
+            t["cached"], cache_us([c[at] for c in (*cache, *fixed.T)],
+                                  t["processors"], tokens, size, np.minimum,
+                                  np.maximum), 0)
+        error = np.minimum(1, np.abs(np.log(us / t["us"])))
+        # Devices and masks count alike.
+        alike = [np.mean(error[(at == i) & (t["cached"] == c)])
+                 for i in range(len(devices)) for c in (False, True)
+                 if ((at == i) & (t["cached"] == c)).any()]
+        return np.mean(alike) + 0.001 * np.sum((v - first)**2)
+    x = np.exp(minimize(loss, first, method="Nelder-Mead",
+                        options={"maxiter": 2500, "adaptive": True}).x)
+    print(code, " ".join("%.3g" % v for v in x[:n]))
+    for i, d in enumerate(devices):
+        print("  %s share %.3f, cache %.2f us, %.3f, %.3f" % (
+            d, *x[n + 4 * i:n + 4 * i + 4]))
 
 
 def main(truth, *options):
     import numpy as np
     rows = list(read(truth))
+    if "--fit" in options:
+        return fit(rows, options[1])
     for device, source in sorted({(r["device"], r["source"]) for r in rows}):
-        of = [r for r in rows if r["device"] == device]
-        kernel = of[0]["kernel"]
-        x = [None, *KERNELS[kernel]]
-        if "--fit" in options and any(r["half"] == "fit" for r in of):
-            x = fit(of, device, kernel)
-            print("%s %s: share %.3f, keys %.0f, start %.1f us, 64 %.2f, 256 %.2f"
-                  % (device, kernel, *x))
         for backward in (False, True):
-            kept = [r for r in of if r["source"] == source and
-                    r["half"] == "report" and r["backward"] == backward]
+            kept = [r for r in rows if r["device"] == device and
+                    r["source"] == source and r["half"] == "report" and
+                    r["backward"] == backward]
             if kept:
-                t = columns(kept)
-                share = t["share"] if x[0] is None else x[0]
-                error = np.abs(predict(t, x[1:], share) / t["us"] - 1)
+                t, code = columns(kept), kept[0]["kernel"]
+                us = predict(t, code, KERNELS[code], t["share"]) + t["beside"]
+                error = np.abs(us / t["us"] - 1)
                 print("%-16s%-8s%-9s%5d kept back: median %4.1f %%, 95 of 100 "
                       "%4.1f %%" % (device, source,
                                     "backward" if backward else "forward",

@@ -231,7 +231,7 @@ def fit(rows, x):
 def main(truth, devices, *options):
     rows, x = list(read(truth, devices)), NUMBERS
     if "--rows" in options:
-        print("device\tformat\tpass\tm\tn\tk\ttaps\tstride\tside\tthree\t"
+        print("device\tkind\tpass\tm\tn\tk\ttaps\tstride\tside\tthree\t"
               "microseconds")
         for r in rows:
             if r["kept"]:

@@ -22,7 +22,7 @@ import zlib
 
 import attention_fit
 
-SAMPLE = 40
+SAMPLE = 400
 DEVICES = {"A100-SXM4-80GB": "a100-80gb-sxm", "H100 80GB HBM3": "h100-80gb-sxm",
            "H200": "h200-141gb-sxm", "B200": "b200-180gb-sxm",
            "GB200": "gb200-186gb", "L40S": "l40s-48gb",
@@ -74,34 +74,40 @@ def attention(truth):
             shape = [r["b"] * r["h"], r["queries"], r["keys"],
                      (r["d"] + r["d_v"]) / 2]
             yield (r["device"], r["source"], r["kernel"] +
-                   ("_backward" if r["backward"] else ""), shape, r["us"], None)
+                   ("_backward" if r["backward"] else ""), shape, r["us"], None,
+                   attention_fit.beside(r))
 
 
 def casts(truth):
     for r in table(truth, "aiconfigurator_fp8_scale_cast"):
         if r["op"] == "scale_matrix":
             m, k = int(r["m"]), int(r["k"])
-            yield r["device"], "cast", "fp8", [3 * m * k], float(r["us"]), [m, k]
+            yield r["device"], "cast", "fp8", [3 * m * k, k], float(r["us"]), [m, k]
 
 
 def main(truth):
     times = {}
     for source in (products, attention, casts):
-        for device, kind, form, shape, us, half in source(truth):
+        for device, kind, form, shape, us, half, *beside in source(truth):
             if half is None or hash_of(half) % 2:
                 times.setdefault((device, kind, form), {}).setdefault(
-                    tuple(shape), []).append(us)
+                    tuple(shape), []).append((us, *beside, 0))
     print("# SPDX-License-Identifier: GPL-3.0-or-later")
     print("# Measured times of kernels that are kept back (kernels.py wrote it).  Of"
           "\n# products: batch, m, n, k; of attention: heads of all samples, queries,"
-          "\n# keys that one sees on average, channels; of casts: bytes.")
-    print("device\tkind\tformat\ta\tb\tc\td\tmicroseconds")
+          "\n# keys that one sees on average, channels; of casts: bytes,"
+          "\n# elements of a row.  beside: us of something else that a row holds.")
+    print("device\tkind\tformat\ta\tb\tc\td\tbeside\tmicroseconds")
     for key in sorted(times):
         shapes = sorted(times[key], key=hash_of)[:SAMPLE]
         for shape in sorted(shapes):
             cells = ["%g" % v if v != int(v) else "%d" % v for v in shape]
-            print("\t".join([*key, *cells, *["0"] * (4 - len(cells)), "%.6g" %
-                             statistics.median(times[key][shape])]))
+            of = sorted(t[:2] for t in times[key][shape])
+            us, beside = of[(len(of) - 1) // 2]  # times that lie beside each other
+            if not beside:
+                us = statistics.median(t[0] for t in of)
+            print("\t".join([*key, *cells, *["0"] * (4 - len(cells)),
+                             "%.6g\t%.6g" % (beside, us)]))
 
 
 if __name__ == "__main__":

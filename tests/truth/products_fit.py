@@ -9,9 +9,11 @@ measured, and says how far off they are on the others:
 TRUTH is truth/kernels, DEVICES graphs/devices, whose files have the rates in 16
 bits.  In fp8 (TensorRT-LLM, a scale a tensor) what a tile takes to begin and to
 end is so many elements of k, and its rate a share of the one in 16 bits; each row
-contains the cast of what it reads, which has a start and a rate of its own.
-Experts are vLLM's fused kernel, balanced, all on one device: two grouped products
-at one share of the rates of products apart, a start, and what gates and sums move
+contains the cast of what it reads, which has a start and a rate of its own, and is
+in the cache where it fits.
+Their runs go through several weights in turn (gemm_fit.py).  Experts are vLLM's
+fused kernel, balanced, all on one device: two grouped products, the first of up
+and gate, where there is one (GATELESS: Nemotron's, which square a ReLU), at one share of the rates of products apart, a start, and what gates and sums move
 at 0.6 of the memory's rate.  --rows prints a sample of what is kept back, with
 the time of what else a row holds ("beside").  Needs numpy and scipy."""
 import csv
@@ -23,30 +25,42 @@ import zlib
 import numpy as np
 from scipy.optimize import minimize
 
+import gemm_fit
+
 DEVICES = {"H100 80GB HBM3": "h100-80gb-sxm", "H200": "h200-141gb-sxm",
            "B200": "b200-180gb-sxm", "GB200": "gb200-186gb", "L40S": "l40s-48gb"}
-TILES = [(256, 128), (128, 128), (128, 64), (64, 64)]
-SPLITS = [1, 2, 4, 8]
 MOVED = 0.6
 LEAST_ROWS = 64
 SAMPLE = 60
+GATELESS = ((128, 2688, 1856), (512, 2048, 5120))  # experts, hidden, inner
 
 
-def product_us(d, shape, peak, depth, share, width):
-    """batch, m, n, k; peak in FLOPs a us; width: bytes of an operand's element"""
+def product_us(d, shape, peak, depth, share, width, weights=None):
+    """batch, m, n, k; peak in FLOPs a us; width: bytes of an operand's element;
+    weights: in turn, or all that is moved comes from memory"""
     batch, m, n, k = shape
     rate = d["hbm_gbps"] * 1e3 * d["product_memory_share"]
     processors, best = d["multiprocessors"], np.full(len(m), np.inf)
-    for tm, tn in TILES:
+    cache = d["cache_mib"] * 2**20
+    for tm, tn in gemm_fit.TILES:
         tile = d["product_%dx%d" % (tm, tn)] * share
-        for s in SPLITS if tile > 0 else ():
-            waves = np.ceil(np.ceil(m / tm) * np.ceil(n / tn) * batch * s /
-                            processors)
-            c = waves * tm * tn * (np.ceil(k / s / 64) * 64 + depth) * 2 * (
-                processors / (peak * tile))
-            best = np.minimum(best, c + (0 if s == 1 else 2 + 8 * s * batch *
-                                         m * n / rate))
-    moved = batch * (2 * m * n + width * (m * k + n * k)) / rate
+        for s in gemm_fit.SPLITS if tile > 0 else ():
+            tiles = np.ceil(m / tm) * np.ceil(n / tn) * batch * s
+            c = np.ceil(tiles / processors) * tm * tn * (
+                np.ceil(k / s / 64) * 64 + depth) * 2 * processors / (peak * tile)
+            parts = 8 * s * batch * m * n
+            if s > 1:
+                c = c + 2 + gemm_fit.cached_us(parts, parts, cache, rate, processors)
+            if s > 8:
+                c = np.where(tiles > 8 * processors, np.inf, c)
+            best = np.minimum(best, c)
+    size = batch * (2 * m * n + width * (m * k + n * k))
+    moved = size / rate
+    if weights:
+        again = size + width * (weights - 1) * n * k
+        if d["compute_capability"] in (80, 90):  # both halves of the cache have it
+            again = 2 * again
+        moved = gemm_fit.cached_us(size, again, cache, rate, processors)
     low, high = np.minimum(best, moved), np.maximum(best, moved)
     sharp = d["product_sharpness"]
     return d["product_start_us"] + high * (1 + (low / high) ** sharp) ** (1 / sharp)
@@ -72,17 +86,22 @@ def fp8(truth):
 
 
 def fp8_us(d, x, shapes):
-    """product, beside; x: depth, share, start and share of the cast"""
+    """product, beside; x: depth, share, start of the cast, and how much longer it
+    takes than its bytes, which two kernels read (the largest, the cast)"""
     m, n, k = shapes.T
-    return (product_us(d, (1, m, n, k), d["fp8_tflops"] * 1e6, x[0], x[1], 1),
-            x[2] + 3 * m * k / (d["hbm_gbps"] * 1e3 * x[3]))
+    rate = d["hbm_gbps"] * 1e3 * d["product_memory_share"]
+    moved = gemm_fit.cached_us(5 * m * k, 3 * m * k, d["cache_mib"] * 2**20, rate,
+                               d["multiprocessors"])
+    return (product_us(d, (1, m, n, k), d["fp8_tflops"] * 1e6, x[0], x[1], 1,
+                       gemm_fit.WEIGHTS), x[2] + x[3] * moved)
 
 
 def grouped(truth):
     def key(r):
         e, t, h, i, k, tp = (int(r[c]) for c in ("experts", "tokens", "hidden",
                                                  "inter", "topk", "tp"))
-        return e, t * k // e, h, i // tp, t
+        ups = 1 if (e, h, i) in GATELESS else 2
+        return e, t * k // e, h, i // tp, t, ups
     return read(truth + "/tables/aiconfigurator_moe_bf16.csv.gz",
                 lambda r: r["distribution"] == "balanced" and r["ep"] == "1" and
                 int(r["tokens"]) * int(r["topk"]) >= LEAST_ROWS *
@@ -91,17 +110,17 @@ def grouped(truth):
 
 def grouped_us(d, x, shapes):
     """x: share, start"""
-    e, m, h, i, t = shapes.T
+    e, m, h, i, t, ups = shapes.T
     peak, depth = d["half_tflops"] * 1e6, d["product_depth"]
-    moved = 2 * e * m * (3 * i + h) + 2 * t * h
-    return (product_us(d, (e, m, 2 * i, h), peak, depth, x[0], 2) +
+    moved = 2 * e * m * ((ups + 1) * i + h) + 2 * t * h
+    return (product_us(d, (e, m, ups * i, h), peak, depth, x[0], 2) +
             product_us(d, (e, m, h, i), peak, depth, x[0], 2),
             x[1] + moved / (d["hbm_gbps"] * 1e3 * MOVED))
 
 
-KINDS = {"fp8": (fp8, fp8_us, [300, 0.95, 9, 0.4], "m\tn\tk"),
+KINDS = {"fp8": (fp8, fp8_us, [300, 0.95, 9, 1.5], "m\tn\tk"),
          "grouped": (grouped, grouped_us, [0.7, 30],
-                     "experts\trows\thidden\tinner\ttokens")}
+                     "experts\trows\thidden\tinner\ttokens\tups")}
 
 
 def main(truth, devices, *options):
@@ -113,7 +132,7 @@ def main(truth, devices, *options):
         for name, shapes, us in rows(truth):
             with open("%s/%s.json" % (devices, name)) as file:
                 d = json.load(file)
-            half = np.array([zlib.crc32(str(s).encode()) % 2
+            half = np.array([zlib.crc32(str(s[:5]).encode()) % 2
                              for s in shapes.tolist()]) == 1
 
             def loss(x):
@@ -126,7 +145,7 @@ def main(truth, devices, *options):
             product, beside = us_of(d, x, shapes)
             if options:
                 at = [i for i in np.flatnonzero(half)]
-                at.sort(key=lambda i: zlib.crc32(repr(shapes[i].tolist()).encode()))
+                at.sort(key=lambda i: zlib.crc32(repr(shapes[i].tolist()[:5]).encode()))
                 for i in sorted(at[:SAMPLE], key=lambda i: shapes[i].tolist()):
                     print("%s\t%s\t%.1f\t%.1f" % (
                         name, "\t".join("%d" % v for v in shapes[i]), us[i],

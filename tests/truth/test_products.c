@@ -5,7 +5,7 @@
  * error, and that of 95 of 100. */
 #include "graphs/machines/times/convolutiontime.h"
 #include "tests/tests.h"
-#include "tests/truth/truth.h"
+#include "tests/truth/kernelrows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,29 +35,12 @@ static void within(errors *all, const char *name, uint64_t median,
     truth_errors("products", name, all->error, all->n, median, most);
 }
 
-static void within_bound(errors *all, const char *name,
-                         const truth_table *bounds, uint32_t bound)
-{
-    within(all, name, truth_number(bounds, bound, "median"),
-           truth_number(bounds, bound, "most"));
-}
-
 static const ms_device *device_of(const char *name)
 {
     const ms_device *device = NULL;
     ms_fault fault = {0};
     ck_assert_int_eq(ms_device_find(name, &device, &fault), MS_OK);
     return device;
-}
-
-static double number(const truth_table *table, uint32_t row, const char *column)
-{
-    return strtod(truth_cell(table, row, column), NULL);
-}
-
-static double bytes_of(ms_product_shape s)
-{
-    return 2 * (s.m * s.n + s.m * s.k + s.n * s.k);
 }
 
 START_TEST(products)
@@ -69,15 +52,16 @@ START_TEST(products)
     truth_read_here("products.tsv", &table);
     const ms_device *device = device_of(devices[_i]);
     for (uint32_t row = 0; row < table.n_rows; row++) {
-        ms_product_shape shape = {1, number(&table, row, "m"),
-                                  number(&table, row, "n"),
-                                  number(&table, row, "k")};
+        ms_product_shape shape = {1, kernelrows_number(&table, row, "m"),
+                                  kernelrows_number(&table, row, "n"),
+                                  kernelrows_number(&table, row, "k")};
         if (strcmp(truth_cell(&table, row, "device"), devices[_i]) == 0)
             add(&all,
                 ms_producttime_ns(device, shape, device->half_flops,
-                                  bytes_of(shape), MS_UNIT_TENSOR) /
+                                  kernelrows_moved(device, shape, 2),
+                                  MS_UNIT_TENSOR) /
                     1e3,
-                number(&table, row, "microseconds"));
+                kernelrows_number(&table, row, "microseconds"));
     }
     snprintf(name, sizeof name, "%s, product, half", devices[_i]);
     within(&all, name, 8, 30);
@@ -87,55 +71,58 @@ END_TEST
 
 /* ---- fp8, experts, convolutions ------------------------------------------ */
 
-static double product_us(const ms_device *device, ms_product_shape s,
-                         ms_product_unit unit)
+static double fp8_us(const truth_table *table, uint32_t row)
 {
-    bool fp8 = unit == MS_UNIT_FP8;
-    double flops_per_s =
-        fp8 ? device->fp8_flops
-            : device->half_flops * device->product.grouped_share;
-    double bytes =
-        s.batch * (2 * s.m * s.n + (fp8 ? 1 : 2) * (s.m * s.k + s.n * s.k));
-    return ms_producttime_ns(device, s, flops_per_s, bytes, unit) / 1e3;
+    const ms_device *device = kernelrows_device(table, row);
+    ms_product_shape shape = {1, kernelrows_number(table, row, "m"),
+                              kernelrows_number(table, row, "n"),
+                              kernelrows_number(table, row, "k")};
+    return ms_producttime_ns(device, shape, device->fp8_flops,
+                             kernelrows_moved(device, shape, 1), MS_UNIT_FP8) /
+               1e3 +
+           kernelrows_number(table, row, "beside");
 }
 
-static double fp8_us(const ms_device *device, const truth_table *table,
-                     uint32_t row)
+static double grouped_us(const ms_device *device, ms_product_shape s)
 {
-    ms_product_shape shape = {1, number(table, row, "m"),
-                              number(table, row, "n"), number(table, row, "k")};
-    return product_us(device, shape, MS_UNIT_FP8);
+    double bytes = 2 * s.batch * (s.m * s.n + s.m * s.k + s.n * s.k);
+    return ms_producttime_ns(device, s,
+                             device->half_flops * device->product.grouped_share,
+                             bytes, MS_UNIT_TENSOR) /
+           1e3;
 }
 
-static double experts_us(const ms_device *device, const truth_table *table,
-                         uint32_t row)
+static double experts_us(const truth_table *table, uint32_t row)
 {
-    double experts = number(table, row, "experts");
-    double rows = number(table, row, "rows");
-    double hidden = number(table, row, "hidden");
-    double inner = number(table, row, "inner");
-    ms_product_shape up = {experts, rows, 2 * inner, hidden};
+    const ms_device *device = kernelrows_device(table, row);
+    double experts = kernelrows_number(table, row, "experts");
+    double rows = kernelrows_number(table, row, "rows");
+    double hidden = kernelrows_number(table, row, "hidden");
+    double inner = kernelrows_number(table, row, "inner");
+    double ups = kernelrows_number(table, row, "ups");
+    ms_product_shape up = {experts, rows, ups * inner, hidden};
     ms_product_shape down = {experts, rows, hidden, inner};
-    return product_us(device, up, MS_UNIT_TENSOR) +
-           product_us(device, down, MS_UNIT_TENSOR);
+    return grouped_us(device, up) + grouped_us(device, down) +
+           kernelrows_number(table, row, "beside");
 }
 
-static double convolution_us(const ms_device *device, const truth_table *table,
-                             uint32_t row)
+static double convolution_us(const truth_table *table, uint32_t row)
 {
     static const char *const passes[MS_N_CONVOLUTION_PASSES] = {
         "forward", "input", "weight"};
+    const ms_device *device = kernelrows_device(table, row);
     uint32_t pass = 0;
-    bool half = strcmp(truth_cell(table, row, "format"), "half") == 0;
+    bool half = strcmp(truth_cell(table, row, "kind"), "half") == 0;
     while (strcmp(passes[pass], truth_cell(table, row, "pass")) != 0)
         ck_assert_uint_lt(++pass, MS_N_CONVOLUTION_PASSES);
     const ms_convolution convolution = {
-        .product = {1, number(table, row, "m"), number(table, row, "n"),
-                    number(table, row, "k")},
+        .product = {1, kernelrows_number(table, row, "m"),
+                    kernelrows_number(table, row, "n"),
+                    kernelrows_number(table, row, "k")},
         .pass = (ms_convolution_pass)pass,
-        .taps = number(table, row, "taps"),
-        .stride = number(table, row, "stride"),
-        .side = number(table, row, "side"),
+        .taps = kernelrows_number(table, row, "taps"),
+        .stride = kernelrows_number(table, row, "stride"),
+        .side = kernelrows_number(table, row, "side"),
         .is_three = truth_number(table, row, "three") != 0};
     return ms_convolutiontime_ns(device, &convolution,
                                  half ? device->half_flops
@@ -144,54 +131,30 @@ static double convolution_us(const ms_device *device, const truth_table *table,
            1e3;
 }
 
-static void check_convolutions(const truth_table *bounds, uint32_t bound)
-{
-    truth_table table;
-    errors all = {.n = 0};
-    char name[96];
-    const char *device = truth_cell(bounds, bound, "device");
-    const char *format = truth_cell(bounds, bound, "kind");
-    truth_read_here("convolutions.tsv", &table);
-    for (uint32_t row = 0; row < table.n_rows; row++)
-        if (strcmp(truth_cell(&table, row, "device"), device) == 0 &&
-            strcmp(truth_cell(&table, row, "format"), format) == 0)
-            add(&all, convolution_us(device_of(device), &table, row),
-                number(&table, row, "microseconds"));
-    snprintf(name, sizeof name, "%s, convolution, %s", device, format);
-    within_bound(&all, name, bounds, bound);
-}
-
-/* The rows of one device and kind. */
-static void check_kind(const truth_table *bounds, uint32_t bound)
-{
-    truth_table table;
-    errors all = {.n = 0};
-    char name[96];
-    const char *device = truth_cell(bounds, bound, "device");
-    const char *kind = truth_cell(bounds, bound, "kind");
-    bool fp8 = strcmp(kind, "fp8") == 0;
-    truth_read_here(fp8 ? "fp8products.tsv" : "groupedproducts.tsv", &table);
-    for (uint32_t row = 0; row < table.n_rows; row++) {
-        if (strcmp(truth_cell(&table, row, "device"), device) != 0)
-            continue;
-        double us = fp8 ? fp8_us(device_of(device), &table, row)
-                        : experts_us(device_of(device), &table, row);
-        add(&all, us + number(&table, row, "beside"),
-            number(&table, row, "microseconds"));
-    }
-    snprintf(name, sizeof name, "%s, %s", device, kind);
-    within_bound(&all, name, bounds, bound);
-}
+static const struct {
+    const char *rows;
+    kernelrows of;
+} tables[] = {
+    {"fp8products.tsv", {"products", {"device"}, fp8_us}},
+    {"groupedproducts.tsv", {"products", {"device"}, experts_us}},
+    {"convolutions.tsv", {"products", {"device", "kind"}, convolution_us}},
+};
 
 START_TEST(kinds)
 {
-    truth_table bounds;
+    truth_table bounds, rows;
     truth_begin();
     truth_read_here("productbounds.tsv", &bounds);
     for (uint32_t bound = 0; bound < bounds.n_rows; bound++) {
+        char name[96];
         const char *kind = truth_cell(&bounds, bound, "kind");
-        bool product = strcmp(kind, "fp8") == 0 || strcmp(kind, "grouped") == 0;
-        (product ? check_kind : check_convolutions)(&bounds, bound);
+        uint32_t at = strcmp(kind, "fp8") == 0       ? 0
+                      : strcmp(kind, "grouped") == 0 ? 1
+                                                     : 2;
+        truth_read_here(tables[at].rows, &rows);
+        snprintf(name, sizeof name, at == 2 ? "%s, convolution, %s" : "%s, %s",
+                 truth_cell(&bounds, bound, "device"), kind);
+        kernelrows_within(&tables[at].of, &rows, &bounds, bound, name);
     }
     truth_end();
 }
@@ -205,16 +168,16 @@ static double tflops_of(const ms_device *device, const truth_table *table,
     static const char *const names[MS_N_ATTENTION_CODES] = {
         "flash1", "flash2", "flash3", "efficient"};
     uint32_t code = 0;
-    double flops, keys = number(table, row, "sequence");
-    double head = number(table, row, "head");
+    double flops, keys = kernelrows_number(table, row, "sequence");
+    double head = kernelrows_number(table, row, "head");
     while (strcmp(names[code], truth_cell(table, row, "kernel")) != 0)
         ck_assert_uint_lt(++code, MS_N_ATTENTION_CODES);
     if (truth_number(table, row, "causal") != 0)
         keys /= 2;
     double tokens = 16384, channels = 2048; /* of FlashAttention's benchmark */
     flops = 4 * tokens * channels * keys;
-    const ms_attention_shape shape = {number(table, row, "sequence"), keys,
-                                      head};
+    const ms_attention_shape shape = {kernelrows_number(table, row, "sequence"),
+                                      keys, head};
     double ns =
         ms_producttime_attention_ns(device, (ms_attention_code)code, false,
                                     shape, flops, device->half_flops);
@@ -234,8 +197,8 @@ START_TEST(attentions)
     truth_begin();
     truth_read_here("attentions.tsv", &table);
     for (uint32_t row = 0; row < table.n_rows; row++) {
-        const ms_device *device = device_of(truth_cell(&table, row, "device"));
-        add(&all, number(&table, row, "tflops"),
+        const ms_device *device = kernelrows_device(&table, row);
+        add(&all, kernelrows_number(&table, row, "tflops"),
             tflops_of(device, &table, row));
     }
     within(&all, "a100 and h100, attention, figures", 8, 30);

@@ -152,7 +152,8 @@ static double half_ns(const ms_device *device, const ms_convolution *c,
         .flops_per_s = rate,
         .depth = ms_producttime_depth(device, rate, MS_UNIT_TENSOR),
         .step = HALF_STEP,
-        .parts = HALF_PARTS};
+        .parts = HALF_PARTS,
+        .by_memory = true};
     if (c->pass == MS_CONVOLUTION_WEIGHT)
         return half_weight_ns(device, c, kernel, f->n_weight_tiles);
     shape.k = c->taps * whole(shape.k / c->taps, channels_of(c));
@@ -186,7 +187,8 @@ static ms_product_kernel fp32_kernel(const ms_device *device, double rate)
         .flops_per_s = rate,
         .depth = ms_producttime_depth(device, rate, MS_UNIT_PLAIN),
         .step = FP32_STEP,
-        .parts = 1};
+        .parts = 1,
+        .by_memory = true};
 }
 
 static double fp32_ns(const ms_device *device, const ms_convolution *c,
@@ -311,12 +313,13 @@ static double tensor_ns(const ms_device *device, const ms_convolution *c,
     ms_product_shape shape = c->product;
     if (shape.batch > 1.5) {
         if (c->is_innermost && !has_kernel(fmin(shape.m, shape.n)))
-            return ms_producttime_ns(device, shape,
-                                     GROUPED_SHARE * device->fp32_flops, bytes,
-                                     MS_UNIT_PLAIN);
+            return ms_producttime_implicit_ns(
+                device, shape, GROUPED_SHARE * device->fp32_flops, bytes,
+                MS_UNIT_PLAIN);
         shape = tiled(c);
     }
-    return ms_producttime_ns(device, shape, flops_per_s, bytes, MS_UNIT_TENSOR);
+    return ms_producttime_implicit_ns(device, shape, flops_per_s, bytes,
+                                      MS_UNIT_TENSOR);
 }
 
 double ms_convolutiontime_ns(const ms_device *device, const ms_convolution *c,

@@ -6,6 +6,14 @@
 #define NS 1e9
 /* Of the time of bytes that are in the cache, what they save. */
 #define CACHED 0.3
+#define CACHE_BYTES_PER_S 41e9 /* of a multiprocessor */
+#define GOES_OUT 0.9           /* of the cache: more does not fit whole */
+/* Of a cast: its start, and of a block of threads, which has a row: how long it
+ * takes to begin, and its rate. */
+#define CAST_NS 230.0
+#define CAST_ROW_NS 380.0
+#define CAST_ROW_BYTES_PER_S 83e9
+#define CAST_THREADS 256.0
 #define NORM_THREADS 128.0 /* of a row */
 #define LOAD_BYTES 16.0    /* of a thread at once */
 #define WARP 32.0
@@ -28,6 +36,7 @@ static const struct {
     [MS_ROWS_SOFTMAX] = {1, 0, 0.85, 1},
     [MS_ROWS_SOFTMAX_BACKWARD] = {2 / 3.0, 0, 0.85, 1},
     [MS_LOOKUP] = {0, 0, 1, 1},
+    [MS_CAST] = {0, 0, 1, 1},
 };
 
 /* The gradients of a norm's weight and bias, of the backward's bytes; columns
@@ -68,9 +77,41 @@ static double weight_ns(const ms_device *device, double bytes, double row,
                 waves * of_block * NS / BLOCK_BYTES_PER_S);
 }
 
+double ms_memorytime_cached_ns(const ms_device *device, double bytes)
+{
+    double rate = device->hbm_bytes_per_s * device->product.memory_share;
+    return bytes * NS /
+           fmax(rate, (double)device->multiprocessors * CACHE_BYTES_PER_S);
+}
+
+double ms_memorytime_cached_share(const ms_device *device, double bytes)
+{
+    double part = bytes / device->memory.cache_bytes;
+    return clamp((1 - part) / (1 - GOES_OUT), 0, 1);
+}
+
+/* Rows by waves, each a block's, beside what all of them move. */
+static double cast_ns(const ms_device *device, double bytes, double row,
+                      double width)
+{
+    double of_row = fmax(1, row * width);
+    double cached = ms_memorytime_cached_share(device, bytes);
+    double rate = device->hbm_bytes_per_s * device->product.memory_share;
+    double moved_ns = ms_memorytime_cached_ns(device, bytes * cached) +
+                      bytes * (1 - cached) * NS / rate;
+    double waves =
+        bytes / of_row * CAST_THREADS /
+        ((double)device->multiprocessors * device->threads_per_multiprocessor);
+    double rows_ns =
+        fmax(1, waves) * (CAST_ROW_NS + of_row * NS / CAST_ROW_BYTES_PER_S);
+    return (double)device->kernel_ns + CAST_NS + hypot(moved_ns, rows_ns);
+}
+
 double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
                         double bytes, double row, double width)
 {
+    if (kernel == MS_CAST)
+        return cast_ns(device, bytes, row, width);
     const ms_memory_rates *rates = &device->memory;
     double again = kernels[kernel].again, share = rates->stream_share;
     bool softmax =

@@ -19,6 +19,13 @@
  * and bias, a block for 32 columns, which goes over all rows at 60 GB/s: 8,192
  * rows of 128 take 17 of 27 us on an H200 (cudnn-frontend's runs of PyTorch).
  *
+ * A cast to fp8 has all of its bytes in the cache, if they fit: a
+ * multiprocessor moves 41 GB/s there.  Else they go as fast as what a product
+ * reads from memory.  A block of 256 threads has a row (vLLM's
+ * scaled_fp8_quant_kernel), so that a few long rows and many short ones take
+ * longer.  These numbers are those of five devices' casts in aiconfigurator, of
+ * half of the shapes (tests/truth/cast_fit.py).
+ *
  * A worked example, A100 PCIe, 8,192 rows of 8,192 in fp32: 16 blocks on each
  * of 108 multiprocessors are 1,728 rows of 32 KiB, 54 MiB, more than the 40 MiB
  * of L2.  So 256 MiB are read twice and written once: 805 MB at 0.875 of 1,555
@@ -41,12 +48,22 @@ typedef enum ms_memory_kernel {
     MS_ROWS_SOFTMAX, /* PyTorch's, also of logarithms */
     MS_ROWS_SOFTMAX_BACKWARD,
     MS_LOOKUP, /* rows of a table by index */
+    MS_CAST,   /* to fp8: what it reads was just written, and what it writes
+                  the next op reads */
     MS_N_MEMORY_KERNELS
 } ms_memory_kernel;
 
 /* ns; bytes: read and written, each once.  row, width: elements of a row, and
- * bytes of one. */
+ * bytes of one; of a cast, those that are read and those that are written. */
 double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
                         double bytes, double row, double width);
+
+/* ns of bytes that go no further than the last cache, from and to all
+ * multiprocessors. */
+double ms_memorytime_cached_ns(const ms_device *device, double bytes);
+/* Of what a kernel goes over again and again, so many bytes, the share that is
+ * in the cache each time: all of it or, where it does not fit, nothing, as the
+ * oldest goes first. */
+double ms_memorytime_cached_share(const ms_device *device, double bytes);
 
 #endif

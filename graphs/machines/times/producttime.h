@@ -9,11 +9,11 @@
  * takes as long as `depth` elements of k more to begin and to end.  That is a
  * latency, so in fp32, which takes longer over k, it is fewer elements: the
  * median of NeuSight's batched products in fp32 is 26 to 97 % off without that,
- * and 10 to 20 % with it.  Where there are few tiles, k is split and the parts
- * are summed.
- * Beside it the operands are moved.  So the share of the peak that is reached
- * falls in teeth where a tile or a wave begins, and the time never falls where
- * m, n or k grows.
+ * and 10 to 20 % with it, 4 to 7 % on V100 and A100 by the tiles that cuBLAS
+ * has for them.  Where there are few tiles, k is split and the parts are
+ * summed, in the cache, if they fit. Beside it the operands are moved.  So the
+ * share of the peak that is reached falls in teeth where a tile or a wave
+ * begins, and the time never falls where m, n or k grows.
  *
  * A worked example, H100 SXM, 4096 x 4096 x 4096 in bf16: 1,024 tiles of
  * 128 x 128, 8 waves on 132 multiprocessors; 8 x 128 x 128 x (4096 + 154) x 2
@@ -22,7 +22,7 @@
  *
  * The parts are fitted (tests/truth/gemm_fit.py) on the forward products of
  * NVIDIA's aiconfigurator, on half of the shapes, and so are those in fp8,
- * whose tiles reach the same share and begin and end as slowly (354 elements of
+ * whose tiles reach the same share and begin and end as slowly (397 elements of
  * k on an H100, for 154 in 16 bits), and grouped products, which reach 0.7 of
  * others' rates (products_fit.py); a device without a measurement has the parts
  * below at the share that its large products reach.
@@ -47,6 +47,13 @@ double ms_producttime_ns(const ms_device *device, ms_product_shape shape,
                          double flops_per_s, double bytes,
                          ms_product_unit unit);
 
+/* The same of a convolution, whose parts of k are at most 8, in 16 bits, and
+ * are summed in memory: nets in 16 bits of times.tsv's half for fits are 2 %
+ * too fast if they are a product's, MobileNets up to 15 %. */
+double ms_producttime_implicit_ns(const ms_device *device,
+                                  ms_product_shape shape, double flops_per_s,
+                                  double bytes, ms_product_unit unit);
+
 /* ---- what other kernels that multiply are made of ------------------------ */
 
 /* Sides of a tile, and the share of flops_per_s that it reaches; 0: none such.
@@ -59,9 +66,10 @@ typedef struct ms_product_kernel {
     const ms_product_tile *tiles;
     uint32_t n_tiles;
     double flops_per_s;
-    double depth; /* in elements of k: that a tile takes more */
-    double step;  /* of k, that it goes on by */
-    double parts; /* of k, at most: a power of 2 */
+    double depth;   /* in elements of k: that a tile takes more */
+    double step;    /* of k, that it goes on by */
+    double parts;   /* of k, at most: a power of 2 */
+    bool by_memory; /* parts are summed there; else in the cache, if they fit */
 } ms_product_kernel;
 
 /* The fastest of its tiles and parts, without what is moved beside. */
@@ -89,13 +97,17 @@ typedef struct ms_attention_shape {
 } ms_attention_shape;
 
 /* ns of so many FLOPs at that peak, of forward or of backward.  A block has 128
- * queries of a head and goes over the keys, some more of which it takes to
- * begin and to end; the share of the peak is the device's for many long blocks
- * and 128 channels.  Few blocks leave multiprocessors idle, and none ends
- * before the one that sees the most keys.  The parts are fitted on half of the
- * shapes of vLLM's attention in aiconfigurator, causal and not (A100, L40S;
- * H100, H200), those of FlashAttention 1 and of xFormers on the benchmarks of
- * FlashAttention (flash-attention 0251105a, assets). */
+ * queries of a head (192 of a narrow one in FlashAttention 3, 64 on
+ * multiprocessors with little shared memory) and goes over the keys, some more
+ * of which it takes to begin and to end, and half of a tile on the edge of a
+ * mask.  Heads of 65 to 128 channels take as long as those of 96 and of 128.
+ * The share of the peak is the device's for many long blocks and 128 channels.
+ * Few blocks leave multiprocessors idle, and none ends before the one that sees
+ * the most keys.  The parts are fitted on half of the shapes of vLLM's
+ * attention in aiconfigurator, causal and not (A100, L40S; H100, H200;
+ * tests/truth/attention_fit.py), those of FlashAttention 1, of xFormers and of
+ * backward on the benchmarks of FlashAttention (flash-attention 0251105a,
+ * assets). */
 double ms_producttime_attention_ns(const ms_device *device,
                                    ms_attention_code kernel, bool backward,
                                    ms_attention_shape shape, double flops,

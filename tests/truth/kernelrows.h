@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef KERNELROWS_H
+#define KERNELROWS_H
+
+/* Measured kernels in a table (kernels.tsv, memory.tsv, ...): the median error
+ * of the times that memsim tells, and that of 95 of 100 rows, held by a table
+ * of bounds, one of whose rows says of which device and kind:
+ *
+ *     static double told_us(const truth_table *table, uint32_t row);
+ *     const kernelrows of = {"memory", {"device", "kernel"}, told_us};
+ *     kernelrows_check(&of, "memory.tsv", "memorybounds.tsv");
+ */
+
+#include "graphs/machines/times/producttime.h"
+#include "tests/truth/truth.h"
+
+typedef struct kernelrows {
+    const char *group;   /* of truth_compare */
+    const char *keys[3]; /* columns in which a row is equal to its bound */
+    double (*told_us)(const truth_table *table, uint32_t row);
+} kernelrows;
+
+/* Every row has one bound, and every bound rows. */
+void kernelrows_check(const kernelrows *of, const char *rows,
+                      const char *bounds);
+/* The rows of one bound, under a name; returns how many. */
+uint32_t kernelrows_within(const kernelrows *of, const truth_table *table,
+                           const truth_table *bounds, uint32_t bound,
+                           const char *name);
+
+double kernelrows_number(const truth_table *table, uint32_t row,
+                         const char *column);
+/* That of the column "device". */
+const ms_device *kernelrows_device(const truth_table *table, uint32_t row);
+/* Bytes that a product of 16 bits or, width 1, of fp8 moves where it is timed
+ * over several weights in turn (gemm_fit.py): those that the cache holds from
+ * one time to the next count as many as memory moves meanwhile.  A100's and
+ * H100's cache is two halves, and what all multiprocessors read is in both. */
+double kernelrows_moved(const ms_device *device, ms_product_shape shape,
+                        double width);
+
+#endif
