@@ -57,6 +57,11 @@ const ms_family *ms_familypage_all(ms_arena *arena, uint32_t *n);
 
 /* What the readers walk, and the schema of model files (tools/) too. */
 #define MS_MAX_NAME 256u /* bytes of one name */
+/* chainfile.c: a measured chain, whose stages have the keys of a layer "stage".
+ */
+#define MS_CHAINFILE_FAMILY "chain"
+#define MS_CHAINFILE_FIELDS 1
+extern const ms_field ms_chainfile_fields[MS_CHAINFILE_FIELDS];
 #define MS_LISTFILE_INPUT 4
 extern const ms_field ms_listfile_input_fields[MS_LISTFILE_INPUT];
 /* Beside "layers", "inputs", "each", "with", "when". */

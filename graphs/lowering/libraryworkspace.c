@@ -2,6 +2,7 @@
 /* What cuBLAS and Transformer Engine allocate for matrix products
  * (graphs/autograd.md 16): a pass, because the op that asks first is known only
  * once all ops are there. */
+#include "graphs/formats/precisions.h"
 #include "graphs/lowering/lower.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/quantized/quantize.h"
@@ -146,7 +147,8 @@ static void make_room(ms_trace *trace, uint32_t n)
         const ms_added *it = &trace->added[i];
         if (!it->is_made)
             continue;
-        uint32_t at = it->op + 1 < g->n_ops ? g->out_at[it->op + 1] : end;
+        /* Of two that an op makes the second has been moved already. */
+        uint32_t at = it->op + 1 < next ? g->out_at[it->op + 1] : end;
         memmove(g->out + at + n, g->out + at, (end - at) * sizeof *g->out);
         for (uint32_t op = it->op + 1; op < next; op++)
             g->out_at[op] += n;
@@ -162,8 +164,10 @@ void ms_libraryworkspace_add(ms_trace *trace, uint32_t first,
 {
     finder f = {.trace = trace, .held = held};
     uint32_t n_made = 0, layer = trace->layer;
+    /* torchao multiplies by torch._scaled_mm. */
+    bool by_te = !ms_precisions_of(trace->settings->training)->wide;
     for (uint32_t op = first; op < trace->graph->n_ops && !trace->err; op++) {
-        if (trace->ends[op].work == MS_WORK_FP8)
+        if (trace->ends[op].work == MS_WORK_FP8 && by_te)
             hold_te(&f, op);
         if (trace->ends[op].work >= MS_WORK_MATRIX)
             product(&f, op);

@@ -13,6 +13,7 @@
  *
  * It becomes a list of layers, which is read as any other. */
 #include "graphs/layers/layers.h"
+#include "graphs/layertypes.h"
 #include "graphs/models/files/reader.h"
 #include "graphs/models/layerlist.h"
 #include "sim/base/base.h"
@@ -22,17 +23,19 @@
 #include <string.h>
 
 static const char *const top_keys[] = {"memsim", "name", "family", "stages"};
-static const ms_field top_fields[] = {{.name = "input_bytes",
-                                       .type = MS_INT,
-                                       .required = true,
-                                       .low = 0,
-                                       .high = INT64_C(1) << 50,
-                                       .help = "bytes of the chain's input"}};
+const ms_field ms_chainfile_fields[MS_CHAINFILE_FIELDS] = {
+    {.name = "input_bytes",
+     .type = MS_INT,
+     .required = true,
+     .low = 0,
+     .high = INT64_C(1) << 50,
+     .help = "bytes of the chain's input"}};
 
 bool ms_chainfile_is(const ms_reader *r, uint32_t family)
 {
     const ms_json_node *node = &r->json.nodes[family];
-    return node->kind == MS_JSON_STRING && strcmp(node->value.s, "chain") == 0;
+    return node->kind == MS_JSON_STRING &&
+           strcmp(node->value.s, MS_CHAINFILE_FAMILY) == 0;
 }
 
 /* What contradicts itself. */
@@ -124,8 +127,8 @@ static ms_err write_stages(const ms_reader *r, uint32_t list, ms_text *text)
 
 static ms_err read_top(const ms_reader *r, uint32_t *stages)
 {
-    const ms_fields keys = {.rows = top_fields,
-                            .n = 1,
+    const ms_fields keys = {.rows = ms_chainfile_fields,
+                            .n = MS_CHAINFILE_FIELDS,
                             .extra = top_keys,
                             .n_extra = sizeof top_keys / sizeof *top_keys,
                             .owner = "a chain"};
@@ -162,7 +165,7 @@ ms_err ms_chainfile_read(const ms_reader *r)
     model->n_dims = 1;
     model->measured = true;
     model->fixed_batch = 1;
-    model->family = "chain";
+    model->family = MS_CHAINFILE_FAMILY;
     ms_err err = ms_json_read(model->path, text.bytes, text.length, r->arena,
                               &native.json, &inner);
     if (err == MS_OK)

@@ -231,6 +231,17 @@ typedef struct part {
     bool back; /* the backward of s alone is left */
 } part;
 
+/* Does the checkpoint at the input of k give the value? */
+static bool is_choice(const solver *p, const part *at, uint32_t k)
+{
+    uint64_t bytes = p->stage[k - 1].output;
+    uint64_t left = ms_chainunits_left(p->stage, k, at->t);
+    return at->m >= ms_chainunits_more(bytes, left) &&
+           times(p, at->s, at->t)[at->m] >=
+               span_ns(p, at->s, k) + times(p, k, at->t)[at->m - bytes] +
+                   times(p, at->s, k - 1)[at->m - left];
+}
+
 /* Which choice gave the value: k, or s where A(s) is kept. */
 static uint32_t find_choice(const solver *p, const part *at)
 {
@@ -243,16 +254,11 @@ static uint32_t find_choice(const solver *p, const part *at)
     for (uint32_t l = s; l < t; l++)
         pass = ms_chainunits_pass(p->stage, s, l, pass);
     assert(m >= p->stage[t].output + pass);
-    for (uint32_t k = s + 1; k <= t; k++) {
-        uint64_t bytes = p->stage[k - 1].output;
-        uint64_t left = ms_chainunits_left(p->stage, k, t);
-        if (m >= ms_chainunits_more(bytes, left) &&
-            value >= span_ns(p, s, k) + times(p, k, t)[m - bytes] +
-                         times(p, s, k - 1)[m - left])
-            return k;
-    }
-    assert(!"a value of the table has a choice");
-    return s;
+    uint32_t k = s;
+    for (bool found = false; !found; found = is_choice(p, at, k))
+        k++;
+    assert(k <= t);
+    return k;
 }
 
 static ms_err add(const solver *p, ms_chain_plan *plan, ms_chain_verb verb,

@@ -173,8 +173,9 @@ START_TEST(quantizes_what_products_read)
 }
 END_TEST
 
-/* Products take their FLOPs at the device's rate for fp8 (1402.6 of 1979
- * TFLOP/s), other things are as in bf16. */
+/* Products take their FLOPs at the device's rate for fp8; of this shape, 16384
+ * each way, aiconfigurator measured 12.523 ms in bf16 and 6.748 in fp8 (H100
+ * 80GB HBM3). */
 START_TEST(products_at_the_rate_of_fp8)
 {
     static const char *const layer =
@@ -199,7 +200,7 @@ START_TEST(products_at_the_rate_of_fp8)
     }
     ck_assert_double_eq(flops[0], flops[1]);
     ck_assert_double_eq_tol((double)took_ns[1] / (double)took_ns[0],
-                            0.964 * 1979 / 989, 0.03);
+                            12.523 / 6.748, 0.03);
     truth_end();
 }
 END_TEST

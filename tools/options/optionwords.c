@@ -164,8 +164,8 @@ static const ms_word options[] = {
         "parallel*|sp",
         "-p tensor:4,sp", "a policy: ranks that split each layer"),
     MS_WORD_INSTEAD(NULL, "pipeline-model-parallel-layout",
-                    "-p 'pipeline:4,layers=Et*3|t*4|t*4|tL'",
-                    "a policy: layers of each stage"),
+                    "-p pipeline:4,layers=2/1/1/1",
+                    "a policy: layers of each stage; or the layout, in quotes"),
     MS_WORD_INSTEAD(NULL,
                     "decoder-first-pipeline-num-layers|decoder-last-pipeline-"
                     "num-layers",

@@ -133,6 +133,32 @@ static void rules_of_groups(ms_text *text)
     put(text, lines);
 }
 
+static void measured_chain(ms_text *text)
+{
+    static const char *const lines[] = {
+        "A model may be a chain of stages that was measured (sizes in bytes, "
+        "the "
+        "last is the loss;",
+        "saved_bytes: all that backward needs, the output included; "
+        "backward_workspace_bytes:",
+        "with the gradient of the stage's input; the workspaces may be left "
+        "out),",
+        "",
+        "    {\"memsim\": 1, \"name\": \"mine\", \"family\": \"chain\", "
+        "\"input_bytes\": 700,",
+        "     \"stages\": [",
+        "       {\"name\": \"conv\", \"forward_ns\": 10, \"backward_ns\": 8, "
+        "\"output_bytes\": 800,",
+        "        \"saved_bytes\": 900, \"forward_workspace_bytes\": 400,",
+        "        \"backward_workspace_bytes\": 700},",
+        "       {\"name\": \"loss\", \"forward_ns\": 0, \"backward_ns\": 2, "
+        "\"output_bytes\": 0,",
+        "        \"saved_bytes\": 0, \"backward_workspace_bytes\": 800}]}",
+        "",
+        NULL};
+    put(text, lines);
+}
+
 void ms_help_texts_files(ms_text *text)
 {
     static const char *const lines[] = {
@@ -151,24 +177,6 @@ void ms_help_texts_files(ms_text *text)
         "",
         "    {\"memsim\": 1, \"name\": \"7.5B\", \"family\": \"parameters\",",
         "     \"count\": 7500000000}",
-        "",
-        "a chain of stages that was measured (sizes in bytes, the last stage "
-        "is the loss;",
-        "saved_bytes: all that backward needs, the output included; "
-        "backward_workspace_bytes:",
-        "with the gradient of the stage's input; the workspaces may be left "
-        "out),",
-        "",
-        "    {\"memsim\": 1, \"name\": \"mine\", \"family\": \"chain\", "
-        "\"input_bytes\": 700,",
-        "     \"stages\": [",
-        "       {\"name\": \"conv\", \"forward_ns\": 10, \"backward_ns\": 8, "
-        "\"output_bytes\": 800,",
-        "        \"saved_bytes\": 900, \"forward_workspace_bytes\": 400,",
-        "        \"backward_workspace_bytes\": 700},",
-        "       {\"name\": \"loss\", \"forward_ns\": 0, \"backward_ns\": 2, "
-        "\"output_bytes\": 0,",
-        "        \"saved_bytes\": 0, \"backward_workspace_bytes\": 800}]}",
         "",
         "or a list of layers:",
         "",
@@ -195,6 +203,7 @@ void ms_help_texts_files(ms_text *text)
     put(text, lines);
     groups_of_layers(text);
     rules_of_groups(text);
+    measured_chain(text);
     op_graphs(text);
     put(text, topics);
 }

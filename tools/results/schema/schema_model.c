@@ -102,6 +102,40 @@ static void put_case(ms_indent *json, const char *key, const char *value,
     ms_indent_close(json, '}');
 }
 
+/* A measured chain, which has no page. */
+static void put_chain(ms_indent *json)
+{
+    const ms_layer_kind *stage = &ms_layer_kinds[ms_layer_find("stage")];
+    ms_indent_open(json, MS_CHAINFILE_FAMILY, '{');
+    ms_indent_string(json, "description", "stages that were measured");
+    ms_indent_open(json, "properties", '{');
+    put_head(json);
+    ms_indent_word(json, "family", "true");
+    ms_properties_fields(json, ms_chainfile_fields, MS_CHAINFILE_FIELDS);
+    ms_indent_open(json, "stages", '{');
+    ms_indent_string(json, "description", "in their order, the loss the last");
+    ms_indent_string(json, "type", "array");
+    ms_indent_integer(json, "minItems", 2);
+    ms_indent_open(json, "items", '{');
+    ms_indent_open(json, "properties", '{');
+    ms_indent_ref(json, "name", "name");
+    ms_properties_fields(json, stage->fields, stage->n_fields);
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "required", '[');
+    ms_properties_required(json, stage->fields, stage->n_fields);
+    ms_indent_close(json, ']');
+    ms_properties_close(json);
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "required", '[');
+    ms_properties_required(json, ms_chainfile_fields, MS_CHAINFILE_FIELDS);
+    ms_indent_string(json, NULL, "stages");
+    ms_indent_close(json, ']');
+    ms_properties_close(json);
+    ms_indent_close(json, '}');
+}
+
 static void put_families(ms_indent *json)
 {
     uint32_t n;
@@ -113,16 +147,19 @@ static void put_families(ms_indent *json)
     ms_indent_open(json, "enum", '[');
     for (uint32_t i = 0; i < n; i++)
         ms_indent_string(json, NULL, families[i].name);
+    ms_indent_string(json, NULL, MS_CHAINFILE_FAMILY);
     ms_indent_close(json, ']');
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
     ms_indent_open(json, "allOf", '[');
     for (uint32_t i = 0; i < n; i++)
         put_case(json, "family", families[i].name, "");
+    put_case(json, "family", MS_CHAINFILE_FAMILY, "");
     ms_indent_close(json, ']');
     ms_indent_close(json, '}');
     for (uint32_t i = 0; i < n; i++)
         put_family(json, &families[i]);
+    put_chain(json);
 }
 
 /* ---- layers -------------------------------------------------------------- */
