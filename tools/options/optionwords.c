@@ -169,12 +169,12 @@ static const ms_word options[] = {
     MS_WORD_INSTEAD(NULL,
                     "decoder-first-pipeline-num-layers|decoder-last-pipeline-"
                     "num-layers",
-                    "-p pipeline:4,first=3,last=3",
+                    "-p pipeline:4,first=1,last=2",
                     "a policy: layers of the first and the last rank"),
     MS_WORD_INSTEAD(NULL,
                     "account-for-embedding-in-pipeline-split|account-for-loss-"
                     "in-pipeline-split",
-                    "-p pipeline:4,account=embedding/loss",
+                    "-p pipeline:7,account=embedding/loss",
                     "a policy: what counts as a layer"),
     MS_WORD_INSTEAD(NULL,
                     "pipeline-parallel*|pipeline-model-parallel-size|pp|ppsize|"

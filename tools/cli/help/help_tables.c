@@ -257,6 +257,19 @@ static void put_family(const ms_family *family, ms_text *text)
     put_fields(family->fields, family->n_fields, text);
 }
 
+/* It has no page. */
+static void put_chain(ms_text *text)
+{
+    ms_text_add(text, MS_CHAINFILE_FAMILY ": stages that were measured (an "
+                                          "example: memsim help files)\n"
+                                          "  keys beside \"family\":\n");
+    put_fields(ms_chainfile_fields, MS_CHAINFILE_FIELDS, text);
+    ms_text_add(text, "  stages=[...]              in their order, the loss "
+                      "the last; each has the keys\n"
+                      "                            of a layer \"stage\" "
+                      "(memsim help stage)\n");
+}
+
 void ms_help_tables_families(ms_text *text)
 {
     uint32_t n;
@@ -268,6 +281,8 @@ void ms_help_tables_families(ms_text *text)
         ms_text_add(text, "\n");
         put_family(&families[i], text);
     }
+    ms_text_add(text, "\n");
+    put_chain(text);
 }
 
 void ms_help_tables_training(ms_text *text)
@@ -476,6 +491,10 @@ bool ms_help_tables_one(const char *name, ms_text *text)
             put_family(&families[i], text);
             return true;
         }
+    if (strcmp(name, MS_CHAINFILE_FAMILY) == 0) {
+        put_chain(text);
+        return true;
+    }
     uint32_t kind = ms_layer_find(name);
     if (kind != MS_NONE)
         put_layer(&ms_layer_kinds[kind], text);
@@ -487,6 +506,8 @@ uint32_t ms_help_tables_names(const char **names, uint32_t room)
     uint32_t n = 0;
     for (uint32_t i = 0; i < ms_registry_n() && n < room; i++)
         names[n++] = ms_registry_row(i)->name;
+    if (n < room)
+        names[n++] = MS_CHAINFILE_FAMILY;
     for (uint32_t i = 0; ms_familypage_name(i) != NULL && n < room; i++)
         names[n++] = ms_familypage_name(i);
     for (uint32_t i = 0; i < ms_layer_n_kinds && n < room; i++)
