@@ -107,7 +107,7 @@ set yrange [0:1]
 set label 1 "{/:Bold source}" at 0.07, 0.985
 set label 2 "{/:Bold runs}" at 0.79, 0.985 right
 set label 3 "{/:Bold error}" at 0.99, 0.985 right
-row(i) = 0.985 - 0.046 * i
+row(i) = 0.985 - 0.044 * i
 do for [i = 1:17] {
     set label 10 + i words[i] at 0.07, row(i)
     set label 30 + i word(runs, i) at 0.79, row(i) right
@@ -116,10 +116,10 @@ do for [i = 1:17] {
     set label 70 + i '' at 0.025, row(i) point pointtype filled[i] \
         pointsize 1.2 linecolor rgb colour[i]
 }
-set label 90 '' at 0.025, 0.175 point pointtype 7 pointsize 1.2 \
+set label 90 '' at 0.025, 0.160 point pointtype 7 pointsize 1.2 \
     linecolor rgb '#555555'
-set label 91 'no rate was fitted on it: these' at 0.07, 0.175
-set label 92 'are counted here; error at the median' at 0.07, 0.135
+set label 91 'no rate was fitted on it: these' at 0.07, 0.160
+set label 92 'are counted here; error at the median' at 0.07, 0.125
 set label 93 '' at 0.025, 0.085 point pointtype 6 pointsize 1.0 linewidth 1 \
     linecolor rgb '#555555'
 set label 94 'rates were fitted on it' at 0.07, 0.085
