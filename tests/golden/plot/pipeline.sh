@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The turns of a pipeline: of a run, of a saved result, of several.
-pipeline="gpt2 --batch 4 -p microbatch:4+pipeline:2"
-"$MEMSIM" run $pipeline --figure pipeline --plot run.svg --keep-script -q
-"$MEMSIM" run $pipeline --json >run.json
+set -- gpt2 --batch 4 -p microbatch:4+pipeline:2
+"$MEMSIM" run "$@" --figure pipeline --plot run.svg --keep-script -q
+"$MEMSIM" run "$@" --json >run.json
 "$MEMSIM" plot run.json --figure pipeline --keep-script -o saved.svg -q
 cmp run.gp saved.gp
 # Two forwards before the first backward, on rank 0, and the numbers of cells.
 sed -n '/^.cells0 <</,/^EOD/p' run.gp | sed -n '2,3p'
 grep -c "^set label '[0-3]' at" run.gp
 grep "memory" run.gp | sed 's/ at .*//'
-"$MEMSIM" run $pipeline,schedule=zb-h1 --json >zb.json
+"$MEMSIM" run gpt2 --batch 4 \
+    -p microbatch:4+pipeline:2,schedule=zb-h1 --json >zb.json
 "$MEMSIM" plot run.json zb.json --figure pipeline --label A --label B \
     --keep-script -o both.svg -q
 "$MEMSIM" compare gpt2 --batch 4 -p microbatch:4+pipeline:2 \
