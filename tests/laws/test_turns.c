@@ -177,7 +177,8 @@ static void read_spans(pipeline *p, const ms_plan *plan,
 {
     for (uint32_t i = 0; i < plan->n_ops; i++) {
         const ms_plan_op *op = &plan->op[i];
-        if (op->ns == 0 || op->of == MS_NONE)
+        if (op->ns == 0 || op->of == MS_NONE ||
+            p->graph.op_unit[op->of] == MS_NONE) /* of the step */
             continue;
         uint32_t k = stage_of(p, p->graph.op_unit[op->of]);
         uint32_t m = op->micro_batch, kind = MS_TURN_FORWARD;
