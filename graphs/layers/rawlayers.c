@@ -139,15 +139,22 @@ ms_err ms_rawlayers_stage(ms_trace *trace, const ms_layer *layer,
 {
     const ms_value *field = layer->field;
     uint64_t workspace = (uint64_t)field[MS_STAGE_BACKWARD_WORKSPACE].i;
-    if (ms_trace_needs(trace, in[0]))
-        workspace -= ms_trace_bytes(ms_trace_at(trace, in[0]));
+    uint64_t handed = ms_trace_needs(trace, in[0])
+                          ? ms_trace_bytes(ms_trace_at(trace, in[0]))
+                          : 0;
+    if (workspace < handed)
+        return ms_trace_fail(trace, layer,
+                             "it includes the gradient of the layer's input",
+                             "\"%s\" has a backward_workspace_bytes of less "
+                             "than %llu bytes, its input",
+                             layer->name, (unsigned long long)handed);
     *out = ms_raw_measured(
         trace, in[0],
         &(ms_raw_stage){.output_bytes = (uint64_t)field[MS_STAGE_OUTPUT].i,
                         .saved_bytes = (uint64_t)field[MS_STAGE_SAVED].i,
                         .forward_workspace_bytes =
                             (uint64_t)field[MS_STAGE_FORWARD_WORKSPACE].i,
-                        .backward_workspace_bytes = workspace,
+                        .backward_workspace_bytes = workspace - handed,
                         .forward_ns = (uint64_t)field[MS_STAGE_FORWARD_NS].i,
                         .backward_ns =
                             (uint64_t)field[MS_STAGE_BACKWARD_NS].i});

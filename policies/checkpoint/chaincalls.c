@@ -23,6 +23,7 @@ typedef struct writer {
     uint32_t *held;         /* per stage: what the plan holds of its input, or
                                NOTHING */
     uint32_t *forward_held; /* the same behind the forward */
+    uint32_t *kept;  /* per stage: what is kept for it and those behind it */
     uint32_t *rerun; /* per stage whose output a RERUN left: the first and
                         the last unit of it */
 } writer;
@@ -52,21 +53,60 @@ static bool makes(const ms_graph *graph, uint32_t unit, uint32_t storage)
     return graph->op_unit[graph->storage_maker[storage]] == unit;
 }
 
-/* Of the outputs of stage l, or of one unit of it, those needed. */
+/* Is it kept for stages that may run again? */
+static bool is_read_later(const ms_stages *stages, uint32_t storage)
+{
+    return stages->is_kept[storage] && stages->first_reader[storage] > 0;
+}
+
+/* Of the outputs of stage l, or of one unit of it, those needed, and (of a
+ * unit) what is kept whatever the plan. */
 static ms_err held_set(writer *w, uint32_t l, uint32_t unit, needs which,
                        uint32_t *set)
 {
+    const ms_graph *graph = w->graph;
     const ms_stages *stages = w->stages;
     uint32_t first = stages->out_at[l], end = stages->out_at[l + 1], n = 0;
-    uint32_t *list =
-        ms_arena_take_raw(w->arena, end - first + 1u, sizeof *list);
+    uint32_t made =
+        unit == MS_NONE ? 0 : graph->out_at[graph->forward_at[unit]];
+    uint32_t made_end =
+        unit == MS_NONE ? 0 : graph->out_at[graph->forward_at[unit + 1]];
+    uint32_t *list = ms_arena_take_raw(
+        w->arena, (end - first) + (made_end - made) + 1u, sizeof *list);
     if (list == NULL)
         return ms_fail_nomem(w->fault);
     for (uint32_t i = first; i < end; i++)
         if (is_needed(w, which, stages->out[i]) &&
             (unit == MS_NONE || makes(w->graph, unit, stages->out[i])))
             list[n++] = stages->out[i];
+    for (uint32_t i = made; i < made_end; i++)
+        if (is_read_later(stages, graph->out[i]))
+            list[n++] = graph->out[i];
     return ms_program_add_set(w->program, list, n, w->arena, set, w->fault);
+}
+
+/* Per stage a set of what is kept and it is the first to read. */
+static ms_err find_kept(writer *w)
+{
+    const ms_graph *graph = w->graph;
+    const ms_stages *stages = w->stages;
+    uint32_t n = stages->chain.n, first = graph->n_persistent;
+    uint32_t *at = ms_arena_take(w->arena, n + 3u, sizeof *at);
+    uint32_t *list = ms_arena_take_raw(w->arena, graph->n_storages - first + 1u,
+                                       sizeof *list);
+    if (at == NULL || list == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t s = first; s < graph->n_storages; s++)
+        at[stages->first_reader[s] + 2] += is_read_later(stages, s);
+    for (uint32_t l = 0; l <= n; l++)
+        at[l + 2] += at[l + 1];
+    for (uint32_t s = first; s < graph->n_storages; s++)
+        if (is_read_later(stages, s))
+            list[at[stages->first_reader[s] + 1]++] = s;
+    for (uint32_t l = 1; l <= n; l++)
+        MS_TRY(ms_program_add_set(w->program, list + at[l], at[l + 1] - at[l],
+                                  w->arena, &w->kept[l], w->fault));
+    return MS_OK;
 }
 
 /* What the unit makes that is kept whatever the plan. */
@@ -169,6 +209,9 @@ static void write_behind(const writer *w, const ms_call *like, uint32_t stage)
     call.set = w->held[stage];
     if (call.set != MS_NOTHING)
         add(w, call);
+    call.set = w->kept[stage];
+    if (call.set != MS_NOTHING)
+        add(w, call);
     if (rerun[0] != MS_NONE) {
         call.set = MS_NOTHING;
         call.unit = rerun[0];
@@ -191,10 +234,11 @@ static ms_err take_columns(writer *w)
     w->held = ms_arena_take_raw(w->arena, n + 2u, sizeof *w->held);
     w->forward_held =
         ms_arena_take_raw(w->arena, n + 2u, sizeof *w->forward_held);
+    w->kept = ms_arena_take_raw(w->arena, n + 2u, sizeof *w->kept);
     w->rerun = ms_arena_take_raw(w->arena, 2 * (n + 2u), sizeof *w->rerun);
     if (w->stage_of == NULL || w->keep == NULL || w->hold == NULL ||
         w->input == NULL || w->act_at == NULL || w->held == NULL ||
-        w->forward_held == NULL || w->rerun == NULL)
+        w->forward_held == NULL || w->kept == NULL || w->rerun == NULL)
         return ms_fail_nomem(w->fault);
     for (uint32_t l = 0; l < 2 * (n + 2u); l++)
         w->rerun[l] = MS_NONE;
@@ -212,6 +256,7 @@ static ms_err read_plan(writer *w)
 {
     const ms_stages *stages = w->stages;
     uint32_t i = 0, n = stages->chain.n;
+    MS_TRY(find_kept(w));
     w->input[1] = MS_NOTHING;
     for (uint32_t l = 1; l < n; l++)
         MS_TRY(ms_program_add_set(w->program, stages->out + stages->out_at[l],
@@ -261,7 +306,7 @@ ms_err ms_chaincalls_write(const ms_graph *graph, const ms_chaincalls *how,
     MS_TRY(take_columns(&w));
     MS_TRY(read_plan(&w));
     uint64_t more = (uint64_t)program->n_micro_batches *
-                    (how->plan->n + 2u * how->stages->chain.n);
+                    (how->plan->n + 3u * how->stages->chain.n);
     MS_TRY(ms_program_reserve(&made, program->n_calls + more, arena, fault));
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];

@@ -63,14 +63,20 @@ static void find_readers(finder *f)
         for (uint32_t i = graph->unit_in_at[u]; i < graph->unit_in_at[u + 1];
              i++) {
             uint32_t s = graph->unit_in[i], from = maker_stage(f, s);
+            uint32_t *first = &f->stages->first_reader[s];
+            if (from >= f->stage_of[u])
+                continue;
             if (from + 1 == f->stage_of[u])
                 f->is_out[s] = 1;
-            else if (from < f->stage_of[u])
+            else
                 f->stages->is_kept[s] = 1;
+            *first = *first == 0 ? f->stage_of[u] : *first; /* in order */
         }
-    /* The training loop's own variables. */
-    for (uint32_t i = 0; i < graph->n_kept; i++)
+    /* The training loop's own variables hold these. */
+    for (uint32_t i = 0; i < graph->n_kept; i++) {
         f->stages->is_kept[graph->kept[i]] = 1;
+        f->stages->first_reader[graph->kept[i]] = 0;
+    }
 }
 
 static bool is_output(const finder *f, uint32_t storage)
@@ -252,10 +258,13 @@ ms_err ms_stages_find(const ms_graph *graph, ms_arena *arena, ms_stages *stages,
     stages->out =
         ms_arena_take_raw(arena, graph->n_storages, sizeof *stages->out);
     stages->is_kept = ms_arena_take(arena, graph->n_storages, 1);
+    stages->first_reader =
+        ms_arena_take(arena, graph->n_storages, sizeof *stages->first_reader);
     f.is_out = ms_arena_take(arena, graph->n_storages, 1);
     f.refs = ms_arena_take(arena, graph->n_storages, 1);
     if (rows == NULL || stages->out_at == NULL || stages->out == NULL ||
-        stages->is_kept == NULL || f.is_out == NULL || f.refs == NULL)
+        stages->is_kept == NULL || stages->first_reader == NULL ||
+        f.is_out == NULL || f.refs == NULL)
         return ms_fail_nomem(fault);
     find_readers(&f);
     for (uint32_t l = 1; l <= n; l++)

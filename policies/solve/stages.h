@@ -24,9 +24,11 @@ typedef struct ms_stages {
     ms_chain chain;
     uint32_t *first, *last; /* units of stage l, [1 .. n] */
     /* Storages that stage l makes: those that the next one reads, CSR [1 .. n +
-     * 1]; a flag per storage for what is kept whatever the plan. */
+     * 1]; a flag per storage for what is kept whatever the plan, and the first
+     * stage that reads it (0: none does, or the training loop holds it). */
     uint32_t *out_at, *out;
     uint8_t *is_kept;
+    uint32_t *first_reader;
 } ms_stages;
 
 /* Faults: MS_EUSAGE where the graph has no stage before its loss; MS_ENOMEM. */
