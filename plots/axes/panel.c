@@ -195,9 +195,7 @@ static void put_axis_titles(ms_panel *panel)
 
 /* ---- phases -------------------------------------------------------------- */
 
-static const struct {
-    const char *strip, *tint;
-} phases[] = {
+const ms_panel_phase ms_panel_phases[MS_N_PHASES + 1] = {
     [MS_PHASE_FORWARD] = {"#C9D8E8", "#F3F6FA"},
     [MS_PHASE_BACKWARD] = {"#F0DDBB", "#FCF7EF"},
     [MS_PHASE_OPTIMIZER] = {"#C7E2D4", "#F1F8F4"},
@@ -238,9 +236,10 @@ static void put_bands(ms_panel *panel)
         double x1 = ms_stack_x(&panel->stack, (double)band->to_ns);
         ms_box on_strip = {x0, panel->strip.y0, x1, panel->strip.y1};
         ms_box on_area = {x0, panel->area.y0, x1, panel->bottom_y};
-        ms_canvas_box(panel->script, &on_strip, phases[band->phase].strip,
-                      false);
-        ms_canvas_box(panel->script, &on_area, phases[band->phase].tint, false);
+        ms_canvas_box(panel->script, &on_strip,
+                      ms_panel_phases[band->phase].strip, false);
+        ms_canvas_box(panel->script, &on_area,
+                      ms_panel_phases[band->phase].tint, false);
         if (i > 0 && panel->saw->n_bands <= MS_PANEL_MOST_WALLS) {
             ms_axes_line(panel, x0, panel->area.y0, x0, panel->bottom_y,
                          "#B4B4B4", false);

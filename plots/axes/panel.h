@@ -57,5 +57,10 @@ void ms_panel_close_plot(const ms_panel *panel);
 /* Is a part of the level above the capacity line, and hatched? */
 bool ms_panel_is_over(const ms_panel *panel);
 #define MS_PANEL_HATCH "#50B3261E"
+/* Colours of a phase: of its strip, and behind the data; none of the loss. */
+typedef struct ms_panel_phase {
+    const char *strip, *tint;
+} ms_panel_phase;
+extern const ms_panel_phase ms_panel_phases[MS_N_PHASES + 1];
 
 #endif

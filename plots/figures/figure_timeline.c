@@ -19,13 +19,6 @@
 
 #define AREA_PX 340.0 /* height of the data */
 
-/* From the bottom: first what stays constant over the step, so that the areas
- * above it have a level base, then what policies change. */
-static const ms_category order[MS_N_CATEGORIES] = {
-    MS_PARAMETERS, MS_OPTIMIZER_STATE, MS_WORKSPACE,     MS_INPUTS,
-    MS_GRADIENTS,  MS_ACTIVATIONS,     MS_COMMUNICATION, MS_TEMPORARIES,
-};
-
 struct scene {
     ms_panel panel;
     bool shows[MS_N_CATEGORIES];
@@ -61,11 +54,11 @@ static uint32_t list_shown(const struct scene *scene,
     const ms_peak *peak = &scene->panel.rank->peak;
     uint32_t n = 0;
     for (int k = MS_N_CATEGORIES; k-- > 0;)
-        if (scene->shows[order[k]])
-            entries[n++] =
-                (ms_legend_entry){.name = name_of(&scene->panel, order[k]),
-                                  .value = peak->by_category[order[k]],
-                                  .color = ms_canvas_category_color[order[k]]};
+        if (scene->shows[ms_stack_order[k]])
+            entries[n++] = (ms_legend_entry){
+                .name = name_of(&scene->panel, ms_stack_order[k]),
+                .value = peak->by_category[ms_stack_order[k]],
+                .color = ms_canvas_category_color[ms_stack_order[k]]};
     return n + ms_legend_over(&scene->panel, &entries[n]);
 }
 
@@ -91,21 +84,21 @@ static void put_plot(struct scene *scene)
     const ms_panel *panel = &scene->panel;
     ms_text *script = panel->script;
     for (uint32_t k = 0; k < MS_N_CATEGORIES; k++)
-        if (scene->shows[order[k]])
-            ms_stack_write(&panel->stack, ms_names_category[order[k]], order,
-                           k + 1, script);
+        if (scene->shows[ms_stack_order[k]])
+            ms_stack_write(&panel->stack, ms_names_category[ms_stack_order[k]],
+                           ms_stack_order, k + 1, script);
     ms_stack_write_reserved(&panel->stack, script);
     ms_recomputeaxis_write(panel);
     ms_cutaxis_write(panel);
     ms_withoutpolicies_write(panel);
     ms_panel_open_plot(panel);
     for (uint32_t k = MS_N_CATEGORIES; k-- > 0;)
-        if (scene->shows[order[k]])
+        if (scene->shows[ms_stack_order[k]])
             ms_text_add(script,
                         ", \\\n  $%s using 1:2 with filledcurves y1=base "
                         "linecolor rgb '%s' notitle",
-                        ms_names_category[order[k]],
-                        ms_canvas_category_color[order[k]]);
+                        ms_names_category[ms_stack_order[k]],
+                        ms_canvas_category_color[ms_stack_order[k]]);
     ms_cutaxis_plot(panel);
     ms_text_add(script, ", \\\n  $reserved using 1:2 with lines linewidth 1.2 "
                         "linecolor rgb '#000000' notitle");
@@ -129,9 +122,10 @@ ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
     panel->may_cut = true;
     ms_withoutpolicies_open(panel);
     ms_panel_open(panel);
-    panel->bottom_y = panel->area.y1 +
-                      ms_cutaxis_height(panel, order, MS_N_CATEGORIES) +
-                      ms_recomputeaxis_height(panel);
+    panel->bottom_y =
+        panel->area.y1 +
+        ms_cutaxis_height(panel, ms_stack_order, MS_N_CATEGORIES) +
+        ms_recomputeaxis_height(panel);
     uint32_t n = find_shown(&scene);
     double y = panel->bottom_y + MS_PANEL_AXIS_PX;
     double end_y = y + ms_legend_height(n);
@@ -140,7 +134,7 @@ ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
     ms_frame_begin(&frame, format,
                    ceil(end_y + ms_withoutpolicies_height(panel) + 8.0));
     ms_panel_draw(panel);
-    ms_cutaxis_draw(panel, order, MS_N_CATEGORIES);
+    ms_cutaxis_draw(panel, ms_stack_order, MS_N_CATEGORIES);
     ms_recomputeaxis_draw(panel);
     put_legend(&scene, y);
     ms_withoutpolicies_legend(panel, end_y);

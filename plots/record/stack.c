@@ -11,6 +11,11 @@
 #define HATCH_PX 7.0 /* horizontal distance of the strokes */
 #define LEAST_PX 0.3 /* a stroke shorter than this is not seen */
 
+const ms_category ms_stack_order[MS_N_CATEGORIES] = {
+    MS_PARAMETERS, MS_OPTIMIZER_STATE, MS_WORKSPACE,     MS_INPUTS,
+    MS_GRADIENTS,  MS_ACTIVATIONS,     MS_COMMUNICATION, MS_TEMPORARIES,
+};
+
 double ms_stack_x(const ms_stack *stack, double t_ns)
 {
     double width = stack->area.x1 - stack->area.x0;

@@ -9,6 +9,10 @@
 #include "plots/record/record.h"
 #include "sim/timeline.h"
 
+/* From the bottom: first what stays constant over the step, so that the areas
+ * above it have a level base, then what policies change. */
+extern const ms_category ms_stack_order[MS_N_CATEGORIES];
+
 /* A step function of the levels, and how it lies in the plot area. */
 typedef struct ms_stack {
     ms_box area;

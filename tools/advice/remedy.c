@@ -172,6 +172,7 @@ ms_err ms_remedy_find(const ms_remedy_task *task, ms_arena *arena,
         bool any;
         if (!use_of(task, &ms_changes_table[i], &use))
             continue;
+        remedy->use = use;
         remedy->slot = use.row->slot;
         remedy->costs = use.row->costs;
         remedy->words = ms_changewords_name(use, task->job, now, arena);
@@ -184,4 +185,14 @@ ms_err ms_remedy_find(const ms_remedy_task *task, ms_arena *arena,
         *n += any;
     }
     return MS_OK;
+}
+
+bool ms_remedy_is_told(const ms_remedy *remedies, uint32_t i, uint32_t group)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (remedies[k].helps[group] &&
+            remedies[k].costs == remedies[i].costs &&
+            strcmp(remedies[k].slot, remedies[i].slot) == 0)
+            return true;
+    return false;
 }

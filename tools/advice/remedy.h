@@ -13,6 +13,7 @@
 /* A change of the job that makes groups smaller: "checkpoint:full" (a policy)
  * or "kernels=flash" (a setting). */
 typedef struct ms_remedy {
+    ms_change_use use;
     const char *words, *slot; /* of changes.h */
     ms_costs costs;
     bool *helps; /* by group: at most half of its bytes are left */
@@ -31,5 +32,8 @@ typedef struct ms_remedy_task {
  * text form and for a model that is too large. */
 ms_err ms_remedy_find(const ms_remedy_task *task, ms_arena *arena,
                       ms_remedy **remedies, uint32_t *n, ms_fault *fault);
+/* Does a remedy before remedy i, of the same slot and costs, help the group as
+ * well, so that one of the two is enough? */
+bool ms_remedy_is_told(const ms_remedy *remedies, uint32_t i, uint32_t group);
 
 #endif

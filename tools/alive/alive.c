@@ -128,3 +128,24 @@ ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
         return ms_fail_nomem(fault);
     return MS_OK;
 }
+
+ms_err ms_alive_groups(const ms_alive *alive, ms_arena *arena,
+                       ms_alike **groups, uint32_t **group_of,
+                       uint32_t *n_groups, ms_fault *fault)
+{
+    uint32_t n = alive->n;
+    uint32_t *leader = ms_arena_take(arena, n + 1, sizeof *leader);
+    uint32_t *index = ms_arena_take(arena, n + 1, sizeof *index);
+    *group_of = ms_arena_take(arena, n + 1, sizeof **group_of);
+    *groups = ms_arena_take(arena, n + 1, sizeof **groups);
+    if (leader == NULL || index == NULL || *group_of == NULL || *groups == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++)
+        (*groups)[i] = ms_alive_one(alive, i);
+    *n_groups = ms_groups_merge(*groups, n, leader);
+    for (uint32_t g = 0; g < *n_groups; g++)
+        index[(*groups)[g].member] = g;
+    for (uint32_t i = 0; i < n; i++)
+        (*group_of)[i] = index[leader[i]];
+    return MS_OK;
+}

@@ -162,6 +162,10 @@ ms_err ms_alive_find(const ms_result *result, const char *at, ms_arena *arena,
                      ms_alive *alive, ms_fault *fault);
 /* The i-th row as a group of one tensor. */
 ms_alike ms_alive_one(const ms_alive *alive, uint32_t i);
+/* The rows alive as groups, the largest first; group_of: by row alive. */
+ms_err ms_alive_groups(const ms_alive *alive, ms_arena *arena,
+                       ms_alike **groups, uint32_t **group_of,
+                       uint32_t *n_groups, ms_fault *fault);
 ms_group_side ms_alive_side(const ms_plan *plan, ms_fate fate, uint64_t bytes);
 /* The layer of a storage, or NULL. */
 const char *ms_alive_layer(const ms_graph *graph, uint32_t storage);

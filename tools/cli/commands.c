@@ -3,6 +3,7 @@
 
 #include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/cli/report/report.h"
 #include "tools/options/options.h"
 
 static const ms_command rows[] = {
@@ -68,6 +69,16 @@ static const ms_command rows[] = {
      {"memsim plot run.json -o timeline.svg",
       "memsim plot none.json full.json --figure bars -o bars.pdf",
       "memsim plot rows.csv --x batch --y step -o curve.png", NULL}},
+    {"report",
+     "MODEL|RESULT...",
+     "one page to hand on: timeline, tensors, what if",
+     MS_FOR_REPORT,
+     1,
+     MS_REPORT_MOST,
+     ms_report_command,
+     {"memsim report gpt2 --batch 8 -p checkpoint:sqrt -o review.html",
+      "memsim report gpt2-xl -p none -p checkpoint:sqrt -o review.html",
+      "memsim report run.json -o review.html", NULL}},
     {"inspect",
      "MODEL",
      "list layers, parameters, FLOPs and saved bytes",

@@ -348,6 +348,16 @@ void ms_settings_command(const ms_arguments *arguments, const char *extra,
     ms_text_add(text, " %s", extra);
 }
 
+void ms_settings_again(const char *command, const ms_arguments *arguments,
+                       ms_text *text)
+{
+    ms_text_add(text, "memsim %s", command);
+    for (uint32_t i = 0; i < arguments->n_operands; i++)
+        quote(arguments->operands[i], text);
+    for (uint32_t i = 0; i < arguments->n_given; i++)
+        put_option(arguments->given[i].option, arguments->given[i].value, text);
+}
+
 /* Writes the model and all options that shape the result, but for the
  * policies and one more option. */
 static void put_others(const ms_arguments *arguments, ms_option_id but,

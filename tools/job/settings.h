@@ -58,6 +58,9 @@ bool ms_settings_shapes(ms_option_id id);
  * are quoted for a shell. */
 void ms_settings_command(const ms_arguments *arguments, const char *extra,
                          ms_text *text);
+/* Writes the whole command line again, as it was given. */
+void ms_settings_again(const char *command, const ms_arguments *arguments,
+                       ms_text *text);
 /* Writes a "memsim fit" with the same settings on that many GPUs. It has no
  * policies, since the search chooses them. */
 void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,

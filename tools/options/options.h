@@ -81,7 +81,8 @@ enum { /* bits of ms_option.commands; ms_command.bit */
        MS_FOR_COMPLETION = 512u,
        MS_FOR_SCHEMA = 1024u,
        MS_FOR_ALLOC = 2048u,
-       MS_FOR_CALIBRATE = 4096u
+       MS_FOR_CALIBRATE = 4096u,
+       MS_FOR_REPORT = 8192u
 };
 
 typedef enum ms_takes {

@@ -13,7 +13,8 @@
 /* Commands that simulate one step. */
 #define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN)
 #define SWEEP MS_FOR_SWEEP
-#define STEPS (STEP | COMPARE | SWEEP)
+#define REPORT MS_FOR_REPORT
+#define STEPS (STEP | COMPARE | SWEEP | REPORT)
 #define FIT MS_FOR_FIT
 #define MODEL (STEPS | MS_FOR_INSPECT | FIT)
 #define WORDS (MS_FOR_HELP | MS_FOR_COMPLETION | MS_FOR_SCHEMA)
@@ -39,7 +40,7 @@ const ms_option ms_options_table[] = {
          {{.commands = COMPARE,
            .help = "the pool of all variants, torch (default on CUDA) or as "
                    "--allocators; repeat it for a variant each"},
-          {.commands = STEP,
+          {.commands = STEP | REPORT,
            .help = "torch[,option=value...] (default on CUDA): PyTorch's, what "
                    "it reserves and where it is out of memory; exact: bare "
                    "lifetimes; bfc, buddy, contiguous; arena: planned ahead "
@@ -95,7 +96,7 @@ const ms_option ms_options_table[] = {
          {{.commands = STEP,
            .help =
                "memory policy, e.g. checkpoint:sqrt; repeat or join with +"},
-          {.commands = COMPARE,
+          {.commands = COMPARE | REPORT,
            .help = "policies of one variant, joined with +; repeat it for each "
                    "variant"},
           {.commands = FIT,
@@ -287,7 +288,10 @@ const ms_option ms_options_table[] = {
                    "output, in place of the report"},
           {.commands = PLOT,
            .help = "the figure, as .svg, .png or .pdf (default memsim.svg); - "
-                   "is standard output, as SVG"}}},
+                   "is standard output, as SVG"},
+          {.commands = REPORT,
+           .help = "the page, one HTML file (default memsim.html); - is "
+                   "standard output"}}},
     {.id = MS_OPTION_RESUME,
      .name = "resume",
      .uses = {{.commands = SWEEP,
@@ -455,12 +459,13 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "TEXT",
      .uses = {{.commands = RUN | COMPARE | FIT | ALLOC | PLOT | CALIBRATE,
-               .help = "the figure's title"}}},
+               .help = "the figure's title"},
+              {.commands = REPORT, .help = "the page's title"}}},
     {.id = MS_OPTION_LABEL,
      .name = "label",
      .takes = MS_TAKES_VALUE,
      .value = "TEXT",
-     .uses = {{.commands = COMPARE | PLOT,
+     .uses = {{.commands = COMPARE | PLOT | REPORT,
                .help = "what a variant, a run or a curve's line is called; "
                        "repeat it for each, in their order"}}},
     {.id = MS_OPTION_KEEP_SCRIPT,
@@ -523,7 +528,7 @@ const ms_option ms_options_table[] = {
      .name = "rank",
      .takes = MS_TAKES_VALUE,
      .value = "R",
-     .uses = {{.commands = STEP,
+     .uses = {{.commands = STEP | REPORT,
                .help = "tell of this rank, such as a pipeline's stage, instead "
                        "of the one with the highest peak"},
               {.commands = PLOT,
@@ -546,7 +551,8 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_QUIET,
      .name = "quiet",
      .letter = 'q',
-     .uses = {{.commands = RUN | COMPARE | FIT | PLOT | ALLOC | CALIBRATE,
+     .uses = {{.commands =
+                   RUN | COMPARE | FIT | PLOT | ALLOC | CALIBRATE | REPORT,
                .help = "no summary and no notes, only what was asked for"},
               {.commands = SWEEP,
                .help = "no progress and no notes, only the rows"}}},

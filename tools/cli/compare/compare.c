@@ -165,9 +165,10 @@ static ms_err write_figure(const ms_hall *hall, const ms_comparison *c,
     return MS_OK;
 }
 
-static uint32_t needs_of(const outputs *out)
+static uint32_t needs_of(const ms_comparison *c, const outputs *out)
 {
-    return (out->json ? MS_VARIANTS_JSON : 0u) |
+    return (c->explain ? MS_VARIANTS_TENSORS : 0u) |
+           (out->json ? MS_VARIANTS_JSON : 0u) |
            (most_over_time(out) > 0 ? MS_VARIANTS_TIMELINE : 0u) |
            (is_address(out) ? MS_VARIANTS_ADDRESSES : 0u);
 }
@@ -178,10 +179,15 @@ static ms_err compare(const ms_hall *hall, ms_points *points, ms_comparison *c,
     outputs out;
     ms_text csv = {.arena = hall->trial};
     MS_TRY(ms_variants_read(hall, points, c, fault));
+    if (c->n < 2)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "give each variant, e.g. -p none -p checkpoint:sqrt, "
+                       "or --grid batch=1,8",
+                       "\"memsim compare\" needs two variants or more");
     MS_TRY(check_explain(hall->arguments, c, fault));
     MS_TRY(read_outputs(hall, c, &out, fault));
     MS_TRY(check_files(hall, c, &out, fault));
-    MS_TRY(ms_variants_fill(hall, points, needs_of(&out), c, fault));
+    MS_TRY(ms_variants_fill(hall, points, needs_of(c, &out), c, fault));
     MS_TRY(look(c, hall->trial, fault));
     ms_compare_data_csv(c, &csv);
     MS_TRY(print_result(hall, c, &out, &csv, fault));

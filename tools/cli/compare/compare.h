@@ -97,9 +97,10 @@ ms_err ms_variants_read(const ms_hall *hall, ms_points *points,
                         ms_comparison *comparison, ms_fault *fault);
 /* What is needed of each variant besides its report. */
 enum {
-    MS_VARIANTS_JSON = 1u,     /* ms_variant.json */
-    MS_VARIANTS_TIMELINE = 2u, /* record.ranks */
-    MS_VARIANTS_ADDRESSES = 4u /* record.addresses, of variants with a pool */
+    MS_VARIANTS_JSON = 1u,      /* ms_variant.json */
+    MS_VARIANTS_TIMELINE = 2u,  /* record.ranks */
+    MS_VARIANTS_ADDRESSES = 4u, /* record.addresses, of variants with a pool */
+    MS_VARIANTS_TENSORS = 8u    /* what ms_alive_find looks at */
 };
 /* Simulates the variants. A fault in the job of one refuses that variant
  * alone, unless all are refused: then the first fault is the command's. */

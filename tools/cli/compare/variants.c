@@ -476,11 +476,6 @@ ms_err ms_variants_read(const ms_hall *hall, ms_points *points,
     maker m = {.hall = hall, .points = points, .c = comparison, .fault = fault};
     MS_TRY(read_words(&m));
     MS_TRY(read_operands(&m));
-    if (comparison->n < 2)
-        return ms_fail(fault, MS_EUSAGE, NULL,
-                       "give each variant, e.g. -p none -p checkpoint:sqrt, "
-                       "or --grid batch=1,8",
-                       "\"memsim compare\" needs two variants or more");
     return ms_variants_named_label(hall->arguments, comparison, fault);
 }
 
@@ -496,7 +491,7 @@ ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
         if (comparison->variants[i].file != NULL)
             continue;
         ms_job *job = &comparison->variants[i].job;
-        job->uses = comparison->explain;
+        job->uses = (needs & MS_VARIANTS_TENSORS) != 0;
         job->addresses = (needs & MS_VARIANTS_ADDRESSES) != 0 ||
                          ((needs & MS_VARIANTS_JSON) != 0 && !job->usual);
         MS_TRY(simulate(&m, &comparison->variants[i]));

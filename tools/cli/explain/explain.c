@@ -46,31 +46,12 @@ typedef struct explain {
 
 /* ---- from the job to groups ---------------------------------------------- */
 
-static ms_err make_groups(explain *x, ms_arena *arena, ms_fault *fault)
-{
-    uint32_t n = x->alive.n;
-    uint32_t *leader = ms_arena_take(arena, n + 1, sizeof *leader);
-    uint32_t *index = ms_arena_take(arena, n + 1, sizeof *index);
-    x->group_of = ms_arena_take(arena, n + 1, sizeof *x->group_of);
-    x->groups = ms_arena_take(arena, n + 1, sizeof *x->groups);
-    if (leader == NULL || index == NULL || x->group_of == NULL ||
-        x->groups == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < n; i++)
-        x->groups[i] = ms_alive_one(&x->alive, i);
-    x->n_groups = ms_groups_merge(x->groups, n, leader);
-    for (uint32_t g = 0; g < x->n_groups; g++)
-        index[x->groups[g].member] = g;
-    for (uint32_t i = 0; i < n; i++)
-        x->group_of[i] = index[leader[i]];
-    return MS_OK;
-}
-
 static ms_err look(explain *x, ms_fault *fault)
 {
     ms_arena *arena = x->hall->trial;
     MS_TRY(ms_alive_find(&x->result, x->at, arena, &x->alive, fault));
-    MS_TRY(make_groups(x, arena, fault));
+    MS_TRY(ms_alive_groups(&x->alive, arena, &x->groups, &x->group_of,
+                           &x->n_groups, fault));
     ms_remedy_task task = {.job = &x->job,
                            .alive = &x->alive,
                            .group_of = x->group_of,
@@ -172,23 +153,11 @@ static void node_line(const explain *x, ms_text *text)
     ms_text_add(text, "%s", x->style->plain);
 }
 
-/* Says whether a change before change i, of the same kind and price, helps
- * the group as much, so that one of the two is enough. */
-static bool is_told(const explain *x, uint32_t g, uint32_t i)
-{
-    const ms_remedy *remedy = &x->remedies[i];
-    for (uint32_t k = 0; k < i; k++)
-        if (x->remedies[k].helps[g] && x->remedies[k].costs == remedy->costs &&
-            strcmp(x->remedies[k].slot, remedy->slot) == 0)
-            return true;
-    return false;
-}
-
 static void put_remedies(const explain *x, uint32_t g, ms_text *words)
 {
     const char *before = "; less with ";
     for (uint32_t i = 0; i < x->n_remedies; i++) {
-        if (!x->remedies[i].helps[g] || is_told(x, g, i))
+        if (!x->remedies[i].helps[g] || ms_remedy_is_told(x->remedies, i, g))
             continue;
         ms_text_add(words, "%s%s", before, x->remedies[i].words);
         before = ", ";

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_PLOTS_PAGE_H
+#define MS_PLOTS_PAGE_H
+
+/* A page to hand on: one HTML file that needs nothing else, no network, and
+ * shows steps to zoom into, tensor by tensor.
+ *
+ *     page.c          the file: style, script and data in one
+ *     pagestep.c      the data of a step: what its figures show, from a record
+ *     pagelevels.c    its memory, event by event
+ *     pagetensors.c   its largest tensors
+ *     page.css, page.js   embedded by embed.cmake; page.js reads the data
+ *
+ * Data is JSON in a block that browsers do not run.  Names may be any bytes:
+ * the script only ever sets texts, and a policy in the file (CSP) lets no other
+ * script run than the one with the hash of page.js.
+ *
+ *     ms_text data = {.arena = arena};
+ *     ms_text_add(&data, "{\"variants\": [{\"step\": ");
+ *     MS_TRY(ms_pagestep_put(&step, &data, fault));
+ *     ms_text_add(&data, "}]}");
+ *     MS_TRY(ms_page_write("gpt2", &data, "page.html", arena, fault));
+ */
+
+#include "plots/record/record.h"
+
+/* A page is no larger than MS_PAGE_BYTES: so many events of a step are told one
+ * by one, all steps of a page together at most MS_PAGE_ALL_EVENTS. */
+#define MS_PAGE_BYTES 3000000u
+#define MS_PAGE_EVENTS 50000u
+#define MS_PAGE_ALL_EVENTS 90000u
+#define MS_PAGE_TENSORS 2000u     /* of a step, at most */
+#define MS_PAGE_ALL_TENSORS 6000u /* of all steps of a page */
+
+/* ---- page.c -------------------------------------------------------------- */
+
+/* data: the object that page.js reads, with the keys of report_data.c. */
+ms_err ms_page_write(const char *title, const ms_text *data, const char *path,
+                     ms_arena *arena, ms_fault *fault);
+/* "categories": [["parameters", "#2F62A8"], ...], "works": ..., "phases": ...:
+ * what a page says once, names with their colours. */
+void ms_page_put_colors(ms_text *text);
+
+/* ---- pagestep.c ---------------------------------------------------------- */
+
+/* A step, and of which rank (of report.ranks). */
+typedef struct ms_pagestep {
+    const ms_record *record; /* with ranks */
+    uint32_t rank;
+    /* Of a step that was simulated; NULL: it was read back, and has neither
+     * events nor tensors. */
+    const ms_timeline *line;
+    const uint32_t *group_of; /* by row of the plan: its group at the peak, or
+                                 MS_NONE; NULL: there are no groups */
+    uint32_t most_events, most_tensors;
+} ms_pagestep;
+
+/* An object:
+ *
+ *     {"end": 31056134, "timed": true,
+ *      "phases": [[0, 9189373, "forward"], ...],
+ *      "reserved": [[0, 8589934592], ...], "again": [[0, 0], ...],
+ *      "lanes": [{"name": "compute", "slices": [[0, 7000, 0, 7000], ...]}],
+ *      "stages": [{"rank": 0, "turns": [[0, 900, "forward", 0, 0, 0], ...]}],
+ *      "events": 2140, "shown": 2140, "points": [1, 0, 1, 0, 248879616, ...],
+ *      "tensors": {...} or null}
+ *
+ * Times in ns, of a step that takes none in events.  A slice: from, to, then
+ * pairs of a work (row of "works") and its ns.  A turn: from, to, kind,
+ * micro-batch, stage, ns run again. */
+ms_err ms_pagestep_put(const ms_pagestep *step, ms_text *text, ms_fault *fault);
+
+/* ---- pagelevels.c -------------------------------------------------------- */
+
+/* A rank's memory as its states: 0 is before its first event, k is behind its
+ * k-th.  A point is a state: how many states and ns behind the point before, a
+ * number n, then n pairs of a category and by how many bytes it changes.  Of at
+ * most `most` events each is a point; of more the step is cut into
+ * MS_PAGE_PARTS equal times, of each of which the lowest, the highest and the
+ * last state are points, so that the highest of any part is exact. */
+#define MS_PAGE_PARTS 3000u
+ms_err ms_pagelevels_put(const ms_timeline *line, uint16_t rank, uint32_t most,
+                         ms_text *text, ms_fault *fault);
+/* The same of the levels of a record, each one state behind the other. */
+void ms_pagelevels_record(const ms_record_rank *rank, ms_text *text);
+
+/* ---- pagetensors.c ------------------------------------------------------- */
+
+/* An object: the words, and the largest rows of the rank's device, in the order
+ * in which they are allocated: name, bytes, category, from and to (alive in the
+ * states from <= s < to), made, read and freed (what op does so last), group.
+ * name to freed and group: words by their number, or -1.
+ *
+ *     {"words": ["aten::mm of layers.0.mlp.up, forward", ...],
+ *      "rows": [[4, 8388608, 4, 12, 907, 0, 31, 31, 2], ...],
+ *      "hidden": 140, "hidden_bytes": 5120}
+ *
+ * hidden: how many rows are smaller than these; hidden_bytes: the largest of
+ * them. */
+ms_err ms_pagetensors_put(const ms_pagestep *step, uint16_t rank, ms_text *text,
+                          ms_fault *fault);
+
+#endif
