@@ -58,7 +58,9 @@ function whatif(variant) {
         ['Step', 'number', row => time(row.step_ns)],
         ['Fits', '', row => row.fits ? 'yes' : 'no'],
         ['Command', '', row => el('code', {textContent: row.command})]
-    ], variant.whatif));
+    ], variant.whatif), variant.search === null ? null
+        : el('p', {}, 'All of these together are searched by ',
+             el('code', {textContent: variant.search})));
 }
 
 function facts(variant) {

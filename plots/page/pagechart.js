@@ -39,11 +39,13 @@ class Chart {
         return best;
     }
 
-    /* The largest part of the peak: who opens the page sees it first. */
+    /* The largest tensor of the peak: who opens the page sees it first. */
     largest() {
         const parts = pile(this.step, this.points, this.highest());
-        return parts.reduce((most, part) => most === null ||
-            part.to - part.from > most.to - most.from ? part : most, null);
+        const named = parts.filter(part => part.row !== null);
+        return (named.length > 0 ? named : parts).reduce(
+            (most, part) => most === null ||
+                part.to - part.from > most.to - most.from ? part : most, null);
     }
 
     /* What lies where, from above. */
@@ -235,9 +237,14 @@ class Chart {
         this.outline(this.step.reserved, bytes => this.y(bytes), this.ink.ink);
         if (this.limit > 0) {
             const y = this.y(this.limit);
+            const words = `usable ${size(this.limit)}`;
+            const wide = this.pen.measureText(words).width;
             this.line(LEFT, y, LEFT + this.inner, y, this.ink.mark, [6, 4]);
-            this.text(`usable ${size(this.limit)}`, LEFT + this.inner - 4,
-                      y - 9, 'right', this.ink.mark);
+            this.pen.fillStyle = this.ink.paper;
+            this.pen.fillRect(LEFT + this.inner - wide - 8, y - 17, wide + 8,
+                              15);
+            this.text(words, LEFT + this.inner - 4, y - 9, 'right',
+                      this.ink.mark);
         }
     }
 
@@ -462,12 +469,19 @@ class Chart {
             c => points.levels[c].some(bytes => bytes > 0)));
     }
 
+    /* What the colours of streams and stages are. */
     works() {
         const used = new Set(this.step.lanes.flatMap(lane => lane.slices.flatMap(
             slice => slice.filter((v, k) => k >= 2 && k % 2 === 0))));
-        return used.size === 0 ? null : el('p', {className: 'faint'},
-            ...[...used].sort((a, b) => a - b).flatMap(work =>
-                [swatch(data.works[work][1]), data.works[work][0] + '  ']));
+        const turns = new Set(this.step.stages.flatMap(
+            stage => stage.turns.map(turn => turn[2])));
+        const looks = [...used].sort((a, b) => a - b).map(k => data.works[k]);
+        for (const turn of turns)
+            if (!looks.some(look => look[0] === turn))
+                looks.push([plain(turn), data.turns[turn]]);
+        return looks.length === 0 ? null : el('p', {className: 'faint'},
+            ...looks.flatMap(([words, color]) =>
+                [swatch(color), words + '  ']));
     }
 }
 

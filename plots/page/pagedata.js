@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Draws the page from the data that stands beside it (plots/page/page.h says
+/* Draws the page from the data that stands beside it (plots/page/htmlpage.h says
  * what each key is).  What names say is only ever set as text. */
 'use strict';
 const data = JSON.parse(document.getElementById('data').textContent);
@@ -142,7 +142,8 @@ function tensorWords(variant, part) {
               `(none above ${size(step.tensors.hidden_bytes)})`;
     const word = index => step.tensors.words[index];
     const lines = [`${word(row[NAME])}: ${size(row[BYTES])}, ${category}`,
-                   `made by ${word(row[MADE])}`];
+                   row[MADE] === NONE ? 'there before the step'
+                                      : `made by ${word(row[MADE])}`];
     if (row[READ] !== NONE)
         lines.push(`last read by ${word(row[READ])}`);
     lines.push(row[FREED] !== NONE ? `freed after ${word(row[FREED])}`

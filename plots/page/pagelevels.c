@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "plots/page/page.h"
+#include "plots/page/htmlpage.h"
 #include "sim/plan.h"
 #include "sim/timeline.h"
 

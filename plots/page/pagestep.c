@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
-#include "plots/page/page.h"
+#include "plots/page/htmlpage.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 

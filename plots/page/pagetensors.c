@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/page/page.h"
+#include "plots/page/htmlpage.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/timeline.h"
@@ -139,8 +139,6 @@ static const char *op_words(const book *b, uint32_t op)
     const ms_graph *graph = b->plan->graph;
     ms_text text = {.arena = b->arena};
     const char *pass = ms_names_pass[it->pass];
-    if (it->pass == MS_START)
-        return "there before the step";
     if (it->of == MS_NONE) {
         ms_text_add(&text, "%s", pass);
     } else {
@@ -167,6 +165,8 @@ static bool add_use(book *b, uint32_t i, word_kind word, const char *text)
 static bool add_op(book *b, uint32_t i, word_kind word, uint32_t op)
 {
     b->words[i][word] = MS_NONE;
+    if (op != MS_NONE && b->plan->op[op].pass == MS_START)
+        return true; /* it is there before the step */
     return op == MS_NONE || add_use(b, i, word, op_words(b, op));
 }
 

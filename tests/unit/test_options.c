@@ -167,7 +167,7 @@ END_TEST
 static bool has_option(uint16_t command, const char *name)
 {
     const ms_option *list[MS_OPTIONS_MOST];
-    uint32_t n = ms_options_table_list(command, list);
+    uint32_t n = ms_optionuses_list(command, list);
     for (uint32_t i = 0; i < n; i++)
         if (strcmp(list[i]->name, name) == 0)
             return true;

@@ -429,7 +429,7 @@ START_TEST(kinds_are_those_of_the_option)
         const ms_option *option = &ms_options_table[i];
         if (option->id != MS_OPTION_FIGURE)
             continue;
-        ck_assert_str_eq(ms_options_table_use(option, MS_FOR_PLOT)->words,
+        ck_assert_str_eq(ms_optionuses_of(option, MS_FOR_PLOT)->words,
                          words.bytes);
         for (uint32_t k = 0; option->uses[k].commands != 0; k++)
             check_words(option->uses[k].words, words.bytes);

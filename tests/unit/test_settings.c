@@ -77,7 +77,7 @@ START_TEST(a_row_has_its_option)
     const ms_option *option = NULL;
     for (uint32_t i = 0; i < ms_options_table_n; i++)
         if (ms_options_table[i].id == row->option &&
-            ms_options_table_use(&ms_options_table[i], MS_FOR_RUN) != NULL)
+            ms_optionuses_of(&ms_options_table[i], MS_FOR_RUN) != NULL)
             option = &ms_options_table[i];
     ck_assert_msg(option != NULL, "%s has no option of run", row->key);
     ck_assert_str_eq(option->name, row->flag + 2);
@@ -86,7 +86,7 @@ START_TEST(a_row_has_its_option)
     if (row->value != NULL)
         ck_assert_ptr_nonnull(strstr(option->value, row->value));
     if (row->type == MS_SETTING_WORD)
-        ck_assert_str_eq(ms_options_table_use(option, MS_FOR_RUN)->words,
+        ck_assert_str_eq(ms_optionuses_of(option, MS_FOR_RUN)->words,
                          row->words);
     ck_assert_ptr_eq(ms_settings_table_option(row->option), row);
     ck_assert(ms_settings_shapes(row->option));

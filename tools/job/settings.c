@@ -416,7 +416,7 @@ void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
     for (uint32_t i = 0; i < arguments->n_given; i++) {
         const ms_option *option = arguments->given[i].option;
         if (ms_settings_shapes(option->id) &&
-            ms_options_table_use(option, MS_FOR_FIT) != NULL &&
+            ms_optionuses_of(option, MS_FOR_FIT) != NULL &&
             option->id != MS_OPTION_POLICY && option->id != MS_OPTION_GPUS)
             put_option(option, arguments->given[i].value, text);
     }

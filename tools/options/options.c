@@ -71,7 +71,7 @@ static const ms_option *find_name(uint16_t command, const char *name,
 {
     for (uint32_t i = 0; i < ms_options_table_n; i++) {
         const ms_option *row = &ms_options_table[i];
-        if (ms_options_table_use(row, command) != NULL &&
+        if (ms_optionuses_of(row, command) != NULL &&
             strlen(row->name) == length && memcmp(row->name, name, length) == 0)
             return row;
     }
@@ -81,7 +81,7 @@ static const ms_option *find_name(uint16_t command, const char *name,
 static const ms_option *find_letter(uint16_t command, char letter)
 {
     for (uint32_t i = 0; i < ms_options_table_n; i++)
-        if (ms_options_table_use(&ms_options_table[i], command) != NULL &&
+        if (ms_optionuses_of(&ms_options_table[i], command) != NULL &&
             ms_options_table[i].letter == letter)
             return &ms_options_table[i];
     return NULL;
@@ -123,7 +123,7 @@ static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
     const ms_option *list[MS_OPTIONS_MOST];
     const char *names[MS_OPTIONS_MOST];
     char name[64], hint[128];
-    uint32_t n = ms_options_table_list(c->command, list);
+    uint32_t n = ms_optionuses_list(c->command, list);
     for (uint32_t i = 0; i < n; i++)
         names[i] = list[i]->name;
     const char *near = NULL;
@@ -183,7 +183,7 @@ static const char *own_word(const cursor *c, const char *words,
 
 static ms_err give(cursor *c, const ms_option *option, const char *value)
 {
-    const char *words = ms_options_table_use(option, c->command)->words;
+    const char *words = ms_optionuses_of(option, c->command)->words;
     if (option->takes == MS_TAKES_VALUE && words != NULL &&
         !ms_options_one_of(words, value)) {
         const char *own = own_word(c, words, value);
@@ -215,7 +215,7 @@ static ms_err give_next(cursor *c, const ms_option *option)
         return give(c, option, "");
     if (option->takes == MS_TAKES_OPTIONAL) {
         if (next == NULL || looks_like_option(next) ||
-            !ms_options_ends_in(ms_options_table_use(option, c->command)->words,
+            !ms_options_ends_in(ms_optionuses_of(option, c->command)->words,
                                 next))
             return give(c, option, option->fallback);
     } else if (next == NULL || looks_like_option(next)) {

@@ -3,7 +3,8 @@
 #define MS_TOOLS_OPTIONS_H
 
 /* The words of a command line, and the table of options that they are read by:
- * options_table.c has the rows, options.c the parser. */
+ * options_table.c has the rows, optionuses.c which a command has, options.c the
+ * parser. */
 
 #include "sim/base/base.h"
 
@@ -134,12 +135,12 @@ typedef struct ms_arguments {
 } ms_arguments;
 
 /* What the option means to a command; NULL: the command does not have it. */
-const ms_option_use *ms_options_table_use(const ms_option *option,
-                                          uint16_t command);
+const ms_option_use *ms_optionuses_of(const ms_option *option,
+                                      uint16_t command);
 /* The options of a command in the order of its help; returns how many. */
 #define MS_OPTIONS_MOST 96u
-uint32_t ms_options_table_list(uint16_t command,
-                               const ms_option *list[MS_OPTIONS_MOST]);
+uint32_t ms_optionuses_list(uint16_t command,
+                            const ms_option *list[MS_OPTIONS_MOST]);
 /* Reads options and operands in any order: "--opt=value", "--opt value", "-o
  * value", "-ovalue", "--"; no abbreviations. Faults: MS_EUSAGE, with the option
  * that was probably meant. */

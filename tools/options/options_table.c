@@ -5,9 +5,6 @@
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
 
-#include <assert.h>
-#include <string.h>
-
 #define RUN MS_FOR_RUN
 #define COMPARE MS_FOR_COMPARE
 /* Commands that simulate one step. */
@@ -21,6 +18,8 @@
 #define PLOT MS_FOR_PLOT
 #define ALLOC MS_FOR_ALLOC
 #define CALIBRATE MS_FOR_CALIBRATE
+/* Commands that draw, of what no step is. */
+#define DRAWN (PLOT | ALLOC | CALIBRATE)
 #define EVERY (MS_FOR_TOP | MODEL | PLOT | ALLOC | CALIBRATE | WORDS)
 
 const ms_option ms_options_table[] = {
@@ -458,7 +457,7 @@ const ms_option ms_options_table[] = {
      .name = "title",
      .takes = MS_TAKES_VALUE,
      .value = "TEXT",
-     .uses = {{.commands = RUN | COMPARE | FIT | ALLOC | PLOT | CALIBRATE,
+     .uses = {{.commands = RUN | COMPARE | FIT | DRAWN,
                .help = "the figure's title"},
               {.commands = REPORT, .help = "the page's title"}}},
     {.id = MS_OPTION_LABEL,
@@ -567,37 +566,3 @@ const ms_option ms_options_table[] = {
 
 const uint32_t ms_options_table_n =
     sizeof ms_options_table / sizeof ms_options_table[0];
-
-const ms_option_use *ms_options_table_use(const ms_option *option,
-                                          uint16_t command)
-{
-    for (uint32_t i = 0; i < MS_OPTION_USES; i++)
-        if ((option->uses[i].commands & command) != 0)
-            return &option->uses[i];
-    return NULL;
-}
-
-/* Lists the options that the command's help has behind one; NULL: those in the
- * order of the table. */
-static void list_behind(uint16_t command, const char *behind,
-                        const ms_option **list, uint32_t *n)
-{
-    for (uint32_t i = 0; i < ms_options_table_n; i++) {
-        const ms_option *row = &ms_options_table[i];
-        const ms_option_use *use = ms_options_table_use(row, command);
-        if (use == NULL || (use->behind == NULL) != (behind == NULL) ||
-            (behind != NULL && strcmp(use->behind, behind) != 0))
-            continue;
-        assert(*n < MS_OPTIONS_MOST);
-        list[(*n)++] = row;
-        list_behind(command, row->name, list, n);
-    }
-}
-
-uint32_t ms_options_table_list(uint16_t command,
-                               const ms_option *list[MS_OPTIONS_MOST])
-{
-    uint32_t n = 0;
-    list_behind(command, NULL, list, &n);
-    return n;
-}

@@ -253,7 +253,7 @@ static const ms_option *find_option(uint16_t command, const char *name,
 {
     for (uint32_t i = 0; i < ms_options_table_n; i++) {
         const ms_option *row = &ms_options_table[i];
-        if (ms_options_table_use(row, command) != NULL &&
+        if (ms_optionuses_of(row, command) != NULL &&
             ms_words_same(row->name, strlen(row->name), name, length))
             return row;
     }

@@ -380,7 +380,7 @@ static void offer_named(const typing *t, const char *names)
 static void offer_option_value(const typing *t, const ms_option *option,
                                uint16_t command)
 {
-    const char *words = ms_options_table_use(option, command)->words;
+    const char *words = ms_optionuses_of(option, command)->words;
     if (option->setting != NULL)
         offer_setting(t, option->setting);
     else if (option->takes == MS_TAKES_OPTIONAL)
@@ -396,10 +396,10 @@ static void offer_option_value(const typing *t, const ms_option *option,
 static void offer_options(const typing *t, uint16_t command)
 {
     const ms_option *list[MS_OPTIONS_MOST];
-    uint32_t n = ms_options_table_list(command, list);
+    uint32_t n = ms_optionuses_list(command, list);
     for (uint32_t i = 0; i < n; i++) {
         char letter[] = {'-', list[i]->letter, '\0'};
-        const char *help = ms_options_table_use(list[i], command)->help;
+        const char *help = ms_optionuses_of(list[i], command)->help;
         offer(t, "--", list[i]->name, help);
         if (list[i]->letter != 0)
             offer(t, letter, "", help);
@@ -419,7 +419,7 @@ static const ms_option *find_option(uint16_t command, const char *word,
                         ? strlen(option->name) == length - 2 &&
                               strncmp(option->name, word + 2, length - 2) == 0
                         : word[1] != '\0' && option->letter == word[1];
-        if (!same || ms_options_table_use(option, command) == NULL)
+        if (!same || ms_optionuses_of(option, command) == NULL)
             continue;
         *value = is_long ? length + 1 : 2u + (word[2] == '=');
         if (word[is_long ? length : 2] == '\0')
@@ -443,7 +443,7 @@ static void pass(place *at, uint16_t command, const char *word)
     at->waits = NULL;
     if (waits != NULL &&
         (waits->takes == MS_TAKES_VALUE ||
-         ms_options_ends_in(ms_options_table_use(waits, command)->words, word)))
+         ms_options_ends_in(ms_optionuses_of(waits, command)->words, word)))
         return;
     if (!at->closed && strcmp(word, "--") == 0) {
         at->closed = true;

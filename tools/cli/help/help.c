@@ -132,13 +132,13 @@ static void put_operands(const ms_command *command, ms_text *text)
 static void put_command(const ms_command *command, ms_text *text)
 {
     const ms_option *list[MS_OPTIONS_MOST];
-    uint32_t n = ms_options_table_list(command->bit, list);
+    uint32_t n = ms_optionuses_list(command->bit, list);
     ms_text_add(text, "memsim %s %s [OPTION]...: %s\n\n", command->name,
                 command->operands, command->summary);
     put_examples(command, text);
     ms_text_add(text, "\nOptions, in any order:\n");
     for (uint32_t i = 0; i < n; i++)
-        put_option(list[i], ms_options_table_use(list[i], command->bit), text);
+        put_option(list[i], ms_optionuses_of(list[i], command->bit), text);
     put_operands(command, text);
 }
 

@@ -2,7 +2,7 @@
 /* memsim report: steps as one page to hand on. */
 
 #include "tools/cli/report/report.h"
-#include "plots/page/page.h"
+#include "plots/page/htmlpage.h"
 #include "tools/cli/commands.h"
 #include "tools/job/outputs.h"
 #include "tools/job/settings.h"
@@ -105,7 +105,7 @@ static ms_err put_data(const ms_hall *hall, const ms_comparison *c,
     ms_text_add(text, "{\"made\":");
     ms_text_json(text, made.bytes);
     ms_text_add(text, ",");
-    ms_page_put_colors(text);
+    ms_htmlpage_put_colors(text);
     ms_text_add(text, ",\"variants\":[\n");
     for (uint32_t i = 0; i < c->n; i++)
         MS_TRY(put_variant(hall, c, i, text, fault));
@@ -134,7 +134,7 @@ static ms_err report(const ms_hall *hall, ms_points *points, ms_comparison *c,
         title = c->variants[c->base].record.title;
     if (ms_outputs_is_stdout(path))
         ms_screen_end_with_reader();
-    MS_TRY(ms_page_write(title, &data, path, hall->trial, fault));
+    MS_TRY(ms_htmlpage_write(title, &data, path, hall->trial, fault));
     if (ms_options_value(arguments, MS_OPTION_QUIET) == NULL &&
         !ms_outputs_is_stdout(path))
         ms_complain_note("wrote", path);

@@ -3,7 +3,7 @@
 #define MS_TOOLS_REPORT_H
 
 /* The parts of memsim report: variants, as compare reads them, on one page
- * (plots/page/page.h).
+ * (plots/page/htmlpage.h).
  *
  *     report.c           the command
  *     report_variant.c   what the page says of a variant
@@ -22,9 +22,10 @@
  *       "alive": [{"bytes": 8, "name": "...", "category": "activations",
  *                  "why": "...", "less": ["checkpoint:full"]}, ...],
  *       "whatif": [{"change": "...", "costs": "...", "reserved_bytes": 8,
- *                   "step_ns": 8, "fits": true, "command": "..."}, ...]}]} */
+ *                   "step_ns": 8, "fits": true, "command": "..."}, ...],
+ *       "search": "memsim fit ..."}]} */
 
-#include "plots/page/page.h"
+#include "plots/page/htmlpage.h"
 #include "tools/cli/compare/compare.h"
 
 #define MS_REPORT_MOST 8u        /* variants of a page */
@@ -49,7 +50,8 @@ ms_err ms_report_variant_put(ms_report_page *page, ms_text *text,
 
 /* ---- report_peak.c ------------------------------------------------------- */
 
-/* "alive": [...], "whatif": [...]; empty where the variant was read back. Sets
+/* "alive": [...], "whatif": [...], "search": "..."; empty where the variant was
+ * read back. Sets
  * page->group_of. */
 ms_err ms_report_peak_put(ms_report_page *page, ms_text *text, ms_fault *fault);
 

@@ -4,11 +4,13 @@
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
+#include "tools/advice/advice.h"
 #include "tools/advice/changes.h"
 #include "tools/advice/remedy.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/report/report.h"
 #include "tools/job/result.h"
+#include "tools/job/settings.h"
 
 #include <string.h>
 
@@ -133,36 +135,60 @@ static ms_err try_change(const peak *p, const ms_changes *set, outcome *found,
     return err == MS_OK ? MS_OK : ms_fail_but_refusal(err, &own, fault);
 }
 
-static ms_err put_change(const peak *p, const ms_remedy *remedy, uint32_t *n,
-                         ms_text *text, ms_fault *fault)
+static ms_err put_row(const peak *p, const ms_changes *set, ms_costs of,
+                      const outcome *found, uint32_t *n, ms_text *text,
+                      ms_fault *fault)
 {
-    ms_changes set = {0};
     ms_text words = {.arena = text->arena}, command = words;
-    outcome found;
-    bool done;
-    ms_changes_add(&set, remedy->use);
-    MS_TRY(try_change(p, &set, &found, &done, fault));
-    if (!done)
-        return MS_OK;
-    MS_TRY(ms_changewords_put(&set, p->job, p->result, &words, fault));
-    MS_TRY(ms_changewords_command(&set, p->page->arguments, p->job, p->result,
+    MS_TRY(ms_changewords_put(set, p->job, p->result, &words, fault));
+    MS_TRY(ms_changewords_command(set, p->page->arguments, p->job, p->result,
                                   &command, fault));
     ms_text_add(text, "%s{\"costs\":\"%s\",\"reserved_bytes\":",
-                (*n)++ > 0 ? "," : "", costs[remedy->costs]);
-    ms_text_u64(text, found.reserved_bytes);
+                (*n)++ > 0 ? "," : "", costs[of]);
+    ms_text_u64(text, found->reserved_bytes);
     ms_text_add(text, ",\"step_ns\":");
-    ms_text_u64(text, found.step_ns);
-    ms_text_add(text, ",\"fits\":%s", found.fits ? "true" : "false");
+    ms_text_u64(text, found->step_ns);
+    ms_text_add(text, ",\"fits\":%s", found->fits ? "true" : "false");
     put_text("change", &words, text);
     put_text("command", &command, text);
     ms_text_add(text, "}");
     return MS_OK;
 }
 
-/* The remedies, those first that cost least. */
+/* Of a step that does not fit: what makes it fit, several changes at once. */
+static ms_err put_ways(const peak *p, uint32_t *n, ms_text *text,
+                       ms_fault *fault)
+{
+    ms_advice advice;
+    if (p->result->report->fits)
+        return MS_OK;
+    MS_TRY(ms_advice_find(p->job, p->result, &advice, fault));
+    for (uint32_t i = 0; i < advice.n; i++) {
+        const ms_advice_way *way = &advice.ways[i];
+        const outcome found = {way->reserved_bytes, way->step_ns, way->fits};
+        if (way->set.n > 1)
+            MS_TRY(put_row(p, &way->set, way->costs, &found, n, text, fault));
+    }
+    return MS_OK;
+}
+
+static ms_err put_change(const peak *p, const ms_remedy *remedy, uint32_t *n,
+                         ms_text *text, ms_fault *fault)
+{
+    ms_changes set = {0};
+    outcome found;
+    bool done;
+    ms_changes_add(&set, remedy->use);
+    MS_TRY(try_change(p, &set, &found, &done, fault));
+    return done ? put_row(p, &set, remedy->costs, &found, n, text, fault)
+                : MS_OK;
+}
+
+/* Then each remedy alone, those first that cost least. */
 static ms_err put_changes(const peak *p, ms_text *text, ms_fault *fault)
 {
     uint32_t n = 0;
+    MS_TRY(put_ways(p, &n, text, fault));
     for (int cost = 0; cost < MS_N_COSTS; cost++)
         for (uint32_t i = 0; i < p->n_remedies; i++)
             if ((int)p->remedies[i].costs == cost)
@@ -176,7 +202,7 @@ ms_err ms_report_peak_put(ms_report_page *page, ms_text *text, ms_fault *fault)
     peak p = {.page = page, .job = &variant->job, .result = &variant->result};
     ms_text_add(text, "\"alive\":[");
     if (page->arguments == NULL) {
-        ms_text_add(text, "],\"whatif\":[]");
+        ms_text_add(text, "],\"whatif\":[],\"search\":null");
         return MS_OK;
     }
     MS_TRY(look(&p, fault));
@@ -184,6 +210,10 @@ ms_err ms_report_peak_put(ms_report_page *page, ms_text *text, ms_fault *fault)
         put_group(&p, g, text);
     ms_text_add(text, "],\"whatif\":[");
     MS_TRY(put_changes(&p, text, fault));
+    ms_text search = {.arena = text->arena};
+    ms_settings_fit(page->arguments, ms_shape_beside(&p.result->shape),
+                    &search);
     ms_text_add(text, "]");
+    put_text("search", &search, text);
     return MS_OK;
 }

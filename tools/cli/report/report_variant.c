@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "graphs/machines/accuracy.h"
-#include "plots/page/page.h"
+#include "plots/page/htmlpage.h"
 #include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/report.h"
@@ -77,7 +77,7 @@ static void put_numbers(const ms_report_page *page, ms_text *text)
 static void put_error(uint64_t percent, uint64_t runs, const ms_accuracy *of,
                       ms_text *words)
 {
-    if (percent == MS_NO_LEVEL) {
+    if (runs == 0) {
         ms_text_add(words, "not held against any measured run of this kind");
         return;
     }

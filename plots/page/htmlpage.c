@@ -4,7 +4,7 @@
 
 #include "plots/axes/panel.h"
 #include "plots/gnuplot/canvas.h"
-#include "plots/page/page.h"
+#include "plots/page/htmlpage.h"
 #include "plots/page/pageparts.h"
 #include "plots/plots.h"
 #include "plots/record/stack.h"
@@ -54,8 +54,8 @@ static void put_data(const ms_text *data, ms_text *text)
     }
 }
 
-ms_err ms_page_write(const char *title, const ms_text *data, const char *path,
-                     ms_arena *arena, ms_fault *fault)
+ms_err ms_htmlpage_write(const char *title, const ms_text *data,
+                         const char *path, ms_arena *arena, ms_fault *fault)
 {
     ms_text text = {.arena = arena};
     if (data->failed)
@@ -93,7 +93,7 @@ static void put_pair(const char *name, const char *color, ms_text *text)
     ms_text_add(text, ",\"%s\"]", color != NULL ? color : "#B4B4B4");
 }
 
-void ms_page_put_colors(ms_text *text)
+void ms_htmlpage_put_colors(ms_text *text)
 {
     const char *between = "";
     ms_text_add(text, "\"categories\":[");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_PLOTS_PAGE_H
-#define MS_PLOTS_PAGE_H
+#ifndef MS_PLOTS_HTMLPAGE_H
+#define MS_PLOTS_HTMLPAGE_H
 
 /* A page to hand on: one HTML file that needs nothing else, no network, and
  * shows steps to zoom into, tensor by tensor.
  *
- *     page.c          the file: style, script and data in one
+ *     htmlpage.c      the file: style, script and data in one
  *     pagestep.c      the data of a step: what its figures show, from a record
  *     pagelevels.c    its memory, event by event
  *     pagetensors.c   its largest tensors
@@ -19,7 +19,7 @@
  *     ms_text_add(&data, "{\"variants\": [{\"step\": ");
  *     MS_TRY(ms_pagestep_put(&step, &data, fault));
  *     ms_text_add(&data, "}]}");
- *     MS_TRY(ms_page_write("gpt2", &data, "page.html", arena, fault));
+ *     MS_TRY(ms_htmlpage_write("gpt2", &data, "page.html", arena, fault));
  */
 
 #include "plots/record/record.h"
@@ -32,14 +32,14 @@
 #define MS_PAGE_TENSORS 2000u     /* of a step, at most */
 #define MS_PAGE_ALL_TENSORS 6000u /* of all steps of a page */
 
-/* ---- page.c -------------------------------------------------------------- */
+/* ---- htmlpage.c ---------------------------------------------------------- */
 
 /* data: the object that page.js reads, with the keys of report_data.c. */
-ms_err ms_page_write(const char *title, const ms_text *data, const char *path,
-                     ms_arena *arena, ms_fault *fault);
+ms_err ms_htmlpage_write(const char *title, const ms_text *data,
+                         const char *path, ms_arena *arena, ms_fault *fault);
 /* "categories": [["parameters", "#2F62A8"], ...], "works": ..., "phases": ...:
  * what a page says once, names with their colours. */
-void ms_page_put_colors(ms_text *text);
+void ms_htmlpage_put_colors(ms_text *text);
 
 /* ---- pagestep.c ---------------------------------------------------------- */
 
