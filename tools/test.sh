@@ -5,7 +5,7 @@
 #   tools/test.sh          core: debug build; unit, laws, golden, truth, house
 #   tools/test.sh --all    and: clang, ASan+UBSan, 60 s of fuzzing per target,
 #                          coverage, release, its benchmark and package,
-#                          sweeps by GNU parallel and Slurm,
+#                          sweeps by GNU parallel and Slurm, pages in Chromium,
 #                          the exporter under Debian's PyTorch, recorded GPU
 #                          steps
 set -eu
@@ -57,6 +57,8 @@ all() {
     sh tests/package.sh build/release
     sh tools/packages.sh engines
     sh tests/engines.sh build/release/memsim
+    sh tools/packages.sh browser
+    sh tests/browser.sh build/release/memsim
     sh tools/packages.sh torch
     sh tests/export.sh build/release/memsim
     sh tests/gpu.sh build/release/memsim || [ $? = 77 ] # no traces

@@ -101,9 +101,12 @@ void ms_htmlpage_put_colors(ms_text *text)
         ms_text_add(text, "%s", c > 0 ? "," : "");
         put_pair(ms_names_category[c], ms_canvas_category_color[c], text);
     }
+    ms_text_add(text, ",");
+    put_pair("recorded", "#8C9FE0", text);
     ms_text_add(text, "],\"order\":[");
     for (uint32_t i = 0; i < MS_N_CATEGORIES; i++)
-        ms_text_add(text, "%s%u", i > 0 ? "," : "", ms_stack_order[i]);
+        ms_text_add(text, "%u,", ms_stack_order[i]);
+    ms_text_add(text, "%u", MS_PAGE_CATEGORIES - 1);
     ms_text_add(text, "],\"works\":[");
     for (uint32_t work = 0; work < MS_N_WORKS; work++) {
         ms_text_add(text, "%s", work > 0 ? "," : "");

@@ -9,6 +9,7 @@
  *     pagestep.c      the data of a step: what its figures show, from a record
  *     pagelevels.c    its memory, event by event
  *     pagetensors.c   its largest tensors
+ *     pagelives.c     the data of a recorded history of allocations
  *     page.css, page.js   embedded by embed.cmake; page.js reads the data
  *
  * Data is JSON in a block that browsers do not run.  Names may be any bytes:
@@ -31,6 +32,8 @@
 #define MS_PAGE_ALL_EVENTS 90000u
 #define MS_PAGE_TENSORS 2000u     /* of a step, at most */
 #define MS_PAGE_ALL_TENSORS 6000u /* of all steps of a page */
+/* The categories; then that of memory whose category nobody recorded. */
+#define MS_PAGE_CATEGORIES (MS_N_CATEGORIES + 1u)
 
 /* ---- htmlpage.c ---------------------------------------------------------- */
 
@@ -99,5 +102,32 @@ void ms_pagelevels_record(const ms_record_rank *rank, ms_text *text);
  * them. */
 ms_err ms_pagetensors_put(const ms_pagestep *step, uint16_t rank, ms_text *text,
                           ms_fault *fault);
+
+/* ---- pagelives.c --------------------------------------------------------- */
+
+/* A block of a recorded history: alive in the states from <= s < to; from 1,
+ * each state is of one block alone. */
+typedef struct ms_pagelife {
+    uint64_t bytes;
+    uint32_t from, to; /* to MS_NONE: it is there at the end */
+    uint32_t site;     /* row of the words: where it was asked for; MS_NONE */
+    uint8_t category;  /* of MS_PAGE_CATEGORIES */
+    bool held;         /* it was there when the recording began */
+} ms_pagelife;
+
+typedef struct ms_pagelives {
+    const ms_pagelife *lives; /* in the order of from */
+    uint32_t n, n_states;
+    const char *const *words; /* any bytes */
+    uint32_t n_words;
+    const uint32_t *group_of; /* by life, as in ms_pagestep */
+    uint32_t most_events, most_tensors;
+} ms_pagelives;
+
+/* An object as that of ms_pagestep_put, whose time counts states. */
+ms_err ms_pagelives_put(const ms_pagelives *of, ms_text *text, ms_fault *fault);
+/* Of it "events", "points" and "shown" (pagelevels.c). */
+ms_err ms_pagelevels_lives(const ms_pagelives *of, ms_text *text,
+                           ms_fault *fault);
 
 #endif

@@ -25,7 +25,8 @@ function timeline(variant, charts) {
         return null;
     const chart = new Chart(variant);
     charts.push(chart);
-    return section('Memory over time, of rank ' + variant.step.rank,
+    return section(variant.fits === null ? 'Memory over the events'
+            : 'Memory over time, of rank ' + variant.step.rank,
         chart.tools(), el('div', {}, chart.canvas), chart.at,
         el('p', {className: 'keys', textContent: 'Drag to zoom, double-click ' +
             'for the whole step, Ctrl or Shift and the wheel. Keys: left and ' +
@@ -59,7 +60,8 @@ function whatif(variant) {
         ['Fits', '', row => row.fits ? 'yes' : 'no'],
         ['Command', '', row => el('code', {textContent: row.command})]
     ], variant.whatif), variant.search === null ? null
-        : el('p', {}, 'All of these together are searched by ',
+        : el('p', {}, (variant.fits === null ? 'Another allocator is tried by '
+            : 'All of these together are searched by '),
              el('code', {textContent: variant.search})));
 }
 
@@ -69,14 +71,21 @@ function facts(variant) {
     ], variant.facts));
 }
 
+/* A recording neither fits nor does not. */
+function verdict(variant) {
+    const [look, mark] = variant.fits === null ? ['', '']
+        : variant.fits ? ['good', '✓ '] : ['bad', '✗ '];
+    return el('p', {className: `verdict ${look}`,
+                    textContent: mark + variant.verdict});
+}
+
 function body(variant, charts) {
     if (variant.refused !== null)
         return [el('p', {className: 'verdict bad',
                          textContent: `✗ refused: ${variant.refused}`})];
     return [
         el('p', {className: 'faint', textContent: variant.subtitle}),
-        el('p', {className: 'verdict ' + (variant.fits ? 'good' : 'bad'),
-                 textContent: (variant.fits ? '✓ ' : '✗ ') + variant.verdict}),
+        verdict(variant),
         numbers(variant),
         sideBySide(),
         timeline(variant, charts),
@@ -112,7 +121,7 @@ function sideBySide() {
         ['Variant', 'name', variant => variant.name],
         ...names.map(name => [name, 'number', variant => cell(variant, name)]),
         ['Fits', '', variant => variant.refused !== null ? 'refused'
-            : variant.fits ? 'yes' : 'no']
+            : variant.fits === null ? 'recorded' : variant.fits ? 'yes' : 'no']
     ], data.variants));
 }
 

@@ -141,13 +141,15 @@ function tensorWords(variant, part) {
             : `${size(part.to - part.from)} in smaller tensors, ${category} ` +
               `(none above ${size(step.tensors.hidden_bytes)})`;
     const word = index => step.tensors.words[index];
-    const lines = [`${word(row[NAME])}: ${size(row[BYTES])}, ${category}`,
-                   row[MADE] === NONE ? 'there before the step'
-                                      : `made by ${word(row[MADE])}`];
+    const lines = [`${word(row[NAME])}: ${size(row[BYTES])}, ${category}`];
+    if (row[MADE] !== row[NAME])
+        lines.push(row[MADE] === NONE ? 'there at the start'
+                                      : `made by ${word(row[MADE])}`);
     if (row[READ] !== NONE)
         lines.push(`last read by ${word(row[READ])}`);
     lines.push(row[FREED] !== NONE ? `freed after ${word(row[FREED])}`
-                                   : 'there to the end of the step');
+        : row[TO] !== NONE ? `freed by event ${row[TO]}`
+        : 'there to the end');
     const group = row[GROUP] !== NONE ? variant.alive[row[GROUP]] : null;
     if (group)
         lines.push(`at the peak: ${group.why}` + (group.less.length > 0

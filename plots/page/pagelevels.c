@@ -6,52 +6,36 @@
 #include "sim/plan.h"
 #include "sim/timeline.h"
 
-/* A state of the memory, or none. */
 typedef struct state {
     uint32_t number;
-    uint64_t t_ns, total_bytes;
-    uint64_t bytes[MS_N_CATEGORIES];
+    uint64_t t, total_bytes;
+    uint64_t bytes[MS_PAGE_CATEGORIES];
 } state;
 
+/* Writes the states that it is told of, or of each part of the time the lowest,
+ * the highest and the last. */
 typedef struct walk {
-    const ms_timeline *line;
-    uint16_t rank;
+    uint64_t end; /* of the time */
+    bool thins;
     state now, put; /* put: the last point that was written */
     state lowest, highest;
     bool is_open;  /* the part has states */
-    uint64_t part; /* of the step, from 0 */
+    uint64_t part; /* of the time, from 0 */
     uint32_t shown;
     ms_text *text;
 } walk;
 
-static bool is_ours(const walk *w, const ms_event *event)
-{
-    const ms_plan *plan = w->line->plan;
-    return plan->op[event->op_act >> 1].rank == w->rank &&
-           plan->row[event->row].pool == MS_DEVICE_POOL;
-}
-
-static void take(walk *w, const ms_event *event)
-{
-    const ms_row *row = &w->line->plan->row[event->row];
-    uint64_t bytes = event->op_act & 1 ? row->bytes : 0 - row->bytes;
-    w->now.number++;
-    w->now.t_ns = event->t_ns;
-    w->now.bytes[row->category] += bytes;
-    w->now.total_bytes += bytes;
-}
-
-/* states, ns: behind the point before. */
-static void put_point(uint32_t states, uint64_t ns, const uint64_t *before,
-                      const uint64_t *now, ms_text *text)
+/* states, t: behind the point before. */
+static void put_point(uint32_t states, uint64_t t, const uint64_t *before,
+                      const uint64_t *now, uint32_t n_categories, ms_text *text)
 {
     uint32_t n = 0;
-    for (uint32_t c = 0; c < MS_N_CATEGORIES; c++)
+    for (uint32_t c = 0; c < n_categories; c++)
         n += now[c] != before[c];
     ms_text_add(text, "%u,", states);
-    ms_text_u64(text, ns);
+    ms_text_u64(text, t);
     ms_text_add(text, ",%u", n);
-    for (uint32_t c = 0; c < MS_N_CATEGORIES; c++) {
+    for (uint32_t c = 0; c < n_categories; c++) {
         if (now[c] == before[c])
             continue;
         ms_text_add(text, ",%u,", c);
@@ -63,8 +47,8 @@ static void put_state(walk *w, const state *of)
 {
     if (w->shown++ > 0)
         ms_text_add(w->text, ",");
-    put_point(of->number - w->put.number, of->t_ns - w->put.t_ns, w->put.bytes,
-              of->bytes, w->text);
+    put_point(of->number - w->put.number, of->t - w->put.t, w->put.bytes,
+              of->bytes, MS_PAGE_CATEGORIES, w->text);
     w->put = *of;
 }
 
@@ -89,52 +73,77 @@ static void see(walk *w)
     w->is_open = true;
 }
 
-/* In which part of the step an event is; of a step that takes no time, parts
- * are of its events. */
-static uint64_t part_of(const walk *w, const ms_event *event, uint32_t n)
+/* The next event, at t. */
+static void take(walk *w, uint64_t t, uint32_t category, int64_t bytes)
 {
-    uint64_t end_ns = w->line->step_ns;
-    double share = end_ns > 0 ? (double)event->t_ns / (double)end_ns
-                              : (double)w->now.number / (double)n;
-    return (uint64_t)(share * MS_PAGE_PARTS);
+    uint64_t part =
+        (uint64_t)((double)t / (double)w->end * (double)MS_PAGE_PARTS);
+    if (w->thins && part != w->part)
+        close_part(w);
+    w->part = part;
+    w->now.number++;
+    w->now.t = t;
+    w->now.bytes[category] += (uint64_t)bytes;
+    w->now.total_bytes += (uint64_t)bytes;
+    if (w->thins)
+        see(w);
+    else
+        put_state(w, &w->now);
 }
 
-static uint32_t count(walk *w)
+static walk open_walk(uint32_t n, uint32_t most, uint64_t end, ms_text *text)
+{
+    ms_text_add(text, "\"events\":%u,\"points\":[", n);
+    return (walk){.end = end > 0 ? end : 1, .thins = n > most, .text = text};
+}
+
+static ms_err close_walk(walk *w, ms_fault *fault)
+{
+    close_part(w);
+    ms_text_add(w->text, "],\"shown\":%u", w->shown);
+    return w->text->failed ? ms_fail_nomem(fault) : MS_OK;
+}
+
+/* ---- of a step that was simulated ---------------------------------------- */
+
+static bool is_ours(const ms_timeline *line, uint16_t rank,
+                    const ms_event *event)
+{
+    const ms_plan *plan = line->plan;
+    return plan->op[event->op_act >> 1].rank == rank &&
+           plan->row[event->row].pool == MS_DEVICE_POOL;
+}
+
+static uint32_t count(const ms_timeline *line, uint16_t rank)
 {
     uint32_t n = 0;
     ms_eventwalk events;
-    ms_timeline_walk(w->line, 0, &events);
-    for (uint32_t e = 0; e < w->line->n_events; e++)
-        n += is_ours(w, ms_timeline_next(&events));
+    ms_timeline_walk(line, 0, &events);
+    for (uint32_t e = 0; e < line->n_events; e++)
+        n += is_ours(line, rank, ms_timeline_next(&events));
     return n;
 }
 
 ms_err ms_pagelevels_put(const ms_timeline *line, uint16_t rank, uint32_t most,
                          ms_text *text, ms_fault *fault)
 {
-    walk w = {.line = line, .rank = rank, .text = text};
-    uint32_t n = count(&w);
+    uint32_t n = count(line, rank);
+    bool is_timed = line->step_ns > 0;
+    walk w = open_walk(n, most, is_timed ? line->step_ns : n, text);
     ms_eventwalk events;
-    ms_text_add(text, "\"events\":%u,\"points\":[", n);
     ms_timeline_walk(line, 0, &events);
     for (uint32_t e = 0; e < line->n_events; e++) {
         const ms_event *event = ms_timeline_next(&events);
-        if (!is_ours(&w, event))
-            continue;
-        uint64_t part = part_of(&w, event, n);
-        if (n > most && part != w.part)
-            close_part(&w);
-        w.part = part;
-        take(&w, event);
-        if (n > most)
-            see(&w);
-        else
-            put_state(&w, &w.now);
+        const ms_row *row = &line->plan->row[event->row];
+        int64_t bytes = (int64_t)row->bytes;
+        if (is_ours(line, rank, event))
+            take(&w, is_timed ? event->t_ns : w.now.number, row->category,
+                 event->op_act & 1 ? bytes : -bytes);
     }
-    close_part(&w);
-    ms_text_add(text, "],\"shown\":%u", w.shown);
-    return text->failed ? ms_fail_nomem(fault) : MS_OK;
+    return close_walk(&w, fault);
 }
+
+/* ---- of a record --------------------------------------------------------- */
 
 void ms_pagelevels_record(const ms_record_rank *rank, ms_text *text)
 {
@@ -145,8 +154,34 @@ void ms_pagelevels_record(const ms_record_rank *rank, ms_text *text)
         const ms_point *now = &rank->points[i];
         if (i > 0)
             ms_text_add(text, ",");
-        put_point(1, now->t_ns - before->t_ns, before->bytes, now->bytes, text);
+        put_point(1, now->t_ns - before->t_ns, before->bytes, now->bytes,
+                  MS_N_CATEGORIES, text);
         before = now;
     }
     ms_text_add(text, "],\"shown\":%u", rank->n_points);
+}
+
+/* ---- of lives ------------------------------------------------------------ */
+
+ms_err ms_pagelevels_lives(const ms_pagelives *of, ms_text *text,
+                           ms_fault *fault)
+{
+    uint32_t n = of->n_states;
+    int64_t *bytes = ms_arena_take(text->arena, n + 1, sizeof *bytes);
+    uint8_t *category = ms_arena_take(text->arena, n + 1, sizeof *category);
+    if (bytes == NULL || category == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < of->n; i++) {
+        const ms_pagelife *life = &of->lives[i];
+        bytes[life->from] = (int64_t)life->bytes;
+        category[life->from] = life->category;
+        if (life->to == MS_NONE)
+            continue;
+        bytes[life->to] = -(int64_t)life->bytes;
+        category[life->to] = life->category;
+    }
+    walk w = open_walk(n, of->most_events, n, text);
+    for (uint32_t s = 1; s <= n; s++)
+        take(&w, s, category[s], bytes[s]);
+    return close_walk(&w, fault);
 }

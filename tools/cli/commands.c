@@ -70,7 +70,7 @@ static const ms_command rows[] = {
       "memsim plot none.json full.json --figure bars -o bars.pdf",
       "memsim plot rows.csv --x batch --y step -o curve.png", NULL}},
     {"report",
-     "MODEL|RESULT...",
+     "MODEL...",
      "one page to hand on: timeline, tensors, what if",
      MS_FOR_REPORT,
      1,

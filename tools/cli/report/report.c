@@ -13,17 +13,48 @@
 
 /* ---- what was asked for -------------------------------------------------- */
 
-static ms_err check_number(const ms_comparison *c, ms_fault *fault)
+/* The operands that are recorded snapshots, and the command line without
+ * them. */
+typedef struct asked {
+    ms_hall hall;
+    ms_arguments others;
+    const char **recorded;
+    uint32_t n_recorded;
+} asked;
+
+static ms_err split(const ms_hall *hall, asked *a, ms_fault *fault)
 {
-    if (c->n <= MS_REPORT_MOST)
+    const ms_arguments *all = hall->arguments;
+    uint32_t n = all->n_operands;
+    a->hall = *hall;
+    a->others = *all;
+    a->others.n_operands = 0;
+    a->others.operands =
+        ms_arena_take(hall->keep, n, sizeof *a->others.operands);
+    a->recorded = ms_arena_take(hall->keep, n, sizeof *a->recorded);
+    if (a->others.operands == NULL || a->recorded == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++) {
+        if (ms_report_recorded_is(all->operands[i]))
+            a->recorded[a->n_recorded++] = all->operands[i];
+        else
+            a->others.operands[a->others.n_operands++] = all->operands[i];
+    }
+    a->hall.arguments = &a->others;
+    return MS_OK;
+}
+
+static ms_err check_number(uint32_t n, ms_fault *fault)
+{
+    if (n <= MS_REPORT_MOST)
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, NULL,
                    "leave some out; \"memsim compare\" puts more side by side",
                    "a page is of up to %u variants; there are %u",
-                   MS_REPORT_MOST, c->n);
+                   MS_REPORT_MOST, n);
 }
 
-/* Refuses an output that would overwrite an operand. */
+/* Refuses an output that would overwrite an input. */
 static ms_err check_path(const ms_hall *hall, const ms_comparison *c,
                          const char *path, ms_fault *fault)
 {
@@ -32,9 +63,26 @@ static ms_err check_path(const ms_hall *hall, const ms_comparison *c,
     if (!ms_outputs_is_stdout(path) && !ms_options_ends_in(".html|.htm", path))
         return ms_fail(fault, MS_EUSAGE, path, "name it NAME.html",
                        "the page is HTML, and this does not end so");
-    MS_TRY(ms_outputs_check(&c->variants[0].job, files, 1, fault));
+    if (c->n > 0)
+        MS_TRY(ms_outputs_check(&c->variants[0].job, files, 1, fault));
     return ms_outputs_keep((const char *const *)arguments->operands,
                            arguments->n_operands, files, 1, fault);
+}
+
+/* Where all is recorded, there is no step that an option could shape. */
+static ms_err check_options(const ms_arguments *arguments, ms_fault *fault)
+{
+    for (uint32_t i = 0; i < arguments->n_given; i++) {
+        const ms_option *option = arguments->given[i].option;
+        if (ms_settings_shapes(option->id) || option->id == MS_OPTION_RANK ||
+            option->id == MS_OPTION_LABEL)
+            return ms_fail(fault, MS_EUSAGE, NULL,
+                           "leave it out, or name a model beside it",
+                           "option \"--%s\" is for steps that are simulated, "
+                           "and this is a recording",
+                           option->name);
+    }
+    return MS_OK;
 }
 
 /* A variant that was simulated is told of the rank that was asked for; one that
@@ -80,22 +128,45 @@ static ms_err find_arguments(const ms_hall *hall, const ms_variant *variant,
 
 /* ---- the page ------------------------------------------------------------ */
 
-static ms_err put_variant(const ms_hall *hall, const ms_comparison *c,
-                          uint32_t i, ms_text *text, ms_fault *fault)
+static uint32_t part(uint32_t all, uint32_t most, uint32_t n)
+{
+    return all / n < most ? all / n : most;
+}
+
+static ms_err put_variant(const asked *a, const ms_variant *variant,
+                          const ms_report_share *share, ms_text *text,
+                          ms_fault *fault)
 {
     ms_arguments own;
     ms_report_page page = {
-        .variant = &c->variants[i], .arena = hall->trial, .n_variants = c->n};
-    if (page.variant->file == NULL) {
-        MS_TRY(find_arguments(hall, page.variant, &own, fault));
+        .variant = variant, .arena = a->hall.trial, .share = *share};
+    if (variant->file == NULL) {
+        MS_TRY(find_arguments(&a->hall, variant, &own, fault));
         page.arguments = &own;
     }
-    ms_text_add(text, "%s", i > 0 ? ",\n" : "");
     return ms_report_variant_put(&page, text, fault);
 }
 
-static ms_err put_data(const ms_hall *hall, const ms_comparison *c,
-                       ms_text *text, ms_fault *fault)
+static ms_err put_variants(const asked *a, const ms_comparison *c,
+                           ms_text *text, ms_fault *fault)
+{
+    uint32_t n = c->n + a->n_recorded;
+    const ms_report_share share = {
+        .most_events = part(MS_PAGE_ALL_EVENTS, MS_PAGE_EVENTS, n),
+        .most_tensors = part(MS_PAGE_ALL_TENSORS, MS_PAGE_TENSORS, n)};
+    for (uint32_t i = 0; i < n; i++) {
+        ms_text_add(text, "%s", i > 0 ? ",\n" : "");
+        if (i < c->n)
+            MS_TRY(put_variant(a, &c->variants[i], &share, text, fault));
+        else
+            MS_TRY(ms_report_recorded_put(a->recorded[i - c->n], &share,
+                                          a->hall.trial, text, fault));
+    }
+    return MS_OK;
+}
+
+static ms_err put_data(const ms_hall *hall, const asked *a,
+                       const ms_comparison *c, ms_text *text, ms_fault *fault)
 {
     ms_text made = {.arena = hall->trial};
     ms_text_add(&made, "Made by memsim " MS_VERSION ": ");
@@ -107,10 +178,42 @@ static ms_err put_data(const ms_hall *hall, const ms_comparison *c,
     ms_text_add(text, ",");
     ms_htmlpage_put_colors(text);
     ms_text_add(text, ",\"variants\":[\n");
-    for (uint32_t i = 0; i < c->n; i++)
-        MS_TRY(put_variant(hall, c, i, text, fault));
+    MS_TRY(put_variants(a, c, text, fault));
     ms_text_add(text, "]}");
     return MS_OK;
+}
+
+static ms_err read_variants(const asked *a, ms_points *points, ms_comparison *c,
+                            ms_fault *fault)
+{
+    return a->others.n_operands > 0
+               ? ms_variants_read(&a->hall, points, c, fault)
+               : check_options(&a->others, fault);
+}
+
+static ms_err fill_variants(const asked *a, ms_points *points, ms_comparison *c,
+                            ms_fault *fault)
+{
+    if (c->n == 0)
+        return MS_OK;
+    MS_TRY(ms_variants_fill(&a->hall, points,
+                            MS_VARIANTS_TIMELINE | MS_VARIANTS_TENSORS, c,
+                            fault));
+    for (uint32_t i = 0; i < c->n; i++)
+        MS_TRY(turn_to_rank(&a->hall, &c->variants[i], fault));
+    return MS_OK;
+}
+
+/* The title of the window: that of the first variant. */
+static const char *title_of(const asked *a, const ms_comparison *c)
+{
+    const char *title = ms_options_value(&a->others, MS_OPTION_TITLE);
+    if (title != NULL)
+        return title;
+    if (c->n == 0)
+        return a->recorded[0];
+    title = c->variants[c->base].record.title;
+    return title != NULL ? title : c->variants[c->base].name;
 }
 
 static ms_err report(const ms_hall *hall, ms_points *points, ms_comparison *c,
@@ -118,23 +221,19 @@ static ms_err report(const ms_hall *hall, ms_points *points, ms_comparison *c,
 {
     const ms_arguments *arguments = hall->arguments;
     const char *path = ms_options_value(arguments, MS_OPTION_OUTPUT);
-    const char *title = ms_options_value(arguments, MS_OPTION_TITLE);
     ms_text data = {.arena = hall->trial};
+    asked a = {0};
     if (path == NULL)
         path = "memsim.html";
-    MS_TRY(ms_variants_read(hall, points, c, fault));
-    MS_TRY(check_number(c, fault));
+    MS_TRY(split(hall, &a, fault));
+    MS_TRY(read_variants(&a, points, c, fault));
+    MS_TRY(check_number(c->n + a.n_recorded, fault));
     MS_TRY(check_path(hall, c, path, fault));
-    MS_TRY(ms_variants_fill(
-        hall, points, MS_VARIANTS_TIMELINE | MS_VARIANTS_TENSORS, c, fault));
-    for (uint32_t i = 0; i < c->n; i++)
-        MS_TRY(turn_to_rank(hall, &c->variants[i], fault));
-    MS_TRY(put_data(hall, c, &data, fault));
-    if (title == NULL)
-        title = c->variants[c->base].record.title;
+    MS_TRY(fill_variants(&a, points, c, fault));
+    MS_TRY(put_data(hall, &a, c, &data, fault));
     if (ms_outputs_is_stdout(path))
         ms_screen_end_with_reader();
-    MS_TRY(ms_htmlpage_write(title, &data, path, hall->trial, fault));
+    MS_TRY(ms_htmlpage_write(title_of(&a, c), &data, path, hall->trial, fault));
     if (ms_options_value(arguments, MS_OPTION_QUIET) == NULL &&
         !ms_outputs_is_stdout(path))
         ms_complain_note("wrote", path);

@@ -8,6 +8,7 @@
  *     report.c           the command
  *     report_variant.c   what the page says of a variant
  *     report_peak.c      who is alive at its peak, and what would change that
+ *     report_recorded.c  a recorded snapshot as a variant
  *
  * The object that the page reads is
  *
@@ -31,13 +32,18 @@
 #define MS_REPORT_MOST 8u        /* variants of a page */
 #define MS_REPORT_MOST_ALIVE 24u /* groups in the table; tensors know all */
 
+/* What a variant may have of the page. */
+typedef struct ms_report_share {
+    uint32_t most_events, most_tensors;
+} ms_report_share;
+
 /* A variant on its way to the page. */
 typedef struct ms_report_page {
     const ms_variant *variant;
     /* memsim run's for this variant alone; NULL: it was read back */
     const ms_arguments *arguments;
     ms_arena *arena;
-    uint32_t n_variants; /* of the page */
+    ms_report_share share;
     /* report_peak.c: by row of the plan its group, or MS_NONE; NULL: none */
     uint32_t *group_of;
 } ms_report_page;
@@ -54,5 +60,13 @@ ms_err ms_report_variant_put(ms_report_page *page, ms_text *text,
  * read back. Sets
  * page->group_of. */
 ms_err ms_report_peak_put(ms_report_page *page, ms_text *text, ms_fault *fault);
+
+/* ---- report_recorded.c --------------------------------------------------- */
+
+/* Does a file begin as a pickle? */
+bool ms_report_recorded_is(const char *path);
+/* The object of the snapshot: "fits" and "command" are null. */
+ms_err ms_report_recorded_put(const char *path, const ms_report_share *share,
+                              ms_arena *arena, ms_text *text, ms_fault *fault);
 
 #endif

@@ -139,25 +139,17 @@ static void put_facts(const ms_report_page *page, ms_text *text)
 
 /* ---- the step ------------------------------------------------------------ */
 
-static uint32_t share(uint32_t all, uint32_t most, uint32_t n)
-{
-    return all / n < most ? all / n : most;
-}
-
 /* A result without its timeline has no step. */
 static ms_err put_step(const ms_report_page *page, ms_text *text,
                        ms_fault *fault)
 {
     const ms_variant *variant = page->variant;
-    ms_pagestep step = {
-        .record = &variant->record,
-        .rank = variant->record.report.told,
-        .line = variant->result.line,
-        .group_of = page->group_of,
-        .most_events =
-            share(MS_PAGE_ALL_EVENTS, MS_PAGE_EVENTS, page->n_variants),
-        .most_tensors =
-            share(MS_PAGE_ALL_TENSORS, MS_PAGE_TENSORS, page->n_variants)};
+    ms_pagestep step = {.record = &variant->record,
+                        .rank = variant->record.report.told,
+                        .line = variant->result.line,
+                        .group_of = page->group_of,
+                        .most_events = page->share.most_events,
+                        .most_tensors = page->share.most_tensors};
     ms_text_add(text, "\"step\":");
     if (variant->record.ranks == NULL) {
         ms_text_add(text, "null");

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Opens pages in headless Chromium and uses them: tests/browser.sh."""
+
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import pagedata
+
+BROWSER = "chromium-headless-shell"
+LEFT, RIGHT, TOP, HEIGHT = 78, 12, 22, 340  # of pagechart.js: the memory
+
+
+class Browser:
+    """Speaks the DevTools protocol over a pair of pipes."""
+
+    def __init__(self):
+        to_read, self.out = os.pipe()
+        self.into, to_write = os.pipe()
+
+        def wire():
+            os.dup2(to_read, 3)
+            os.dup2(to_write, 4)
+
+        self.process = subprocess.Popen(
+            [BROWSER, "--no-sandbox", "--disable-gpu",
+             "--remote-debugging-pipe", "--window-size=1200,1000"],
+            pass_fds=(3, 4, to_read, to_write), preexec_fn=wire,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.buffer, self.number, self.session = b"", 0, None
+        self.faults, self.events = [], []
+        target = self.call("Target.createTarget", url="about:blank")
+        self.session = self.call("Target.attachToTarget", flatten=True,
+                                 targetId=target["targetId"])["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(domain + ".enable")
+
+    def read(self):
+        while b"\0" not in self.buffer:
+            piece = os.read(self.into, 1 << 20)
+            if not piece:
+                raise SystemExit("the browser ended")
+            self.buffer += piece
+        line, self.buffer = self.buffer.split(b"\0", 1)
+        message = json.loads(line)
+        method = message.get("method", "")
+        if method in ("Runtime.exceptionThrown", "Log.entryAdded",
+                      "Runtime.consoleAPICalled"):
+            self.faults.append(json.dumps(message["params"])[:400])
+        if method:
+            self.events.append(method)
+        return message
+
+    def call(self, method, **params):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.out, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.read()
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise SystemExit(f"{method}: {answer['error']}")
+                return answer["result"]
+
+    def open(self, path):
+        self.events.clear()
+        self.call("Page.navigate", url="file://" + path)
+        while "Page.loadEventFired" not in self.events:
+            self.read()
+
+    def ask(self, script):
+        answer = self.call("Runtime.evaluate", expression=script,
+                           returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise SystemExit(f"{script}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def settle(self):
+        """Until what was asked for is drawn."""
+        self.call("Runtime.evaluate", awaitPromise=True, expression=
+                  "new Promise(done => requestAnimationFrame(() => "
+                  "requestAnimationFrame(done)))")
+
+    def key(self, key):
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key,
+                      text=key if len(key) == 1 and kind == "keyDown" else "")
+
+    def mouse(self, kind, x, y, **more):
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def check(self, what):
+        if self.faults:
+            raise SystemExit(f"{what}: {self.faults}")
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def at(browser):
+    return browser.ask("document.getElementById('at').textContent")
+
+
+def hover_everything(browser, step, words):
+    """At the peak, from the bottom to the top: each tensor that is thick enough
+    to be pointed at is what the page says."""
+    browser.ask("document.querySelector('.chart').scrollIntoView()")
+    box = browser.ask("(() => { const b = document.querySelector('.chart')"
+                      ".getBoundingClientRect(); return [b.left, b.top, "
+                      "b.width]; })()")
+    top = browser.ask("charts[0].top")
+    states = list(pagedata.points(step))
+    state, t, levels = max(states, key=lambda it: sum(it[2]))
+    rows, base, seen = pagedata.alive(step, state), 0, 0
+    x = box[0] + LEFT + (box[2] - LEFT - RIGHT) * t / step["end"] + 0.5
+    for category in browser.ask("data.order"):
+        bottom = base
+        for row in (it for it in rows if it[pagedata.CATEGORY] == category):
+            middle = bottom + row[pagedata.BYTES] / 2
+            if row[pagedata.BYTES] / top * HEIGHT > 3:
+                browser.mouse("mouseMoved", x, box[1] + TOP +
+                              HEIGHT * (1 - middle / top))
+                name = words[row[pagedata.NAME]]
+                assert f"\n{name}: " in at(browser), (name, at(browser))
+                seen += 1
+            bottom += row[pagedata.BYTES]
+        base += levels[category]
+    assert seen >= 4, seen
+
+
+def use_keys(browser, step, words):
+    """The keyboard alone: the peak, its largest tensor, zoom, the next one."""
+    browser.ask("document.querySelector('.chart').focus()")
+    browser.key("p")
+    largest = max(pagedata.alive(step, max(pagedata.points(step), key=lambda it:
+                  sum(it[2]))[0]), key=lambda row: row[pagedata.BYTES])
+    assert words[largest[pagedata.NAME]] in at(browser), at(browser)
+    said = at(browser)
+    browser.key("ArrowUp")
+    assert at(browser) != said
+    for _ in range(4):
+        browser.key("+")
+    span = browser.ask("charts[0].to - charts[0].from")
+    assert abs(span - step["end"] / 16) < 2, (span, step["end"])
+    said = at(browser)
+    browser.key("ArrowRight")
+    assert at(browser) != said
+    browser.key("0")
+    assert browser.ask("charts[0].to - charts[0].from") == step["end"]
+
+
+def drag(browser, step):
+    box = browser.ask("(() => { const b = document.querySelector('.chart')"
+                      ".getBoundingClientRect(); return [b.left, b.top, "
+                      "b.width]; })()")
+    inner, y = box[2] - LEFT - RIGHT, box[1] + 100
+    for kind, part, held in (("mousePressed", 0.25, 1), ("mouseMoved", 0.5, 1),
+                             ("mouseReleased", 0.75, 0)):
+        browser.mouse(kind, box[0] + LEFT + inner * part, y, button="left",
+                      buttons=held, clickCount=1)
+    span = browser.ask("charts[0].to - charts[0].from")
+    assert abs(span / step["end"] - 0.5) < 0.01, span / step["end"]
+
+
+def point_at_stages(browser):
+    browser.ask("document.querySelector('.chart').scrollIntoView()")
+    for rank in (0, 1):
+        left, top, y, x = browser.ask(
+            "(() => { const b = document.querySelector('.chart')"
+            ".getBoundingClientRect(), s = charts[0].stages[%d], "
+            "t = s.stage.turns[0]; return [b.left, b.top, s.y, "
+            "charts[0].x((t[0] + t[1]) / 2)]; })()" % rank)
+        browser.mouse("mouseMoved", left + x, top + y + 10)
+        want = f"rank {rank}: forward of micro-batch 0, stage {rank}"
+        assert at(browser).startswith(want), at(browser)
+
+
+def pixels(browser):
+    browser.settle()
+    return browser.ask("document.querySelector('.chart').toDataURL()")
+
+
+def look(browser, page):
+    """Other colours in the dark; paper has the figure, in the light ones."""
+    light = pixels(browser)
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.call("Emulation.setEmulatedMedia", features=dark)
+    assert pixels(browser) != light
+    browser.call("Emulation.setEmulatedMedia", features=[])
+    assert pixels(browser) == light
+    paper = base64.b64decode(browser.call("Page.printToPDF")["data"])
+    assert paper.startswith(b"%PDF") and len(paper) > 20000, len(paper)
+    title = browser.ask("document.title")
+    assert title and title in page.data["variants"][0]["title"]
+
+
+def turn(browser, page):
+    """The switch shows the other variant."""
+    browser.ask("document.querySelectorAll('input')[1].click()")
+    heading = browser.ask("document.querySelector('h1').textContent")
+    assert heading == page.data["variants"][1]["title"], heading
+    assert browser.ask("charts.length") == 1
+
+
+def write(memsim, folder, *words):
+    path = os.path.join(folder, "page.html")
+    pagedata.run(memsim, "report", *words, "-q", "-o", path)
+    return path, pagedata.Page(path)
+
+
+def check_names(memsim, folder, browser):
+    for name in pagedata.HOSTILE:
+        path, _ = write(memsim, folder, pagedata.write_hostile(folder, name))
+        browser.open(path)
+        browser.check(name)
+        assert browser.ask("document.querySelectorAll('b, img').length") == 0
+        part = name.replace(".", "").strip()
+        assert part in browser.ask("document.body.textContent"), name
+
+
+def main():
+    memsim, browser = sys.argv[1], Browser()
+    with tempfile.TemporaryDirectory() as folder:
+        path, page = write(memsim, folder, "gpt2", "--batch", "8", "-p",
+                           "checkpoint:sqrt", "-p", "none")
+        step = page.data["variants"][0]["step"]
+        words = step["tensors"]["words"]
+        browser.open(path)
+        browser.check("load")
+        hover_everything(browser, step, words)
+        use_keys(browser, step, words)
+        drag(browser, step)
+        browser.open(path)
+        look(browser, page)
+        turn(browser, page)
+        path, _ = write(memsim, folder, "gpt2", "--gpus", "2", "--batch", "4",
+                        "-p", "pipeline:2+microbatch:4")
+        browser.open(path)
+        point_at_stages(browser)
+        browser.check("use")
+        check_names(memsim, folder, browser)
+        path, page = write(memsim, folder, "gpt2-medium", "--batch", "64", "-p",
+                           "microbatch:64")
+        browser.open(path)
+        browser.check("large")
+        took = browser.ask("performance.getEntriesByType('navigation')[0]"
+                           ".duration")
+        events = page.data["variants"][0]["step"]["events"]
+    browser.close()
+    version = subprocess.run([BROWSER, "--version"], capture_output=True,
+                             check=True).stdout.decode()
+    number = re.search(r"[\d.]+", version)
+    print(f"pages work in Chromium {number.group(0)}; {events:,} events are "
+          f"drawn in {took:.0f} ms")
+
+
+main()

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The laws of pages, without a browser: tests/pages.sh."""
+
+import json
+import os
+import random
+import sys
+import tempfile
+
+import pagedata
+
+PIPELINE = ["-p", "pipeline:2,schedule=interleaved,chunks=2+microbatch:4",
+            "--gpus", "2", "--batch", "4"]
+CASES = [  # words, how many events at least
+    (["gpt2", "--batch", "8", "-p", "checkpoint:sqrt"], 2000),
+    (["gpt2", "-p", "zero:3,dp=8+offload:optimizer"], 2000),
+    (["gpt2", *PIPELINE], 2000),
+    (["unet", "--batch", "2", "--device", "4090"], 500),
+    (["gpt2-medium", "--batch", "32", "-p", "microbatch:32"], 50001),
+    (["lstm-lm", "--set", "training.device=cpu"], 10),
+]
+
+
+def check_step(step, result, tensors_are_all):
+    """Levels are those of run --json; tensors lie within them."""
+    told = next(rank for rank in result["ranks"] if rank["rank"] == step["rank"])
+    best, states = 0, []
+    for state, t, levels in pagedata.points(step):
+        assert min(levels) >= 0 and 0 <= t, (state, levels)
+        best = max(best, sum(levels))
+        states.append((state, levels))
+    assert best == told["peak"]["allocated_bytes"], (best, told["peak"])
+    for state, levels in random.sample(states, min(60, len(states))):
+        sums = [0] * 8
+        for row in pagedata.alive(step, state):
+            sums[row[pagedata.CATEGORY]] += row[pagedata.BYTES]
+        for low, high in zip(sums, levels):
+            assert low <= high, (state, sums, levels)
+            assert not tensors_are_all or low == high, (state, sums, levels)
+
+
+def check_case(memsim, folder, words, least):
+    path, again = (os.path.join(folder, name) for name in ("a.html", "b.html"))
+    pagedata.run(memsim, "report", *words, "-q", "-o", path)
+    page = pagedata.Page(path)
+    page.check()
+    result = json.loads(pagedata.run(memsim, "run", *words, "--json"))
+    variant, = page.data["variants"]
+    step = variant["step"]
+    assert step["events"] >= least, step["events"]
+    assert (step["shown"] < step["events"]) == (step["events"] > 50000)
+    assert variant["fits"] == result["fits"]
+    assert step["end"] == result["timeline"]["ranks"][result["ranks"].index(
+        next(r for r in result["ranks"] if r["rank"] == step["rank"]))]["end_ns"]
+    assert len(step["stages"]) == (2 if "--gpus" in words else 0)
+    check_step(step, result, step["tensors"]["hidden"] == 0)
+    for row in variant["whatif"]:
+        assert row["command"].startswith("memsim run " + words[0]), row
+    pagedata.run(memsim, "report", *words, "-q", "-o", path.replace("a.", "b."))
+    with open(path, "rb") as one, open(again, "rb") as other:
+        assert one.read().replace(b"a.html", b"b.html") == other.read()
+
+
+def check_command(memsim, folder):
+    """The first change of a page does what the page says of it."""
+    path = os.path.join(folder, "c.html")
+    pagedata.run(memsim, "report", "gpt2", "--batch", "8", "-q", "-o", path)
+    for row in pagedata.Page(path).data["variants"][0]["whatif"][:6]:
+        result = json.loads(pagedata.run(memsim, *row["command"].split()[1:],
+                                         "--json"))
+        assert result["peak"]["reserved_bytes"] == row["reserved_bytes"], row
+        assert result["time"]["step_ns"] == row["step_ns"], row
+
+
+def check_saved(memsim, folder):
+    """A saved result beside a simulated step; one without a timeline."""
+    saved = os.path.join(folder, "saved.json")
+    path = os.path.join(folder, "d.html")
+    text = pagedata.run(memsim, "run", "gpt2", "--json")
+    with open(saved, "w", encoding="utf-8") as file:
+        file.write(text)
+    pagedata.run(memsim, "report", saved, "gpt2", "-p", "checkpoint:full", "-q",
+                 "-o", path)
+    page = pagedata.Page(path)
+    page.check()
+    read, simulated = page.data["variants"]
+    best = max(sum(levels) for _, _, levels in pagedata.points(read["step"]))
+    assert best == json.loads(text)["peak"]["allocated_bytes"]
+    assert read["step"]["tensors"] is None and read["whatif"] == []
+    assert simulated["step"]["tensors"]["rows"] and simulated["whatif"]
+
+
+def check_recorded(memsim, folder):
+    """A snapshot of a step has the step's peak, block by block."""
+    snapshot, path = (os.path.join(folder, name)
+                      for name in ("run.pickle", "f.html"))
+    pagedata.run(memsim, "run", "gpt2", "--batch", "2", "-q", "--snapshot",
+                 snapshot)
+    pagedata.run(memsim, "report", snapshot, "gpt2", "--batch", "2", "-q", "-o",
+                 path)
+    page = pagedata.Page(path)
+    page.check()
+    simulated, recorded = (variant["step"] for variant in page.data["variants"])
+    best = [max(pagedata.points(step), key=lambda it: sum(it[2]))
+            for step in (simulated, recorded)]
+    assert sum(best[0][2]) == sum(best[1][2]), best
+    alive = [sorted(row[pagedata.BYTES]
+                    for row in pagedata.alive(step, state))
+             for step, (state, _, _) in zip((simulated, recorded), best)]
+    assert alive[0] == alive[1] and sum(alive[1]) == sum(best[1][2])
+    assert page.data["variants"][1]["fits"] is None
+
+
+def check_names(memsim, folder):
+    for name in pagedata.HOSTILE:
+        path = os.path.join(folder, "e.html")
+        model = pagedata.write_hostile(folder, name)
+        pagedata.run(memsim, "report", model, "-q", "-o", path)
+        page = pagedata.Page(path)
+        page.check()
+        words = page.data["variants"][0]["step"]["tensors"]["words"]
+        part = name.replace(".", "").strip()
+        assert any(part in word for word in words), (name, words)
+
+
+def main():
+    memsim = sys.argv[1]
+    random.seed(23)
+    with tempfile.TemporaryDirectory() as folder:
+        for words, least in CASES:
+            check_case(memsim, folder, words, least)
+        check_command(memsim, folder)
+        check_saved(memsim, folder)
+        check_recorded(memsim, folder)
+        check_names(memsim, folder)
+    print(f"{len(CASES)} pages are what their steps are")
+
+
+main()
