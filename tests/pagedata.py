@@ -64,7 +64,7 @@ class Page:
 
 def points(step):
     """Of each point its state, its time and its levels by category."""
-    flat, at, state, t, levels = step["points"], 0, 0, 0, [0] * 8
+    flat, at, state, t, levels = step["points"], 0, 0, 0, [0] * 9
     for _ in range(step["shown"]):
         state, t, n = state + flat[at], t + flat[at + 1], flat[at + 2]
         at += 3

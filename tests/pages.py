@@ -31,7 +31,7 @@ def check_step(step, result, tensors_are_all):
         states.append((state, levels))
     assert best == told["peak"]["allocated_bytes"], (best, told["peak"])
     for state, levels in random.sample(states, min(60, len(states))):
-        sums = [0] * 8
+        sums = [0] * 9
         for row in pagedata.alive(step, state):
             sums[row[pagedata.CATEGORY]] += row[pagedata.BYTES]
         for low, high in zip(sums, levels):
