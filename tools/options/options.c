@@ -100,6 +100,7 @@ static const char *see_help(uint16_t command)
                 {MS_FOR_SWEEP, "\"memsim help sweep\" lists the options"},
                 {MS_FOR_FIT, "\"memsim help fit\" lists the options"},
                 {MS_FOR_PLOT, "\"memsim help plot\" lists the options"},
+                {MS_FOR_CHECK, "\"memsim help check\" lists the options"},
                 {MS_FOR_REPORT, "\"memsim help report\" lists the options"},
                 {MS_FOR_ALLOC, "\"memsim help alloc\" lists the options"},
                 {MS_FOR_INSPECT, "\"memsim help inspect\" lists the options"}};

@@ -65,6 +65,9 @@ typedef enum ms_option_id {
     MS_OPTION_SNAPSHOT,
     MS_OPTION_LIFETIMES,
     MS_OPTION_ALLOCATIONS,
+    MS_OPTION_BASELINE,
+    MS_OPTION_UPDATE,
+    MS_OPTION_MARKDOWN,
     MS_OPTION_HELP,
     MS_OPTION_VERSION
 } ms_option_id;
@@ -83,7 +86,8 @@ enum { /* bits of ms_option.commands; ms_command.bit */
        MS_FOR_SCHEMA = 1024u,
        MS_FOR_ALLOC = 2048u,
        MS_FOR_CALIBRATE = 4096u,
-       MS_FOR_REPORT = 8192u
+       MS_FOR_REPORT = 8192u,
+       MS_FOR_CHECK = 16384u
 };
 
 typedef enum ms_takes {

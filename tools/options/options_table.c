@@ -11,6 +11,7 @@
 #define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN)
 #define SWEEP MS_FOR_SWEEP
 #define REPORT MS_FOR_REPORT
+#define CHECK MS_FOR_CHECK
 #define STEPS (STEP | COMPARE | SWEEP | REPORT)
 #define FIT MS_FOR_FIT
 #define MODEL (STEPS | MS_FOR_INSPECT | FIT)
@@ -20,7 +21,7 @@
 #define CALIBRATE MS_FOR_CALIBRATE
 /* Commands that draw, of what no step is. */
 #define DRAWN (PLOT | ALLOC | CALIBRATE)
-#define EVERY (MS_FOR_TOP | MODEL | PLOT | ALLOC | CALIBRATE | WORDS)
+#define EVERY (MS_FOR_TOP | MODEL | DRAWN | CHECK | WORDS)
 
 const ms_option ms_options_table[] = {
     {.id = MS_OPTION_ALLOCATORS,
@@ -240,8 +241,8 @@ const ms_option ms_options_table[] = {
                    "phase by phase"}}},
     {.id = MS_OPTION_JSON,
      .name = "json",
-     .uses = {{.commands =
-                   STEP | COMPARE | MS_FOR_INSPECT | FIT | ALLOC | CALIBRATE,
+     .uses = {{.commands = STEP | COMPARE | MS_FOR_INSPECT | FIT | ALLOC |
+                           CALIBRATE | CHECK,
                .help = "print one JSON object instead of the text"},
               {.commands = SWEEP,
                .help = "a JSON object per line instead of CSV",
@@ -544,17 +545,34 @@ const ms_option ms_options_table[] = {
      .name = "color",
      .takes = MS_TAKES_VALUE,
      .value = "WHEN",
-     .uses = {{.commands = MODEL | PLOT | ALLOC | CALIBRATE,
+     .uses = {{.commands = MODEL | DRAWN | CHECK,
                .help = "colours (default auto: on a terminal)",
                .words = "auto|always|never"}}},
     {.id = MS_OPTION_QUIET,
      .name = "quiet",
      .letter = 'q',
-     .uses = {{.commands =
-                   RUN | COMPARE | FIT | PLOT | ALLOC | CALIBRATE | REPORT,
+     .uses = {{.commands = RUN | COMPARE | FIT | DRAWN | REPORT | CHECK,
                .help = "no summary and no notes, only what was asked for"},
               {.commands = SWEEP,
                .help = "no progress and no notes, only the rows"}}},
+    {.id = MS_OPTION_BASELINE,
+     .name = "baseline",
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .uses = {{.commands = CHECK,
+               .help = "what the cases came to before (default: the file's "
+                       "name with .baseline behind)"}}},
+    {.id = MS_OPTION_UPDATE,
+     .name = "update",
+     .uses = {{.commands = CHECK,
+               .help = "write the baseline anew, of what came out now"}}},
+    {.id = MS_OPTION_MARKDOWN,
+     .name = "markdown",
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .uses = {{.commands = CHECK,
+               .help = "write the table for a pull request; - is standard "
+                       "output"}}},
     {.id = MS_OPTION_HELP,
      .name = "help",
      .letter = 'h',

@@ -41,6 +41,7 @@ static const topic topics[] = {
     {"json", "the keys of what --json prints", ms_help_texts_json},
     {"traces", "allocation traces and allocator options", ms_help_traces_write},
     {"measurements", "what memsim calibrate reads", ms_help_traces_measured},
+    {"checks", "the cases of memsim check", ms_help_checks_write},
     {"words", "words of other programs that are understood",
      ms_optionwords_help},
     {"advice", "what a step that does not fit is advised",
@@ -116,6 +117,8 @@ static void put_operands(const ms_command *command, ms_text *text)
         ms_text_add(text, "\nRESULT is what run --json, compare --json or "
                           "sweep wrote, or - (standard input);\nseveral are "
                           "drawn together.\n");
+    if (strstr(command->operands, "CASES") != NULL)
+        ms_text_add(text, "\nCASES is a file of yours: memsim help checks.\n");
     if (strstr(command->operands, "DOCUMENT") != NULL)
         ms_text_add(text, "\nDOCUMENT is one of\n\n");
     for (uint32_t i = 0; i < ms_documents_n; i++)

@@ -59,5 +59,7 @@ void ms_help_changes_write(ms_text *text);
 /* help_traces.c: allocation traces, and the allocators that they go through. */
 void ms_help_traces_write(ms_text *text);
 void ms_help_traces_measured(ms_text *text);
+/* help_checks.c: the cases of memsim check. */
+void ms_help_checks_write(ms_text *text);
 
 #endif

@@ -4,6 +4,7 @@
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/alloc/alloc_keys.h"
 #include "tools/cli/calibrate/calibrate_keys.h"
+#include "tools/cli/check/gate.h"
 #include "tools/cli/compare/compare_keys.h"
 #include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/fit/fit_keys.h"
@@ -20,6 +21,7 @@ const ms_schema_document ms_documents[] = {
     {"plans", "what memsim alloc --allocator arena --json prints",
      &ms_alloc_plans_keys},
     {"calibrate", "what memsim calibrate --json prints", &ms_calibrate_keys},
+    {"check", "what memsim check --json prints", &ms_gate_keys},
     {"inspect", "what memsim inspect --json prints", &ms_inspect_keys},
 };
 const uint32_t ms_documents_n = sizeof ms_documents / sizeof ms_documents[0];
