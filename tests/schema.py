@@ -343,6 +343,13 @@ def check_results():
                      f"{files}/{words[0]}", *words[1:])
     check_result("plans", "alloc", "--json", f"{files}/alloc.txt",
                  "--allocator", "arena", "--allocator", "arena,order=exact")
+    with open(f"{FOLDER}/cases.json", "w", encoding="utf-8") as cases:
+        json.dump({"memsim_checks": 1, "cases": [
+            {"name": "limited", "model": "gpt2", "limit": "75GiB"},
+            {"name": "refused", "model": "gpt2",
+             "settings": {"batch": 3, "policy": "microbatch:2"}}]}, cases)
+    memsim("check", "cases.json", "--update", "--quiet")
+    check_result("check", "check", "--json", "cases.json", statuses=(1,))
     for model in ("gpt2", "mixtral-8x7b", f"{files}/ops.json"):
         check_result("inspect", "inspect", "--json", model)
 
@@ -382,7 +389,7 @@ def check_help(schema):
     told = " ".join(memsim("help", "json").stdout.split())
     for document in ("result", "explain", "compare", "row", "fit",
                      "inspect", "alloc", "plans",
-                 "calibrate"):
+                 "calibrate", "check"):
         for key in schema_of(document)["required"]:
             if not re.search(rf"\b{key}\b", told):
                 fail(f"help json does not tell of {key}")
