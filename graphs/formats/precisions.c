@@ -257,7 +257,7 @@ ms_err ms_precisions_refuse(const ms_trace *trace)
         return refuse(trace, "has its own gradients, Megatron's are fp32",
                       "take fp8, or leave impl=megatron out");
     if (trace->settings->training->gradients == MS_GRADIENTS_MAIN &&
-        (shape->fp32_gradients || shape->part_is_master ||
+        (shape->fp32_gradients || shape->copies_parts ||
          shape->flat_step.used || far))
         return ms_fail(trace->fault, MS_EUSAGE, "training.gradients",
                        "leave it out here",

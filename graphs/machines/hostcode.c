@@ -67,7 +67,7 @@ static const struct hooks {
 
 static bool is_fsdp2(const ms_shape *shape)
 {
-    return shape->part_is_master && shape->part == MS_PART_ROWS;
+    return shape->copies_parts && shape->part == MS_PART_ROWS;
 }
 
 static const struct hooks *hooks_of(const ms_shape *shape)

@@ -6,7 +6,10 @@
  *
  * With mixed precision the parts are fp32 and their own master copies, what is
  * gathered has the weights' 16 bits: MixedPrecisionPolicy(param_dtype=bf16,
- * reduce_dtype=fp32), as torchtitan sets it. */
+ * reduce_dtype=fp32), as torchtitan sets it.  masters=optimizer: the module has
+ * 16 bits when it is wrapped, and so have its parts and their gradients; the
+ * optimizer holds fp32 copies of both (InternEvo's FSDPadaptOptimizer,
+ * internlm/solver/optimizer/fsdp_optimizer.py). */
 #include "policies/share/sharedstates.h"
 #include "policies/share/unshard.h"
 
@@ -28,10 +31,12 @@ enum {
     REDUCE,
     COPY_IN,
     SYNC,
+    MASTERS,
     N_PARAMS
 };
 enum { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD };
 enum { REDUCE_FP32, REDUCE_BF16 };
+enum { MASTERS_PARTS, MASTERS_OPTIMIZER };
 
 #define MOST_RANKS 65536
 
@@ -116,6 +121,12 @@ static const ms_param params[N_PARAMS] = {
               .words = "each|last",
               .help = "gradients are summed after each micro-batch, or kept "
                       "whole until the last"},
+    [MASTERS] = {.name = "masters",
+                 .type = MS_PARAM_WORD,
+                 .words = "parts|optimizer",
+                 .help = "where 16-bit weights have their fp32 copies: parts "
+                         "are fp32 (MixedPrecision); parts have 16 bits, and "
+                         "the optimizer has copies of its own (InternEvo)"},
 };
 
 static bool is_old(const ms_policy_value *values)
@@ -210,6 +221,33 @@ static ms_err check_experts(const ms_policy_value *values, ms_fault *fault)
     return MS_OK;
 }
 
+/* The format in which gradients are summed: as reduce= says, or the parts'. */
+static bool sums_fp32(const ms_policy_value *values)
+{
+    if (values[REDUCE].given)
+        return values[REDUCE].number == REDUCE_FP32;
+    return values[MASTERS].number == MASTERS_PARTS;
+}
+
+/* FSDP1's flat weights, where one rank has all of them, are used as they are,
+ * unless they have another format than the ops (NO_SHARD, which one rank alone
+ * always has: torch 2.0, fsdp/_init_utils.py, _init_core_state). */
+static ms_err use_in_place(const ms_policy_value *values, ms_shape *shape,
+                           ms_fault *fault)
+{
+    char hint[48];
+    if (!is_old(values) || values[MASTERS].number == MASTERS_PARTS ||
+        ms_shape_parts(shape) > 1)
+        return MS_OK;
+    snprintf(hint, sizeof hint, "say ddp:dp=%u", shape->data_ranks);
+    if (shape->data_ranks > 1)
+        return ms_fail(fault, MS_EUSAGE, "fsdp:masters=optimizer", hint,
+                       "where nobody divides the weights it is DDP");
+    shape->shared = MS_SHARED_NOTHING;
+    shape->copies_parts = false;
+    return MS_OK;
+}
+
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
@@ -230,7 +268,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     if (is_old(values))
         shape->part = values[UNITS].number == MS_UNSHARD_WHOLE ? MS_PART_FLAT
                                                                : MS_PART_BLOCKS;
-    shape->part_is_master = true;
+    shape->part_is_master = values[MASTERS].number == MASTERS_PARTS;
     shape->copies_parts = true;
     if (values[SHARD].given)
         shape->shard_ranks = (uint32_t)values[SHARD].number;
@@ -238,9 +276,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
         shape->shard_ranks = 1;
     /* set_requires_gradient_sync(False): whole gradients accumulate in the
      * format of the sum; FSDP1's in that of the weights. */
-    shape->fp32_gradients =
-        last && !is_old(values) && values[REDUCE].number == REDUCE_FP32;
-    return MS_OK;
+    shape->fp32_gradients = last && !is_old(values) && sums_fp32(values);
+    return use_in_place(values, shape, fault);
 }
 
 static ms_err place(const ms_policy_context *context, ms_program *program,
@@ -263,6 +300,8 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
         .reduced_bytes = values[REDUCE].given
                              ? (values[REDUCE].number == REDUCE_FP32 ? 4 : 2)
                              : 0};
+    if (context->shape->shared == MS_SHARED_NOTHING)
+        return MS_OK;
     MS_TRY(ms_sharedstates_need_experts(context, "fsdp:expert_ranks", fault));
     return ms_unshard_write(context, &options, program, fault);
 }

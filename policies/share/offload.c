@@ -314,7 +314,7 @@ static uint32_t gradient_bytes(ms_engine engine, const ms_shape *shape)
 static uint32_t threads_of(const ms_policy_value *values, ms_engine engine,
                            const ms_shape *shape)
 {
-    bool torchrun = engine == MS_ENGINE_MEGATRON || shape->part_is_master;
+    bool torchrun = engine == MS_ENGINE_MEGATRON || shape->copies_parts;
     if (values[THREADS].given)
         return (uint32_t)values[THREADS].number;
     return torchrun && ms_shape_beside(shape) > 1 ? 1 : 0;

@@ -52,6 +52,7 @@ static const char *const shares[] = {"",
                                      "+fsdp:dp=6,shard=3,reshard=but_last,"
                                      "units=split,reduce=bf16,sync=last",
                                      "+fsdp:impl=1,dp=4",
+                                     "+fsdp:impl=1,dp=4,masters=optimizer",
                                      "+fsdp:impl=1,dp=4,strategy=no_shard"};
 static const char *const swaps[] = {"",
                                     "+swap:save_on_cpu",

@@ -30,6 +30,8 @@ static const char *const shares[] = {"ddp:dp=4",
                                      "fsdp:dp=6,shard=3,reshard=but_last",
                                      "fsdp:dp=4,units=split,reduce=bf16",
                                      "fsdp:impl=1,dp=4",
+                                     "fsdp:dp=4,sync=last,masters=optimizer",
+                                     "fsdp:impl=1,dp=4,masters=optimizer",
                                      "fsdp:impl=1,dp=4,strategy=no_shard"};
 static const char *const besides[] = {"", "+checkpoint:full",
                                       "+swap:save_on_cpu"};

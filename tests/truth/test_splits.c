@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* peak0: of stage 0.  The end is that of the update, without the step's inputs,
- * which memsim keeps there. */
+/* peak0: of stage 0; used: of the device, with what is outside of the pool. The
+ * end is that of the update, without the step's inputs, which memsim keeps
+ * there. */
 static uint64_t number(const ms_result *result, const char *quantity)
 {
     const ms_pooled *pooled = result->line->pooled;
@@ -20,6 +21,8 @@ static uint64_t number(const ms_result *result, const char *quantity)
     if (strncmp(quantity, "reserved", 8) == 0 && quantity[8] != '\0')
         return pooled->ranks[quantity[8] - '0'].reserved_peak_bytes;
     const ms_rank_report *rank = truth_rank(result);
+    if (strcmp(quantity, "used") == 0)
+        return ms_capacity_used(result->report);
     if (strcmp(quantity, "end") == 0)
         return rank->phase_peaks_with_workspace[MS_PHASE_OPTIMIZER] -
                rank->category_peaks[MS_INPUTS];

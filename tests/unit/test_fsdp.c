@@ -213,6 +213,11 @@ START_TEST(fsdp1)
          "+c +u -c +g +f -g -u +r -f +s -r "
          "+c +u -c +g +f -g -u +r -f +s -r "
          "+c +u -c +g +f -g -u +r -f +s -r ");
+    /* parts of 16 bits are gathered, and sums are of them, as they are */
+    run_policy("fsdp:impl=1,dp=4,masters=optimizer");
+    s = walk("+u -u +u -u +u -u +u +u +g +f -g -u +c -f "
+             "+u +g +f -g -u +c -f +g +f -g -u +c -f ");
+    ck_assert_uint_eq(s.level_bytes, BLOCKS * bytes_of('c'));
 }
 END_TEST
 
@@ -299,6 +304,37 @@ START_TEST(states)
 }
 END_TEST
 
+/* As many where the optimizer has the copies. */
+START_TEST(copies_of_the_optimizer)
+{
+    static const char *const policies[] = {
+        "fsdp:dp=4,masters=optimizer", "fsdp:impl=1,dp=4,masters=optimizer",
+        "fsdp:dp=12,shard=4,masters=optimizer",
+        "fsdp:dp=4,masters=optimizer+microbatch:4"};
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        run_policy(policies[i]);
+        const ms_rank_report *rank = &result.report->ranks[0];
+        uint64_t part = BLOCKS * PARAMETERS / RANKS;
+        ck_assert_uint_eq(rank->parameters_bytes, 2 * part);
+        ck_assert_uint_eq(rank->gradients_bytes, 2 * part);
+        ck_assert_uint_eq(rank->optimizer_state_bytes, 12 * part);
+    }
+}
+END_TEST
+
+/* One rank has NO_SHARD, whose weights are used where they lie. */
+START_TEST(used_in_place)
+{
+    uint32_t n;
+    run_policy("fsdp:impl=1,dp=1,masters=optimizer");
+    uint64_t peak = result.report->ranks[0].peak.allocated_bytes;
+    ck_assert_uint_eq(moved(MS_TRANSFER_GATHER, &n), 0);
+    ck_assert_uint_eq(n, 0);
+    run_policy("none");
+    ck_assert_uint_eq(result.report->ranks[0].peak.allocated_bytes, peak);
+}
+END_TEST
+
 /* CPUOffloadPolicy: fp32 parts come before each all-gather, fp32 gradients go
  * after each reduce-scatter, and 16 bytes a parameter are the host's. */
 START_TEST(offloaded)
@@ -343,7 +379,8 @@ START_TEST(refused)
         "fsdp:dp=4,strategy=no_shard",
         "fsdp:impl=1,dp=4,reshard=no",
         "fsdp:impl=1,dp=4,strategy=hybrid_shard",
-        "fsdp:impl=1,dp=4,shard=2,strategy=no_shard"};
+        "fsdp:impl=1,dp=4,shard=2,strategy=no_shard",
+        "fsdp:impl=1,dp=4,strategy=no_shard,masters=optimizer"};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         ck_assert_msg(try_policy(policies[i]) == MS_EUSAGE, "%s", policies[i]);
         ck_assert_ptr_nonnull(fault.hint);
@@ -365,6 +402,8 @@ Suite *suite_fsdp(void)
     tcase_add_test(tcase, volumes);
     tcase_add_test(tcase, groups);
     tcase_add_test(tcase, states);
+    tcase_add_test(tcase, copies_of_the_optimizer);
+    tcase_add_test(tcase, used_in_place);
     tcase_add_test(tcase, offloaded);
     tcase_add_test(tcase, rounding);
     tcase_add_test(tcase, refused);
