@@ -33,6 +33,7 @@ const ms_kernel_set ms_mcore = {
     .norm = {.firm = true},
     .activation = {.firm = true},
     .rotary = {.firm = true},
+    .fuses_softmax = true, /* FusedScaleMaskSoftmax */
     .keeps_rows = true,
     .keeps_parts = true,
     .joins_gates = true,
