@@ -87,7 +87,7 @@ static uint64_t most_that_fits(const char *options, uint64_t most)
 
 typedef struct numbers {
     double peak, start, host, pinned, node, moved, step, batch, scratch, states,
-        state, activations, saved, largest, parameters;
+        state, activations, saved, largest, parameters, used;
     bool fits;
 } numbers;
 
@@ -123,6 +123,7 @@ static numbers numbers_of(const ms_result *result)
         .saved = (double)rank->saved_for_backward_bytes,
         .largest = largest_row(result->plan),
         .parameters = (double)result->graph->parameters,
+        .used = (double)ms_capacity_used(result->report),
         .fits = result->report->fits,
     };
 }
@@ -146,6 +147,7 @@ static double value_of(const char *quantity, const numbers *a,
         {"bytes freed at the start", less->start - a->start},
         {"rate", a->batch / a->step / (less->batch / less->step)},
         {"largest tensor", a->largest},
+        {"device used", a->used},
         {"fits", a->fits},
         {"bytes a sample", (a->peak - less->peak) / (a->batch - less->batch)},
         {"saved bytes", a->saved},
