@@ -23,6 +23,7 @@ static const ms_word rows[] = {
                   "distributed_optimizer|megatron_distributed_optimizer",
                   "zero:1,impl=megatron"),
     MS_WORD_MEANS(POLICY, "fsdp2|fully_shard", "fsdp"),
+    MS_WORD_MEANS(POLICY, "megatron_fsdp|custom_fsdp", "fsdp:code=megatron"),
     MS_WORD_MEANS(POLICY, "fsdp1|fully_sharded_data_parallel|full_shard",
                   "fsdp:impl=1"),
     MS_WORD_MEANS(POLICY, "shard_grad_op",

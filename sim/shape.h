@@ -194,6 +194,8 @@ typedef struct ms_shape {
                           nodes (ZeRO++) */
     bool copies_parts; /* whole copies come and go even where one rank has all
                           (FSDP) */
+    bool root_stays;   /* what is in no block is whole when the step begins and
+                          ends (Megatron-FSDP) */
     uint64_t whole_elements; /* shared parameters of at most so many elements
                                 are whole at all times */
     uint64_t whole_in_all;   /* and all of these have no more; 0: whatever */

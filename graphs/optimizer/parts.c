@@ -331,9 +331,12 @@ static uint64_t grad_part_bytes(const ms_trace *trace,
 
 /* Small parameters stay whole on every rank, in their order, until a budget is
  * used up (DeepSpeed, parameter_offload.py, mark_persistent_parameters). */
-static bool stays_whole(const ms_shape *shape, const ms_parameter *parameter,
+static bool stays_whole(const ms_trace *trace, const ms_parameter *parameter,
                         uint64_t *whole)
 {
+    const ms_shape *shape = trace->settings->shape;
+    if (shape->root_stays)
+        return block_of(trace, parameter) == MS_NONE;
     if (parameter->elements > shape->whole_elements ||
         (shape->whole_in_all > 0 &&
          *whole + parameter->elements > shape->whole_in_all))
@@ -485,7 +488,7 @@ ms_err ms_parts_columns(ms_trace *trace)
             continue;
         g->storage_shard_bytes[weight] =
             weight_part_bytes(trace, it, g->storage_bytes[weight]);
-        g->storage_whole[weight] = stays_whole(shape, it, &whole);
+        g->storage_whole[weight] = stays_whole(trace, it, &whole);
         g->storage_width[weight] = width_of(trace, it);
     }
     return MS_OK;

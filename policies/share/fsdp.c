@@ -9,7 +9,14 @@
  * reduce_dtype=fp32), as torchtitan sets it.  masters=optimizer: the module has
  * 16 bits when it is wrapped, and so have its parts and their gradients; the
  * optimizer holds fp32 copies of both (InternEvo's FSDPadaptOptimizer,
- * internlm/solver/optimizer/fsdp_optimizer.py). */
+ * internlm/solver/optimizer/fsdp_optimizer.py).
+ *
+ * code=megatron: Megatron-FSDP (NVIDIA/Megatron-LM, megatron/core/distributed/
+ * fsdp/src/megatron_fsdp/megatron_fsdp.py).  Its units are layers; parameters
+ * of other modules are gathered where they run, and nobody lets them go before
+ * the update (_pre_forward_param_unshard, bucket_can_be_released).  Where
+ * gathers run beside forward, the first bucket, which these are in, is whole
+ * again behind the update. */
 #include "policies/share/sharedstates.h"
 #include "policies/share/unshard.h"
 
@@ -32,11 +39,14 @@ enum {
     COPY_IN,
     SYNC,
     MASTERS,
+    CODE,
+    PARAM_GATHER,
     N_PARAMS
 };
 enum { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD };
 enum { REDUCE_FP32, REDUCE_BF16 };
 enum { MASTERS_PARTS, MASTERS_OPTIMIZER };
+enum { CODE_TORCH, CODE_MEGATRON };
 
 #define MOST_RANKS 65536
 
@@ -127,11 +137,52 @@ static const ms_param params[N_PARAMS] = {
                  .help = "where 16-bit weights have their fp32 copies: parts "
                          "are fp32 (MixedPrecision); parts have 16 bits, and "
                          "the optimizer has copies of its own (InternEvo)"},
+    [CODE] = {.name = "code",
+              .type = MS_PARAM_WORD,
+              .words = "torch|megatron",
+              .help = "megatron: Megatron-FSDP (optim_grads_params), whose "
+                      "masters are the optimizer's and whose gradients of "
+                      "parts are there all through the step"},
+    [PARAM_GATHER] = {.name = "overlap_param_gather",
+                      .type = MS_PARAM_INT,
+                      .low = 0,
+                      .high = 1,
+                      .help = "code=megatron: what is in no block is gathered "
+                              "again when the weights are updated"},
 };
 
 static bool is_old(const ms_policy_value *values)
 {
     return values[IMPL].number == 1;
+}
+
+static bool is_megatron(const ms_policy_value *values)
+{
+    return values[CODE].number == CODE_MEGATRON;
+}
+
+/* Megatron-FSDP's hooks are those of FSDP2, and its masters the optimizer's. */
+static ms_err check_code(const ms_policy_value *values, ms_fault *fault)
+{
+    bool megatron = is_megatron(values);
+    if (megatron && is_old(values))
+        return ms_fail(fault, MS_EUSAGE, "fsdp:code=megatron",
+                       "leave impl=1 out",
+                       "it has no FullyShardedDataParallel");
+    if (megatron && values[MASTERS].given &&
+        values[MASTERS].number == MASTERS_PARTS)
+        return ms_fail(fault, MS_EUSAGE, "fsdp:code=megatron",
+                       "leave masters=parts out",
+                       "its optimizer has the fp32 copies");
+    if (values[PARAM_GATHER].number && values[UNITS].given)
+        return ms_fail(fault, MS_EUSAGE, "fsdp:overlap_param_gather",
+                       "leave units= out, or overlap_param_gather",
+                       "Megatron-FSDP's units are blocks");
+    if (!megatron && values[PARAM_GATHER].given)
+        return ms_fail(fault, MS_EUSAGE, "fsdp:overlap_param_gather",
+                       "add code=megatron, or leave it out",
+                       "torch's FSDP has no such setting");
+    return MS_OK;
 }
 
 /* Parameters that only the other implementation has. */
@@ -221,12 +272,18 @@ static ms_err check_experts(const ms_policy_value *values, ms_fault *fault)
     return MS_OK;
 }
 
+/* Do the parts have the weights' 16 bits? */
+static bool has_masters_apart(const ms_policy_value *values)
+{
+    return is_megatron(values) || values[MASTERS].number == MASTERS_OPTIMIZER;
+}
+
 /* The format in which gradients are summed: as reduce= says, or the parts'. */
 static bool sums_fp32(const ms_policy_value *values)
 {
     if (values[REDUCE].given)
         return values[REDUCE].number == REDUCE_FP32;
-    return values[MASTERS].number == MASTERS_PARTS;
+    return !has_masters_apart(values);
 }
 
 /* FSDP1's flat weights, where one rank has all of them, are used as they are,
@@ -236,7 +293,7 @@ static ms_err use_in_place(const ms_policy_value *values, ms_shape *shape,
                            ms_fault *fault)
 {
     char hint[48];
-    if (!is_old(values) || values[MASTERS].number == MASTERS_PARTS ||
+    if (!is_old(values) || !has_masters_apart(values) ||
         ms_shape_parts(shape) > 1)
         return MS_OK;
     snprintf(hint, sizeof hint, "say ddp:dp=%u", shape->data_ranks);
@@ -254,6 +311,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     const ms_policy_value *values = context->values;
     bool last = values[SYNC].number && shape->micro_batches > 1;
     MS_TRY(check_impl(values, fault));
+    MS_TRY(check_code(values, fault));
     MS_TRY(ms_sharedstates_ranks(&values[RANKS], "fsdp", shape, fault));
     MS_TRY(check_shard(values, shape->data_ranks, fault));
     MS_TRY(check_reshard(values, shape->data_ranks, fault));
@@ -268,7 +326,9 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     if (is_old(values))
         shape->part = values[UNITS].number == MS_UNSHARD_WHOLE ? MS_PART_FLAT
                                                                : MS_PART_BLOCKS;
-    shape->part_is_master = values[MASTERS].number == MASTERS_PARTS;
+    shape->part_is_master = !has_masters_apart(values);
+    shape->holds_gradients = is_megatron(values);
+    shape->root_stays = values[PARAM_GATHER].number;
     shape->copies_parts = true;
     if (values[SHARD].given)
         shape->shard_ranks = (uint32_t)values[SHARD].number;
@@ -297,6 +357,7 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
         .reshard_ranks = (uint32_t)values[RESHARD_RANKS].number,
         .last_only = values[SYNC].number,
         .copies_apart = values[COPY_IN].number,
+        .again = values[PARAM_GATHER].number,
         .reduced_bytes = values[REDUCE].given
                              ? (values[REDUCE].number == REDUCE_FP32 ? 4 : 2)
                              : 0};

@@ -305,7 +305,8 @@ static ms_err post_backward_one(writer *w, uint32_t f)
         return MS_OK;
     if (w->options->flat)
         return post_backward_flat(w, f);
-    MS_TRY(reshard(w, f));
+    if (f != w->root || !w->options->again)
+        MS_TRY(reshard(w, f));
     if (!sums_now(w, it))
         return MS_OK;
     MS_TRY(end_scatter(w));
@@ -436,6 +437,13 @@ static ms_err before_replay(writer *w, const ms_call *call)
     return prefetch_backward(w);
 }
 
+/* What is whole has the weights of before the update. */
+static ms_err renew_root(writer *w)
+{
+    MS_TRY(reshard(w, w->root));
+    return await(w, w->root, false);
+}
+
 static ms_err before(writer *w, const ms_call *call)
 {
     switch ((ms_verb)call->verb) {
@@ -452,6 +460,8 @@ static ms_err before(writer *w, const ms_call *call)
             return end_forward(w);
         if (call->mark.mark == MS_MARK_AFTER_BACKWARD)
             return end_backward(w);
+        if (call->mark.mark == MS_MARK_END && w->options->again)
+            return renew_root(w);
         return MS_OK;
     default:
         return MS_OK;
@@ -471,6 +481,7 @@ static ms_err open_units(writer *w)
     w->unit = units->unit;
     w->n_units = units->n_units;
     w->root = units->root;
+    w->unit[w->root].whole = w->options->again;
     w->order = units->order;
     w->n_order = units->n_order;
     return MS_OK;

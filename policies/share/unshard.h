@@ -65,6 +65,8 @@ typedef struct ms_unshard {
     bool last_only;        /* gradients are summed after the last micro-batch */
     bool copies_apart;     /* FSDP2: the reductions' stream copies and takes a
                               reduce-scatter's input, and lets it go at once */
+    bool again;            /* the root is whole when the step begins, and again
+                              behind the update */
     uint8_t reduced_bytes; /* of an element that is summed; 0: as a part */
 } ms_unshard;
 

@@ -53,6 +53,8 @@ static const char *const shares[] = {"",
                                      "units=split,reduce=bf16,sync=last",
                                      "+fsdp:impl=1,dp=4",
                                      "+fsdp:impl=1,dp=4,masters=optimizer",
+                                     "+fsdp:dp=4,code=megatron,"
+                                     "overlap_param_gather=1",
                                      "+fsdp:impl=1,dp=4,strategy=no_shard"};
 static const char *const swaps[] = {"",
                                     "+swap:save_on_cpu",

@@ -32,6 +32,8 @@ static const char *const shares[] = {"ddp:dp=4",
                                      "fsdp:impl=1,dp=4",
                                      "fsdp:dp=4,sync=last,masters=optimizer",
                                      "fsdp:impl=1,dp=4,masters=optimizer",
+                                     "fsdp:dp=4,code=megatron,"
+                                     "overlap_param_gather=1",
                                      "fsdp:impl=1,dp=4,strategy=no_shard"};
 static const char *const besides[] = {"", "+checkpoint:full",
                                       "+swap:save_on_cpu"};

@@ -310,7 +310,7 @@ START_TEST(copies_of_the_optimizer)
     static const char *const policies[] = {
         "fsdp:dp=4,masters=optimizer", "fsdp:impl=1,dp=4,masters=optimizer",
         "fsdp:dp=12,shard=4,masters=optimizer",
-        "fsdp:dp=4,masters=optimizer+microbatch:4"};
+        "fsdp:dp=4,masters=optimizer+microbatch:4", "fsdp:dp=4,code=megatron"};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         run_policy(policies[i]);
         const ms_rank_report *rank = &result.report->ranks[0];
@@ -332,6 +332,40 @@ START_TEST(used_in_place)
     ck_assert_uint_eq(n, 0);
     run_policy("none");
     ck_assert_uint_eq(result.report->ranks[0].peak.allocated_bytes, peak);
+}
+END_TEST
+
+/* A level of a model with a layer in no block. */
+static uint64_t level_of(const char *policy, ms_mark mark)
+{
+    static const char rooted[] =
+        "{\"memsim\": 1, \"name\": \"rooted\", \"input\": {\"shape\": [32]}, "
+        "\"layers\": [{\"type\": \"linear\", \"out\": 32, \"bias\": false}, "
+        "{\"repeat\": 3, \"name\": \"h\", \"layers\": [{\"type\": \"linear\", "
+        "\"out\": 32, \"bias\": false}]}, {\"type\": \"mean\"}]}";
+    ms_job job;
+    inlined_begin(&job, &keep, &trial, &fault);
+    job.training.batch = 8;
+    ck_assert_int_eq(
+        inlined_step(rooted, policy, &job, &keep, &trial, &result, &fault),
+        MS_OK);
+    return result.report->ranks[0].levels[mark];
+}
+
+/* Megatron's gradients are there from the start, and its root is whole from
+ * behind an update to the next one, if it is told so. */
+START_TEST(megatron)
+{
+    static const ms_mark marks[] = {MS_MARK_START, MS_MARK_END};
+    uint64_t gradients = WEIGHT * (BLOCKS + 1) * PARAMETERS / RANKS;
+    uint64_t plain = level_of("fsdp:dp=4,masters=optimizer", MS_MARK_START);
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t without = level_of("fsdp:dp=4,code=megatron", marks[i]);
+        uint64_t with = level_of(
+            "fsdp:dp=4,code=megatron,overlap_param_gather=1", marks[i]);
+        ck_assert_uint_eq(without - plain, gradients);
+        ck_assert_uint_eq(with - without, WEIGHT * PARAMETERS);
+    }
 }
 END_TEST
 
@@ -380,7 +414,11 @@ START_TEST(refused)
         "fsdp:impl=1,dp=4,reshard=no",
         "fsdp:impl=1,dp=4,strategy=hybrid_shard",
         "fsdp:impl=1,dp=4,shard=2,strategy=no_shard",
-        "fsdp:impl=1,dp=4,strategy=no_shard,masters=optimizer"};
+        "fsdp:impl=1,dp=4,strategy=no_shard,masters=optimizer",
+        "fsdp:impl=1,dp=4,code=megatron",
+        "fsdp:dp=4,masters=parts,code=megatron",
+        "fsdp:dp=4,overlap_param_gather=1",
+        "fsdp:dp=4,units=split,code=megatron,overlap_param_gather=1"};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         ck_assert_msg(try_policy(policies[i]) == MS_EUSAGE, "%s", policies[i]);
         ck_assert_ptr_nonnull(fault.hint);
@@ -404,6 +442,7 @@ Suite *suite_fsdp(void)
     tcase_add_test(tcase, states);
     tcase_add_test(tcase, copies_of_the_optimizer);
     tcase_add_test(tcase, used_in_place);
+    tcase_add_test(tcase, megatron);
     tcase_add_test(tcase, offloaded);
     tcase_add_test(tcase, rounding);
     tcase_add_test(tcase, refused);
