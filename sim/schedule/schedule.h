@@ -86,8 +86,8 @@ typedef struct ms_schedule {
      * are one rank's for a micro-batch are one rank's for all; the first
      * micro-batch's ranks are those of stages. */
     const uint16_t *rank_of;
-    /* (optional) The file that it was read from, and the cell of each turn in
-     * its row, from 1 up: where faults are. */
+    /* (optional) Where faults are: who wrote it, a policy; or the file that it
+     * was read from, and the cell of each turn in its row, from 1 up. */
     const char *name;
     const uint32_t *column;
 } ms_schedule;
