@@ -5,6 +5,7 @@
 #include "policies/common/policy.h"
 #include "policies/schedule/orders.h"
 #include "policies/schedule/schedulefile.h"
+#include "policies/schedule/stagecosts.h"
 #include "policies/schedule/stagelayout.h"
 #include "sim/shape.h"
 
@@ -45,7 +46,7 @@ static const ms_param params[N_PARAMS] = {
                   .type = MS_PARAM_WORD,
                   .file = true,
                   .words = "1f1b|gpipe|interleaved|looped-bfs|zb-h1|zb-h2|zb-v|"
-                           "v-half|v-min|dualpipev|dualpipe",
+                           "v-half|v-min|dualpipev|dualpipe|zb-1p|zb-2p",
                   .help = "the order of their forwards and backwards; with "
                           "chunks interleaved; or a file as ./FILE, PyTorch's "
                           "CSV of schedules"},
@@ -322,7 +323,14 @@ static ms_err write_order(const ms_policy_context *context,
     for (uint32_t k = 0; k < n; k++)
         stages[k].rank = ms_orders_rank(order, &size, k);
     MS_TRY(make_stages(context, stages, schedule, fault));
-    MS_TRY(ms_orders_write(order, &size, context->arena, schedule, fault));
+    if (ms_orders_plans(order)) {
+        ms_orders_costs costs;
+        MS_TRY(ms_stagecosts_find(context, stages, n, &costs, fault));
+        MS_TRY(ms_orders_plan(order, &size, &costs, context->arena, schedule,
+                              fault));
+    } else {
+        MS_TRY(ms_orders_write(order, &size, context->arena, schedule, fault));
+    }
     schedule->receives = receives(values, schedule);
     return MS_OK;
 }

@@ -23,6 +23,8 @@ static const char *const schedules[] = {"1f1b",
                                         "interleaved,chunks=2",
                                         "looped-bfs,chunks=2",
                                         "zb-h1,chunks=2",
+                                        "zb-1p",
+                                        "zb-2p",
                                         "1f1b,overlap=1"};
 static const char *const beside[] = {"",
                                      "+checkpoint:full",
