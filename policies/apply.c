@@ -78,6 +78,8 @@ ms_err ms_apply_schedule(const ms_spec *spec, const ms_policy_context *given,
         MS_TRY(answer(
             policy, policy->schedule(&context, micro_batches, schedule, fault),
             fault));
+        if (schedule->name == NULL)
+            schedule->name = context.name;
         MS_TRY(ms_schedule_check(context.graph, schedule, fault));
     }
     return by != NULL ? MS_OK

@@ -176,6 +176,9 @@ static const ms_word rows[] = {
                   "microbatch_group_size_per_vp_stage|microbatch_group_size_"
                   "per_virtual_pipeline_stage|group_size",
                   "group"),
+    MS_WORD_MEANS(PARAM, "deallocate_pipeline_outputs", "deallocate"),
+    MS_WORD_MEANS(PARAM, "overlap_p2p_communication|overlap_p2p_comm",
+                  "overlap"),
     MS_WORD_MEANS(PARAM,
                   "pipeline_parallel_schedule|pipeline_parallel_schedule_csv|"
                   "schedule_csv",

@@ -209,7 +209,8 @@ typedef struct ms_call {
     uint32_t set; /* RUN forward: storages that get a HOLD reference and count
                      as activations; HOLD, DROP_SET, MOVE...: what */
     uint32_t buffer; /* TAKE, GIVE, WAIT, SYNC, GATHER, REDUCE and MOVE to
-                        PACKED or SHARD; or NONE */
+                        PACKED or SHARD; RECV_SET: what comes lies in it, and
+                        needs no memory of its own; or NONE */
     union {          /* of WAIT, DROP_SET, TAKE and GIVE there is none */
         ms_run_call run;
         ms_rerun_call rerun;

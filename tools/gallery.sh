@@ -69,7 +69,8 @@ one gpt3-nvme-gantt gpt3 \
 several gpt3-pipeline gpt3 --gpus 64 --batch 16 -p tensor:8,sp+microbatch:16 \
     --variant '1F1B: pipeline=8' \
     --variant 'interleaved, 2 chunks: pipeline=8,chunks=2' \
-    --variant 'ZB-H2: pipeline=8,schedule=zb-h2'
+    --variant 'ZB-H2: pipeline=8,schedule=zb-h2' \
+    --variant 'DualPipeV: pipeline=8,schedule=dualpipev'
 set -- gpt3 -p "$zero" -p "$zero+checkpoint:sqrt" -p "$zero+checkpoint:full" \
     -p "$zero+swap:te=84" -p "$zero+offload:optimizer+checkpoint:full" \
     -p 'fsdp:dp=64+checkpoint:full' -p 'fsdp:dp=64+checkpoint:sac'

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/schedule/orders.h"
 #include "policies/schedule/dualpipe.h"
+#include "policies/schedule/greedy.h"
 #include "policies/schedule/orderrow.h"
 #include "policies/schedule/squeezed.h"
 
@@ -18,6 +19,11 @@ uint32_t ms_orders_chunks(ms_order order, uint32_t given)
 bool ms_orders_splits(ms_order order)
 {
     return order >= MS_ORDER_ZB_H1;
+}
+
+bool ms_orders_plans(ms_order order)
+{
+    return order == MS_ORDER_ZB_1P || order == MS_ORDER_ZB_2P;
 }
 
 uint16_t ms_orders_rank(ms_order order, const ms_orders_size *size, uint32_t s)
@@ -292,6 +298,14 @@ static ms_err check(ms_order order, const ms_orders_size *size, ms_fault *fault)
     return MS_OK;
 }
 
+ms_err ms_orders_plan(ms_order order, const ms_orders_size *size,
+                      const ms_orders_costs *costs, ms_arena *arena,
+                      ms_schedule *schedule, ms_fault *fault)
+{
+    MS_TRY(check(order, size, fault));
+    return ms_greedy_write(order, size, costs, arena, schedule, fault);
+}
+
 ms_err ms_orders_write(ms_order order, const ms_orders_size *size,
                        ms_arena *arena, ms_schedule *schedule, ms_fault *fault)
 {
@@ -306,8 +320,11 @@ ms_err ms_orders_write(ms_order order, const ms_orders_size *size,
         [MS_ORDER_DUALPIPEV] = ms_dualpipe_write,
         [MS_ORDER_DUALPIPE] = ms_dualpipe_write,
     };
+    const ms_orders_costs unknown = {0, NULL};
     MS_TRY(check(order, size, fault));
     MS_TRY(place_copies(order, size, arena, schedule, fault));
+    if (ms_orders_plans(order))
+        return ms_greedy_write(order, size, &unknown, arena, schedule, fault);
     if (writers[order] == NULL)
         return ms_squeezed_write(order, size, arena, schedule, fault);
     for (uint32_t r = 0; r < size->ranks; r++) {

@@ -3,7 +3,8 @@
 #define MS_ORDERS_H
 
 /* The published orders of pipelines: which turn a rank takes when.  All are
- * rules of (rank, ranks, chunks, micro-batches); none looks at times.
+ * rules of (rank, ranks, chunks, micro-batches); zb-1p and zb-2p alone look at
+ * times and bytes.
  *
  * Of p ranks with v chunks each, stage s is rank s mod p's (a loop) or, of
  * zb-v, v-half, v-min and dualpipev, the ranks go up and down again (a V: rank
@@ -32,6 +33,8 @@ typedef enum ms_order {
     MS_ORDER_V_MIN,
     MS_ORDER_DUALPIPEV, /* dualpipe.h */
     MS_ORDER_DUALPIPE,
+    MS_ORDER_ZB_1P, /* greedy.h */
+    MS_ORDER_ZB_2P,
     MS_N_ORDERS
 } ms_order;
 
@@ -46,6 +49,8 @@ uint32_t ms_orders_chunks(ms_order order, uint32_t given);
 
 /* Does it run halves of backward apart? */
 bool ms_orders_splits(ms_order order);
+/* Does it look at times and bytes (costs)? */
+bool ms_orders_plans(ms_order order);
 /* Of which rank is stage s? */
 uint16_t ms_orders_rank(ms_order order, const ms_orders_size *size, uint32_t s);
 /* Fills turn_at and turns of a schedule of these ranks and micro-batches, whose
@@ -54,5 +59,22 @@ uint16_t ms_orders_rank(ms_order order, const ms_orders_size *size, uint32_t s);
 uint64_t ms_orders_room(const ms_orders_size *size);
 ms_err ms_orders_write(ms_order order, const ms_orders_size *size,
                        ms_arena *arena, ms_schedule *schedule, ms_fault *fault);
+
+/* What orders that look at times and bytes are planned with.  Of a stage and
+ * one micro-batch: how long its forward and the halves of backward take; what
+ * of its activations is there behind forward, and of that, at most, what waits
+ * from one half to the other. */
+typedef struct ms_orders_costs {
+    uint64_t message_ns;
+    struct ms_orders_stage {
+        uint64_t forward_ns, input_ns, weight_ns;
+        uint64_t bytes, wait_bytes;
+    } * stages; /* NULL: not known */
+} ms_orders_costs;
+
+/* The same as write, of an order that looks at costs.  write knows none. */
+ms_err ms_orders_plan(ms_order order, const ms_orders_size *size,
+                      const ms_orders_costs *costs, ms_arena *arena,
+                      ms_schedule *schedule, ms_fault *fault);
 
 #endif

@@ -5,6 +5,7 @@
 #include "policies/common/policy.h"
 #include "policies/schedule/orders.h"
 #include "policies/schedule/schedulefile.h"
+#include "policies/schedule/stagecosts.h"
 #include "policies/schedule/stagelayout.h"
 #include "sim/shape.h"
 
@@ -23,8 +24,12 @@ enum {
     LAST,
     OVERLAP,
     GROUP,
+    IMPL,
+    DEALLOCATE,
     N_PARAMS
 };
+
+enum { MEGATRON, TORCH, ZERO_BUBBLE };
 
 #define MOST_RANKS 1024
 #define MOST_LAYERS 100000
@@ -41,7 +46,7 @@ static const ms_param params[N_PARAMS] = {
                   .type = MS_PARAM_WORD,
                   .file = true,
                   .words = "1f1b|gpipe|interleaved|looped-bfs|zb-h1|zb-h2|zb-v|"
-                           "v-half|v-min|dualpipev|dualpipe",
+                           "v-half|v-min|dualpipev|dualpipe|zb-1p|zb-2p",
                   .help = "the order of their forwards and backwards; with "
                           "chunks interleaved; or a file as ./FILE, PyTorch's "
                           "CSV of schedules"},
@@ -104,6 +109,23 @@ static const ms_param params[N_PARAMS] = {
                .high = 1048576,
                .help = "interleaved: micro-batches that go through a chunk one "
                        "after the other; default: as many as ranks"},
+    [IMPL] = {.name = "impl",
+              .type = MS_PARAM_WORD,
+              .words = "megatron|torch|zb",
+              .help = "whose code keeps what: megatron lets a stage's output "
+                      "go when it is sent; torch (torch.distributed."
+                      "pipelining) keeps it to its backward, and room for the "
+                      "messages of all micro-batches; zb is megatron with the "
+                      "zero-bubble authors' store for gradients of weights; "
+                      "default: zb where backward has halves, else megatron"},
+    [DEALLOCATE] = {.name = "deallocate",
+                    .type = MS_PARAM_INT,
+                    .fallback = 1,
+                    .low = 0,
+                    .high = 1,
+                    .help = "0: a stage's output stays until its backward has "
+                            "run (Megatron-LM without "
+                            "deallocate_pipeline_outputs)"},
 };
 
 static ms_order order_of(const ms_policy_value *values)
@@ -113,13 +135,23 @@ static ms_order order_of(const ms_policy_value *values)
     return MS_ORDER_INTERLEAVED;
 }
 
+/* One rank has no pipeline: Megatron-LM runs one micro-batch after the other
+ * then (megatron/core/pipeline_parallel/schedules.py,
+ * get_forward_backward_func). */
+static bool is_alone(const ms_policy_value *values)
+{
+    return values[RANKS].number == 1 && values[CHUNKS].number == 1 &&
+           values[SCHEDULE].text == NULL;
+}
+
 /* ---- shape --------------------------------------------------------------- */
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
-    shape->splits_backward = ms_orders_splits(order_of(values));
+    shape->splits_backward =
+        !is_alone(values) && ms_orders_splits(order_of(values));
     if (values[SCHEDULE].text != NULL)
         MS_TRY(ms_schedulefile_splits(values[SCHEDULE].text,
                                       &shape->splits_backward, fault));
@@ -181,6 +213,44 @@ static uint8_t receives(const ms_policy_value *values,
         simple &= !schedule->turns[i].pairs;
     bool early = values[OVERLAP].given ? values[OVERLAP].number : !simple;
     return early ? MS_RECEIVE_AHEAD : MS_RECEIVE_NEXT;
+}
+
+static ms_err check_keeps(const ms_policy_value *values, bool splits,
+                          ms_fault *fault)
+{
+    const ms_policy_value *impl = &values[IMPL];
+    bool torch = impl->given && impl->number == TORCH;
+    if (impl->given && impl->number == MEGATRON && splits)
+        return ms_fail(fault, MS_EUSAGE, "pipeline:impl",
+                       "type impl=zb (the zero-bubble authors' Megatron-LM), "
+                       "or impl=torch",
+                       "Megatron-LM runs no half of backward apart, as this "
+                       "schedule does");
+    if (torch && values[DEALLOCATE].given && values[DEALLOCATE].number == 1)
+        return ms_fail(fault, MS_EUSAGE, "pipeline:deallocate",
+                       "leave deallocate out, or take another impl",
+                       "torch.distributed.pipelining keeps a stage's output "
+                       "until its backward");
+    return MS_OK;
+}
+
+/* pytorch/pytorch@88fa1e7170, torch/distributed/pipelining/stage.py:
+ * args_recv_info and grad_recv_info have a buffer for each micro-batch from the
+ * first step on, whose .grad lasts until the next step begins; fwd_cache has
+ * the output until backward_one_chunk.  _backward.py@060ca5d783,
+ * stage_backward_input: the graph is retained until all inputs' gradients are
+ * there; a first stage has none. */
+static ms_err write_keeps(const ms_policy_value *values, ms_schedule *schedule,
+                          ms_fault *fault)
+{
+    bool splits = ms_schedule_splits(schedule);
+    bool torch = values[IMPL].given && values[IMPL].number == TORCH;
+    MS_TRY(check_keeps(values, splits, fault));
+    schedule->keeps =
+        (ms_schedule_keeps){.outputs = torch || values[DEALLOCATE].number == 0,
+                            .messages = torch,
+                            .graphs = torch};
+    return MS_OK;
 }
 
 /* A file says its ranks, chunks and micro-batches itself. */
@@ -253,9 +323,27 @@ static ms_err write_order(const ms_policy_context *context,
     for (uint32_t k = 0; k < n; k++)
         stages[k].rank = ms_orders_rank(order, &size, k);
     MS_TRY(make_stages(context, stages, schedule, fault));
-    MS_TRY(ms_orders_write(order, &size, context->arena, schedule, fault));
+    if (ms_orders_plans(order)) {
+        ms_orders_costs costs;
+        MS_TRY(ms_stagecosts_find(context, stages, n, &costs, fault));
+        MS_TRY(ms_orders_plan(order, &size, &costs, context->arena, schedule,
+                              fault));
+    } else {
+        MS_TRY(ms_orders_write(order, &size, context->arena, schedule, fault));
+    }
     schedule->receives = receives(values, schedule);
     return MS_OK;
+}
+
+static ms_err write_alone(const ms_policy_context *context,
+                          uint32_t micro_batches, ms_schedule *schedule,
+                          ms_fault *fault)
+{
+    ms_stage whole = {0};
+    ms_schedule one = {.n_stages = 1, .n_ranks = 1};
+    MS_TRY(make_stages(context, &whole, &one, fault));
+    return ms_schedule_default(context->graph, micro_batches, context->arena,
+                               schedule, fault);
 }
 
 static ms_err write_turns(const ms_policy_context *context,
@@ -269,9 +357,13 @@ static ms_err write_turns(const ms_policy_context *context,
         return ms_fail(fault, MS_EUSAGE, "pipeline:group",
                        "add schedule=interleaved, or leave group= out",
                        "only an interleaved schedule has groups");
+    if (is_alone(values))
+        return write_alone(context, micro_batches, schedule, fault);
     if (values[SCHEDULE].text != NULL)
-        return read_schedule(context, micro_batches, schedule, fault);
-    return write_order(context, micro_batches, schedule, fault);
+        MS_TRY(read_schedule(context, micro_batches, schedule, fault));
+    else
+        MS_TRY(write_order(context, micro_batches, schedule, fault));
+    return write_keeps(values, schedule, fault);
 }
 
 static ms_err write_schedule(const ms_policy_context *context,

@@ -462,6 +462,8 @@ uint32_t ms_diskbuffers_row(const ms_books *books, const ms_books_at *at,
 void ms_diskbuffers_end(ms_books *books, uint16_t rank);
 
 /* pack.c: buffers of the program */
+/* The fault of a buffer that is used and was not taken. */
+ms_err ms_pack_not_taken(ms_books *books, uint32_t buffer);
 ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer);
 ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer);
 /* The whole copy of a shared storage becomes the buffer's, where it lies. */

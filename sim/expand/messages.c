@@ -166,8 +166,9 @@ static uint8_t category_of(const ms_graph *graph, uint32_t s, uint8_t refs)
     return category;
 }
 
-/* What comes is a tensor of its own, which code that reads it binds to a
- * variable: without a reader it goes as soon as it has come. */
+/* What comes is a tensor of its own, or a view of the call's buffer, which code
+ * that reads it binds to a variable: without a reader it goes as soon as it has
+ * come. */
 static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
                       uint32_t i)
 {
@@ -175,6 +176,9 @@ static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
     const ms_call *call = &program->calls[i];
     uint32_t first = program->set_at[call->set];
     uint32_t n = program->set_at[call->set + 1] - first;
+    if (call->buffer != MS_NONE &&
+        ms_books_buffer(books, at, call->buffer) == MS_NONE)
+        return ms_pack_not_taken(books, call->buffer);
     MS_TRY(ms_books_reserve(books, 1, n, 0));
     ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
     m->all[m->of_call[i]].post = books->plan->n_ops - 1;
@@ -189,6 +193,8 @@ static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
         }
         uint32_t r = ms_books_take(books, s, category_of(books->graph, s, refs),
                                    MS_DEVICE_POOL, refs & MS_REF_SAVED);
+        if (call->buffer != MS_NONE)
+            books->plan->row[r].bytes = 0;
         ms_books_hold(books, c, r, refs);
         m->awaited[c] = m->of_call[i] + 1;
     }

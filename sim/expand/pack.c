@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-static ms_err not_taken(ms_books *books, uint32_t buffer)
+ms_err ms_pack_not_taken(ms_books *books, uint32_t buffer)
 {
     return ms_fail(books->fault, MS_EINPUT, books->graph->name,
                    "take it before, and give it once",
@@ -51,7 +51,7 @@ ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer)
     const ms_buffer *value = &books->plan->buffers[buffer];
     uint32_t here = at->buffers + buffer, read = books->buffer_read[here];
     if (books->buffer_row[here] == MS_NONE)
-        return not_taken(books, buffer);
+        return ms_pack_not_taken(books, buffer);
     if (value->stream != MS_STREAM_COMPUTE && read != MS_NONE) {
         MS_TRY(ms_books_reserve(books, 1, 0, 1));
         ms_books_issue(books, at, MS_NONE, MS_COPY, value->stream, 0);
@@ -130,7 +130,7 @@ ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
 {
     uint32_t buffer = call->buffer, to = ms_books_buffer(books, at, buffer);
     if (to == MS_NONE)
-        return not_taken(books, buffer);
+        return ms_pack_not_taken(books, buffer);
     uint64_t bytes = bytes_of(books, at, storages, n, false);
     if (bytes == 0)
         return MS_OK;
@@ -182,7 +182,7 @@ ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
             is_summed_afar(books, s, c))
             continue;
         if (ms_books_buffer(books, at, in) == MS_NONE)
-            return not_taken(books, in);
+            return ms_pack_not_taken(books, in);
         read_buffer(books, at, in);
         books->packed[c] = MS_NONE;
         books->row[c] = take_out(books, s, c);

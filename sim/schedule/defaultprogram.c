@@ -4,6 +4,7 @@
 #include "sim/graph.h"
 #include "sim/program.h"
 #include "sim/schedule/exchange.h"
+#include "sim/schedule/rooms.h"
 #include "sim/schedule/turncalls.h"
 
 #include <assert.h>
@@ -24,6 +25,7 @@ typedef struct writer {
     uint32_t *frame, *left;
     uint16_t *free_frames; /* given back, the last one first */
     uint32_t n_free, n_frames;
+    uint32_t *rooms; /* rooms.h */
 } writer;
 
 static void write_mark(writer *w, uint16_t rank, uint32_t micro_batch,
@@ -67,7 +69,7 @@ static ms_err open_frame(writer *w, uint32_t micro_batch)
 
 static void end_turn(writer *w, uint32_t micro_batch)
 {
-    if (--w->left[micro_batch] == 0)
+    if (--w->left[micro_batch] == 0 && !w->schedule->keeps.messages)
         w->free_frames[w->n_free++] = (uint16_t)(w->frame[micro_batch] - 1);
 }
 
@@ -154,6 +156,9 @@ static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
     call.frame = (uint16_t)(w->frame[deed->micro_batch] - 1);
     call.micro_batch = deed->micro_batch;
     call.set = it->set;
+    if (deed->kind == MS_DEED_RECEIVE && w->rooms != NULL &&
+        !ms_rooms_overflows(&w->handovers, w->program, it))
+        call.buffer = w->rooms[rank];
     if (deed->kind == MS_DEED_WAIT) {
         w->program->calls[w->program->n_calls++] = call;
         return;
@@ -185,27 +190,53 @@ static bool runs(const ms_schedule *schedule, uint16_t rank, uint32_t stage)
     return false;
 }
 
+static void drop_everywhere(writer *w, uint32_t set)
+{
+    ms_call call = ms_program_call(MS_DROP_SET);
+    call.set = set;
+    for (uint32_t frame = 0; frame < w->n_frames; frame++) {
+        call.frame = (uint16_t)frame;
+        w->program->calls[w->program->n_calls++] = call;
+    }
+}
+
 /* What the training loop keeps to the step, in every frame. */
 static void drop_outputs(writer *w, uint16_t rank)
 {
-    for (uint32_t k = 0; k < w->schedule->n_stages; k++) {
-        ms_call call = ms_program_call(MS_DROP_SET);
-        call.set = w->sets[0].outputs[k];
-        if (!runs(w->schedule, rank, k) || call.set == MS_NOTHING)
-            continue;
-        for (uint32_t frame = 0; frame < w->n_frames; frame++) {
-            call.frame = (uint16_t)frame;
-            w->program->calls[w->program->n_calls++] = call;
-        }
+    for (uint32_t k = 0; k < w->schedule->n_stages; k++)
+        if (runs(w->schedule, rank, k) && w->sets[0].outputs[k] != MS_NOTHING)
+            drop_everywhere(w, w->sets[0].outputs[k]);
+}
+
+/* What backward has handed on, where that lasts to here. */
+static void drop_gradients(writer *w, uint16_t rank)
+{
+    for (uint32_t i = 0; i < w->handovers.n; i++) {
+        const ms_handover *it = &w->handovers.all[i];
+        if (it->backward && !it->local && !it->returns &&
+            runs(w->schedule, rank, it->from))
+            drop_everywhere(w, it->set);
     }
+}
+
+static void write_room(writer *w, uint16_t rank, ms_verb verb)
+{
+    if (w->rooms == NULL || w->rooms[rank] == MS_NONE)
+        return;
+    ms_call call = ms_program_call(verb);
+    call.buffer = w->rooms[rank];
+    call.rank = rank;
+    w->program->calls[w->program->n_calls++] = call;
 }
 
 static ms_err write_end(writer *w, uint16_t rank)
 {
     ms_program *program = w->program;
     uint32_t first = program->n_calls;
-    uint64_t drops = (uint64_t)w->n_frames * w->schedule->n_stages;
-    MS_TRY(ms_program_reserve(program, 2 + drops, w->arena, w->fault));
+    bool lasts = w->schedule->keeps.messages;
+    uint64_t drops = w->schedule->n_stages + (lasts ? w->handovers.n : 0u);
+    MS_TRY(ms_program_reserve(program, 3 + drops * w->n_frames, w->arena,
+                              w->fault));
     if (w->graph->step_first < w->graph->n_ops) {
         ms_call call = ms_program_call(MS_STEP_SET);
         call.set = MS_ALL;
@@ -213,17 +244,20 @@ static ms_err write_end(writer *w, uint16_t rank)
     }
     if (w->graph->keep_to_step)
         drop_outputs(w, rank);
+    if (lasts)
+        drop_gradients(w, rank);
     for (uint32_t i = first; i < program->n_calls; i++) {
         program->calls[i].rank = rank;
         program->calls[i].micro_batch = program->n_micro_batches - 1;
     }
     write_mark(w, rank, program->n_micro_batches - 1, MS_MARK_END);
+    write_room(w, rank, MS_GIVE);
     return MS_OK;
 }
 
 static uint64_t count_calls(const writer *w, const ms_deeds *deeds)
 {
-    uint64_t n = 1;
+    uint64_t n = 2;
     for (uint32_t i = 0; i < deeds->n; i++) {
         const ms_deed *deed = &deeds->all[i];
         if (deed->kind != MS_DEED_TURN) {
@@ -245,6 +279,7 @@ static ms_err write_rank(writer *w, uint16_t rank, const ms_deeds *deeds,
     MS_TRY(ms_program_reserve(w->program, count_calls(w, deeds), w->arena,
                               w->fault));
     count_turns(w, rank);
+    write_room(w, rank, MS_TAKE);
     write_mark(w, rank, 0, MS_MARK_START);
     for (uint32_t i = 0; i < deeds->n; i++) {
         const ms_deed *deed = &deeds->all[i];
@@ -342,6 +377,8 @@ ms_err ms_defaultprogram(const ms_graph *graph, const ms_keep *keep,
     MS_TRY(find_forms(&w, keep, stage_of, 0));
     MS_TRY(ms_handover_find(graph, schedule, stage_of, arena, program,
                             &w.handovers, fault));
+    MS_TRY(ms_rooms_find(graph, schedule, &w.handovers, arena, program,
+                         &w.rooms, fault));
     if (keep->other != NULL)
         MS_TRY(find_forms(&w, keep->other, stage_of, 1));
     MS_TRY(write_forms(&w, keep, 0));

@@ -40,11 +40,12 @@ static ms_err take_columns(finder *f)
     sets->outside_drop = ms_arena_take_raw(f->arena, units, sizeof(uint32_t));
     sets->entry = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
     sets->between = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
+    sets->retained = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
     sets->outputs = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
     f->list = ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
     if (!sets->kept || !sets->held || !sets->segment_of || !sets->segments ||
         !sets->outside || !sets->outside_drop || !sets->entry ||
-        !sets->between || !sets->outputs || !f->list)
+        !sets->between || !sets->retained || !sets->outputs || !f->list)
         return ms_fail_nomem(f->fault);
     return MS_OK;
 }
@@ -283,6 +284,27 @@ static ms_err find_outputs(finder *f)
     return MS_OK;
 }
 
+static ms_err find_retained(finder *f)
+{
+    const ms_graph *graph = f->graph;
+    bool retains = f->schedule->keeps.graphs && ms_schedule_splits(f->schedule);
+    for (uint32_t k = 0; k < f->schedule->n_stages; k++) {
+        const ms_stage *stage = &f->schedule->stages[k];
+        uint32_t first = graph->out_at[graph->forward_at[stage->first]];
+        uint32_t end = graph->out_at[graph->forward_at[stage->last + 1]], n = 0;
+        for (uint32_t i = first; i < end && retains; i++) {
+            uint32_t s = graph->out[i];
+            uint32_t unit = graph->op_unit[graph->storage_maker[s]];
+            if (graph->storage_saved_end[s] != MS_NONE &&
+                s >= graph->n_persistent && f->keep->place[s] != MS_GONE &&
+                f->sets->segment_of[unit] == MS_NONE)
+                f->list[n++] = s;
+        }
+        MS_TRY(add_set(f, f->list, n, &f->sets->retained[k]));
+    }
+    return MS_OK;
+}
+
 /* f->entered: rank + 1 where a stage of the rank that is before the one at hand
  * touches a storage in backward. */
 static uint32_t list_between(finder *f, const uint8_t *second, uint32_t k)
@@ -358,6 +380,7 @@ ms_err ms_keepsets_find(const ms_graph *graph, const ms_keep *keep,
     for (uint32_t u = 0; u < graph->n_units; u++)
         MS_TRY(find_outside(&f, u));
     MS_TRY(find_between(&f));
+    MS_TRY(find_retained(&f));
     return find_outputs(&f);
 }
 

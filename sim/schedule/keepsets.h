@@ -29,12 +29,14 @@ typedef struct ms_keepsets {
     /* Per unit: what it makes in a segment and units in none saved, too; what
      * such a unit's backward is the last to read. */
     uint32_t *outside, *outside_drop;
-    uint32_t *entry;   /* per stage: what its segments read from others */
-    uint32_t *between; /* per stage, where backward has halves: what its second
-                          half reads and another stage of the rank, whose
-                          backward comes later, too: held from the end of the
-                          first half to the end of the second */
-    uint32_t *outputs; /* per stage: what the training loop holds of it */
+    uint32_t *entry;    /* per stage: what its segments read from others */
+    uint32_t *between;  /* per stage, where backward has halves: what its second
+                           half reads and another stage of the rank, whose
+                           backward comes later, too: held from the end of the
+                           first half to the end of the second */
+    uint32_t *retained; /* per stage, where the half of the inputs lets nothing
+                           go before its end: what it saves in no segment */
+    uint32_t *outputs;  /* per stage: what the training loop holds of it */
     /* Per storage: the first unit in no segment, of its maker's rank, whose
      * backward reads it, or MS_NONE.  NULL: there are no segments. */
     uint32_t *open_reader;

@@ -98,19 +98,45 @@ static const char *name_of(const ms_schedule *schedule)
     return schedule->name != NULL ? schedule->name : "schedule";
 }
 
+static const char once[] =
+    "a stage runs each micro-batch forward once (F), then backward once (B), "
+    "or as I and later W";
+
+/* A file has rows and cells, what a policy wrote has ranks and their turns. */
 static ms_err fail_turn(const ms_schedule *schedule, uint32_t rank,
                         uint32_t turn, const char *what, ms_fault *fault)
 {
     const ms_turn *it = &schedule->turns[turn];
-    const uint32_t *column = schedule->column;
-    char where[256];
-    snprintf(where, sizeof where, "%s:%u:%u", name_of(schedule), rank + 1,
-             column ? column[turn] : turn - schedule->turn_at[rank] + 1);
-    return ms_fail(fault, MS_EINPUT, where,
-                   "a stage runs each micro-batch forward once (F), then "
-                   "backward once (B), or as I and later W",
-                   "%u%c%u %s", it->stage, ms_schedule_letters[it->kind],
-                   it->micro_batch, what);
+    const char *name = name_of(schedule);
+    char where[256], which[48];
+    if (schedule->column != NULL) {
+        snprintf(where, sizeof where, "%s:%u:%u", name, rank + 1,
+                 schedule->column[turn]);
+        name = where;
+    }
+    snprintf(which, sizeof which, "turn %u of rank %u, ",
+             turn - schedule->turn_at[rank], rank);
+    return ms_fail(fault, MS_EINPUT, name, once, "%s%u%c%u%s %s",
+                   schedule->column != NULL ? "" : which, it->stage,
+                   ms_schedule_letters[it->kind], it->micro_batch,
+                   schedule->column != NULL ? "" : ",", what);
+}
+
+static ms_err fail_stage(const ms_schedule *schedule, uint32_t stage,
+                         uint32_t micro_batch, bool forward, ms_fault *fault)
+{
+    uint32_t rank = ms_schedule_rank(schedule, stage, micro_batch);
+    const char *name = name_of(schedule);
+    char where[256], which[24];
+    if (schedule->column != NULL) {
+        snprintf(where, sizeof where, "%s:%u", name, rank + 1);
+        name = where;
+    }
+    snprintf(which, sizeof which, "rank %u, ", rank);
+    return ms_fail(fault, MS_EINPUT, name, once,
+                   "%sstage %u does not run micro-batch %u %s",
+                   schedule->column != NULL ? "" : which, stage, micro_batch,
+                   forward ? "backward to its end" : "forward");
 }
 
 /* What has been run, as bits of ms_turn_kind. */
@@ -177,14 +203,7 @@ static ms_err check_all_ran(const ms_schedule *schedule, const uint8_t *ran,
             uint8_t bits = ran[(size_t)k * schedule->n_micro_batches + m];
             if (bits == whole || bits == halves)
                 continue;
-            char where[256];
-            snprintf(where, sizeof where, "%s:%u", name_of(schedule),
-                     ms_schedule_rank(schedule, k, m) + 1u);
-            return ms_fail(fault, MS_EINPUT, where,
-                           "a stage runs each micro-batch forward once (F), "
-                           "then backward once (B), or as I and later W",
-                           "stage %u does not run micro-batch %u %s", k, m,
-                           bits & forward ? "backward to its end" : "forward");
+            return fail_stage(schedule, k, m, bits & forward, fault);
         }
     return MS_OK;
 }

@@ -61,6 +61,17 @@ typedef enum ms_receives {
                         Megatron-LM's overlap_p2p_communication) */
 } ms_receives;
 
+/* What a rank keeps beyond what its turns need. */
+typedef struct ms_schedule_keeps {
+    bool outputs;  /* a stage's output until its backward, or the half of the
+                      inputs, has run; else it goes when it is sent */
+    bool messages; /* room for the messages of all micro-batches at all times,
+                      and what backward hands on to the end of the step */
+    bool graphs; /* the half of the inputs lets nothing go before its end; of a
+                    stage that hands no gradient on it does nothing, and the
+                    half of the weights is the whole backward */
+} ms_schedule_keeps;
+
 typedef struct ms_schedule {
     uint32_t n_stages;
     const ms_stage *stages; /* in the order of the model */
@@ -69,13 +80,14 @@ typedef struct ms_schedule {
     uint32_t *turn_at; /* n_ranks + 1 */
     ms_turn *turns;
     uint8_t receives; /* ms_receives */
+    ms_schedule_keeps keeps;
     /* (optional) Where stages have copies: the rank that runs a stage on a
      * micro-batch, in row stage * n_micro_batches + micro_batch.  Stages that
      * are one rank's for a micro-batch are one rank's for all; the first
      * micro-batch's ranks are those of stages. */
     const uint16_t *rank_of;
-    /* (optional) The file that it was read from, and the cell of each turn in
-     * its row, from 1 up: where faults are. */
+    /* (optional) Where faults are: who wrote it, a policy; or the file that it
+     * was read from, and the cell of each turn in its row, from 1 up. */
     const char *name;
     const uint32_t *column;
 } ms_schedule;

@@ -84,6 +84,24 @@ static void hold_between(writer *w, uint32_t k, ms_turn_kind kind)
     hold_or_drop(w, w->sets->between[k], kind);
 }
 
+/* What a stage hands on in this direction stays, where its implementation keeps
+ * that, until its own backward has run (outputs) or to the end of the step
+ * (gradients; defaultprogram.c ends them).  What comes back to the rank is
+ * written anew. */
+static void keep_handed(writer *w, uint32_t k, bool gradients, bool ends)
+{
+    const ms_handovers *h = w->handovers;
+    for (uint32_t i = h->out_at[k]; i < h->out_at[k + 1]; i++) {
+        const ms_handover *it = &h->all[h->out[i]];
+        if (it->backward != gradients || it->returns)
+            continue;
+        if (ends)
+            write_drop(w, it->set, MS_NONE, MS_NONE);
+        else if (!gradients || !it->local)
+            write_hold(w, it->set, false);
+    }
+}
+
 /* ---- forward ------------------------------------------------------------- */
 
 static void write_unit_forward(writer *w, uint32_t unit)
@@ -133,6 +151,8 @@ static void write_forward(writer *w, uint32_t k)
         write_mark(w, MS_MARK_BEFORE_LOSS);
     if (last)
         write_mark(w, MS_MARK_AFTER_FORWARD);
+    if (w->schedule->keeps.outputs)
+        keep_handed(w, k, false, false);
 }
 
 /* ---- backward ------------------------------------------------------------ */
@@ -192,17 +212,47 @@ static void end_states(writer *w, const ms_stage *stage)
     }
 }
 
+/* What ends, and what is kept from now on, when the backward that hands on has
+ * run. */
+static void end_handing(writer *w, uint32_t k)
+{
+    if (w->schedule->keeps.messages)
+        keep_handed(w, k, true, false);
+    if (w->schedule->keeps.outputs)
+        keep_handed(w, k, false, true);
+}
+
+static bool hands_gradients(const writer *w, uint32_t k)
+{
+    const ms_handovers *h = w->handovers;
+    for (uint32_t i = h->out_at[k]; i < h->out_at[k + 1]; i++)
+        if (h->all[h->out[i]].backward)
+            return true;
+    return false;
+}
+
 static void write_backward(writer *w, uint32_t k, ms_turn_kind kind)
 {
     const ms_graph *graph = w->graph;
     const ms_stage *stage = &w->schedule->stages[k];
+    bool whole = kind != MS_TURN_BACKWARD && w->schedule->keeps.graphs &&
+                 !hands_gradients(w, k);
+    if (whole && kind == MS_TURN_GRAD_INPUT)
+        return;
+    kind = whole ? MS_TURN_BACKWARD : kind;
     hold_relayed(w, k, kind);
+    if (kind == MS_TURN_GRAD_INPUT)
+        write_hold(w, w->sets->retained[k], false);
     if (graph->backward_at[0] > graph->backward_at[graph->n_units])
         for (uint32_t u = stage->last + 1; u-- > stage->first;)
             write_unit_backward(w, u, kind);
     hold_between(w, k, kind);
-    if (kind == MS_TURN_GRAD_INPUT)
+    if (kind != MS_TURN_GRAD_WEIGHT)
+        end_handing(w, k);
+    if (kind == MS_TURN_GRAD_INPUT) {
+        write_drop(w, w->sets->retained[k], MS_NONE, MS_NONE);
         return;
+    }
     if (is_outermost(w, k, false))
         write_mark(w, MS_MARK_AFTER_BACKWARD);
     /* Kept to the step, they end when the next forward binds them anew. */
@@ -213,9 +263,9 @@ static void write_backward(writer *w, uint32_t k, ms_turn_kind kind)
 
 /* ---- all of them --------------------------------------------------------- */
 
-/* Four marks and drops, and per unit at most forward, two holds, replay,
+/* Four marks, drops and holds, and per unit at most forward, two holds, replay,
  * backward, three drops and a state three times. */
-#define FIXED_CALLS 8u
+#define FIXED_CALLS 10u
 #define CALLS_PER_UNIT 11u
 
 ms_err ms_turncalls_write(const ms_graph *graph, const ms_keep *keep,
@@ -237,7 +287,7 @@ ms_err ms_turncalls_write(const ms_graph *graph, const ms_keep *keep,
     if (calls->at == NULL)
         return ms_fail_nomem(fault);
     uint64_t most = (splits ? 2u : 1u) *
-                    (FIXED_CALLS * (uint64_t)n + 4 * (uint64_t)handovers->n +
+                    (FIXED_CALLS * (uint64_t)n + 7 * (uint64_t)handovers->n +
                      CALLS_PER_UNIT * (uint64_t)graph->n_units);
     MS_TRY(ms_program_reserve(&calls->forms, most, arena, fault));
     for (uint32_t k = 0; k < n; k++)

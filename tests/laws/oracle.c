@@ -92,6 +92,19 @@ static uint64_t least_bytes(const ms_graph *graph, uint32_t s)
     return shared ? graph->storage_shard_bytes[s] : graph->storage_bytes[s];
 }
 
+/* Does what comes from another rank lie in a buffer that is there? */
+static bool is_in_room(const row_walk *walk, const ms_row *row)
+{
+    if (row->bytes > 0 || walk->plan->op[row->op].of != MS_NONE)
+        return false;
+    for (uint32_t r = 0; r < walk->plan->n_rows; r++)
+        if (walk->plan->row[r].storage == MS_NONE && walk->state[r] == ALIVE &&
+            walk->plan->row[r].bytes >=
+                walk->graph->storage_bytes[row->storage])
+            return true;
+    return false;
+}
+
 static uint64_t check_inputs(const row_walk *walk, uint32_t op, uint32_t of)
 {
     const ms_graph *graph = walk->graph;
@@ -118,7 +131,8 @@ static void check_bytes(const row_walk *walk, uint32_t r)
         return;
     HOLDS(row->bytes == walk->graph->storage_bytes[row->storage] ||
               row->bytes == least_bytes(walk->graph, row->storage) ||
-              is_far_copy(walk, row) || is_save(walk, row),
+              is_far_copy(walk, row) || is_save(walk, row) ||
+              is_in_room(walk, row),
           "row %u", r);
 }
 

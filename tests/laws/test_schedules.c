@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Random graphs cut into the stages of pipelines, in every order and in orders
  * of no rule, with random keeps: each rank runs the ops of its units once per
- * micro-batch, in either half of backward, and recomputes what its keep drops;
+ * micro-batch, in either half of backward, and recomputes what its keep drops,
+ * whatever the implementation keeps besides;
  * what a micro-batch makes is gone when the step ends; the level is that of the
  * naive oracles. */
 #include "policies/schedule/orders.h"
@@ -68,6 +69,10 @@ static ms_schedule schedule_of(laws_random *random, const ms_graph *graph)
             ms_arena_take(&arena, size.ranks + 1, sizeof *schedule.turn_at),
         .turns = ms_arena_take(&arena, ms_orders_room(&size),
                                sizeof *schedule.turns)};
+    if (laws_chance(random, 30))
+        schedule.keeps = (ms_schedule_keeps){laws_chance(random, 70),
+                                             laws_chance(random, 70),
+                                             laws_chance(random, 70)};
     if (order > MS_ORDER_GPIPE) /* rendezvous at turns' ends may deadlock */
         schedule.receives = MS_RECEIVE_AHEAD;
     if (laws_chance(random, 30)) {
@@ -195,6 +200,21 @@ static void check_marks(const ms_timeline *line)
                   "rank %u, mark %u", (unsigned)r, mark);
 }
 
+/* The text of the program reads back to itself. */
+static void check_text(const ms_graph *graph, const ms_program *program)
+{
+    ms_text one = {.arena = &arena}, two = {.arena = &arena};
+    ms_program again;
+    ms_dump_program(graph, program, &one);
+    LAW(!one.failed);
+    MUST(ms_dumpread_program(graph, "p", one.bytes, one.length, &arena, &again,
+                             &fault));
+    for (uint32_t i = 0; i < again.n_buffers; i++) /* a comment */
+        again.buffers[i].name = program->buffers[i].name;
+    ms_dump_program(graph, &again, &two);
+    ck_assert_str_eq(one.bytes, two.bytes);
+}
+
 static void check_trial(laws_random *random)
 {
     ms_graph graph;
@@ -217,6 +237,7 @@ static void check_trial(laws_random *random)
     MUST(ms_check_program(&graph, &program, &fault));
     MUST(ms_expand(&graph, &program, &opts, &arena, &plan, &fault));
     MUST(ms_replay(&plan, &machine, &arena, &line, &fault));
+    check_text(&graph, &program);
     laws_check_rows(&plan);
     laws_check_clock(&plan, &line, &machine);
     laws_check_levels(&plan, &line);

@@ -232,8 +232,8 @@ static void expect_spans(const pipeline *p, const char *name, bool loops)
 /* ---- published orders ---------------------------------------------------- */
 
 static const char *const names[MS_N_ORDERS] = {
-    "1f1b", "gpipe",  "interleaved", "looped-bfs", "zb-h1",   "zb-h2",
-    "zb-v", "v-half", "v-min",       "dualpipev",  "dualpipe"};
+    "1f1b",   "gpipe", "interleaved", "looped-bfs", "zb-h1", "zb-h2", "zb-v",
+    "v-half", "v-min", "dualpipev",   "dualpipe",   "zb-1p", "zb-2p"};
 
 static void write_order(pipeline *p, ms_order order, ms_orders_size size)
 {

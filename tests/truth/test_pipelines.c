@@ -32,6 +32,7 @@ typedef struct pipeline {
     ms_order order;
     ms_orders_size size;
     uint64_t forward_ns, input_ns, weight_ns, message_ns; /* of a stage */
+    uint64_t bytes, wait_bytes; /* what a planner takes for those of its sets */
 } pipeline;
 
 /* A graph whose products alone take time. */
@@ -50,6 +51,21 @@ static ms_graph graph_of(const pipeline *p)
                                                    : p->input_ns;
     }
     return graph;
+}
+
+static void write_order(const pipeline *p, ms_schedule *schedule)
+{
+    uint32_t n = p->size.ranks;
+    ms_orders_costs costs = {p->message_ns, NULL};
+    if (!ms_orders_plans(p->order)) {
+        MUST(ms_orders_write(p->order, &p->size, &arena, schedule, &fault));
+        return;
+    }
+    costs.stages = ms_arena_take(&arena, n, sizeof *costs.stages);
+    for (uint32_t k = 0; k < n; k++)
+        costs.stages[k] = (struct ms_orders_stage){
+            p->forward_ns, p->input_ns, p->weight_ns, p->bytes, p->wait_bytes};
+    MUST(ms_orders_plan(p->order, &p->size, &costs, &arena, schedule, &fault));
 }
 
 static ms_schedule schedule_of(const pipeline *p, const ms_graph *graph)
@@ -73,7 +89,7 @@ static ms_schedule schedule_of(const pipeline *p, const ms_graph *graph)
         stages[block].rank = ms_orders_rank(p->order, &p->size, block);
         stages[block].last = u;
     }
-    MUST(ms_orders_write(p->order, &p->size, &arena, &schedule, &fault));
+    write_order(p, &schedule);
     MUST(ms_schedule_check(graph, &schedule, &fault));
     return schedule;
 }
@@ -147,19 +163,19 @@ static ms_order order_named(const char *name)
     static const struct {
         const char *name;
         ms_order order;
-    } rows[] = {{"1f1b", MS_ORDER_1F1B},
-                {"interleaved", MS_ORDER_INTERLEAVED},
-                {"zb-h1", MS_ORDER_ZB_H1},
-                {"zb-h2", MS_ORDER_ZB_H2}};
+    } rows[] = {
+        {"1f1b", MS_ORDER_1F1B},   {"interleaved", MS_ORDER_INTERLEAVED},
+        {"zb-h1", MS_ORDER_ZB_H1}, {"zb-h2", MS_ORDER_ZB_H2},
+        {"zb-1p", MS_ORDER_ZB_1P}, {"zb-2p", MS_ORDER_ZB_2P}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].name, name) == 0)
             return rows[i].order;
     ck_abort_msg("%s", name);
 }
 
-/* 1F1B to 1e-4, zb-h1 and zb-h2 to 2e-4 (the times are printed to a us), an
- * interleaved one within 5 %: the authors count fewer messages there than
- * Megatron's order has. */
+/* 1F1B, zb-1p and zb-2p to 1e-4, zb-h1 and zb-h2 to 2e-4 (the times are printed
+ * to a us), an interleaved one within 5 %: the authors count fewer messages
+ * there than Megatron's order has. */
 START_TEST(bubbles_of_zero_bubble)
 {
     truth_table table;
@@ -175,10 +191,14 @@ START_TEST(bubbles_of_zero_bubble)
         p.forward_ns = 1000 * truth_number(&table, i, "F") / chunks;
         p.input_ns = 1000 * truth_number(&table, i, "B") / chunks;
         p.weight_ns = 1000 * truth_number(&table, i, "W") / chunks;
+        p.wait_bytes = 32 * truth_number(&table, i, "hidden");
+        p.bytes = p.wait_bytes + 2 * truth_number(&table, i, "hidden") +
+                  5 * 1024 * truth_number(&table, i, "heads");
         p.message_ns = 1000 * truth_number(&table, i, "comm");
         double truth = (double)truth_number(&table, i, "rate");
         double rate = rate_of(&p);
-        double allowed = p.order == MS_ORDER_1F1B          ? 1
+        double allowed = p.order == MS_ORDER_1F1B || ms_orders_plans(p.order)
+                             ? 1
                          : p.order == MS_ORDER_INTERLEAVED ? 0.05 * truth
                                                            : 2;
         ck_assert_msg(rate > truth - allowed && rate < truth + allowed,
@@ -218,6 +238,89 @@ START_TEST(stages_measured)
 }
 END_TEST
 
+static double highest_gib(const char *words, const char *schedule)
+{
+    const ms_report *report =
+        truth_run("%s,schedule=%s", words, schedule)->report;
+    uint64_t most = 0;
+    for (uint32_t r = 0; r < report->n_ranks; r++)
+        most = report->ranks[r].peak.allocated_bytes > most
+                   ? report->ranks[r].peak.allocated_bytes
+                   : most;
+    return (double)most / 0x1p30;
+}
+
+/* ZB-2p less ZB-1p, whose states are the same: Qi et al. 2024, table 4, GPT of
+ * 6.2 and 28.3 billion parameters, 1,024 tokens, 24 and 96 micro-batches, in
+ * whole "GB".  The authors' sets are 34 sbh + 5 as^2b bytes a layer: attention
+ * op by op.  Those of the larger model weigh 5 % more than that (table 11: 29
+ * and 30 more with micro-batches twice as large, where the formula has 27.7),
+ * whatever the order. */
+START_TEST(twice_the_sets)
+{
+    static const struct {
+        const char *model, *layers;
+        uint32_t ranks, micro_batch, micro_batches;
+        double gib, allowed;
+    } rows[] = {
+        {"layers=30 --set model.hidden=4096 --set model.heads=32 --set "
+         "model.ffn=16384",
+         "3/4/4/4/4/4/4/3", 8, 3, 24, 28, 1},
+        {"layers=62 --set model.hidden=6144 --set model.heads=48 --set "
+         "model.ffn=24576",
+         "1/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/1", 32,
+         1, 96, 30, 2.5},
+    };
+    char words[640];
+    truth_begin();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(words, sizeof words,
+                 "gpt3 --set model.%s --set model.vocab=50304 --set "
+                 "model.tied=false --sequence 1024 --precision fp16-mixed "
+                 "--kernels megatron --set megatron.attention=unfused --device "
+                 "a100 --batch %u --allocator exact -p "
+                 "microbatch:%u+pipeline:%u,layers=%s",
+                 rows[i].model, rows[i].micro_batch * rows[i].micro_batches,
+                 rows[i].micro_batches, rows[i].ranks, rows[i].layers);
+        double more = highest_gib(words, "zb-2p") - highest_gib(words, "zb-1p");
+        ck_assert_msg(fabs(more - rows[i].gib) <= rows[i].allowed,
+                      "%u ranks: %.2f GiB more, not %.0f", rows[i].ranks, more,
+                      rows[i].gib);
+    }
+    truth_end();
+}
+END_TEST
+
+/* Reserved bytes of ranks in torchtitan, pytorch/torchtitan issue 773
+ * (Llama-3 8B, 512 tokens, 8 H100, 16 samples; two chunks a rank, in GiB):
+ * interleaved 1F1B 22.74 on rank 0 and 17.97 on rank 7, interleaved zero bubble
+ * 20.57 and 22.23.  Precision and micro-batches are not told: signs and orders
+ * are held. */
+START_TEST(ranks_of_torchtitan)
+{
+    static const char *const orders[] = {"interleaved", "zb-h1"};
+    double gib[2][2];
+    truth_begin();
+    for (size_t i = 0; i < 2; i++) {
+        const ms_report *report =
+            truth_run("llama-3-8b --sequence 512 --batch 16 --precision tf32 "
+                      "--allocator torch -p microbatch:16+pipeline:8,"
+                      "schedule=%s,chunks=2,impl=torch",
+                      orders[i])
+                ->report;
+        gib[i][0] = (double)report->ranks[0].peak.reserved_bytes / 0x1p30;
+        gib[i][1] = (double)report->ranks[7].peak.reserved_bytes / 0x1p30;
+    }
+    ck_assert(gib[0][0] > gib[0][1]); /* 4.77 */
+    ck_assert(gib[1][0] < gib[1][1]); /* 1.66 */
+    ck_assert(gib[0][0] > gib[1][0]); /* 2.17 */
+    ck_assert(gib[0][1] < gib[1][1]); /* 4.26 */
+    ck_assert(gib[0][0] - gib[0][1] > gib[1][1] - gib[1][0]);
+    ck_assert(gib[1][1] - gib[0][1] > gib[0][0] - gib[1][0]);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_pipelines(void)
 {
     Suite *suite = suite_create("pipelines");
@@ -225,6 +328,8 @@ Suite *suite_pipelines(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, bubbles_of_zero_bubble);
     tcase_add_test(tcase, stages_measured);
+    tcase_add_test(tcase, twice_the_sets);
+    tcase_add_test(tcase, ranks_of_torchtitan);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -10,24 +10,40 @@
 static ms_arena arena;
 static ms_fault fault;
 
+static ms_schedule empty_schedule(ms_order order, const ms_orders_size *size)
+{
+    uint32_t p = size->ranks, v = size->chunks;
+    ms_stage *stages = ms_arena_take(&arena, p * v, sizeof *stages);
+    for (uint32_t k = 0; k < p * v; k++)
+        stages[k].rank = ms_orders_rank(order, size, k);
+    return (ms_schedule){
+        .n_stages = p * v,
+        .stages = stages,
+        .n_ranks = (uint16_t)p,
+        .n_micro_batches = size->micro_batches,
+        .turn_at = ms_arena_take(&arena, p + 1, sizeof(uint32_t)),
+        .turns = ms_arena_take(&arena, ms_orders_room(size), sizeof(ms_turn))};
+}
+
 static ms_schedule grouped_schedule(ms_order order, uint32_t p, uint32_t v,
                                     uint32_t m, uint32_t group)
 {
     const ms_orders_size size = {p, v, m, group};
-    ms_stage *stages = ms_arena_take(&arena, p * v, sizeof *stages);
-    for (uint32_t k = 0; k < p * v; k++)
-        stages[k].rank = ms_orders_rank(order, &size, k);
-    ms_schedule schedule = {
-        .n_stages = p * v,
-        .stages = stages,
-        .n_ranks = (uint16_t)p,
-        .n_micro_batches = m,
-        .turn_at = ms_arena_take(&arena, p + 1, sizeof *schedule.turn_at),
-        .turns = ms_arena_take(&arena, ms_orders_room(&size),
-                               sizeof *schedule.turns)};
+    ms_schedule schedule = empty_schedule(order, &size);
     ck_assert_msg(ms_orders_write(order, &size, &arena, &schedule, &fault) ==
                       MS_OK,
                   "%s", fault.what);
+    return schedule;
+}
+
+static ms_schedule planned(ms_order order, uint32_t p, uint32_t m,
+                           const ms_orders_costs *costs)
+{
+    const ms_orders_size size = {p, 1, m, 0};
+    ms_schedule schedule = empty_schedule(order, &size);
+    ck_assert_msg(
+        ms_orders_plan(order, &size, costs, &arena, &schedule, &fault) == MS_OK,
+        "%s", fault.what);
     return schedule;
 }
 
@@ -114,6 +130,73 @@ START_TEST(published_rows)
     expect_rows(MS_ORDER_INTERLEAVED, 2, interleaved);
     expect_rows(MS_ORDER_ZB_H1, 1, h1);
     expect_rows(MS_ORDER_ZB_V, 2, v);
+}
+END_TEST
+
+/* The authors' planner, told nothing of times and with room for p sets, finds
+ * ZB-H1: "ZB-H1" of their paper's figure 3, and their fixed plan for the first
+ * iterations. */
+START_TEST(planned_of_even_halves)
+{
+    for (uint32_t p = 2; p <= 12; p++)
+        for (uint32_t m = 2 * p; m <= 4 * p; m += 3) {
+            ms_schedule h1 = schedule_of(MS_ORDER_ZB_H1, p, 1, m);
+            ms_schedule plan = schedule_of(MS_ORDER_ZB_1P, p, 1, m);
+            for (uint32_t r = 0; r < p; r++)
+                ck_assert_str_eq(row_of(&plan, r), row_of(&h1, r));
+            ms_arena_free(&arena);
+        }
+}
+END_TEST
+
+/* What a rank holds of activations, as the planner counts it, at most. */
+static uint64_t most_bytes(const ms_schedule *schedule, uint32_t rank,
+                           const struct ms_orders_stage *cost)
+{
+    uint64_t held = 0, most = 0;
+    for (uint32_t i = schedule->turn_at[rank]; i < schedule->turn_at[rank + 1];
+         i++) {
+        uint8_t kind = schedule->turns[i].kind;
+        held += kind == MS_TURN_FORWARD      ? cost->bytes
+                : kind == MS_TURN_GRAD_INPUT ? cost->wait_bytes
+                                             : 0;
+        held -= kind == MS_TURN_GRAD_INPUT    ? cost->bytes
+                : kind == MS_TURN_GRAD_WEIGHT ? cost->wait_bytes
+                                              : 0;
+        most = held > most ? held : most;
+    }
+    return most;
+}
+
+/* Whatever the times, no rank holds more than p, or 2p, sets; and each turn is
+ * there once. */
+START_TEST(planned_within_the_limit)
+{
+    uint32_t seed = 1;
+    for (uint32_t trial = 0; trial < 400; trial++) {
+        uint32_t drawn[64];
+        for (size_t i = 0; i < 64; i++)
+            drawn[i] = (seed = seed * 1664525u + 1013904223u) >> 16;
+        uint32_t p = 1 + drawn[0] % 9, m = 1 + drawn[1] % 40;
+        struct ms_orders_stage stages[9];
+        const ms_orders_costs costs = {drawn[63] % 50, stages};
+        for (uint32_t k = 0; k < p; k++) {
+            const uint32_t *of = &drawn[2 + 5 * k];
+            stages[k] = (struct ms_orders_stage){of[0] % 500, of[1] % 500,
+                                                 of[2] % 500, of[3] % 100, 0};
+            stages[k].wait_bytes = of[4] % (stages[k].bytes + 1);
+        }
+        for (uint32_t twice = 0; twice < 2; twice++) {
+            ms_order order = twice ? MS_ORDER_ZB_2P : MS_ORDER_ZB_1P;
+            ms_schedule plan = planned(order, p, m, &costs);
+            for (uint32_t r = 0; r < p; r++) {
+                ck_assert_uint_eq(plan.turn_at[r + 1] - plan.turn_at[r], 3 * m);
+                ck_assert_uint_le(most_bytes(&plan, r, &stages[r]),
+                                  (1 + twice) * p * stages[r].bytes);
+            }
+            ms_arena_free(&arena);
+        }
+    }
 }
 END_TEST
 
@@ -266,6 +349,8 @@ Suite *suite_orders(void)
     Suite *suite = suite_create("orders");
     TCase *tcase = tcase_create("orders");
     tcase_add_test(tcase, published_rows);
+    tcase_add_test(tcase, planned_of_even_halves);
+    tcase_add_test(tcase, planned_within_the_limit);
     tcase_add_test(tcase, sets_in_flight);
     tcase_add_test(tcase, sets_in_flight_of_v);
     tcase_add_test(tcase, groups);

@@ -112,6 +112,8 @@ ms_err ms_pipelinerounds_step(const ms_job *job, ms_arena *trial,
     MS_TRY(ms_jobprogram_begin(job, trial, &opts, result, fault));
     MS_TRY(ms_jobprogram_schedule(job, trial, &opts, result, it.n, &it.many,
                                   fault));
+    if (it.many.keeps.messages)
+        return MS_OK; /* whose bytes grow with each micro-batch */
     MS_TRY(try_rounds(&it, 1));
     if (it.ranks == NULL)
         MS_TRY(try_rounds(&it, it.many.n_ranks));
