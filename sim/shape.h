@@ -69,8 +69,8 @@ typedef enum ms_host_step {
 /* How ranks that divide the sequence attend over all of it. */
 typedef enum ms_context_mode {
     MS_CONTEXT_AUTO,
-    MS_CONTEXT_A2A,  /* heads are divided instead, for as long (Ulysses) */
-    MS_CONTEXT_RING, /* keys and values go round (Transformer Engine's p2p) */
+    MS_CONTEXT_A2A,       /* heads are divided instead, for as long (Ulysses) */
+    MS_CONTEXT_RING,      /* keys and values go round */
     MS_CONTEXT_ALL_GATHER /* each rank gathers all keys and values */
 } ms_context_mode;
 
@@ -158,6 +158,11 @@ typedef struct ms_shape {
                                 have the same samples, each a part of the
                                 sequence; 0: one */
     uint8_t context_mode;    /* ms_context_mode */
+    bool context_flash; /* the ring is ring-flash-attention's, else Transformer
+                           Engine's */
+    bool context_plain; /* each has one piece of the sequence, else one from its
+                           begin and one from its end (zigzag) */
+    uint32_t context_rank;   /* this one, where they differ */
     bool is_shared;          /* a policy says what data ranks share, if only
                                 of one */
     uint32_t data_ranks;     /* ranks with the same model and other tokens */
