@@ -74,6 +74,16 @@ typedef enum ms_context_mode {
     MS_CONTEXT_ALL_GATHER /* each rank gathers all keys and values */
 } ms_context_mode;
 
+/* Ways to divide the work among ranks. */
+typedef enum ms_rank_dim {
+    MS_RANK_TENSOR = 1,
+    MS_RANK_CONTEXT,
+    MS_RANK_EXPERT,
+    MS_RANK_DATA,
+    MS_RANK_PIPELINE,
+    MS_N_RANK_DIMS
+} ms_rank_dim;
+
 /* What of the model's states has its home elsewhere. */
 typedef struct ms_offload {
     uint8_t optimizer, parameters, gradients; /* ms_pool_kind */
@@ -162,7 +172,10 @@ typedef struct ms_shape {
                            Engine's */
     bool context_plain; /* each has one piece of the sequence, else one from its
                            begin and one from its end (zigzag) */
-    uint32_t context_rank;   /* this one, where they differ */
+    uint32_t context_rank;              /* this one, where they differ */
+    uint8_t rank_order[MS_N_RANK_DIMS]; /* ms_rank_dim: who are next to each
+                                           other, first; 0 ends it; none:
+                                           tp-cp-ep-dp-pp */
     bool is_shared;          /* a policy says what data ranks share, if only
                                 of one */
     uint32_t data_ranks;     /* ranks with the same model and other tokens */

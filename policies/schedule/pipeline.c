@@ -3,6 +3,7 @@
  * what it computes to the next.  The orders are of orders.h; which layers a
  * stage has is decided here. */
 #include "policies/common/policy.h"
+#include "policies/common/ranknames.h"
 #include "policies/schedule/orders.h"
 #include "policies/schedule/schedulefile.h"
 #include "policies/schedule/stagelayout.h"
@@ -23,6 +24,7 @@ enum {
     LAST,
     OVERLAP,
     GROUP,
+    ORDER,
     N_PARAMS
 };
 
@@ -104,6 +106,7 @@ static const ms_param params[N_PARAMS] = {
                .high = 1048576,
                .help = "interleaved: micro-batches that go through a chunk one "
                        "after the other; default: as many as ranks"},
+    [ORDER] = MS_RANKNAMES_PARAM,
 };
 
 static ms_order order_of(const ms_policy_value *values)
@@ -119,6 +122,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
+    MS_TRY(ms_ranknames_read("pipeline:order", &values[ORDER], shape, fault));
     shape->splits_backward = ms_orders_splits(order_of(values));
     if (values[SCHEDULE].text != NULL)
         MS_TRY(ms_schedulefile_splits(values[SCHEDULE].text,

@@ -3,11 +3,12 @@
  * that share states they are data ranks like others, with other tokens; only
  * attention exchanges between them (graphs/parallel/contextops.h). */
 #include "policies/common/policy.h"
+#include "policies/common/ranknames.h"
 #include "sim/shape.h"
 
 #include <stdio.h>
 
-enum { RANKS, MODE, SPLIT, IMPL, RANK, N_PARAMS };
+enum { RANKS, MODE, SPLIT, IMPL, RANK, ORDER, N_PARAMS };
 enum { ZIGZAG, PLAIN };
 enum { TRANSFORMER_ENGINES, RING_FLASH_ATTENTIONS };
 
@@ -47,6 +48,7 @@ static const ms_param params[N_PARAMS] = {
               .high = 1023,
               .help = "ring: tell of this rank, from 0; default the last, "
                       "which works and holds most"},
+    [ORDER] = MS_RANKNAMES_PARAM,
 };
 
 /* Only a ring's ranks differ, and are dealt their tokens in two ways. */
@@ -88,6 +90,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 {
     uint32_t ranks = (uint32_t)context->values[RANKS].number;
     char hint[64];
+    MS_TRY(ms_ranknames_read("context:order", &context->values[ORDER], shape,
+                             fault));
     if (shape->data_ranks <= 1)
         shape->data_ranks = ranks;
     if (shape->data_ranks % ranks != 0) {

@@ -3,9 +3,10 @@
  * the sequence between.  How a model's layers are split its kernels decide when
  * it is lowered (graphs/parallel/shards.h). */
 #include "policies/common/policy.h"
+#include "policies/common/ranknames.h"
 #include "sim/shape.h"
 
-enum { RANKS, SEQUENCE, PLAN, N_PARAMS };
+enum { RANKS, SEQUENCE, PLAN, ORDER, N_PARAMS };
 enum { MEGATRONS, HUGGING_FACES };
 
 static const ms_param params[N_PARAMS] = {
@@ -26,12 +27,14 @@ static const ms_param params[N_PARAMS] = {
               .help = "embedding and logits are split by vocabulary, too; hf: "
                       "as tp_plan=\"auto\" of Hugging Face has them, each rank "
                       "has the whole embedding and gathers the logits"},
+    [ORDER] = MS_RANKNAMES_PARAM,
 };
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
+    MS_TRY(ms_ranknames_read("tensor:order", &values[ORDER], shape, fault));
     shape->whole_ends = values[PLAN].number == HUGGING_FACES;
     if (shape->whole_ends && values[SEQUENCE].given)
         return ms_fail(fault, MS_EUSAGE, "tensor:plan=hf", "leave sp out",
