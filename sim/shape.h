@@ -164,6 +164,8 @@ typedef struct ms_shape {
     uint32_t tensor_ranks;   /* that split each layer of one model; 0: one */
     bool by_sequence;        /* they divide the sequence where layers are whole
                                 (sequence parallelism) */
+    bool overlaps;           /* what they exchange goes in pieces beside those
+                                of products (userbuffers) */
     uint32_t context_ranks;  /* of data_ranks, those next to each other that
                                 have the same samples, each a part of the
                                 sequence; 0: one */

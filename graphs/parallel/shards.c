@@ -3,6 +3,7 @@
 #include "graphs/layertypes.h"
 #include "graphs/machines/communicators.h"
 #include "graphs/parallel/tensorops.h"
+#include "graphs/parallel/userbuffers.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
@@ -364,6 +365,7 @@ ms_err ms_shards_check(const ms_trace *trace)
     const ms_step_settings *settings = trace->settings;
     if (settings->shape->tensor_ranks < 2)
         return MS_OK;
+    MS_TRY(ms_userbuffers_check(trace));
     if (settings->shape->by_sequence && !settings->model->tokens &&
         !settings->model->sequence_input)
         return ms_fail(trace->fault, MS_EUSAGE, "tensor", "leave sp out",

@@ -6,7 +6,7 @@
 #include "policies/common/ranknames.h"
 #include "sim/shape.h"
 
-enum { RANKS, SEQUENCE, PLAN, ORDER, N_PARAMS };
+enum { RANKS, SEQUENCE, PLAN, OVERLAP, ORDER, N_PARAMS };
 enum { MEGATRONS, HUGGING_FACES };
 
 static const ms_param params[N_PARAMS] = {
@@ -27,6 +27,11 @@ static const ms_param params[N_PARAMS] = {
               .help = "embedding and logits are split by vocabulary, too; hf: "
                       "as tp_plan=\"auto\" of Hugging Face has them, each rank "
                       "has the whole embedding and gathers the logits"},
+    [OVERLAP] = {.name = "overlap",
+                 .type = MS_PARAM_FLAG,
+                 .help = "with sp and Megatron's kernels: exchanges go in "
+                         "pieces beside those of products, in buffers of "
+                         "Transformer Engine's (tp_comm_overlap)"},
     [ORDER] = MS_RANKNAMES_PARAM,
 };
 
@@ -39,6 +44,10 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     if (shape->whole_ends && values[SEQUENCE].given)
         return ms_fail(fault, MS_EUSAGE, "tensor:plan=hf", "leave sp out",
                        "Hugging Face's plans leave the sequence whole");
+    if (values[OVERLAP].given && !values[SEQUENCE].given)
+        return ms_fail(fault, MS_EUSAGE, "tensor:overlap", "add sp",
+                       "what is exchanged in pieces is parts of the sequence");
+    shape->overlaps = values[OVERLAP].given;
     return ms_policy_split_layers("tensor", (uint32_t)values[RANKS].number,
                                   values[SEQUENCE].given, shape, fault);
 }
