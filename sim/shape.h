@@ -74,6 +74,12 @@ typedef enum ms_context_mode {
     MS_CONTEXT_ALL_GATHER /* each rank gathers all keys and values */
 } ms_context_mode;
 
+typedef enum ms_regather {
+    MS_REGATHER_AUTO, /* as the kernels' code does */
+    MS_REGATHER_NOT,  /* the whole is saved */
+    MS_REGATHER_AGAIN
+} ms_regather;
+
 /* Ways to divide the work among ranks. */
 typedef enum ms_rank_dim {
     MS_RANK_TENSOR = 1,
@@ -164,6 +170,8 @@ typedef struct ms_shape {
     uint32_t tensor_ranks;   /* that split each layer of one model; 0: one */
     bool by_sequence;        /* they divide the sequence where layers are whole
                                 (sequence parallelism) */
+    uint8_t regather;        /* ms_regather: does backward gather again what
+                                products by columns have read */
     bool overlaps;           /* what they exchange goes in pieces beside those
                                 of products (userbuffers) */
     uint32_t context_ranks;  /* of data_ranks, those next to each other that

@@ -26,6 +26,12 @@ static uint32_t gather(ms_trace *trace, uint32_t x, bool in_buffer)
     return whole;
 }
 
+/* Is what was gathered saved, and not gathered again? */
+static bool keeps_whole(const ms_trace *trace)
+{
+    return !trace->err && trace->shards->keeps_whole;
+}
+
 static uint32_t ranks_of(const ms_trace *trace)
 {
     return trace->shards->ranks.ranks;
@@ -110,8 +116,11 @@ static void columns_backward(ms_trace *trace, const ms_node *node,
 {
     bool parts = by_sequence(trace), learns = node->needs[WEIGHT];
     uint32_t x = node->input[X], whole = x, dx = MS_NONE;
-    if (parts && learns)
+    bool again = parts && learns && !keeps_whole(trace);
+    if (again)
         whole = gather(trace, x, node->i[IN_BUFFER]);
+    else if (parts && learns)
+        whole = node->saved[0];
     if (node->needs[X])
         dx = input_grad(trace, node, grads[0], MS_NONE);
     if (node->needs[X] && ms_userbuffers_used(trace, node->i[IN_BUFFER]))
@@ -126,7 +135,7 @@ static void columns_backward(ms_trace *trace, const ms_node *node,
         ms_trace_drop(trace, dx);
     else
         out[X] = dx;
-    if (whole != x)
+    if (again)
         ms_trace_drop(trace, whole);
     bias_grad(trace, node, grads[0], out);
 }
@@ -161,9 +170,9 @@ static double flops_of(const ms_trace *trace, uint32_t rows, uint32_t weight)
            (double)ms_trace_elements(ms_trace_at(trace, weight));
 }
 
-/* Each operand is saved where the other's gradient is asked for. */
+/* Each operand is saved where the other's gradient is asked for: x as said. */
 static void add_node(ms_trace *trace, const ms_rule *rule, const uint32_t *in,
-                     uint32_t y, double flops, bool in_buffer)
+                     uint32_t x, uint32_t y, double flops, bool in_buffer)
 {
     uint32_t n =
         ms_trace_node(trace, rule, in, in[BIAS] == MS_NONE ? 2 : 3, &y, 1);
@@ -172,7 +181,7 @@ static void add_node(ms_trace *trace, const ms_rule *rule, const uint32_t *in,
     trace->nodes[n].flops = flops;
     trace->nodes[n].i[IN_BUFFER] = in_buffer;
     if (ms_trace_needs(trace, in[WEIGHT]))
-        ms_trace_save(trace, n, in[X]);
+        ms_trace_save(trace, n, x);
     if (ms_trace_needs(trace, in[X]))
         ms_trace_save(trace, n, in[WEIGHT]);
 }
@@ -182,13 +191,15 @@ uint32_t ms_partproduct_columns(ms_trace *trace, uint32_t x, uint32_t weight,
 {
     uint32_t in[3] = {x, weight, bias};
     bool parts = !trace->err && by_sequence(trace);
+    bool keeps = parts && keeps_whole(trace);
+    in_buffer &= !keeps;
     uint32_t whole = parts ? gather(trace, x, in_buffer) : x;
     double flops = flops_of(trace, whole, weight);
     bool rings = ms_userbuffers_used(trace, in_buffer);
     uint32_t y = multiply(trace, whole, weight, rings ? x : MS_NONE, flops);
+    add_node(trace, &columns_rule, in, keeps ? whole : x, y, flops, in_buffer);
     if (parts)
         ms_trace_drop(trace, whole);
-    add_node(trace, &columns_rule, in, y, flops, in_buffer);
     return y;
 }
 
@@ -234,6 +245,6 @@ uint32_t ms_partproduct_rows(ms_trace *trace, uint32_t x, uint32_t weight,
         y = ms_trace_rebind(trace, y, ms_tensorops_part_of_sum(trace, y));
     else
         ms_tensorops_sum(trace, y);
-    add_node(trace, &rows_rule, in, y, flops, false);
+    add_node(trace, &rows_rule, in, x, y, flops, false);
     return y;
 }
