@@ -3,9 +3,10 @@
  * and that each makes of its part of the tokens (sp: norms, biases of products
  * by rows, routers, latent attention's down projections) or of its heads (norms
  * of queries and keys): before the step they are copied into one tensor, which
- * is summed over these ranks, and back, one by one (Megatron-LM@d98e8a64,
- * core/distributed/finalize_model_grads.py, _allreduce_layernorm_grads).  Of an
- * RMS norm each way of h = 4096 with fp32 gradients that is 32 KiB a layer. */
+ * is summed over these ranks, and back, one by one, here a block's in one op
+ * (Megatron-LM@d98e8a64, core/distributed/finalize_model_grads.py,
+ * _allreduce_layernorm_grads).  The two RMS norms of a layer of h = 4096 are 32
+ * KiB with fp32 gradients. */
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/parallel/meetops.h"
 #include "graphs/parallel/shards.h"
@@ -81,16 +82,34 @@ static uint32_t flatten(ms_trace *trace)
     return flat;
 }
 
-static void copy_back(ms_trace *trace, const ms_parameter *p, uint32_t flat)
+static uint32_t block_of(const ms_trace *trace, const ms_parameter *p)
 {
-    uint64_t bytes = bytes_of(trace, p);
+    return trace->settings->model->layers[p->layer].block;
+}
+
+/* The copies of a block are one op, from the first parameter on; the number of
+ * the one behind. */
+static uint32_t copy_back(ms_trace *trace, uint32_t first, uint32_t flat)
+{
+    const ms_parameter *p = &trace->parameters[first];
+    uint32_t block = block_of(trace, p), i = first;
+    uint64_t bytes = 0;
     trace->layer = p->layer;
     ms_trace_begin(trace, "aten::copy_");
-    ms_trace_read_storage(trace, p->grad_storage, 0);
+    for (; i < trace->n_parameters && !trace->err; i++) {
+        p = &trace->parameters[i];
+        if (!is_summed(trace, p))
+            continue;
+        if (block_of(trace, p) != block)
+            break;
+        ms_trace_read_storage(trace, p->grad_storage, 0);
+        bytes += bytes_of(trace, p);
+    }
     ms_trace_read_storage(trace, flat, bytes);
     if (!trace->err)
         trace->graph->op_write_bytes[trace->graph->n_ops - 1] += bytes;
     ms_trace_end(trace, 0, false);
+    return i;
 }
 
 void ms_wholegrads_sum(ms_trace *trace)
@@ -101,8 +120,9 @@ void ms_wholegrads_sum(ms_trace *trace)
     if (n == 0 || trace->err)
         return;
     uint32_t flat = flatten(trace);
-    for (uint32_t i = 0; i < trace->n_parameters && !trace->err; i++)
-        if (is_summed(trace, &trace->parameters[i]))
-            copy_back(trace, &trace->parameters[i], flat);
+    uint32_t i = 0;
+    while (i < trace->n_parameters && !trace->err)
+        i = is_summed(trace, &trace->parameters[i]) ? copy_back(trace, i, flat)
+                                                    : i + 1;
     ms_trace_drop_storage(trace, flat);
 }
