@@ -24,8 +24,7 @@ ms_group ms_communicators_row(const ms_device *device, ms_group_role role,
     return row;
 }
 
-/* ---- a job's --------------------------------------------------------------
- */
+/* ---- a job's ------------------------------------------------------------- */
 
 /* So many of the ranks of data and context, each `step` of them apart. */
 static ms_group data_row(const ms_device *device, const ms_rankorder *order,
