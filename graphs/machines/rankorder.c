@@ -44,7 +44,7 @@ static void find_strides(const uint8_t *order, const uint32_t *size,
 /* Where in the order a dimension is named; what is not comes last. */
 static uint32_t place_of(const uint8_t *order, ms_rank_dim dim)
 {
-    const uint8_t *at = memchr(order, dim, MS_N_RANK_DIMS);
+    const uint8_t *at = memchr(order, (int)dim, MS_N_RANK_DIMS);
     return at != NULL ? (uint32_t)(at - order) : MS_N_RANK_DIMS;
 }
 
