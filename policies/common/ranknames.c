@@ -11,9 +11,9 @@ static const char names[MS_N_RANK_DIMS][3] = {[MS_RANK_TENSOR] = "tp",
 
 static uint8_t dim_of(const char *name, size_t length)
 {
-    for (uint8_t d = 1; d < MS_N_RANK_DIMS; d++)
+    for (uint32_t d = 1; d < MS_N_RANK_DIMS; d++)
         if (length == 2 && memcmp(name, names[d], 2) == 0)
-            return d;
+            return (uint8_t)d;
     return 0;
 }
 

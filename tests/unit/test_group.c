@@ -79,8 +79,8 @@ static void expect_members(const grid *g, const ms_group *row, uint8_t a,
     uint32_t n = 0, here = 0, second = 0;
     for (uint32_t r = 0; r < world; r++) {
         bool member = true;
-        for (uint8_t d = 1; d < MS_N_RANK_DIMS; d++)
-            member &= d == a || d == b || coordinate(g, r, d) == 0;
+        for (uint32_t d = 1; d < MS_N_RANK_DIMS; d++)
+            member &= d == a || d == b || coordinate(g, r, (uint8_t)d) == 0;
         if (member && n == 1)
             second = r;
         n += member;
@@ -151,8 +151,8 @@ START_TEST(the_usual_order_need_not_be_named)
                       .expert_ranks = 4,
                       .pipeline_ranks = 3};
     make(&shape, rows);
-    for (uint8_t d = 1; d < MS_N_RANK_DIMS; d++)
-        shape.rank_order[d - 1] = d;
+    for (uint32_t d = 1; d < MS_N_RANK_DIMS; d++)
+        shape.rank_order[d - 1] = (uint8_t)d;
     make(&shape, named);
     for (uint32_t role = 0; role < MS_N_GROUP_ROLES; role++)
         expect_row(&named[role], rows[role].ranks, rows[role].stride,
