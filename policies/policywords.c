@@ -198,6 +198,8 @@ static const ms_word rows[] = {
     MS_WORD_MEANS(PARAM, "pin_memory|pinned", "pin"),
     MS_WORD_MEANS(PARAM, "omp_num_threads|num_threads|cores", "threads"),
     MS_WORD_MEANS(PARAM, "overlap_cpu_optimizer_d2h_h2d", "overlap"),
+    MS_WORD_MEANS(PARAM, "tp_comm_overlap", "overlap"),
+    MS_WORD_MEANS(PARAM, "tp_recompute_allgather", "regather"),
 };
 const ms_words ms_policywords_table = {
     .title = "Policies", .rows = rows, .n = sizeof rows / sizeof *rows};

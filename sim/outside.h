@@ -8,7 +8,8 @@
  * but a row of the plan.
  *
  *   device used = reserved + context_bytes of ms_machine,
- *   context_bytes = kernels_bytes + nccl_bytes + deepep_bytes
+ *   context_bytes = kernels_bytes + nccl_bytes + deepep_bytes +
+ *                   userbuffers_bytes
  *
  * Eight A100 with NVLink under ZeRO-2: 481 MiB of context and kernels; NCCL has
  * 1 communicator of 24 channels, each connected to the rank before and the one
@@ -20,6 +21,7 @@ typedef struct ms_outside {
     uint64_t kernels_bytes; /* CUDA context, kernels of PyTorch and cuBLAS */
     uint64_t nccl_bytes;    /* its kernels and buffers; 0: one rank */
     uint64_t deepep_bytes;  /* buffers of DeepEP; 0: not used */
+    uint64_t userbuffers_bytes; /* Transformer Engine's (tensor:T,sp,overlap) */
     uint32_t communicators, channels; /* NCCL's; channels of each */
 } ms_outside;
 

@@ -69,10 +69,26 @@ typedef enum ms_host_step {
 /* How ranks that divide the sequence attend over all of it. */
 typedef enum ms_context_mode {
     MS_CONTEXT_AUTO,
-    MS_CONTEXT_A2A,  /* heads are divided instead, for as long (Ulysses) */
-    MS_CONTEXT_RING, /* keys and values go round (Transformer Engine's p2p) */
+    MS_CONTEXT_A2A,       /* heads are divided instead, for as long (Ulysses) */
+    MS_CONTEXT_RING,      /* keys and values go round */
     MS_CONTEXT_ALL_GATHER /* each rank gathers all keys and values */
 } ms_context_mode;
+
+typedef enum ms_regather {
+    MS_REGATHER_AUTO, /* as the kernels' code does */
+    MS_REGATHER_NOT,  /* the whole is saved */
+    MS_REGATHER_AGAIN
+} ms_regather;
+
+/* Ways to divide the work among ranks. */
+typedef enum ms_rank_dim {
+    MS_RANK_TENSOR = 1,
+    MS_RANK_CONTEXT,
+    MS_RANK_EXPERT,
+    MS_RANK_DATA,
+    MS_RANK_PIPELINE,
+    MS_N_RANK_DIMS
+} ms_rank_dim;
 
 /* What of the model's states has its home elsewhere. */
 typedef struct ms_offload {
@@ -154,10 +170,22 @@ typedef struct ms_shape {
     uint32_t tensor_ranks;   /* that split each layer of one model; 0: one */
     bool by_sequence;        /* they divide the sequence where layers are whole
                                 (sequence parallelism) */
+    uint8_t regather;        /* ms_regather: does backward gather again what
+                                products by columns have read */
+    bool overlaps;           /* what they exchange goes in pieces beside those
+                                of products (userbuffers) */
     uint32_t context_ranks;  /* of data_ranks, those next to each other that
                                 have the same samples, each a part of the
                                 sequence; 0: one */
     uint8_t context_mode;    /* ms_context_mode */
+    bool context_flash; /* the ring is ring-flash-attention's, else Transformer
+                           Engine's */
+    bool context_plain; /* each has one piece of the sequence, else one from its
+                           begin and one from its end (zigzag) */
+    uint32_t context_rank;              /* this one, where they differ */
+    uint8_t rank_order[MS_N_RANK_DIMS]; /* ms_rank_dim: who are next to each
+                                           other, first; 0 ends it; none:
+                                           tp-cp-ep-dp-pp */
     bool is_shared;          /* a policy says what data ranks share, if only
                                 of one */
     uint32_t data_ranks;     /* ranks with the same model and other tokens */

@@ -80,6 +80,8 @@ static const kernel others[] = {
     {"nccl::all_reduce", MS_KIND_COLLECTIVE},
     {"nccl::all_to_all", MS_KIND_COLLECTIVE},
     {"nccl::send_recv", MS_KIND_COLLECTIVE},
+    {"nccl::wait", MS_KIND_COLLECTIVE},
+    {"update_out_and_lse", MS_KIND_POINTWISE},
     {"merge_partial_results", MS_KIND_POINTWISE},
     {"nccl::reduce_scatter", MS_KIND_COLLECTIVE},
 };

@@ -214,6 +214,15 @@ static ms_convolution_pass pass_of(uint8_t pass)
                                   : MS_CONVOLUTION_INPUT;
 }
 
+/* The FLOPs are others'. */
+static uint64_t await(ms_graph *g, const rates *r, task op, uint32_t row)
+{
+    op.end.work = MS_WORK_FLASH;
+    uint64_t ns = (uint64_t)(cost_ns(r, &op) + 0.5);
+    g->op_flops[row] = 0;
+    return ns > g->op_ns[row] ? ns - g->op_ns[row] : 0;
+}
+
 void ms_cost_ops(ms_trace *trace, uint32_t first)
 {
     ms_graph *g = trace->graph;
@@ -229,6 +238,10 @@ void ms_cost_ops(ms_trace *trace, uint32_t first)
                           .flops = g->op_flops[op],
                           .kind = g->op_kind[op],
                           .pass = pass_of(g->op_pass[op])};
+        if (now.end.work == MS_WORK_AWAITED) {
+            g->op_ns[op] = await(g, &r, now, op);
+            continue;
+        }
         known *at = place_of(table, &now);
         if (!is_same(&at->op, &now))
             *at = (known){now, cost_ns(&r, &now)};

@@ -52,6 +52,7 @@ static void hold(ms_trace *trace, uint32_t op, const char *role, uint64_t bytes)
 #define MIB 1048576u
 #define EARLY_BYTES (4 * MIB)
 #define HOPPER_BYTES (32 * MIB + 1024)
+#define TE_OVERLAP_STREAMS 3u /* products beside exchanges (initialize_ub) */
 
 static uint64_t te_bytes(const finder *f)
 {
@@ -67,6 +68,9 @@ static void hold_te(finder *f, uint32_t op)
         return;
     f->held->te = true;
     hold(f->trace, op, "transformer_engine_workspace", te_bytes(f));
+    if (f->trace->shards && f->trace->settings->shape->overlaps)
+        hold(f->trace, op, "transformer_engine_userbuffer_workspaces",
+             TE_OVERLAP_STREAMS * te_bytes(f));
 }
 
 /* Products in groups run on streams of their own, each with such a one

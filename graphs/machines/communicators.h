@@ -3,7 +3,7 @@
 #define MS_GRAPHS_COMMUNICATORS_H
 
 /* The table of groups (sim/group.h) that a job's ranks form on a device's
- * nodes.  Ranks fill nodes in their order.
+ * nodes.  Ranks fill nodes in their order (rankorder.h).
  *
  *     ms_group groups[MS_N_GROUP_ROLES];
  *     ms_communicators_make(device, &shape, groups);

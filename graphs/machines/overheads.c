@@ -159,5 +159,6 @@ ms_err ms_overheads_find(const ms_device *device, const ms_training *training,
     if (shape->data_ranks > 1 || shape->tensor_ranks > 1)
         add_nccl(device, training, shape, outside);
     outside->deepep_bytes = graph ? graph->library_bytes : 0;
+    outside->userbuffers_bytes = graph ? graph->userbuffer_bytes : 0;
     return MS_OK;
 }

@@ -139,6 +139,14 @@ bool ms_optimstates_is_mixed(const ms_trace *trace);
 /* The ops of training.clip_norm, if it is set. */
 void ms_clip_run(ms_trace *trace);
 
+/* ---- wholegrads.c -------------------------------------------------------- */
+
+/* Finds the parameters that each of the ranks that split layers has whole, and
+ * of whose gradient each has a part. */
+void ms_wholegrads_find(ms_trace *trace);
+/* Sums these gradients, before the step. */
+void ms_wholegrads_sum(ms_trace *trace);
+
 /* ---- optimcheck.c -------------------------------------------------------- */
 
 /* MS_EUSAGE where the optimizer is not known in this setting. */

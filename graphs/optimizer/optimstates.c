@@ -346,6 +346,7 @@ void ms_optimstates_make(ms_trace *trace)
         (ms_precisions_has_sum(trace->settings) &&
          trace->settings->training->step == 0);
     ms_parts_split(trace);
+    ms_wholegrads_find(trace);
     ms_hosttiles_choose(trace);
     read_updates(trace);
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {

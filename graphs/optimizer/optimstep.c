@@ -308,9 +308,12 @@ static void device_step(step *s)
 static void clip(ms_trace *trace)
 {
     const ms_shape *shape = trace->settings->shape;
-    if (shape->offload.gradients != MS_DEVICE_POOL)
+    if (shape->offload.gradients != MS_DEVICE_POOL) {
         ms_hoststep_clip(trace);
-    else if (!shape->flat_step.used)
+        return;
+    }
+    ms_wholegrads_sum(trace);
+    if (!shape->flat_step.used)
         ms_clip_run(trace);
 }
 

@@ -3,6 +3,7 @@
 #include "graphs/machines/communicators.h"
 #include "graphs/parallel/contextgather.h"
 #include "graphs/parallel/meetops.h"
+#include "graphs/parallel/ringflash.h"
 #include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 #include "sim/kinds.h"
@@ -36,15 +37,16 @@ static ms_err check_sequence(const ms_trace *trace, uint32_t ranks)
 {
     const ms_step_settings *settings = trace->settings;
     uint64_t sequence = (uint64_t)settings->training->sequence;
-    uint64_t pieces =
-        mode_of(trace) == MS_CONTEXT_A2A ? ranks : 2 * (uint64_t)ranks;
+    bool one =
+        mode_of(trace) == MS_CONTEXT_A2A || settings->shape->context_plain;
+    uint64_t pieces = one ? ranks : 2 * (uint64_t)ranks;
     uint64_t low = sequence / pieces * pieces;
     char hint[96];
     if (sequence % pieces == 0)
         return MS_OK;
-    uint64_t high = low + pieces;
     if (low == 0)
         low = pieces;
+    uint64_t high = low + pieces;
     snprintf(hint, sizeof hint, "type --sequence %" PRIu64 " or %" PRIu64, low,
              high);
     return ms_fail(trace->fault, MS_EINPUT, settings->model->name, hint,
@@ -266,20 +268,30 @@ static uint32_t join(ms_trace *trace, uint32_t k, uint32_t v)
     return kv;
 }
 
+/* A step's queries: causal ones of ranks before this one all, of those behind
+ * it the later half. */
+static int64_t queries_of(const ms_trace *trace, uint32_t q, uint32_t step,
+                          bool causal)
+{
+    bool half = causal && step > trace->settings->shape->context_rank;
+    return ms_trace_at(trace, q)->size[2] / (half ? 2 : 1);
+}
+
 /* One step's partial result, and its statistics. */
-static void attend(ms_trace *trace, uint32_t q, uint32_t kv, double flops,
-                   uint32_t *out, uint32_t *lse)
+static void attend(ms_trace *trace, uint32_t q, uint32_t kv, int64_t queries,
+                   double flops, uint32_t *out, uint32_t *lse)
 {
     if (trace->err)
         return;
-    const ms_tensor *x = ms_trace_at(trace, q);
-    int64_t rows[3] = {x->size[0], x->size[1], x->size[2]};
+    ms_tensor part = *ms_trace_at(trace, q);
+    part.size[2] = queries;
+    int64_t rows[3] = {part.size[0], part.size[1], queries};
     ms_trace_begin(trace, "aten::_scaled_dot_product_flash_attention");
     ms_trace_read(trace, q);
     ms_trace_read(trace, kv);
-    *out = ms_trace_make_like(trace, "partial", q);
+    *out = ms_trace_make(trace, "partial", part.dtype, 4, part.size);
     *lse = ms_trace_make(trace, "logsumexp", MS_FLOAT32, 3, rows);
-    ms_opend_attention(trace, MS_WORK_FLASH, q, flops, false);
+    ms_opend_attention(trace, MS_WORK_FLASH, *out, flops, false);
 }
 
 static uint32_t merge(ms_trace *trace, uint32_t q, const uint32_t *out,
@@ -374,7 +386,9 @@ static uint32_t ring(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
     for (uint32_t i = 0; i < n && !trace->err; i++) {
         if (i + 1 < n)
             kv[i + 1] = hand_on(trace, kv[i]);
-        attend(trace, q, kv[i], flops, &out[i], &lse[i]);
+        if (!trace->err)
+            attend(trace, q, kv[i], queries_of(trace, q, i, causal), flops,
+                   &out[i], &lse[i]);
     }
     uint32_t y = merge(trace, q, out, n);
     uint32_t node = ms_trace_node(trace, &ring_rule, inputs, 3, &y, 1);
@@ -395,7 +409,9 @@ static uint32_t ring(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
 uint32_t ms_contextops_joint(ms_trace *trace, uint32_t q, uint32_t k,
                              uint32_t v, bool causal)
 {
-    return mode_of(trace) == MS_CONTEXT_RING
-               ? ring(trace, q, k, v, causal)
-               : ms_contextgather_run(trace, q, k, v, causal);
+    if (mode_of(trace) != MS_CONTEXT_RING)
+        return ms_contextgather_run(trace, q, k, v, causal);
+    return trace->settings->shape->context_flash
+               ? ms_ringflash_run(trace, q, k, v, causal)
+               : ring(trace, q, k, v, causal);
 }

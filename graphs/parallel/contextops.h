@@ -20,8 +20,10 @@
  * which goes round in C - 1 steps, each into a new one; all of them, and the
  * partial results, end with the function.  Tokens are dealt in 2C pieces, a
  * rank has the r-th and the r-th from the end, so that causal work is the same;
- * the partial results are not: the last rank's are whole, as here.  It saves q,
- * the buffer that came last, the result and its statistics.
+ * the partial results are not: rank r's are whole in steps up to r, then halves
+ * (of context_rank, which is the last unless one is asked for).  It saves q,
+ * the buffer that came last, the result and its statistics.  Another ring, and
+ * plain splits: ringflash.h.
  *
  * allgather: contextgather.h.
  *

@@ -14,6 +14,9 @@
  * while the gradient of the input is computed, which then is scattered beside
  * the weight's.
  *
+ * Where nothing is gathered again (tensor:T,sp,regather=0: nanotron's
+ * tp_recompute_allgather=false) the whole is saved instead.
+ *
  *     forward   gather 2 n h | product | end of the gathered
  *     backward  gather 2 n h, product 2 n h | scatter 2 n h / t, product
  *

@@ -3,6 +3,7 @@
 #include "graphs/layertypes.h"
 #include "graphs/machines/communicators.h"
 #include "graphs/parallel/tensorops.h"
+#include "graphs/parallel/userbuffers.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
@@ -359,11 +360,30 @@ static ms_err decide(plan *p)
     return check(p);
 }
 
+/* torch's DTensor gathers apart from the product, which saves what it reads. */
+static ms_err check_regather(const ms_trace *trace)
+{
+    const ms_step_settings *settings = trace->settings;
+    uint8_t regather = settings->shape->regather;
+    if (regather == MS_REGATHER_AGAIN && !trace->kernels.keeps_parts)
+        return ms_fail(trace->fault, MS_EUSAGE, "tensor:regather",
+                       "--kernels megatron, or leave regather out",
+                       "torch's products save what was gathered for them");
+    if (regather == MS_REGATHER_NOT && trace->kernels.keeps_parts &&
+        settings->training->precision == MS_FP8)
+        return ms_fail(trace->fault, MS_EUSAGE, "tensor:regather",
+                       "leave regather out",
+                       "products in fp8 gather again what they have read");
+    return MS_OK;
+}
+
 ms_err ms_shards_check(const ms_trace *trace)
 {
     const ms_step_settings *settings = trace->settings;
     if (settings->shape->tensor_ranks < 2)
         return MS_OK;
+    MS_TRY(ms_userbuffers_check(trace));
+    MS_TRY(check_regather(trace));
     if (settings->shape->by_sequence && !settings->model->tokens &&
         !settings->model->sequence_input)
         return ms_fail(trace->fault, MS_EUSAGE, "tensor", "leave sp out",
@@ -418,6 +438,7 @@ ms_err ms_shards_open(ms_trace *trace)
     p.shards->ranks = rows[MS_GROUP_TENSOR];
     p.shards->by_sequence = settings->shape->by_sequence;
     p.shards->whole_ends = settings->shape->whole_ends;
+    p.shards->keeps_whole = settings->shape->regather == MS_REGATHER_NOT;
     MS_TRY(decide(&p));
     trace->shards = p.shards;
     return name_splits(trace);

@@ -56,6 +56,7 @@ extern const char *const ms_shards_names[MS_N_SPLITS]; /* "columns" */
 typedef struct ms_shards {
     ms_group ranks;
     bool by_sequence, whole_ends; /* ms_shape */
+    bool keeps_whole;             /* MS_REGATHER_NOT */
     /* Per layer. */
     uint8_t *split;      /* ms_split */
     uint8_t *needs;      /* ms_layout of its inputs */

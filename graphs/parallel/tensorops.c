@@ -97,6 +97,31 @@ uint32_t ms_tensorops_part_of_sum(ms_trace *trace, uint32_t x)
     return part;
 }
 
+uint32_t ms_tensorops_first_of_sum(ms_trace *trace, uint32_t x, uint32_t now,
+                                   uint32_t all)
+{
+    int64_t ranks = trace->shards->ranks.ranks;
+    ms_trace_begin(trace, "nccl::reduce_scatter");
+    ms_trace_read(trace, x);
+    uint32_t part = make(trace, "scattered", x, length_of(trace, x) / ranks);
+    end(trace, MS_REDUCE_SCATTER);
+    ms_meetops_narrow(trace, MS_REDUCE_SCATTER, &trace->shards->ranks, now,
+                      all);
+    return part;
+}
+
+void ms_tensorops_rest_of_sum(ms_trace *trace, uint32_t x, uint32_t part,
+                              uint32_t now, uint32_t all)
+{
+    ms_trace_begin(trace, "nccl::reduce_scatter");
+    ms_trace_read(trace, x);
+    if (!trace->err)
+        ms_trace_read_storage(trace, ms_trace_at(trace, part)->storage, 0);
+    end(trace, MS_REDUCE_SCATTER);
+    ms_meetops_narrow(trace, MS_REDUCE_SCATTER, &trace->shards->ranks, now,
+                      all);
+}
+
 /* Along the last dimension, from so many parts of it to so many. */
 static uint32_t along_columns(ms_trace *trace, uint32_t x, int64_t from,
                               int64_t to)

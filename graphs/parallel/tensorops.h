@@ -54,6 +54,11 @@ uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x, bool partial);
 void ms_tensorops_sum(ms_trace *trace, uint32_t x);
 uint32_t ms_tensorops_whole_of(ms_trace *trace, uint32_t part);
 uint32_t ms_tensorops_part_of_sum(ms_trace *trace, uint32_t x);
+/* Of x pieces `now` of `all`, then the others, into a part that is there. */
+uint32_t ms_tensorops_first_of_sum(ms_trace *trace, uint32_t x, uint32_t now,
+                                   uint32_t all);
+void ms_tensorops_rest_of_sum(ms_trace *trace, uint32_t x, uint32_t part,
+                              uint32_t now, uint32_t all);
 /* In Megatron's buffer (memorybuffer.h). */
 uint32_t ms_tensorops_whole_in_buffer(ms_trace *trace, uint32_t part);
 

@@ -81,6 +81,8 @@ typedef struct ms_parameter {
                            rows, columns (fp8.h) */
     uint32_t original;  /* storage of the weight whose copy for another
                            pipeline stage it is, or MS_NONE */
+    bool partial;       /* each of the ranks that split layers has all of it,
+                           and a part of its gradient's sum */
     bool added;         /* its products have added to it: see mcore.h */
     /* Ops of the step that are due as soon as .grad is reduced; or 0, 0. */
     uint32_t due_first, due_end;

@@ -64,7 +64,9 @@ typedef enum ms_op_work {
     MS_WORK_CONVERTED_THREE, /* such a one of 3 x 3, one group, stride 1 */
     MS_WORK_DEPTHWISE,       /* a convolution of each channel by itself */
     MS_WORK_FP8,             /* a matrix product in fp8 */
-    MS_WORK_GROUPED /* products of rows in groups, each m x k by k x n */
+    MS_WORK_GROUPED, /* products of rows in groups, each m x k by k x n */
+    MS_WORK_AWAITED  /* attention of other ranks, which this one waits for: its
+                        op_ns is what of that it has waited for already */
 } ms_op_work;
 typedef struct ms_op_end {
     uint32_t storages; /* there by then: what its library takes follows them */

@@ -3,6 +3,7 @@
  * what it computes to the next.  The orders are of orders.h; which layers a
  * stage has is decided here. */
 #include "policies/common/policy.h"
+#include "policies/common/ranknames.h"
 #include "policies/schedule/orders.h"
 #include "policies/schedule/schedulefile.h"
 #include "policies/schedule/stagecosts.h"
@@ -26,6 +27,7 @@ enum {
     GROUP,
     IMPL,
     DEALLOCATE,
+    ORDER,
     N_PARAMS
 };
 
@@ -126,6 +128,7 @@ static const ms_param params[N_PARAMS] = {
                     .help = "0: a stage's output stays until its backward has "
                             "run (Megatron-LM without "
                             "deallocate_pipeline_outputs)"},
+    [ORDER] = MS_RANKNAMES_PARAM,
 };
 
 static ms_order order_of(const ms_policy_value *values)
@@ -150,6 +153,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
+    MS_TRY(ms_ranknames_read("pipeline:order", &values[ORDER], shape, fault));
     shape->splits_backward =
         !is_alone(values) && ms_orders_splits(order_of(values));
     if (values[SCHEDULE].text != NULL)

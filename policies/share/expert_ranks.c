@@ -5,12 +5,13 @@
  * over the same ranks: expert-tensor, expert, expert-data (Megatron-LM,
  * core/parallel_state.py, expert_decoder_rank_generator). */
 #include "policies/common/policy.h"
+#include "policies/common/ranknames.h"
 #include "sim/shape.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RANKS, TENSOR, CAPACITY, IMBALANCE, DISPATCH, N_PARAMS };
+enum { RANKS, TENSOR, CAPACITY, IMBALANCE, DISPATCH, ORDER, N_PARAMS };
 
 static const ms_param params[N_PARAMS] = {
     [RANKS] = {.name = "ranks",
@@ -41,6 +42,7 @@ static const ms_param params[N_PARAMS] = {
                   .help = "nccl: a row for each expert of a token, by "
                           "all-to-all; deepep: a token once for each rank, "
                           "through buffers of its own"},
+    [ORDER] = MS_RANKNAMES_PARAM,
 };
 
 /* ---- numbers ------------------------------------------------------------- */
@@ -229,6 +231,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     uint32_t inner = ms_shape_tensor(shape);
     uint32_t etp =
         values[TENSOR].given ? (uint32_t)values[TENSOR].number : inner;
+    MS_TRY(ms_ranknames_read("expert:order", &values[ORDER], shape, fault));
     MS_TRY(check_etp(etp, shape, fault));
     MS_TRY(check_values(values, ranks, fault));
     if (values[CAPACITY].given)

@@ -3,9 +3,10 @@
  * the sequence between.  How a model's layers are split its kernels decide when
  * it is lowered (graphs/parallel/shards.h). */
 #include "policies/common/policy.h"
+#include "policies/common/ranknames.h"
 #include "sim/shape.h"
 
-enum { RANKS, SEQUENCE, PLAN, N_PARAMS };
+enum { RANKS, SEQUENCE, PLAN, OVERLAP, REGATHER, ORDER, N_PARAMS };
 enum { MEGATRONS, HUGGING_FACES };
 
 static const ms_param params[N_PARAMS] = {
@@ -26,16 +27,45 @@ static const ms_param params[N_PARAMS] = {
               .help = "embedding and logits are split by vocabulary, too; hf: "
                       "as tp_plan=\"auto\" of Hugging Face has them, each rank "
                       "has the whole embedding and gathers the logits"},
+    [OVERLAP] = {.name = "overlap",
+                 .type = MS_PARAM_FLAG,
+                 .help = "with sp and Megatron's kernels: exchanges go in "
+                         "pieces beside those of products, in buffers of "
+                         "Transformer Engine's (tp_comm_overlap)"},
+    [REGATHER] = {.name = "regather",
+                  .type = MS_PARAM_INT,
+                  .low = 0,
+                  .high = 1,
+                  .help = "with sp, 0: what products have gathered is saved, "
+                          "1: backward gathers it again (nanotron's "
+                          "tp_recompute_allgather); default 1 with Megatron's "
+                          "kernels, 0 with torch's"},
+    [ORDER] = MS_RANKNAMES_PARAM,
 };
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
+    MS_TRY(ms_ranknames_read("tensor:order", &values[ORDER], shape, fault));
     shape->whole_ends = values[PLAN].number == HUGGING_FACES;
     if (shape->whole_ends && values[SEQUENCE].given)
         return ms_fail(fault, MS_EUSAGE, "tensor:plan=hf", "leave sp out",
                        "Hugging Face's plans leave the sequence whole");
+    if (values[OVERLAP].given && !values[SEQUENCE].given)
+        return ms_fail(fault, MS_EUSAGE, "tensor:overlap", "add sp",
+                       "what is exchanged in pieces is parts of the sequence");
+    if (values[REGATHER].given && !values[SEQUENCE].given)
+        return ms_fail(fault, MS_EUSAGE, "tensor:regather", "add sp",
+                       "what is gathered are parts of the sequence");
+    shape->overlaps = values[OVERLAP].given;
+    if (values[REGATHER].given)
+        shape->regather =
+            values[REGATHER].number == 0 ? MS_REGATHER_NOT : MS_REGATHER_AGAIN;
+    if (shape->overlaps && shape->regather == MS_REGATHER_NOT)
+        return ms_fail(fault, MS_EUSAGE, "tensor:overlap",
+                       "leave one of the two out",
+                       "what lies in userbuffers is not saved (regather=0)");
     return ms_policy_split_layers("tensor", (uint32_t)values[RANKS].number,
                                   values[SEQUENCE].given, shape, fault);
 }

@@ -275,12 +275,20 @@ static double model_us(const ms_group *group, ms_collective kind,
 
 /* ---- measured ------------------------------------------------------------ */
 
+/* What lies on one node is on the same links, whoever lies between. */
+static bool lies_as(const ms_group *group, const ms_curve *curve)
+{
+    return curve->ranks <= curve->ranks_per_node
+               ? group->ranks <= group->node_ranks
+               : group->node_ranks == curve->ranks_per_node;
+}
+
 static const ms_curve *curve_of(const ms_group *group, ms_collective kind)
 {
     for (uint32_t i = 0; i < group->links.n_curves; i++)
         if (group->links.curves[i].ranks == group->ranks &&
             group->links.curves[i].kind == kind &&
-            group->links.curves[i].ranks_per_node == group->node_ranks)
+            lies_as(group, &group->links.curves[i]))
             return &group->links.curves[i];
     return NULL;
 }

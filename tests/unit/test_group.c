@@ -13,6 +13,8 @@
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
 
+#include <string.h>
+
 #define GIB ((uint64_t)1 << 30)
 
 /* ---- on nodes of eight --------------------------------------------------- */
@@ -48,6 +50,154 @@ START_TEST(order_decides_what_lies_in_a_node)
     ck_assert_uint_eq(rows[MS_GROUP_NODE].ranks, 1);
     make(&(ms_shape){.data_ranks = 32, .shard_ranks = 8}, rows);
     expect_row(&rows[MS_GROUP_REPLICATE], 4, 8, 1, 4);
+}
+END_TEST
+
+/* ---- other orders -------------------------------------------------------- */
+
+typedef struct grid {
+    uint32_t size[MS_N_RANK_DIMS]; /* by ms_rank_dim */
+    uint8_t order[MS_N_RANK_DIMS];
+} grid;
+
+static uint32_t coordinate(const grid *g, uint32_t rank, uint8_t dim)
+{
+    for (uint32_t i = 0; i < 5; i++) {
+        uint32_t at = rank % g->size[g->order[i]];
+        rank /= g->size[g->order[i]];
+        if (g->order[i] == dim)
+            return at;
+    }
+    return 0;
+}
+
+/* Rank 0's group: who have its coordinates but for two dimensions'.  The first
+ * few of them, each so many of these apart, lie on its node. */
+static void expect_members(const grid *g, const ms_group *row, uint8_t a,
+                           uint8_t b, uint32_t world)
+{
+    uint32_t n = 0, here = 0, second = 0;
+    for (uint32_t r = 0; r < world; r++) {
+        bool member = true;
+        for (uint32_t d = 1; d < MS_N_RANK_DIMS; d++)
+            member &= d == a || d == b || coordinate(g, r, (uint8_t)d) == 0;
+        if (member && n == 1)
+            second = r;
+        n += member;
+        here += member && r < 8;
+    }
+    uint32_t local =
+        row->node_ranks < row->ranks ? row->node_ranks : row->ranks;
+    ck_assert_uint_eq(row->ranks, n);
+    ck_assert_uint_eq(local, here);
+    if (n > 1)
+        ck_assert_uint_eq(row->stride, second);
+}
+
+/* All orders of ranks whose degrees are powers of two, on nodes of eight, as
+ * Megatron's definition has them: no code is shared. */
+START_TEST(any_order_is_a_grid)
+{
+    uint32_t n = 0;
+    for (uint32_t code = 0; code < 5 * 5 * 5 * 5 * 5; code++) {
+        uint32_t digits[5], rest = code;
+        grid g = {.size = {1, 1, 1, 1, 1, 1}};
+        bool twice = false;
+        for (uint32_t i = 0; i < 5; i++, rest /= 5) {
+            digits[i] = rest % 5;
+            g.order[i] = (uint8_t)(digits[i] + 1);
+            for (uint32_t k = 0; k < i; k++)
+                twice |= digits[k] == digits[i];
+        }
+        for (uint32_t sizes = 0; sizes < 81 && !twice; sizes++, n++) {
+            static const uint8_t dims[4] = {MS_RANK_TENSOR, MS_RANK_CONTEXT,
+                                            MS_RANK_DATA, MS_RANK_PIPELINE};
+            uint32_t s = sizes, world = 1;
+            for (uint32_t i = 0; i < 4; i++, s /= 3) {
+                g.size[dims[i]] = 1u << s % 3;
+                world *= g.size[dims[i]];
+            }
+            ms_shape shape = {.tensor_ranks = g.size[MS_RANK_TENSOR],
+                              .context_ranks = g.size[MS_RANK_CONTEXT],
+                              .pipeline_ranks = g.size[MS_RANK_PIPELINE],
+                              .data_ranks = g.size[MS_RANK_CONTEXT] *
+                                            g.size[MS_RANK_DATA]};
+            memcpy(shape.rank_order, g.order, sizeof g.order);
+            ms_group rows[MS_N_GROUP_ROLES];
+            make(&shape, rows);
+            expect_members(&g, &rows[MS_GROUP_TENSOR], MS_RANK_TENSOR, 0,
+                           world);
+            expect_members(&g, &rows[MS_GROUP_CONTEXT], MS_RANK_CONTEXT, 0,
+                           world);
+            expect_members(&g, &rows[MS_GROUP_PIPELINE], MS_RANK_PIPELINE, 0,
+                           world);
+            expect_members(&g, &rows[MS_GROUP_DATA], MS_RANK_DATA,
+                           MS_RANK_CONTEXT, world);
+        }
+    }
+    ck_assert_uint_eq(n, 120 * 81);
+}
+END_TEST
+
+/* Without an order, and with Megatron's, the rows are the same. */
+START_TEST(the_usual_order_need_not_be_named)
+{
+    ms_group rows[MS_N_GROUP_ROLES], named[MS_N_GROUP_ROLES];
+    ms_shape shape = {.data_ranks = 16,
+                      .tensor_ranks = 2,
+                      .context_ranks = 2,
+                      .shard_ranks = 4,
+                      .expert_split = 4,
+                      .expert_ranks = 4,
+                      .pipeline_ranks = 3};
+    make(&shape, rows);
+    for (uint32_t d = 1; d < MS_N_RANK_DIMS; d++)
+        shape.rank_order[d - 1] = (uint8_t)d;
+    make(&shape, named);
+    for (uint32_t role = 0; role < MS_N_GROUP_ROLES; role++)
+        expect_row(&named[role], rows[role].ranks, rows[role].stride,
+                   rows[role].node_ranks, ms_group_nodes(&rows[role]));
+    expect_row(&rows[MS_GROUP_EXPERT], 4, 2, 4, 1);
+    expect_row(&rows[MS_GROUP_EXPERT_DATA], 4, 8, 1, 4);
+    expect_row(&rows[MS_GROUP_PIPELINE], 3, 32, 1, 3);
+}
+END_TEST
+
+static void expect_order(const char *policy, const char *what)
+{
+    static const char model[] =
+        "{\"memsim\": 1, \"name\": \"m\", \"family\": \"decoder\", "
+        "\"config\": {\"layers\": 2, \"hidden\": 64, \"heads\": 8, "
+        "\"vocab\": 64, \"positions\": 32}}";
+    ms_arena keep = {0}, trial = {0};
+    ms_result result;
+    ms_fault fault;
+    ms_err err =
+        inlined_run(model, 4, 1, policy, &keep, &trial, &result, &fault);
+    ck_assert_int_eq(err, what == NULL ? MS_OK : MS_EUSAGE);
+    if (what != NULL)
+        ck_assert_msg(strstr(fault.what, what) != NULL, "%s: %s", policy,
+                      fault.what);
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+
+START_TEST(orders_are_read)
+{
+    expect_order("tensor:2,order=tp-dp+zero:1,dp=4", NULL);
+    expect_order("tensor:2,order=dp/tp/pp+zero:1,dp=4", NULL);
+    expect_order("tensor:2,order=tp-dp-cp+context:2,order=tp-dp-cp+zero:1,dp=4",
+                 NULL);
+    expect_order("tensor:2,order=tp-dp+context:2,order=cp-tp-dp+zero:1,dp=4",
+                 "another order");
+    expect_order("tensor:2,order=tp-dp-tp+zero:1,dp=4", "tp is there twice");
+    expect_order("tensor:2,order=tp-xp+zero:1,dp=4", "\"xp\" is none of");
+    expect_order("tensor:2,order=tp--dp+zero:1,dp=4", "\"\" is none of");
+    expect_order("tensor:2,order=tp-dp-+zero:1,dp=4", "\"\" is none of");
+    expect_order("tensor:2,order=dp+zero:1,dp=4", "not name tp (tensor), of "
+                                                  "which there are 2");
+    expect_order("tensor:2,order=tp-pp+zero:1,dp=4", "not name dp (data)");
+    expect_order("pipeline:2,order=tp-dp+zero:1,dp=4", "not name pp");
 }
 END_TEST
 
@@ -267,6 +417,9 @@ Suite *suite_group(void)
     TCase *tcase = tcase_create("group");
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, order_decides_what_lies_in_a_node);
+    tcase_add_test(tcase, any_order_is_a_grid);
+    tcase_add_test(tcase, the_usual_order_need_not_be_named);
+    tcase_add_test(tcase, orders_are_read);
     tcase_add_test(tcase, experts_are_divided_by_every_fourth);
     tcase_add_test(tcase, exchanges_have_the_node_and_its_peers);
     tcase_add_test(tcase, across_nodes_each_has_its_formula);

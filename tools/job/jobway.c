@@ -2,6 +2,7 @@
 /* The whole way from a job to its result, one call per stage. Nothing is
  * printed, so that commands, benchmarks and tests call the same three parts. */
 
+#include "graphs/machines/rankorder.h"
 #include "graphs/model.h"
 #include "graphs/modelgraph.h"
 #include "graphs/training.h"
@@ -74,6 +75,7 @@ ms_err ms_jobway_shape(const ms_job *job, ms_result *result, ms_fault *fault)
         MS_TRY(ms_globalbatch_divide(job, &shape->batch, fault));
     MS_TRY(ms_apply_shape(&job->spec, shape, fault));
     MS_TRY(check_gpus(shape, fault));
+    MS_TRY(ms_rankorder_check(shape, fault));
     MS_TRY(ms_globalbatch_check(job, result, fault));
     result->training.batch = (int64_t)shape->batch;
     return MS_OK;

@@ -32,7 +32,7 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result,
         .capacity_bytes =
             job->memory_bytes > 0 ? job->memory_bytes : device->memory_bytes,
         .context_bytes = outside->kernels_bytes + outside->nccl_bytes +
-                         outside->deepep_bytes,
+                         outside->deepep_bytes + outside->userbuffers_bytes,
         .outside = *outside,
         .peak_flops = cpu ? 0 : ms_precisions_peak_flops(training, device),
         .split_ranks = result->shape.tensor_ranks,

@@ -180,6 +180,12 @@ static const ms_word options[] = {
                     "pipeline-parallel*|pipeline-model-parallel-size|pp|ppsize|"
                     "pipeline",
                     "-p pipeline:4", "a policy: ranks that share the layers"),
+    MS_WORD_INSTEAD(NULL, "tp-comm-overlap*",
+                    "--kernels megatron -p tensor:4,sp,overlap",
+                    "exchanges beside products, in userbuffers"),
+    MS_WORD_INSTEAD(NULL, "use-tp-pp-dp-mapping",
+                    "-p tensor:4,order=tp-cp-ep-pp-dp",
+                    "of a policy: who are next to each other, first"),
     MS_WORD_INSTEAD(NULL, "context-parallel*|cp", "-p context:4",
                     "a policy: ranks that divide the sequence"),
     MS_WORD_INSTEAD(NULL, "expert-parallel*|expert-model-parallel-size|ep",

@@ -163,7 +163,8 @@ static ms_err look_outside(ms_fit *fit, ms_fault *fault)
                              &given.shape, given.graph, &fit->outside, fault));
     bool nccl = fit->outside.nccl_bytes > 0;
     fit->context_bytes = fit->outside.kernels_bytes + fit->outside.nccl_bytes +
-                         fit->outside.deepep_bytes;
+                         fit->outside.deepep_bytes +
+                         fit->outside.userbuffers_bytes;
     if (fit->capacity_bytes > fit->context_bytes)
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, "--memory", "give more than that",

@@ -19,7 +19,9 @@ void ms_devicewords_device(const ms_job *job, const ms_report *report,
                 job->memory_bytes > 0 ? " (--memory)" : "");
     uint64_t nccl_bytes = report->outside.nccl_bytes;
     uint64_t deepep_bytes = report->outside.deepep_bytes;
-    uint64_t rest = report->context_bytes - nccl_bytes - deepep_bytes;
+    uint64_t own_bytes = report->outside.userbuffers_bytes;
+    uint64_t rest =
+        report->context_bytes - nccl_bytes - deepep_bytes - own_bytes;
     if (report->context_bytes > 0)
         ms_text_add(text, " less %s for the CUDA context",
                     ms_quantity_size_as(rest, report->capacity_bytes).s);
@@ -27,6 +29,9 @@ void ms_devicewords_device(const ms_job *job, const ms_report *report,
         ms_text_add(
             text, ", %s for DeepEP",
             ms_quantity_size_as(deepep_bytes, report->capacity_bytes).s);
+    if (own_bytes > 0)
+        ms_text_add(text, ", %s for userbuffers",
+                    ms_quantity_size_as(own_bytes, report->capacity_bytes).s);
     if (nccl_bytes > 0)
         ms_text_add(text, " and %s for NCCL",
                     ms_quantity_size_as(nccl_bytes, report->capacity_bytes).s);
@@ -99,6 +104,10 @@ void ms_devicewords_put(const ms_job *job, const ms_result *result,
     if (outside->deepep_bytes > 0)
         ms_text_add(text, " + %s DeepEP",
                     ms_quantity_size_as(outside->deepep_bytes, used_bytes).s);
+    if (outside->userbuffers_bytes > 0)
+        ms_text_add(
+            text, " + %s userbuffers",
+            ms_quantity_size_as(outside->userbuffers_bytes, used_bytes).s);
 }
 
 void ms_devicewords_last(const ms_job *job, const ms_result *result,

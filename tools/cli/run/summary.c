@@ -19,6 +19,7 @@
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
+#include "tools/words/rankwords.h"
 #include "tools/words/untrained.h"
 #include "tools/words/words.h"
 
@@ -382,21 +383,6 @@ static void rank_lines(const ms_summary *summary, ms_text *text)
     }
 }
 
-/* Beside the rank that has most rows for its experts. */
-static void average_line(const ms_summary *summary, ms_text *text)
-{
-    const struct ms_average_rank *average = &summary->result->report->average;
-    ms_text words = {.arena = summary->arena};
-    if (average->peak_bytes == 0)
-        return;
-    ms_text_add(&words,
-                "the numbers are of the rank whose experts have most rows; an "
-                "average one has a peak of %s and works %s of the step",
-                ms_quantity_size(average->peak_bytes).s,
-                ms_quantity_time(average->step_ns).s);
-    put_line(text, "experts:", &words);
-}
-
 static void pool_line(const ms_summary *summary, ms_text *text)
 {
     ms_text words = {.arena = summary->arena};
@@ -583,7 +569,7 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
         MS_TRY(ms_stagetable_put(summary, text, fault));
     else
         rank_lines(summary, text);
-    average_line(summary, text);
+    ms_rankwords_put(summary->result, text);
     categories_line(summary, text);
     ms_traffic_memories(summary->result, text);
     MS_TRY(alive_line(summary, text, fault));

@@ -77,6 +77,12 @@ static bool is_deep(const void *of)
     return sheet->report->outside.deepep_bytes > 0;
 }
 
+static bool is_overlapped(const void *of)
+{
+    const ms_sheet *sheet = of;
+    return sheet->report->outside.userbuffers_bytes > 0;
+}
+
 static const ms_key overheads_rows[] = {
     {.name = "context_and_kernels_bytes",
      .type = MS_KEY_COUNT,
@@ -102,6 +108,12 @@ static const ms_key overheads_rows[] = {
      .there = is_deep,
      .optional = true,
      .help = "buffers of DeepEP (expert:E,dispatch=deepep)"},
+    {.name = "userbuffers_bytes",
+     .type = MS_KEY_COUNT,
+     REPORT(U64, outside.userbuffers_bytes),
+     .there = is_overlapped,
+     .optional = true,
+     .help = "Transformer Engine's userbuffers (tensor:T,sp,overlap)"},
     {.name = "library_workspaces_bytes",
      .type = MS_KEY_COUNT,
      SHEET(U64, libraries_bytes),

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Gradients of parameters that ranks have whole and parts of which each makes
+ * (norms under sequence parallelism): one tensor of all of them is summed
+ * before the step, as large as they are, however many layers there are. */
+#include "graphs/kernels/kernels.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/replay/collective.h"
+#include "sim/timeline.h"
+#include "tests/inlined.h"
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+#include "tools/job/job.h"
+#include "tools/job/result.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HIDDEN UINT64_C(64)
+
+static ms_arena keep, trial;
+static ms_fault fault;
+static ms_result result;
+
+static void must_run(const char *more, int layers, uint32_t kernels,
+                     const char *policy)
+{
+    char model[512];
+    snprintf(model, sizeof model,
+             "{\"memsim\": 1, \"name\": \"m\", \"family\": \"decoder\", "
+             "\"config\": {\"layers\": %d, \"hidden\": 64, \"heads\": 8, "
+             "\"vocab\": 512, \"positions\": 32%s}}",
+             layers, more);
+    ck_assert_msg(inlined_run(model, 4, kernels, policy, &keep, &trial, &result,
+                              &fault) == MS_OK,
+                  "%s: %s", policy, fault.what);
+}
+
+/* Bytes of the sum and how many copies come out of it; 0: there is none. */
+static uint64_t summed(uint32_t *copies)
+{
+    const ms_graph *g = result.graph;
+    uint64_t bytes = 0;
+    uint32_t flat = MS_NONE;
+    *copies = 0;
+    for (uint32_t op = g->step_first; op < g->n_ops; op++) {
+        if (g->op_meets && g->op_meets[op]) {
+            ck_assert_uint_eq(MS_MEETS_GROUP(g->op_meets[op]), MS_GROUP_TENSOR);
+            ck_assert_uint_eq(MS_MEETS_COLLECTIVE(g->op_meets[op]),
+                              MS_ALL_REDUCE);
+            ck_assert_uint_eq(flat, MS_NONE); /* once */
+            flat = g->in[g->in_at[op]];
+            bytes = g->storage_bytes[flat];
+        }
+        for (uint32_t i = g->in_at[op]; i < g->in_at[op + 1] && flat != MS_NONE;
+             i++)
+            *copies += g->in[i] == flat && !g->op_meets[op];
+    }
+    return bytes;
+}
+
+#define RMS                                                                    \
+    ", \"norm_type\": \"rms_norm\", \"bias\": false, \"dropout\": 0, "         \
+    "\"positions_type\": \"rotary\", \"activation\": \"swiglu\", \"ffn\": 96"
+
+START_TEST(as_much_as_they_are)
+{
+    static const int layers[] = {1, 3, 16, 40};
+    uint32_t n;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        uint64_t l = (uint64_t)layers[i];
+        must_run("", layers[i], MS_MEGATRON, "tensor:4,sp");
+        ck_assert_uint_eq(summed(&n), 4 * (6 * l + 2) * HIDDEN);
+        ck_assert_uint_eq(n, l + 1); /* a block's copies are one op */
+        must_run(RMS, layers[i], MS_MEGATRON, "tensor:4,sp+zero:1,dp=2");
+        ck_assert_uint_eq(summed(&n), 4 * (2 * l + 1) * HIDDEN);
+        ck_assert_uint_eq(n, l + 1);
+        /* Norms of queries and keys, of 8 dimensions a head, are of a rank's
+         * heads, sp or not. */
+        must_run(RMS ", \"qk_norm\": \"head\"", layers[i], MS_MEGATRON,
+                 "tensor:4,sp");
+        ck_assert_uint_eq(summed(&n),
+                          4 * ((2 * l + 1) * HIDDEN + 2 * l * HIDDEN / 8));
+        must_run(RMS ", \"qk_norm\": \"head\"", layers[i], MS_MEGATRON,
+                 "tensor:4");
+        ck_assert_uint_eq(summed(&n), 4 * 2 * l * HIDDEN / 8);
+    }
+}
+END_TEST
+
+START_TEST(nothing_where_each_has_all)
+{
+    uint32_t n;
+    must_run("", 3, MS_MEGATRON, "tensor:4");
+    ck_assert_uint_eq(summed(&n), 0);
+    must_run("", 3, MS_MEGATRON, "tensor:1,sp");
+    ck_assert_uint_eq(summed(&n), 0);
+    must_run("", 3, MS_MEGATRON, "zero:1,dp=4");
+    ck_assert_uint_eq(summed(&n), 0);
+}
+END_TEST
+
+static const char *const beside[] = {"+zero:1,dp=2,impl=megatron",
+                                     "+zero:2,dp=2",
+                                     "+zero:3,dp=2",
+                                     "+microbatch:2+ddp:dp=2",
+                                     "+offload:optimizer",
+                                     "+context:2+zero:1,dp=4",
+                                     "+pipeline:3+zero:1,dp=2",
+                                     ",regather=0+checkpoint:full",
+                                     ",regather=0+microbatch:2"};
+
+START_TEST(steps_keep_the_laws)
+{
+    char policy[96];
+    snprintf(policy, sizeof policy, "tensor:2,sp%s", beside[_i]);
+    must_run("", 3, MS_MEGATRON, policy);
+    laws_check_levels(result.plan, result.line);
+    if (result.plan->n_ranks > 1)
+        return;
+    laws_check_rows(result.plan);
+    laws_check_clock(result.plan, result.line, result.machine);
+    laws_check_report(result.line, result.report, true);
+    laws_check_steady(result.plan, true);
+}
+END_TEST
+
+/* What is saved at the end of forward. */
+static uint64_t saved(void)
+{
+    const ms_graph *g = result.graph;
+    uint64_t bytes = 0;
+    for (uint32_t s = g->n_persistent; s < g->n_storages; s++)
+        if (g->storage_saved_end[s] != MS_NONE)
+            bytes += g->storage_bytes[s];
+    return bytes;
+}
+
+static uint64_t exchanged(void)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < result.plan->n_transfers; i++)
+        if (result.plan->transfers[i].kind == MS_TRANSFER_MEETING)
+            bytes += result.plan->transfers[i].bytes;
+    return bytes;
+}
+
+/* nanotron's choice: of T ranks each saves the whole [n, h] of 16 bits for two
+ * products a layer and the head, where it saved a part; nothing is gathered
+ * again.  As nanotron's 1B has it: 24 x 2 x 16 MiB and 16 for the head. */
+START_TEST(what_is_gathered_is_saved)
+{
+    uint64_t whole = 2 * 4 * 32 * HIDDEN;
+    for (int layers = 2; layers <= 24; layers += 22)
+        for (int ranks = 2; ranks <= 8; ranks *= 2) {
+            char policy[64];
+            uint64_t n = 2 * (uint64_t)layers + 1, t = (uint64_t)ranks;
+            snprintf(policy, sizeof policy, "tensor:%d,sp", ranks);
+            must_run(RMS, layers, MS_MEGATRON, policy);
+            uint64_t parts = saved(), again = exchanged();
+            snprintf(policy, sizeof policy, "tensor:%d,sp,regather=0", ranks);
+            must_run(RMS, layers, MS_MEGATRON, policy);
+            /* The outputs of norms, parts, are saved by nobody then. */
+            ck_assert_uint_eq(saved() - parts, n * whole - n * whole / t);
+            ck_assert_uint_eq(again - exchanged(), n * whole / t * (t - 1));
+            snprintf(policy, sizeof policy, "tensor:%d,sp,regather=1", ranks);
+            must_run(RMS, layers, MS_MEGATRON, policy);
+            ck_assert_uint_eq(saved(), parts);
+        }
+}
+END_TEST
+
+static void teardown(void)
+{
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+
+Suite *suite_wholegrads(void)
+{
+    Suite *suite = suite_create("wholegrads");
+    TCase *tcase = tcase_create("wholegrads");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_add_test(tcase, as_much_as_they_are);
+    tcase_add_test(tcase, nothing_where_each_has_all);
+    tcase_add_test(tcase, what_is_gathered_is_saved);
+    tcase_add_loop_test(tcase, steps_keep_the_laws, 0,
+                        (int)(sizeof beside / sizeof *beside));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

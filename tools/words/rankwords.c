@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/words/rankwords.h"
+#include "sim/report.h"
+#include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
+
+#define INDENT 10u
+
+static void put_line(ms_text *text, const char *label, const ms_text *words)
+{
+    text->failed |= words->failed;
+    if (!text->failed)
+        ms_screen_fill(text, INDENT, label, words->bytes);
+}
+
+static void put_experts(const ms_result *result, ms_text *text)
+{
+    const struct ms_average_rank *average = &result->report->average;
+    ms_text words = {.arena = text->arena};
+    ms_text_add(&words,
+                "the numbers are of the rank whose experts have most rows; an "
+                "average one has a peak of %s and works %s of the step",
+                ms_quantity_size(average->peak_bytes).s,
+                ms_quantity_time(average->step_ns).s);
+    put_line(text, "experts:", &words);
+}
+
+static void put_ring(const ms_result *result, ms_text *text)
+{
+    const ms_shape *shape = &result->shape;
+    ms_text words = {.arena = text->arena};
+    ms_text_add(&words,
+                "the numbers are of rank %u of 0 to %u; where causal work is "
+                "dealt plain, the last has most, and the others wait for it",
+                shape->context_rank, shape->context_ranks - 1);
+    put_line(text, "ring:", &words);
+}
+
+void ms_rankwords_put(const ms_result *result, ms_text *text)
+{
+    if (result->report->average.peak_bytes > 0)
+        put_experts(result, text);
+    if (result->shape.context_plain && result->shape.context_ranks > 1)
+        put_ring(result, text);
+}
