@@ -118,6 +118,8 @@ typedef struct ms_move_call {
     bool adds;     /* to what lies in the host's memory already, there */
     bool pageable; /* the host's memory is not pinned, the host waits */
     bool straight; /* between device and disk without a copy on the host */
+    bool as_is;    /* to the host in the device's format, whatever that of what
+                      it has there in the end */
     bool ahead;    /* to PACKED or out of it: on the ranks' queue (to a buffer
                       that is waited for: a WAIT follows) */
 } ms_move_call;    /* to SHARD with a buffer: it takes over that of the set's

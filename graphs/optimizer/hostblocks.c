@@ -48,7 +48,7 @@ static const rule rules[][MS_N_HOST_ROLES] = {
 static code code_of(const ms_step_settings *settings)
 {
     const ms_shape *shape = settings->shape;
-    if (shape->offload.pageable)
+    if (shape->offload.pageable || ms_offload_is_apart(&shape->offload))
         return UNPINNED;
     if (shape->offload.engine == MS_ENGINE_MEGATRON ||
         shape->offload.engine == MS_ENGINE_TORCHAO)

@@ -113,6 +113,14 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
         ms_trace_storage(trace, "step", 4, MS_OPTIMIZER_STATE, true);
 }
 
+/* Elements of weights that a process of its own has copied, and of moments: it
+ * has two of each, one for every other update (DeepSpeed,
+ * ops/adam/zenflow_cpu_adam.py, _parallel_step). */
+static uint64_t twice_elements(const ms_parameter *parameter)
+{
+    return (1 + (uint64_t)parameter->update->n_states) * parameter->part;
+}
+
 static void fit(ms_trace *trace, uint32_t storage, uint8_t dtype,
                 uint64_t elements)
 {
@@ -130,6 +138,8 @@ void ms_optimstates_fit(ms_trace *trace)
             grad_bytes += bytes[it->grad_storage];
         fit(trace, it->master, master_dtype(trace, it), it->part);
         fit(trace, it->host_grad, far_dtype(trace), it->part);
+        if (it->twice != MS_NONE)
+            fit(trace, it->twice, MS_FLOAT32, twice_elements(it));
         for (uint32_t i = 0; it->update && i < it->update->n_states; i++) {
             const ms_state *kept = &it->update->states[i];
             fit(trace, it->state[i], state_dtype(trace, it, kept),
@@ -212,17 +222,31 @@ static void home_state(ms_trace *trace, const ms_parameter *parameter,
                        ms_dtypes_bytes[far_dtype(trace)] * parameter->part);
 }
 
+static uint8_t stale_dtype(const ms_trace *trace, const ms_parameter *parameter)
+{
+    bool apart = ms_offload_is_apart(&trace->settings->shape->offload);
+    return apart ? MS_FLOAT32 : gradient_dtype(trace, parameter);
+}
+
 /* A delayed update reads the gradients of the step before, while new ones
  * arrive, and writes weights that nobody reads before the step ends. */
 static void delay_update(ms_trace *trace, ms_parameter *parameter)
 {
-    uint8_t home = trace->settings->shape->offload.parameters;
+    const ms_offload *offload = &trace->settings->shape->offload;
+    uint8_t home = offload->parameters;
     uint8_t dtype =
         ms_parts_are_masters(trace) ? MS_FLOAT32 : trace->trained_dtype;
     parameter->host_grad =
-        state(trace, "stale_grad", gradient_dtype(trace, parameter),
-              MS_GRADIENTS, parameter->part, true);
+        state(trace, "stale_grad", stale_dtype(trace, parameter), MS_GRADIENTS,
+              parameter->part, true);
     ms_parts_home(trace, parameter->host_grad, MS_HOST_POOL, 0);
+    if (ms_offload_is_apart(offload)) {
+        parameter->twice =
+            state(trace, "kept_twice", MS_FLOAT32, MS_OPTIMIZER_STATE,
+                  twice_elements(parameter), true);
+        home_state(trace, parameter, parameter->twice, MS_HOST_POOL,
+                   MS_HOST_MOMENT);
+    }
     if (home == MS_DEVICE_POOL)
         return;
     parameter->next = state(trace, "next_weight", dtype, MS_PARAMETERS,

@@ -73,6 +73,8 @@ typedef struct ms_parameter {
     uint64_t owned;     /* of one tensor, at most, on one rank */
     bool far;           /* the host updates it: see hoststep.c */
     uint32_t host_grad; /* where its gradient goes then, or MS_NONE */
+    uint32_t twice;     /* what a process that updates beside the step has
+                           besides on the host, or MS_NONE */
     uint32_t next;      /* a delayed update's new weight, until the step ends,
                            or MS_NONE: what lies elsewhere is read meanwhile */
     uint32_t sum;       /* fp32 sum of its gradients, or MS_NONE */

@@ -198,6 +198,17 @@ static uint32_t *here(ms_books *books, uint32_t cell)
     return part ? books->shard_row : books->row;
 }
 
+/* What travels of the row: what will lie there or, as_is, what lies here. */
+static uint64_t sent_bytes(const ms_books *books, uint32_t storage,
+                           ms_move_call how)
+{
+    const ms_graph *graph = books->graph;
+    if (!how.as_is)
+        return ms_books_far_bytes(books, storage);
+    return ms_books_shared(books, storage) ? graph->storage_shard_bytes[storage]
+                                           : graph->storage_bytes[storage];
+}
+
 static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
                       ms_move_call how)
 {
@@ -219,7 +230,8 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
     }
     row.category = books->plan->row[from].category;
     row.saved = books->plan->row[from].saved;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, how, storage, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, how, storage,
+                        sent_bytes(books, storage, how)));
     copy_into(books, books->host_row, c, from, row);
     if (how.pageable)
         MS_TRY(ms_books_sync(books, at, books->plan->n_ops - 1));
