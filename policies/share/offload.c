@@ -275,11 +275,11 @@ static ms_err check_zenflow(const ms_policy_value *values,
     if (engine != MS_ENGINE_DEEPSPEED)
         return refuse("topk_ratio is of DeepSpeed's ZenFlow",
                       "type deepspeed:2 beside it, or impl=deepspeed", fault);
-    if (shape->shared == MS_SHARED_PARAMETERS ||
-        shape->shared == MS_SHARED_OPTIMIZER)
+    if (shape->shared != MS_SHARED_GRADIENTS && shape->is_shared)
         return refuse("ZenFlow is simulated in DeepSpeed's stage 2",
                       "type deepspeed:2, or leave topk_ratio out", fault);
-    if (values[WHAT].number & PARAMETERS || pool_of(values, TO) != MS_HOST_POOL ||
+    if (values[WHAT].number & PARAMETERS ||
+        pool_of(values, TO) != MS_HOST_POOL ||
         pool_of(values, GRADIENTS_TO) != MS_HOST_POOL)
         return refuse("ZenFlow has the optimizer and the gradients in host "
                       "memory, the parameters on the device",
@@ -407,10 +407,10 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
-    ms_offloadcalls how = {
-        .read_ahead = (uint32_t)values[READ_AHEAD].number,
-        .copy_ahead = (uint32_t)values[COPY_AHEAD].number,
-        .units_ahead = (uint32_t)values[GATHER_AHEAD].number};
+    ms_offloadcalls how = {.read_ahead = (uint32_t)values[READ_AHEAD].number,
+                           .copy_ahead = (uint32_t)values[COPY_AHEAD].number,
+                           .units_ahead =
+                               (uint32_t)values[GATHER_AHEAD].number};
     return ms_offloadcalls_write(context, &how, program, fault);
 }
 

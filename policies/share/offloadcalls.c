@@ -20,9 +20,7 @@ typedef struct writer {
     uint32_t n_leaving;
     uint32_t *gathers, n_gathers;  /* calls of old, in order */
     uint32_t next_read, next_copy; /* of gathers: not read, copied yet */
-    uint32_t sums;      /* buffer: what DeepSpeed adds to on the device; or NONE
-                         */
-    ms_zenflow zenflow; /* with topk_ratio */
+    ms_zenflow zenflow;            /* with topk_ratio */
 } writer;
 
 static ms_err move(writer *w, const ms_call *like, uint32_t set,
@@ -115,16 +113,11 @@ static bool is_hop(const ms_call *call)
     return call->reduce.exchange && call->reduce.to == MS_HERE;
 }
 
-/* What lasts from the first call to the last. */
 static ms_err open(writer *w)
 {
     const ms_offload *offload = &w->context->shape->offload;
-    ms_call take = ms_program_call_like(MS_TAKE, &w->old->calls[0]);
-    take.buffer = w->sums;
-    if (w->sums != MS_NONE)
-        MS_TRY(ms_program_add(w->program, take, w->context->arena, w->fault));
     if (offload->selected > 0)
-        MS_TRY(ms_zenflow_open(&w->zenflow, &w->old->calls[0]));
+        MS_TRY(ms_zenflow_open(&w->zenflow));
     /* The host's part of the step before begins with this step, and goes on
      * beside its forward and backward. */
     for (uint32_t i = 0; i < w->old->n_calls; i++)
@@ -133,25 +126,13 @@ static ms_err open(writer *w)
     return MS_OK;
 }
 
-static ms_err close(writer *w)
-{
-    const ms_call *last = &w->old->calls[w->old->n_calls - 1];
-    ms_call give = ms_program_call_like(MS_GIVE, last);
-    give.buffer = w->sums;
-    if (w->context->shape->offload.selected > 0)
-        MS_TRY(ms_zenflow_close(&w->zenflow, last));
-    return w->sums == MS_NONE ? MS_OK
-                              : ms_program_add(w->program, give,
-                                               w->context->arena, w->fault);
-}
-
 static ms_err write_call(writer *w, uint32_t *i, bool *stepped)
 {
     const ms_call *call = &w->old->calls[*i];
     const ms_offload *offload = &w->context->shape->offload;
     if (w->gradients && call->verb == MS_REDUCE && !is_hop(call))
         return reduce(w, call, i);
-    *stepped |= call->verb == MS_STEP_SET;
+    *stepped |= call->verb == MS_STEP_SET && call->set == MS_ALL;
     if (offload->delayed && call->verb == MS_STEP_SET)
         return step(w, call, MS_PENDING);
     MS_TRY(ms_program_add(w->program, *call, w->context->arena, w->fault));
@@ -171,31 +152,7 @@ static ms_err write_calls(writer *w)
             MS_TRY(run_ahead(w, g++, &w->old->calls[i]));
         MS_TRY(write_call(w, &i, &stepped));
     }
-    return close(w);
-}
-
-/* DeepSpeed's stages 1 and 2 have the sums of micro-batches in buffers of the
- * gradients' format beside those in fp32 (accumulated_grads_in_cpu). */
-static ms_err add_sums(writer *w)
-{
-    const ms_graph *graph = w->context->graph;
-    const ms_shape *shape = w->context->shape;
-    ms_buffer sums = {.name = "accumulated_grads",
-                      .category = MS_GRADIENTS,
-                      .pool = MS_HOST_POOL};
-    w->sums = MS_NONE;
-    if (shape->offload.step != MS_HOST_WHOLE || w->old->n_micro_batches < 2 ||
-        shape->shared == MS_SHARED_OPTIMIZER)
-        return MS_OK;
-    for (uint32_t s = 0; s < graph->n_persistent; s++) {
-        uint32_t grad = graph->storage_grad[s];
-        if (ms_graph_is_weight(graph, s) && grad != MS_NONE)
-            sums.bytes += graph->storage_shard_bytes != NULL
-                              ? graph->storage_shard_bytes[grad]
-                              : graph->storage_bytes[grad];
-    }
-    return ms_program_add_buffer(w->program, sums, w->context->arena, &w->sums,
-                                 w->fault);
+    return MS_OK;
 }
 
 static ms_err find_gathers(writer *w)
@@ -234,18 +191,17 @@ ms_err ms_offloadcalls_write(const ms_policy_context *context,
                     offload->gradients == MS_NVME_POOL ? MS_NVME : MS_HOST};
     /* A single rank has the same calls; its collectives take no time. */
     if (!has_reduce(program)) {
-        ms_sharedstates alone = {
-            .shared = w.parameters ? MS_SHARED_PARAMETERS : MS_SHARED_GRADIENTS,
-            .units_ahead = how->units_ahead};
+        ms_sharedstates alone = {.shared = w.parameters ? MS_SHARED_PARAMETERS
+                                                        : MS_SHARED_GRADIENTS,
+                                 .units_ahead = how->units_ahead};
         MS_TRY(ms_sharedstates_write(context, &alone, program, fault));
     }
     ms_program made;
     w.program = &made;
     MS_TRY(ms_program_fork(program, context->arena, &made, fault));
-    w.zenflow = (ms_zenflow){
-        .context = context, .program = &made, .fault = fault};
+    w.zenflow =
+        (ms_zenflow){.context = context, .program = &made, .fault = fault};
     MS_TRY(find_gathers(&w));
-    MS_TRY(add_sums(&w));
     MS_TRY(write_calls(&w));
     *program = made;
     return MS_OK;

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#define MOMENTS 2u
 /* What the update of a bucket has at once: the buffer that is broadcast, the
  * gradients and the weights of the columns, and roots of the second moments. */
 #define AT_ONCE 4u
@@ -101,14 +100,16 @@ static uint64_t set_bytes(const ms_zenflow *it, uint32_t set)
 
 /* ---- calls --------------------------------------------------------------- */
 
-ms_err ms_zenflow_open(ms_zenflow *it, const ms_call *first)
+ms_err ms_zenflow_open(ms_zenflow *it)
 {
+    if (it->context->shape->offload.parameters != MS_DEVICE_POOL)
+        return ms_fail(it->fault, MS_EUSAGE, "offload:topk_ratio",
+                       "leave swap:layers or topk_ratio out",
+                       "ZenFlow updates weights on the device, which are "
+                       "streamed from host memory");
     MS_TRY(find_columns(it));
-    MS_TRY(buffer_of(it, "selected_moments", MOMENTS * it->all,
-                     MS_OPTIMIZER_STATE, &it->states));
-    MS_TRY(buffer_of(it, "kept_columns", 2 * it->all, MS_TEMPORARIES,
-                     &it->kept));
-    return emit_buffer(it, first, MS_TAKE, it->states);
+    return buffer_of(it, "kept_columns", 2 * it->all, MS_TEMPORARIES,
+                     &it->kept);
 }
 
 /* The owners' columns come to all ranks. */
@@ -117,13 +118,13 @@ static ms_err broadcast(ms_zenflow *it, const ms_call *reduce, uint64_t bytes)
     const ms_expand_opts *opts = it->context->opts;
     if (it->context->shape->data_ranks < 2 || opts == NULL)
         return MS_OK;
-    return work(it, reduce, reduce->set,
-                (ms_task){.name = "broadcast_selected",
-                          .amount = ms_collective_ns(
-                              &opts->groups[MS_GROUP_DATA], MS_ALL_GATHER,
-                              bytes),
-                          .unit = MS_TASK_NS,
-                          .stream = MS_STREAM_COMM});
+    return work(
+        it, reduce, reduce->set,
+        (ms_task){.name = "broadcast_selected",
+                  .amount = ms_collective_ns(&opts->groups[MS_GROUP_DATA],
+                                             MS_ALL_GATHER, bytes),
+                  .unit = MS_TASK_NS,
+                  .stream = MS_STREAM_COMM});
 }
 
 /* Some of the columns' bytes, so often. */
@@ -159,11 +160,11 @@ ms_err ms_zenflow_reduced(ms_zenflow *it, const ms_call *reduce)
     bool last = is_last(it, reduce);
     if (bytes == 0)
         return MS_OK;
-    MS_TRY(buffer_of(it, "selected", AT_ONCE * bytes, MS_TEMPORARIES,
-                     &selected));
+    MS_TRY(
+        buffer_of(it, "selected", AT_ONCE * bytes, MS_TEMPORARIES, &selected));
     MS_TRY(emit_buffer(it, reduce, MS_TAKE, selected));
-    MS_TRY(pass_over(it, reduce, reduce->set, "select",
-                     passes * (double)bytes));
+    MS_TRY(
+        pass_over(it, reduce, reduce->set, "select", passes * (double)bytes));
     MS_TRY(broadcast(it, reduce, bytes));
     MS_TRY(last ? keep(it, reduce, bytes)
                 : pass_over(it, reduce, reduce->set, "selective_adamw",
@@ -186,8 +187,7 @@ static ms_err scale(ms_zenflow *it, const ms_call *gather)
                           .stream = MS_STREAM_HOST});
 }
 
-ms_err ms_zenflow_gathered(ms_zenflow *it, const ms_call *gather,
-                           bool is_apart)
+ms_err ms_zenflow_gathered(ms_zenflow *it, const ms_call *gather, bool is_apart)
 {
     if (!it->keeps)
         return MS_OK;
@@ -197,9 +197,4 @@ ms_err ms_zenflow_gathered(ms_zenflow *it, const ms_call *gather,
                      UPDATE_PASSES * (double)it->all));
     it->keeps = false;
     return emit_buffer(it, gather, MS_GIVE, it->kept);
-}
-
-ms_err ms_zenflow_close(ms_zenflow *it, const ms_call *last)
-{
-    return emit_buffer(it, last, MS_GIVE, it->states);
 }

@@ -10,9 +10,9 @@
  * Its iteration is a micro-batch here, its update_interval microbatch's M.  Of
  * each reduced gradient the owner sends the columns that matter most to all
  * ranks, each of which updates them at once, in the weights as they are, with
- * moments of their format.  Those of the last micro-batch wait until the
- * host's weights have come, since these would overwrite them.  A bucket, by
- * hand:
+ * moments of their format (MS_KEPT_COLUMNS).  Those of the last micro-batch
+ * wait until the host's weights have come, since these would overwrite them.  A
+ * bucket, by hand:
  *
  *     reduce 152 to shard whole
  *     take selected                    the columns and what the update makes
@@ -32,14 +32,15 @@ typedef struct ms_zenflow {
     const ms_policy_context *context;
     ms_program *program;
     ms_fault *fault;
-    uint64_t *bytes;       /* per persistent storage: of a gradient's columns */
-    uint64_t all;          /* of all of them */
-    uint32_t states, kept; /* buffers */
-    bool keeps; /* what the last micro-batch has selected is there */
+    uint64_t *bytes; /* per persistent storage: of a gradient's columns */
+    uint64_t all;    /* of all of them */
+    uint32_t kept;   /* a buffer */
+    bool keeps;      /* what the last micro-batch has selected is there */
 } ms_zenflow;
 
-/* Before the first call: takes the moments of the columns. */
-ms_err ms_zenflow_open(ms_zenflow *it, const ms_call *first);
+/* Before the others: finds what is selected.  MS_EUSAGE: the weights have their
+ * home elsewhere. */
+ms_err ms_zenflow_open(ms_zenflow *it);
 /* Behind a REDUCE of a gradient: its columns are updated, or kept. */
 ms_err ms_zenflow_reduced(ms_zenflow *it, const ms_call *reduce);
 /* Behind the GATHER of the weights that the host has updated: the host unscales
@@ -47,7 +48,4 @@ ms_err ms_zenflow_reduced(ms_zenflow *it, const ms_call *reduce);
  * device updates what it has kept. */
 ms_err ms_zenflow_gathered(ms_zenflow *it, const ms_call *gather,
                            bool is_apart);
-/* Behind the last call. */
-ms_err ms_zenflow_close(ms_zenflow *it, const ms_call *last);
-
 #endif

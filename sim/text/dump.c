@@ -16,8 +16,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_MOVE] = {"move", MS_DUMP_SET,
                  WHEN | KEY(TO) | KEY(LATER) | KEY(IN_LINE) | KEY(ADD) |
                      KEY(SIDE) | KEY(PAGEABLE) | KEY(STRAIGHT) | KEY(AHEAD) |
-                     KEY(AS_IS) |
-                     KEY(BUFFER)},
+                     KEY(AS_IS) | KEY(BUFFER)},
     [MS_WAIT] = {"wait", MS_DUMP_SET, WHEN | KEY(BUFFER)},
     [MS_STATE] = {"state", MS_DUMP_NO_OBJECT, KEY(UNIT) | WHEN | KEY(TO)},
     [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN | KEY(TO)},
