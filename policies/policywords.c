@@ -82,7 +82,7 @@ static const ms_word rows[] = {
                     "-p zero:3,dp=8+offload:optimizer/params,to=nvme",
                     "two policies (memsim help offload)"),
     MS_WORD_INSTEAD(POLICY, "zenflow|zen_flow|zero_offload_zenflow",
-                    "-p microbatch:4+deepspeed:2,dp=8+offload:optimizer/"
+                    "--batch 4 -p microbatch:4+deepspeed:2,dp=8+offload:optimizer/"
                     "gradients,topk_ratio=0.1,overlap_step=1",
                     "a way to offload (memsim help offload)"),
     MS_WORD_INSTEAD(POLICY, "hybrid_shard|hsdp", "-p fsdp:dp=8,shard=4",
@@ -199,7 +199,7 @@ static const ms_word rows[] = {
     MS_WORD_MEANS(PARAM, "omp_num_threads|num_threads|cores", "threads"),
     MS_WORD_MEANS(PARAM, "overlap_cpu_optimizer_d2h_h2d", "overlap"),
     MS_WORD_MEANS(PARAM, "topk|top_k|topk_share", "topk_ratio"),
-    MS_WORD_INSTEAD(PARAM, "update_interval", "-p microbatch:4",
+    MS_WORD_INSTEAD(PARAM, "update_interval", "--batch 4 -p microbatch:4",
                     "ZenFlow's host updates once a step, its iterations are "
                     "micro-batches"),
 };

@@ -87,8 +87,8 @@ typedef struct ms_offload {
     uint32_t threads;        /* of a rank's host work; 0: all that it has */
     bool pageable;           /* the host's memory is not pinned */
     bool delayed;    /* the host updates with the gradients of the step before,
-                        beside forward and backward; DeepSpeed in a process of its
-                        own, whose memory is shared, not pinned (ZenFlow) */
+                        beside forward and backward; DeepSpeed in a process of
+                        its own, whose memory is shared, not pinned (ZenFlow) */
     double selected; /* of each gradient's columns, those that the device
                         updates after every micro-batch (ZenFlow); 0: none */
     bool reads_ahead, writes_behind; /* disk: beside the update */

@@ -372,6 +372,23 @@ static void send_masters(host_step *h)
     ms_trace_drop_storage(trace, copy);
 }
 
+/* Megatron copies parameter by parameter without blocking, so that torch casts
+ * on the device what has come as fp32 (hybrid_optimizer.py,
+ * param_copy_back_gpu_hook; ATen/native/cuda/Copy.cu,
+ * copy_requires_temporaries). */
+static void send_each_master(host_step *h)
+{
+    host_step one = *h;
+    for (uint32_t p = h->first; p < h->end && !h->trace->err; p++) {
+        if (!h->trace->parameters[p].far)
+            continue;
+        one.first = p;
+        one.end = p + 1;
+        one.elements = h->trace->parameters[p].part;
+        send_masters(&one);
+    }
+}
+
 /* Megatron fetches the gradients when the step begins, torchao each when it is
  * there (the copies are queued after backward).  In a delayed step those
  * that are on the device leave when the step ends, tile by tile behind the
@@ -414,6 +431,9 @@ static void run_tile(host_step *h)
     update(h);
     if (h->offload->step == MS_HOST_WHOLE)
         send_masters(h);
+    else if (h->offload->engine == MS_ENGINE_MEGATRON &&
+             ms_optimstates_is_mixed(h->trace))
+        send_each_master(h);
     else
         send_weights(h);
     if (disk)

@@ -139,8 +139,7 @@ static void put_word(ms_text *text, const char *word)
 
 static void put_number(ms_text *text, const char *word, uint64_t value)
 {
-    put_word(text, word);
-    ms_text_put(text, " ", 1);
+    ms_text_add(text, " %s ", word);
     ms_text_u64(text, value);
 }
 
