@@ -81,10 +81,11 @@ static const ms_word rows[] = {
     MS_WORD_INSTEAD(POLICY, "zero_infinity",
                     "-p zero:3,dp=8+offload:optimizer/params,to=nvme",
                     "two policies (memsim help offload)"),
-    MS_WORD_INSTEAD(POLICY, "zenflow|zen_flow|zero_offload_zenflow",
-                    "--batch 4 -p microbatch:4+deepspeed:2,dp=8+offload:optimizer/"
-                    "gradients,topk_ratio=0.1,overlap_step=1",
-                    "a way to offload (memsim help offload)"),
+    MS_WORD_INSTEAD(
+        POLICY, "zenflow|zen_flow|zero_offload_zenflow",
+        "--batch 4 -p microbatch:4+deepspeed:2,dp=8+offload:optimizer/"
+        "gradients,topk_ratio=0.1,overlap_step=1",
+        "a way to offload (memsim help offload)"),
     MS_WORD_INSTEAD(POLICY, "hybrid_shard|hsdp", "-p fsdp:dp=8,shard=4",
                     "groups of 4 divide the states and hold copies"),
     MS_WORD_INSTEAD(

@@ -59,8 +59,8 @@ static const struct code *code_of(const ms_training *training)
  * measured step waits for them.
  *
  * What DTensors inside of layers take (torch's tensor parallelism) is left out:
- * 90 us an op in 2.9 (PyTorch pull request 159699), 25 from 2.10 on; no measured
- * step says how many of a layer's ops go through them.
+ * 90 us an op in 2.9 (PyTorch pull request 159699), 25 from 2.10 on; no
+ * measured step says how many of a layer's ops go through them.
  *
  * DeepSpeed, stages 1 and 2: each gradient goes through Python, in a hook or
  * when backward has ended.  24 layers of 147 parameters took 50.5 ms a step on
