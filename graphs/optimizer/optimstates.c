@@ -175,6 +175,8 @@ static void make_kept(ms_trace *trace, ms_parameter *parameter)
 {
     static const char *const roles[MS_N_KEPT] = {
         "kept_twice", "selected_moments", "accumulated_grad"};
+    if (trace->settings->shape->offload.engine != MS_ENGINE_DEEPSPEED)
+        return;
     for (uint32_t i = 0; i < MS_N_KEPT; i++) {
         if (!has_kept(trace->settings->shape, (ms_kept)i))
             continue;
@@ -203,9 +205,10 @@ void ms_optimstates_fit(ms_trace *trace)
             grad_bytes += bytes[it->grad_storage];
         fit(trace, it->master, master_dtype(trace, it), it->part);
         fit(trace, it->host_grad, far_dtype(trace), it->part);
-        for (uint32_t i = 0; it->update && i < MS_N_KEPT; i++)
-            fit(trace, it->kept[i], kept_dtype(trace, it, (ms_kept)i),
-                kept_elements(trace, it, (ms_kept)i));
+        for (uint32_t i = 0; i < MS_N_KEPT; i++)
+            if (it->kept[i] != MS_NONE)
+                fit(trace, it->kept[i], kept_dtype(trace, it, (ms_kept)i),
+                    kept_elements(trace, it, (ms_kept)i));
         for (uint32_t i = 0; it->update && i < it->update->n_states; i++) {
             const ms_state *kept = &it->update->states[i];
             fit(trace, it->state[i], state_dtype(trace, it, kept),
