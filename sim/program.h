@@ -115,7 +115,8 @@ typedef struct ms_move_call {
                       copies stay */
     bool in_line;  /* on the compute stream */
     bool side;     /* behind the last copy with side, out or in: one queue */
-    bool adds;     /* to what lies in the host's memory already, there */
+    bool adds;     /* to what lies in the host's memory already, there; to
+                      HERE: to what the device has */
     bool pageable; /* the host's memory is not pinned, the host waits */
     bool straight; /* between device and disk without a copy on the host */
     bool as_is;    /* to the host in the device's format, whatever that of what

@@ -89,7 +89,8 @@ static ms_err reduce(writer *w, const ms_call *call, uint32_t *i)
     if (offload->engine != MS_ENGINE_TORCHAO) /* its hooks wait for nothing */
         MS_TRY(limit(w, call));
     if (offload->engine == MS_ENGINE_DEEPSPEED && call->micro_batch > 0)
-        MS_TRY(move(w, call, call->set, (ms_move_call){.to = MS_HERE}));
+        MS_TRY(move(w, call, call->set,
+                    (ms_move_call){.to = MS_HERE, .adds = true}));
     MS_TRY(ms_program_add(w->program, *call, w->context->arena, w->fault));
     if (*i + 1 < w->old->n_calls && next->verb == MS_GIVE) { /* read by it */
         MS_TRY(ms_program_add(w->program, *next, w->context->arena, w->fault));

@@ -54,6 +54,25 @@ START_TEST(sums_travel_in_their_format)
 }
 END_TEST
 
+/* A rank alone adds to the whole gradient, as far as it was made before. */
+START_TEST(sums_of_one_rank_travel)
+{
+    static const char *const policies[] = {
+        "offload:optimizer/gradients,impl=deepspeed",
+        "offload:optimizer/gradients,impl=deepspeed,topk_ratio=0.1",
+        "deepspeed:2,dp=1+offload:optimizer/gradients"};
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        char policy[128];
+        truth_begin();
+        snprintf(policy, sizeof policy, "microbatch:4+%s", policies[i]);
+        const ms_rank_report *rank = truth_rank(run(policy));
+        ck_assert_uint_eq(rank->d2h_bytes, (4 + 3 * 2) * (uint64_t)ELEMENTS);
+        ck_assert_uint_eq(rank->h2d_bytes, (4 + 3 * 2) * (uint64_t)ELEMENTS);
+        truth_end();
+    }
+}
+END_TEST
+
 /* On the device two moments of a tenth of the columns, in bf16.  On the host
  * master, two moments, a gradient; with micro-batches a sum in bf16; beside the
  * step the gradient, the moments and the weights a second time. */
@@ -161,6 +180,7 @@ Suite *suite_zenflow(void)
     Suite *suite = suite_create("zenflow");
     TCase *tcase = tcase_create("zenflow");
     tcase_add_test(tcase, sums_travel_in_their_format);
+    tcase_add_test(tcase, sums_of_one_rank_travel);
     tcase_add_test(tcase, what_lies_where);
     tcase_add_test(tcase, more_columns_take_more);
     tcase_add_test(tcase, the_update_hides);
