@@ -82,6 +82,11 @@ static const ms_word rows[] = {
     MS_WORD_INSTEAD(POLICY, "zero_infinity",
                     "-p zero:3,dp=8+offload:optimizer/params,to=nvme",
                     "two policies (memsim help offload)"),
+    MS_WORD_INSTEAD(
+        POLICY, "zenflow|zen_flow|zero_offload_zenflow",
+        "--batch 4 -p microbatch:4+deepspeed:2,dp=8+offload:optimizer/"
+        "gradients,topk_ratio=0.1,overlap_step=1",
+        "a way to offload (memsim help offload)"),
     MS_WORD_INSTEAD(POLICY, "hybrid_shard|hsdp", "-p fsdp:dp=8,shard=4",
                     "groups of 4 divide the states and hold copies"),
     MS_WORD_INSTEAD(
@@ -200,6 +205,10 @@ static const ms_word rows[] = {
     MS_WORD_MEANS(PARAM, "overlap_cpu_optimizer_d2h_h2d", "overlap"),
     MS_WORD_MEANS(PARAM, "tp_comm_overlap", "overlap"),
     MS_WORD_MEANS(PARAM, "tp_recompute_allgather", "regather"),
+    MS_WORD_MEANS(PARAM, "topk|top_k|topk_share", "topk_ratio"),
+    MS_WORD_INSTEAD(PARAM, "update_interval", "--batch 4 -p microbatch:4",
+                    "ZenFlow's host updates once a step, its iterations are "
+                    "micro-batches"),
 };
 const ms_words ms_policywords_table = {
     .title = "Policies", .rows = rows, .n = sizeof rows / sizeof *rows};

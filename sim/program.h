@@ -115,9 +115,12 @@ typedef struct ms_move_call {
                       copies stay */
     bool in_line;  /* on the compute stream */
     bool side;     /* behind the last copy with side, out or in: one queue */
-    bool adds;     /* to what lies in the host's memory already, there */
+    bool adds;     /* to what lies in the host's memory already, there; to
+                      HERE: to what the device has */
     bool pageable; /* the host's memory is not pinned, the host waits */
     bool straight; /* between device and disk without a copy on the host */
+    bool as_is;    /* to the host in the device's format, whatever that of what
+                      it has there in the end */
     bool ahead;    /* to PACKED or out of it: on the ranks' queue (to a buffer
                       that is waited for: a WAIT follows) */
 } ms_move_call;    /* to SHARD with a buffer: it takes over that of the set's

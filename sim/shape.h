@@ -102,8 +102,11 @@ typedef struct ms_offload {
                                 device */
     uint32_t threads;        /* of a rank's host work; 0: all that it has */
     bool pageable;           /* the host's memory is not pinned */
-    bool delayed; /* the host updates with the gradients of the step before,
-                     beside forward and backward */
+    bool delayed;    /* the host updates with the gradients of the step before,
+                        beside forward and backward; DeepSpeed in a process of
+                        its own, whose memory is shared, not pinned (ZenFlow) */
+    double selected; /* of each gradient's columns, those that the device
+                        updates after every micro-batch (ZenFlow); 0: none */
     bool reads_ahead, writes_behind; /* disk: beside the update */
 } ms_offload;
 
@@ -114,6 +117,12 @@ static inline bool ms_offload_fetches(const ms_offload *offload)
            offload->step == MS_HOST_TURNS ||
            (offload->step == MS_HOST_ARRIVALS &&
             offload->gradients == MS_DEVICE_POOL);
+}
+
+/* Does another process of DeepSpeed's update beside the step? */
+static inline bool ms_offload_is_apart(const ms_offload *offload)
+{
+    return offload->delayed && offload->engine == MS_ENGINE_DEEPSPEED;
 }
 
 /* Unified memory (sim/replay/paging.h). */

@@ -116,6 +116,7 @@ static void rename_parameters(ms_trace *trace, const uint32_t *new_id)
         rename_id(&it->master, new_id);
         rename_id(&it->host_grad, new_id);
         rename_id(&it->next, new_id);
+        rename_ids(it->kept, MS_N_KEPT, new_id);
         rename_id(&it->sum, new_id);
         rename_ids(it->state, MS_MOST_STATES, new_id);
         rename_ids(it->copy, 2, new_id);

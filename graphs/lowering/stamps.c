@@ -377,6 +377,9 @@ static void stamp_parameters(stamper *s)
     RENAME(parameters, storages, rows, ms_parameter, master);
     RENAME(parameters, storages, rows, ms_parameter, sum);
     RENAME(parameters, storages, rows, ms_parameter, next);
+    RENAME(parameters, storages, rows, ms_parameter, kept[MS_KEPT_TWICE]);
+    RENAME(parameters, storages, rows, ms_parameter, kept[MS_KEPT_COLUMNS]);
+    RENAME(parameters, storages, rows, ms_parameter, kept[MS_KEPT_SUM]);
     RENAME(parameters, storages, rows, ms_parameter, host_grad);
     RENAME(parameters, storages, rows, ms_parameter, copy[0]);
     RENAME(parameters, storages, rows, ms_parameter, copy[1]);

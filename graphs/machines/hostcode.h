@@ -10,7 +10,7 @@
  *     ms_hostcode_fill(device, training, shape, graph, framework_ns);
  *     framework_ns[MS_FORWARD]        beside the launch of an op of forward
  *
- * Hooks of FSDP2 and DeepSpeed run once for each unit or parameter; their time
+ * Hooks of FSDP and DeepSpeed run once for each unit or parameter; their time
  * is shared among the ops of a pass, so that the pass takes as long.  Modules'
  * own code is part of an op's (torch), or of the rates (Megatron).
  *

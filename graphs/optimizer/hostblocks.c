@@ -24,7 +24,15 @@ typedef struct rule {
     spread spread;
 } rule;
 
-typedef enum code { PAPERS, UNPINNED, FSDP2, STAGES_1_2, STAGE_3, HYBRID } code;
+typedef enum code {
+    PAPERS,
+    UNPINNED,
+    FSDP2,
+    STAGES_1_2,
+    APART,
+    STAGE_3,
+    HYBRID
+} code;
 
 #define BLOCK(how)                                                             \
     {                                                                          \
@@ -40,7 +48,8 @@ static const rule rules[][MS_N_HOST_ROLES] = {
     [UNPINNED] = {PAGEABLE, PAGEABLE, PAGEABLE, PAGEABLE, PAGEABLE},
     [FSDP2] =
         {BLOCK(EACH), {MS_HOSTED_PINNED, NONE}, PAGEABLE, PAGEABLE, PAGEABLE},
-    [STAGES_1_2] = {PAGEABLE, BLOCK(ALL), BLOCK(ALL), PAGEABLE, PAGEABLE},
+    [STAGES_1_2] = {PAGEABLE, BLOCK(ALL), BLOCK(ALL), PAGEABLE, BLOCK(EACH)},
+    [APART] = {PAGEABLE, PAGEABLE, PAGEABLE, PAGEABLE, BLOCK(EACH)},
     [STAGE_3] = {BLOCK(ALL), BLOCK(TILE), PAGEABLE, PAGEABLE, PAGEABLE},
     [HYBRID] = {PAGEABLE, PAGEABLE, BLOCK(EACH), PAGEABLE, BLOCK(EACH)},
 };
@@ -50,6 +59,8 @@ static code code_of(const ms_step_settings *settings)
     const ms_shape *shape = settings->shape;
     if (shape->offload.pageable)
         return UNPINNED;
+    if (ms_offload_is_apart(&shape->offload))
+        return APART;
     if (shape->offload.engine == MS_ENGINE_MEGATRON ||
         shape->offload.engine == MS_ENGINE_TORCHAO)
         return HYBRID;

@@ -9,7 +9,12 @@
  *     code              weights   gradients     masters  moments
  *     the papers        own memory, of just their bytes
  *     FSDP2             each      as they come  (weights) pageable
- *     DeepSpeed 1, 2    -         one           one      pageable
+ *     DeepSpeed 1, 2    -         one, sums of  one      pageable
+ *                                 micro-batches
+ *                                 each
+ *     its ZenFlow apart -         sums of       pageable pageable
+ *                                 micro-batches
+ *                                 each
  *     DeepSpeed 3       one       16 bits one,  pageable pageable
  *                                 fp32 a sub-group
  *     Megatron, torchao -         each          each     pageable
@@ -27,7 +32,7 @@ typedef enum ms_host_role {
     MS_HOST_GRADIENT,
     MS_HOST_MASTER,
     MS_HOST_MOMENT,
-    MS_HOST_GRADIENT_COPY, /* Megatron's */
+    MS_HOST_GRADIENT_COPY, /* Megatron's; DeepSpeed's sums */
     MS_N_HOST_ROLES
 } ms_host_role;
 

@@ -21,7 +21,8 @@
  * Delayed (ZeRO-Offload, section 5.2), the host updates beside the next step's
  * forward and backward, with the gradients that the step before has left:
  * those of this step arrive in buffers of their own, and the new weights leave
- * tile by tile when backward has read the old ones. */
+ * tile by tile when backward has read the old ones.  DeepSpeed's ZenFlow does
+ * so with overlap_step, in another process: policies/share/zenflow.h. */
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/trace.h"
@@ -67,7 +68,7 @@ static void end(host_step *h, uint64_t read, uint64_t written, double rate,
     bool memory = g->op_stream[op] == MS_STREAM_HOST;
     bool link =
         g->op_stream[op] == MS_STREAM_H2D || g->op_stream[op] == MS_STREAM_D2H;
-    if (link && h->offload->pageable)
+    if (link && (h->offload->pageable || ms_offload_is_apart(h->offload)))
         rate *= h->trace->settings->device->pageable_share;
     uint64_t bytes = memory ? read + written : slower;
     double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
@@ -177,15 +178,23 @@ static uint32_t new_weight(const ms_parameter *parameter)
     return parameter->next != MS_NONE ? parameter->next : parameter->storage;
 }
 
+/* ZenFlow's process then clones the weights, and copies the clone to where the
+ * other process reads them (ops/adam/zenflow_cpu_adam.py, _parallel_step): so
+ * many bytes are read, and as many are written. */
+static uint64_t twice_bytes(const host_step *h)
+{
+    return ms_offload_is_apart(h->offload) ? 2 * STATE_BYTES * h->elements : 0;
+}
+
 /* The update itself.  What has its home on the disk is in the buffer by now. */
 static void update(host_step *h)
 {
     ms_trace *trace = h->trace;
     bool at_home = h->offload->parameters != MS_DEVICE_POOL;
     bool on_disk = h->offload->gradients == MS_NVME_POOL;
-    uint64_t states = state_bytes(h);
-    uint64_t written = states + (at_home ? weight_bytes(h) : 0);
-    uint64_t read = states + gradient_bytes(h);
+    uint64_t states = state_bytes(h), twice = twice_bytes(h);
+    uint64_t written = states + twice + (at_home ? weight_bytes(h) : 0);
+    uint64_t read = states + twice + gradient_bytes(h);
     if (at_home && ms_parts_are_masters(trace))
         read += weight_bytes(h);
     begin(h, "cpu_adam", MS_STREAM_HOST);
@@ -363,6 +372,23 @@ static void send_masters(host_step *h)
     ms_trace_drop_storage(trace, copy);
 }
 
+/* Megatron copies parameter by parameter without blocking, so that torch casts
+ * on the device what has come as fp32 (hybrid_optimizer.py,
+ * param_copy_back_gpu_hook; ATen/native/cuda/Copy.cu,
+ * copy_requires_temporaries). */
+static void send_each_master(host_step *h)
+{
+    host_step one = *h;
+    for (uint32_t p = h->first; p < h->end && !h->trace->err; p++) {
+        if (!h->trace->parameters[p].far)
+            continue;
+        one.first = p;
+        one.end = p + 1;
+        one.elements = h->trace->parameters[p].part;
+        send_masters(&one);
+    }
+}
+
 /* Megatron fetches the gradients when the step begins, torchao each when it is
  * there (the copies are queued after backward).  In a delayed step those
  * that are on the device leave when the step ends, tile by tile behind the
@@ -380,6 +406,16 @@ static void fetch_gradients(host_step *h)
     end(h, bytes, bytes, device->d2h_bytes_per_s, MS_COPY_NS);
 }
 
+/* Are gradients scaled just before the update?  ZenFlow does it when the step
+ * has them, before it hands them over (policies/share/zenflow.c). */
+static bool unscales(const host_step *h)
+{
+    if (is_deepspeed(h->offload))
+        return !ms_offload_is_apart(h->offload);
+    return clips_offloaded(h->trace->settings) &&
+           h->offload->gradients == MS_NVME_POOL;
+}
+
 static void run_tile(host_step *h)
 {
     bool disk = h->trace->optimizer->n_slots > 0;
@@ -390,12 +426,14 @@ static void run_tile(host_step *h)
         fetch_gradients(h);
     if (disk)
         move_states(h, false);
-    if (is_deepspeed(h->offload) || (clips_offloaded(h->trace->settings) &&
-                                     h->offload->gradients == MS_NVME_POOL))
+    if (unscales(h))
         pass_over(h, "aten::mul_", true);
     update(h);
     if (h->offload->step == MS_HOST_WHOLE)
         send_masters(h);
+    else if (h->offload->engine == MS_ENGINE_MEGATRON &&
+             ms_optimstates_is_mixed(h->trace))
+        send_each_master(h);
     else
         send_weights(h);
     if (disk)

@@ -6,6 +6,8 @@
 #include "graphs/optimizer/optimtable.h"
 #include "graphs/trace/trace.h"
 
+#include <string.h>
+
 static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
 {
     const char *name = ms_updates_of(trace->settings->training)->name;
@@ -118,6 +120,10 @@ ms_err ms_optimcheck_settings(const ms_trace *trace)
                           ? "take adam, adamw, lion, lamb or sgd, or zero"
                           : "take adam, adamw, lion, lamb or sgd, or leave "
                             "impl=deepspeed out");
+    if (shape->offload.selected > 0 && strcmp(row->name, "adam") != 0 &&
+        strcmp(row->name, "adamw") != 0)
+        return refuse(trace, "is not ZenFlow's, whose updates are Adam's",
+                      "take adamw or adam, or leave topk_ratio out");
     if (shape->offload.optimizer != MS_DEVICE_POOL &&
         (row->others != NULL || !ms_updates_is_elementwise(row)))
         return refuse(trace, "has no update on the host",

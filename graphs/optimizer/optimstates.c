@@ -113,6 +113,81 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
         ms_trace_storage(trace, "step", 4, MS_OPTIMIZER_STATE, true);
 }
 
+/* ---- what DeepSpeed has besides ------------------------------------------ */
+
+/* Does the host hold sums of micro-batches beside the fp32 gradients?
+ * (stage_1_and_2.py, accumulated_grads_in_cpu) */
+static bool has_sums(const ms_shape *shape)
+{
+    return shape->offload.step == MS_HOST_WHOLE && shape->micro_batches > 1 &&
+           shape->shared != MS_SHARED_OPTIMIZER;
+}
+
+static bool has_kept(const ms_shape *shape, ms_kept kind)
+{
+    switch (kind) {
+    case MS_KEPT_TWICE:
+        return ms_offload_is_apart(&shape->offload);
+    case MS_KEPT_COLUMNS:
+        return shape->offload.selected > 0;
+    default:
+        return has_sums(shape);
+    }
+}
+
+static uint8_t kept_dtype(const ms_trace *trace, const ms_parameter *parameter,
+                          ms_kept kind)
+{
+    if (kind == MS_KEPT_TWICE)
+        return MS_FLOAT32;
+    return kind == MS_KEPT_SUM ? ms_precisions_gradient(trace, parameter)
+                               : trace->trained_dtype;
+}
+
+/* The process has two of each moment, one for every other update, and a copy of
+ * the weights (ops/adam/zenflow_cpu_adam.py, _parallel_step); each rank has the
+ * moments of all columns (zenflow_torch_adam.py). */
+static uint64_t kept_elements(const ms_trace *trace,
+                              const ms_parameter *parameter, ms_kept kind)
+{
+    double selected = trace->settings->shape->offload.selected;
+    uint64_t moments = parameter->update->n_states;
+    if (kind == MS_KEPT_SUM)
+        return parameter->part;
+    return kind == MS_KEPT_TWICE
+               ? (1 + moments) * parameter->part
+               : moments * (uint64_t)(selected * (double)parameter->elements);
+}
+
+static void home_kept(ms_trace *trace, const ms_parameter *parameter,
+                      ms_kept kind)
+{
+    uint64_t bytes = kept_elements(trace, parameter, kind) *
+                     ms_dtypes_bytes[kept_dtype(trace, parameter, kind)];
+    const ms_home home = {parameter->kept[kind], MS_HOST_POOL, 0, 0};
+    if (kind != MS_KEPT_COLUMNS && home.storage != MS_NONE)
+        ms_hostblocks_home(
+            trace, kind == MS_KEPT_SUM ? MS_HOST_GRADIENT_COPY : MS_HOST_MOMENT,
+            &home, parameter->part, bytes);
+}
+
+static void make_kept(ms_trace *trace, ms_parameter *parameter)
+{
+    static const char *const roles[MS_N_KEPT] = {
+        "kept_twice", "selected_moments", "accumulated_grad"};
+    if (trace->settings->shape->offload.engine != MS_ENGINE_DEEPSPEED)
+        return;
+    for (uint32_t i = 0; i < MS_N_KEPT; i++) {
+        if (!has_kept(trace->settings->shape, (ms_kept)i))
+            continue;
+        parameter->kept[i] =
+            state(trace, roles[i], kept_dtype(trace, parameter, (ms_kept)i),
+                  i == MS_KEPT_SUM ? MS_GRADIENTS : MS_OPTIMIZER_STATE,
+                  kept_elements(trace, parameter, (ms_kept)i), true);
+        home_kept(trace, parameter, (ms_kept)i);
+    }
+}
+
 static void fit(ms_trace *trace, uint32_t storage, uint8_t dtype,
                 uint64_t elements)
 {
@@ -130,6 +205,10 @@ void ms_optimstates_fit(ms_trace *trace)
             grad_bytes += bytes[it->grad_storage];
         fit(trace, it->master, master_dtype(trace, it), it->part);
         fit(trace, it->host_grad, far_dtype(trace), it->part);
+        for (uint32_t i = 0; i < MS_N_KEPT; i++)
+            if (it->kept[i] != MS_NONE)
+                fit(trace, it->kept[i], kept_dtype(trace, it, (ms_kept)i),
+                    kept_elements(trace, it, (ms_kept)i));
         for (uint32_t i = 0; it->update && i < it->update->n_states; i++) {
             const ms_state *kept = &it->update->states[i];
             fit(trace, it->state[i], state_dtype(trace, it, kept),
@@ -212,16 +291,23 @@ static void home_state(ms_trace *trace, const ms_parameter *parameter,
                        ms_dtypes_bytes[far_dtype(trace)] * parameter->part);
 }
 
+static uint8_t stale_dtype(const ms_trace *trace, const ms_parameter *parameter)
+{
+    bool apart = ms_offload_is_apart(&trace->settings->shape->offload);
+    return apart ? MS_FLOAT32 : gradient_dtype(trace, parameter);
+}
+
 /* A delayed update reads the gradients of the step before, while new ones
  * arrive, and writes weights that nobody reads before the step ends. */
 static void delay_update(ms_trace *trace, ms_parameter *parameter)
 {
-    uint8_t home = trace->settings->shape->offload.parameters;
+    const ms_offload *offload = &trace->settings->shape->offload;
+    uint8_t home = offload->parameters;
     uint8_t dtype =
         ms_parts_are_masters(trace) ? MS_FLOAT32 : trace->trained_dtype;
     parameter->host_grad =
-        state(trace, "stale_grad", gradient_dtype(trace, parameter),
-              MS_GRADIENTS, parameter->part, true);
+        state(trace, "stale_grad", stale_dtype(trace, parameter), MS_GRADIENTS,
+              parameter->part, true);
     ms_parts_home(trace, parameter->host_grad, MS_HOST_POOL, 0);
     if (home == MS_DEVICE_POOL)
         return;
@@ -285,8 +371,11 @@ bool ms_optimstates_home(ms_trace *trace)
         if (parameter->grad_storage == MS_NONE)
             continue;
         home_gradient(trace, parameter);
-        if (trace->settings->training->optimizer != MS_NO_OPTIMIZER)
-            home_states(trace, parameter);
+        if (trace->settings->training->optimizer == MS_NO_OPTIMIZER)
+            continue;
+        home_states(trace, parameter);
+        for (uint32_t i = 0; i < MS_N_KEPT; i++)
+            home_kept(trace, parameter, (ms_kept)i);
     }
     ms_hosttiles_home_buffers(trace);
     ms_hostblocks_close(trace);
@@ -371,6 +460,7 @@ void ms_optimstates_make(ms_trace *trace)
         if (trace->settings->training->optimizer != MS_NO_OPTIMIZER) {
             parameter_states(trace, parameter);
             home_states(trace, parameter);
+            make_kept(trace, parameter);
         }
         grad_bytes += trace->graph->storage_bytes[parameter->grad_storage];
     }

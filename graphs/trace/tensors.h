@@ -56,6 +56,16 @@ typedef struct ms_node {
 #define MS_MOST_STATES 6u
 struct ms_read_update;
 
+/* What DeepSpeed has besides for a parameter, which no op of the graph touches.
+ */
+typedef enum ms_kept {
+    MS_KEPT_TWICE,   /* of a process that updates beside the step: weights and
+                        moments a second time */
+    MS_KEPT_COLUMNS, /* moments of the columns that the device updates */
+    MS_KEPT_SUM,     /* the sum of micro-batches, on the host */
+    MS_N_KEPT
+} ms_kept;
+
 typedef struct ms_parameter {
     uint32_t tensor, storage;
     uint32_t grad_storage; /* .grad */
@@ -73,17 +83,18 @@ typedef struct ms_parameter {
     uint64_t owned;     /* of one tensor, at most, on one rank */
     bool far;           /* the host updates it: see hoststep.c */
     uint32_t host_grad; /* where its gradient goes then, or MS_NONE */
-    uint32_t next;      /* a delayed update's new weight, until the step ends,
-                           or MS_NONE: what lies elsewhere is read meanwhile */
-    uint32_t sum;       /* fp32 sum of its gradients, or MS_NONE */
-    bool linear;        /* has the format of linear layers: precisions.h */
-    uint32_t copy[2];   /* storages of quantized copies that last, or MS_NONE:
-                           rows, columns (fp8.h) */
-    uint32_t original;  /* storage of the weight whose copy for another
-                           pipeline stage it is, or MS_NONE */
-    bool partial;       /* each of the ranks that split layers has all of it,
-                           and a part of its gradient's sum */
-    bool added;         /* its products have added to it: see mcore.h */
+    uint32_t kept[MS_N_KEPT]; /* storages, or MS_NONE */
+    uint32_t next;     /* a delayed update's new weight, until the step ends,
+                          or MS_NONE: what lies elsewhere is read meanwhile */
+    uint32_t sum;      /* fp32 sum of its gradients, or MS_NONE */
+    bool linear;       /* has the format of linear layers: precisions.h */
+    uint32_t copy[2];  /* storages of quantized copies that last, or MS_NONE:
+                          rows, columns (fp8.h) */
+    uint32_t original; /* storage of the weight whose copy for another
+                          pipeline stage it is, or MS_NONE */
+    bool partial;      /* each of the ranks that split layers has all of it,
+                          and a part of its gradient's sum */
+    bool added;        /* its products have added to it: see mcore.h */
     /* Ops of the step that are due as soon as .grad is reduced; or 0, 0. */
     uint32_t due_first, due_end;
 } ms_parameter;

@@ -30,6 +30,7 @@ enum {
     BY,
     VARIANT,
     EARLY_STOP,
+    PRODUCTS,
     SLOTS,
     BUDGET,
     N_PARAMS
@@ -126,6 +127,12 @@ static const ms_param params[N_PARAMS] = {
                     .help =
                         "end a replay with the last tensor needed; default 1, "
                         "torch-1.13: 0; reentrant replays all"},
+    [PRODUCTS] = {.name = "products",
+                  .type = MS_PARAM_WORD,
+                  .words = "half|all",
+                  .with = "sac",
+                  .help = "all: the outputs of all aten::mm are kept, as "
+                          "torchtitan's graph_trainer does"},
     [OPTIMAL] = {.name = "optimal",
                  .type = MS_PARAM_FLAG,
                  .choice = true,
@@ -524,7 +531,7 @@ static ms_err keep(const ms_policy_context *context, ms_keep *keep,
     MS_TRY(cut_stages(context, &blocks, fault));
     drop_segments(context->graph, &blocks, keep);
     if (values[SAC].given)
-        ms_sac_keep(context->graph, keep);
+        ms_sac_keep(context->graph, values[PRODUCTS].number != 0, keep);
     return MS_OK;
 }
 
@@ -540,7 +547,8 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     ms_chainplan_choice choice = {.slots = (uint32_t)values[SLOTS].number,
                                   .early_stop = stops_early(context)};
     if (values[SAC].given)
-        return ms_sac_place(context, program, fault);
+        return ms_sac_place(context, values[PRODUCTS].number != 0, program,
+                            fault);
     if (values[REVOLVE].given)
         choice.checkpoints = (uint32_t)values[REVOLVE].number;
     if (values[BUDGET].given)

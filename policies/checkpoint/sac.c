@@ -4,18 +4,19 @@
 #include "sim/kinds.h"
 #include "sim/program.h"
 
-/* Every second product is computed again, attention never.  The outputs of
- * forward's collectives would be kept, too, but graphs have none.  products:
- * how many of the region came before. */
-static bool is_cached(const ms_graph *graph, uint32_t op, uint32_t *products)
+/* Every second product (all: none) is computed again, attention never.  The
+ * outputs of forward's collectives would be kept, too, but graphs have none.
+ * products: how many of the region came before. */
+static bool is_cached(const ms_graph *graph, bool all, uint32_t op,
+                      uint32_t *products)
 {
     uint8_t kind = graph->op_kind[op];
     if (kind == MS_KIND_MM)
-        return (*products)++ % 2 == 0;
+        return (*products)++ % 2 == 0 || all;
     return kind == MS_KIND_FLASH || kind == MS_KIND_EFFICIENT;
 }
 
-void ms_sac_keep(const ms_graph *graph, ms_keep *keep)
+void ms_sac_keep(const ms_graph *graph, bool all, ms_keep *keep)
 {
     uint32_t products = 0;
     for (uint32_t u = 0; u < graph->n_units; u++) {
@@ -25,7 +26,7 @@ void ms_sac_keep(const ms_graph *graph, ms_keep *keep)
             products = 0;
         for (uint32_t op = graph->forward_at[u]; op < graph->forward_at[u + 1];
              op++) {
-            if (!is_cached(graph, op, &products))
+            if (!is_cached(graph, all, op, &products))
                 continue;
             for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
                 keep->place[graph->out[i]] = MS_HERE;
@@ -37,6 +38,7 @@ void ms_sac_keep(const ms_graph *graph, ms_keep *keep)
 
 /* Columns per unit hold sets, or MS_NOTHING. */
 typedef struct cache {
+    bool all;
     const ms_graph *graph;
     const ms_program *program; /* as it was */
     ms_program made;
@@ -99,7 +101,7 @@ static void find_cached(cache *c, uint32_t first, uint32_t end,
     const ms_graph *graph = c->graph;
     uint32_t products = 0;
     for (uint32_t op = first; op < end; op++) {
-        bool kept = is_cached(graph, op, &products);
+        bool kept = is_cached(graph, c->all, op, &products);
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
             c->cached[graph->out[i]] = kept;
             c->wanted[graph->out[i]] = 0; /* left to a later segment */
@@ -109,6 +111,9 @@ static void find_cached(cache *c, uint32_t first, uint32_t end,
         bool replayed = false;
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
             uint32_t s = graph->out[i];
+            /* a traced graph keeps nothing that nobody reads */
+            if (c->all && !c->wanted[s] && !is_saved(graph, s))
+                c->cached[s] = 0;
             replayed |= !c->cached[s] &&
                         (c->wanted[s] || is_saved_from(graph, s, saved_from));
         }
@@ -218,10 +223,11 @@ static ms_err rewrite(cache *c, ms_call call)
     return MS_OK;
 }
 
-ms_err ms_sac_place(const ms_policy_context *context, ms_program *program,
-                    ms_fault *fault)
+ms_err ms_sac_place(const ms_policy_context *context, bool all,
+                    ms_program *program, ms_fault *fault)
 {
-    cache c = {.graph = context->graph,
+    cache c = {.all = all,
+               .graph = context->graph,
                .program = program,
                .arena = context->arena,
                .fault = fault};

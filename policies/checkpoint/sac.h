@@ -16,14 +16,16 @@
  *
  * Source: pytorch/torchtitan parallelize_llama.py (no_recompute_list, mm_count)
  * from PR 97 (February 2024) to 2024's end; PR 165, commit 02923f02f, too.
- * aten::addmm (a linear layer with a bias) is not in its list. */
+ * aten::addmm (a linear layer with a bias) is not in its list.  all: every
+ * aten::mm is cached, and nothing that nobody reads, as in the step that its
+ * experiments/graph_trainer traces (passes.py, _make_default_memory_policy). */
 
 #include "policies/common/policy.h"
 
 /* Of what segments make: what the rule caches stays. */
-void ms_sac_keep(const ms_graph *graph, ms_keep *keep);
+void ms_sac_keep(const ms_graph *graph, bool all, ms_keep *keep);
 /* The cache's own references, on what no autograd node saves. */
-ms_err ms_sac_place(const ms_policy_context *context, ms_program *program,
-                    ms_fault *fault);
+ms_err ms_sac_place(const ms_policy_context *context, bool all,
+                    ms_program *program, ms_fault *fault);
 
 #endif

@@ -6,10 +6,12 @@
  * disk, copies and gathers them three deep.  impl=deepspeed is what DeepSpeed's
  * code does, impl=megatron Megatron's HybridDeviceOptimizer
  * (policies/sources.md 6). */
+#include "policies/share/offloadcalls.h"
 #include "policies/share/sharedstates.h"
-#include "sim/program.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
     WHAT,
@@ -28,13 +30,14 @@ enum {
     PIN,
     THREADS,
     OVERLAP,
+    TOPK,
+    OVERLAP_STEP,
     N_PARAMS
 };
 enum { OPTIMIZER = 1, PARAMETERS = 2, GRADIENTS = 4 };
 enum { CPU, NVME };
 
 #define MOST_AHEAD 1000
-#define IN_FLIGHT 2u /* sets of gradients that leave at a time */
 /* One tile of DeepSpeed's cpu_adam (csrc/includes/simd.h), and its sub-group
  * (runtime/zero/config.py). */
 #define TILE_ELEMENTS (INT64_C(128) << 20)
@@ -143,6 +146,19 @@ static const ms_param params[N_PARAMS] = {
                  .help = "with megatron, 0: all gradients come, then the host "
                          "updates, then all weights go "
                          "(overlap_cpu_optimizer_d2h_h2d=False)"},
+    [TOPK] = {.name = "topk_ratio",
+              .type = MS_PARAM_NUMBERS,
+              .help = "DeepSpeed's ZenFlow: of each gradient's columns those "
+                      "that the device updates after every micro-batch; the "
+                      "host updates after the last (microbatch:M is its "
+                      "update_interval)"},
+    [OVERLAP_STEP] = {.name = "overlap_step",
+                      .type = MS_PARAM_INT,
+                      .low = 0,
+                      .high = 1,
+                      .help = "with topk_ratio, 1: the host updates beside the "
+                              "next micro-batches, in another process, whose "
+                              "memory is not pinned"},
 };
 
 /* ---- shape --------------------------------------------------------------- */
@@ -206,6 +222,7 @@ static ms_err check_idle(const ms_policy_value *values, ms_engine engine,
         {READS, !disk, "the optimizer on the disk"},
         {WRITES, !disk, "the optimizer on the disk"},
         {OVERLAP, engine != MS_ENGINE_MEGATRON, "impl=megatron"},
+        {OVERLAP_STEP, !values[TOPK].given, "topk_ratio"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (values[rows[i].row].given && rows[i].idle)
@@ -242,6 +259,34 @@ static ms_err check_torchao(const ms_policy_value *values,
     return MS_OK;
 }
 
+/* runtime/zenflow/zenflow_config.py and zenflow_stage_1_and_2.py,
+ * _configure_zenflow. */
+static ms_err check_zenflow(const ms_policy_value *values,
+                            const ms_shape *shape, ms_engine engine,
+                            ms_fault *fault)
+{
+    if (!values[TOPK].given)
+        return MS_OK;
+    double share = strtod(values[TOPK].text, NULL);
+    if (strchr(values[TOPK].text, '/') != NULL || share <= 0 || share >= 1)
+        return ms_fail(fault, MS_EUSAGE, "offload:topk_ratio",
+                       "type topk_ratio=0.1, DeepSpeed's default",
+                       "%s is no share between 0 and 1", values[TOPK].text);
+    if (engine != MS_ENGINE_DEEPSPEED)
+        return refuse("topk_ratio is of DeepSpeed's ZenFlow",
+                      "type deepspeed:2 beside it, or impl=deepspeed", fault);
+    if (shape->shared != MS_SHARED_GRADIENTS && shape->is_shared)
+        return refuse("ZenFlow is simulated in DeepSpeed's stage 2",
+                      "type deepspeed:2, or leave topk_ratio out", fault);
+    if (values[WHAT].number & PARAMETERS ||
+        pool_of(values, TO) != MS_HOST_POOL ||
+        pool_of(values, GRADIENTS_TO) != MS_HOST_POOL)
+        return refuse("ZenFlow has the optimizer and the gradients in host "
+                      "memory, the parameters on the device",
+                      "type offload:optimizer/gradients", fault);
+    return MS_OK;
+}
+
 static ms_err check(const ms_policy_value *values, const ms_shape *shape,
                     ms_engine engine, ms_fault *fault)
 {
@@ -262,6 +307,7 @@ static ms_err check(const ms_policy_value *values, const ms_shape *shape,
                           : "type offload:optimizer beside it",
                       fault);
     MS_TRY(check_torchao(values, shape, engine, fault));
+    MS_TRY(check_zenflow(values, shape, engine, fault));
     if (what & PARAMETERS && shape->data_ranks > 1 &&
         shape->shared != MS_SHARED_PARAMETERS)
         return refuse("parameters leave the device where the ranks share them",
@@ -343,7 +389,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
         .gradient_bytes = gradient_bytes(engine, shape),
         .threads = threads_of(values, engine, shape),
         .pageable = !values[PIN].number,
-        .delayed = values[DELAYED].number,
+        .delayed = values[DELAYED].number || values[OVERLAP_STEP].number,
+        .selected = values[TOPK].given ? strtod(values[TOPK].text, NULL) : 0,
         .reads_ahead = values[READS].number,
         .writes_behind = values[WRITES].number,
     };
@@ -356,164 +403,15 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 
 /* ---- place --------------------------------------------------------------- */
 
-typedef struct writer {
-    const ms_policy_context *context;
-    ms_program *program; /* the new one */
-    const ms_program *old;
-    ms_fault *fault;
-    bool parameters, gradients, disk_parameters;
-    uint8_t gradients_to;        /* ms_place */
-    uint32_t leaving[IN_FLIGHT]; /* sets of gradients, the last ones to leave */
-    uint32_t n_leaving;
-    uint32_t *gathers, n_gathers;  /* calls of old, in order */
-    uint32_t next_read, next_copy; /* of gathers: not read, copied yet */
-} writer;
-
-static ms_err emit(writer *w, const ms_call *like, uint32_t set, uint8_t place,
-                   bool adds)
-{
-    ms_move_call how = {
-        .to = place, .adds = adds, .pageable = !w->context->values[PIN].number};
-    return ms_program_add(w->program, ms_program_move(like, set, how),
-                          w->context->arena, w->fault);
-}
-
-/* Before gather number g: what is read and copied ahead of it. */
-static ms_err run_ahead(writer *w, uint32_t g, const ms_call *now)
-{
-    const ms_policy_value *values = w->context->values;
-    uint32_t copies = g + (uint32_t)values[COPY_AHEAD].number;
-    uint32_t reads = copies + (uint32_t)values[READ_AHEAD].number;
-    for (; w->disk_parameters && w->next_read <= reads &&
-           w->next_read < w->n_gathers;
-         w->next_read++)
-        MS_TRY(emit(w, now, w->old->calls[w->gathers[w->next_read]].set,
-                    MS_HOST, false));
-    for (; w->next_copy <= copies && w->next_copy < w->n_gathers;
-         w->next_copy++)
-        MS_TRY(emit(w, now, w->old->calls[w->gathers[w->next_copy]].set,
-                    MS_HERE, false));
-    return MS_OK;
-}
-
-/* The host waits while so many sets of gradients are on their way
- * (DeepSpeed's stage 3 allows two reductions in flight). */
-static ms_err limit(writer *w, const ms_call *now)
-{
-    uint32_t *oldest = &w->leaving[w->n_leaving++ % IN_FLIGHT];
-    uint32_t set = w->n_leaving > IN_FLIGHT ? *oldest : MS_NOTHING;
-    *oldest = now->set;
-    if (set == MS_NOTHING)
-        return MS_OK;
-    ms_call call = ms_program_call_like(MS_SYNC, now);
-    call.set = set;
-    return ms_program_add(w->program, call, w->context->arena, w->fault);
-}
-
-/* A reduced gradient leaves; later micro-batches are added to it: by the host,
- * or, as DeepSpeed has it, on the device. */
-static ms_err reduce(writer *w, const ms_call *call, uint32_t *i)
-{
-    const ms_call *next = &w->old->calls[*i + 1];
-    bool first = call->micro_batch == 0;
-    uint8_t engine = w->context->shape->offload.engine;
-    bool deepspeed = engine == MS_ENGINE_DEEPSPEED;
-    if (engine != MS_ENGINE_TORCHAO) /* its hooks wait for nothing */
-        MS_TRY(limit(w, call));
-    if (deepspeed && !first)
-        MS_TRY(emit(w, call, call->set, MS_HERE, false));
-    MS_TRY(ms_program_add(w->program, *call, w->context->arena, w->fault));
-    if (*i + 1 < w->old->n_calls && next->verb == MS_GIVE) { /* read by it */
-        MS_TRY(ms_program_add(w->program, *next, w->context->arena, w->fault));
-        ++*i;
-    }
-    return emit(w, call, call->set, w->gradients_to, !first && !deepspeed);
-}
-
-static ms_err step(writer *w, const ms_call *call, uint8_t place)
-{
-    ms_call part = *call;
-    part.step.part = place;
-    return ms_program_add(w->program, part, w->context->arena, w->fault);
-}
-
-/* An all-to-all whose result lies in a buffer: the sum comes later. */
-static bool is_hop(const ms_call *call)
-{
-    return call->reduce.exchange && call->reduce.to == MS_HERE;
-}
-
-static ms_err write_calls(writer *w)
-{
-    bool delayed = w->context->values[DELAYED].number;
-    uint32_t g = 0;
-    /* The host's part of the step before begins with this step, and goes on
-     * beside its forward and backward. */
-    for (uint32_t i = 0; i < w->old->n_calls; i++)
-        if (delayed && w->old->calls[i].verb == MS_STEP_SET)
-            MS_TRY(step(w, &w->old->calls[i], MS_HOST));
-    for (uint32_t i = 0; i < w->old->n_calls; i++) {
-        const ms_call *call = &w->old->calls[i];
-        if (w->parameters && call->verb == MS_GATHER)
-            MS_TRY(run_ahead(w, g++, call));
-        if (w->gradients && call->verb == MS_REDUCE && !is_hop(call))
-            MS_TRY(reduce(w, call, &i));
-        else if (delayed && call->verb == MS_STEP_SET)
-            MS_TRY(step(w, call, MS_PENDING));
-        else
-            MS_TRY(
-                ms_program_add(w->program, *call, w->context->arena, w->fault));
-    }
-    return MS_OK;
-}
-
-static ms_err find_gathers(writer *w)
-{
-    w->gathers = ms_arena_take_raw(w->context->arena, w->old->n_calls,
-                                   sizeof *w->gathers);
-    if (w->gathers == NULL)
-        return ms_fail_nomem(w->fault);
-    for (uint32_t i = 0; i < w->old->n_calls; i++)
-        if (w->old->calls[i].verb == MS_GATHER)
-            w->gathers[w->n_gathers++] = i;
-    return MS_OK;
-}
-
-static bool has_reduce(const ms_program *program)
-{
-    for (uint32_t i = 0; i < program->n_calls; i++)
-        if (program->calls[i].verb == MS_REDUCE)
-            return true;
-    return false;
-}
-
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
-    const ms_offload *offload = &context->shape->offload;
-    writer w = {.context = context,
-                .old = program,
-                .fault = fault,
-                .parameters = offload->parameters != MS_DEVICE_POOL,
-                .disk_parameters = offload->parameters == MS_NVME_POOL,
-                .gradients = offload->gradients != MS_DEVICE_POOL,
-                .gradients_to =
-                    offload->gradients == MS_NVME_POOL ? MS_NVME : MS_HOST};
-    /* A single rank has the same calls; its collectives take no time. */
-    if (!has_reduce(program)) {
-        ms_sharedstates alone = {
-            .shared = w.parameters ? MS_SHARED_PARAMETERS : MS_SHARED_GRADIENTS,
-            .units_ahead = (uint32_t)values[GATHER_AHEAD].number};
-        MS_TRY(ms_sharedstates_write(context, &alone, program, fault));
-    }
-    ms_program made;
-    w.program = &made;
-    MS_TRY(ms_program_fork(program, context->arena, &made, fault));
-    MS_TRY(find_gathers(&w));
-    MS_TRY(write_calls(&w));
-    *program = made;
-    return MS_OK;
+    ms_offloadcalls how = {.read_ahead = (uint32_t)values[READ_AHEAD].number,
+                           .copy_ahead = (uint32_t)values[COPY_AHEAD].number,
+                           .units_ahead =
+                               (uint32_t)values[GATHER_AHEAD].number};
+    return ms_offloadcalls_write(context, &how, program, fault);
 }
 
 const ms_policy ms_policy_offload = {

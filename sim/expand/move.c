@@ -198,6 +198,17 @@ static uint32_t *here(ms_books *books, uint32_t cell)
     return part ? books->shard_row : books->row;
 }
 
+/* What travels of the row: what will lie there or, as_is, what lies here. */
+static uint64_t sent_bytes(const ms_books *books, uint32_t storage,
+                           ms_move_call how)
+{
+    const ms_graph *graph = books->graph;
+    if (!how.as_is)
+        return ms_books_far_bytes(books, storage);
+    return ms_books_shared(books, storage) ? graph->storage_shard_bytes[storage]
+                                           : graph->storage_bytes[storage];
+}
+
 static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
                       ms_move_call how)
 {
@@ -219,7 +230,8 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
     }
     row.category = books->plan->row[from].category;
     row.saved = books->plan->row[from].saved;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, how, storage, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, how, storage,
+                        sent_bytes(books, storage, how)));
     copy_into(books, books->host_row, c, from, row);
     if (how.pageable)
         MS_TRY(ms_books_sync(books, at, books->plan->n_ops - 1));
@@ -339,6 +351,30 @@ static ms_err straight_from_disk(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
+/* A copy comes from the host and is added to what the device has, by way of a
+ * buffer that always exists; in the host's memory it stays where that is its
+ * home. */
+static ms_err add_on_device(ms_books *books, const ms_books_at *at,
+                            uint32_t storage, ms_move_call how)
+{
+    uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t row = here(books, c)[c];
+    how.as_is = true;
+    if (books->nvme_row)
+        MS_TRY(read_disk(books, at, storage));
+    if (books->host_row[c] == MS_NONE)
+        return MS_OK;
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_H2D, how, storage,
+                        sent_bytes(books, storage, how)));
+    ms_books_read(books, books->host_row[c]);
+    ms_books_write(books, row);
+    if (how.pageable)
+        MS_TRY(ms_books_sync(books, at, books->plan->n_ops - 1));
+    if (!is_home(books, storage, MS_HOST_POOL))
+        drop(books, books->host_row, c);
+    return MS_OK;
+}
+
 /* From the host, where a copy of what has its home there stays. */
 static ms_err to_device(ms_books *books, const ms_books_at *at,
                         uint32_t storage, ms_move_call how)
@@ -347,7 +383,7 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
     bool part = ms_books_shared(books, storage);
     uint32_t *to = part ? books->shard_row : books->row;
     if (to[c] != MS_NONE || books->row[c] != MS_NONE)
-        return MS_OK;
+        return how.adds ? add_on_device(books, at, storage, how) : MS_OK;
     if (is_straight(books, c))
         return straight_from_disk(books, at, storage, how);
     if (books->nvme_row)

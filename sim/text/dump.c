@@ -17,7 +17,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_MOVE] = {"move", MS_DUMP_SET,
                  WHEN | KEY(TO) | KEY(LATER) | KEY(IN_LINE) | KEY(ADD) |
                      KEY(SIDE) | KEY(PAGEABLE) | KEY(STRAIGHT) | KEY(AHEAD) |
-                     KEY(BUFFER)},
+                     KEY(AS_IS) | KEY(BUFFER)},
     [MS_WAIT] = {"wait", MS_DUMP_SET, WHEN | KEY(BUFFER)},
     [MS_STATE] = {"state", MS_DUMP_NO_OBJECT, KEY(UNIT) | WHEN | KEY(TO)},
     [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN | KEY(TO)},
@@ -64,7 +64,7 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_EXCHANGE] = "exchange", [MS_DUMP_PART] = "part",
     [MS_DUMP_STRAIGHT] = "straight", [MS_DUMP_GROUP] = "group",
     [MS_DUMP_PEER] = "peer",         [MS_DUMP_TAG] = "tag",
-    [MS_DUMP_PAIRS] = "pairs",
+    [MS_DUMP_PAIRS] = "pairs",       [MS_DUMP_AS_IS] = "as-is",
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
@@ -95,6 +95,7 @@ static const struct {
     FLAG(MS_MOVE, PAGEABLE, move.pageable),
     FLAG(MS_MOVE, STRAIGHT, move.straight),
     FLAG(MS_MOVE, AHEAD, move.ahead),
+    FLAG(MS_MOVE, AS_IS, move.as_is),
     FLAG(MS_HOLD, SAVES, hold.saves),
     FLAG(MS_RECV_SET, SAVES, message.saves),
     FLAG(MS_HOLD, AGAIN, hold.again),
@@ -138,8 +139,7 @@ static void put_word(ms_text *text, const char *word)
 
 static void put_number(ms_text *text, const char *word, uint64_t value)
 {
-    put_word(text, word);
-    ms_text_put(text, " ", 1);
+    ms_text_add(text, " %s ", word);
     ms_text_u64(text, value);
 }
 

@@ -71,6 +71,7 @@ typedef enum ms_dump_key {
     MS_DUMP_PEER,         /* peer 1 */
     MS_DUMP_TAG,          /* tag 7 */
     MS_DUMP_PAIRS,        /* pairs */
+    MS_DUMP_AS_IS,        /* as-is */
     MS_DUMP_N_KEYS
 } ms_dump_key;
 

@@ -216,6 +216,7 @@ static const char *const policies[] = {"none",
                                        "checkpoint:sequential=2",
                                        "checkpoint:selective",
                                        "checkpoint:sac",
+                                       "checkpoint:sac,products=all",
                                        "checkpoint:full"};
 
 static void add_set(const ms_program *program, uint32_t set, bool *may)

@@ -284,6 +284,34 @@ START_TEST(random_compositions)
 }
 END_TEST
 
+/* ZenFlow, on one rank and on those of DeepSpeed's stage 2. */
+START_TEST(columns_apart)
+{
+    static const char *const apart[] = {
+        "", "+zero:2,dp=3,impl=deepspeed,reduce_bucket_size=900"};
+    static const char *const selects[] = {
+        "topk_ratio=0.2", "topk_ratio=0.05,overlap_step=1",
+        "topk_ratio=0.5,overlap_step=1,pin=0"};
+    size_t ran = 0, trials = 150;
+    for (size_t i = 0; i < trials; i++) {
+        laws_random random = {i};
+        char policy[LONGEST] = "none";
+        laws_seed = i;
+        append(&random, more_checkpoints, MANY(more_checkpoints), policy);
+        append(&random, micro_batches, MANY(micro_batches), policy);
+        append(&random, apart, MANY(apart), policy);
+        append(&random, swaps, MANY(swaps), policy);
+        put(policy, "+offload:optimizer,impl=deepspeed,");
+        append(&random, selects, MANY(selects), policy);
+        ran += run_policy(models[_i], policy,
+                          (setting){.clips = laws_chance(&random, 50)});
+    }
+    ck_assert_uint_gt(2 * ran, trials);
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+END_TEST
+
 /* The models that have experts, which other ranks divide than the rest. */
 START_TEST(experts_apart)
 {
@@ -303,6 +331,7 @@ Suite *suite_compose(void)
     TCase *tcase = tcase_create("compose");
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, all_compositions, 0, (int)MANY(models));
+    tcase_add_loop_test(tcase, columns_apart, 0, (int)MANY(models));
     tcase_add_loop_test(tcase, experts_apart, 1, (int)MANY(models));
     tcase_add_loop_test(tcase, random_compositions, 0, (int)MANY(models));
     suite_add_tcase(suite, tcase);

@@ -122,6 +122,9 @@ static const char *const homes[] = {
     "zero:3,dp=4,impl=deepspeed+offload:optimizer/params,to=nvme",
     "zero:1,dp=4,impl=megatron+offload:optimizer",
     "microbatch:2+offload:optimizer/gradients",
+    "microbatch:2+offload:optimizer,impl=deepspeed,topk_ratio=0.1",
+    "microbatch:2+zero:2,dp=3,impl=deepspeed+offload:optimizer,topk_ratio=0.2,"
+    "overlap_step=1",
 };
 
 static bool has(const char *text, const char *word)

@@ -36,7 +36,7 @@ static void put(const char *format, const char *name, uint64_t bytes,
 static const char *name_of(const ms_result *result, const ms_row *row)
 {
     const ms_graph *graph = result->graph;
-    if (row->bytes == 0) /* an event */
+    if (row->bytes == 0 || row->pool != MS_DEVICE_POOL) /* an event; a sum */
         return NULL;
     if (row->storage == MS_NONE)
         return result->plan->buffers[row->buffer].name;

@@ -114,7 +114,37 @@ START_TEST(attention_and_every_second_product_stay)
         "layers.1.attention:aten::mm layers.1.attention:aten::mm "
         "layers.1.attention:aten::_scaled_dot_product_flash_attention "
         "layers.1.mlp.gate:aten::mm layers.1.mlp.down:aten::mm ");
+    ck_assert_str_eq(
+        kept_ops("checkpoint:sac,products=all"),
+        "layers.1.attention:aten::mm layers.1.attention:aten::mm "
+        "layers.1.attention:aten::mm "
+        "layers.1.attention:aten::_scaled_dot_product_flash_attention "
+        "layers.1.attention:aten::mm layers.1.mlp.gate:aten::mm "
+        "layers.1.mlp.up:aten::mm layers.1.mlp.down:aten::mm ");
     ck_assert_str_eq(kept_ops("checkpoint:full"), "");
+}
+END_TEST
+
+/* No product runs twice, and w2's output, which is only added, goes. */
+START_TEST(a_traced_graph_keeps_all_products)
+{
+    uint64_t again[2], bytes[2];
+    static const char *const which[] = {"checkpoint:sac",
+                                        "checkpoint:sac,products=all"};
+    for (size_t i = 0; i < 2; i++) {
+        simulate(llama, which[i], "flash");
+        again[i] = 0;
+        for (uint32_t op = 0; op < result.plan->n_ops; op++) {
+            uint32_t of = result.plan->op[op].of;
+            again[i] += of != MS_NONE &&
+                        result.plan->op[op].pass == MS_RECOMPUTE &&
+                        strcmp(result.graph->op_name[of], "aten::mm") == 0;
+        }
+        bytes[i] = result.report->ranks[0].saved_for_backward_bytes;
+    }
+    ck_assert_uint_eq(again[0], 3 * 3);
+    ck_assert_uint_eq(again[1], 0);
+    ck_assert_uint_gt(bytes[1], bytes[0]);
 }
 END_TEST
 
@@ -227,6 +257,7 @@ Suite *suite_sac(void)
     TCase *tcase = tcase_create("sac");
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, attention_and_every_second_product_stay);
+    tcase_add_test(tcase, a_traced_graph_keeps_all_products);
     tcase_add_test(tcase, products_with_a_bias_go);
     tcase_add_test(tcase, what_autograd_does_not_save_is_held);
     tcase_add_test(tcase, kept_ops_do_not_run_again);

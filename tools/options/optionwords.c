@@ -91,6 +91,11 @@ static const ms_word options[] = {
         "offload|offload-optimizer|cpu-offload|optimizer-offload|optimizer-"
         "cpu-offload",
         "-p offload:optimizer", "where states lie is a policy"),
+    MS_WORD_INSTEAD(
+        NULL, "zenflow",
+        "--batch 4 -p microbatch:4+deepspeed:2,dp=8+offload:optimizer/"
+        "gradients,topk_ratio=0.1,overlap_step=1",
+        "a way to offload (memsim help offload)"),
     MS_WORD_INSTEAD(NULL, "offload-param|offload-params",
                     "-p offload:optimizer/params",
                     "where states lie is a policy"),

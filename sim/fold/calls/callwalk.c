@@ -141,7 +141,8 @@ static void ask_move(ms_callwalk *walk, const ms_call *call)
                      (uint32_t)how->in_line << 4 | (uint32_t)how->side << 5 |
                      (uint32_t)how->adds << 6 | (uint32_t)how->pageable << 7 |
                      (uint32_t)how->straight << 8 | (uint32_t)how->ahead << 9 |
-                     (uint32_t)(call->buffer != MS_NONE) << 10;
+                     (uint32_t)(call->buffer != MS_NONE) << 10 |
+                     (uint32_t)how->as_is << 16;
     if (how->side && tape->side != MS_NONE)
         flags |= 1u << 11 | (uint32_t)tape->side_stream << 12;
     begin(walk, base_of(walk, call), MS_MOVE, flags);
