@@ -261,6 +261,8 @@ static ms_err read_body(const ms_reader *r)
         return read_like(r, like);
     if (family != MS_NONE && ms_chainfile_is(r, family))
         return ms_chainfile_read(r);
+    if (family != MS_NONE && ms_dagfile_is(r, family))
+        return ms_dagfile_read(r);
     if (family != MS_NONE) {
         ms_page page;
         ms_family row;
