@@ -6,6 +6,7 @@
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"
+#include "sim/program.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tools/advice/leftout.h"
@@ -99,6 +100,11 @@ static void policy_line(const ms_summary *summary, ms_text *text)
                 ms_screen_safe(summary->policy, name, sizeof name));
     ms_devicewords_device(summary->job, summary->result->report, &words);
     put_line(text, "policy:", &words);
+    if (summary->result->program->told != NULL) {
+        ms_text told = {.arena = summary->arena};
+        ms_text_add(&told, "%s", summary->result->program->told);
+        put_line(text, "plan:", &told);
+    }
 }
 
 static void unknown_line(const ms_summary *summary, ms_text *text)
