@@ -31,6 +31,8 @@ typedef struct ms_nodelist {
     uint32_t *in_at, *in; /* n + 1; storages, in the order of arguments */
     uint32_t *via;        /* per entry of in: the node whose view of the storage
                              it is, or its maker; NULL: there are no views */
+    uint32_t *view_at, *view; /* n + 1; storages of which a node makes views;
+                                 NULL: there are none */
     uint32_t *out_at;     /* n + 1 */
     uint64_t *bytes;      /* per storage */
     uint32_t *ends;       /* per storage: a node */

@@ -147,6 +147,8 @@ typedef struct ms_graph {
     uint32_t *in_at, *in;     /* storages read */
     uint32_t *in_via;         /* (optional) per entry of in: the op whose view
                                  of the storage is read, or its maker */
+    uint32_t *view_at, *view; /* (optional) with in_via: per op the storages of
+                                 which it makes views */
     uint32_t *out_at, *out;   /* storages allocated, in order */
     uint32_t *drop_at, *drop; /* MS_DROP entries ended after the op, in order */
 

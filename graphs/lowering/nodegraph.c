@@ -164,6 +164,8 @@ ms_err ms_nodegraph_lower(const ms_model *model, ms_arena *arena,
                         .in_at = list->in_at,
                         .in = list->in,
                         .in_via = list->via,
+                        .view_at = list->view_at,
+                        .view = list->view,
                         .out_at = list->out_at,
                         .unit_name = list->names,
                         .layer_name = list->names};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/recordings/inflate.h"
+#include "graphs/models/files/inflate.h"
 
 #include <errno.h>
 #include <fcntl.h>

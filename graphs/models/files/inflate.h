@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_TOOLS_INFLATE_H
-#define MS_TOOLS_INFLATE_H
+#ifndef MS_INFLATE_H
+#define MS_INFLATE_H
 
 /* Files as a stream of bytes, gzip undone (by zlib, which this file alone
  * knows).
