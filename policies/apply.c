@@ -184,8 +184,11 @@ static ms_err apply_online(const ms_spec *spec, ms_policy_context context,
         ms_online *online = ms_arena_take(context.arena, 1, sizeof *online);
         if (online == NULL)
             return ms_fail_nomem(fault);
-        by = online->name = context.name;
+        online->name = context.name;
         MS_TRY(answer(policy, policy->online(&context, online, fault), fault));
+        if (online->victim == NULL) /* it has planned it already */
+            continue;
+        by = online->name;
         program->online = online;
     }
     return MS_OK;

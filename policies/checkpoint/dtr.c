@@ -21,6 +21,7 @@
 #include "policies/common/alike.h"
 #include "policies/common/policy.h"
 #include "policies/common/profile.h"
+#include "policies/solve/evictorcalls.h"
 #include "sim/graph.h"
 #include "sim/online.h"
 #include "sim/program.h"
@@ -29,7 +30,8 @@
 #include <math.h>
 
 enum { BUDGET, HEURISTIC, SEED, MOST, N_PARAMS };
-enum { DTR, LOCAL, MSPS, LRU, SIZE, RANDOM };
+/* As in policies/solve/evictor.h. */
+enum { DTR, LOCAL, MSPS, LRU, SIZE, RANDOM, EQ };
 
 static const ms_param params[N_PARAMS] = {
     [BUDGET] = {.name = "budget",
@@ -40,7 +42,7 @@ static const ms_param params[N_PARAMS] = {
                 .help = "the peak to keep to; default the device's memory"},
     [HEURISTIC] = {.name = "h",
                    .type = MS_PARAM_WORD,
-                   .words = "dtr|local|msps|lru|size|random",
+                   .words = "dtr|local|msps|lru|size|random|eq",
                    .help = "which tensor goes: the one that is least in cost "
                            "by bytes and staleness, cost with what is gone "
                            "around it (dtr, the default) or its own alone "
@@ -453,6 +455,8 @@ static ms_err online(const ms_policy_context *context, ms_online *online,
     setup *s = ms_arena_take(context->arena, 1, sizeof *s);
     if (s == NULL)
         return ms_fail_nomem(fault);
+    if (graph->nodes)
+        return MS_OK;
     *s = (setup){.n_storages = graph->n_storages,
                  .heuristic = values[HEURISTIC].number,
                  .seed = values[SEED].number};
@@ -466,6 +470,38 @@ static ms_err online(const ms_policy_context *context, ms_online *online,
     return MS_OK;
 }
 
+/* Nodes that were measured are run as the public simulator runs them: that is
+ * known before the program is written. */
+static ms_err place(const ms_policy_context *context, ms_program *program,
+                    ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    const ms_graph *graph = context->graph;
+    if (!graph->nodes)
+        return MS_OK;
+    uint64_t all_ns = 0;
+    for (uint32_t op = 0; op < graph->n_ops; op++)
+        all_ns += graph->op_ns[op];
+    ms_evictor_setup how = {
+        .heuristic = (ms_evictor_heuristic)values[HEURISTIC].number,
+        .seed = (uint64_t)values[SEED].number,
+        .budget_bytes = ms_profile_budget(context, &values[BUDGET]),
+        .most_again_ns = (uint64_t)values[MOST].number * all_ns};
+    return ms_evictorcalls_write(context, &how, program, fault);
+}
+
+static bool places(const ms_policy_value *values)
+{
+    (void)values;
+    return false; /* but of what is measured */
+}
+
+static bool serves_ranks(const ms_policy_value *values)
+{
+    (void)values;
+    return true;
+}
+
 const ms_policy ms_policy_dtr = {
     .name = "dtr",
     .summary = "evict the saved tensor that is cheapest to make again whenever "
@@ -473,6 +509,9 @@ const ms_policy ms_policy_dtr = {
     .example = "dtr:budget=40GiB",
     .params = params,
     .n_params = N_PARAMS,
+    .place = place,
+    .places = places,
+    .serves_ranks = serves_ranks,
     .online = online,
     .saves = true,
 };
