@@ -93,6 +93,9 @@ static ms_err check_ranks(const ms_spec *spec, const ms_schedule *schedule,
                           const ms_graph *graph, ms_fault *fault)
 {
     bool plain = schedule->n_ranks == 1 && !ms_schedule_splits(schedule);
+    if (graph->nodes && schedule->n_ranks > 1)
+        return ms_fail(fault, MS_EUSAGE, "pipeline", "leave it out",
+                       "what was measured node by node runs on one rank");
     for (uint32_t i = 0; i < spec->n && !plain; i++) {
         const ms_policy *policy = spec->items[i].policy;
         bool serves = policy->serves_ranks != NULL &&

@@ -72,7 +72,8 @@ static ms_err cut_off(const dtrlog *log, uint32_t line)
 {
     return ms_fail(log->r->fault, MS_EINPUT, log->source.name,
                    "was it copied whole?",
-                   "the log ends within what line %" PRIu32 " begins", line);
+                   "the log ends within the instruction of line %" PRIu32,
+                   line);
 }
 
 static void skip_blank(dtrlog *log)
@@ -319,8 +320,8 @@ static ms_err read_behind(dtrlog *log, const char *instruction,
     MS_TRY(text_of(log, "NAME", &of));
     if (strcmp(is, instruction) != 0 || strcmp(of, name) != 0)
         return ms_json_fail(&log->json, 0, log->r->fault, NULL,
-                            "here stands %s of \"%.80s\", as line %" PRIu32
-                            " has it",
+                            "%s of \"%.80s\", which line %" PRIu32
+                            " begins, belongs here",
                             instruction, name, line);
     return number_of(log, key, value);
 }
@@ -328,7 +329,7 @@ static ms_err read_behind(dtrlog *log, const char *instruction,
 static ms_err read_constant(dtrlog *log)
 {
     const char *name;
-    uint32_t storage, at, line = log->line;
+    uint32_t storage, at, line = log->json.nodes[0].line;
     int64_t bytes;
     MS_TRY(text_of(log, "NAME", &name));
     name = keep_text(log, name);
@@ -384,7 +385,7 @@ static ms_err read_call(dtrlog *log)
 {
     const char *name, **results;
     int64_t ns;
-    uint32_t list, n, n_results = 0, line = log->line;
+    uint32_t list, n, n_results = 0, line = log->json.nodes[0].line;
     uint32_t *arguments;
     MS_TRY(text_of(log, "NAME", &name));
     MS_TRY(number_of(log, "TIME", &ns));
@@ -531,21 +532,15 @@ static ms_err find_start(dtrlog *log)
     return MS_OK;
 }
 
-/* A last node reads what has names: it is there at the end, and so are
- * constants. */
+/* A last node reads what has names: it is there at the end. */
 static ms_err add_outputs(dtrlog *log)
 {
-    ms_nodelist *list = log->list;
     MS_TRY(add_node(log, "outputs", MS_NODE_OUTPUTS, 0));
     for (uint32_t row = 0; row < log->n_names; row++) {
         const tensor *t = &log->tensors[log->bound[row]];
-        if (t->names > 0 && list->kind[t->node] != MS_NODE_CONSTANT)
+        if (t->names > 0)
             MS_TRY(add_input(log, log->bound[row]));
     }
-    for (uint32_t v = 0; v < list->n; v++)
-        for (uint32_t s = list->out_at[v]; s < list->out_at[v + 1]; s++)
-            if (list->kind[v] == MS_NODE_CONSTANT)
-                list->ends[s] = list->n - 1;
     return MS_OK;
 }
 

@@ -130,8 +130,13 @@ static void defaults_line(const ms_summary *summary, ms_text *text)
     for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++)
         pools |= (unsigned)(report->far[pool].peak_bytes > 0) << pool;
     if (summary->result->model.measured)
-        ms_text_add(&words, "bytes and times are the file's: no launches, no "
-                            "optimizer, no caching allocator");
+        ms_text_add(&words,
+                    "bytes and times are the file's: no launches, no "
+                    "optimizer, no caching allocator%s",
+                    summary->result->model.nodes != NULL
+                        ? "; a node runs where all that it reads is there, and "
+                          "all that it makes beside what is there"
+                        : "");
     else
         ms_settings_defaults(summary->job, &summary->result->training, &words);
     ms_settings_node_defaults(summary->job, pools, &words);

@@ -136,6 +136,62 @@ static void put_chain(ms_indent *json)
     ms_indent_close(json, '}');
 }
 
+static void put_id(ms_indent *json)
+{
+    ms_indent_open(json, "type", '[');
+    ms_indent_string(json, NULL, "string");
+    ms_indent_string(json, NULL, "integer");
+    ms_indent_close(json, ']');
+    ms_indent_integer(json, "minLength", 1);
+    ms_indent_integer(json, "maxLength", MS_MAX_NAME);
+}
+
+static void put_node(ms_indent *json)
+{
+    ms_indent_open(json, "properties", '{');
+    ms_indent_open(json, "id", '{');
+    put_id(json);
+    ms_indent_close(json, '}');
+    ms_properties_fields(json, ms_dagfile_fields, MS_DAGFILE_FIELDS);
+    ms_indent_open(json, "deps", '{');
+    ms_indent_string(json, "description", "ids of the nodes that it reads");
+    ms_indent_string(json, "type", "array");
+    ms_indent_open(json, "items", '{');
+    put_id(json);
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "required", '[');
+    ms_indent_string(json, NULL, "id");
+    ms_properties_required(json, ms_dagfile_fields, MS_DAGFILE_FIELDS);
+    ms_indent_close(json, ']');
+    ms_properties_close(json);
+}
+
+/* A measured DAG, which has no page. */
+static void put_dag(ms_indent *json)
+{
+    ms_indent_open(json, MS_DAGFILE_FAMILY, '{');
+    ms_indent_string(json, "description", "nodes that were measured");
+    ms_indent_open(json, "properties", '{');
+    put_head(json);
+    ms_indent_word(json, "family", "true");
+    ms_indent_open(json, "nodes", '{');
+    ms_indent_string(json, "description", "gradients among them");
+    ms_indent_string(json, "type", "array");
+    ms_indent_integer(json, "minItems", 1);
+    ms_indent_open(json, "items", '{');
+    put_node(json);
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "required", '[');
+    ms_indent_string(json, NULL, "nodes");
+    ms_indent_close(json, ']');
+    ms_properties_close(json);
+    ms_indent_close(json, '}');
+}
+
 static void put_families(ms_indent *json)
 {
     uint32_t n;
@@ -148,6 +204,7 @@ static void put_families(ms_indent *json)
     for (uint32_t i = 0; i < n; i++)
         ms_indent_string(json, NULL, families[i].name);
     ms_indent_string(json, NULL, MS_CHAINFILE_FAMILY);
+    ms_indent_string(json, NULL, MS_DAGFILE_FAMILY);
     ms_indent_close(json, ']');
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
@@ -155,11 +212,13 @@ static void put_families(ms_indent *json)
     for (uint32_t i = 0; i < n; i++)
         put_case(json, "family", families[i].name, "");
     put_case(json, "family", MS_CHAINFILE_FAMILY, "");
+    put_case(json, "family", MS_DAGFILE_FAMILY, "");
     ms_indent_close(json, ']');
     ms_indent_close(json, '}');
     for (uint32_t i = 0; i < n; i++)
         put_family(json, &families[i]);
     put_chain(json);
+    put_dag(json);
 }
 
 /* ---- layers -------------------------------------------------------------- */
