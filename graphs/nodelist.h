@@ -33,9 +33,9 @@ typedef struct ms_nodelist {
                              it is, or its maker; NULL: there are no views */
     uint32_t *view_at, *view; /* n + 1; storages of which a node makes views;
                                  NULL: there are none */
-    uint32_t *out_at;     /* n + 1 */
-    uint64_t *bytes;      /* per storage */
-    uint32_t *ends;       /* per storage: a node */
+    uint32_t *out_at;         /* n + 1 */
+    uint64_t *bytes;          /* per storage */
+    uint32_t *ends;           /* per storage: a node */
 } ms_nodelist;
 
 #endif

@@ -87,6 +87,13 @@ ms_err ms_apply_schedule(const ms_spec *spec, const ms_policy_context *given,
                                             context.arena, schedule, fault);
 }
 
+static bool places(const struct ms_spec_item *item)
+{
+    const ms_policy *policy = item->policy;
+    return policy->place != NULL &&
+           (policy->places == NULL || policy->places(item->values));
+}
+
 /* Calls that a place hook writes for one rank that has the whole model may be
  * wrong for ranks that have parts of it. */
 static ms_err check_ranks(const ms_spec *spec, const ms_schedule *schedule,
@@ -100,7 +107,7 @@ static ms_err check_ranks(const ms_spec *spec, const ms_schedule *schedule,
         const ms_policy *policy = spec->items[i].policy;
         bool serves = policy->serves_ranks != NULL &&
                       policy->serves_ranks(spec->items[i].values);
-        if (policy->place == NULL || (serves && graph->due_first == NULL))
+        if (!places(&spec->items[i]) || (serves && graph->due_first == NULL))
             continue;
         const char *why = policy->refuses_ranks != NULL
                               ? policy->refuses_ranks(spec->items[i].values)
@@ -262,13 +269,6 @@ static bool promises(const struct ms_spec_item *item)
         if (item->policy->params[k].promise && item->values[k].given)
             return true;
     return false;
-}
-
-static bool places(const struct ms_spec_item *item)
-{
-    const ms_policy *policy = item->policy;
-    return policy->place != NULL &&
-           (policy->places == NULL || policy->places(item->values));
 }
 
 /* Do the policies say what is kept, and nothing else? */

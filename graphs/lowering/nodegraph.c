@@ -105,7 +105,8 @@ static void fill_ops(ms_graph *g, const ms_nodelist *list)
     for (uint32_t u = 0; u <= list->n; u++)
         g->backward_at[u] = list->n;
     g->loss_unit = 0;
-    while (g->loss_unit < list->n && list->kind[g->loss_unit] != MS_NODE_BACKWARD)
+    while (g->loss_unit < list->n &&
+           list->kind[g->loss_unit] != MS_NODE_BACKWARD)
         g->loss_unit++;
 }
 

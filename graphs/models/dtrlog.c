@@ -38,9 +38,9 @@ typedef struct dtrlog {
     ms_json json;
     uint32_t nodes_capacity, ins_capacity, views_capacity, storages_capacity;
     uint32_t n_in, n_view;
-    ms_index index;    /* from names to rows */
-    uint32_t n_names;  /* in the order in which they came */
-    uint32_t *bound;   /* per name: a tensor */
+    ms_index index;   /* from names to rows */
+    uint32_t n_names; /* in the order in which they came */
+    uint32_t *bound;  /* per name: a tensor */
     uint32_t n_tensors, tensors_capacity;
     tensor *tensors;
     uint32_t *names; /* per storage: of all its tensors */
@@ -70,10 +70,9 @@ bool ms_dtrlog_is(const char *bytes, size_t length)
 
 static ms_err cut_off(const dtrlog *log, uint32_t line)
 {
-    return ms_fail(log->r->fault, MS_EINPUT, log->source.name,
-                   "was it copied whole?",
-                   "the log ends within the instruction of line %" PRIu32,
-                   line);
+    return ms_fail(
+        log->r->fault, MS_EINPUT, log->source.name, "was it copied whole?",
+        "the log ends within the instruction of line %" PRIu32, line);
 }
 
 static void skip_blank(dtrlog *log)
@@ -175,11 +174,10 @@ static ms_err find_name(const dtrlog *log, uint32_t node, uint32_t *row)
     const char *name;
     MS_TRY(text_at(log, node, &name));
     *row = ms_index_find(&log->index, name);
-    return *row != MS_NONE
-               ? MS_OK
-               : ms_json_fail(&log->json, node, log->r->fault,
-                              "was its beginning cut off?",
-                              "nothing has made \"%.80s\"", name);
+    return *row != MS_NONE ? MS_OK
+                           : ms_json_fail(&log->json, node, log->r->fault,
+                                          "was its beginning cut off?",
+                                          "nothing has made \"%.80s\"", name);
 }
 
 static ms_err bind_name(dtrlog *log, const char *name, uint32_t at)
@@ -209,9 +207,9 @@ static void name_tensor(dtrlog *log, uint32_t at, bool more)
 
 static ms_err add_tensor(dtrlog *log, uint32_t storage, uint32_t *at)
 {
-    log->tensors = ms_arena_grow(&log->scratch, log->tensors,
-                                 &log->tensors_capacity, log->n_tensors + 1,
-                                 sizeof *log->tensors);
+    log->tensors =
+        ms_arena_grow(&log->scratch, log->tensors, &log->tensors_capacity,
+                      log->n_tensors + 1, sizeof *log->tensors);
     if (log->tensors == NULL)
         return ms_fail_nomem(log->r->fault);
     *at = log->n_tensors++;
@@ -307,9 +305,8 @@ static uint8_t kind_now(dtrlog *log, const char *name)
 }
 
 /* The line behind, which says a number of the name. */
-static ms_err read_behind(dtrlog *log, const char *instruction,
-                          const char *key, const char *name, uint32_t line,
-                          int64_t *value)
+static ms_err read_behind(dtrlog *log, const char *instruction, const char *key,
+                          const char *name, uint32_t line, int64_t *value)
 {
     const char *is, *of;
     skip_blank(log);
@@ -345,8 +342,7 @@ static ms_err read_arguments(dtrlog *log, uint32_t **arguments, uint32_t *n)
     uint32_t args, row;
     MS_TRY(list_of(log, "ARGS", &args));
     *n = log->json.nodes[args].value.n;
-    *arguments =
-        ms_arena_take_raw(&log->scratch, *n + 1u, sizeof **arguments);
+    *arguments = ms_arena_take_raw(&log->scratch, *n + 1u, sizeof **arguments);
     if (*arguments == NULL)
         return ms_fail_nomem(log->r->fault);
     *n = 0;
@@ -400,8 +396,7 @@ static ms_err read_call(dtrlog *log)
     for (uint32_t i = ms_json_first(&log->json, list); i != MS_NONE;
          i = log->json.nodes[i].next) {
         MS_TRY(text_at(log, i, &name));
-        results[n_results] =
-            ms_arena_text(&log->scratch, name, strlen(name));
+        results[n_results] = ms_arena_text(&log->scratch, name, strlen(name));
         if (results[n_results++] == NULL)
             return ms_fail_nomem(log->r->fault);
     }

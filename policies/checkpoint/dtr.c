@@ -5,6 +5,7 @@
  * make again for the memory and the time for which it is away:
  *
  *     dtr     (c(s) + c of e*(s)) / (bytes x staleness)
+ *     eq      (c(s) + c of the classes next to s) / (bytes x staleness)
  *     local    c(s)               / (bytes x staleness)
  *     msps    (c(s) + c of what it is made from and is gone) / bytes
  *     lru      1 / staleness
@@ -13,12 +14,14 @@
  * c is the time of the ops that make a tensor and finish it in place; e* are
  * the tensors that are gone and can be reached from it through such ones, up
  * and, apart from that, down the graph: evicting it makes making these again
- * dearer, and the other way round.  Of equals the last in the pool goes, as in
- * simrd.
+ * dearer, and the other way round.  A class is tensors that went next to each
+ * other (policies/common/goneclasses.h).  Of equals the last in the pool goes,
+ * as in simrd.
  *
  * A cost is found anew where something around it changed, and compared with the
  * first of each kind alone (policies/common/alike.h). */
 #include "policies/common/alike.h"
+#include "policies/common/goneclasses.h"
 #include "policies/common/policy.h"
 #include "policies/common/profile.h"
 #include "policies/solve/evictorcalls.h"
@@ -45,8 +48,9 @@ static const ms_param params[N_PARAMS] = {
                    .words = "dtr|local|msps|lru|size|random|eq",
                    .help = "which tensor goes: the one that is least in cost "
                            "by bytes and staleness, cost with what is gone "
-                           "around it (dtr, the default) or its own alone "
-                           "(local), that is least in cost by bytes (msps), "
+                           "around it (dtr, the default; eq: by classes of "
+                           "neighbours) or its own alone (local), that is "
+                           "least in cost by bytes (msps), "
                            "least recently used, the largest, or any"},
     [SEED] = {.name = "seed",
               .type = MS_PARAM_INT,
@@ -179,18 +183,20 @@ typedef struct memory {
     uint64_t random;
     uint32_t tick, n_dirty, n_aside;
     bool open;
-    ms_alike alike;    /* who is here */
-    uint32_t *stamp;   /* per storage: seen in this search */
-    uint32_t *stack;   /* of a search */
-    uint32_t *dirty;   /* whose cost is to be found anew */
-    uint32_t *aside;   /* first of their kinds that may not go now */
-    uint8_t *was_gone; /* per storage, when a victim was last asked for */
-    uint8_t *is_dirty; /* per storage */
+    ms_alike alike;         /* who is here */
+    ms_goneclasses classes; /* who is gone (eq) */
+    uint32_t *stamp;        /* per storage: seen in this search */
+    uint32_t *stack;        /* of a search */
+    uint32_t *dirty;        /* whose cost is to be found anew */
+    uint32_t *aside;        /* first of their kinds that may not go now */
+    uint8_t *was_gone;      /* per storage, when a victim was last asked for */
+    uint8_t *is_dirty;      /* per storage */
 } memory;
 
 static size_t memory_size(uint32_t n_storages)
 {
-    return sizeof(memory) + ms_alike_size(n_storages) +
+    return sizeof(memory) + ms_goneclasses_size(n_storages) +
+           ms_alike_size(n_storages) +
            (size_t)n_storages * (4 * sizeof(uint32_t) + 2);
 }
 
@@ -200,6 +206,8 @@ static void open_memory(memory *m, uint32_t n)
     if (m->open)
         return;
     m->open = true;
+    ms_goneclasses_open(&m->classes, behind, n);
+    behind += ms_goneclasses_size(n);
     ms_alike_open(&m->alike, behind, n);
     m->stamp = (uint32_t *)(behind + ms_alike_size(n));
     m->stack = m->stamp + n;
@@ -267,9 +275,63 @@ static void soil_around(const search *f, const edges *e)
     }
 }
 
+/* Those here to which the storage is next. */
+static void soil_next(const search *f, uint32_t storage)
+{
+    const edges *both[] = {&f->s->children, &f->s->parents};
+    for (int way = 0; way < 2; way++)
+        for (uint32_t i = both[way]->at[storage];
+             i < both[way]->at[storage + 1]; i++)
+            if (!ms_online_gone(f->view, both[way]->to[i]))
+                soil(f->m, both[way]->to[i]);
+}
+
+static void merge_next(const search *f, uint32_t storage, const edges *e)
+{
+    ms_goneclasses *classes = &f->m->classes;
+    for (uint32_t i = e->at[storage]; i < e->at[storage + 1]; i++)
+        if (ms_goneclasses_has(classes, e->to[i]))
+            ms_goneclasses_merge(classes, storage, e->to[i]);
+}
+
+static void soil_class(const search *f, uint32_t storage)
+{
+    const ms_goneclasses *c = &f->m->classes;
+    for (uint32_t i = c->first[c->class_of[storage + 1]]; i != 0;
+         i = c->next[i])
+        soil_next(f, i - 1);
+}
+
+/* A storage went, or came back: its class is another. */
+static void turn_class(const search *f, uint32_t storage)
+{
+    ms_goneclasses *classes = &f->m->classes;
+    uint64_t own_ns = f->s->cost_ns[storage];
+    if (ms_online_gone(f->view, storage) == ms_goneclasses_has(classes, storage))
+        return; /* it was told twice */
+    if (ms_online_gone(f->view, storage)) {
+        ms_goneclasses_join(classes, storage, own_ns);
+        merge_next(f, storage, &f->s->parents);
+        merge_next(f, storage, &f->s->children);
+        soil_class(f, storage);
+    } else {
+        soil_class(f, storage);
+        ms_goneclasses_leave(classes, storage, own_ns);
+    }
+}
+
+static void turn_classes(const search *f)
+{
+    uint32_t n = find_turned(f);
+    for (uint32_t i = 0; i < n; i++)
+        turn_class(f, f->m->stack[i]);
+}
+
 static void soil_changed(const search *f)
 {
     const ms_online_view *view = f->view;
+    if (f->s->heuristic == EQ)
+        turn_classes(f);
     if (looks_around(f->s))
         soil_around(f, &f->s->children);
     if (f->s->heuristic == DTR)
@@ -304,10 +366,37 @@ static uint64_t gone_ns(const search *f, uint32_t storage, const edges *e)
     return ns;
 }
 
+/* Adds the classes of those that are gone and next to the storage, each once.
+ */
+static int64_t class_ns(const search *f, uint32_t storage, const edges *e,
+                        uint32_t tick)
+{
+    const ms_goneclasses *c = &f->m->classes;
+    int64_t ns = 0;
+    for (uint32_t i = e->at[storage]; i < e->at[storage + 1]; i++) {
+        uint32_t class = c->class_of[e->to[i] + 1];
+        if (class == 0 || f->m->stamp[c->first[class] - 1] == tick)
+            continue;
+        f->m->stamp[c->first[class] - 1] = tick;
+        ns += c->sum_ns[class];
+    }
+    return ns;
+}
+
+static uint64_t around_ns(const search *f, uint32_t storage)
+{
+    uint32_t tick = ++f->m->tick;
+    int64_t ns = class_ns(f, storage, &f->s->parents, tick);
+    ns += class_ns(f, storage, &f->s->children, tick);
+    return ns > 0 ? (uint64_t)ns : 0;
+}
+
 static uint64_t again_ns(const search *f, uint32_t storage)
 {
     const setup *s = f->s;
     uint64_t ns = s->cost_ns[storage];
+    if (s->heuristic == EQ)
+        ns += around_ns(f, storage);
     if (s->heuristic == DTR)
         ns += gone_ns(f, storage, &s->children);
     if (looks_around(s))
@@ -356,6 +445,7 @@ static double cost(const search *f, uint32_t storage, uint64_t ns)
     switch (f->s->heuristic) {
     case DTR:
     case LOCAL:
+    case EQ:
         return ns > 0 ? (double)ns / (bytes * stale) : 0;
     case MSPS:
         return ns > 0 ? (double)ns / bytes : 0;
@@ -496,12 +586,6 @@ static bool places(const ms_policy_value *values)
     return false; /* but of what is measured */
 }
 
-static bool serves_ranks(const ms_policy_value *values)
-{
-    (void)values;
-    return true;
-}
-
 const ms_policy ms_policy_dtr = {
     .name = "dtr",
     .summary = "evict the saved tensor that is cheapest to make again whenever "
@@ -511,7 +595,6 @@ const ms_policy ms_policy_dtr = {
     .n_params = N_PARAMS,
     .place = place,
     .places = places,
-    .serves_ranks = serves_ranks,
     .online = online,
     .saves = true,
 };

@@ -71,7 +71,7 @@ uint64_t ms_dagcost_all(const ms_dag *dag, ms_arena *scratch);
 typedef struct ms_pebble {
     ms_nodeplan plan;
     uint64_t time_ns;
-    bool ended;       /* false: more nodes, or sets, than it looks at */
+    bool ended;        /* false: more nodes, or sets, than it looks at */
     uint32_t n_states; /* sets that it looked at */
 } ms_pebble;
 

@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/solve/evictstate.h"
 
-static uint32_t root_of(ms_evictclasses *c, uint32_t node)
-{
-    while (c->parent[node] != node) {
-        c->parent[node] = c->parent[c->parent[node]];
-        node = c->parent[node];
-    }
-    return node;
-}
-
 static uint32_t meet(ms_evictstate *state, uint32_t s, uint32_t n)
 {
     ms_evictclasses *c = &state->classes;
@@ -47,74 +38,41 @@ static uint32_t find_near(ms_evictstate *state, uint32_t storage)
     return n;
 }
 
-static ms_err add_node(ms_evictstate *state, uint64_t ns, uint32_t *node)
-{
-    ms_evictclasses *c = &state->classes;
-    uint32_t capacity = c->capacity;
-    c->parent = ms_arena_grow(state->arena, c->parent, &c->capacity, c->n + 1,
-                              sizeof *c->parent);
-    c->sum_ns = ms_arena_grow(state->arena, c->sum_ns, &capacity, c->n + 1,
-                              sizeof *c->sum_ns);
-    if (c->parent == NULL || c->sum_ns == NULL)
-        return ms_fail_nomem(state->fault);
-    *node = c->n++;
-    c->parent[*node] = *node;
-    c->sum_ns[*node] = (int64_t)ns;
-    return MS_OK;
-}
-
 /* What is made for the first time is a class of no time until it is there. */
-static ms_err node_of(ms_evictstate *state, uint32_t storage, uint32_t *node)
+void ms_evictclasses_went(ms_evictstate *state, uint32_t storage)
 {
     ms_evictclasses *c = &state->classes;
-    if (c->node[storage] == MS_NONE)
-        MS_TRY(add_node(state, 0, &c->node[storage]));
-    *node = c->node[storage];
-    return MS_OK;
-}
-
-ms_err ms_evictclasses_went(ms_evictstate *state, uint32_t storage)
-{
-    ms_evictclasses *c = &state->classes;
-    uint32_t node, n = find_near(state, storage);
-    MS_TRY(add_node(state, state->own_ns[storage], &c->node[storage]));
+    uint32_t n = find_near(state, storage);
+    ms_goneclasses_join(&c->all, storage, state->own_ns[storage]);
     for (uint32_t i = 0; i < n; i++) {
-        MS_TRY(node_of(state, c->near[i], &node));
-        uint32_t other = root_of(c, node);
-        uint32_t own = root_of(c, c->node[storage]);
-        if (other == own)
-            continue;
-        c->parent[other] = own;
-        c->sum_ns[own] += c->sum_ns[other];
+        if (!ms_goneclasses_has(&c->all, c->near[i]))
+            ms_goneclasses_join(&c->all, c->near[i], 0);
+        ms_goneclasses_merge(&c->all, storage, c->near[i]);
     }
-    return MS_OK;
 }
 
 void ms_evictclasses_came(ms_evictstate *state, uint32_t storage)
 {
     ms_evictclasses *c = &state->classes;
-    if (c->node[storage] != MS_NONE)
-        c->sum_ns[root_of(c, c->node[storage])] -=
-            (int64_t)state->own_ns[storage];
-    c->node[storage] = MS_NONE;
+    if (ms_goneclasses_has(&c->all, storage))
+        ms_goneclasses_leave(&c->all, storage, state->own_ns[storage]);
 }
 
 int64_t ms_evictclasses_around(ms_evictstate *state, uint32_t storage)
 {
     ms_evictclasses *c = &state->classes;
-    uint32_t n = find_near(state, storage), n_roots = 0;
+    uint32_t n = find_near(state, storage), n_met = 0;
     int64_t ns = 0;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t node = c->node[c->near[i]], k = 0;
-        if (node == MS_NONE) /* it is on its way for the first time */
+        uint32_t class = c->all.class_of[c->near[i] + 1], k = 0;
+        if (class == 0) /* it is on its way for the first time */
             continue;
-        uint32_t root = root_of(c, node);
-        while (k < n_roots && c->near[k] != root)
+        while (k < n_met && c->near[k] != class)
             k++;
-        if (k < n_roots)
+        if (k < n_met)
             continue;
-        c->near[n_roots++] = root;
-        ns += c->sum_ns[root];
+        c->near[n_met++] = class;
+        ns += c->all.sum_ns[class];
     }
     return ns;
 }
@@ -123,12 +81,12 @@ ms_err ms_evictclasses_open(ms_evictstate *state)
 {
     ms_evictclasses *c = &state->classes;
     size_t n = state->graph->n_storages + 1u;
-    c->node = ms_arena_take_raw(state->arena, n, sizeof *c->node);
+    uint32_t items = state->graph->n_storages;
+    void *memory = ms_arena_take(state->arena, ms_goneclasses_size(items), 1);
     c->seen = ms_arena_take(state->arena, n, sizeof *c->seen);
     c->near = ms_arena_take_raw(state->arena, n, sizeof *c->near);
-    if (c->node == NULL || c->seen == NULL || c->near == NULL)
+    if (memory == NULL || c->seen == NULL || c->near == NULL)
         return ms_fail_nomem(state->fault);
-    for (uint32_t s = 0; s < n; s++)
-        c->node[s] = MS_NONE;
+    ms_goneclasses_open(&c->all, memory, items);
     return MS_OK;
 }

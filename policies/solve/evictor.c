@@ -93,7 +93,7 @@ static ms_err evict(runner *r, uint32_t place)
     if (has_regions(state))
         ms_evictregions_went(state, s);
     if (state->setup->heuristic == MS_EVICTOR_EQ)
-        MS_TRY(ms_evictclasses_went(state, s));
+        ms_evictclasses_went(state, s);
     return add_act(r, MS_NODEACT_DROP, s);
 }
 
@@ -428,8 +428,8 @@ static ms_err take_columns(runner *r)
     state->used_ns = ms_arena_take(state->arena, n, sizeof *state->used_ns);
     state->pool = ms_arena_take_raw(state->arena, n, sizeof *state->pool);
     r->came = ms_arena_take_raw(state->arena, n, sizeof *r->came);
-    r->total_bytes = ms_arena_take(state->arena, graph->n_ops + 1u,
-                                   sizeof *r->total_bytes);
+    r->total_bytes =
+        ms_arena_take(state->arena, graph->n_ops + 1u, sizeof *r->total_bytes);
     if (state->here == NULL || state->pinned == NULL || state->locks == NULL ||
         state->own_ns == NULL || state->used_ns == NULL ||
         state->pool == NULL || r->came == NULL || r->total_bytes == NULL)

@@ -54,8 +54,8 @@ typedef struct ms_evictor_run {
     ms_nodeplan plan;
     uint64_t time_ns, again_ns, peak_bytes;
     uint32_t n_runs, n_evictions;
-    uint32_t op;             /* where it ended, if it is not OK */
-    uint64_t needed_bytes;   /* OOM: what was there, and what the op takes */
+    uint32_t op;           /* where it ended, if it is not OK */
+    uint64_t needed_bytes; /* OOM: what was there, and what the op takes */
 } ms_evictor_run;
 
 /* Two bits per pair of storages, four times: more of them than that fits in

@@ -35,8 +35,7 @@ ms_err ms_evictorcalls_write(const ms_policy_context *context,
 {
     ms_evictor_run run;
     ms_arena scratch = {.limit_bytes = context->arena->limit_bytes};
-    ms_err err =
-        ms_evictor_find(context->graph, setup, &scratch, &run, fault);
+    ms_err err = ms_evictor_find(context->graph, setup, &scratch, &run, fault);
     if (err == MS_OK && run.status != MS_EVICTOR_OK)
         err = refuse(context->graph, setup, &run, fault);
     if (err == MS_OK)

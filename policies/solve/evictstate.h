@@ -4,6 +4,7 @@
 
 /* Private to policies/solve: what an evictor knows of the storages. */
 
+#include "policies/common/goneclasses.h"
 #include "policies/solve/evictor.h"
 #include "sim/graph.h"
 
@@ -14,17 +15,13 @@ enum { MS_EVICT_DOWN, MS_EVICT_UP, MS_EVICT_WAYS }; /* to readers, to makers */
 typedef struct ms_evictregions {
     uint32_t n_words; /* of a row */
     uint64_t *inside[MS_EVICT_WAYS], *edge[MS_EVICT_WAYS];
-    uint64_t *sum_ns[MS_EVICT_WAYS]; /* per storage: of inside */
+    uint64_t *sum_ns[MS_EVICT_WAYS];  /* per storage: of inside */
     uint64_t *touched[MS_EVICT_WAYS]; /* a row: whose are to be found anew */
     uint32_t *stack;
 } ms_evictregions;
 
-/* Classes of what is gone, as a union-find. */
 typedef struct ms_evictclasses {
-    uint32_t n, capacity;
-    uint32_t *parent;
-    int64_t *sum_ns;
-    uint32_t *node; /* per storage: while it is gone */
+    ms_goneclasses all;
     uint32_t *seen, tick, *near; /* of a search for neighbours */
 } ms_evictclasses;
 
@@ -60,7 +57,7 @@ void ms_evictregions_came(ms_evictstate *state, const uint32_t *storages,
                           uint32_t n);
 /* evictclasses.c */
 ms_err ms_evictclasses_open(ms_evictstate *state);
-ms_err ms_evictclasses_went(ms_evictstate *state, uint32_t storage);
+void ms_evictclasses_went(ms_evictstate *state, uint32_t storage);
 void ms_evictclasses_came(ms_evictstate *state, uint32_t storage);
 /* The time of the classes that the storage touches; it may be less than none,
  * because what comes back takes its own time out, were it in or not. */

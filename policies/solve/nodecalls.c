@@ -117,10 +117,9 @@ static ms_err write_plan(writer *w, const ms_nodeplan *plan,
 
 static bool is_within(const ms_call *call)
 {
-    return call->verb == MS_RUN ||
-           (call->verb == MS_MARK &&
-            (call->mark.mark == MS_MARK_BEFORE_LOSS ||
-             call->mark.mark == MS_MARK_AFTER_FORWARD));
+    return call->verb == MS_RUN || (call->verb == MS_MARK &&
+                                    (call->mark.mark == MS_MARK_BEFORE_LOSS ||
+                                     call->mark.mark == MS_MARK_AFTER_FORWARD));
 }
 
 ms_err ms_nodecalls_write(const ms_graph *graph, const ms_nodeplan *plan,

@@ -277,8 +277,7 @@ static ms_err write_plan(solver *p, uint32_t row, ms_arena *arena,
         if (p->ends & bit(to->made))
             MS_TRY(add(p, plan, MS_NODEACT_DROP, to->made, arena));
     }
-    for (set rest = p->states[row].here & ~p->ends; rest != 0;
-         rest &= rest - 1)
+    for (set rest = p->states[row].here & ~p->ends; rest != 0; rest &= rest - 1)
         MS_TRY(add(p, plan, MS_NODEACT_DROP, lowest(rest), arena));
     return MS_OK;
 }

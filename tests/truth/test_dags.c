@@ -80,11 +80,11 @@ static void read_graph(const char *bytes, const char *path, ms_graph *graph)
 {
     ms_model model;
     ms_arena_reset(&arena);
-    ck_assert_int_eq(
-        path != NULL ? ms_read_model(path, NULL, 0, &arena, &model, &fault)
-                     : ms_read_model_bytes("dag", bytes, strlen(bytes), NULL, 0,
-                                           &arena, &model, &fault),
-        MS_OK);
+    ck_assert_int_eq(path != NULL
+                         ? ms_read_model(path, NULL, 0, &arena, &model, &fault)
+                         : ms_read_model_bytes("dag", bytes, strlen(bytes),
+                                               NULL, 0, &arena, &model, &fault),
+                     MS_OK);
     ck_assert_int_eq(ms_nodegraph_lower(&model, &arena, graph, &fault), MS_OK);
     ck_assert_int_eq(ms_graph_check(graph, &fault), MS_OK);
 }
@@ -303,9 +303,9 @@ START_TEST(logs)
             read_graph(NULL, path, &graph);
         before = log;
         bool none = strcmp(h, "none") == 0;
-        if (none || (strncmp(log, "resnet", 6) == 0 &&
-                     strcmp(h, "random") != 0 &&
-                     strcmp(truth_cell(&table, row, "status"), "ok") == 0))
+        if (none ||
+            (strncmp(log, "resnet", 6) == 0 && strcmp(h, "random") != 0 &&
+             strcmp(truth_cell(&table, row, "status"), "ok") == 0))
             check_run(path, &table, row);
         if (strcmp(h, "random") == 0)
             check_random(&graph, &table, row);
