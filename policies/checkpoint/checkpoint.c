@@ -131,7 +131,7 @@ static const ms_param params[N_PARAMS] = {
                  .choice = true,
                  .help = "the least time in budget=: blocks are saved, made "
                          "again once or several times (rotor's persistent "
-                         "plans)"},
+                         "plans; of a measured DAG all orders)"},
     [REVOLVE] = {.name = "revolve",
                  .type = MS_PARAM_INT,
                  .choice = true,

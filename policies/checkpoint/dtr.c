@@ -64,7 +64,8 @@ static const ms_param params[N_PARAMS] = {
               .low = 1,
               .high = 1000,
               .help = "a step thrashes when what runs again takes so many "
-                      "times as long as forward; default 10"},
+                      "times as long as forward, or all of the nodes that "
+                      "were measured; default 10"},
 };
 
 /* ---- the graph of saved and unsaved tensors ------------------------------ */
@@ -307,7 +308,8 @@ static void turn_class(const search *f, uint32_t storage)
 {
     ms_goneclasses *classes = &f->m->classes;
     uint64_t own_ns = f->s->cost_ns[storage];
-    if (ms_online_gone(f->view, storage) == ms_goneclasses_has(classes, storage))
+    if (ms_online_gone(f->view, storage) ==
+        ms_goneclasses_has(classes, storage))
         return; /* it was told twice */
     if (ms_online_gone(f->view, storage)) {
         ms_goneclasses_join(classes, storage, own_ns);

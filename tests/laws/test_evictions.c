@@ -303,7 +303,7 @@ static void update_classes(const ms_online_view *view)
 static uint64_t classes_ns(const ms_graph *graph, uint32_t s)
 {
     int64_t ns = 0;
-    for (uint32_t class = 1; class <= classes.n; class++)
+    for (uint32_t class = 1; class <= classes.n; class ++)
         for (uint32_t t = graph->n_persistent; t < graph->n_storages; t++)
             if (classes.of[t] == class && is_next(graph, s, t)) {
                 ns += classes.sum_ns[class];
@@ -312,7 +312,7 @@ static uint64_t classes_ns(const ms_graph *graph, uint32_t s)
     return ns > 0 ? (uint64_t)ns : 0;
 }
 
-static const char *const heuristics[] = {"dtr",  "local", "msps",
+static const char *const heuristics[] = {"dtr", "local", "msps",
                                          "lru", "size",  "eq"};
 
 static double formula(const ms_online_view *view, int heuristic, uint32_t s)
