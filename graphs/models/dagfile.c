@@ -20,7 +20,8 @@
 #include <string.h>
 
 enum { COST, BYTES, BACKWARD };
-static const char *const top_keys[] = {"memsim", "name", "family", "nodes"};
+static const char *const top_keys[] = {"memsim", "name", "summary", "family",
+                                       "nodes"};
 const ms_field ms_dagfile_fields[MS_DAGFILE_FIELDS] = {
     [COST] = {.name = "cost_ns",
               .type = MS_INT,

@@ -7,10 +7,10 @@
 ms_err ms_dagplan_place(const ms_policy_context *context, uint64_t budget_bytes,
                         ms_program *program, ms_fault *fault)
 {
-    ms_dag dag;
+    ms_nodedag dag;
     ms_pebble pebble;
     ms_arena *arena = context->arena;
-    MS_TRY(ms_dag_find(context->graph, arena, &dag, fault));
+    MS_TRY(ms_nodedag_find(context->graph, arena, &dag, fault));
     MS_TRY(ms_pebble_find(&dag, budget_bytes, arena, &pebble, fault));
     if (!pebble.ended)
         return ms_fail(fault, MS_EUSAGE, "checkpoint:optimal",

@@ -279,12 +279,12 @@ static void soil_around(const search *f, const edges *e)
 /* Those here to which the storage is next. */
 static void soil_next(const search *f, uint32_t storage)
 {
-    const edges *both[] = {&f->s->children, &f->s->parents};
-    for (int way = 0; way < 2; way++)
-        for (uint32_t i = both[way]->at[storage];
-             i < both[way]->at[storage + 1]; i++)
-            if (!ms_online_gone(f->view, both[way]->to[i]))
-                soil(f->m, both[way]->to[i]);
+    for (int up = 0; up < 2; up++) {
+        const edges *e = up ? &f->s->parents : &f->s->children;
+        for (uint32_t i = e->at[storage]; i < e->at[storage + 1]; i++)
+            if (!ms_online_gone(f->view, e->to[i]))
+                soil(f->m, e->to[i]);
+    }
 }
 
 static void merge_next(const search *f, uint32_t storage, const edges *e)
@@ -562,8 +562,7 @@ static ms_err online(const ms_policy_context *context, ms_online *online,
     return MS_OK;
 }
 
-/* Nodes that were measured are run as the public simulator runs them: that is
- * known before the program is written. */
+/* Nodes that were measured are run as the public simulator runs them. */
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
@@ -571,21 +570,18 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     const ms_graph *graph = context->graph;
     if (!graph->nodes)
         return MS_OK;
-    uint64_t all_ns = 0;
-    for (uint32_t op = 0; op < graph->n_ops; op++)
-        all_ns += graph->op_ns[op];
     ms_evictor_setup how = {
         .heuristic = (ms_evictor_heuristic)values[HEURISTIC].number,
         .seed = (uint64_t)values[SEED].number,
         .budget_bytes = ms_profile_budget(context, &values[BUDGET]),
-        .most_again_ns = (uint64_t)values[MOST].number * all_ns};
+        .most_again_ns = (uint64_t)values[MOST].number * forward_ns(context)};
     return ms_evictorcalls_write(context, &how, program, fault);
 }
 
 static bool places(const ms_policy_value *values)
 {
-    (void)values;
-    return false; /* but of what is measured */
+    (void)values; /* of what was measured alone */
+    return false;
 }
 
 const ms_policy ms_policy_dtr = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/solve/dag.h"
+#include "policies/solve/nodedag.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ static ms_err fail_act(ms_fault *fault, uint32_t i, const char *why)
     return ms_fail(fault, MS_EINPUT, where, NULL, "%s", why);
 }
 
-static bool can_make(const ms_dag *dag, const uint8_t *here, uint32_t v)
+static bool can_make(const ms_nodedag *dag, const uint8_t *here, uint32_t v)
 {
     for (uint32_t i = dag->dep_at[v]; i < dag->dep_at[v + 1]; i++)
         if (!here[dag->dep[i]])
@@ -19,7 +19,7 @@ static bool can_make(const ms_dag *dag, const uint8_t *here, uint32_t v)
     return !here[v];
 }
 
-ms_err ms_dagcost_find(const ms_dag *dag, const ms_nodeplan *plan,
+ms_err ms_dagcost_find(const ms_nodedag *dag, const ms_nodeplan *plan,
                        ms_arena *scratch, uint64_t *time_ns,
                        uint64_t *peak_bytes, ms_fault *fault)
 {
@@ -49,7 +49,7 @@ ms_err ms_dagcost_find(const ms_dag *dag, const ms_nodeplan *plan,
     return MS_OK;
 }
 
-uint64_t ms_dagcost_all(const ms_dag *dag, ms_arena *scratch)
+uint64_t ms_dagcost_all(const ms_nodedag *dag, ms_arena *scratch)
 {
     uint32_t *last = ms_arena_take(scratch, dag->n + 1u, sizeof *last);
     uint64_t bytes = 0, peak = 0;

@@ -70,8 +70,8 @@ static void pin(ms_evictstate *state, uint32_t s)
 
 static ms_err add_act(runner *r, ms_nodeact act, uint32_t id)
 {
-    return ms_nodeplan_add(&r->run->plan, act, id, r->state.arena,
-                           r->state.fault);
+    return ms_nodedag_add(&r->run->plan, act, id, r->state.arena,
+                          r->state.fault);
 }
 
 static bool has_regions(const ms_evictstate *state)

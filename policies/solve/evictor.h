@@ -24,7 +24,7 @@
  * storages that went next to each other; what comes back takes its own time out
  * of its class and leaves it whole. */
 
-#include "policies/solve/dag.h"
+#include "policies/solve/nodedag.h"
 
 typedef enum ms_evictor_heuristic {
     MS_EVICTOR_DTR,

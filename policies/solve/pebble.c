@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/solve/dag.h"
+#include "policies/solve/nodedag.h"
 #include "sim/base/size.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ typedef struct entry { /* of the heap: the least bound first, then the latest */
 } entry;
 
 typedef struct solver {
-    const ms_dag *dag;
+    const ms_nodedag *dag;
     uint64_t budget_bytes;
     ms_arena *arena; /* of one search */
     ms_fault *fault;
@@ -254,7 +254,7 @@ static ms_err search(solver *p, uint64_t budget_bytes, uint32_t *found,
 static ms_err add(const solver *p, ms_nodeplan *plan, ms_nodeact act,
                   uint32_t id, ms_arena *arena)
 {
-    return ms_nodeplan_add(plan, act, id, arena, p->fault);
+    return ms_nodedag_add(plan, act, id, arena, p->fault);
 }
 
 static ms_err write_plan(solver *p, uint32_t row, ms_arena *arena,
@@ -315,7 +315,7 @@ static ms_err refuse(solver *p)
 
 static void open(solver *p)
 {
-    const ms_dag *dag = p->dag;
+    const ms_nodedag *dag = p->dag;
     set read = 0;
     for (uint32_t v = 0; v < dag->n; v++) {
         for (uint32_t i = dag->dep_at[v]; i < dag->dep_at[v + 1]; i++)
@@ -341,8 +341,8 @@ static ms_err solve(solver *p, uint64_t budget_bytes, ms_arena *arena,
     return write_plan(p, found, arena, &pebble->plan);
 }
 
-ms_err ms_pebble_find(const ms_dag *dag, uint64_t budget_bytes, ms_arena *arena,
-                      ms_pebble *pebble, ms_fault *fault)
+ms_err ms_pebble_find(const ms_nodedag *dag, uint64_t budget_bytes,
+                      ms_arena *arena, ms_pebble *pebble, ms_fault *fault)
 {
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
     *pebble = (ms_pebble){0};

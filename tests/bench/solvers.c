@@ -2,7 +2,7 @@
 #include "tests/bench/solvers.h"
 
 #include "policies/solve/chain.h"
-#include "policies/solve/dag.h"
+#include "policies/solve/nodedag.h"
 #include "tests/bench/demand.h"
 #include "tests/bench/times.h"
 
@@ -79,7 +79,7 @@ static void time_dag(void)
             dep[n++] = 2 * FORWARD - 2 - (2 * LEVELS - of);
         dep_at[v + 1] = n;
     }
-    const ms_dag dag = {NODES, cost_ns, bytes, dep_at, dep};
+    const ms_nodedag dag = {NODES, cost_ns, bytes, dep_at, dep};
     for (size_t run = 0; run < RUNS; run++) {
         ms_arena arena = {0};
         ms_fault fault = {0};

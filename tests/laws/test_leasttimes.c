@@ -2,7 +2,7 @@
 /* Least times in a budget against searches that leave nothing out: of chains
  * the plain recurrence, of DAGs every order of making and dropping. */
 #include "policies/solve/chain.h"
-#include "policies/solve/dag.h"
+#include "policies/solve/nodedag.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 
@@ -216,7 +216,7 @@ START_TEST(dags_in_every_order)
         laws_random random = {laws_seed};
         drawn d;
         draw_dag(&random, &d);
-        const ms_dag dag = {d.n, d.cost_ns, d.bytes, d.dep_at, d.dep};
+        const ms_nodedag dag = {d.n, d.cost_ns, d.bytes, d.dep_at, d.dep};
         uint64_t once = find_least(&d, all_bytes(&d));
         for (uint64_t budget = 1; budget <= all_bytes(&d); budget++) {
             ms_fault fault = {0};

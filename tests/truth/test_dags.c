@@ -118,10 +118,10 @@ END_TEST
 static void check_none(uint64_t budget)
 {
     ms_graph graph;
-    ms_dag dag;
+    ms_nodedag dag;
     ms_pebble pebble;
     read_graph(json, NULL, &graph);
-    ck_assert_int_eq(ms_dag_find(&graph, &arena, &dag, &fault), MS_OK);
+    ck_assert_int_eq(ms_nodedag_find(&graph, &arena, &dag, &fault), MS_OK);
     ck_assert_int_eq(ms_pebble_find(&dag, budget, &arena, &pebble, &fault),
                      MS_EINFEASIBLE);
     fault = (ms_fault){0};

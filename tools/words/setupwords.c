@@ -40,3 +40,12 @@ void ms_setupwords_gpus(uint32_t gpus, ms_text *title)
     if (gpus > 1)
         ms_text_add(title, " on %u GPUs, per GPU", gpus);
 }
+
+void ms_setupwords_measured(const ms_result *result, ms_text *text)
+{
+    ms_text_add(text, "bytes and times are the file's: no launches, no "
+                      "optimizer, no caching allocator");
+    if (result->model.nodes != NULL)
+        ms_text_add(text, "; a node runs where all that it reads is there, and "
+                          "all that it makes beside what is there");
+}

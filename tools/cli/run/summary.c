@@ -5,7 +5,6 @@
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
-#include "sim/names.h"
 #include "sim/program.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
@@ -94,17 +93,15 @@ static void model_line(const ms_summary *summary, ms_text *text)
 
 static void policy_line(const ms_summary *summary, ms_text *text)
 {
+    const char *told = summary->result->program->told;
     ms_text words = {.arena = summary->arena};
     char name[256];
     ms_text_add(&words, "%s on ",
                 ms_screen_safe(summary->policy, name, sizeof name));
     ms_devicewords_device(summary->job, summary->result->report, &words);
     put_line(text, "policy:", &words);
-    if (summary->result->program->told != NULL) {
-        ms_text told = {.arena = summary->arena};
-        ms_text_add(&told, "%s", summary->result->program->told);
-        put_line(text, "plan:", &told);
-    }
+    if (told != NULL)
+        ms_screen_fill(text, INDENT, "plan:", told);
 }
 
 static void unknown_line(const ms_summary *summary, ms_text *text)
@@ -130,13 +127,7 @@ static void defaults_line(const ms_summary *summary, ms_text *text)
     for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++)
         pools |= (unsigned)(report->far[pool].peak_bytes > 0) << pool;
     if (summary->result->model.measured)
-        ms_text_add(&words,
-                    "bytes and times are the file's: no launches, no "
-                    "optimizer, no caching allocator%s",
-                    summary->result->model.nodes != NULL
-                        ? "; a node runs where all that it reads is there, and "
-                          "all that it makes beside what is there"
-                        : "");
+        ms_setupwords_measured(summary->result, &words);
     else
         ms_settings_defaults(summary->job, &summary->result->training, &words);
     ms_settings_node_defaults(summary->job, pools, &words);
@@ -528,8 +519,7 @@ static void put_no_gain(const ms_summary *summary, const ms_result *without,
                 ms_quantity_size(all).s, ms_quantity_size(kept).s);
 }
 
-/* Compares with the same step without policies. Such a step may be impossible
- * (the whole batch at once); then there is no note. */
+/* Compares with the step without policies, if that is possible. */
 static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
                         ms_fault *fault)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/solve/dag.h"
+#include "policies/solve/nodedag.h"
 #include "sim/graph.h"
 
-ms_err ms_dag_find(const ms_graph *graph, ms_arena *arena, ms_dag *dag,
-                   ms_fault *fault)
+ms_err ms_nodedag_find(const ms_graph *graph, ms_arena *arena, ms_nodedag *dag,
+                       ms_fault *fault)
 {
     uint64_t *bytes = ms_arena_take(arena, graph->n_ops + 1u, sizeof *bytes);
     if (bytes == NULL)
@@ -17,16 +17,16 @@ ms_err ms_dag_find(const ms_graph *graph, ms_arena *arena, ms_dag *dag,
                            "are no DAG of nodes");
         bytes[op] = graph->storage_bytes[op];
     }
-    *dag = (ms_dag){.n = graph->n_ops,
-                    .cost_ns = graph->op_ns,
-                    .bytes = bytes,
-                    .dep_at = graph->in_at,
-                    .dep = graph->in};
+    *dag = (ms_nodedag){.n = graph->n_ops,
+                        .cost_ns = graph->op_ns,
+                        .bytes = bytes,
+                        .dep_at = graph->in_at,
+                        .dep = graph->in};
     return MS_OK;
 }
 
-ms_err ms_nodeplan_add(ms_nodeplan *plan, ms_nodeact act, uint32_t id,
-                       ms_arena *arena, ms_fault *fault)
+ms_err ms_nodedag_add(ms_nodeplan *plan, ms_nodeact act, uint32_t id,
+                      ms_arena *arena, ms_fault *fault)
 {
     if (plan->n == plan->capacity) {
         uint32_t *items = ms_arena_grow(arena, plan->items, &plan->capacity,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_POLICIES_DAG_H
-#define MS_POLICIES_DAG_H
+#ifndef MS_POLICIES_NODEDAG_H
+#define MS_POLICIES_NODEDAG_H
 
 /* DAGs of nodes that can be made again, and orders that run them in less
  * memory: the model of Checkmate (Jain et al., "Checkmate: Breaking the Memory
@@ -21,16 +21,16 @@
 
 #include "policies/common/policy.h"
 
-typedef struct ms_dag {
+typedef struct ms_nodedag {
     uint32_t n;
     const uint64_t *cost_ns, *bytes; /* per node */
     const uint32_t *dep_at, *dep;    /* CSR: earlier nodes */
-} ms_dag;
+} ms_nodedag;
 
 /* A measured DAG; MS_EUSAGE: some of the graph's ops make several tensors, or
  * views, as those of a log do. */
-ms_err ms_dag_find(const ms_graph *graph, ms_arena *arena, ms_dag *dag,
-                   ms_fault *fault);
+ms_err ms_nodedag_find(const ms_graph *graph, ms_arena *arena, ms_nodedag *dag,
+                       ms_fault *fault);
 
 /* What an act is on: an op of the graph, or one of its storages. */
 typedef enum ms_nodeact {
@@ -47,17 +47,17 @@ typedef struct ms_nodeplan {
     uint32_t *items;
 } ms_nodeplan;
 
-ms_err ms_nodeplan_add(ms_nodeplan *plan, ms_nodeact act, uint32_t id,
-                       ms_arena *arena, ms_fault *fault);
+ms_err ms_nodedag_add(ms_nodeplan *plan, ms_nodeact act, uint32_t id,
+                      ms_arena *arena, ms_fault *fault);
 
 /* ---- dagcost.c ----------------------------------------------------------- */
 
 /* What a plan costs, made node by node.  MS_EINPUT: it is none. */
-ms_err ms_dagcost_find(const ms_dag *dag, const ms_nodeplan *plan,
+ms_err ms_dagcost_find(const ms_nodedag *dag, const ms_nodeplan *plan,
                        ms_arena *scratch, uint64_t *time_ns,
                        uint64_t *peak_bytes, ms_fault *fault);
 /* In the order of the nodes, each dropped behind its last reader. */
-uint64_t ms_dagcost_all(const ms_dag *dag, ms_arena *scratch);
+uint64_t ms_dagcost_all(const ms_nodedag *dag, ms_arena *scratch);
 
 /* ---- pebble.c ------------------------------------------------------------ */
 
@@ -76,7 +76,7 @@ typedef struct ms_pebble {
 } ms_pebble;
 
 /* MS_EINFEASIBLE: names the least budget, where the search for it ends. */
-ms_err ms_pebble_find(const ms_dag *dag, uint64_t budget_bytes, ms_arena *arena,
-                      ms_pebble *pebble, ms_fault *fault);
+ms_err ms_pebble_find(const ms_nodedag *dag, uint64_t budget_bytes,
+                      ms_arena *arena, ms_pebble *pebble, ms_fault *fault);
 
 #endif
