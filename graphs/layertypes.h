@@ -62,6 +62,10 @@ const ms_family *ms_familypage_all(ms_arena *arena, uint32_t *n);
 #define MS_CHAINFILE_FAMILY "chain"
 #define MS_CHAINFILE_FIELDS 1
 extern const ms_field ms_chainfile_fields[MS_CHAINFILE_FIELDS];
+/* dagfile.c: a measured DAG; keys of a node beside "id" and "deps". */
+#define MS_DAGFILE_FAMILY "dag"
+#define MS_DAGFILE_FIELDS 3
+extern const ms_field ms_dagfile_fields[MS_DAGFILE_FIELDS];
 #define MS_LISTFILE_INPUT 4
 extern const ms_field ms_listfile_input_fields[MS_LISTFILE_INPUT];
 /* Beside "layers", "inputs", "each", "with", "when". */

@@ -27,7 +27,9 @@
 
 #include "graphs/field.h"
 
-typedef struct ms_opgraph ms_opgraph; /* an exported op graph: opgraph.h */
+typedef struct ms_opgraph ms_opgraph;   /* an exported op graph: opgraph.h */
+typedef struct ms_nodelist ms_nodelist; /* nodes that were measured: nodelist.h
+                                         */
 
 #define MS_LAYER_FIELDS 20u
 #define MS_MAX_DIMS 6u
@@ -53,14 +55,16 @@ typedef struct ms_layer {
 } ms_layer;
 
 typedef struct ms_model {
-    const char *name, *path; /* path: what errors are prefixed with */
-    const char *family;      /* NULL for a layer list */
-    const ms_opgraph *ops;   /* NULL unless the model is an op graph, which
-                                has no layers */
-    uint64_t fixed_batch;    /* samples of a micro-batch where the model fixes
-                                them (an op graph), else 0 */
-    bool measured; /* a chain that was measured: its input, its outputs
-                      are bytes, its times are given */
+    const char *name, *path;  /* path: what errors are prefixed with */
+    const char *family;       /* NULL for a layer list */
+    const ms_opgraph *ops;    /* NULL unless the model is an op graph, which
+                                 has no layers */
+    const ms_nodelist *nodes; /* NULL unless the model is a measured DAG or the
+                                 log of a run, which has no layers either */
+    uint64_t fixed_batch;     /* samples of a micro-batch where the model fixes
+                                 them (an op graph), else 0 */
+    bool measured; /* a chain, a DAG or a log that was measured: its input, its
+                      outputs are bytes, its times are given */
     uint32_t n_layers, n_edges, n_blocks;
     ms_layer *layers;
     uint32_t *edges;

@@ -87,17 +87,27 @@ ms_err ms_apply_schedule(const ms_spec *spec, const ms_policy_context *given,
                                             context.arena, schedule, fault);
 }
 
+static bool places(const struct ms_spec_item *item)
+{
+    const ms_policy *policy = item->policy;
+    return policy->place != NULL &&
+           (policy->places == NULL || policy->places(item->values));
+}
+
 /* Calls that a place hook writes for one rank that has the whole model may be
  * wrong for ranks that have parts of it. */
 static ms_err check_ranks(const ms_spec *spec, const ms_schedule *schedule,
                           const ms_graph *graph, ms_fault *fault)
 {
     bool plain = schedule->n_ranks == 1 && !ms_schedule_splits(schedule);
+    if (graph->nodes && schedule->n_ranks > 1)
+        return ms_fail(fault, MS_EUSAGE, "pipeline", "leave it out",
+                       "what was measured node by node runs on one rank");
     for (uint32_t i = 0; i < spec->n && !plain; i++) {
         const ms_policy *policy = spec->items[i].policy;
         bool serves = policy->serves_ranks != NULL &&
                       policy->serves_ranks(spec->items[i].values);
-        if (policy->place == NULL || (serves && graph->due_first == NULL))
+        if (!places(&spec->items[i]) || (serves && graph->due_first == NULL))
             continue;
         const char *why = policy->refuses_ranks != NULL
                               ? policy->refuses_ranks(spec->items[i].values)
@@ -184,8 +194,11 @@ static ms_err apply_online(const ms_spec *spec, ms_policy_context context,
         ms_online *online = ms_arena_take(context.arena, 1, sizeof *online);
         if (online == NULL)
             return ms_fail_nomem(fault);
-        by = online->name = context.name;
+        online->name = context.name;
         MS_TRY(answer(policy, policy->online(&context, online, fault), fault));
+        if (online->victim == NULL) /* it has planned it already */
+            continue;
+        by = online->name;
         program->online = online;
     }
     return MS_OK;
@@ -256,13 +269,6 @@ static bool promises(const struct ms_spec_item *item)
         if (item->policy->params[k].promise && item->values[k].given)
             return true;
     return false;
-}
-
-static bool places(const struct ms_spec_item *item)
-{
-    const ms_policy *policy = item->policy;
-    return policy->place != NULL &&
-           (policy->places == NULL || policy->places(item->values));
 }
 
 /* Do the policies say what is kept, and nothing else? */

@@ -3,13 +3,15 @@
 
 #define NO_HOOK 5u
 
-/* The stage of the first hook. */
+/* The stage of the first hook; one that is online is asked by its graph whether
+ * it places instead. */
 static uint32_t stage(const ms_policy *policy)
 {
+    bool asks = policy->online != NULL && policy->places != NULL;
     return policy->shape != NULL      ? 0
            : policy->schedule != NULL ? 1
            : policy->keep != NULL     ? 2
-           : policy->place != NULL    ? 3
+           : policy->place && !asks   ? 3
            : policy->online != NULL   ? 4
                                       : NO_HOOK;
 }

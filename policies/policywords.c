@@ -44,7 +44,9 @@ static const ms_word rows[] = {
     MS_WORD_MEANS(POLICY, "sac|selective_activation_checkpointing",
                   "checkpoint:sac"),
     MS_WORD_MEANS(POLICY, "sqrt", "checkpoint:sqrt"),
-    MS_WORD_INSTEAD(POLICY, "rotor|checkmate|optimal|optimal_checkpointing",
+    MS_WORD_INSTEAD(POLICY,
+                    "rotor|checkmate|pebbling|optimal|"
+                    "optimal_checkpointing",
                     "-p checkpoint:optimal,budget=40GiB",
                     "the best plan is one for a budget"),
     MS_WORD_INSTEAD(POLICY, "revolve|treeverse|binomial",
@@ -162,7 +164,9 @@ static const ms_word rows[] = {
     MS_WORD_INSTEAD(POLICY, "3d", "-p tensor:4,sp+pipeline:2+zero:1 --gpus 16",
                     "policies join with +"),
     MS_WORD_MEANS(POLICY, "expert_parallel|expert_parallelism|ep", "expert"),
-    MS_WORD_MEANS(POLICY, "dynamic_tensor_rematerialization", "dtr"),
+    MS_WORD_MEANS(POLICY, "dynamic_tensor_rematerialization|simrd|h_dtr",
+                  "dtr"),
+    MS_WORD_MEANS(POLICY, "h_dtr_eq|dtr_eq", "dtr:h=eq"),
     MS_WORD_MEANS(POLICY, "lru", "dtr:h=lru"),
     MS_WORD_ANSWER(
         POLICY, "compile|torch_compile|inductor|cuda_graph|cudagraphs",

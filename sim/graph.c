@@ -181,7 +181,8 @@ static ms_err check_range(const ms_graph *graph, uint32_t unit, uint32_t first,
         if (graph->op_unit[op] != unit)
             return fail_row(graph, fault, "op", op,
                             "lies among another unit's ops");
-        if (forward != (graph->op_pass[op] <= MS_LOSS))
+        if (forward != (graph->op_pass[op] <= MS_LOSS) &&
+            !(graph->nodes && graph->op_pass[op] == MS_GRAD_INPUT))
             return fail_row(graph, fault, "op", op,
                             "has a pass of the other direction");
     }

@@ -145,9 +145,16 @@ typedef struct ms_graph {
     uint64_t *op_read_bytes, *op_write_bytes;
     uint64_t *op_ns;
     uint32_t *in_at, *in;     /* storages read */
+    uint32_t *in_via;         /* (optional) per entry of in: the op whose view
+                                 of the storage is read, or its maker */
+    uint32_t *view_at, *view; /* (optional) with in_via: per op the storages of
+                                 which it makes views */
     uint32_t *out_at, *out;   /* storages allocated, in order */
     uint32_t *drop_at, *drop; /* MS_DROP entries ended after the op, in order */
 
+    bool nodes; /* units are nodes that were measured, an op each, all of them
+                   forwards, gradients too, so that each can run again: those
+                   behind loss_unit may have the pass MS_GRAD_INPUT */
     uint32_t n_units;
     uint32_t *forward_at, *backward_at; /* n_units + 1 each */
     uint32_t *unit_block;               /* MS_NONE: in no block */
@@ -212,6 +219,11 @@ typedef struct ms_graph {
                                          gradient comes */
 } ms_graph;
 
+/* Is it an op of forward, which can run again? */
+static inline bool ms_graph_is_forward(const ms_graph *graph, uint32_t op)
+{
+    return op < graph->forward_at[graph->n_units];
+}
 /* The full name of a storage: "layer:name" or, where it has no layer, its
  * name; cut where the buffer ends. */
 const char *ms_graph_storage_name(const ms_graph *graph, uint32_t storage,

@@ -249,6 +249,8 @@ typedef struct ms_program {
     const struct ms_online *online; /* sim/online.h; NULL: none */
     uint8_t *saved_in; /* (optional) per storage: ms_host_memory of its copy on
                           the host, where swaps differ; NULL: ms_machine's */
+    const char *told;  /* (optional) what a policy says of its plan to who reads
+                          the summary; no part of the text form */
     uint16_t n_frames;
     uint16_t n_ranks;
     uint32_t n_micro_batches;

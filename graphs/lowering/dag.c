@@ -374,7 +374,7 @@ static ms_err order(ms_model *model, ms_arena *arena, ms_arena *scratch,
 
 ms_err ms_dag_order(ms_model *model, ms_arena *arena, ms_fault *fault)
 {
-    if (model->ops != NULL) /* in the order it ran */
+    if (model->ops != NULL || model->nodes != NULL) /* in the order it ran */
         return MS_OK;
     igraph_error_handler_t *errors =
         igraph_set_error_handler(igraph_error_handler_ignore);

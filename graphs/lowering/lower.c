@@ -8,6 +8,7 @@
 #include "graphs/layers/lora.h"
 #include "graphs/layers/walk/layerroles.h"
 #include "graphs/lowering/finish.h"
+#include "graphs/lowering/nodegraph.h"
 #include "graphs/lowering/numbering.h"
 #include "graphs/lowering/stamps.h"
 #include "graphs/modelgraph.h"
@@ -265,7 +266,9 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
                       .optimizer = &optimizer,
                       .run_inside = ms_autograd_inside,
                       .fault = fault};
-    ms_err err = lower(&trace, graph);
+    ms_err err = model->nodes != NULL
+                     ? ms_nodegraph_lower(model, arena, graph, fault)
+                     : lower(&trace, graph);
     ms_arena_free(&scratch);
 #ifndef NDEBUG
     if (err == MS_OK) {
@@ -369,7 +372,8 @@ static void name_rows(const ms_model *model, const ms_graph *graph,
                       const ms_layer_facts *by_layer, ms_layer_facts *rows)
 {
     for (uint32_t i = 0; i < graph->n_layers; i++) {
-        uint32_t l = model->ops ? i : model->order[i];
+        bool apart = model->ops || model->nodes; /* they have no layers */
+        uint32_t l = apart ? i : model->order[i];
         const char *name = graph->layer_name[l];
         rows[i] = by_layer[l];
         rows[i].name = *name ? name : graph->name;
@@ -377,7 +381,7 @@ static void name_rows(const ms_model *model, const ms_graph *graph,
         rows[i].block = MS_NONE;
         rows[i].split = graph->layer_split ? graph->layer_split[l] : NULL;
         rows[i].active = rows[i].parameters;
-        if (model->ops)
+        if (apart)
             continue;
         rows[i].active =
             ms_expertlayers_active(&model->layers[l], rows[i].parameters);

@@ -252,10 +252,14 @@ static ms_err resolve_measured(ms_training *training, const ms_model *model,
         if ((training->was_set >> row & 1) == 0)
             continue;
         snprintf(key, sizeof key, "training.%s", ms_training_fields[row].name);
-        return ms_fail(fault, MS_EUSAGE, key,
-                       "leave it out, or measure the chain anew",
-                       "%s is a measured chain: its bytes and times are given",
-                       model->name);
+        return ms_fail(
+            fault, MS_EUSAGE, key,
+            model->nodes != NULL ? "leave it out"
+                                 : "leave it out, or measure the chain anew",
+            "%s is a measured %s: its bytes and times are given", model->name,
+            model->nodes == NULL    ? "chain"
+            : model->family != NULL ? "DAG"
+                                    : "run");
     }
     training->device = 1;
     training->precision = MS_FP32;

@@ -4,6 +4,7 @@
 #include "graphs/layertypes.h"
 #include "graphs/models/build.h"
 #include "graphs/models/files/folder.h"
+#include "graphs/models/files/inflate.h"
 #include "graphs/models/files/namewords.h"
 #include "graphs/models/files/reader.h"
 #include "graphs/models/huggingface/huggingface.h"
@@ -185,14 +186,18 @@ static ms_err check_text(const ms_reader *r, uint32_t node)
     return MS_OK;
 }
 
-/* The name of "dir/gpt3.json", without its folder and ending. */
+/* The name of "dir/gpt3.json", without its folder and endings. */
 static const char *base_name(const char *path, ms_arena *arena)
 {
+    static const char *const endings[] = {".gz", ".json", ".log"};
     const char *slash = strrchr(path, '/');
     const char *base = slash == NULL ? path : slash + 1;
     size_t length = strlen(base);
-    if (length > 5 && strcmp(base + length - 5, ".json") == 0)
-        length -= 5;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t n = strlen(endings[i]);
+        if (length > n && memcmp(base + length - n, endings[i], n) == 0)
+            length -= n;
+    }
     return ms_arena_text(arena, base, length);
 }
 
@@ -261,6 +266,8 @@ static ms_err read_body(const ms_reader *r)
         return read_like(r, like);
     if (family != MS_NONE && ms_chainfile_is(r, family))
         return ms_chainfile_read(r);
+    if (family != MS_NONE && ms_dagfile_is(r, family))
+        return ms_dagfile_read(r);
     if (family != MS_NONE) {
         ms_page page;
         ms_family row;
@@ -429,9 +436,19 @@ static ms_err read_any(ms_reader *r, const char *name, const char *bytes,
                        size_t length)
 {
     bool is_one = false;
+    char *whole = (char *)(uintptr_t)bytes;
+    if (ms_inflate_is_packed(bytes, length))
+        MS_TRY(ms_inflate_bytes(name, MS_JSON_MAX_BYTES, r->arena, &whole,
+                                &length, r->fault));
+    bytes = whole;
     ms_arena rows = {.limit_bytes = r->arena->limit_bytes};
     *r->model =
         (ms_model){.path = name, .source = bytes, .source_length = length};
+    if (ms_dtrlog_is(bytes, length)) {
+        r->model->name = base_name(name, r->arena);
+        return r->model->name != NULL ? ms_dtrlog_read(r)
+                                      : ms_fail_nomem(r->fault);
+    }
     if (may_be_op_graph(bytes, length))
         MS_TRY(read_long(r, &is_one));
     if (is_one)

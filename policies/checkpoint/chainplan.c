@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/checkpoint/chainplan.h"
 #include "policies/checkpoint/chaincalls.h"
+#include "policies/checkpoint/dagplan.h"
 #include "policies/common/profile.h"
 #include "sim/base/size.h"
+#include "sim/graph.h"
 #include "sim/program.h"
 
 #include <inttypes.h>
@@ -195,6 +197,12 @@ ms_err ms_chainplan_place(const ms_policy_context *context,
         return ms_fail(fault, MS_EUSAGE, "checkpoint:optimal",
                        "write checkpoint:optimal,budget=40GiB",
                        "the best plan is one for a budget");
+    if (context->graph->nodes && choice->checkpoints > 0)
+        return ms_fail(fault, MS_EUSAGE, "checkpoint:revolve",
+                       "write checkpoint:optimal,budget=SIZE",
+                       "it is for stages in a row: a measured DAG has nodes");
+    if (context->graph->nodes)
+        return ms_dagplan_place(context, choice->budget_bytes, program, fault);
     p.scratch.limit_bytes = context->arena->limit_bytes;
     ms_err err =
         ms_stages_find(context->graph, context->arena, &p.stages, fault);

@@ -138,7 +138,7 @@ static const ms_param params[N_PARAMS] = {
                  .choice = true,
                  .help = "the least time in budget=: blocks are saved, made "
                          "again once or several times (rotor's persistent "
-                         "plans)"},
+                         "plans; of a measured DAG all orders)"},
     [REVOLVE] = {.name = "revolve",
                  .type = MS_PARAM_INT,
                  .choice = true,
@@ -518,6 +518,11 @@ static ms_err keep(const ms_policy_context *context, ms_keep *keep,
     keep->early_stop = stops_early(context);
     if (values[AUTO].given)
         return check_auto(context, fault);
+    if (context->graph->nodes && !plans(values) && !values[NONE].given)
+        return ms_fail(fault, MS_EUSAGE, "checkpoint",
+                       "write checkpoint:optimal,budget=SIZE",
+                       "it is about layers in a row: what was measured node by "
+                       "node has none");
     if (values[SELECTIVE].given)
         drop_core(context->graph, keep);
     if (values[NONE].given || values[SELECTIVE].given || plans(values))

@@ -5,6 +5,7 @@
  * make again for the memory and the time for which it is away:
  *
  *     dtr     (c(s) + c of e*(s)) / (bytes x staleness)
+ *     eq      (c(s) + c of the classes next to s) / (bytes x staleness)
  *     local    c(s)               / (bytes x staleness)
  *     msps    (c(s) + c of what it is made from and is gone) / bytes
  *     lru      1 / staleness
@@ -13,14 +14,17 @@
  * c is the time of the ops that make a tensor and finish it in place; e* are
  * the tensors that are gone and can be reached from it through such ones, up
  * and, apart from that, down the graph: evicting it makes making these again
- * dearer, and the other way round.  Of equals the last in the pool goes, as in
- * simrd.
+ * dearer, and the other way round.  A class is tensors that went next to each
+ * other (policies/common/goneclasses.h).  Of equals the last in the pool goes,
+ * as in simrd.
  *
  * A cost is found anew where something around it changed, and compared with the
  * first of each kind alone (policies/common/alike.h). */
 #include "policies/common/alike.h"
+#include "policies/common/goneclasses.h"
 #include "policies/common/policy.h"
 #include "policies/common/profile.h"
+#include "policies/solve/evictorcalls.h"
 #include "sim/graph.h"
 #include "sim/online.h"
 #include "sim/program.h"
@@ -29,7 +33,8 @@
 #include <math.h>
 
 enum { BUDGET, HEURISTIC, SEED, MOST, N_PARAMS };
-enum { DTR, LOCAL, MSPS, LRU, SIZE, RANDOM };
+/* As in policies/solve/evictor.h. */
+enum { DTR, LOCAL, MSPS, LRU, SIZE, RANDOM, EQ };
 
 static const ms_param params[N_PARAMS] = {
     [BUDGET] = {.name = "budget",
@@ -40,11 +45,12 @@ static const ms_param params[N_PARAMS] = {
                 .help = "the peak to keep to; default the device's memory"},
     [HEURISTIC] = {.name = "h",
                    .type = MS_PARAM_WORD,
-                   .words = "dtr|local|msps|lru|size|random",
+                   .words = "dtr|local|msps|lru|size|random|eq",
                    .help = "which tensor goes: the one that is least in cost "
                            "by bytes and staleness, cost with what is gone "
-                           "around it (dtr, the default) or its own alone "
-                           "(local), that is least in cost by bytes (msps), "
+                           "around it (dtr, the default; eq: by classes of "
+                           "neighbours) or its own alone (local), that is "
+                           "least in cost by bytes (msps), "
                            "least recently used, the largest, or any"},
     [SEED] = {.name = "seed",
               .type = MS_PARAM_INT,
@@ -58,7 +64,8 @@ static const ms_param params[N_PARAMS] = {
               .low = 1,
               .high = 1000,
               .help = "a step thrashes when what runs again takes so many "
-                      "times as long as forward; default 10"},
+                      "times as long as forward, or all of the nodes that "
+                      "were measured; default 10"},
 };
 
 /* ---- the graph of saved and unsaved tensors ------------------------------ */
@@ -177,18 +184,20 @@ typedef struct memory {
     uint64_t random;
     uint32_t tick, n_dirty, n_aside;
     bool open;
-    ms_alike alike;    /* who is here */
-    uint32_t *stamp;   /* per storage: seen in this search */
-    uint32_t *stack;   /* of a search */
-    uint32_t *dirty;   /* whose cost is to be found anew */
-    uint32_t *aside;   /* first of their kinds that may not go now */
-    uint8_t *was_gone; /* per storage, when a victim was last asked for */
-    uint8_t *is_dirty; /* per storage */
+    ms_alike alike;         /* who is here */
+    ms_goneclasses classes; /* who is gone (eq) */
+    uint32_t *stamp;        /* per storage: seen in this search */
+    uint32_t *stack;        /* of a search */
+    uint32_t *dirty;        /* whose cost is to be found anew */
+    uint32_t *aside;        /* first of their kinds that may not go now */
+    uint8_t *was_gone;      /* per storage, when a victim was last asked for */
+    uint8_t *is_dirty;      /* per storage */
 } memory;
 
 static size_t memory_size(uint32_t n_storages)
 {
-    return sizeof(memory) + ms_alike_size(n_storages) +
+    return sizeof(memory) + ms_goneclasses_size(n_storages) +
+           ms_alike_size(n_storages) +
            (size_t)n_storages * (4 * sizeof(uint32_t) + 2);
 }
 
@@ -198,6 +207,8 @@ static void open_memory(memory *m, uint32_t n)
     if (m->open)
         return;
     m->open = true;
+    ms_goneclasses_open(&m->classes, behind, n);
+    behind += ms_goneclasses_size(n);
     ms_alike_open(&m->alike, behind, n);
     m->stamp = (uint32_t *)(behind + ms_alike_size(n));
     m->stack = m->stamp + n;
@@ -265,9 +276,64 @@ static void soil_around(const search *f, const edges *e)
     }
 }
 
+/* Those here to which the storage is next. */
+static void soil_next(const search *f, uint32_t storage)
+{
+    for (int up = 0; up < 2; up++) {
+        const edges *e = up ? &f->s->parents : &f->s->children;
+        for (uint32_t i = e->at[storage]; i < e->at[storage + 1]; i++)
+            if (!ms_online_gone(f->view, e->to[i]))
+                soil(f->m, e->to[i]);
+    }
+}
+
+static void merge_next(const search *f, uint32_t storage, const edges *e)
+{
+    ms_goneclasses *classes = &f->m->classes;
+    for (uint32_t i = e->at[storage]; i < e->at[storage + 1]; i++)
+        if (ms_goneclasses_has(classes, e->to[i]))
+            ms_goneclasses_merge(classes, storage, e->to[i]);
+}
+
+static void soil_class(const search *f, uint32_t storage)
+{
+    const ms_goneclasses *c = &f->m->classes;
+    for (uint32_t i = c->first[c->class_of[storage + 1]]; i != 0;
+         i = c->next[i])
+        soil_next(f, i - 1);
+}
+
+/* A storage went, or came back: its class is another. */
+static void turn_class(const search *f, uint32_t storage)
+{
+    ms_goneclasses *classes = &f->m->classes;
+    uint64_t own_ns = f->s->cost_ns[storage];
+    if (ms_online_gone(f->view, storage) ==
+        ms_goneclasses_has(classes, storage))
+        return; /* it was told twice */
+    if (ms_online_gone(f->view, storage)) {
+        ms_goneclasses_join(classes, storage, own_ns);
+        merge_next(f, storage, &f->s->parents);
+        merge_next(f, storage, &f->s->children);
+        soil_class(f, storage);
+    } else {
+        soil_class(f, storage);
+        ms_goneclasses_leave(classes, storage, own_ns);
+    }
+}
+
+static void turn_classes(const search *f)
+{
+    uint32_t n = find_turned(f);
+    for (uint32_t i = 0; i < n; i++)
+        turn_class(f, f->m->stack[i]);
+}
+
 static void soil_changed(const search *f)
 {
     const ms_online_view *view = f->view;
+    if (f->s->heuristic == EQ)
+        turn_classes(f);
     if (looks_around(f->s))
         soil_around(f, &f->s->children);
     if (f->s->heuristic == DTR)
@@ -302,10 +368,37 @@ static uint64_t gone_ns(const search *f, uint32_t storage, const edges *e)
     return ns;
 }
 
+/* Adds the classes of those that are gone and next to the storage, each once.
+ */
+static int64_t class_ns(const search *f, uint32_t storage, const edges *e,
+                        uint32_t tick)
+{
+    const ms_goneclasses *c = &f->m->classes;
+    int64_t ns = 0;
+    for (uint32_t i = e->at[storage]; i < e->at[storage + 1]; i++) {
+        uint32_t class = c->class_of[e->to[i] + 1];
+        if (class == 0 || f->m->stamp[c->first[class] - 1] == tick)
+            continue;
+        f->m->stamp[c->first[class] - 1] = tick;
+        ns += c->sum_ns[class];
+    }
+    return ns;
+}
+
+static uint64_t around_ns(const search *f, uint32_t storage)
+{
+    uint32_t tick = ++f->m->tick;
+    int64_t ns = class_ns(f, storage, &f->s->parents, tick);
+    ns += class_ns(f, storage, &f->s->children, tick);
+    return ns > 0 ? (uint64_t)ns : 0;
+}
+
 static uint64_t again_ns(const search *f, uint32_t storage)
 {
     const setup *s = f->s;
     uint64_t ns = s->cost_ns[storage];
+    if (s->heuristic == EQ)
+        ns += around_ns(f, storage);
     if (s->heuristic == DTR)
         ns += gone_ns(f, storage, &s->children);
     if (looks_around(s))
@@ -354,6 +447,7 @@ static double cost(const search *f, uint32_t storage, uint64_t ns)
     switch (f->s->heuristic) {
     case DTR:
     case LOCAL:
+    case EQ:
         return ns > 0 ? (double)ns / (bytes * stale) : 0;
     case MSPS:
         return ns > 0 ? (double)ns / bytes : 0;
@@ -453,6 +547,8 @@ static ms_err online(const ms_policy_context *context, ms_online *online,
     setup *s = ms_arena_take(context->arena, 1, sizeof *s);
     if (s == NULL)
         return ms_fail_nomem(fault);
+    if (graph->nodes)
+        return MS_OK;
     *s = (setup){.n_storages = graph->n_storages,
                  .heuristic = values[HEURISTIC].number,
                  .seed = values[SEED].number};
@@ -466,6 +562,28 @@ static ms_err online(const ms_policy_context *context, ms_online *online,
     return MS_OK;
 }
 
+/* Nodes that were measured are run as the public simulator runs them. */
+static ms_err place(const ms_policy_context *context, ms_program *program,
+                    ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    const ms_graph *graph = context->graph;
+    if (!graph->nodes)
+        return MS_OK;
+    ms_evictor_setup how = {
+        .heuristic = (ms_evictor_heuristic)values[HEURISTIC].number,
+        .seed = (uint64_t)values[SEED].number,
+        .budget_bytes = ms_profile_budget(context, &values[BUDGET]),
+        .most_again_ns = (uint64_t)values[MOST].number * forward_ns(context)};
+    return ms_evictorcalls_write(context, &how, program, fault);
+}
+
+static bool places(const ms_policy_value *values)
+{
+    (void)values; /* of what was measured alone */
+    return false;
+}
+
 const ms_policy ms_policy_dtr = {
     .name = "dtr",
     .summary = "evict the saved tensor that is cheapest to make again whenever "
@@ -473,6 +591,8 @@ const ms_policy ms_policy_dtr = {
     .example = "dtr:budget=40GiB",
     .params = params,
     .n_params = N_PARAMS,
+    .place = place,
+    .places = places,
     .online = online,
     .saves = true,
 };

@@ -219,7 +219,7 @@ static ms_err want_writers(ms_books *books, uint32_t storage, uint32_t *n)
     uint32_t last = graph->storage_local_end[storage];
     for (uint32_t op = graph->storage_maker[storage] + 1;
          last != MS_NONE && op <= last; op++)
-        if (written(graph, op) == storage && graph->op_pass[op] <= MS_LOSS)
+        if (written(graph, op) == storage && ms_graph_is_forward(graph, op))
             MS_TRY(push_work(books, n, op));
     return MS_OK;
 }
@@ -253,7 +253,7 @@ static ms_err want_maker(ms_books *books, const ms_books_at *at,
     uint32_t c = ms_books_cell(books, at, storage);
     MS_TRY(is_elsewhere(books, at, storage, reader));
     if (maker == MS_NONE || !(books->state[c] & MS_REF_MADE) ||
-        graph->op_pass[maker] > MS_LOSS)
+        !ms_graph_is_forward(graph, maker))
         return cannot_make(books, storage, reader);
     if (books->op_stamp[maker] != books->tick)
         MS_TRY(push_work(books, n, maker));

@@ -194,7 +194,9 @@ void ms_books_hold_set(ms_books *books, const ms_books_at *at,
             continue;
         row->saved |= saves;
         if (row->category == MS_TEMPORARIES)
-            row->category = MS_ACTIVATIONS;
+            row->category = books->graph->nodes
+                                ? books->graph->storage_category[row->storage]
+                                : MS_ACTIVATIONS;
     }
 }
 

@@ -145,11 +145,13 @@ static void write_forward(writer *w, uint32_t k)
     for (uint32_t u = stage->first; u <= stage->last; u++) {
         if (u == loss)
             write_mark(w, MS_MARK_BEFORE_LOSS);
+        if (u == loss && w->graph->nodes) /* its first gradient */
+            write_mark(w, MS_MARK_AFTER_FORWARD);
         write_unit_forward(w, u);
     }
     if (last && !has_loss)
         write_mark(w, MS_MARK_BEFORE_LOSS);
-    if (last)
+    if (last && !(has_loss && w->graph->nodes))
         write_mark(w, MS_MARK_AFTER_FORWARD);
     if (w->schedule->keeps.outputs)
         keep_handed(w, k, false, false);

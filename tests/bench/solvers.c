@@ -2,6 +2,7 @@
 #include "tests/bench/solvers.h"
 
 #include "policies/solve/chain.h"
+#include "policies/solve/nodedag.h"
 #include "tests/bench/demand.h"
 #include "tests/bench/times.h"
 
@@ -58,6 +59,40 @@ static double time_chain(uint32_t n, bool differ)
     return fmin(times.ns[0], fmin(times.ns[1], times.ns[2]));
 }
 
+/* A U-Net of unit nodes, its gradients behind it, in as little as can be. */
+static void time_dag(void)
+{
+    enum { LEVELS = 4, FORWARD = 2 * LEVELS + 2, NODES = 2 * FORWARD - 1 };
+    uint64_t cost_ns[NODES], bytes[NODES];
+    uint32_t dep_at[NODES + 1] = {0}, dep[4 * NODES], n = 0;
+    struct bench_times times = {.n = RUNS};
+    for (uint32_t v = 0; v < NODES; v++) {
+        uint32_t of = 2 * FORWARD - 2 - v; /* whose gradient it is */
+        cost_ns[v] = bytes[v] = 1;
+        if (v > 0)
+            dep[n++] = v - 1;
+        if (v > LEVELS && v < FORWARD - 1)
+            dep[n++] = 2 * LEVELS - v; /* the skip */
+        if (v >= FORWARD)
+            dep[n++] = of;
+        if (v > FORWARD && of < LEVELS)
+            dep[n++] = 2 * FORWARD - 2 - (2 * LEVELS - of);
+        dep_at[v + 1] = n;
+    }
+    const ms_nodedag dag = {NODES, cost_ns, bytes, dep_at, dep};
+    for (size_t run = 0; run < RUNS; run++) {
+        ms_arena arena = {0};
+        ms_fault fault = {0};
+        ms_pebble pebble;
+        double t0 = bench_times_now_ns();
+        demand(ms_pebble_find(&dag, LEVELS + 2, &arena, &pebble, &fault),
+               &fault);
+        times.ns[run] = bench_times_now_ns() - t0;
+        ms_arena_free(&arena);
+    }
+    bench_times_print("dag_19_ms", &times, 1e6);
+}
+
 void bench_solvers_run(const char *memsim)
 {
     double ns = 0, last_ns = 0;
@@ -70,5 +105,6 @@ void bench_solvers_run(const char *memsim)
     }
     printf(",\n  \"chain_exponent\": %.2f", log2(ns / last_ns));
     double sums = (double)SLOTS * MOST * MOST * MOST / 6;
+    time_dag();
     printf(",\n  \"chain_sums_per_us\": %.0f", sums / ns * 1e3);
 }

@@ -258,7 +258,62 @@ static uint64_t around_ns(const ms_online_view *view, uint32_t storage, bool up)
     return ns;
 }
 
-static const char *const heuristics[] = {"dtr", "local", "msps", "lru", "size"};
+/* Classes of what is gone, each named in the row of each member. */
+#define MOST_CLASSES 65536u
+static struct {
+    uint32_t n, of[4096];
+    int64_t sum_ns[MOST_CLASSES];
+} classes;
+
+static bool is_next(const ms_graph *graph, uint32_t a, uint32_t b)
+{
+    return is_made_from(graph, a, b) || is_made_from(graph, b, a);
+}
+
+static void go(const ms_graph *graph, uint32_t s)
+{
+    uint32_t class = ++classes.n;
+    ck_assert_uint_lt(class, MOST_CLASSES);
+    classes.of[s] = class;
+    classes.sum_ns[class] = (int64_t)own_ns(graph, s);
+    for (uint32_t t = graph->n_persistent; t < graph->n_storages; t++) {
+        uint32_t other = classes.of[t];
+        if (other == 0 || other == class || !is_next(graph, s, t))
+            continue;
+        classes.sum_ns[class] += classes.sum_ns[other];
+        for (uint32_t u = 0; u < graph->n_storages; u++)
+            classes.of[u] = classes.of[u] == other ? class : classes.of[u];
+    }
+}
+
+static void update_classes(const ms_online_view *view)
+{
+    for (uint32_t i = 0; i < view->n_changed; i++) {
+        uint32_t s = view->changed[i];
+        bool gone = ms_online_gone(view, s);
+        if (gone && classes.of[s] == 0)
+            go(view->graph, s);
+        if (!gone && classes.of[s] != 0) {
+            classes.sum_ns[classes.of[s]] -= (int64_t)own_ns(view->graph, s);
+            classes.of[s] = 0;
+        }
+    }
+}
+
+static uint64_t classes_ns(const ms_graph *graph, uint32_t s)
+{
+    int64_t ns = 0;
+    for (uint32_t class = 1; class <= classes.n; class ++)
+        for (uint32_t t = graph->n_persistent; t < graph->n_storages; t++)
+            if (classes.of[t] == class && is_next(graph, s, t)) {
+                ns += classes.sum_ns[class];
+                break;
+            }
+    return ns > 0 ? (uint64_t)ns : 0;
+}
+
+static const char *const heuristics[] = {"dtr", "local", "msps",
+                                         "lru", "size",  "eq"};
 
 static double formula(const ms_online_view *view, int heuristic, uint32_t s)
 {
@@ -269,6 +324,8 @@ static double formula(const ms_online_view *view, int heuristic, uint32_t s)
         ns += around_ns(view, s, false);
     if (heuristic == 0 || heuristic == 2)
         ns += around_ns(view, s, true);
+    if (heuristic == 5)
+        ns += classes_ns(view->graph, s);
     if (heuristic == 3)
         return (double)view->used_ns[s];
     if (heuristic == 4)
@@ -292,6 +349,8 @@ static uint32_t pick_judged(const ms_online *online, void *state,
     uint32_t victim = it->online->victim(it->online, state, view);
     const uint32_t *here;
     uint32_t n = ms_eviction_list(view, &here), best = MS_NONE;
+    if (it->heuristic == 5)
+        update_classes(view);
     double least = INFINITY;
     for (uint32_t i = 0; i < n; i++) {
         double of = formula(view, it->heuristic, here[i]);
@@ -338,6 +397,7 @@ static uint32_t judge_graph(int heuristic, uint64_t percent)
         return 0;
     }
     judge it = {heuristic, 0, program.online}, *setup = &it;
+    memset(&classes, 0, sizeof classes);
     ms_online judged = *program.online;
     judged.setup = &setup;
     judged.victim = pick_judged;

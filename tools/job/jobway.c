@@ -423,7 +423,8 @@ ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
     ms_read_forget_source(&result->model, keep);
     MS_TRY(ms_jobway_shape(job, result, fault));
     const ms_timeline *first = first_of_all(job, &own, trial, result);
-    if (result->model.ops == NULL) /* whose columns grow: they do not fit */
+    if (result->model.ops == NULL &&
+        result->model.nodes == NULL) /* whose columns grow: they do not fit */
         ms_arena_hand_over(&own, keep);
     ms_arena_free(&own);
     MS_TRY(ms_jobway_graph(job, keep, result, fault));

@@ -29,7 +29,7 @@
  * Faults: MS_EINPUT with the byte and the number of the event; what is missing
  * at the end of a trace that was cut off is said as such. */
 
-#include "tools/recordings/inflate.h"
+#include "graphs/models/files/inflate.h"
 
 typedef enum ms_kineto_kind {
     MS_KINETO_OTHER,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/training.h"
+#include "sim/graph.h"
 #include "sim/report.h"
 #include "tools/job/globalbatch.h"
 #include "tools/job/result.h"
@@ -10,6 +11,10 @@ void ms_setupwords_put(const ms_result *result, const char *times,
                        ms_text *text)
 {
     const ms_training *training = &result->training;
+    if (result->model.nodes != NULL) {
+        ms_text_add(text, "%u measured nodes", result->graph->n_ops);
+        return;
+    }
     if (result->model.measured) {
         ms_text_add(text, "%u measured stages", result->model.n_layers);
         return;
@@ -34,4 +39,13 @@ void ms_setupwords_gpus(uint32_t gpus, ms_text *title)
 {
     if (gpus > 1)
         ms_text_add(title, " on %u GPUs, per GPU", gpus);
+}
+
+void ms_setupwords_measured(const ms_result *result, ms_text *text)
+{
+    ms_text_add(text, "bytes and times are the file's: no launches, no "
+                      "optimizer, no caching allocator");
+    if (result->model.nodes != NULL)
+        ms_text_add(text, "; a node runs where all that it reads is there, and "
+                          "all that it makes beside what is there");
 }

@@ -14,6 +14,8 @@
  * ("x" in text, "\u00d7" in figures). */
 void ms_setupwords_put(const ms_result *result, const char *times,
                        ms_text *text);
+/* What a summary says of a model that was measured. */
+void ms_setupwords_measured(const ms_result *result, ms_text *text);
 /* " on 64 GPUs, per GPU"; nothing for one GPU or where the number is not known
  * (0). */
 void ms_setupwords_gpus(uint32_t gpus, ms_text *title);

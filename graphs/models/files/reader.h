@@ -50,6 +50,14 @@ ms_err ms_chainfile_read(const ms_reader *r);
 /* Is the node of "family" the name of one? */
 bool ms_chainfile_is(const ms_reader *r, uint32_t family);
 
+/* dagfile.c: a measured DAG. */
+ms_err ms_dagfile_read(const ms_reader *r);
+bool ms_dagfile_is(const ms_reader *r, uint32_t family);
+
+/* dtrlog.c: the log of a run, a line of JSON for each instruction. */
+bool ms_dtrlog_is(const char *bytes, size_t length);
+ms_err ms_dtrlog_read(const ms_reader *r);
+
 /* A built-in model by its name, "gpt3" or "gpt3.json"; NULL: there is none. */
 const ms_builtin *ms_builtins_find(const char *name);
 /* "did you mean "gpt3"?" */

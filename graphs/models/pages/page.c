@@ -112,8 +112,9 @@ static ms_err fail_family(ms_page *page, const ms_known *family)
 {
     const char *names[MOST_PAGES] = {NULL};
     char hint[384] = "families:";
-    uint32_t n = ms_pagefile_families(page, names, MOST_PAGES - 1);
-    names[n++] = MS_CHAINFILE_FAMILY; /* it has no page */
+    uint32_t n = ms_pagefile_families(page, names, MOST_PAGES - 2);
+    names[n++] = MS_CHAINFILE_FAMILY; /* they have no pages */
+    names[n++] = MS_DAGFILE_FAMILY;
     size_t used = strlen(hint);
     for (uint32_t i = 0; i < n && used < sizeof hint; i++)
         used +=

@@ -270,6 +270,22 @@ static void put_chain(ms_text *text)
                       "(memsim help stage)\n");
 }
 
+static void put_dag(ms_text *text)
+{
+    ms_text_add(text, MS_DAGFILE_FAMILY ": nodes that were measured, gradients "
+                                        "among them (an example: memsim help "
+                                        "files)\n"
+                                        "  keys beside \"family\":\n"
+                                        "  nodes=[...]               in any "
+                                        "order; keys of each:\n"
+                                        "    id=NAME                 or a "
+                                        "whole number\n");
+    for (uint32_t i = 0; i < MS_DAGFILE_FIELDS; i++)
+        ms_text_add(text, "    %-23s %s\n", ms_dagfile_fields[i].name,
+                    ms_dagfile_fields[i].help);
+    ms_text_add(text, "    deps=[ID, ...]          the nodes that it reads\n");
+}
+
 void ms_help_tables_families(ms_text *text)
 {
     uint32_t n;
@@ -283,6 +299,8 @@ void ms_help_tables_families(ms_text *text)
     }
     ms_text_add(text, "\n");
     put_chain(text);
+    ms_text_add(text, "\n");
+    put_dag(text);
 }
 
 void ms_help_tables_training(ms_text *text)
@@ -495,6 +513,10 @@ bool ms_help_tables_one(const char *name, ms_text *text)
         put_chain(text);
         return true;
     }
+    if (strcmp(name, MS_DAGFILE_FAMILY) == 0) {
+        put_dag(text);
+        return true;
+    }
     uint32_t kind = ms_layer_find(name);
     if (kind != MS_NONE)
         put_layer(&ms_layer_kinds[kind], text);
@@ -508,6 +530,8 @@ uint32_t ms_help_tables_names(const char **names, uint32_t room)
         names[n++] = ms_registry_row(i)->name;
     if (n < room)
         names[n++] = MS_CHAINFILE_FAMILY;
+    if (n < room)
+        names[n++] = MS_DAGFILE_FAMILY;
     for (uint32_t i = 0; ms_familypage_name(i) != NULL && n < room; i++)
         names[n++] = ms_familypage_name(i);
     for (uint32_t i = 0; i < ms_layer_n_kinds && n < room; i++)

@@ -160,6 +160,31 @@ static void measured_chain(ms_text *text)
     put(text, lines);
 }
 
+static void measured_nodes(ms_text *text)
+{
+    static const char *const lines[] = {
+        "Or a DAG of nodes that were measured, gradients among them: each can "
+        "be made again,",
+        "where all that it reads is there, with its output beside what is "
+        "there,",
+        "",
+        "    {\"memsim\": 1, \"name\": \"mine\", \"family\": \"dag\", "
+        "\"nodes\": [",
+        "       {\"id\": \"f0\", \"cost_ns\": 10, \"bytes\": 800},",
+        "       {\"id\": \"loss\", \"cost_ns\": 1, \"bytes\": 4, "
+        "\"deps\": [\"f0\"]},",
+        "       {\"id\": \"b0\", \"cost_ns\": 20, \"bytes\": 800, "
+        "\"deps\": [\"loss\", \"f0\"],",
+        "        \"backward\": true}]}",
+        "",
+        "or the log of a run that DTR's prototype has written "
+        "(uwsampl/dtr-prototype, lines of",
+        "JSON, gzip too).",
+        "",
+        NULL};
+    put(text, lines);
+}
+
 void ms_help_texts_files(ms_text *text)
 {
     static const char *const lines[] = {
@@ -205,6 +230,7 @@ void ms_help_texts_files(ms_text *text)
     groups_of_layers(text);
     rules_of_groups(text);
     measured_chain(text);
+    measured_nodes(text);
     op_graphs(text);
     put(text, topics);
 }

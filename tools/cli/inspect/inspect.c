@@ -281,7 +281,9 @@ static void put_head(const inspection *view, const ms_style *style,
         ms_text_add(text, "family %s, ", result->model.family);
     ms_text_add(text, "%u %s in %u blocks, %u ops per micro-batch\n",
                 result->graph->n_layers,
-                result->model.ops != NULL ? "modules" : "layers",
+                result->model.ops != NULL     ? "modules"
+                : result->model.nodes != NULL ? "nodes"
+                                              : "layers",
                 result->graph->n_blocks, result->graph->step_first);
     if (result->model.assumed != NULL)
         ms_screen_fill(text, ASSUMED_INDENT,

@@ -188,8 +188,7 @@ static const uint32_t *layer_lines(const ms_result *result, ms_arena *arena)
     const ms_model *model = &result->model;
     uint32_t n = result->graph->n_layers;
     uint32_t *lines = ms_arena_take(arena, n, sizeof *lines);
-    if (model->ops != NULL || model->layers == NULL || n != model->n_layers ||
-        lines == NULL)
+    if (model->layers == NULL || n != model->n_layers || lines == NULL)
         return NULL;
     for (uint32_t i = 0; i < n; i++)
         lines[i] = model->layers[i].spot.line;

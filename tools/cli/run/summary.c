@@ -5,7 +5,7 @@
 #include "plots/plots.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
-#include "sim/names.h"
+#include "sim/program.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tools/advice/leftout.h"
@@ -94,12 +94,15 @@ static void model_line(const ms_summary *summary, ms_text *text)
 
 static void policy_line(const ms_summary *summary, ms_text *text)
 {
+    const char *told = summary->result->program->told;
     ms_text words = {.arena = summary->arena};
     char name[256];
     ms_text_add(&words, "%s on ",
                 ms_screen_safe(summary->policy, name, sizeof name));
     ms_devicewords_device(summary->job, summary->result->report, &words);
     put_line(text, "policy:", &words);
+    if (told != NULL)
+        ms_screen_fill(text, INDENT, "plan:", told);
 }
 
 static void unknown_line(const ms_summary *summary, ms_text *text)
@@ -125,8 +128,7 @@ static void defaults_line(const ms_summary *summary, ms_text *text)
     for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++)
         pools |= (unsigned)(report->far[pool].peak_bytes > 0) << pool;
     if (summary->result->model.measured)
-        ms_text_add(&words, "bytes and times are the file's: no launches, no "
-                            "optimizer, no caching allocator");
+        ms_setupwords_measured(summary->result, &words);
     else
         ms_settings_defaults(summary->job, &summary->result->training, &words);
     ms_settings_node_defaults(summary->job, pools, &words);
@@ -503,8 +505,7 @@ static void put_no_gain(const ms_summary *summary, const ms_result *without,
                 ms_quantity_size(all).s, ms_quantity_size(kept).s);
 }
 
-/* Compares with the same step without policies. Such a step may be impossible
- * (the whole batch at once); then there is no note. */
+/* Compares with the step without policies, if that is possible. */
 static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
                         ms_fault *fault)
 {

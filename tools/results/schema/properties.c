@@ -120,3 +120,13 @@ void ms_properties_close(ms_indent *json)
 {
     ms_indent_word(json, "additionalProperties", "false");
 }
+
+void ms_properties_head(ms_indent *json)
+{
+    ms_indent_open(json, "memsim", '{');
+    ms_indent_string(json, "description", "version of the format");
+    ms_indent_integer(json, "const", 1);
+    ms_indent_close(json, '}');
+    ms_indent_ref(json, "name", "text");
+    ms_indent_ref(json, "summary", "text");
+}

@@ -6,6 +6,7 @@
  *
  *     schema_write.c  a document; those of results from the rows of their keys
  *     schema_model.c  native models, from the tables that the reader walks
+ *     schema_measured.c  of these the ones that were measured
  *     properties.c    a field of such a table
  *     indent.c        JSON in lines
  *
@@ -54,8 +55,15 @@ void ms_properties_required(ms_indent *json, const ms_field *fields,
                             uint32_t n);
 /* "properties": {"KEY": {"const": "VALUE"}} */
 void ms_properties_const(ms_indent *json, const char *key, const char *value);
+/* The keys that every form of a native model may have. */
+void ms_properties_head(ms_indent *json);
 /* Forbids other keys. */
 void ms_properties_close(ms_indent *json);
+
+/* ---- schema_measured.c: models that were measured ------------------------ */
+
+/* Adds their definitions, which have no pages. */
+void ms_schema_measured_put(ms_indent *json);
 
 /* ---- schema_write.c, schema_model.c -------------------------------------- */
 

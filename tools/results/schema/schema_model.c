@@ -37,17 +37,6 @@ static void put_text_type(ms_indent *json, const char *name, bool empty,
     ms_indent_close(json, '}');
 }
 
-/* The keys that every form may have. */
-static void put_head(ms_indent *json)
-{
-    ms_indent_open(json, "memsim", '{');
-    ms_indent_string(json, "description", "version of the format");
-    ms_indent_integer(json, "const", 1);
-    ms_indent_close(json, '}');
-    ms_indent_ref(json, "name", "text");
-    ms_indent_ref(json, "summary", "text");
-}
-
 /* ---- families ------------------------------------------------------------ */
 
 static void put_config(ms_indent *json, const ms_family *family)
@@ -69,7 +58,7 @@ static void put_family(ms_indent *json, const ms_family *family)
     ms_indent_open(json, family->name, '{');
     ms_indent_string(json, "description", family->summary);
     ms_indent_open(json, "properties", '{');
-    put_head(json);
+    ms_properties_head(json);
     ms_indent_word(json, "family", "true");
     if (family->flat)
         ms_properties_fields(json, family->fields, family->n_fields);
@@ -102,40 +91,6 @@ static void put_case(ms_indent *json, const char *key, const char *value,
     ms_indent_close(json, '}');
 }
 
-/* A measured chain, which has no page. */
-static void put_chain(ms_indent *json)
-{
-    const ms_layer_kind *stage = &ms_layer_kinds[ms_layer_find("stage")];
-    ms_indent_open(json, MS_CHAINFILE_FAMILY, '{');
-    ms_indent_string(json, "description", "stages that were measured");
-    ms_indent_open(json, "properties", '{');
-    put_head(json);
-    ms_indent_word(json, "family", "true");
-    ms_properties_fields(json, ms_chainfile_fields, MS_CHAINFILE_FIELDS);
-    ms_indent_open(json, "stages", '{');
-    ms_indent_string(json, "description", "in their order, the loss the last");
-    ms_indent_string(json, "type", "array");
-    ms_indent_integer(json, "minItems", 2);
-    ms_indent_open(json, "items", '{');
-    ms_indent_open(json, "properties", '{');
-    ms_indent_ref(json, "name", "name");
-    ms_properties_fields(json, stage->fields, stage->n_fields);
-    ms_indent_close(json, '}');
-    ms_indent_open(json, "required", '[');
-    ms_properties_required(json, stage->fields, stage->n_fields);
-    ms_indent_close(json, ']');
-    ms_properties_close(json);
-    ms_indent_close(json, '}');
-    ms_indent_close(json, '}');
-    ms_indent_close(json, '}');
-    ms_indent_open(json, "required", '[');
-    ms_properties_required(json, ms_chainfile_fields, MS_CHAINFILE_FIELDS);
-    ms_indent_string(json, NULL, "stages");
-    ms_indent_close(json, ']');
-    ms_properties_close(json);
-    ms_indent_close(json, '}');
-}
-
 static void put_families(ms_indent *json)
 {
     uint32_t n;
@@ -148,6 +103,7 @@ static void put_families(ms_indent *json)
     for (uint32_t i = 0; i < n; i++)
         ms_indent_string(json, NULL, families[i].name);
     ms_indent_string(json, NULL, MS_CHAINFILE_FAMILY);
+    ms_indent_string(json, NULL, MS_DAGFILE_FAMILY);
     ms_indent_close(json, ']');
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
@@ -155,11 +111,12 @@ static void put_families(ms_indent *json)
     for (uint32_t i = 0; i < n; i++)
         put_case(json, "family", families[i].name, "");
     put_case(json, "family", MS_CHAINFILE_FAMILY, "");
+    put_case(json, "family", MS_DAGFILE_FAMILY, "");
     ms_indent_close(json, ']');
     ms_indent_close(json, '}');
     for (uint32_t i = 0; i < n; i++)
         put_family(json, &families[i]);
-    put_chain(json);
+    ms_schema_measured_put(json);
 }
 
 /* ---- layers -------------------------------------------------------------- */
@@ -382,7 +339,7 @@ static void put_layer_list(ms_indent *json)
 {
     ms_indent_open(json, "layer_list", '{');
     ms_indent_open(json, "properties", '{');
-    put_head(json);
+    ms_properties_head(json);
     put_numbers(json);
     ms_indent_ref(json, "input", "input");
     ms_indent_ref(json, "layers", "layers");
@@ -403,7 +360,7 @@ static void put_like(ms_indent *json)
 {
     ms_indent_open(json, "like", '{');
     ms_indent_open(json, "properties", '{');
-    put_head(json);
+    ms_properties_head(json);
     ms_indent_open(json, "like", '{');
     ms_indent_string(json, "description",
                      "a built-in model, which it is with other numbers");

@@ -19,4 +19,4 @@ try --trace tiny.json
 try --trace same --csv same
 try --trace - --json
 try --trace - --plot=-
-find . ! -name '*.json' ! -name 'swept.*' ! -name .
+find . ! -name '*.json' ! -name 'swept.*' ! -name . | LC_ALL=C sort

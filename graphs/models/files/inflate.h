@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_TOOLS_INFLATE_H
-#define MS_TOOLS_INFLATE_H
+#ifndef MS_INFLATE_H
+#define MS_INFLATE_H
 
 /* Files as a stream of bytes, gzip undone (by zlib, which this file alone
  * knows).
@@ -25,5 +25,10 @@ ms_err ms_inflate_open(const char *path, ms_arena *arena, ms_inflate **in,
 ms_err ms_inflate_read(ms_inflate *in, char *bytes, size_t room, size_t *n,
                        ms_fault *fault);
 void ms_inflate_close(ms_inflate *in);
+/* A file that lies in memory: does it begin as gzip does?  *bytes become what
+ * it holds, at most `most` of them (less than 2^31) and NUL. */
+bool ms_inflate_is_packed(const char *bytes, size_t length);
+ms_err ms_inflate_bytes(const char *path, uint64_t most, ms_arena *arena,
+                        char **bytes, size_t *length, ms_fault *fault);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/recordings/inflate.h"
+#include "graphs/models/files/inflate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +33,9 @@ static ms_err fail_system(const char *path, ms_fault *fault)
 static ms_err fill(ms_inflate *in, ms_fault *fault)
 {
     ssize_t n;
+    in->is_over = in->file < 0;
+    if (in->is_over) /* it has been given whole */
+        return MS_OK;
     do
         n = read(in->file, in->in, IN_BYTES);
     while (n < 0 && errno == EINTR);
@@ -150,6 +153,53 @@ ms_err ms_inflate_read(ms_inflate *in, char *bytes, size_t room, size_t *n,
     stream->next_in += *n;
     stream->avail_in -= (uInt)*n;
     return MS_OK;
+}
+
+bool ms_inflate_is_packed(const char *bytes, size_t length)
+{
+    return length >= 2 && (unsigned char)bytes[0] == 0x1f &&
+           (unsigned char)bytes[1] == 0x8b;
+}
+
+static ms_err unpack(ms_inflate *in, uint64_t most, ms_arena *arena,
+                     char **bytes, size_t *length, ms_fault *fault)
+{
+    uint32_t capacity = 0, used = 0;
+    char *out = NULL;
+    for (size_t n = 1; n > 0; used += (uint32_t)n) {
+        if (used > most)
+            return ms_fail(fault, MS_EINPUT, in->path, NULL,
+                           "more than %llu bytes, unpacked",
+                           (unsigned long long)most);
+        out = ms_arena_grow(arena, out, &capacity, used + IN_BYTES, 1);
+        if (out == NULL)
+            return ms_fail_nomem(fault);
+        MS_TRY(read_packed(in, out + used, capacity - used - 1, &n, fault));
+    }
+    out[used] = '\0';
+    *bytes = out;
+    *length = used;
+    return MS_OK;
+}
+
+ms_err ms_inflate_bytes(const char *path, uint64_t most, ms_arena *arena,
+                        char **bytes, size_t *length, ms_fault *fault)
+{
+    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    ms_inflate *in = ms_arena_take(&scratch, 1, sizeof *in);
+    if (in == NULL)
+        return ms_fail_nomem(fault);
+    in->path = path;
+    in->file = -1;
+    in->taken = *length;
+    in->stream.next_in = (Bytef *)*bytes;
+    in->stream.avail_in = (uInt)*length;
+    ms_err err = begin(in, &scratch, fault);
+    if (err == MS_OK)
+        err = unpack(in, most, arena, bytes, length, fault);
+    ms_inflate_close(in);
+    ms_arena_free(&scratch);
+    return err;
 }
 
 void ms_inflate_close(ms_inflate *in)
