@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What cannot be is refused: where, what, what to try.
 for policy in layers=12 layers=5-3 each=13 each=2/3 nested=2/4 nested=13 \
     save=aten.adm recompute=nothing modules=moe full,micro_batches=1 \
