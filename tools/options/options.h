@@ -50,6 +50,8 @@ typedef enum ms_option_id {
     MS_OPTION_WIDE,
     MS_OPTION_DOT,
     MS_OPTION_EXPLAIN,
+    MS_OPTION_CHECKPOINT_ALL,
+    MS_OPTION_BUDGET,
     MS_OPTION_AT,
     MS_OPTION_RANK,
     MS_OPTION_TOP,

@@ -3,24 +3,11 @@
  * walk it. */
 
 #include "tools/job/settings.h"
+#include "tools/options/optionbits.h"
 #include "tools/options/options.h"
 
 #include <assert.h>
 #include <string.h>
-
-#define RUN MS_FOR_RUN
-#define COMPARE MS_FOR_COMPARE
-/* Commands that simulate one step. */
-#define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN)
-#define SWEEP MS_FOR_SWEEP
-#define STEPS (STEP | COMPARE | SWEEP)
-#define FIT MS_FOR_FIT
-#define MODEL (STEPS | MS_FOR_INSPECT | FIT)
-#define WORDS (MS_FOR_HELP | MS_FOR_COMPLETION | MS_FOR_SCHEMA)
-#define PLOT MS_FOR_PLOT
-#define ALLOC MS_FOR_ALLOC
-#define CALIBRATE MS_FOR_CALIBRATE
-#define EVERY (MS_FOR_TOP | MODEL | PLOT | ALLOC | CALIBRATE | WORDS)
 
 const ms_option ms_options_table[] = {
     {.id = MS_OPTION_ALLOCATORS,
@@ -419,8 +406,9 @@ const ms_option ms_options_table[] = {
                .help = "what --plot draws: what each peak is made of "
                        "(default), peaks against step times, or of up to 4 "
                        "variants memory over time, the turns of pipelines, or "
-                       "where the blocks of their allocators lie",
-               .words = "bars|pareto|timeline|pipeline|address"},
+                       "where the blocks of their allocators lie; of "
+                       "--checkpoint-all front",
+               .words = "bars|pareto|timeline|pipeline|address|front"},
               {.commands = ALLOC,
                .help = "what --plot draws",
                .words = "address"},
@@ -511,6 +499,19 @@ const ms_option ms_options_table[] = {
                        "peaks, why it "
                        "is alive in the one and where it has gone in the "
                        "other"}}},
+    {.id = MS_OPTION_CHECKPOINT_ALL,
+     .name = "checkpoint-all",
+     .uses = {{.commands = COMPARE,
+               .help = "every way to checkpoint the model beside the policies "
+                       "given: memory, time, and how far each is above the "
+                       "best plan in its memory; --plot draws figure front"}}},
+    {.id = MS_OPTION_BUDGET,
+     .name = "budget",
+     .takes = MS_TAKES_VALUE,
+     .value = "SIZE,SIZE",
+     .uses = {{.commands = COMPARE,
+               .help = "with --checkpoint-all: the peaks for which the best "
+                       "plan is found (default: those of the ways)"}}},
     {.id = MS_OPTION_AT,
      .name = "at",
      .takes = MS_TAKES_VALUE,
