@@ -44,6 +44,7 @@ typedef enum ms_option_id {
     MS_OPTION_LABEL,
     MS_OPTION_VARIANT,
     MS_OPTION_DUMP,
+    MS_OPTION_AS,
     MS_OPTION_PROGRAM,
     MS_OPTION_BOOK,
     MS_OPTION_ALL,

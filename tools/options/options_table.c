@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table of options. The parser, the help, the man page and the completions
- * walk it. */
+/* The table of options: parser, help, man page and completions walk it. */
 
 #include "tools/job/settings.h"
 #include "tools/options/optionbits.h"
-#include "tools/options/options.h"
 
 #include <assert.h>
 #include <string.h>
@@ -406,8 +404,7 @@ const ms_option ms_options_table[] = {
                .help = "what --plot draws: what each peak is made of "
                        "(default), peaks against step times, or of up to 4 "
                        "variants memory over time, the turns of pipelines, or "
-                       "where the blocks of their allocators lie; of "
-                       "--checkpoint-all front",
+                       "where the blocks of their allocators lie",
                .words = "bars|pareto|timeline|pipeline|address|front"},
               {.commands = ALLOC,
                .help = "what --plot draws",
@@ -461,10 +458,18 @@ const ms_option ms_options_table[] = {
      .value = "WHAT",
      .uses = {{.commands = RUN,
                .help = "print a stage instead of the summary",
-               .words = "graph|policy|schedule|program|plan|events"},
+               .words = "graph|policy|schedule|program|plan|events|"
+                        "checkpoints"},
               {.commands = MS_FOR_INSPECT,
                .help = "print the model's file, to edit",
                .words = "model"}}},
+    {.id = MS_OPTION_AS,
+     .name = "as",
+     .takes = MS_TAKES_VALUE,
+     .value = "SYSTEM",
+     .uses = {{.commands = RUN,
+               .help = "what --dump checkpoints is written for",
+               .words = "torch|torchtitan|megatron"}}},
     {.id = MS_OPTION_PROGRAM,
      .name = "program",
      .takes = MS_TAKES_VALUE,
@@ -495,23 +500,20 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_EXPLAIN,
      .name = "explain",
      .uses = {{.commands = COMPARE,
-               .help = "what two variants hold differently at their "
-                       "peaks, why it "
-                       "is alive in the one and where it has gone in the "
-                       "other"}}},
+               .help =
+                   "what two variants hold differently at their peaks, why it "
+                   "is alive in the one and where it has gone in the other"}}},
     {.id = MS_OPTION_CHECKPOINT_ALL,
      .name = "checkpoint-all",
      .uses = {{.commands = COMPARE,
-               .help = "every way to checkpoint the model beside the policies "
-                       "given: memory, time, and how far each is above the "
-                       "best plan in its memory; --plot draws figure front"}}},
+               .help = "every way to checkpoint, and how far each is above the "
+                       "best plan in its memory (--plot: figure front)"}}},
     {.id = MS_OPTION_BUDGET,
      .name = "budget",
      .takes = MS_TAKES_VALUE,
      .value = "SIZE,SIZE",
      .uses = {{.commands = COMPARE,
-               .help = "with --checkpoint-all: the peaks for which the best "
-                       "plan is found (default: those of the ways)"}}},
+               .help = "with --checkpoint-all: peaks of the best plans"}}},
     {.id = MS_OPTION_AT,
      .name = "at",
      .takes = MS_TAKES_VALUE,
