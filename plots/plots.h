@@ -173,6 +173,8 @@ typedef struct ms_trade {
     uint64_t peak_bytes, step_ns;
     double work; /* samples or tokens of a step of all GPUs; 0: not known */
     bool has_tokens, fits, is_chosen;
+    bool is_bound; /* on the curve that bounds the others: without a name; the
+                      staircase is of these alone, where there are some */
     ms_limit limit;
 } ms_trade;
 ms_err ms_figure_pareto(const ms_trade *trades, uint32_t n,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define MOST_BYTES 4096u
+#define MOST_WORDS 48u /* characters of a list of words in an error */
 
 /* A piece of the spec: bytes [at, at + length). */
 typedef struct piece {
@@ -79,6 +80,8 @@ static const char *spelled(const ms_param *param, char *text, size_t size)
         [MS_PARAM_NAMES] = "=NAME/NAME", [MS_PARAM_FLAG] = "",
         [MS_PARAM_NUMBERS] = "=NUMBER",  [MS_PARAM_INTS] = "=N"};
     const char *words = param->words != NULL ? param->words : "";
+    if (!param->bare && strlen(words) > MOST_WORDS)
+        words = "WORD/WORD";
     snprintf(text, size, "%s%s%s", param->name, value[param->type], words);
     if (param->bare)
         snprintf(text, size, "%s", param->type == MS_PARAM_INT ? "N" : words);
@@ -87,18 +90,24 @@ static const char *spelled(const ms_param *param, char *text, size_t size)
     return text;
 }
 
-/* "none, full, sqrt, every=N": the parameters, or only the choices. */
+/* "none, full, sqrt, every=N": the parameters, or only the choices; what there
+ * is no room for is in the policy's help. */
 static void list_params(const ms_policy *policy, bool choices, char *text,
                         size_t size)
 {
-    char word[64];
+    char word[64], more[64];
     bool first = true;
+    snprintf(more, sizeof more, ", ... (memsim help %s)", policy->name);
     for (uint32_t i = 0; i < policy->n_params; i++) {
         const ms_param *param = &policy->params[i];
         if (choices && !param->choice)
             continue;
-        append(text, size, first ? "%s" : ", %s",
-               spelled(param, word, sizeof word));
+        spelled(param, word, sizeof word);
+        if (strlen(text) + strlen(word) + strlen(more) + 3 > size) {
+            append(text, size, "%s", more);
+            return;
+        }
+        append(text, size, first ? "%s" : ", %s", word);
         first = false;
     }
 }
@@ -163,7 +172,7 @@ static ms_err fail_argument(const parser *p, const struct ms_spec_item *item,
 {
     const ms_policy *policy = item->policy;
     const char *written = ms_policy_written(item);
-    char hint[320] = "";
+    char hint[384] = "";
     const char *names[MS_POLICY_PARAMS];
     for (uint32_t i = 0; i < policy->n_params; i++)
         names[i] = policy->params[i].name;

@@ -230,6 +230,12 @@ typedef struct ms_call {
     };
 } ms_call;
 
+/* What the policy that chose a plan by a model of its own says of the step: the
+ * final program is what runs, and measured; 0: there is no such policy. */
+typedef struct ms_foreseen {
+    uint64_t peak_bytes, step_ns;
+} ms_foreseen;
+
 typedef struct ms_program {
     uint32_t n_calls, calls_capacity;
     ms_call *calls;
@@ -251,6 +257,7 @@ typedef struct ms_program {
                           the host, where swaps differ; NULL: ms_machine's */
     const char *told;  /* (optional) what a policy says of its plan to who reads
                           the summary; no part of the text form */
+    ms_foreseen foreseen;
     uint16_t n_frames;
     uint16_t n_ranks;
     uint32_t n_micro_batches;

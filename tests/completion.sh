@@ -115,7 +115,7 @@ check 'inspect' ins
 check '--precision' run gpt2 --pre
 check '--precision' inspect --device h100 --pre
 check '--precision=fp16-mixed --precision=fp16' run --precision=fp1
-check 'graph policy schedule program plan events' run --dump ''
+check 'graph policy schedule program plan events checkpoints' run --dump ''
 check 'model' inspect --dump ''
 check '-pmicrobatch:' run -pmi
 check '-p=microbatch:' run -p=mi

@@ -324,6 +324,11 @@ def check_results():
                   ["--allocator=torch", "--memory=2GiB", "--lengths=2x64"],
                   ["--allocator=torch,expandable_segments:True"]):
         check_result("result", "run", "gpt2", "--json", *words)
+    for words in (["gpt2", "--batch", "8"], ["chain.json", "--budget", "12"],
+                  ["unet"]):
+        if words[0] == "chain.json":
+            words[0] = f"{SOURCE}/tests/golden/files/chain.json"
+        check_result("front", "compare", "--json", "--checkpoint-all", *words)
     check_result("compare", "compare", "gpt2", "--json", "--allocators",
                  "exact;torch;torch,max_split_size_mb:64")
     check_result("row", "sweep", "gpt2", "--json", "--grid",
@@ -390,7 +395,7 @@ def check_help(schema):
                              if "." in key},
                 names_of("training", r"^  ([\w.]+)="))
     told = " ".join(memsim("help", "json").stdout.split())
-    for document in ("result", "explain", "compare", "row", "fit",
+    for document in ("result", "explain", "compare", "front", "row", "fit",
                      "inspect", "alloc", "plans",
                  "calibrate", "check"):
         for key in schema_of(document)["required"]:

@@ -33,6 +33,12 @@ pools() { # figure, then a step: through PyTorch's allocator with options
     done | "$memsim" plot - --quiet -o "$figure.png" --figure address
 }
 
+front() { # figure, then a step: every way to checkpoint
+    figure=$1
+    shift
+    "$memsim" compare "$@" --checkpoint-all --quiet --plot "$figure.png"
+}
+
 curve() { # figure, then what memsim sweep is given
     figure=$1
     shift
@@ -71,6 +77,7 @@ several gpt3-pipeline gpt3 --gpus 64 --batch 16 -p tensor:8,sp+microbatch:16 \
     --variant 'interleaved, 2 chunks: pipeline=8,chunks=2' \
     --variant 'ZB-H2: pipeline=8,schedule=zb-h2' \
     --variant 'DualPipeV: pipeline=8,schedule=dualpipev'
+front gpt3-front gpt3 --gpus 8 --batch 8 -p tensor:8
 set -- gpt3 -p "$zero" -p "$zero+checkpoint:sqrt" -p "$zero+checkpoint:full" \
     -p "$zero+swap:te=84" -p "$zero+offload:optimizer+checkpoint:full" \
     -p 'fsdp:dp=64+checkpoint:full' -p 'fsdp:dp=64+checkpoint:sac'
@@ -82,6 +89,8 @@ curve gpt3-curve gpt3 \
 
 # a convolutional network on a card of 24 GiB
 set -- resnet50 --device 4090 --batch 640
+front resnet50-front "$@"
+front unet-front unet --batch 16
 one resnet50-timeline "$@" -p checkpoint:sqrt
 one resnet50-gantt "$@" -p swap:vdnn=conv
 one resnet50-layers "$@" -p checkpoint:sqrt

@@ -103,7 +103,14 @@ static ms_callout callout_of(const ms_pareto *p, const ms_spot *spot)
 
 static bool comes_first(const ms_spot *spot)
 {
-    return !spot->is_hidden && (spot->is_optimal || spot->trade->is_chosen);
+    return !spot->is_hidden && !spot->trade->is_bound &&
+           (spot->is_optimal || spot->trade->is_chosen);
+}
+
+static bool comes_then(const ms_pareto *p, const ms_spot *spot)
+{
+    return (p->n <= NAME_ALL || p->bounded) && !spot->is_hidden &&
+           !spot->trade->is_bound && !comes_first(spot);
 }
 
 /* What is to have a name, the optimal first, and of those *n_best. */
@@ -120,8 +127,8 @@ static ms_err list_names(ms_pareto *p, ms_callout **list, uint32_t *n_best,
                 p->spots[i].trade->is_chosen == (chosen == 1))
                 (*list)[(*n)++] = callout_of(p, &p->spots[i]);
     *n_best = *n;
-    for (uint32_t i = 0; i < p->n && p->n <= NAME_ALL; i++)
-        if (!comes_first(&p->spots[i]) && !p->spots[i].is_hidden)
+    for (uint32_t i = 0; i < p->n; i++)
+        if (comes_then(p, &p->spots[i]))
             (*list)[(*n)++] = callout_of(p, &p->spots[i]);
     return MS_OK;
 }
@@ -233,7 +240,8 @@ static ms_err thin(ms_pareto *p, ms_fault *fault)
         size_t row = (size_t)((spot->y - area->y0) / pitch);
         size_t cell = (row * columns + column) * MS_PARETO_FAMILIES;
         cell = (cell + (is_crowd ? 0 : spot->sign)) * 2 + spot->is_pale;
-        if (p->n <= NAME_ALL || spot->is_optimal || spot->is_hidden)
+        if (p->n <= NAME_ALL || p->bounded || spot->is_optimal ||
+            spot->is_hidden)
             continue;
         spot->is_hidden = seen[cell] != 0;
         p->n_hidden += spot->is_hidden;
@@ -446,6 +454,13 @@ static void put_limits(ms_pareto *p)
 static const char *note_of(const ms_pareto *p)
 {
     ms_text note = {.arena = p->frame.script->arena};
+    if (p->bounded) {
+        ms_text_add(&note,
+                    "line: the best plans of the solver\u2019s model, as the "
+                    "final program runs them; %s left is better",
+                    p->by_rate ? "upper" : "lower");
+        return ms_frame_bytes_of(&p->frame, &note);
+    }
     ms_text_add(&note,
                 "filled: nothing is as good in both and better in one; "
                 "hollow: beaten; %s left is better",

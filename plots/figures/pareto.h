@@ -31,6 +31,7 @@ typedef struct ms_pareto {
     ms_spot *spots; /* by peak, then by step */
     uint32_t n, n_optimal, n_hidden, n_unnamed;
     bool by_rate;   /* steps do not all do the same */
+    bool bounded;   /* some trades are a bound of the others */
     ms_limit limit; /* that all share; usable_bytes 0: there is none */
     ms_limit limits[MS_PARETO_LIMITS]; /* else that are shown */
     uint32_t n_limits;

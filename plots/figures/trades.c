@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trade is optimal (on the Pareto front) when no other has a peak and a cost
  * that are both as low and one of them lower; of equal trades all are optimal
- * or none is.  The cost is the time of the step or, where steps do different
- * amounts of work, the time per token or sample. */
+ * or none is.  Where some are a bound, these alone are.  The cost is the time
+ * of the step or, where steps do different amounts of work, the time per token
+ * or sample. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +33,8 @@ static int by_peak(const void *a, const void *b)
 static bool are_equal(const ms_spot *a, const ms_spot *b)
 {
     return a->trade->peak_bytes == b->trade->peak_bytes &&
-           !(a->cost < b->cost) && !(a->cost > b->cost);
+           a->trade->is_bound == b->trade->is_bound && !(a->cost < b->cost) &&
+           !(a->cost > b->cost);
 }
 
 /* In ascending order of the peak a trade is optimal if it costs less than all
@@ -53,7 +55,8 @@ static void judge(ms_pareto *p)
             continue;
         }
         first = i;
-        spot->is_optimal = spot->cost < best;
+        spot->is_optimal =
+            spot->cost < best && (!p->bounded || spot->trade->is_bound);
         if (spot->is_optimal)
             best = spot->cost;
         p->n_optimal += spot->is_optimal;
@@ -109,6 +112,8 @@ ms_err ms_trades_load(ms_pareto *p, const ms_trade *trades, uint32_t n,
     p->spots = ms_arena_take(p->frame.script->arena, n, sizeof *p->spots);
     if (p->spots == NULL)
         return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++)
+        p->bounded |= trades[i].is_bound;
     for (uint32_t i = 0; i < n; i++)
         p->spots[i] = (ms_spot){.trade = &trades[i],
                                 .cost = (double)trades[i].step_ns /

@@ -16,11 +16,13 @@ typedef struct planner {
     const ms_program *program; /* as it was given */
     ms_fault *fault;
     ms_stages stages;
-    ms_arena scratch; /* of one measurement */
-    ms_program best;  /* the fastest that keeps to the budget */
-    uint64_t best_ns; /* UINT64_MAX: there is none yet */
+    ms_arena scratch;     /* of one measurement */
+    ms_program best;      /* the fastest that keeps to the budget */
+    uint64_t best_ns;     /* UINT64_MAX: there is none yet */
+    uint64_t least_bytes; /* of all that were measured */
     uint64_t
-        besides_bytes; /* what the step has at its peak besides the chain */
+        besides_bytes;   /* what the step has at its peak besides the chain */
+    uint64_t besides_ns; /* and what it takes */
     uint64_t peak_bytes, step_ns; /* of the last one tried */
     bool foreseen; /* its peak is the chain's, and what is besides */
 } planner;
@@ -60,6 +62,8 @@ static ms_err find_besides(planner *p)
     MS_TRY(ms_chain_cost(chain, &all, arena, &time_ns, &chain_bytes, p->fault));
     if (p->peak_bytes > chain_bytes)
         p->besides_bytes = p->peak_bytes - chain_bytes;
+    if (p->step_ns > time_ns)
+        p->besides_ns = p->step_ns - time_ns;
     return MS_OK;
 }
 
@@ -73,9 +77,13 @@ static ms_err try_plan(planner *p, const ms_chain_plan *plan)
     MS_TRY(ms_chain_cost(&p->stages.chain, plan, p->context->arena, &time_ns,
                          &chain_bytes, p->fault));
     p->foreseen = p->peak_bytes == chain_bytes + p->besides_bytes;
+    if (p->peak_bytes < p->least_bytes)
+        p->least_bytes = p->peak_bytes;
     if (p->peak_bytes > p->choice->budget_bytes || p->step_ns >= p->best_ns)
         return MS_OK;
     p->best = program;
+    p->best.foreseen =
+        (ms_foreseen){chain_bytes + p->besides_bytes, time_ns + p->besides_ns};
     p->best_ns = p->step_ns;
     return MS_OK;
 }
@@ -89,19 +97,40 @@ static ms_err try_budget(planner *p, uint64_t chain_bytes)
     return try_plan(p, &optimum.plan);
 }
 
+/* Of a lowered model the least of the chain need not be that of the step: what
+ * is besides the chain differs from plan to plan.  Few inputs of stages, or
+ * many, are tried, too. */
+#define MOST_CHECKPOINTS 16u
+static ms_err try_binomial(planner *p)
+{
+    const ms_chain *chain = &p->stages.chain;
+    for (uint32_t slots = 1; slots < chain->n && slots <= MOST_CHECKPOINTS;
+         slots++) {
+        ms_chain_plan plan;
+        MS_TRY(ms_binomial_plan(chain->n, slots, p->context->arena, &plan,
+                                p->fault));
+        MS_TRY(try_plan(p, &plan));
+    }
+    return MS_OK;
+}
+
 /* Sizes that are rounded up to units may hide the last plans that there are. */
 static ms_err try_least(planner *p)
 {
     ms_chain_plan plan;
     uint64_t bytes;
-    char budget[MS_SIZE_COUNT], hint[64];
+    char budget[MS_SIZE_COUNT], hint[128];
     MS_TRY(ms_leastmemory_find(&p->stages.chain, p->context->arena, &bytes,
                                &plan, p->fault));
     MS_TRY(try_plan(p, &plan));
+    bool is_exact = p->foreseen && p->besides_bytes == 0;
+    if (!is_exact)
+        MS_TRY(try_binomial(p));
     if (p->best_ns != UINT64_MAX)
         return MS_OK;
     ms_size_count(p->choice->budget_bytes, budget);
-    snprintf(hint, sizeof hint, "the least is budget=%" PRIu64, p->peak_bytes);
+    snprintf(hint, sizeof hint, "the least %sis budget=%" PRIu64,
+             is_exact ? "" : "of the plans that were tried ", p->least_bytes);
     return ms_fail(p->fault, MS_EINFEASIBLE, "checkpoint:optimal", hint,
                    "no plan keeps the step to %s bytes", budget);
 }
@@ -161,8 +190,10 @@ static ms_err find_optimum(planner *p, ms_program *program)
     uint64_t budget = p->choice->budget_bytes, left = budget;
     bracket b = {.high = 2 * budget};
     MS_TRY(find_besides(p));
-    if (p->peak_bytes <= budget) /* all may be saved */
+    if (p->peak_bytes <= budget) { /* all may be saved */
+        program->foreseen = (ms_foreseen){p->peak_bytes, p->step_ns};
         return MS_OK;
+    }
     if (budget > p->besides_bytes)
         left = budget - p->besides_bytes;
     for (int i = 0;
@@ -192,7 +223,8 @@ ms_err ms_chainplan_place(const ms_policy_context *context,
                  .choice = choice,
                  .program = &given,
                  .fault = fault,
-                 .best_ns = UINT64_MAX};
+                 .best_ns = UINT64_MAX,
+                 .least_bytes = UINT64_MAX};
     if (choice->checkpoints == 0 && choice->budget_bytes == 0)
         return ms_fail(fault, MS_EUSAGE, "checkpoint:optimal",
                        "write checkpoint:optimal,budget=40GiB",

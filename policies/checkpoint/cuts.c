@@ -7,6 +7,12 @@ void ms_cuts_every(uint32_t n, uint32_t size, uint32_t *segment)
         segment[b] = b / size;
 }
 
+void ms_cuts_each(uint32_t n, uint32_t size, uint32_t *segment)
+{
+    for (uint32_t b = 0; b < n; b++)
+        segment[b] = (b + 1) % size == 0 ? b : MS_NONE;
+}
+
 void ms_cuts_even(uint32_t n, uint32_t count, uint32_t *segment)
 {
     uint32_t size = n / count, longer = n % count;

@@ -10,6 +10,9 @@
 /* Consecutive groups of size blocks, the last one shorter where size does not
  * divide n; none is open. */
 void ms_cuts_every(uint32_t n, uint32_t size, uint32_t *segment);
+/* Blocks size, 2 size ... (from 1 up) by themselves, the others open
+ * (pytorch/torchtitan, parallelize_llama.py, selective_ac_option=N). */
+void ms_cuts_each(uint32_t n, uint32_t size, uint32_t *segment);
 /* count segments whose lengths differ by at most one, longer ones first. */
 void ms_cuts_even(uint32_t n, uint32_t count, uint32_t *segment);
 /* torch.utils.checkpoint.checkpoint_sequential: count - 1 segments of

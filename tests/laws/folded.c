@@ -239,6 +239,8 @@ const char *const folded_checkpoints[FOLDED_CHECKPOINTS] = {
     "+checkpoint:sqrt",
     "+checkpoint:every=2",
     "+checkpoint:every=4",
+    "+checkpoint:every=2,last=open",
+    "+checkpoint:each=2",
     "+checkpoint:selective",
     "+checkpoint:sac",
     "+checkpoint:full,variant=reentrant",

@@ -21,7 +21,7 @@ extern ms_arena folded_keep, folded_trial;
 /* Policies that are put behind one another, "" for none; others: with more than
  * one stream, behind the first. */
 #define FOLDED_MODELS 2u
-#define FOLDED_CHECKPOINTS 9u
+#define FOLDED_CHECKPOINTS 11u
 #define FOLDED_MICRO_BATCHES 2u
 #define FOLDED_OTHERS 12u
 extern const char *const folded_models[FOLDED_MODELS];

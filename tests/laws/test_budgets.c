@@ -48,6 +48,7 @@ static const char *const ways[] = {
     "dtr:h=random,seed=7,budget=%" PRIu64,
     "swap:auto,min=16B+checkpoint:auto,budget=%" PRIu64,
     "checkpoint:optimal,budget=%" PRIu64,
+    "checkpoint:chen,budget=%" PRIu64,
     "checkpoint:optimal,slots=40,early_stop=0,budget=%" PRIu64,
 };
 static const char *const checkpoints[] = {

@@ -2,7 +2,7 @@
 /* checkpoint:sac: which tensors of a small decoder stay, what runs again. */
 #include "graphs/model.h"
 #include "graphs/training.h"
-#include "policies/checkpoint/sac.h"
+#include "policies/checkpoint/selective/sac.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/names.h"

@@ -1,27 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table of options. The parser, the help, the man page and the completions
- * walk it. */
+/* The table of options: parser, help, man page and completions walk it. */
 
 #include "tools/job/settings.h"
-#include "tools/options/options.h"
+#include "tools/options/optionbits.h"
 
-#define RUN MS_FOR_RUN
-#define COMPARE MS_FOR_COMPARE
-/* Commands that simulate one step. */
-#define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN)
-#define SWEEP MS_FOR_SWEEP
-#define REPORT MS_FOR_REPORT
-#define CHECK MS_FOR_CHECK
-#define STEPS (STEP | COMPARE | SWEEP | REPORT)
-#define FIT MS_FOR_FIT
-#define MODEL (STEPS | MS_FOR_INSPECT | FIT)
-#define WORDS (MS_FOR_HELP | MS_FOR_COMPLETION | MS_FOR_SCHEMA)
-#define PLOT MS_FOR_PLOT
-#define ALLOC MS_FOR_ALLOC
-#define CALIBRATE MS_FOR_CALIBRATE
-/* Commands that draw, of what no step is. */
-#define DRAWN (PLOT | ALLOC | CALIBRATE)
-#define EVERY (MS_FOR_TOP | MODEL | DRAWN | CHECK | WORDS)
 
 const ms_option ms_options_table[] = {
     {.id = MS_OPTION_ALLOCATORS,
@@ -424,7 +406,7 @@ const ms_option ms_options_table[] = {
                        "(default), peaks against step times, or of up to 4 "
                        "variants memory over time, the turns of pipelines, or "
                        "where the blocks of their allocators lie",
-               .words = "bars|pareto|timeline|pipeline|address"},
+               .words = "bars|pareto|timeline|pipeline|address|front"},
               {.commands = ALLOC,
                .help = "what --plot draws",
                .words = "address"},
@@ -478,10 +460,18 @@ const ms_option ms_options_table[] = {
      .value = "WHAT",
      .uses = {{.commands = RUN,
                .help = "print a stage instead of the summary",
-               .words = "graph|policy|schedule|program|plan|events"},
+               .words = "graph|policy|schedule|program|plan|events|"
+                        "checkpoints"},
               {.commands = MS_FOR_INSPECT,
                .help = "print the model's file, to edit",
                .words = "model"}}},
+    {.id = MS_OPTION_AS,
+     .name = "as",
+     .takes = MS_TAKES_VALUE,
+     .value = "SYSTEM",
+     .uses = {{.commands = RUN,
+               .help = "what --dump checkpoints is written for",
+               .words = "torch|torchtitan|megatron"}}},
     {.id = MS_OPTION_PROGRAM,
      .name = "program",
      .takes = MS_TAKES_VALUE,
@@ -512,10 +502,20 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_EXPLAIN,
      .name = "explain",
      .uses = {{.commands = COMPARE,
-               .help = "what two variants hold differently at their "
-                       "peaks, why it "
-                       "is alive in the one and where it has gone in the "
-                       "other"}}},
+               .help =
+                   "what two variants hold differently at their peaks, why it "
+                   "is alive in the one and where it has gone in the other"}}},
+    {.id = MS_OPTION_CHECKPOINT_ALL,
+     .name = "checkpoint-all",
+     .uses = {{.commands = COMPARE,
+               .help = "every way to checkpoint, and how far each is above the "
+                       "best plan in its memory (--plot: figure front)"}}},
+    {.id = MS_OPTION_BUDGET,
+     .name = "budget",
+     .takes = MS_TAKES_VALUE,
+     .value = "SIZE,SIZE",
+     .uses = {{.commands = COMPARE,
+               .help = "with --checkpoint-all: peaks of the best plans"}}},
     {.id = MS_OPTION_AT,
      .name = "at",
      .takes = MS_TAKES_VALUE,

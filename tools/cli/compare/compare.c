@@ -6,6 +6,7 @@
 #include "plots/plots.h"
 #include "tools/alive/alive.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/front/front.h"
 #include "tools/cli/run/figures.h"
 #include "tools/job/outputs.h"
 #include "tools/options/options.h"
@@ -194,10 +195,28 @@ static ms_err compare(const ms_hall *hall, ms_points *points, ms_comparison *c,
     return write_figure(hall, c, &out, fault);
 }
 
+/* What goes with --checkpoint-all only. */
+static ms_err check_alone(const ms_arguments *arguments, ms_fault *fault)
+{
+    const char *kind = ms_options_value(arguments, MS_OPTION_FIGURE);
+    if (ms_options_value(arguments, MS_OPTION_BUDGET) != NULL)
+        return ms_fail(fault, MS_EUSAGE, NULL, "add --checkpoint-all",
+                       "option \"--budget\" says where the best plans to "
+                       "checkpoint are found");
+    if (kind != NULL && strcmp(kind, "front") == 0)
+        return ms_fail(fault, MS_EUSAGE, NULL, "add --checkpoint-all",
+                       "figure front is of every way to checkpoint");
+    return MS_OK;
+}
+
 ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault)
 {
     ms_points points;
     ms_comparison c = {0};
+    const ms_arguments *arguments = hall->arguments;
+    if (ms_options_value(arguments, MS_OPTION_CHECKPOINT_ALL) != NULL)
+        return ms_front_command(hall, status, fault);
+    MS_TRY(check_alone(arguments, fault));
     MS_TRY(ms_points_open(&points, fault));
     ms_err err = compare(hall, &points, &c, fault);
     *status = 0;

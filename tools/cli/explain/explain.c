@@ -12,6 +12,7 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/explain/idletimes.h"
+#include "tools/cli/explain/schedulepicture.h"
 #include "tools/job/job.h"
 #include "tools/job/outputs.h"
 #include "tools/job/result.h"
@@ -42,6 +43,7 @@ typedef struct explain {
     uint32_t n_remedies;
     ms_pooltries tries;
     ms_idletimes saved;
+    ms_schedulepicture schedule;
 } explain;
 
 /* ---- from the job to groups ---------------------------------------------- */
@@ -202,6 +204,7 @@ static void write_text(const explain *x, ms_text *text)
     device_line(x, text);
     node_line(x, text);
     ms_idletimes_put(&x->saved, text);
+    ms_schedulepicture_put(&x->schedule, text);
     ms_text_add(text, "\n");
     for (uint32_t g = 0; g < x->n_groups && g < x->top; g++)
         put_group(x, g, text);
@@ -235,6 +238,7 @@ static void write_json(const explain *x, ms_text *text)
         .run = &run,
         .n_groups = x->top < x->n_groups ? x->top : x->n_groups,
         .saved = &x->saved,
+        .schedule = &x->schedule,
         .tries = x->result.report->pooled != NULL ? &x->tries : NULL};
     ms_sheet_open(&run, x->result.report, x->result.graph,
                   &(ms_report_names){.model = NULL}, text);
@@ -273,6 +277,7 @@ ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault)
     MS_TRY(ms_pooltries_find(&(ms_pooltries_task){&x.job, &x.result},
                              hall->keep, &x.tries, fault));
     MS_TRY(ms_idletimes_find(&x.job, &x.result, hall->keep, &x.saved, fault));
+    MS_TRY(ms_schedulepicture_find(&x.result, hall->keep, &x.schedule, fault));
     (ms_options_value(arguments, MS_OPTION_JSON) != NULL
          ? write_json
          : write_text)(&x, &text);

@@ -106,6 +106,19 @@ static ms_key_list groups(const void *of)
     return (ms_key_list){sheet->groups, sheet->n_groups, sizeof *sheet->groups};
 }
 
+static ms_key_list schedule_lines(const void *of)
+{
+    const ms_schedulepicture *picture =
+        ((const ms_explain_sheet *)of)->schedule;
+    return (ms_key_list){(void *)picture->lines, picture->n_lines,
+                         sizeof *picture->lines};
+}
+
+static bool has_schedule(const void *of)
+{
+    return ((const ms_explain_sheet *)of)->schedule->n_lines > 0;
+}
+
 static const ms_key explain_rows[] = {
     MS_KEYS_VERSION,
     MS_KEYS_TEXT("memsim", SHEET(TEXT, memsim)),
@@ -146,6 +159,16 @@ static const ms_key explain_rows[] = {
          "what is saved for backward and waits on the device, from its last "
          "use in forward to the first in backward; null where nothing ends "
          "forward"},
+    {.name = "schedule",
+     .type = MS_KEY_TEXTS,
+     .list = schedule_lines,
+     .there = has_schedule,
+     .optional = true,
+     .help = "where something is made again, a line for each sweep, the first "
+             "of them forward, a sign for each block in the model's order (of "
+             "many blocks for several, * where they differ): S saves all, p a "
+             "part, i nothing but its input, > nothing; r runs forward again, "
+             "R again and then back, b back"},
     {.name = "pool_options",
      .type = MS_KEY_OBJECTS,
      .list = options,

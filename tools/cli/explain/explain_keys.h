@@ -7,6 +7,7 @@
 #include "tools/advice/pooltries.h"
 #include "tools/alive/alive_keys.h"
 #include "tools/cli/explain/idletimes.h"
+#include "tools/cli/explain/schedulepicture.h"
 #include "tools/results/sheet.h"
 
 typedef struct ms_explain_sheet {
@@ -16,6 +17,7 @@ typedef struct ms_explain_sheet {
     ms_group_shown *groups; /* the largest group first */
     uint32_t n_groups;
     const ms_idletimes *saved;
+    const ms_schedulepicture *schedule;
     const ms_pooltries *tries; /* NULL: the pool is exact */
 } ms_explain_sheet;
 

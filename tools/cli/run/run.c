@@ -22,6 +22,7 @@
 #include "tools/library/runrecord.h"
 #include "tools/options/options.h"
 #include "tools/results/sheet.h"
+#include "tools/systems/systems.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 #include "tools/words/words.h"
@@ -45,6 +46,7 @@ enum { CSV, TRACE, FIGURE, SCRIPT, EXPORTS, N_FILES = EXPORTS + N_EXPORTS };
 
 typedef struct outputs {
     const char *csv, *trace, *dump; /* NULL: not asked for */
+    const char *system;             /* of --dump checkpoints */
     const char *exports[N_EXPORTS];
     ms_picture figure;
     const ms_style *style;
@@ -82,6 +84,19 @@ static bool streams(const outputs *out)
     return any;
 }
 
+static ms_err check_system(const outputs *out, ms_fault *fault)
+{
+    bool asked = out->dump != NULL && strcmp(out->dump, "checkpoints") == 0;
+    if (asked == (out->system != NULL))
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, NULL,
+                   asked ? "add --as torch, torchtitan or megatron"
+                         : "add --dump checkpoints",
+                   asked ? "\"--dump checkpoints\" writes for a system"
+                         : "option \"--as\" says for which system checkpoints "
+                           "are written");
+}
+
 static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
 {
     const ms_arguments *arguments = hall->arguments;
@@ -89,11 +104,13 @@ static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
         .csv = ms_options_value(arguments, MS_OPTION_CSV),
         .trace = ms_options_value(arguments, MS_OPTION_TRACE),
         .dump = ms_options_value(arguments, MS_OPTION_DUMP),
+        .system = ms_options_value(arguments, MS_OPTION_AS),
         .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
         .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL,
         .style =
             ms_screen_style(1, ms_options_value(arguments, MS_OPTION_COLOR)),
     };
+    MS_TRY(check_system(out, fault));
     MS_TRY(ms_outputs_picture(arguments, hall->keep, &out->figure, fault));
     for (int i = 0; i < N_EXPORTS; i++)
         out->exports[i] = ms_options_value(arguments, exports[i].option);
@@ -131,6 +148,9 @@ static ms_err write_dump(const run *r, ms_text *text, ms_fault *fault)
         ms_dumpschedule_write(result->program, text);
     else if (strcmp(what, "program") == 0)
         ms_dump_program(result->graph, result->program, text);
+    else if (strcmp(what, "checkpoints") == 0)
+        return ms_checkpointas_write(&r->job, result, r->outputs.system,
+                                     r->hall->trial, text, fault);
     else if (strcmp(what, "plan") == 0)
         ms_dumpplan_write(result->plan, text);
     else

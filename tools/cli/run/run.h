@@ -19,6 +19,9 @@ typedef struct ms_summary {
 
 ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
                         ms_fault *fault);
+/* planline.c: of a plan that a policy chose by a model of its own what that
+ * model foresees, beside what the step has; else nothing. */
+void ms_planline_put(const ms_result *result, ms_arena *arena, ms_text *text);
 /* poolsteps.c: a table of the steps and a sentence about fragmentation, for
  * runs whose steps have lengths of their own; else nothing. */
 void ms_poolsteps_put(const ms_summary *summary, ms_text *text);

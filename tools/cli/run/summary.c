@@ -30,8 +30,7 @@
 #define INDENT 10u /* column of the texts beside a label */
 /* A category below 1/5000 of the whole is left out. */
 #define LEAST_PART 5000u
-/* and a time below 1/400 of the step, which would be printed as 0.00 s of 2 s
- */
+/* and a time below 1/400 of the step, which would be 0.00 s of 2 s */
 #define LEAST_TIME 400u
 #define LEAST_MFU 0.0005 /* a lower MFU would be printed as 0.0 % */
 #define ALIVE_GROUPS 4u
@@ -561,6 +560,7 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     untrained_line(summary, text);
     MS_TRY(chart_lines(summary, text, fault));
     step_line(summary, text);
+    ms_planline_put(summary->result, summary->arena, text);
     ms_traffic_links(summary->result, summary->style, text);
     states_line(summary, text);
     device_line(summary, text);

@@ -8,6 +8,7 @@
 #include "tools/cli/compare/compare_keys.h"
 #include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/fit/fit_keys.h"
+#include "tools/cli/front/front_keys.h"
 #include "tools/cli/inspect/inspect.h"
 
 const ms_schema_document ms_documents[] = {
@@ -15,6 +16,8 @@ const ms_schema_document ms_documents[] = {
     {"result", "what memsim run --json prints", &ms_keys_run},
     {"explain", "what memsim explain --json prints", &ms_explain_keys},
     {"compare", "what memsim compare --json prints", &ms_compare_keys},
+    {"front", "what memsim compare --checkpoint-all --json prints",
+     &ms_front_keys},
     {"row", "a line of what memsim sweep --json prints", &ms_keys_row},
     {"fit", "what memsim fit --json prints", &ms_fit_keys},
     {"alloc", "what memsim alloc --json prints", &ms_alloc_keys},

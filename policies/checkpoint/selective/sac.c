@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/checkpoint/sac.h"
+#include "policies/checkpoint/selective/sac.h"
+#include "policies/checkpoint/selective/oplists.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
 #include "sim/program.h"
@@ -7,16 +8,32 @@
 /* Every second product (all: none) is computed again, attention never.  The
  * outputs of forward's collectives would be kept, too, but graphs have none.
  * products: how many of the region came before. */
-static bool is_cached(const ms_graph *graph, bool all, uint32_t op,
-                      uint32_t *products)
+static bool is_cached(const ms_graph *graph, const ms_sac_rule *rule,
+                      uint32_t op, uint32_t *products)
 {
     uint8_t kind = graph->op_kind[op];
+    if (rule->cached != NULL)
+        return rule->cached[op];
     if (kind == MS_KIND_MM)
-        return (*products)++ % 2 == 0 || all;
+        return (*products)++ % 2 == 0 || rule->all;
     return kind == MS_KIND_FLASH || kind == MS_KIND_EFFICIENT;
 }
 
-void ms_sac_keep(const ms_graph *graph, bool all, ms_keep *keep)
+ms_err ms_sac_read(const ms_policy_context *context, const char *list,
+                   const char *where, bool others, ms_sac_rule *rule,
+                   ms_fault *fault)
+{
+    const ms_graph *graph = context->graph;
+    uint8_t *listed;
+    MS_TRY(ms_oplists_find(graph, list, where, context->arena, &listed, fault));
+    for (uint32_t op = 0; others && op < graph->forward_at[graph->n_units];
+         op++)
+        listed[op] = !listed[op];
+    rule->cached = listed;
+    return MS_OK;
+}
+
+void ms_sac_keep(const ms_graph *graph, const ms_sac_rule *rule, ms_keep *keep)
 {
     uint32_t products = 0;
     for (uint32_t u = 0; u < graph->n_units; u++) {
@@ -26,7 +43,7 @@ void ms_sac_keep(const ms_graph *graph, bool all, ms_keep *keep)
             products = 0;
         for (uint32_t op = graph->forward_at[u]; op < graph->forward_at[u + 1];
              op++) {
-            if (!is_cached(graph, all, op, &products))
+            if (!is_cached(graph, rule, op, &products))
                 continue;
             for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
                 keep->place[graph->out[i]] = MS_HERE;
@@ -38,8 +55,8 @@ void ms_sac_keep(const ms_graph *graph, bool all, ms_keep *keep)
 
 /* Columns per unit hold sets, or MS_NOTHING. */
 typedef struct cache {
-    bool all;
     const ms_graph *graph;
+    const ms_sac_rule *rule;
     const ms_program *program; /* as it was */
     ms_program made;
     ms_arena *arena;
@@ -101,7 +118,7 @@ static void find_cached(cache *c, uint32_t first, uint32_t end,
     const ms_graph *graph = c->graph;
     uint32_t products = 0;
     for (uint32_t op = first; op < end; op++) {
-        bool kept = is_cached(graph, c->all, op, &products);
+        bool kept = is_cached(graph, c->rule, op, &products);
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
             c->cached[graph->out[i]] = kept;
             c->wanted[graph->out[i]] = 0; /* left to a later segment */
@@ -112,7 +129,7 @@ static void find_cached(cache *c, uint32_t first, uint32_t end,
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
             uint32_t s = graph->out[i];
             /* a traced graph keeps nothing that nobody reads */
-            if (c->all && !c->wanted[s] && !is_saved(graph, s))
+            if (c->rule->all && !c->wanted[s] && !is_saved(graph, s))
                 c->cached[s] = 0;
             replayed |= !c->cached[s] &&
                         (c->wanted[s] || is_saved_from(graph, s, saved_from));
@@ -223,11 +240,11 @@ static ms_err rewrite(cache *c, ms_call call)
     return MS_OK;
 }
 
-ms_err ms_sac_place(const ms_policy_context *context, bool all,
+ms_err ms_sac_place(const ms_policy_context *context, const ms_sac_rule *rule,
                     ms_program *program, ms_fault *fault)
 {
-    cache c = {.all = all,
-               .graph = context->graph,
+    cache c = {.graph = context->graph,
+               .rule = rule,
                .program = program,
                .arena = context->arena,
                .fault = fault};

@@ -22,10 +22,22 @@
 
 #include "policies/common/policy.h"
 
+/* A rule of the user's own, instead (torch's create_selective_checkpoint_
+ * contexts): per op of forward, 1: its outputs are cached.  NULL: torchtitan's.
+ * all: every aten::mm is cached. */
+typedef struct ms_sac_rule {
+    const uint8_t *cached;
+    bool all;
+} ms_sac_rule;
+
+/* The ops of a list (oplists.h) are cached, or all others. */
+ms_err ms_sac_read(const ms_policy_context *context, const char *list,
+                   const char *where, bool others, ms_sac_rule *rule,
+                   ms_fault *fault);
 /* Of what segments make: what the rule caches stays. */
-void ms_sac_keep(const ms_graph *graph, bool all, ms_keep *keep);
+void ms_sac_keep(const ms_graph *graph, const ms_sac_rule *rule, ms_keep *keep);
 /* The cache's own references, on what no autograd node saves. */
-ms_err ms_sac_place(const ms_policy_context *context, bool all,
+ms_err ms_sac_place(const ms_policy_context *context, const ms_sac_rule *rule,
                     ms_program *program, ms_fault *fault);
 
 #endif

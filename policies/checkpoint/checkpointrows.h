@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_POLICIES_CHECKPOINTROWS_H
+#define MS_POLICIES_CHECKPOINTROWS_H
+
+/* Private to policies/checkpoint: the parameters of checkpoint as data, and
+ * their rows.  Each file of this folder that carries one out reads its own:
+ *
+ *     if (context->values[MS_CHECKPOINT_EACH].given) ... */
+
+#include "policies/common/policy.h"
+
+enum {
+    MS_CHECKPOINT_NONE,
+    MS_CHECKPOINT_FULL,
+    MS_CHECKPOINT_SQRT,
+    MS_CHECKPOINT_SELECTIVE,
+    MS_CHECKPOINT_SAC,
+    MS_CHECKPOINT_EVERY,
+    MS_CHECKPOINT_EACH,
+    MS_CHECKPOINT_FIRST,
+    MS_CHECKPOINT_PARTIAL,
+    MS_CHECKPOINT_SEQUENTIAL,
+    MS_CHECKPOINT_BLOCKS,
+    MS_CHECKPOINT_LAYERS,
+    MS_CHECKPOINT_NESTED,
+    MS_CHECKPOINT_RECURSIVE,
+    MS_CHECKPOINT_CHEN,
+    MS_CHECKPOINT_SAVE,
+    MS_CHECKPOINT_RECOMPUTE,
+    MS_CHECKPOINT_MODULES,
+    MS_CHECKPOINT_OPTIMAL,
+    MS_CHECKPOINT_REVOLVE,
+    MS_CHECKPOINT_AUTO,
+    MS_CHECKPOINT_BY,
+    MS_CHECKPOINT_LAST,
+    MS_CHECKPOINT_MICRO_BATCHES,
+    MS_CHECKPOINT_PARTS,
+    MS_CHECKPOINT_SEGMENT,
+    MS_CHECKPOINT_VARIANT,
+    MS_CHECKPOINT_EARLY_STOP,
+    MS_CHECKPOINT_PRODUCTS,
+    MS_CHECKPOINT_SLOTS,
+    MS_CHECKPOINT_BUDGET,
+    MS_CHECKPOINT_N
+};
+
+/* Values of variant=. */
+enum { MS_CHECKPOINT_REENTRANT, MS_CHECKPOINT_NONREENTRANT };
+/* Values of last=. */
+enum { MS_CHECKPOINT_OPEN, MS_CHECKPOINT_CLOSED };
+
+extern const ms_param ms_checkpointrows_params[MS_CHECKPOINT_N];
+
+#endif

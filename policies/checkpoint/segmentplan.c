@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/checkpoint/segmentplan.h"
+#include "policies/checkpoint/blocklists.h"
+#include "policies/checkpoint/chaincalls.h"
+#include "policies/checkpoint/checkpointrows.h"
+#include "policies/checkpoint/cuts.h"
+#include "sim/graph.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the blocks of a chain ----------------------------------------------- */
+
+ms_err ms_segmentplan_blocks(const ms_graph *graph, const ms_stages *stages,
+                             ms_arena *arena, uint32_t **block, uint32_t *n,
+                             ms_fault *fault)
+{
+    *block = ms_arena_take_raw(arena, stages->chain.n + 2u, sizeof **block);
+    *n = 0;
+    if (*block == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t l = 1; l <= stages->chain.n; l++) {
+        bool is_one = graph->n_blocks == 0
+                          ? l < stages->chain.n
+                          : graph->unit_block[stages->first[l]] != MS_NONE;
+        (*block)[l] = is_one ? (*n)++ : MS_NONE;
+    }
+    if (*n > 0)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "checkpoint", NULL,
+                   "the model has no blocks to checkpoint");
+}
+
+/* ---- the plan ------------------------------------------------------------ */
+
+/* Stages s to t, whose backward is next: they are cut by level. */
+typedef struct span {
+    uint32_t s, t, level;
+} span;
+
+typedef struct writer {
+    const ms_segmentplan *how;
+    ms_arena *arena;
+    ms_chain_plan *plan;
+    ms_fault *fault;
+    span *left; /* a stack */
+    uint32_t n_left;
+} writer;
+
+static ms_err add(const writer *w, ms_chain_verb verb, uint32_t stage)
+{
+    return ms_chain_add(w->plan, verb, stage, w->arena, w->fault);
+}
+
+/* The number of a level, counted from 0; 0: there is none. */
+static uint32_t size_of(const char *sizes, uint32_t level)
+{
+    for (; level > 0 && sizes != NULL; level--) {
+        sizes = strchr(sizes, '/');
+        sizes += sizes != NULL;
+    }
+    return sizes == NULL ? 0 : (uint32_t)strtoul(sizes, NULL, 10);
+}
+
+/* Per stage of the span the number of its piece; false: it is not cut. */
+static bool cut_span(const writer *w, const span *at, uint32_t *piece)
+{
+    uint32_t length = at->t - at->s + 1, parts = w->how->parts;
+    uint32_t size = size_of(w->how->sizes, at->level);
+    if (length == 1)
+        return false;
+    if (parts > 0)
+        ms_cuts_even(length, parts < length ? parts : length, piece);
+    else if (size > 0 && size < length)
+        ms_cuts_every(length, size, piece);
+    return parts > 0 || (size > 0 && size < length);
+}
+
+static ms_err save_span(const writer *w, const span *at)
+{
+    for (uint32_t l = at->s; l <= at->t; l++)
+        MS_TRY(add(w, MS_CHAIN_SAVE, l));
+    for (uint32_t l = at->t; l >= at->s; l--)
+        MS_TRY(add(w, MS_CHAIN_BACKWARD, l));
+    return MS_OK;
+}
+
+/* Runs forward to the last piece and leaves them all to be run backward. */
+static ms_err open_span(writer *w, const span *at, const uint32_t *piece)
+{
+    uint32_t length = at->t - at->s + 1;
+    for (uint32_t i = 0, first = 0; i < length; i++) {
+        bool ends = i + 1 == length || piece[i + 1] != piece[i];
+        bool is_last = piece[i] == piece[length - 1];
+        if (!is_last)
+            MS_TRY(add(w, i == first ? MS_CHAIN_CHECKPOINT : MS_CHAIN_PASS,
+                       at->s + i));
+        if (!ends)
+            continue;
+        w->left[w->n_left++] = (span){at->s + first, at->s + i, at->level + 1};
+        first = i + 1;
+    }
+    return MS_OK;
+}
+
+static ms_err write_segment(writer *w, uint32_t s, uint32_t t, uint32_t *piece)
+{
+    w->left[w->n_left++] = (span){s, t, 1};
+    while (w->n_left > 0) {
+        span at = w->left[--w->n_left];
+        if (cut_span(w, &at, piece))
+            MS_TRY(open_span(w, &at, piece));
+        else if (at.s < at.t && size_of(w->how->sizes, at.level) > 0)
+            w->left[w->n_left++] = (span){at.s, at.t, at.level + 1};
+        else
+            MS_TRY(save_span(w, &at));
+    }
+    return MS_OK;
+}
+
+ms_err ms_segmentplan_write(const ms_chain *chain, const ms_segmentplan *how,
+                            ms_arena *arena, ms_chain_plan *plan,
+                            ms_fault *fault)
+{
+    writer w = {.how = how, .arena = arena, .plan = plan, .fault = fault};
+    const uint32_t *segment = how->segment;
+    uint32_t n = chain->n;
+    *plan = (ms_chain_plan){0};
+    w.left = ms_arena_take_raw(arena, n + 1u, sizeof *w.left);
+    uint32_t *piece = ms_arena_take_raw(arena, n + 1u, sizeof *piece);
+    if (w.left == NULL || piece == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t l = 1; l <= n; l++) {
+        bool goes_on = l > 1 && segment[l] == segment[l - 1];
+        MS_TRY(add(&w,
+                   segment[l] == MS_NONE ? MS_CHAIN_SAVE
+                   : goes_on             ? MS_CHAIN_PASS
+                                         : MS_CHAIN_CHECKPOINT,
+                   l));
+    }
+    for (uint32_t l = n, first; l > 0; l = first - 1) {
+        first = l;
+        if (segment[l] == MS_NONE) {
+            MS_TRY(add(&w, MS_CHAIN_BACKWARD, l));
+            continue;
+        }
+        while (first > 1 && segment[first - 1] == segment[l])
+            first--;
+        MS_TRY(write_segment(&w, first, l, piece));
+    }
+    return MS_OK;
+}
+
+/* ---- nested and recursive ------------------------------------------------ */
+
+/* Each level is of smaller segments. */
+static ms_err check_sizes(const char *sizes, ms_fault *fault)
+{
+    uint32_t before = size_of(sizes, 0);
+    for (uint32_t level = 1; size_of(sizes, level) > 0; level++) {
+        uint32_t size = size_of(sizes, level);
+        if (size >= before)
+            return ms_fail(fault, MS_EUSAGE, "checkpoint:nested",
+                           "write 12/4/1, for example",
+                           "segments of %u blocks are not cut into segments "
+                           "of %u",
+                           before, size);
+        before = size;
+    }
+    return MS_OK;
+}
+
+static ms_err cut_top(const ms_policy_context *context, uint32_t n,
+                      uint32_t *cut, ms_segmentplan *how, ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    if (values[MS_CHECKPOINT_RECURSIVE].given) {
+        uint32_t parts = (uint32_t)values[MS_CHECKPOINT_PARTS].number;
+        how->parts = parts;
+        ms_cuts_even(n, parts < n ? parts : n, cut);
+        return MS_OK;
+    }
+    how->sizes = values[MS_CHECKPOINT_NESTED].text;
+    MS_TRY(check_sizes(how->sizes, fault));
+    if (size_of(how->sizes, 0) > n)
+        return ms_fail(fault, MS_EUSAGE, "checkpoint:nested", NULL,
+                       "the model has %u blocks: segments are of 1 to %u", n,
+                       n);
+    ms_cuts_every(n, size_of(how->sizes, 0), cut);
+    return MS_OK;
+}
+
+ms_err ms_segmentplan_place(const ms_policy_context *context, bool early_stop,
+                            ms_program *program, ms_fault *fault)
+{
+    const ms_policy_value *last = &context->values[MS_CHECKPOINT_LAST];
+    ms_arena *arena = context->arena;
+    ms_segmentplan how = {0};
+    ms_chain_plan plan;
+    ms_stages stages;
+    uint32_t *segment, n;
+    MS_TRY(ms_stages_find(context->graph, arena, &stages, fault));
+    MS_TRY(ms_segmentplan_blocks(context->graph, &stages, arena, &segment, &n,
+                                 fault));
+    uint32_t *cut = ms_arena_take_raw(arena, n, sizeof *cut);
+    if (cut == NULL)
+        return ms_fail_nomem(fault);
+    MS_TRY(cut_top(context, n, cut, &how, fault));
+    if (last->given && last->number == MS_CHECKPOINT_OPEN)
+        ms_cuts_open_last(n, cut);
+    for (uint32_t l = 1; l <= stages.chain.n; l++)
+        segment[l] = segment[l] == MS_NONE ? MS_NONE : cut[segment[l]];
+    how.segment = segment;
+    MS_TRY(ms_segmentplan_write(&stages.chain, &how, arena, &plan, fault));
+    return ms_chaincalls_write(context->graph,
+                               &(ms_chaincalls){.stages = &stages,
+                                                .plan = &plan,
+                                                .early_stop = early_stop},
+                               arena, program, fault);
+}
