@@ -113,29 +113,57 @@ def table_of(rows):
 
 
 # What all devices share: the share of the time that the cache saves, the ends
-# of the spill of norms and of softmax, what else the backward of norms takes.
-FIRST = [0.4, 0.25, 0.75, 0.0, 0.9, 2.4]
+# of the spill of norms and of softmax; of norms, us of a row's block and ns of an
+# element of it; of their backward, how much longer it takes, its blocks, and what
+# the weight's gradient takes.
+FIRST = [0.4, 0.25, 0.75, 0.0, 0.9, 1.3, 1.9, 1.9, 1.3, 0.3]
 STEPS = [np.arange(0, 0.65, 0.05), np.arange(0, 0.8, 0.05),
          np.arange(0.1, 1.6, 0.05), np.arange(0, 0.8, 0.05),
-         np.arange(0.1, 1.6, 0.05), np.arange(1, 4, 0.1)]
+         np.arange(0.1, 1.6, 0.05), np.arange(0.5, 3, 0.05),
+         np.arange(0.2, 3, 0.05), np.arange(1, 3, 0.05),
+         np.arange(1, 3, 0.05), np.arange(0, 1.5, 0.05)]
+THREADS = 128  # of a norm's block, which has a row
+COLUMNS = 32   # of a block of the weight's gradient, and its bytes a us
+BLOCK_RATE = 60e3
 
 
-def predict(p, t, share):
-    """us at these shares of the memory's rate"""
+def rows_us(p, t):
+    """Of the blocks of norms, a wave after another"""
+    _, processors, threads, _ = t["machine"].T
+    back = t["kernel"] == "norm_backward"
+    row = np.maximum(t["row"], 1)
+    n = t["bytes"] / np.where(back, 3, 2) / t["width"] / row
+    waves = np.maximum(1, n * THREADS / processors / threads)
+    return np.where(back, p[8], t["kernel"] == "norm") * waves * (
+        p[5] + p[6] * row / 1e3)
+
+
+def streamed_us(p, t, share):
+    """What is moved"""
     gbps, processors, threads, cache = t["machine"].T
     cache = cache * 2.0**20
     kernel = t["kernel"]
     norm, softmax = kernel == "norm", kernel == "softmax"
-    of_row = np.where(norm, 128, np.clip(t["row"] * t["width"] / 16, 32, 1024))
+    of_row = np.where(norm, THREADS, np.clip(t["row"] * t["width"] / 16, 32, 1024))
     under_way = np.minimum(processors * threads / of_row * t["row"] * t["width"],
                            t["bytes"]) / cache
     low, high = np.where(norm, p[1], p[3]), np.where(norm, p[2], p[4])
     again = np.where(norm, 0.5, np.where(softmax & (t["row"] > 1024), 1, 0))
     again = again * np.clip((under_way - low) / (high - low), 0, 1)
-    saved = p[0] / (1 + (t["bytes"] / cache) ** 2)
-    slower = np.where(kernel == "norm_backward", p[5], 1)
-    return START_US + t["bytes"] * (1 + again) * (1 - saved) * slower / (
-        gbps * 1e3 * share)
+    saved = np.where(kernel == "lookup", 0, p[0] / (1 + (t["bytes"] / cache) ** 2))
+    return t["bytes"] * (1 + again) * (1 - saved) / (gbps * 1e3 * share)
+
+
+def predict(p, t, share):
+    """us at these shares of the memory's rate"""
+    moved = streamed_us(p, t, share)
+    back = t["kernel"] == "norm_backward"
+    row = np.maximum(t["row"], COLUMNS)
+    weight = np.maximum(p[9] * moved, np.ceil(
+        np.ceil(row / COLUMNS) / t["machine"][:, 1]) * t["bytes"] * 2 / 3 *
+        COLUMNS / row / BLOCK_RATE)
+    return (START_US + np.maximum(np.where(back, p[7], 1) * moved, rows_us(p, t)) +
+            np.where(back, weight, 0))
 
 
 def shares_of(p, t, use):
@@ -143,7 +171,8 @@ def shares_of(p, t, use):
     the weighted medians, which have the least absolute error."""
     share = np.full(len(t["us"]), np.nan)
     found = {}
-    net = predict(p, t, 1.0) - START_US
+    net = streamed_us(p, t, 1.0)
+    rows = rows_us(p, t)
     for device in DEVICES:
         at = t["device"] == device
         for lookup in (False, True):
@@ -153,6 +182,7 @@ def shares_of(p, t, use):
                 # Some us of cudnn-frontend's small rows are its host's.
                 of = fit & (t["kernel"] == kind) & (
                     (t["bytes"] >= 1e8) | (kind != "norm"))
+                of = of & (rows < 0.9 * t["us"])
                 if of.any():
                     got = net[of] / np.maximum(t["us"][of] - START_US, 0.1)
                     order = np.argsort(got)
@@ -224,8 +254,9 @@ def main(truth, *options):
     use = t["half"] == 0
     p = fit(t, use)
     share, found = shares_of(p, t, use)
-    print("cached %.2f, norm %.2f to %.2f, softmax %.2f to %.2f, backward of "
-          "norms %.1f" % tuple(p))
+    print("cached %.2f, norm %.2f to %.2f, softmax %.2f to %.2f; rows of norms "
+          "%.2f us, %.2f ns an element; backward %.2f, rows %.2f, weight %.2f" %
+          tuple(p))
     for (device, lookup), value in found.items():
         print("%-16s %s_share %.3f" % (DEVICES[device][4],
                                        "lookup" if lookup else "stream", value))

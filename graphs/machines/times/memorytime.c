@@ -15,6 +15,11 @@
 #define CAST_ROW_BYTES_PER_S 83e9
 #define CAST_THREADS 256.0
 #define NORM_THREADS 128.0 /* of a row */
+/* Of a norm's row: how long its block takes to begin and for an element, and
+ * how much longer both take in backward. */
+#define NORM_ROW_NS 1450.0
+#define NORM_ELEMENT_NS 1.9
+#define NORM_ROW_BACKWARD 1.3
 #define LOAD_BYTES 16.0    /* of a thread at once */
 #define WARP 32.0
 #define MOST_THREADS 1024.0
@@ -29,8 +34,8 @@ static const struct {
 } kernels[MS_N_MEMORY_KERNELS] = {
     [MS_STREAM] = {0, 0, 1, 1},
     [MS_COLD] = {0, 0, 1, 1},
-    [MS_ROWS_NORM] = {0.5, 0.3, 0.85, 1},
-    [MS_ROWS_NORM_BACKWARD] = {0, 0, 1, 1.44},
+    [MS_ROWS_NORM] = {0.5, 0.3, 0.8, 1},
+    [MS_ROWS_NORM_BACKWARD] = {0, 0, 1, 1.9},
     [MS_BATCH_NORM] = {0.5, 0.3, 0.85, 1},
     [MS_BATCH_NORM_BACKWARD] = {2 / 3.0, 0.3, 0.85, 1},
     [MS_ROWS_SOFTMAX] = {1, 0, 0.85, 1},
@@ -41,7 +46,7 @@ static const struct {
 
 /* The gradients of a norm's weight and bias, of the backward's bytes; columns
  * of a block, and its rate. */
-#define WEIGHT_PART 0.96
+#define WEIGHT_PART 0.3
 #define COLUMNS 32.0
 #define BLOCK_BYTES_PER_S 60e9
 #define TENSORS 3.0 /* that its backward moves; two are read for these */
@@ -75,6 +80,16 @@ static double weight_ns(const ms_device *device, double bytes, double row,
     double of_block = bytes * 2 / TENSORS * COLUMNS / fmax(row, COLUMNS);
     return fmax(WEIGHT_PART * stream_ns,
                 waves * of_block * NS / BLOCK_BYTES_PER_S);
+}
+
+/* The rows of a norm, which moves so many tensors, in waves of blocks. */
+static double rows_ns(const ms_device *device, double bytes, double row,
+                      double width, double tensors)
+{
+    double at_once = (double)device->multiprocessors *
+                     (double)device->threads_per_multiprocessor / NORM_THREADS;
+    double rows = bytes / (tensors * fmax(1, row * width));
+    return fmax(1, rows / at_once) * (NORM_ROW_NS + NORM_ELEMENT_NS * row);
 }
 
 double ms_memorytime_cached_ns(const ms_device *device, double bytes)
@@ -125,14 +140,18 @@ double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
         again *= clamp((cached - from) / (to - from), 0, 1);
     } else
         again = 0;
-    if (kernel == MS_COLD)
+    if (kernel == MS_COLD || kernel == MS_LOOKUP)
         saved = 0;
     if (kernel == MS_LOOKUP)
         share = rates->lookup_share;
     double stream_ns = bytes * (1 + again) * (1 - saved) * NS /
                        (device->hbm_bytes_per_s * share);
-    double ns = (double)device->kernel_ns + kernels[kernel].slower * stream_ns;
-    return kernel == MS_ROWS_NORM_BACKWARD
-               ? ns + weight_ns(device, bytes, row, stream_ns)
-               : ns;
+    double ns = kernels[kernel].slower * stream_ns;
+    if (kernel == MS_ROWS_NORM)
+        ns = fmax(ns, rows_ns(device, bytes, row, width, 2));
+    else if (kernel == MS_ROWS_NORM_BACKWARD)
+        ns = fmax(ns, NORM_ROW_BACKWARD *
+                          rows_ns(device, bytes, row, width, TENSORS)) +
+             weight_ns(device, bytes, row, stream_ns);
+    return (double)device->kernel_ns + ns;
 }

@@ -15,9 +15,14 @@
  * rows twice as long (the largest, the sum, the output), ATen/native/cuda,
  * layer_norm_kernel.cu and SoftMax.cu.
  *
+ * A norm's block of 128 threads has a row, and takes 1.45 us and 1.9 ns an
+ * element, however fast the memory is: 16,384 rows of 128, as norms of heads have them, are
+ * 7 waves on a GB200 and take 14 us, of which their bytes are 1.5.
+ *
  * The backward of a norm over rows has kernels for the gradients of its weight
  * and bias, a block for 32 columns, which goes over all rows at 60 GB/s: 8,192
  * rows of 128 take 17 of 27 us on an H200 (cudnn-frontend's runs of PyTorch).
+ * Rows that are looked up are the same time whether they fit the cache or not.
  *
  * A cast to fp8 has all of its bytes in the cache, if they fit: a
  * multiprocessor moves 41 GB/s there.  Else they go as fast as what a product
