@@ -177,7 +177,7 @@ static double tflops_of(const ms_device *device, const truth_table *table,
     double tokens = 16384, channels = 2048; /* of FlashAttention's benchmark */
     flops = 4 * tokens * channels * keys;
     const ms_attention_shape shape = {kernelrows_number(table, row, "sequence"),
-                                      keys, head};
+                                      keys, head, 0};
     double ns =
         ms_producttime_attention_ns(device, (ms_attention_code)code, false,
                                     shape, flops, device->half_flops);

@@ -179,8 +179,8 @@ double ms_producttime_implicit_ns(const ms_device *device,
 #define WIDE 128.0
 
 /* Keys that a block takes longer by, to begin and to end; what a kernel takes
- * beside a product's start; waves that blocks of unlike length take more; how
- * long a block takes whose multiprocessor has no other, of a share of a full
+ * beside a product's start; waves that blocks of unlike length, under a mask,
+ * take more; how long a block takes whose multiprocessor has no other, of a share of a full
  * one's time.  The share of the peak at 64, 96, 192 and 256 channels, of that
  * at 128, and in backward at 64 and 256; queries of a block at up to 96
  * channels, and keys that it goes on by at up to 64 and 128 channels and at
@@ -191,14 +191,14 @@ static const struct {
     double narrow_block, narrow_step, step, wide_step;
 } kernels[MS_N_ATTENTION_CODES] = {
     [MS_FLASH_1] = {100, 1000, 0.55, 1, 1, 1, 0.9, 0.8, 1, 0.8, BLOCK, 0, 0, 0},
-    [MS_FLASH_2] = {91, 500, 0.5, 0.7, 0.86, 1, 1, 1.03, 0.9, 0.88, BLOCK, 128,
+    [MS_FLASH_2] = {85, 0, 0.77, 0.7, 0.82, 1, 1, 1.03, 0.9, 0.88, BLOCK, 128,
                     64, 64},
-    [MS_FLASH_3] = {261, 5000, 0.37, 0.8, 0.78, 0.97, 1.15, 1.16, 0.78, 1, 192,
+    [MS_FLASH_3] = {285, 4600, 0.36, 0.8, 0.78, 0.97, 1.15, 1.15, 0.78, 1, 192,
                     128, 128, 64},
     [MS_ATTENTION_EFFICIENT] = {60, 1000, 0.55, 1, 0.77, 0.885, 0.9, 0.8, 0.77,
                                 0.8, BLOCK, 0, 0, 0},
 };
-#define SMALL_SHARE 0.85
+#define SMALL_SHARE 0.84
 
 static double between(double x, double low, double high, double of_low,
                       double of_high)
@@ -295,9 +295,10 @@ double ms_producttime_attention_ns(const ms_device *device,
         queries / fmax(1, shape.queries) * fmax(1, ceil(shape.queries / block));
     double more =
         kernels[kernel].keys + hidden(kernel, head, block, shape.keys, most);
-    double waves =
-        blocks / (double)device->multiprocessors + kernels[kernel].uneven;
+    double waves = blocks / (double)device->multiprocessors;
+    waves = most > shape.keys ? waves + kernels[kernel].uneven : ceil(waves);
+    double ns = key_ns * fmax(waves * (shape.keys + more),
+                              kernels[kernel].alone * (most + more));
     return device->product.start_ns + kernels[kernel].start_ns +
-           key_ns * fmax(waves * (shape.keys + more),
-                         kernels[kernel].alone * (most + more));
+           fmax(ns, ms_producttime_moved_ns(device, shape.bytes));
 }
