@@ -20,7 +20,7 @@
 #define NORM_ROW_NS 1450.0
 #define NORM_ELEMENT_NS 1.9
 #define NORM_ROW_BACKWARD 1.3
-#define LOAD_BYTES 16.0    /* of a thread at once */
+#define LOAD_BYTES 16.0 /* of a thread at once */
 #define WARP 32.0
 #define MOST_THREADS 1024.0
 /* Rows up to this are in registers of a warp (softmax_warp_forward). */

@@ -16,8 +16,9 @@
  * layer_norm_kernel.cu and SoftMax.cu.
  *
  * A norm's block of 128 threads has a row, and takes 1.45 us and 1.9 ns an
- * element, however fast the memory is: 16,384 rows of 128, as norms of heads have them, are
- * 7 waves on a GB200 and take 14 us, of which their bytes are 1.5.
+ * element, however fast the memory is: 16,384 rows of 128, as norms of heads
+ * have them, are 7 waves on a GB200 and take 14 us, of which their bytes
+ * are 1.5.
  *
  * The backward of a norm over rows has kernels for the gradients of its weight
  * and bias, a block for 32 columns, which goes over all rows at 60 GB/s: 8,192

@@ -103,23 +103,29 @@ double ms_producttime_depth(const ms_device *device, double flops_per_s,
 
 /* cuBLAS's batched kernels in fp32 before Hopper (volta_sgemm_128x64_nn and the
  * like): tiles of 128 rows, no parts; those of Ampere take as long over less of
- * k as over LEAST_K.  A Turing has others. */
+ * k as over LEAST_K.  A Turing has others.  On Hopper it has Ampere's, whose
+ * small tiles reach less (sm80_xmma_gemm_f32f32, tilesize64x64x8). */
 static const ms_product_tile batched_tiles[] = {
     {128, 128, 1}, {128, 64, 1}, {128, 32, 1}};
-#define N_BATCHED_TILES 3u
+static const ms_product_tile hopper_tiles[] = {
+    {128, 128, 1}, {64, 128, 0.9}, {64, 64, 0.7}};
+#define N_PLAIN_TILES 3u
 #define LEAST_K 112.0
 #define TURING 75u
 
-static void take_batched(const ms_device *device, ms_product_shape *shape,
-                         ms_product_kernel *kernel)
+static void take_plain(const ms_device *device, ms_product_shape *shape,
+                       ms_product_kernel *kernel)
 {
     uint32_t capability = device->compute_capability;
-    if (capability == 0 || capability == TURING || capability >= H100)
+    bool is_batched = shape->batch > 1, is_hopper = capability >= H100;
+    if (capability == 0 ||
+        (!is_hopper && (!is_batched || capability == TURING)))
         return;
-    kernel->tiles = batched_tiles;
-    kernel->n_tiles = N_BATCHED_TILES;
-    kernel->parts = 1;
-    if (capability >= A100)
+    kernel->tiles = is_hopper ? hopper_tiles : batched_tiles;
+    kernel->n_tiles = N_PLAIN_TILES;
+    if (is_batched)
+        kernel->parts = 1;
+    if (capability >= A100 && !is_hopper)
         shape->k = fmax(shape->k, LEAST_K);
 }
 
@@ -146,8 +152,8 @@ static double product_ns(const ms_device *device, ms_product_shape shape,
             (ms_product_tile){sides[i][0], sides[i][1],
                               plain && share > 0 ? 1 : shares[unit] * share};
     }
-    if (plain && shape.batch > 1 && !by_memory)
-        take_batched(device, &shape, &kernel);
+    if (plain && !by_memory)
+        take_plain(device, &shape, &kernel);
     return rates->start_ns +
            ms_producttime_beside_ns(
                device, ms_producttime_tiles_ns(device, shape, &kernel), bytes);
@@ -180,11 +186,11 @@ double ms_producttime_implicit_ns(const ms_device *device,
 
 /* Keys that a block takes longer by, to begin and to end; what a kernel takes
  * beside a product's start; waves that blocks of unlike length, under a mask,
- * take more; how long a block takes whose multiprocessor has no other, of a share of a full
- * one's time.  The share of the peak at 64, 96, 192 and 256 channels, of that
- * at 128, and in backward at 64 and 256; queries of a block at up to 96
- * channels, and keys that it goes on by at up to 64 and 128 channels and at
- * more; 0: of those, nothing is known. */
+ * take more; how long a block takes whose multiprocessor has no other, of a
+ * share of a full one's time.  The share of the peak at 64, 96, 192 and 256
+ * channels, of that at 128, and in backward at 64 and 256; queries of a block
+ * at up to 96 channels, and keys that it goes on by at up to 64 and 128
+ * channels and at more; 0: of those, nothing is known. */
 static const struct {
     double keys, start_ns, uneven, alone;
     double of_64, of_96, of_192, of_256, back_64, back_256;
