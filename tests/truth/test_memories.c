@@ -44,7 +44,8 @@ static double told_us(const truth_table *table, uint32_t row)
     return ms_memorytime_ns(device, kernel_of(truth_cell(table, row, "kernel")),
                             bytes, kernelrows_number(table, row, "row"),
                             kernelrows_number(table, row, "width")) /
-           1e3;
+               1e3 +
+           kernelrows_number(table, row, "beside");
 }
 
 START_TEST(kept_back)

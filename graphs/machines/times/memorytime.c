@@ -23,8 +23,14 @@
 #define LOAD_BYTES 16.0 /* of a thread at once */
 #define WARP 32.0
 #define MOST_THREADS 1024.0
-/* Rows up to this are in registers of a warp (softmax_warp_forward). */
+/* Rows up to this are in registers of a warp (softmax_warp_forward), and longer
+ * ones in shared memory, if each begins at a multiple of LOAD_BYTES; else so
+ * much of them comes from the cache once more. */
 #define WARP_ROW 1024.0
+#define ODD_AGAIN 0.74
+/* Each half of their cache has what all multiprocessors read. */
+#define A100 80u
+#define H100 90u
 
 /* again: what is read again, of bytes.  It comes from memory as far as what is
  * under way goes from the one share of the cache to the other.  slower: what
@@ -38,8 +44,8 @@ static const struct {
     [MS_ROWS_NORM_BACKWARD] = {0, 0, 1, 1.9},
     [MS_BATCH_NORM] = {0.5, 0.3, 0.85, 1},
     [MS_BATCH_NORM_BACKWARD] = {2 / 3.0, 0.3, 0.85, 1},
-    [MS_ROWS_SOFTMAX] = {1, 0, 0.85, 1},
-    [MS_ROWS_SOFTMAX_BACKWARD] = {2 / 3.0, 0, 0.85, 1},
+    [MS_ROWS_SOFTMAX] = {1, 0.07, 0.97, 1},
+    [MS_ROWS_SOFTMAX_BACKWARD] = {2 / 3.0, 0.07, 0.97, 1},
     [MS_LOOKUP] = {0, 0, 1, 1},
     [MS_CAST] = {0, 0, 1, 1},
 };
@@ -122,6 +128,13 @@ static double cast_ns(const ms_device *device, double bytes, double row,
     return (double)device->kernel_ns + CAST_NS + hypot(moved_ns, rows_ns);
 }
 
+static double near_cache(const ms_device *device, bool softmax)
+{
+    uint32_t capability = device->compute_capability;
+    bool halves = softmax && (capability == A100 || capability == H100);
+    return device->memory.cache_bytes / (halves ? 2 : 1);
+}
+
 double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
                         double bytes, double row, double width)
 {
@@ -133,11 +146,15 @@ double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
         kernel == MS_ROWS_SOFTMAX || kernel == MS_ROWS_SOFTMAX_BACKWARD;
     double from = kernels[kernel].from, to = kernels[kernel].to;
     double in_cache = bytes / rates->cache_bytes;
-    double saved = CACHED / (1 + in_cache * in_cache);
+    double saved = CACHED / (1 + in_cache * in_cache), odd_ns = 0;
     if (again > 0 && !(softmax && row <= WARP_ROW)) {
-        double cached =
-            under_way(device, kernel, bytes, row, width) / rates->cache_bytes;
-        again *= clamp((cached - from) / (to - from), 0, 1);
+        double cached = under_way(device, kernel, bytes, row, width) /
+                        near_cache(device, softmax);
+        double gone = clamp((cached - from) / (to - from), 0, 1);
+        if (softmax && fmod(row * width, LOAD_BYTES) > 0)
+            odd_ns = ms_memorytime_cached_ns(device, ODD_AGAIN * again *
+                                                         (1 - gone) * bytes);
+        again *= gone;
     } else
         again = 0;
     if (kernel == MS_COLD || kernel == MS_LOOKUP)
@@ -153,5 +170,5 @@ double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
         ns = fmax(ns, NORM_ROW_BACKWARD *
                           rows_ns(device, bytes, row, width, TENSORS)) +
              weight_ns(device, bytes, row, stream_ns);
-    return (double)device->kernel_ns + ns;
+    return (double)device->kernel_ns + ns + odd_ns;
 }
