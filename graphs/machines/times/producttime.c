@@ -101,15 +101,18 @@ double ms_producttime_depth(const ms_device *device, double flops_per_s,
                : rates->depth * fmin(1, flops_per_s / device->half_flops);
 }
 
-/* cuBLAS's batched kernels in fp32 before Hopper (volta_sgemm_128x64_nn and the
- * like): tiles of 128 rows, no parts; those of Ampere take as long over less of
- * k as over LEAST_K.  A Turing has others.  On Hopper it has Ampere's, whose
- * small tiles reach less (sm80_xmma_gemm_f32f32, tilesize64x64x8). */
-static const ms_product_tile batched_tiles[] = {
+/* cuBLAS's kernels in fp32, by the names that NeuSight's runs have.  Batched
+ * ones have no parts: on Volta volta_sgemm_32x128_nn and 64x64_nn (a Turing has
+ * others); on Ampere tiles of 128 rows, which take as long over less of k as
+ * over LEAST_K.  Hopper has Ampere's, batched or not, whose small tiles reach
+ * less (sm80_xmma_gemm_f32f32, tilesize64x64x8). */
+static const ms_product_tile volta_tiles[] = {{128, 32, 0.9}, {64, 64, 0.9}};
+static const ms_product_tile ampere_tiles[] = {
     {128, 128, 1}, {128, 64, 1}, {128, 32, 1}};
 static const ms_product_tile hopper_tiles[] = {
     {128, 128, 1}, {64, 128, 0.9}, {64, 64, 0.7}};
-#define N_PLAIN_TILES 3u
+#define N_VOLTA_TILES 2u
+#define N_TILES 3u
 #define LEAST_K 112.0
 #define TURING 75u
 
@@ -121,11 +124,14 @@ static void take_plain(const ms_device *device, ms_product_shape *shape,
     if (capability == 0 ||
         (!is_hopper && (!is_batched || capability == TURING)))
         return;
-    kernel->tiles = is_hopper ? hopper_tiles : batched_tiles;
-    kernel->n_tiles = N_PLAIN_TILES;
+    bool is_volta = capability < TURING;
+    kernel->tiles = is_volta ? volta_tiles : ampere_tiles;
+    kernel->n_tiles = is_volta ? N_VOLTA_TILES : N_TILES;
+    if (is_hopper)
+        kernel->tiles = hopper_tiles;
     if (is_batched)
         kernel->parts = 1;
-    if (capability >= A100 && !is_hopper)
+    if (!is_volta && !is_hopper)
         shape->k = fmax(shape->k, LEAST_K);
 }
 
