@@ -88,10 +88,13 @@ static double weight_ns(const ms_device *device, double bytes, double row,
                 waves * of_block * NS / BLOCK_BYTES_PER_S);
 }
 
-/* The rows of a norm, which moves so many tensors, in waves of blocks. */
+/* The rows of a norm, which moves so many tensors, in waves of blocks, where
+ * kernels are CUDA's. */
 static double rows_ns(const ms_device *device, double bytes, double row,
                       double width, double tensors)
 {
+    if (device->compute_capability == 0)
+        return 0;
     double at_once = (double)device->multiprocessors *
                      (double)device->threads_per_multiprocessor / NORM_THREADS;
     double rows = bytes / (tensors * fmax(1, row * width));
