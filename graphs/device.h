@@ -76,7 +76,8 @@ typedef struct ms_device {
     ms_memory_rates memory;
     double attention_share[4]
                           [2]; /* of half_flops: by kernel, forward and back */
-    double fp32_share; /* of fp32_flops that large fp32 products reach */
+    double fp32_share;        /* of fp32_flops that large fp32 products reach */
+    double convolution_share; /* of that, that convolutions in fp32 do */
     double step_share; /* of a product's rates alone that a step's reach */
 } ms_device;
 /* The built-in ones, by name: their names, and their files as they are in

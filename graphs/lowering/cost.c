@@ -151,7 +151,9 @@ static double attention_ns(const rates *r, const task *op)
     return ms_producttime_attention_ns(
         r->device,
         op->end.work == MS_WORK_FLASH ? r->flash : MS_ATTENTION_EFFICIENT,
-        is_backward(op), (ms_attention_shape){op->end.m, op->end.n, op->end.k},
+        is_backward(op),
+        (ms_attention_shape){op->end.m, op->end.n, op->end.k,
+                             (double)op->bytes},
         op->flops, r->attention_flops);
 }
 

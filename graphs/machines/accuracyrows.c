@@ -5,19 +5,19 @@
 /* clang-format off */
 /* device, ms_kernels, tokens, {runs, median, most} */
 const ms_accuracy_times ms_accuracyrows_times[] = {
-    {"a100-40gb-sxm", 1, 4096, {14, 2.6, 28.5}},
-    {"a100-40gb-sxm", 1, MS_ACCURACY_ANY, {22, 2.4, 17.2}},
-    {"a100-80gb-sxm", 1, 1024, {5, 7.0, 19.7}},
-    {"a100-80gb-sxm", 1, 4096, {9, 3.0, 6.4}},
-    {"a100-80gb-sxm", 1, 16384, {6, 2.6, 5.1}},
+    {"a100-40gb-sxm", 1, 4096, {14, 2.3, 28.6}},
+    {"a100-40gb-sxm", 1, MS_ACCURACY_ANY, {22, 2.2, 17.5}},
+    {"a100-80gb-sxm", 1, 1024, {5, 7.1, 19.8}},
+    {"a100-80gb-sxm", 1, 4096, {9, 3.4, 6.3}},
+    {"a100-80gb-sxm", 1, 16384, {6, 2.5, 5.0}},
     {"a100-80gb-sxm", 1, MS_ACCURACY_ANY - 1, {8, 1.2, 3.0}},
-    {"a100-80gb-sxm", 1, MS_ACCURACY_ANY, {28, 2.4, 8.3}},
-    {"a100-80gb-sxm", 2, 1024, {110, 7.0, 15.3}},
+    {"a100-80gb-sxm", 1, MS_ACCURACY_ANY, {28, 2.5, 8.2}},
+    {"a100-80gb-sxm", 2, 1024, {110, 6.9, 15.3}},
     {"a100-80gb-sxm", 2, MS_ACCURACY_SPLIT, {18, 8.0, 37.2}},
     {"a100-80gb-sxm", 2, MS_ACCURACY_ANY, {113, 6.8, 15.3}},
-    {"b200-180gb-sxm", 6, MS_ACCURACY_SPLIT, {19, 3.4, 10.9}},
-    {"h100-80gb-sxm", 1, 4096, {8, 3.6, 8.8}},
-    {"h100-80gb-sxm", 1, MS_ACCURACY_ANY, {16, 3.6, 8.8}},
+    {"b200-180gb-sxm", 6, MS_ACCURACY_SPLIT, {19, 3.6, 10.8}},
+    {"h100-80gb-sxm", 1, 4096, {8, 3.7, 8.8}},
+    {"h100-80gb-sxm", 1, MS_ACCURACY_ANY, {16, 3.7, 8.8}},
     {"rtx3090-24gb", 1, 0, {26, 7.4, 32.0}},
 };
 const uint32_t ms_accuracyrows_n_times =

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* More bytes never take less time, on any device and by any kernel that the
- * memory bounds, nor do longer rows of them. */
+ * memory bounds, nor do longer rows of them.  Rows of softmax that begin at a
+ * multiple of 16 bytes are faster than shorter ones that do not (SoftMax.cu),
+ * so that they grow by that much. */
 #include "graphs/machines/times/memorytime.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
@@ -29,7 +31,10 @@ START_TEST(more_takes_longer)
         uint32_t kernel = laws_below(&random, MS_N_MEMORY_KERNELS);
         double size[2] = {some(&random, 20), some(&random, 17)};
         double more[2] = {size[0], size[1]};
-        more[laws_below(&random, 2)] += some(&random, 17);
+        uint32_t grows = laws_below(&random, 2);
+        bool softmax =
+            kernel == MS_ROWS_SOFTMAX || kernel == MS_ROWS_SOFTMAX_BACKWARD;
+        more[grows] += (softmax && grows == 1 ? 4 : 1) * some(&random, 17);
         double before =
             ns_of(device, (ms_memory_kernel)kernel, size[0], size[1]);
         double after =
@@ -52,8 +57,8 @@ START_TEST(by_hand)
     double cache = 40.0 * 1024 * 1024, in_cache = bytes / cache;
     double saved = 0.3 / (1 + in_cache * in_cache);
     double ns = ms_memorytime_ns(a100, MS_ROWS_NORM, bytes, 8192, 4);
-    double moved_ns = 1.5 * bytes / (1555e9 * 0.875) * 1e9;
-    ck_assert_double_eq_tol(moved_ns, 591865, 1);
+    double moved_ns = 1.5 * bytes / (1555e9 * 0.893) * 1e9;
+    ck_assert_double_eq_tol(moved_ns, 579935, 1);
     ck_assert_double_eq_tol(ns, 1300 + moved_ns * (1 - saved), 1);
     ck_assert_double_eq_tol(ms_memorytime_ns(a100, MS_COLD, bytes, 8192, 4),
                             1300 + moved_ns / 1.5, 1);

@@ -113,11 +113,11 @@ START_TEST(longer_sequences_take_longer)
         for (double keys = 1; keys < 1e6; keys *= 1.5) {
             double ns = ms_producttime_attention_ns(
                 device, (ms_attention_code)code, false,
-                (ms_attention_shape){1024, keys, 128}, 1e9 * keys,
+                (ms_attention_shape){1024, keys, 128, 0}, 1e9 * keys,
                 device->half_flops);
             double more = ms_producttime_attention_ns(
                 device, (ms_attention_code)code, false,
-                (ms_attention_shape){1024, 1.1 * keys, 128}, 1.1e9 * keys,
+                (ms_attention_shape){1024, 1.1 * keys, 128, 0}, 1.1e9 * keys,
                 device->half_flops);
             ck_assert_double_gt(more, ns);
             ck_assert_double_lt(more, 1.1 * ns);

@@ -10,7 +10,10 @@ TRUTH is truth/kernels.  Without --fit the numbers are those of the C file and o
 graphs/devices.  A causal row also holds what vLLM takes to write keys and values
 to its cache (reshape_and_cache, a block for each token; CACHES).  Of rows that are
 alike but for their heads of keys, those with as many as queries are 1.5 to 4 times
-as long, by just that.  64 channels of FlashAttention 2 were taken between these
+as long, by just that.  FlashAttention 3 packs the queries that share a head of keys
+into blocks (of lengths that vary, always), and where blocks leave a fifth of the
+multiprocessors idle it splits the keys (hopper/heuristics.h); vLLM has it do both.
+What is read and written comes from the cache, where it fits.  64 channels of FlashAttention 2 were taken between these
 (0.84) and its own benchmark (0.87).  Needs numpy, and scipy to fit."""
 import csv
 import gzip
@@ -24,22 +27,30 @@ VLLM = {"A100-SXM4-80GB": ("a100-80gb-sxm", "vllm_flash_attn", "flash2"),
         "L40S": ("l40s-48gb", "vllm_flash_attn_fa2", "flash2")}
 CUDNN = {"H200": "h200-141gb-sxm", "GB200": "gb200-186gb"}
 LEAST = 128
+SPLITS = (2, 4, 8, 16)
+SPLIT_US = 5  # of the kernel that sums them
+FULL, LEAST_STEPS = 0.8, 4
 # TFLOP/s, multiprocessors; forward and backward shares as in graphs/devices.
-DEVICES = {"a100-80gb-sxm": (312, 108, 0.594, 0.63),
-           "l40s-48gb": (362, 142, 0.645, 0.63),
-           "h100-80gb-sxm": (989, 132, 0.69, 0.55),
-           "h200-141gb-sxm": (989, 132, 0.69, 0.55),
+DEVICES = {"a100-80gb-sxm": (312, 108, 0.598, 0.63),
+           "l40s-48gb": (362, 142, 0.661, 0.63),
+           "h100-80gb-sxm": (989, 132, 0.696, 0.55),
+           "h200-141gb-sxm": (989, 132, 0.696, 0.55),
            "gb200-186gb": (2500, 152, 0.655, 0.55)}
+# GB/s that products reach, as there; MiB of L2, of which each half holds all
+# (A100, H100, H200).
+MEMORY = {"a100-80gb-sxm": (1711, 20), "l40s-48gb": (657, 96),
+          "h100-80gb-sxm": (2811, 25), "h200-141gb-sxm": (3912, 25),
+          "gb200-186gb": (6280, 126)}
 # us, us of a token on each multiprocessor, share of the memory's GB/s, MiB of L2.
-CACHES = {"a100-80gb-sxm": (1, 0.364, 0.825, 2039, 40),
-          "l40s-48gb": (0.92, 0.21, 0.589, 864, 96),
-          "h100-80gb-sxm": (1, 0.151, 0.61, 3350, 50),
-          "h200-141gb-sxm": (1.4, 0.136, 0.487, 4800, 50)}
+CACHES = {"a100-80gb-sxm": (1, 0.315, 0.771, 2039, 40),
+          "l40s-48gb": (0.9, 0.151, 0.677, 864, 96),
+          "h100-80gb-sxm": (1.23, 0.156, 0.635, 3350, 50),
+          "h200-141gb-sxm": (1.6, 0.137, 0.529, 4800, 50)}
 L2_RATE = 41e3  # bytes a us and multiprocessor (gemm_fit.py)
-# Keys to begin and to end, us to start, waves more, shares of 64, 96, 192 and 256
+# Keys to begin and to end, us to start, waves more under a mask, shares of 64, 96, 192 and 256
 # channels, of a small block; how long one alone takes.
-KERNELS = {"flash2": [91, 2.7, 0.5, 0.86, 1, 1, 1.03, 0.85],
-           "flash3": [261, 7.5, 0.37, 0.78, 0.97, 1.15, 1.16, 1]}
+KERNELS = {"flash2": [85, 2.5, 0.77, 0.82, 1, 1, 1.03, 0.84],
+           "flash3": [285, 7.1, 0.36, 0.78, 0.97, 1.15, 1.15, 1]}
 ALONE = {"flash2": 0.7, "flash3": 0.8}
 # In backward, at 64, 128 and 256.
 BACKWARD = {"flash2": (0.9, 1, 0.88), "flash3": (0.78, 1, 1)}
@@ -109,10 +120,19 @@ def columns(rows):
         [DEVICES[r["device"]] for r in rows]).T
     table.update(peak=peak * 1e6, processors=processors,
                  device=np.array([r["device"] for r in rows]),
+                 source=np.array([r["source"] for r in rows]),
                  cached=np.array([r["source"] == "causal" for r in rows]),
                  beside=np.array([beside(r) for r in rows]),
                  share=np.where(table["backward"] > 0, backward, forward))
     return table
+
+
+def moved_us(t):
+    import numpy as np
+    gbps, mib = np.array([MEMORY[d] for d in t["device"]]).T
+    size = 2 * t["b"] * t["queries"] * (t["h"] + t["h_kv"]) * (t["d"] + t["d_v"])
+    return cache_us((0, 0, 1, gbps, mib), t["processors"], 0, size, np.minimum,
+                    np.maximum)
 
 
 def predict(t, code, kernel, share):
@@ -137,10 +157,19 @@ def predict(t, code, kernel, share):
     pair = np.where(t["backward"] > 0, 10, 4) * d * np.minimum(1, d / 64)
     key_us = block * pair * t["processors"] / (
         t["peak"] * share * head * np.where(is_small, small, 1))
-    blocks = t["b"] * t["h"] * np.ceil(t["queries"] / block)
-    return start + key_us * np.maximum(
-        (blocks / t["processors"] + uneven) * (t["keys"] + more),
-        ALONE[code] * (most + more))
+    vllm = (code == "flash3") & (t["source"] != "cudnn")
+    group = np.where(vllm, t["h"] / t["h_kv"], 1)
+    blocks = t["b"] * t["h"] / group * np.ceil(t["queries"] * group / block)
+    waves = blocks / t["processors"]
+    best = np.inf
+    for s in (1, *SPLITS):
+        splits = vllm & (waves < FULL) & (most / step > LEAST_STEPS)
+        of_waves = np.where(causal, waves * s + uneven, np.ceil(waves * s))
+        us = key_us * np.maximum(of_waves * (t["keys"] / s + more),
+                                 ALONE[code] * (most / s + more))
+        us = np.where(splits | (s == 1), us + (SPLIT_US if s > 1 else 0), np.inf)
+        best = np.minimum(best, us)
+    return start + np.maximum(best, moved_us(t))
 
 
 def fit(rows, code):

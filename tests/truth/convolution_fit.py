@@ -23,7 +23,7 @@ DEVICES = {"V100 (DGX-1)": "v100-16gb-sxm2", "T4": "t4-16gb"}
 PASSES = {"fwd": "forward", "bwd data": "input", "bwd weights": "weight"}
 # As in convolutiontime.c.
 NUMBERS = {
-    "fp32_share": 0.97, "laid": 2.7,
+    "volta": 0.92, "laid": 2.7,
     "half_forward": 1.7, "half_input": 2.2, "half_weight": 5.2,
     "half_strided": 1, "half_slower": 0.95, "half_moved": 1,
     "half_64": 0.89, "half_32": 0.51,
@@ -78,9 +78,11 @@ class Clock:
         self.half, self.turing = row["half"], d["compute_capability"] >= 75
         if self.half:
             self.rate, self.depth = peak * reached * (1 + depth / 8192), depth
+            if not self.turing:
+                self.rate *= x["volta"]
         else:
             self.rate = (d["fp32_tflops"] * 1e6 * d["fp32_share"] *
-                         x["fp32_share"])
+                         d["convolution_share"])
             self.depth = depth * self.rate / peak
         self.bytes, self.step = (2, 32) if self.half else (4, 8)
         turing = self.half and self.turing
@@ -210,7 +212,7 @@ def fit(rows, x):
     for half in (True, False):
         of = [r for r in rows if not r["kept"] and r["half"] == half]
         keys = [key for key in x if key != "laid" and
-                key.startswith(("half_", "turing_")) == half]
+                key.startswith(("half_", "turing_", "volta")) == half]
 
         def with_(v):
             return {**x, **{k: math.exp(a) for k, a in zip(keys, v)}}

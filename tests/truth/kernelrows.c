@@ -85,17 +85,21 @@ void kernelrows_check(const kernelrows *of, const char *rows,
     ck_assert_uint_eq(n, table.n_rows);
 }
 
+double kernelrows_hot(const ms_device *device, double bytes, double again)
+{
+    bool halves =
+        device->compute_capability == 80 || device->compute_capability == 90;
+    double cached =
+        ms_memorytime_cached_share(device, halves ? 2 * again : again);
+    return bytes * (1 - cached) +
+           ms_memorytime_cached_ns(device, bytes * cached) /
+               ms_producttime_moved_ns(device, 1);
+}
+
 double kernelrows_moved(const ms_device *device, ms_product_shape s,
                         double width)
 {
     double bytes = 2 * s.m * s.n + width * (s.m * s.k + s.n * s.k);
-    double again = bytes + width * (WEIGHTS - 1) * s.n * s.k;
-    bool halves =
-        device->compute_capability == 80 || device->compute_capability == 90;
-    if (halves)
-        again *= 2;
-    double cached = ms_memorytime_cached_share(device, again);
-    return bytes * (1 - cached) +
-           ms_memorytime_cached_ns(device, bytes * cached) /
-               ms_producttime_moved_ns(device, 1);
+    return kernelrows_hot(device, bytes,
+                          bytes + width * (WEIGHTS - 1) * s.n * s.k);
 }

@@ -32,10 +32,13 @@ double kernelrows_number(const truth_table *table, uint32_t row,
                          const char *column);
 /* That of the column "device". */
 const ms_device *kernelrows_device(const truth_table *table, uint32_t row);
-/* Bytes that a product of 16 bits or, width 1, of fp8 moves where it is timed
- * over several weights in turn (gemm_fit.py): those that the cache holds from
- * one time to the next count as many as memory moves meanwhile.  A100's and
- * H100's cache is two halves, and what all multiprocessors read is in both. */
+/* Of a kernel that is timed again and again, what it moves: bytes that the
+ * cache holds from one time to the next, where all that is used again fits,
+ * count as many as memory moves meanwhile.  A100's and H100's cache is two
+ * halves, and what all multiprocessors read is in both. */
+double kernelrows_hot(const ms_device *device, double bytes, double again);
+/* The same of a product of 16 bits or, width 1, of fp8 that goes through
+ * several weights in turn (gemm_fit.py). */
 double kernelrows_moved(const ms_device *device, ms_product_shape shape,
                         double width);
 

@@ -75,7 +75,7 @@ def attention(truth):
                      (r["d"] + r["d_v"]) / 2]
             yield (r["device"], r["source"], r["kernel"] +
                    ("_backward" if r["backward"] else ""), shape, r["us"], None,
-                   attention_fit.beside(r))
+                   attention_fit.beside(r), r["h"] // r["h_kv"])
 
 
 def casts(truth):
@@ -91,23 +91,24 @@ def main(truth):
         for device, kind, form, shape, us, half, *beside in source(truth):
             if half is None or hash_of(half) % 2:
                 times.setdefault((device, kind, form), {}).setdefault(
-                    tuple(shape), []).append((us, *beside, 0))
+                    tuple(shape), []).append((us, *(beside or (0, 1))))
     print("# SPDX-License-Identifier: GPL-3.0-or-later")
     print("# Measured times of kernels that are kept back (kernels.py wrote it).  Of"
           "\n# products: batch, m, n, k; of attention: heads of all samples, queries,"
           "\n# keys that one sees on average, channels; of casts: bytes,"
-          "\n# elements of a row.  beside: us of something else that a row holds.")
-    print("device\tkind\tformat\ta\tb\tc\td\tbeside\tmicroseconds")
+          "\n# elements of a row.  beside: us of something else that a row holds;"
+          "\n# group: heads that share a head of keys.")
+    print("device\tkind\tformat\ta\tb\tc\td\tbeside\tgroup\tmicroseconds")
     for key in sorted(times):
         shapes = sorted(times[key], key=hash_of)[:SAMPLE]
         for shape in sorted(shapes):
             cells = ["%g" % v if v != int(v) else "%d" % v for v in shape]
-            of = sorted(t[:2] for t in times[key][shape])
-            us, beside = of[(len(of) - 1) // 2]  # times that lie beside each other
+            of = sorted(times[key][shape])
+            us, beside, group = of[(len(of) - 1) // 2]  # they belong together
             if not beside:
                 us = statistics.median(t[0] for t in of)
             print("\t".join([*key, *cells, *["0"] * (4 - len(cells)),
-                             "%.6g\t%.6g" % (beside, us)]))
+                             "%.6g\t%d\t%.6g" % (beside, group, us)]))
 
 
 if __name__ == "__main__":

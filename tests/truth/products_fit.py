@@ -13,8 +13,13 @@ contains the cast of what it reads, which has a start and a rate of its own, and
 in the cache where it fits.
 Their runs go through several weights in turn (gemm_fit.py).  Experts are vLLM's
 fused kernel, balanced, all on one device: two grouped products, the first of up
-and gate, where there is one (GATELESS: Nemotron's, which square a ReLU), at one share of the rates of products apart, a start, and what gates and sums move
-at 0.6 of the memory's rate.  --rows prints a sample of what is kept back, with
+and gate, where there is one (GATELESS: Nemotron's, which square a ReLU), at one
+share of the rates of products apart, a start, and what gates and sums move
+at 0.6 of the memory's rate.  Beside that stands what training has not: Triton's
+second product loads elements one by one where rows are no multiple of 16 (ODD), and
+TensorRT-LLM's kernels (Blackwell), whose tiles have rows as columns, read the weight
+of an expert anew for each of them where it does not fit half of the cache; CUTLASS's
+do not.  --rows prints a sample of what is kept back, with
 the time of what else a row holds ("beside").  Needs numpy and scipy."""
 import csv
 import gzip
@@ -30,6 +35,8 @@ import gemm_fit
 DEVICES = {"H100 80GB HBM3": "h100-80gb-sxm", "H200": "h200-141gb-sxm",
            "B200": "b200-180gb-sxm", "GB200": "gb200-186gb", "L40S": "l40s-48gb"}
 MOVED = 0.6
+ODD = 16
+TILE_ROWS = 128
 LEAST_ROWS = 64
 SAMPLE = 60
 GATELESS = ((128, 2688, 1856), (512, 2048, 5120))  # experts, hidden, inner
@@ -101,26 +108,41 @@ def grouped(truth):
         e, t, h, i, k, tp = (int(r[c]) for c in ("experts", "tokens", "hidden",
                                                  "inter", "topk", "tp"))
         ups = 1 if (e, h, i) in GATELESS else 2
-        return e, t * k // e, h, i // tp, t, ups
+        return e, t * k // e, h, i // tp, t, ups, int("trtllm" in r["kernel"])
     return read(truth + "/tables/aiconfigurator_moe_bf16.csv.gz",
                 lambda r: r["distribution"] == "balanced" and r["ep"] == "1" and
                 int(r["tokens"]) * int(r["topk"]) >= LEAST_ROWS *
                 int(r["experts"]), key)
 
 
+def again_us(d, rows, experts, weight):
+    """Weights (bytes) that are read once more for each tile but the first"""
+    rate = d["hbm_gbps"] * 1e3 * d["product_memory_share"]
+    cached = np.clip((1 - weight / (d["cache_mib"] * 2**19)) * 10, 0, 1)
+    return experts * (rows / TILE_ROWS) * weight * (1 - cached) / rate
+
+
 def grouped_us(d, x, shapes):
-    """x: share, start"""
-    e, m, h, i, t, ups = shapes.T
+    """product, beside; x: share, start, and how much slower elements one by one or
+    how much of weights that are read again"""
+    e, m, h, i, t, ups, again = shapes.T
     peak, depth = d["half_tflops"] * 1e6, d["product_depth"]
     moved = 2 * e * m * ((ups + 1) * i + h) + 2 * t * h
-    return (product_us(d, (e, m, ups * i, h), peak, depth, x[0], 2) +
-            product_us(d, (e, m, h, i), peak, depth, x[0], 2),
-            x[1] + moved / (d["hbm_gbps"] * 1e3 * MOVED))
+
+    def of(n, k):
+        return product_us(d, (e, np.where(again > 0, n, m), np.where(again > 0, m, n),
+                              k), peak, depth, x[0], 2)
+    up, down = of(ups * i, h), of(h, i)
+    odd = (again == 0) & (i % ODD > 0) & (d["compute_capability"] < 100)
+    return up + down, (
+        x[1] + moved / (d["hbm_gbps"] * 1e3 * MOVED) + x[2] * (
+            odd * down + again * (again_us(d, m, e, 2 * ups * i * h) +
+                                  again_us(d, m, e, 2 * i * h))))
 
 
 KINDS = {"fp8": (fp8, fp8_us, [300, 0.95, 9, 1.5], "m\tn\tk"),
-         "grouped": (grouped, grouped_us, [0.7, 30],
-                     "experts\trows\thidden\tinner\ttokens\tups")}
+         "grouped": (grouped, grouped_us, [0.7, 30, 1],
+                     "experts\trows\thidden\tinner\ttokens\tups\tturned")}
 
 
 def main(truth, devices, *options):
@@ -138,8 +160,8 @@ def main(truth, devices, *options):
             def loss(x):
                 if min(x) <= 0:
                     return 9
-                return np.mean(np.abs(np.log(sum(us_of(d, x, shapes[~half])) /
-                                             us[~half])))
+                return np.mean(np.minimum(1, np.abs(np.log(
+                    sum(us_of(d, x, shapes[~half])) / us[~half]))))
             x = minimize(loss, first, method="Nelder-Mead",
                          options={"maxiter": 600, "xatol": 1e-4}).x
             product, beside = us_of(d, x, shapes)

@@ -83,8 +83,11 @@ static double fp8_us(const truth_table *table, uint32_t row)
            kernelrows_number(table, row, "beside");
 }
 
-static double grouped_us(const ms_device *device, ms_product_shape s)
+static double grouped_us(const ms_device *device, ms_product_shape s,
+                         bool turned)
 {
+    if (turned)
+        s = (ms_product_shape){s.batch, s.n, s.m, s.k};
     double bytes = 2 * s.batch * (s.m * s.n + s.m * s.k + s.n * s.k);
     return ms_producttime_ns(device, s,
                              device->half_flops * device->product.grouped_share,
@@ -100,9 +103,10 @@ static double experts_us(const truth_table *table, uint32_t row)
     double hidden = kernelrows_number(table, row, "hidden");
     double inner = kernelrows_number(table, row, "inner");
     double ups = kernelrows_number(table, row, "ups");
+    bool turned = truth_number(table, row, "turned") != 0;
     ms_product_shape up = {experts, rows, ups * inner, hidden};
     ms_product_shape down = {experts, rows, hidden, inner};
-    return grouped_us(device, up) + grouped_us(device, down) +
+    return grouped_us(device, up, turned) + grouped_us(device, down, turned) +
            kernelrows_number(table, row, "beside");
 }
 
@@ -177,7 +181,7 @@ static double tflops_of(const ms_device *device, const truth_table *table,
     double tokens = 16384, channels = 2048; /* of FlashAttention's benchmark */
     flops = 4 * tokens * channels * keys;
     const ms_attention_shape shape = {kernelrows_number(table, row, "sequence"),
-                                      keys, head};
+                                      keys, head, 0};
     double ns =
         ms_producttime_attention_ns(device, (ms_attention_code)code, false,
                                     shape, flops, device->half_flops);

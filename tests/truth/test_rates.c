@@ -7,16 +7,27 @@
 #include "tests/tests.h"
 #include "tests/truth/kernelrows.h"
 
+#include <math.h>
 #include <string.h>
 
 #define HALF_BYTES 2.0
 #define FP32_BYTES 4.0
 
-/* A row's four numbers. */
+/* vLLM has FlashAttention 3 split the keys where blocks leave this share of the
+ * multiprocessors idle and there are as many steps; at most so many parts, and
+ * ns of the kernel that sums them (attention_fit.py). */
+#define FULL 0.8
+#define LEAST_STEPS 4.0
+#define MOST_PARTS 16.0
+#define SUM_NS 5000.0
+#define KEYS_OF_STEP 128.0 /* half as many of wide heads */
+
+/* A row's numbers. */
 typedef struct kernel {
     const ms_device *device;
     const char *format;
     double a, b, c, d;
+    double group; /* heads that share a head of keys */
 } kernel;
 
 static kernel kernel_at(const truth_table *table, uint32_t row)
@@ -26,7 +37,8 @@ static kernel kernel_at(const truth_table *table, uint32_t row)
                     .a = kernelrows_number(table, row, "a"),
                     .b = kernelrows_number(table, row, "b"),
                     .c = kernelrows_number(table, row, "c"),
-                    .d = kernelrows_number(table, row, "d")};
+                    .d = kernelrows_number(table, row, "d"),
+                    .group = kernelrows_number(table, row, "group")};
 }
 
 static double product_ns(const kernel *k, const char *kind)
@@ -44,14 +56,34 @@ static double product_ns(const kernel *k, const char *kind)
                              bytes, half ? MS_UNIT_TENSOR : MS_UNIT_PLAIN);
 }
 
-static double attention_ns(const kernel *k)
+static double of_parts_ns(const kernel *k, const char *kind, double parts)
 {
     bool backward = strstr(k->format, "backward") != NULL;
     bool second = strncmp(k->format, "flash2", 6) == 0;
+    bool packs = !second && strcmp(kind, "cudnn") != 0;
     double flops = (backward ? 10 : 4) * k->a * k->b * k->c * k->d;
+    double bytes = 4 * k->a * k->b * k->d * (1 + 1 / k->group);
+    const ms_attention_shape shape = {packs ? k->b * k->group : k->b,
+                                      k->c / parts, k->d,
+                                      kernelrows_hot(k->device, bytes, bytes)};
     return ms_producttime_attention_ns(
-        k->device, second ? MS_FLASH_2 : MS_FLASH_3, backward,
-        (ms_attention_shape){k->b, k->c, k->d}, flops, k->device->half_flops);
+        k->device, second ? MS_FLASH_2 : MS_FLASH_3, backward, shape, flops,
+        k->device->half_flops);
+}
+
+static double attention_ns(const kernel *k, const char *kind)
+{
+    double block = k->d > 96 ? 128 : 192;
+    double blocks = k->a / k->group * ceil(k->b * k->group / block);
+    double most = fmax(k->c, fmin(k->b, 2 * k->c));
+    double ns = of_parts_ns(k, kind, 1);
+    if (strcmp(k->format, "flash3") != 0 || strcmp(kind, "cudnn") == 0 ||
+        blocks >= FULL * k->device->multiprocessors ||
+        most <= LEAST_STEPS * (k->d > 128 ? KEYS_OF_STEP / 2 : KEYS_OF_STEP))
+        return ns;
+    for (double parts = 2; parts <= MOST_PARTS; parts *= 2)
+        ns = fmin(ns, SUM_NS + of_parts_ns(k, kind, parts));
+    return ns;
 }
 
 static double told_us(const truth_table *table, uint32_t row)
@@ -62,7 +94,7 @@ static double told_us(const truth_table *table, uint32_t row)
     if (strcmp(kind, "cast") == 0)
         ns = ms_memorytime_ns(k.device, MS_CAST, k.a, k.b, 3);
     else if (strncmp(k.format, "flash", 5) == 0)
-        ns = attention_ns(&k);
+        ns = attention_ns(&k, kind);
     else
         ns = product_ns(&k, kind);
     return ns / 1e3 + kernelrows_number(table, row, "beside");

@@ -231,7 +231,8 @@ double ms_measured_predict(const ms_device *d, const ms_measured *row,
     if (kind <= MS_RATE_EFFICIENT)
         return ms_producttime_attention_ns(
             d, (ms_attention_code)(kind - MS_RATE_FLASH_1), row->backward,
-            (ms_attention_shape){row->shape.m, row->shape.n, row->shape.k},
+            (ms_attention_shape){row->shape.m, row->shape.n, row->shape.k,
+                                 row->bytes},
             row->flops, d->half_flops);
     if (kind <= MS_RATE_COPY)
         return ms_kerneltime_plain_ns(d, kind - MS_RATE_POINTWISE, row->flops,

@@ -22,11 +22,13 @@
 
 /* ---- what both formats share --------------------------------------------- */
 
-/* Kernels beside the one that multiplies, by pass; bytes of an element of a
- * weight's gradient, which is cleared, added to and cast.  strided: kernels of
- * the gradient with a stride, of those without; how much slower they multiply;
- * how often the image is moved. */
+/* The rate of its tiles, of a product's; kernels beside the one that
+ * multiplies, by pass; bytes of an element of a weight's gradient, which is
+ * cleared, added to and cast.  strided: kernels of the gradient with a stride,
+ * of those without; how much slower they multiply; how often the image is
+ * moved. */
 typedef struct format {
+    double rate;
     double bytes; /* of an element */
     double kernels[MS_N_CONVOLUTION_PASSES];
     double summed_bytes;
@@ -34,11 +36,12 @@ typedef struct format {
     uint32_t n_weight_tiles;
 } format;
 
-static const format volta = {HALF_BYTES, {1.7, 2.2, 5.2}, 0, 1, 0.95,
-                             1,          N_WEIGHT_TILES};
-static const format turing = {HALF_BYTES, {1.7, 2.2, 5.2}, 7.7, 1, 1.5, 1, 1};
-static const format fp32 = {FP32_BYTES, {6.5, 5, 8.9}, 17, 2.2, 1.36,
-                            1.7,        N_WEIGHT_TILES};
+static const format volta = {0.92, HALF_BYTES, {1.7, 2.2, 5.2}, 0, 1,
+                             0.95, 1,          N_WEIGHT_TILES};
+static const format turing = {1, HALF_BYTES, {1.7, 2.2, 5.2}, 7.7, 1, 1.5,
+                              1, 1};
+static const format fp32 = {1,   FP32_BYTES, {6.5, 5, 8.9}, 17,
+                            2.2, 1.36,       1.7,           N_WEIGHT_TILES};
 
 /* Elements of an image that is read, of outputs, and of the weight. */
 typedef struct sizes {
@@ -145,7 +148,7 @@ static double half_ns(const ms_device *device, const ms_convolution *c,
                       const format *f, double flops_per_s)
 {
     ms_product_shape shape = shape_of(c);
-    double rate = flops_per_s * device->product.tile_share[1];
+    double rate = f->rate * flops_per_s * device->product.tile_share[1];
     ms_product_kernel kernel = {
         .tiles = half_tiles,
         .n_tiles = N_HALF_TILES,
@@ -175,9 +178,6 @@ static const ms_product_tile fp32_weight_tiles[] = {
 };
 #define N_FP32_TILES 3u
 #define N_WINOGRAD_TILES 2u /* the first of fp32_tiles */
-
-/* Of what products reach. */
-#define FP32_SHARE 0.97
 
 static ms_product_kernel fp32_kernel(const ms_device *device, double rate)
 {
@@ -271,7 +271,7 @@ static double fused_ns(const ms_device *device, const ms_convolution *c,
 static double plain_ns(const ms_device *device, const ms_convolution *c,
                        double flops_per_s)
 {
-    double rate = FP32_SHARE * flops_per_s;
+    double rate = device->convolution_share * flops_per_s;
     double ns = implicit_ns(device, c, &fp32, fp32_ns(device, c, rate));
     if (!c->is_three)
         return ns;

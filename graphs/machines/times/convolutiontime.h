@@ -32,10 +32,11 @@
  *
  * All of this is fitted on half of the shapes that DeepBench measured on V100
  * and T4 (cuDNN 7.6; tests/truth/convolution_fit.py), with the same numbers for
- * both but for three of Turing's gradients in 16 bits; the other half holds it
- * (tests/truth/convolutions.tsv).  Of the fp16 rows the forward is one
- * algorithm, not the fastest (IMPLICIT_PRECOMP_GEMM), of the fp32 rows what
- * cuDNN's heuristics picked.
+ * both but for three of Turing's gradients in 16 bits and, in fp32, their share
+ * of what products reach: a T4's are held back by its power, convolutions less.
+ * The other half holds it (tests/truth/convolutions.tsv).  Of the fp16 rows the
+ * forward is one algorithm, not the fastest (IMPLICIT_PRECOMP_GEMM), of the
+ * fp32 rows what cuDNN's heuristics picked.
  *
  * cuDNN 7.6 has kernels for tensor cores that read channels outside.  Steps of
  * whole nets go as if there were none, and what is read and written is laid out

@@ -15,11 +15,22 @@
 #define CAST_ROW_BYTES_PER_S 83e9
 #define CAST_THREADS 256.0
 #define NORM_THREADS 128.0 /* of a row */
-#define LOAD_BYTES 16.0    /* of a thread at once */
+/* Of a norm's row: how long its block takes to begin and for an element, and
+ * how much longer both take in backward. */
+#define NORM_ROW_NS 1450.0
+#define NORM_ELEMENT_NS 1.9
+#define NORM_ROW_BACKWARD 1.3
+#define LOAD_BYTES 16.0 /* of a thread at once */
 #define WARP 32.0
 #define MOST_THREADS 1024.0
-/* Rows up to this are in registers of a warp (softmax_warp_forward). */
+/* Rows up to this are in registers of a warp (softmax_warp_forward), and longer
+ * ones in shared memory, if each begins at a multiple of LOAD_BYTES; else so
+ * much of them comes from the cache once more. */
 #define WARP_ROW 1024.0
+#define ODD_AGAIN 0.74
+/* Each half of their cache has what all multiprocessors read. */
+#define A100 80u
+#define H100 90u
 
 /* again: what is read again, of bytes.  It comes from memory as far as what is
  * under way goes from the one share of the cache to the other.  slower: what
@@ -29,19 +40,19 @@ static const struct {
 } kernels[MS_N_MEMORY_KERNELS] = {
     [MS_STREAM] = {0, 0, 1, 1},
     [MS_COLD] = {0, 0, 1, 1},
-    [MS_ROWS_NORM] = {0.5, 0.3, 0.85, 1},
-    [MS_ROWS_NORM_BACKWARD] = {0, 0, 1, 1.44},
+    [MS_ROWS_NORM] = {0.5, 0.3, 0.8, 1},
+    [MS_ROWS_NORM_BACKWARD] = {0, 0, 1, 1.9},
     [MS_BATCH_NORM] = {0.5, 0.3, 0.85, 1},
     [MS_BATCH_NORM_BACKWARD] = {2 / 3.0, 0.3, 0.85, 1},
-    [MS_ROWS_SOFTMAX] = {1, 0, 0.85, 1},
-    [MS_ROWS_SOFTMAX_BACKWARD] = {2 / 3.0, 0, 0.85, 1},
+    [MS_ROWS_SOFTMAX] = {1, 0.07, 0.97, 1},
+    [MS_ROWS_SOFTMAX_BACKWARD] = {2 / 3.0, 0.07, 0.97, 1},
     [MS_LOOKUP] = {0, 0, 1, 1},
     [MS_CAST] = {0, 0, 1, 1},
 };
 
 /* The gradients of a norm's weight and bias, of the backward's bytes; columns
  * of a block, and its rate. */
-#define WEIGHT_PART 0.96
+#define WEIGHT_PART 0.3
 #define COLUMNS 32.0
 #define BLOCK_BYTES_PER_S 60e9
 #define TENSORS 3.0 /* that its backward moves; two are read for these */
@@ -77,6 +88,19 @@ static double weight_ns(const ms_device *device, double bytes, double row,
                 waves * of_block * NS / BLOCK_BYTES_PER_S);
 }
 
+/* The rows of a norm, which moves so many tensors, in waves of blocks, where
+ * kernels are CUDA's. */
+static double rows_ns(const ms_device *device, double bytes, double row,
+                      double width, double tensors)
+{
+    if (device->compute_capability == 0)
+        return 0;
+    double at_once = (double)device->multiprocessors *
+                     (double)device->threads_per_multiprocessor / NORM_THREADS;
+    double rows = bytes / (tensors * fmax(1, row * width));
+    return fmax(1, rows / at_once) * (NORM_ROW_NS + NORM_ELEMENT_NS * row);
+}
+
 double ms_memorytime_cached_ns(const ms_device *device, double bytes)
 {
     double rate = device->hbm_bytes_per_s * device->product.memory_share;
@@ -107,6 +131,13 @@ static double cast_ns(const ms_device *device, double bytes, double row,
     return (double)device->kernel_ns + CAST_NS + hypot(moved_ns, rows_ns);
 }
 
+static double near_cache(const ms_device *device, bool softmax)
+{
+    uint32_t capability = device->compute_capability;
+    bool halves = softmax && (capability == A100 || capability == H100);
+    return device->memory.cache_bytes / (halves ? 2 : 1);
+}
+
 double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
                         double bytes, double row, double width)
 {
@@ -118,21 +149,29 @@ double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
         kernel == MS_ROWS_SOFTMAX || kernel == MS_ROWS_SOFTMAX_BACKWARD;
     double from = kernels[kernel].from, to = kernels[kernel].to;
     double in_cache = bytes / rates->cache_bytes;
-    double saved = CACHED / (1 + in_cache * in_cache);
+    double saved = CACHED / (1 + in_cache * in_cache), odd_ns = 0;
     if (again > 0 && !(softmax && row <= WARP_ROW)) {
-        double cached =
-            under_way(device, kernel, bytes, row, width) / rates->cache_bytes;
-        again *= clamp((cached - from) / (to - from), 0, 1);
+        double cached = under_way(device, kernel, bytes, row, width) /
+                        near_cache(device, softmax);
+        double gone = clamp((cached - from) / (to - from), 0, 1);
+        if (softmax && fmod(row * width, LOAD_BYTES) > 0)
+            odd_ns = ms_memorytime_cached_ns(device, ODD_AGAIN * again *
+                                                         (1 - gone) * bytes);
+        again *= gone;
     } else
         again = 0;
-    if (kernel == MS_COLD)
+    if (kernel == MS_COLD || kernel == MS_LOOKUP)
         saved = 0;
     if (kernel == MS_LOOKUP)
         share = rates->lookup_share;
     double stream_ns = bytes * (1 + again) * (1 - saved) * NS /
                        (device->hbm_bytes_per_s * share);
-    double ns = (double)device->kernel_ns + kernels[kernel].slower * stream_ns;
-    return kernel == MS_ROWS_NORM_BACKWARD
-               ? ns + weight_ns(device, bytes, row, stream_ns)
-               : ns;
+    double ns = kernels[kernel].slower * stream_ns;
+    if (kernel == MS_ROWS_NORM)
+        ns = fmax(ns, rows_ns(device, bytes, row, width, 2));
+    else if (kernel == MS_ROWS_NORM_BACKWARD)
+        ns = fmax(ns, NORM_ROW_BACKWARD *
+                          rows_ns(device, bytes, row, width, TENSORS)) +
+             weight_ns(device, bytes, row, stream_ns);
+    return (double)device->kernel_ns + ns + odd_ns;
 }

@@ -101,25 +101,37 @@ double ms_producttime_depth(const ms_device *device, double flops_per_s,
                : rates->depth * fmin(1, flops_per_s / device->half_flops);
 }
 
-/* cuBLAS's batched kernels in fp32 before Hopper (volta_sgemm_128x64_nn and the
- * like): tiles of 128 rows, no parts; those of Ampere take as long over less of
- * k as over LEAST_K.  A Turing has others. */
-static const ms_product_tile batched_tiles[] = {
+/* cuBLAS's kernels in fp32, by the names that NeuSight's runs have.  Batched
+ * ones have no parts: on Volta volta_sgemm_32x128_nn and 64x64_nn (a Turing has
+ * others); on Ampere tiles of 128 rows, which take as long over less of k as
+ * over LEAST_K.  Hopper has Ampere's, batched or not, whose small tiles reach
+ * less (sm80_xmma_gemm_f32f32, tilesize64x64x8). */
+static const ms_product_tile volta_tiles[] = {{128, 32, 0.9}, {64, 64, 0.9}};
+static const ms_product_tile ampere_tiles[] = {
     {128, 128, 1}, {128, 64, 1}, {128, 32, 1}};
-#define N_BATCHED_TILES 3u
+static const ms_product_tile hopper_tiles[] = {
+    {128, 128, 1}, {64, 128, 0.9}, {64, 64, 0.7}};
+#define N_VOLTA_TILES 2u
+#define N_TILES 3u
 #define LEAST_K 112.0
 #define TURING 75u
 
-static void take_batched(const ms_device *device, ms_product_shape *shape,
-                         ms_product_kernel *kernel)
+static void take_plain(const ms_device *device, ms_product_shape *shape,
+                       ms_product_kernel *kernel)
 {
     uint32_t capability = device->compute_capability;
-    if (capability == 0 || capability == TURING || capability >= H100)
+    bool is_batched = shape->batch > 1, is_hopper = capability >= H100;
+    if (capability == 0 ||
+        (!is_hopper && (!is_batched || capability == TURING)))
         return;
-    kernel->tiles = batched_tiles;
-    kernel->n_tiles = N_BATCHED_TILES;
-    kernel->parts = 1;
-    if (capability >= A100)
+    bool is_volta = capability < TURING;
+    kernel->tiles = is_volta ? volta_tiles : ampere_tiles;
+    kernel->n_tiles = is_volta ? N_VOLTA_TILES : N_TILES;
+    if (is_hopper)
+        kernel->tiles = hopper_tiles;
+    if (is_batched)
+        kernel->parts = 1;
+    if (!is_volta && !is_hopper)
         shape->k = fmax(shape->k, LEAST_K);
 }
 
@@ -146,8 +158,8 @@ static double product_ns(const ms_device *device, ms_product_shape shape,
             (ms_product_tile){sides[i][0], sides[i][1],
                               plain && share > 0 ? 1 : shares[unit] * share};
     }
-    if (plain && shape.batch > 1 && !by_memory)
-        take_batched(device, &shape, &kernel);
+    if (plain && !by_memory)
+        take_plain(device, &shape, &kernel);
     return rates->start_ns +
            ms_producttime_beside_ns(
                device, ms_producttime_tiles_ns(device, shape, &kernel), bytes);
@@ -179,26 +191,26 @@ double ms_producttime_implicit_ns(const ms_device *device,
 #define WIDE 128.0
 
 /* Keys that a block takes longer by, to begin and to end; what a kernel takes
- * beside a product's start; waves that blocks of unlike length take more; how
- * long a block takes whose multiprocessor has no other, of a share of a full
- * one's time.  The share of the peak at 64, 96, 192 and 256 channels, of that
- * at 128, and in backward at 64 and 256; queries of a block at up to 96
- * channels, and keys that it goes on by at up to 64 and 128 channels and at
- * more; 0: of those, nothing is known. */
+ * beside a product's start; waves that blocks of unlike length, under a mask,
+ * take more; how long a block takes whose multiprocessor has no other, of a
+ * share of a full one's time.  The share of the peak at 64, 96, 192 and 256
+ * channels, of that at 128, and in backward at 64 and 256; queries of a block
+ * at up to 96 channels, and keys that it goes on by at up to 64 and 128
+ * channels and at more; 0: of those, nothing is known. */
 static const struct {
     double keys, start_ns, uneven, alone;
     double of_64, of_96, of_192, of_256, back_64, back_256;
     double narrow_block, narrow_step, step, wide_step;
 } kernels[MS_N_ATTENTION_CODES] = {
     [MS_FLASH_1] = {100, 1000, 0.55, 1, 1, 1, 0.9, 0.8, 1, 0.8, BLOCK, 0, 0, 0},
-    [MS_FLASH_2] = {91, 500, 0.5, 0.7, 0.86, 1, 1, 1.03, 0.9, 0.88, BLOCK, 128,
+    [MS_FLASH_2] = {85, 0, 0.77, 0.7, 0.82, 1, 1, 1.03, 0.9, 0.88, BLOCK, 128,
                     64, 64},
-    [MS_FLASH_3] = {261, 5000, 0.37, 0.8, 0.78, 0.97, 1.15, 1.16, 0.78, 1, 192,
+    [MS_FLASH_3] = {285, 4600, 0.36, 0.8, 0.78, 0.97, 1.15, 1.15, 0.78, 1, 192,
                     128, 128, 64},
     [MS_ATTENTION_EFFICIENT] = {60, 1000, 0.55, 1, 0.77, 0.885, 0.9, 0.8, 0.77,
                                 0.8, BLOCK, 0, 0, 0},
 };
-#define SMALL_SHARE 0.85
+#define SMALL_SHARE 0.84
 
 static double between(double x, double low, double high, double of_low,
                       double of_high)
@@ -295,9 +307,10 @@ double ms_producttime_attention_ns(const ms_device *device,
         queries / fmax(1, shape.queries) * fmax(1, ceil(shape.queries / block));
     double more =
         kernels[kernel].keys + hidden(kernel, head, block, shape.keys, most);
-    double waves =
-        blocks / (double)device->multiprocessors + kernels[kernel].uneven;
+    double waves = blocks / (double)device->multiprocessors;
+    waves = most > shape.keys ? waves + kernels[kernel].uneven : ceil(waves);
+    double ns = key_ns * fmax(waves * (shape.keys + more),
+                              kernels[kernel].alone * (most + more));
     return device->product.start_ns + kernels[kernel].start_ns +
-           key_ns * fmax(waves * (shape.keys + more),
-                         kernels[kernel].alone * (most + more));
+           fmax(ns, ms_producttime_moved_ns(device, shape.bytes));
 }

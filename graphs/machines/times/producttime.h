@@ -91,9 +91,10 @@ typedef enum ms_attention_code {
     MS_N_ATTENTION_CODES
 } ms_attention_code;
 
-/* Queries of a sequence, keys that one sees on average, channels of a head. */
+/* Queries of a sequence, keys that one sees on average, channels of a head;
+ * what is read and written meanwhile, 0 if that is not told. */
 typedef struct ms_attention_shape {
-    double queries, keys, head;
+    double queries, keys, head, bytes;
 } ms_attention_shape;
 
 /* ns of so many FLOPs at that peak, of forward or of backward.  A block has 128
@@ -102,12 +103,13 @@ typedef struct ms_attention_shape {
  * of which it takes to begin and to end, and half of a tile on the edge of a
  * mask.  Heads of 65 to 128 channels take as long as those of 96 and of 128.
  * The share of the peak is the device's for many long blocks and 128 channels.
- * Few blocks leave multiprocessors idle, and none ends before the one that sees
- * the most keys.  The parts are fitted on half of the shapes of vLLM's
- * attention in aiconfigurator, causal and not (A100, L40S; H100, H200;
- * tests/truth/attention_fit.py), those of FlashAttention 1, of xFormers and of
- * backward on the benchmarks of FlashAttention (flash-attention 0251105a,
- * assets). */
+ * Without a mask blocks are alike and go in whole waves; under one, few blocks
+ * leave multiprocessors idle, and none ends before the one that sees the most
+ * keys.  Many short sequences take as long as their bytes.  The parts are
+ * fitted on half of the shapes of vLLM's attention in aiconfigurator, causal
+ * and not (A100, L40S; H100, H200; tests/truth/attention_fit.py), those of
+ * FlashAttention 1, of xFormers and of backward on the benchmarks of
+ * FlashAttention (flash-attention 0251105a, assets). */
 double ms_producttime_attention_ns(const ms_device *device,
                                    ms_attention_code kernel, bool backward,
                                    ms_attention_shape shape, double flops,
