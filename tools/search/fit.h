@@ -16,6 +16,7 @@
  *     fitproof.c    replays what is shown through the allocator; finds the best
  *     fitmax.c      the largest batch or sequence
  *     fitreply.c    what is reported of what was found
+ *     fitlaunch.c   a set-up as the arguments of systems that train
  *     fit_text.c, fit_data.c, fit_figure.c   for people; JSON and CSV
  *     fit.c         the command
  *
@@ -157,6 +158,9 @@ bool ms_fitchoices_even(uint32_t n_blocks, uint32_t stages, bool *counted);
  * takes at least step_ns. */
 typedef struct ms_fit_bound {
     uint64_t peak_bytes, step_ns;
+    /* of a pipeline, whose ranks share with fewer others: what it has in place
+     * of ms_fit's context_bytes; 0: that */
+    uint64_t context_bytes;
 } ms_fit_bound;
 
 /* Bytes of a storage that are in a rank's device pool when the step starts and
@@ -448,6 +452,9 @@ typedef struct ms_fit_reply {
     /* the allocator's words for the chosen set-up; NULL: it is exact */
     const char *pool;
     const char *command; /* to type for the chosen set-up */
+    /* the chosen set-up on several GPUs, and the row that each system can have
+     * first (MS_NONE: none); NULL: on one GPU */
+    const struct ms_fitlaunch *launch;
 } ms_fit_reply;
 
 #define MS_FIT_ROWS 12u

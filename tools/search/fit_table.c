@@ -103,6 +103,8 @@ static void put_rule(const ms_fit *fit, uint32_t shown, const ms_style *style,
         put_equals(point_of(fit, fit->fastest), &words);
     ms_text_add(&words, "; nothing that fits is both smaller and faster than a "
                         "row");
+    if (fit->axes[MS_FIT_PIPELINE].n > 1)
+        ms_text_add(&words, ", of pipelines by more than %u %%", MS_FIT_CLOSE);
     if (shown < fit->n_rows)
         ms_text_add(&words, " (%u of %u)", shown, fit->n_rows);
     ms_text_add(text, "%s", style->faint);

@@ -100,8 +100,8 @@ static const ms_fit_choice pipelines[] = {
 #define HALVES "none|selective"
 #define IN_HALVES(name, two)                                                   \
     {                                                                          \
-        .spec = ",schedule=" name, .words = "schedule " name, .beside = HALVES, \
-        .where = MS_FIT_PIPELINED, .pair = two                                 \
+        .spec = ",schedule=" name, .words = "schedule " name,                  \
+        .beside = HALVES, .where = MS_FIT_PIPELINED, .pair = two               \
     }
 static const ms_fit_choice schedules[] = {
     {.spec = ""},

@@ -54,8 +54,8 @@ static void sum_up(uint64_t *of, uint32_t n)
     }
 }
 
-static ms_err count_states(const ms_graph *graph, ms_arena *trial, ms_fitcosts *c,
-                           ms_fault *fault)
+static ms_err count_states(const ms_graph *graph, ms_arena *trial,
+                           ms_fitcosts *c, ms_fault *fault)
 {
     uint32_t *unit_of = NULL;
     MS_TRY(find_layers(graph, trial, &unit_of, fault));
@@ -156,10 +156,10 @@ static uint64_t rerun_unit(const ms_graph *graph, const ms_keep *keep,
 
 /* A tensor that no segment's node saves again is no part of one: what is needed
  * of another segment is left out of account there. */
-static ms_err count_way(const char *spec, uint32_t way,
-                        const ms_job *job, ms_arena *trial,
-                        const ms_expand_opts *opts, const ms_result *result,
-                        ms_fitcosts *c, ms_fault *fault)
+static ms_err count_way(const char *spec, uint32_t way, const ms_job *job,
+                        ms_arena *trial, const ms_expand_opts *opts,
+                        const ms_result *result, ms_fitcosts *c,
+                        ms_fault *fault)
 {
     const ms_graph *graph = result->graph;
     ms_result alone = *result;
@@ -189,11 +189,12 @@ ms_err ms_fitcosts_make(const ms_job *job, ms_arena *trial,
                         const ms_expand_opts *opts, const ms_result *result,
                         ms_arena *arena, ms_fitcosts *c, ms_fault *fault)
 {
-    static const char *const specs[MS_FITCOSTS_WAYS] = {"", "checkpoint:selective",
-                                              "checkpoint:full"};
+    static const char *const specs[MS_FITCOSTS_WAYS] = {
+        "", "checkpoint:selective", "checkpoint:full"};
     const ms_graph *graph = result->graph;
     size_t n = graph->n_units + 1u;
-    uint64_t *room = ms_arena_take(arena, n * (2 + 2 * MS_FITCOSTS_WAYS), sizeof *room);
+    uint64_t *room =
+        ms_arena_take(arena, n * (2 + 2 * MS_FITCOSTS_WAYS), sizeof *room);
     uint8_t *second = ms_arena_take_raw(arena, graph->n_ops, 1);
     if (room == NULL || second == NULL)
         return ms_fail_nomem(fault);
@@ -206,8 +207,7 @@ ms_err ms_fitcosts_make(const ms_job *job, ms_arena *trial,
     for (uint32_t way = 0; way < MS_FITCOSTS_WAYS; way++) {
         c->kept[way] = room + (2 + way) * n;
         c->again[way] = room + (2 + MS_FITCOSTS_WAYS + way) * n;
-        MS_TRY(count_way(specs[way], way, job, trial, opts, result, c,
-                         fault));
+        MS_TRY(count_way(specs[way], way, job, trial, opts, result, c, fault));
     }
     return MS_OK;
 }
@@ -242,8 +242,8 @@ static void run_op(clock *k, uint32_t op)
         if (k->made[s] == k->turn && k->ready[s] > at)
             at = k->ready[s];
     }
-    uint64_t end = at + (graph->op_pass[op] == MS_ACCUMULATE ? 0
-                                                             : graph->op_ns[op]);
+    uint64_t end =
+        at + (graph->op_pass[op] == MS_ACCUMULATE ? 0 : graph->op_ns[op]);
     k->free[stream] = end;
     for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
         k->made[graph->out[i]] = k->turn;
@@ -282,9 +282,8 @@ static ms_err time_stages(const ms_graph *graph, const ms_fitcosts_layout *f,
     for (uint32_t s = 0; s < f->n; s++) {
         uint32_t from = graph->backward_at[f->last[s] + 1];
         uint32_t end = graph->backward_at[f->first[s]];
-        times[s].forward_ns =
-            time_turn(&k, graph->forward_at[f->first[s]],
-                      graph->forward_at[f->last[s] + 1], 2);
+        times[s].forward_ns = time_turn(&k, graph->forward_at[f->first[s]],
+                                        graph->forward_at[f->last[s] + 1], 2);
         times[s].whole_ns = time_turn(&k, from, end, 2);
         times[s].input_ns = f->splits ? time_turn(&k, from, end, 0) : 0;
         times[s].weight_ns = f->splits ? time_turn(&k, from, end, 1) : 0;
@@ -303,7 +302,8 @@ ms_err ms_fitcosts_time(ms_fitcosts *c, const ms_graph *graph,
             *times = c->layouts[i].times;
             return MS_OK;
         }
-    struct ms_fitcosts_timed *at = &c->layouts[c->next_layout++ % MS_FITCOSTS_LAYOUTS];
+    struct ms_fitcosts_timed *at =
+        &c->layouts[c->next_layout++ % MS_FITCOSTS_LAYOUTS];
     at->n = 0;
     at->times = ms_arena_take(arena, f->n, sizeof *at->times);
     if (at->times == NULL)

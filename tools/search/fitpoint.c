@@ -7,8 +7,8 @@
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
 
-static ms_err job_of(const ms_fit *fit, const ms_fit_point *point, ms_fitpoint_seat *at,
-                     ms_job *job, ms_fault *fault)
+static ms_err job_of(const ms_fit *fit, const ms_fit_point *point,
+                     ms_fitpoint_seat *at, ms_job *job, ms_fault *fault)
 {
     ms_arena_reset(&at->words);
     MS_TRY(ms_fitsetup_job(fit, point, &at->words, job, fault));

@@ -58,7 +58,10 @@ static uint64_t least_cost(const ms_fit_point *point)
 
 bool ms_fitsearch_is_too_big(const ms_fit *fit, const ms_fit_point *point)
 {
-    return point->bound.peak_bytes > fit->capacity_bytes - fit->context_bytes;
+    uint64_t context_bytes = point->bound.context_bytes > 0
+                                 ? point->bound.context_bytes
+                                 : fit->context_bytes;
+    return point->bound.peak_bytes + context_bytes > fit->capacity_bytes;
 }
 
 static bool is_far(uint64_t value, uint64_t best)
@@ -107,8 +110,8 @@ static bool done(void *of, uint32_t i)
     ms_fault *fault = &s->faults[i];
     ms_fit_point *point = &s->fit->all[s->list[i]];
     if (point->first != NULL && !s->replays) /* it lies with the worker */
-        point->first = ms_arena_text(s->fit->arena, point->first,
-                                     strlen(point->first));
+        point->first =
+            ms_arena_text(s->fit->arena, point->first, strlen(point->first));
     if (ms_fail_is_refusal(fault->err)) {
         ms_fault *kept = &s->fit->refusal;
         point->state = MS_FIT_REFUSED;
@@ -342,8 +345,8 @@ static ms_err sort(search *s, uint32_t from, bool by_memory, ms_fault *fault)
     for (uint32_t i = 0; i < n; i++) {
         const ms_fit_point *point = &s->fit->all[list[i]];
         uint64_t bytes = point->bound.peak_bytes, cost = least_cost(point);
-        keys[i] = (key){by_memory ? bytes : cost, by_memory ? cost : bytes,
-                        list[i]};
+        keys[i] =
+            (key){by_memory ? bytes : cost, by_memory ? cost : bytes, list[i]};
     }
     qsort(keys, n, sizeof *keys, by_key);
     for (uint32_t i = 0; i < n; i++)

@@ -63,8 +63,8 @@ static ms_err make_flight(const ms_schedule *schedule, ms_arena *arena,
         return ms_fail_nomem(fault);
     uint32_t *first = f->rank + n, *last = first + n;
     f->later = f->most + f->n_ranks;
-    f->layout = (ms_fitcosts_layout){
-        n, first, last, .splits = ms_schedule_splits(schedule)};
+    f->layout = (ms_fitcosts_layout){n, first, last,
+                                     .splits = ms_schedule_splits(schedule)};
     for (uint32_t k = 0; k < n; k++) {
         f->rank[k] = schedule->stages[k].rank;
         first[k] = schedule->stages[k].first;
@@ -121,10 +121,10 @@ typedef struct ms_fitstages_costs {
     ms_fitcosts of;
 } costs;
 
-static ms_err find_costs(ms_fitstages *of, const ms_fit_point *point, const ms_job *job,
-                         ms_arena *trial, const ms_expand_opts *opts,
-                         const ms_result *result, bool splits, costs **found,
-                         ms_fault *fault)
+static ms_err find_costs(ms_fitstages *of, const ms_fit_point *point,
+                         const ms_job *job, ms_arena *trial,
+                         const ms_expand_opts *opts, const ms_result *result,
+                         bool splits, costs **found, ms_fault *fault)
 {
     uint16_t key[MS_FIT_N_AXES];
     key_of(point, MS_FIT_SCHEDULE, MS_FIT_CHECKPOINT, key);
@@ -154,7 +154,7 @@ static ms_err find_costs(ms_fitstages *of, const ms_fit_point *point, const ms_j
 /* Of each stage what its checkpoints keep and run again. */
 typedef struct load {
     uint64_t kept, again_ns;
-    uint64_t made; /* again, for the first backward of a segment */
+    uint64_t made;          /* again, for the first backward of a segment */
     uint32_t blocks, first; /* that it has, that are checkpointed */
 } load;
 
@@ -164,8 +164,8 @@ static uint64_t between(const uint64_t *sums, uint32_t first, uint32_t last)
 }
 
 /* The stage with its first k blocks checkpointed. */
-static void load_first(const ms_graph *graph, const ms_fitcosts *c, uint32_t first,
-                       uint32_t last, uint32_t k, load *of)
+static void load_first(const ms_graph *graph, const ms_fitcosts *c,
+                       uint32_t first, uint32_t last, uint32_t k, load *of)
 {
     uint32_t end = first, n = 0, before = MS_NONE;
     for (uint32_t u = first; u <= last; u++) {
@@ -178,9 +178,11 @@ static void load_first(const ms_graph *graph, const ms_fitcosts *c, uint32_t fir
     *of = (load){.blocks = n, .first = k < n ? k : n};
     if (k == 0)
         end = first;
-    of->kept = c->kept[MS_FITCOSTS_FULL][end] - c->kept[MS_FITCOSTS_FULL][first] +
-               c->kept[MS_FITCOSTS_NONE][last + 1] - c->kept[MS_FITCOSTS_NONE][end];
-    of->again_ns = c->again[MS_FITCOSTS_FULL][end] - c->again[MS_FITCOSTS_FULL][first];
+    of->kept =
+        c->kept[MS_FITCOSTS_FULL][end] - c->kept[MS_FITCOSTS_FULL][first] +
+        c->kept[MS_FITCOSTS_NONE][last + 1] - c->kept[MS_FITCOSTS_NONE][end];
+    of->again_ns =
+        c->again[MS_FITCOSTS_FULL][end] - c->again[MS_FITCOSTS_FULL][first];
 }
 
 /* Of a stage of segments the least that one of them makes again. */
@@ -192,10 +194,10 @@ static uint64_t least_made(const ms_graph *graph, const ms_fitcosts *c,
         uint32_t end = u, block = graph->unit_block[u];
         while (end <= last && graph->unit_block[end] == block)
             end++;
-        uint64_t open = c->kept[MS_FITCOSTS_NONE][end] -
-                        c->kept[MS_FITCOSTS_NONE][u];
-        uint64_t kept = c->kept[MS_FITCOSTS_FULL][end] -
-                        c->kept[MS_FITCOSTS_FULL][u];
+        uint64_t open =
+            c->kept[MS_FITCOSTS_NONE][end] - c->kept[MS_FITCOSTS_NONE][u];
+        uint64_t kept =
+            c->kept[MS_FITCOSTS_FULL][end] - c->kept[MS_FITCOSTS_FULL][u];
         if (block != MS_NONE && open - kept < least)
             least = open > kept ? open - kept : 0;
         u = end;
@@ -203,8 +205,8 @@ static uint64_t least_made(const ms_graph *graph, const ms_fitcosts *c,
     return least == UINT64_MAX ? 0 : least;
 }
 
-static uint64_t level_of(const ms_fitcosts *c, const flight *f, const load *loads,
-                         uint32_t r)
+static uint64_t level_of(const ms_fitcosts *c, const flight *f,
+                         const load *loads, uint32_t r)
 {
     uint64_t state = 0, grads = 0, kept = UINT64_MAX, made = UINT64_MAX;
     for (uint32_t s = 0; s < f->layout.n; s++) {
@@ -232,7 +234,8 @@ static void choose_first(const ms_graph *graph, const ms_fitcosts *c,
         for (uint32_t s = 0; s < f->layout.n; s++) {
             if (f->rank[s] != r)
                 continue;
-            load_first(graph, c, f->layout.first[s], f->layout.last[s], k, &loads[s]);
+            load_first(graph, c, f->layout.first[s], f->layout.last[s], k,
+                       &loads[s]);
             most = loads[s].blocks > most ? loads[s].blocks : most;
         }
         if (level_of(c, f, loads, r) <= limit)
@@ -241,7 +244,8 @@ static void choose_first(const ms_graph *graph, const ms_fitcosts *c,
     }
     for (uint32_t s = 0; s < f->layout.n; s++)
         if (f->rank[s] == r)
-            load_first(graph, c, f->layout.first[s], f->layout.last[s], most, &loads[s]);
+            load_first(graph, c, f->layout.first[s], f->layout.last[s], most,
+                       &loads[s]);
 }
 
 static ms_err list_first(const flight *f, const load *loads, ms_arena *arena,
@@ -264,7 +268,8 @@ static ms_err list_first(const flight *f, const load *loads, ms_arena *arena,
 
 static uint32_t way_of(const ms_fit *fit, const ms_fit_point *point)
 {
-    static const char *const labels[MS_FITCOSTS_WAYS] = {"none", "selective", "full"};
+    static const char *const labels[MS_FITCOSTS_WAYS] = {"none", "selective",
+                                                         "full"};
     const ms_fit_axis *axis = &fit->axes[MS_FIT_CHECKPOINT];
     const char *label =
         ms_fitsetup_option(fit, point, MS_FIT_CHECKPOINT)->choice->label;
@@ -290,7 +295,9 @@ static ms_err find_loads(ms_fitstages *of, const ms_fit *fit,
 {
     const ms_fit_option *option =
         ms_fitsetup_option(fit, point, MS_FIT_CHECKPOINT);
-    uint64_t limit = fit->capacity_bytes - fit->context_bytes;
+    uint64_t context = point->bound.context_bytes;
+    uint64_t limit =
+        context < fit->capacity_bytes ? fit->capacity_bytes - context : 0;
     uint32_t way = way_of(fit, point);
     if (option->choice->values == MS_FIT_SPARE) {
         limit -= limit / 100 * option->value;
@@ -301,12 +308,13 @@ static ms_err find_loads(ms_fitstages *of, const ms_fit *fit,
     if (way == MS_FITCOSTS_SELECTIVE && is_none(c, way) && !fit->exhaustive)
         point->state = MS_FIT_BEATEN;
     for (uint32_t s = 0; s < f->layout.n && way < MS_FITCOSTS_WAYS; s++) {
-        loads[s].kept = between(c->kept[way], f->layout.first[s], f->layout.last[s]);
+        loads[s].kept =
+            between(c->kept[way], f->layout.first[s], f->layout.last[s]);
         loads[s].again_ns =
             between(c->again[way], f->layout.first[s], f->layout.last[s]);
         if (way == MS_FITCOSTS_FULL)
-            loads[s].made = least_made(graph, c, f->layout.first[s],
-                                       f->layout.last[s]);
+            loads[s].made =
+                least_made(graph, c, f->layout.first[s], f->layout.last[s]);
     }
     return MS_OK;
 }
@@ -327,7 +335,7 @@ static uint64_t time_of(const flight *f, const ms_fitcosts_turns *times,
             continue;
         work += times[s].forward_ns + loads[s].again_ns +
                 (f->layout.splits ? times[s].input_ns + times[s].weight_ns
-                           : times[s].whole_ns);
+                                  : times[s].whole_ns);
         weights += times[s].weight_ns;
     }
     uint64_t own = head + micro_batches * work;
@@ -369,6 +377,7 @@ ms_err ms_fitstages_bound(ms_fitstages *of, const ms_fit *fit,
 {
     ms_expand_opts opts;
     MS_TRY(ms_jobprogram_begin(job, trial, &opts, result, fault));
+    point->bound.context_bytes = result->machine->context_bytes;
     return bound(of, fit, point, job, trial, &opts, result, fault);
 }
 
