@@ -44,7 +44,7 @@ static void search(const char *batch, hall *h, ms_job *job, ms_fit *fit)
 
 static void check_tokens(const ms_fit_point *point)
 {
-    double steps_s = (double)ms_fitsearch_cost(point) / 1e9;
+    double steps_s = (double)ms_fitjudge_cost(point) / 1e9;
     ck_assert_double_eq_tol(point->tokens_per_second * steps_s,
                             SAMPLES * TOKENS, 1);
 }

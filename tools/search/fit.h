@@ -12,6 +12,7 @@
  *     fitbounds.c   lower bounds of a set-up, without a replay
  *     fitstages.c   the same of pipelines, from fitcosts.c
  *     fitpoint.c    the bounds and the replay of one set-up
+ *     fitjudge.c    what a set-up is worth, and which are equals
  *     fitsearch.c   replays, without those that provably cannot matter
  *     fitproof.c    replays what is shown through the allocator; finds the best
  *     fitmax.c      the largest batch or sequence
@@ -366,16 +367,29 @@ ms_err ms_fitchoices_open(ms_fit *fit, ms_fit_axis_id id, ms_fault *fault);
  * MS_ACCURACY_UNKNOWN percent. */
 ms_err ms_fitprobe_run(ms_fit *fit, ms_fault *fault);
 
+/* ---- fitjudge.c ---------------------------------------------------------- */
+
+uint64_t ms_fitjudge_cost(const ms_fit_point *point);
+/* Costs within so many percent of that of the fastest point are called equal,
+ * because measured steps of its kind were off by as much; of equals the one
+ * with the most headroom is the best. */
+uint32_t ms_fitjudge_band(const ms_fit_point *fastest);
+/* For a list in which each point is slower and smaller than the one before: how
+ * many are equals of the first (the last of these is the best). By memory all
+ * are. */
+uint32_t ms_fitjudge_equals(const ms_fit *fit, const uint32_t *list,
+                            uint32_t n);
+/* Is the point further from the goal than a point of the front may be? */
+bool ms_fitjudge_is_far(const ms_fit *fit, const ms_fit_point *point);
+/* The same of its bounds; do these say that it does not fit? */
+bool ms_fitjudge_is_bound_far(const ms_fit *fit, const ms_fit_point *point);
+bool ms_fitjudge_is_too_big(const ms_fit *fit, const ms_fit_point *point);
+
 /* ---- the search ---------------------------------------------------------- */
 
 /* Everything in fit that the search sets is the same for any number of threads.
  */
 ms_err ms_fitsearch_run(ms_fit *fit, ms_fault *fault);
-/* Is the point further from the goal than a point of the front may be? */
-bool ms_fitsearch_is_far(const ms_fit *fit, const ms_fit_point *point);
-/* The same of its bounds; do these say that it does not fit? */
-bool ms_fitsearch_is_bound_far(const ms_fit *fit, const ms_fit_point *point);
-bool ms_fitsearch_is_too_big(const ms_fit *fit, const ms_fit_point *point);
 /* Replays n points of a list with the exact pool or, if `proof`, through the
  * allocator; a set-up that a policy refuses gets that state. */
 ms_err ms_fitsearch_replay(ms_fit *fit, const uint32_t *list, uint32_t n,
@@ -383,17 +397,6 @@ ms_err ms_fitsearch_replay(ms_fit *fit, const uint32_t *list, uint32_t n,
 /* Replays points that are not in fit->all, with the exact pool. */
 ms_err ms_fitsearch_probe(ms_fit *fit, ms_fit_point *points, uint32_t n,
                           ms_fault *fault);
-uint64_t ms_fitsearch_cost(const ms_fit_point *point);
-/* Costs within so many percent of that of the fastest point are called equal,
- * because measured steps of its kind were off by as much; of equals the one
- * with the most headroom is the best. */
-uint32_t ms_fitsearch_band(const ms_fit_point *fastest);
-/* For a list in which each point is slower and smaller than the one before: how
- * many are equals of the first (the last of these is the best). By memory all
- * are. */
-uint32_t ms_fitsearch_equals(const ms_fit *fit, const uint32_t *list,
-                             uint32_t n);
-
 /* ---- fitproof.c ---------------------------------------------------------- */
 
 /* Sets rows and, of them, best, fastest and on_device. Where nothing is proven

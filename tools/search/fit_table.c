@@ -67,11 +67,11 @@ static void put_numbers(const ms_fit_point *point, ms_text *text)
 static void put_row(const ms_fit *fit, uint32_t i, bool equal, ms_text *text)
 {
     const ms_fit_point *point = point_of(fit, i);
-    uint64_t least = ms_fitsearch_cost(point_of(fit, fit->fastest));
+    uint64_t least = ms_fitjudge_cost(point_of(fit, fit->fastest));
     ms_text_add(text, "%s", i == fit->best ? "*" : equal ? "=" : " ");
     put_numbers(point, text);
     ms_screen_right(text, 9,
-                    ms_fit_table_percent(ms_fitsearch_cost(point), least).s);
+                    ms_fit_table_percent(ms_fitjudge_cost(point), least).s);
     ms_text_add(text, "  ");
     ms_fit_table_set_up(fit, i, NULL, text);
     ms_text_add(text, "\n");
@@ -80,7 +80,7 @@ static void put_row(const ms_fit *fit, uint32_t i, bool equal, ms_text *text)
 static void put_equals(const ms_fit_point *fastest, ms_text *words)
 {
     ms_text_add(words, "times within %u %% of the fastest are called equal (=)",
-                ms_fitsearch_band(fastest));
+                ms_fitjudge_band(fastest));
     if (fastest->measured_runs > 0)
         ms_text_add(words,
                     ", as on %u measured runs of this kind they were "

@@ -98,23 +98,40 @@ static const ms_fit_choice pipelines[] = {
 /* Between the halves of a backward a segment's tensors stay, made again: beside
  * such schedules checkpoints save little. */
 #define HALVES "none|selective"
-#define IN_HALVES(name, two)                                                   \
-    {                                                                          \
-        .spec = ",schedule=" name, .words = "schedule " name,                  \
-        .beside = HALVES, .where = MS_FIT_PIPELINED, .pair = two               \
-    }
 static const ms_fit_choice schedules[] = {
     {.spec = ""},
     {.spec = ",chunks=%u",
      .words = "%u chunks on each rank",
      .values = MS_FIT_CHUNKS,
      .where = MS_FIT_PIPELINED},
-    IN_HALVES("zb-h1", false),
-    IN_HALVES("zb-h2", false),
-    IN_HALVES("zb-v", true),
-    IN_HALVES("v-half", true),
-    IN_HALVES("v-min", true),
-    IN_HALVES("dualpipev", true),
+    {.spec = ",schedule=zb-h1",
+     .words = "schedule zb-h1",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED},
+    {.spec = ",schedule=zb-h2",
+     .words = "schedule zb-h2",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED},
+    {.spec = ",schedule=zb-v",
+     .words = "schedule zb-v",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED,
+     .pair = true},
+    {.spec = ",schedule=v-half",
+     .words = "schedule v-half",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED,
+     .pair = true},
+    {.spec = ",schedule=v-min",
+     .words = "schedule v-min",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED,
+     .pair = true},
+    {.spec = ",schedule=dualpipev",
+     .words = "schedule dualpipev",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED,
+     .pair = true},
 };
 
 static const ms_fit_choice contexts[] = {

@@ -6,6 +6,7 @@
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,11 +77,11 @@ typedef void put_batch(const batch *of, bool pipelined, ms_text *words);
 static void put_megatron(const batch *of, bool pipelined, ms_text *words)
 {
     (void)pipelined;
-    ms_text_add(words, " --micro-batch-size %llu --global-batch-size %llu",
-                (unsigned long long)of->micro,
-                (unsigned long long)(of->samples * of->ranks));
+    ms_text_add(words,
+                " --micro-batch-size %" PRIu64 " --global-batch-size %" PRIu64,
+                of->micro, of->samples * of->ranks);
     if (of->sequence > 0)
-        ms_text_add(words, " --seq-length %lld", (long long)of->sequence);
+        ms_text_add(words, " --seq-length %" PRId64, of->sequence);
 }
 
 /* It cuts a rank's batch into micro-batches of a pipeline, and accumulates
@@ -91,10 +92,9 @@ static void put_torchtitan(const batch *of, bool pipelined, ms_text *words)
     if (pipelined) {
         ms_fitchoices_even(of->n_blocks, of->stages, &counted);
         ms_text_add(words,
-                    " " PARALLEL "pipeline_parallel_microbatch_size %llu"
+                    " " PARALLEL "pipeline_parallel_microbatch_size %" PRIu64
                     " " PARALLEL "pipeline_parallel_layers_per_stage %u",
-                    (unsigned long long)of->micro,
-                    (of->n_blocks + (counted ? 2 : 0)) / of->stages);
+                    of->micro, (of->n_blocks + (counted ? 2 : 0)) / of->stages);
         if (!counted)
             ms_text_add(words, " " PARALLEL
                                "pipeline_parallel_first_stage_less_layers "
@@ -102,12 +102,11 @@ static void put_torchtitan(const batch *of, bool pipelined, ms_text *words)
                                "pipeline_parallel_last_stage_less_layers 0");
     }
     ms_text_add(words,
-                " --training.local_batch_size %llu"
-                " --training.global_batch_size %llu",
-                (unsigned long long)(pipelined ? of->samples : of->micro),
-                (unsigned long long)(of->samples * of->ranks));
+                " --training.local_batch_size %" PRIu64
+                " --training.global_batch_size %" PRIu64,
+                pipelined ? of->samples : of->micro, of->samples * of->ranks);
     if (of->sequence > 0)
-        ms_text_add(words, " --training.seq_len %lld", (long long)of->sequence);
+        ms_text_add(words, " --training.seq_len %" PRId64, of->sequence);
 }
 
 static const struct {

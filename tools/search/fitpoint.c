@@ -85,8 +85,8 @@ ms_err ms_fitpoint_bound(const ms_fit *fit, ms_fit_point *point,
         return ms_fitstages_bound(&at->stages, fit, point, &job,
                                   &at->seat.arena, &result, fault);
     point->bound = ms_fitbounds_graph(result.graph, &result.shape);
-    if (ms_fitsearch_is_too_big(fit, point) ||
-        ms_fitsearch_is_bound_far(fit, point))
+    if (ms_fitjudge_is_too_big(fit, point) ||
+        ms_fitjudge_is_bound_far(fit, point))
         return MS_OK;
     MS_TRY(ms_jobprogram_make(&job, &at->seat.arena, &opts, &result, fault));
     return ms_fitbounds_program(result.graph, result.program, &opts,

@@ -39,8 +39,8 @@ static ms_err sort_rows(ms_fit *fit, ms_fault *fault)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < fit->n_rows; i++) {
         const ms_fit_point *point = &fit->all[fit->rows[i]];
-        keys[i] = (key){ms_fitsearch_cost(point), point->reserved_bytes,
-                        fit->rows[i]};
+        keys[i] =
+            (key){ms_fitjudge_cost(point), point->reserved_bytes, fit->rows[i]};
     }
     qsort(keys, fit->n_rows, sizeof *keys, by_cost);
     for (uint32_t i = 0; i < fit->n_rows; i++)
@@ -64,7 +64,7 @@ static void reverse(uint32_t *list, uint32_t n)
 static ms_err order_rows(ms_fit *fit, ms_fault *fault)
 {
     MS_TRY(sort_rows(fit, fault));
-    fit->n_equal = ms_fitsearch_equals(fit, fit->rows, fit->n_rows);
+    fit->n_equal = ms_fitjudge_equals(fit, fit->rows, fit->n_rows);
     if (fit->n_rows > 0) {
         fit->fastest = fit->rows[0];
         fit->leanest = fit->rows[fit->n_rows - 1];
@@ -117,7 +117,7 @@ static ms_err prove_leanest(ms_fit *fit, ms_fault *fault)
         const ms_fit_point *point = &fit->all[i];
         if (point->state == MS_FIT_REPLAYED && point->fits && !point->proven)
             keys[n++] =
-                (key){point->reserved_bytes, ms_fitsearch_cost(point), i};
+                (key){point->reserved_bytes, ms_fitjudge_cost(point), i};
     }
     qsort(keys, n, sizeof *keys, by_cost);
     for (uint32_t i = 0; i < n && i < LAST_TRIES && fit->n_rows == 0; i++)

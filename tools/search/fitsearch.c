@@ -44,49 +44,9 @@ typedef struct search {
     bool proof;       /* replays go through the allocator */
 } search;
 
-/* ---- what is passed over ------------------------------------------------- */
-
-uint64_t ms_fitsearch_cost(const ms_fit_point *point)
-{
-    return point->step_ns * point->weight;
-}
-
 static uint64_t least_cost(const ms_fit_point *point)
 {
     return point->bound.step_ns * point->weight;
-}
-
-bool ms_fitsearch_is_too_big(const ms_fit *fit, const ms_fit_point *point)
-{
-    uint64_t context_bytes = point->bound.context_bytes > 0
-                                 ? point->bound.context_bytes
-                                 : fit->context_bytes;
-    return point->bound.peak_bytes + context_bytes > fit->capacity_bytes;
-}
-
-static bool is_far(uint64_t value, uint64_t best)
-{
-    return value / MS_FIT_FAR_NUMERATOR > best / MS_FIT_FAR_DENOMINATOR;
-}
-
-bool ms_fitsearch_is_far(const ms_fit *fit, const ms_fit_point *point)
-{
-    if (fit->fastest == MS_NONE)
-        return false;
-    if (fit->goal == MS_FIT_MEMORY)
-        return is_far(point->reserved_bytes,
-                      fit->all[fit->leanest].reserved_bytes);
-    return is_far(ms_fitsearch_cost(point),
-                  ms_fitsearch_cost(&fit->all[fit->fastest]));
-}
-
-/* Is the point too far from the goal even at its lower bounds? */
-bool ms_fitsearch_is_bound_far(const ms_fit *fit, const ms_fit_point *point)
-{
-    ms_fit_point least = {.reserved_bytes = point->bound.peak_bytes,
-                          .step_ns = point->bound.step_ns,
-                          .weight = point->weight};
-    return ms_fitsearch_is_far(fit, &least);
 }
 
 /* ---- a round, on all threads --------------------------------------------- */
@@ -150,7 +110,7 @@ static uint64_t need_of(const ms_fit_point *point)
 static bool is_before(const ms_fit *fit, uint32_t a, uint32_t b)
 {
     const ms_fit_point *x = &fit->all[a], *y = &fit->all[b];
-    uint64_t cost = ms_fitsearch_cost(x), other = ms_fitsearch_cost(y);
+    uint64_t cost = ms_fitjudge_cost(x), other = ms_fitjudge_cost(y);
     if (cost != other)
         return cost < other;
     if (need_of(x) != need_of(y))
@@ -163,7 +123,7 @@ static bool is_smaller(const ms_fit *fit, uint32_t a, uint32_t b)
     const ms_fit_point *x = &fit->all[a], *y = &fit->all[b];
     if (need_of(x) != need_of(y))
         return need_of(x) < need_of(y);
-    uint64_t cost = ms_fitsearch_cost(x), other = ms_fitsearch_cost(y);
+    uint64_t cost = ms_fitjudge_cost(x), other = ms_fitjudge_cost(y);
     return cost != other ? cost < other : a < b;
 }
 
@@ -183,38 +143,10 @@ static void look_at(ms_fit *fit, uint32_t i)
         fit->leanest = i;
 }
 
-/* What is further from the goal than that is not in the front. */
-#define MOST_BAND                                                              \
-    (100 * (MS_FIT_FAR_NUMERATOR - MS_FIT_FAR_DENOMINATOR) /                   \
-         MS_FIT_FAR_DENOMINATOR -                                              \
-     1)
-
-uint32_t ms_fitsearch_band(const ms_fit_point *fastest)
-{
-    uint32_t percent = (uint32_t)fastest->error_percent;
-    if (fastest->measured_runs == 0)
-        return MS_ACCURACY_UNKNOWN;
-    return percent < MOST_BAND ? percent : MOST_BAND;
-}
-
-uint32_t ms_fitsearch_equals(const ms_fit *fit, const uint32_t *list,
-                             uint32_t n)
-{
-    uint32_t k = 0;
-    if (fit->goal == MS_FIT_MEMORY || n == 0)
-        return n;
-    const ms_fit_point *first = &fit->all[list[0]];
-    uint32_t most = 100 + ms_fitsearch_band(first);
-    while (k < n && ms_fitsearch_cost(&fit->all[list[k]]) / most <=
-                        ms_fitsearch_cost(first) / 100)
-        k++;
-    return k;
-}
-
 /* The last of the equals in the front so far: it has the most headroom. */
 static uint32_t find_best(const ms_fit *fit)
 {
-    uint32_t n = ms_fitsearch_equals(fit, fit->front, fit->n_front);
+    uint32_t n = ms_fitjudge_equals(fit, fit->front, fit->n_front);
     return n > 0 ? fit->front[n - 1] : MS_NONE;
 }
 
@@ -249,7 +181,7 @@ static bool is_beaten(const ms_fit *fit, uint32_t i)
     uint64_t least = least_cost(&fit->all[i]);
     for (uint32_t k = 0; k < fit->n_front; k++) {
         const ms_fit_point *other = &fit->all[fit->front[k]];
-        uint64_t cost = ms_fitsearch_cost(other);
+        uint64_t cost = ms_fitjudge_cost(other);
         bool same = cost == least && need_of(other) == least_bytes;
         if (cost > least)
             return false;
@@ -269,11 +201,11 @@ static bool may_win(const ms_fit *fit, const ms_fit_point *point)
         return true;
     if (fit->goal == MS_FIT_MEMORY)
         return false;
-    if (least_cost(point) < ms_fitsearch_cost(fastest))
+    if (least_cost(point) < ms_fitjudge_cost(fastest))
         return true;
     return point->bound.peak_bytes < fit->all[best].reserved_bytes &&
-           least_cost(point) / (100 + ms_fitsearch_band(fastest)) <=
-               ms_fitsearch_cost(fastest) / 100;
+           least_cost(point) / (100 + ms_fitjudge_band(fastest)) <=
+               ms_fitjudge_cost(fastest) / 100;
 }
 
 /* Is it a pipeline that a point of the front is nearly as good as? */
@@ -287,7 +219,7 @@ static bool is_close(const ms_fit *fit, const ms_fit_point *point)
     cost += cost / 100 * MS_FIT_CLOSE;
     for (uint32_t k = 0; k < fit->n_front; k++)
         if (need_of(&fit->all[fit->front[k]]) <= bytes &&
-            ms_fitsearch_cost(&fit->all[fit->front[k]]) <= cost)
+            ms_fitjudge_cost(&fit->all[fit->front[k]]) <= cost)
             return true;
     return false;
 }
@@ -297,9 +229,9 @@ static uint8_t ruled_out(const ms_fit *fit, uint32_t i)
     const ms_fit_point *point = &fit->all[i];
     if (point->state != MS_FIT_OPEN || fit->exhaustive)
         return point->state;
-    if (ms_fitsearch_is_too_big(fit, point))
+    if (ms_fitjudge_is_too_big(fit, point))
         return MS_FIT_TOO_BIG;
-    if (ms_fitsearch_is_bound_far(fit, point))
+    if (ms_fitjudge_is_bound_far(fit, point))
         return MS_FIT_TOO_SLOW;
     return is_beaten(fit, i) || is_close(fit, point) ? MS_FIT_BEATEN
                                                      : MS_FIT_OPEN;
@@ -394,7 +326,7 @@ static bool has_fastest(const search *s, uint32_t from)
     const ms_fit *fit = s->fit;
     return fit->fastest != MS_NONE && fit->goal != MS_FIT_MEMORY &&
            least_cost(&fit->all[s->list[from]]) >=
-               ms_fitsearch_cost(&fit->all[fit->fastest]);
+               ms_fitjudge_cost(&fit->all[fit->fastest]);
 }
 
 /* With pipelines those that follow the fastest go from the least memory upward:
@@ -499,7 +431,7 @@ static void close_front(ms_fit *fit)
     uint32_t *front = fit->front, n = 0, far = 0;
     uint32_t *behind = fit->rows; /* rows are not used before fitproof.c */
     for (uint32_t k = 0; k < fit->n_front; k++)
-        if (ms_fitsearch_is_far(fit, &fit->all[front[k]]))
+        if (ms_fitjudge_is_far(fit, &fit->all[front[k]]))
             behind[far++] = front[k];
         else
             front[n++] = front[k];

@@ -153,7 +153,7 @@ void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text)
     if (fit->goal != MS_FIT_MEMORY)
         sheet.n_equal = fit->n_equal;
     if (fit->goal != MS_FIT_MEMORY && fit->n_rows > 0)
-        sheet.equal_percent = ms_fitsearch_band(&fit->all[fit->fastest]);
+        sheet.equal_percent = ms_fitjudge_band(&fit->all[fit->fastest]);
     show_rates(&sheet, text);
     show_set_ups(reply, &sheet, text);
     show_launch(reply, &sheet, text);

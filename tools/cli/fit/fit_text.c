@@ -266,8 +266,8 @@ static void put_cost(const ms_fit_reply *reply, uint32_t i, ms_text *words)
     const ms_fit_point *plain = point_of(reply, 0), *point = point_of(reply, i);
     if (i == 0 || plain->state != MS_FIT_REPLAYED)
         return;
-    ms_label cost = ms_fit_table_percent(ms_fitsearch_cost(point),
-                                         ms_fitsearch_cost(plain));
+    ms_label cost =
+        ms_fit_table_percent(ms_fitjudge_cost(point), ms_fitjudge_cost(plain));
     if (strcmp(cost.s, "-") == 0)
         ms_text_add(words, " (as plain)");
     else
@@ -303,8 +303,8 @@ static void put_without(const ms_fit_reply *reply, uint32_t k, ms_text *words)
     put_room(point, words);
     if (point->fits)
         ms_text_add(words, " and takes %s",
-                    ms_fit_table_percent(ms_fitsearch_cost(point),
-                                         ms_fitsearch_cost(chosen))
+                    ms_fit_table_percent(ms_fitjudge_cost(point),
+                                         ms_fitjudge_cost(chosen))
                         .s);
 }
 
@@ -334,8 +334,8 @@ static void other_line(const ms_fit_reply *reply, const char *label,
     ms_text_add(&words, "; ");
     put_time(point_of(reply, i), &words);
     ms_label cost =
-        ms_fit_table_percent(ms_fitsearch_cost(point_of(reply, i)),
-                             ms_fitsearch_cost(point_of(reply, reply->chosen)));
+        ms_fit_table_percent(ms_fitjudge_cost(point_of(reply, i)),
+                             ms_fitjudge_cost(point_of(reply, reply->chosen)));
     ms_text_add(&words, " (%s)", strcmp(cost.s, "-") == 0 ? "as fast" : cost.s);
     ms_textlines_put(label, LABEL_INDENT, &words, text);
 }
