@@ -10,6 +10,7 @@
 
 /* Of a front; evenly spread where it has more points. */
 #define MOST_PROOFS 32u
+#define MOST_EQUALS 8u /* of a front of pipelines */
 #define LAST_TRIES 64u /* by memory, where none of the front fits */
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -89,7 +90,25 @@ static void keep_fitting(ms_fit *fit, const uint32_t *list, uint32_t n)
 /* The k-th of `most` indices into n points: evenly spread, with both ends. */
 static uint32_t tried(uint32_t n, uint32_t most, uint32_t k)
 {
-    return n <= most ? k : (uint32_t)((uint64_t)k * (n - 1) / (most - 1));
+    return n <= most || most < 2
+               ? k
+               : (uint32_t)((uint64_t)k * (n - 1) / (most - 1));
+}
+
+/* Of the steps of pipelines, which are long, as many are proven as are shown:
+ * of the equals, whose last one is the best, and of the others. */
+static uint32_t choose_pipelines(const ms_fit *fit, const uint32_t *list,
+                                 uint32_t n, uint32_t *tries)
+{
+    uint32_t equal = ms_fitjudge_equals(fit, list, n), others = n - equal;
+    uint32_t most = others > 0 ? MOST_EQUALS : MS_FIT_ROWS, n_tries = 0;
+    uint32_t first = equal < most ? equal : most;
+    uint32_t rest = MS_FIT_ROWS - first < others ? MS_FIT_ROWS - first : others;
+    for (uint32_t k = 0; k < first; k++)
+        tries[n_tries++] = list[tried(equal, first, k)];
+    for (uint32_t k = 0; k < rest; k++)
+        tries[n_tries++] = list[equal + tried(others, rest, k)];
+    return n_tries;
 }
 
 static ms_err prove(ms_fit *fit, const uint32_t *list, uint32_t n,
@@ -99,6 +118,8 @@ static ms_err prove(ms_fit *fit, const uint32_t *list, uint32_t n,
              n_tries = n < MOST_PROOFS ? n : MOST_PROOFS;
     for (uint32_t k = 0; k < n_tries; k++)
         tries[k] = list[tried(n, MOST_PROOFS, k)];
+    if (fit->axes[MS_FIT_PIPELINE].n > 1)
+        n_tries = choose_pipelines(fit, list, n, tries);
     if (fit->proof != NULL)
         MS_TRY(ms_fitsearch_replay(fit, tries, n_tries, true, fault));
     keep_fitting(fit, tries, n_tries);
