@@ -177,7 +177,7 @@ static bool is_beaten(const ms_fit *fit, const ms_fit_point *point)
 {
     for (uint32_t k = 0; k < fit->n_front; k++) {
         const ms_fit_point *other = &fit->all[fit->front[k]];
-        if (ms_fitsearch_cost(other) <= ms_fitsearch_cost(point) &&
+        if (ms_fitjudge_cost(other) <= ms_fitjudge_cost(point) &&
             other->reserved_bytes <= point->reserved_bytes)
             return true;
     }
@@ -189,7 +189,7 @@ static void check_front(const ms_fit *fit)
     for (uint32_t k = 1; k < fit->n_front; k++) {
         const ms_fit_point *before = &fit->all[fit->front[k - 1]];
         const ms_fit_point *point = &fit->all[fit->front[k]];
-        ck_assert_uint_lt(ms_fitsearch_cost(before), ms_fitsearch_cost(point));
+        ck_assert_uint_lt(ms_fitjudge_cost(before), ms_fitjudge_cost(point));
         ck_assert_uint_gt(before->reserved_bytes, point->reserved_bytes);
     }
     for (uint32_t i = 0; i < fit->n_all; i++) {
@@ -197,7 +197,7 @@ static void check_front(const ms_fit *fit)
         bool counts = point->state == MS_FIT_REPLAYED && point->fits;
         ck_assert(counts || !is_on_front(fit, i));
         if (counts && !is_on_front(fit, i))
-            ck_assert(is_beaten(fit, point) || ms_fitsearch_is_far(fit, point));
+            ck_assert(is_beaten(fit, point) || ms_fitjudge_is_far(fit, point));
     }
 }
 
@@ -226,14 +226,14 @@ static void check_replay(const found *f, uint32_t i)
 static void check_choice(const ms_fit *fit, const ms_fit_point *point)
 {
     const ms_fit_point *best = &fit->all[fit->best];
-    uint64_t least = ms_fitsearch_cost(&fit->all[fit->fastest]);
-    uint64_t band = ms_fitsearch_band(&fit->all[fit->fastest]);
-    ck_assert_uint_ge(ms_fitsearch_cost(point), least);
+    uint64_t least = ms_fitjudge_cost(&fit->all[fit->fastest]);
+    uint64_t band = ms_fitjudge_band(&fit->all[fit->fastest]);
+    ck_assert_uint_ge(ms_fitjudge_cost(point), least);
     if (fit->goal == MS_FIT_MEMORY ||
-        ms_fitsearch_cost(point) <= least + least / 100 * (band - 1))
+        ms_fitjudge_cost(point) <= least + least / 100 * (band - 1))
         ck_assert_uint_ge(point->reserved_bytes, best->reserved_bytes);
     if (fit->goal != MS_FIT_MEMORY)
-        ck_assert_uint_le(ms_fitsearch_cost(best),
+        ck_assert_uint_le(ms_fitjudge_cost(best),
                           least + least / 100 * (band + 1));
 }
 
@@ -320,9 +320,9 @@ static bool has_as_good(const ms_fit *fit, const ms_fit_point *point)
 {
     for (uint32_t k = 0; k < fit->n_whole; k++) {
         const ms_fit_point *row = &fit->all[fit->front[k]];
-        double cost = (double)ms_fitsearch_cost(row);
+        double cost = (double)ms_fitjudge_cost(row);
         double bytes = (double)row->reserved_bytes;
-        if (cost <= 1.17 * (double)ms_fitsearch_cost(point) &&
+        if (cost <= 1.17 * (double)ms_fitjudge_cost(point) &&
             bytes <= 1.02 * (double)point->reserved_bytes)
             return true;
     }
@@ -342,7 +342,7 @@ START_TEST(settings_decided_once)
     for (uint32_t i = 0; i < all.fit.n_all; i++) {
         const ms_fit_point *point = &all.fit.all[i];
         if (point->state != MS_FIT_REPLAYED || !point->fits ||
-            ms_fitsearch_is_far(&all.fit, point))
+            ms_fitjudge_is_far(&all.fit, point))
             continue;
         ck_assert_msg(has_as_good(&pruned.fit, point), "point %u", i);
     }
@@ -365,7 +365,7 @@ static void check_rows(const found *f)
         for (uint32_t k = 0; k < fit->n_rows; k++) {
             const ms_fit_point *y = &fit->all[fit->rows[k]];
             ck_assert(k == i || x->reserved_bytes < y->reserved_bytes ||
-                      ms_fitsearch_cost(x) < ms_fitsearch_cost(y));
+                      ms_fitjudge_cost(x) < ms_fitjudge_cost(y));
         }
         if (i == 0)
             continue;
@@ -373,7 +373,7 @@ static void check_rows(const found *f)
         if (i < fit->n_equal)
             ck_assert_int_ge(before->headroom_bytes, x->headroom_bytes);
         else if (i > fit->n_equal)
-            ck_assert_uint_le(ms_fitsearch_cost(before), ms_fitsearch_cost(x));
+            ck_assert_uint_le(ms_fitjudge_cost(before), ms_fitjudge_cost(x));
     }
 }
 

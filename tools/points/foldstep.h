@@ -50,6 +50,9 @@ typedef struct ms_foldstep {
     /* By the caller: the categories at the peak are asked for, too; a point of
      * which they are not known is replayed. */
     bool by_category;
+    /* By the caller: what is told of a pipeline from few micro-batches stands
+     * without a replay, as the caller replays what it shows. */
+    bool tells_rounds;
     uint32_t coming; /* points of it that were said to come */
     bool is_misled;  /* others came: what is said is left out of account */
     bool no_rounds;  /* of the last point, a pipeline: it has to be replayed */

@@ -10,10 +10,14 @@
  *     fitspace.c    the set-ups that the dimensions make of a job
  *     fitprobe.c    settings that a few replays decide for all set-ups
  *     fitbounds.c   lower bounds of a set-up, without a replay
+ *     fitstages.c   the same of pipelines, from fitcosts.c
+ *     fitpoint.c    the bounds and the replay of one set-up
+ *     fitjudge.c    what a set-up is worth, and which are equals
  *     fitsearch.c   replays, without those that provably cannot matter
  *     fitproof.c    replays what is shown through the allocator; finds the best
  *     fitmax.c      the largest batch or sequence
  *     fitreply.c    what is reported of what was found
+ *     fitlaunch.c   a set-up as the arguments of systems that train
  *     fit_text.c, fit_data.c, fit_figure.c   for people; JSON and CSV
  *     fit.c         the command
  *
@@ -64,6 +68,8 @@ typedef enum ms_fit_axis_id { /* from the last resort to what costs least */
                               MS_FIT_LOSS,
                               MS_FIT_KERNELS,
                               MS_FIT_OPTIMIZER,
+                              MS_FIT_SCHEDULE, /* of the pipeline */
+                              MS_FIT_PIPELINE,
                               MS_FIT_EXPERT,
                               MS_FIT_CONTEXT,
                               MS_FIT_TENSOR,
@@ -82,10 +88,20 @@ typedef enum ms_fit_values {
     MS_FIT_DIVISORS, /* of the batch of the fewest ranks, from 2 on */
     MS_FIT_NODE,     /* powers of two that divide a node's GPUs and the job's */
     MS_FIT_GPUS,     /* powers of two that divide the job's GPUs */
+    MS_FIT_RANKS,    /* of those, as many as there are blocks at most */
+    MS_FIT_CHUNKS,   /* that cut the blocks evenly, of MS_FIT_MOST_CHUNKS */
+    MS_FIT_SAMPLES,  /* 1, 2, 4 and 8 */
+    MS_FIT_SPARE,    /* percent of the memory: 3, 6 and 12 */
     /* of two, from 2 on, as long as the model alone gains MS_FIT_GAIN percent
      * of time per sample */
     MS_FIT_POWERS
 } ms_fit_values;
+
+typedef enum ms_fit_where {
+    MS_FIT_ANYWHERE,
+    MS_FIT_PIPELINED,
+    MS_FIT_UNPIPED
+} ms_fit_where;
 
 typedef struct ms_fit_choice {
     /* for -p, or the value for the dimension's key, with %u; "": nothing */
@@ -96,6 +112,9 @@ typedef struct ms_fit_choice {
     /* "a|b": legal only with these ways to checkpoint; NULL: with any */
     const char *beside;
     bool on_device; /* legal only without swap and offload */
+    /* legal only in a pipeline, or only without one */
+    ms_fit_where where;
+    bool pair; /* a schedule of two stages a rank */
 } ms_fit_choice;
 
 /* The first choice of each dimension is the plain one. */
@@ -113,6 +132,7 @@ typedef struct ms_fit_dimension {
 extern const ms_fit_dimension ms_fitchoices_all[MS_FIT_N_AXES];
 #define MS_FIT_GAIN 2u          /* percent of time per sample */
 #define MS_FIT_MOST_BATCH 1024u /* the largest of MS_FIT_POWERS */
+#define MS_FIT_MOST_CHUNKS 16u  /* stages of a rank */
 /* Shorter samples are not divided among ranks: their batch is. */
 #define MS_FIT_LONG 8192u
 
@@ -129,14 +149,24 @@ typedef struct ms_fit_axis {
     uint32_t dropped; /* a bit per option that only the plain set-up may have */
 } ms_fit_axis;
 
+/* So many stages divide the blocks evenly, or blocks, embedding and loss
+ * together, which then count as blocks (*counted). */
+bool ms_fitchoices_even(uint32_t n_blocks, uint32_t stages, bool *counted);
+
 /* ---- fitbounds.c --------------------------------------------------------- */
 
 /* Lower bounds: every schedule of the set-up reserves at least peak_bytes and
  * takes at least step_ns. */
 typedef struct ms_fit_bound {
     uint64_t peak_bytes, step_ns;
+    /* of a pipeline, whose ranks share with fewer others: what it has in place
+     * of ms_fit's context_bytes; 0: that */
+    uint64_t context_bytes;
 } ms_fit_bound;
 
+/* Bytes of a storage that are in a rank's device pool when the step starts and
+ * that its first micro-batch does not free. */
+uint64_t ms_fitbounds_start(const ms_graph *graph, uint32_t storage);
 /* The bounds that follow from the graph alone. They are sound because
  *
  *   memory: what exists when the step starts is in the books of rank 0 before
@@ -148,6 +178,7 @@ typedef struct ms_fit_bound {
  *           in place of adding.
  *
  * Unified memory pages the excess out to the host: its graphs have no bound. */
+/* (fitstages.h has those of pipelines.) */
 ms_fit_bound ms_fitbounds_graph(const ms_graph *graph, const ms_shape *shape);
 /* Raises the bounds to what the program adds:
  *
@@ -190,6 +221,9 @@ typedef struct ms_fit_point {
     bool proven;   /* the numbers below are those of the allocator */
     bool fits_exact;
     uint16_t option[MS_FIT_N_AXES];
+    /* checkpoints of each stage ("9/4/0"), where the set-up has as many as it
+     * needs; NULL: not known yet */
+    const char *first;
     /* steps that train the samples of the set-up whose step trains the most */
     uint32_t weight;
     ms_fit_bound bound;
@@ -212,6 +246,10 @@ typedef struct ms_fit_point {
  * that fits are not in the front: they save too little to be worth a run. */
 #define MS_FIT_FAR_NUMERATOR 3u
 #define MS_FIT_FAR_DENOMINATOR 2u
+/* Of pipelines, of which there are many, one that is no smaller and no faster
+ * than a point of the front by more than so many percent is not replayed,
+ * unless it could be the fastest, the best or the leanest. */
+#define MS_FIT_CLOSE 5u
 /* Differences of at most so many percent decide nothing when settings are
  * probed: a roofline is no more exact than that. */
 #define MS_FIT_TIE 1u
@@ -235,6 +273,9 @@ typedef struct ms_fit {
 
     ms_fit_axis axes[MS_FIT_N_AXES];
     uint32_t n_blocks;
+    /* with --global-batch: ranks with samples of their own, where none of what
+     * is searched has several of them share some */
+    uint32_t ranks;
     uint64_t capacity_bytes, context_bytes;
     ms_outside outside; /* the parts of context_bytes */
     ms_fit_point *all;  /* every set-up, the plain one first */
@@ -297,9 +338,12 @@ ms_err ms_fitsetup_job(const ms_fit *fit, const ms_fit_point *point,
 const char *ms_fitsetup_value(const ms_fit *fit, const ms_fit_point *point,
                               ms_fit_axis_id axis, ms_arena *arena);
 uint64_t ms_fitsetup_batch(const ms_fit *fit, const ms_fit_point *point);
-/* Ranks that share the samples of one: those of tensor times those of context,
- * as far as they are searched. */
+/* Ranks that share the samples of one: those of tensor times those of context
+ * and of the pipeline, as far as they are searched. */
 uint32_t ms_fitsetup_degree(const ms_fit *fit, const ms_fit_point *point);
+/* The ranks of its pipeline, and how many stages these have; 1: it has none. */
+uint32_t ms_fitsetup_ranks(const ms_fit *fit, const ms_fit_point *point);
+uint32_t ms_fitsetup_stages(const ms_fit *fit, const ms_fit_point *point);
 /* The choice of that axis in words: "ZeRO stage 1"; "" where it is plain. */
 void ms_fitsetup_part(const ms_fit *fit, const ms_fit_point *point,
                       ms_fit_axis_id axis, ms_text *text);
@@ -323,13 +367,29 @@ ms_err ms_fitchoices_open(ms_fit *fit, ms_fit_axis_id id, ms_fault *fault);
  * MS_ACCURACY_UNKNOWN percent. */
 ms_err ms_fitprobe_run(ms_fit *fit, ms_fault *fault);
 
+/* ---- fitjudge.c ---------------------------------------------------------- */
+
+uint64_t ms_fitjudge_cost(const ms_fit_point *point);
+/* Costs within so many percent of that of the fastest point are called equal,
+ * because measured steps of its kind were off by as much; of equals the one
+ * with the most headroom is the best. */
+uint32_t ms_fitjudge_band(const ms_fit_point *fastest);
+/* For a list in which each point is slower and smaller than the one before: how
+ * many are equals of the first (the last of these is the best). By memory all
+ * are. */
+uint32_t ms_fitjudge_equals(const ms_fit *fit, const uint32_t *list,
+                            uint32_t n);
+/* Is the point further from the goal than a point of the front may be? */
+bool ms_fitjudge_is_far(const ms_fit *fit, const ms_fit_point *point);
+/* The same of its bounds; do these say that it does not fit? */
+bool ms_fitjudge_is_bound_far(const ms_fit *fit, const ms_fit_point *point);
+bool ms_fitjudge_is_too_big(const ms_fit *fit, const ms_fit_point *point);
+
 /* ---- the search ---------------------------------------------------------- */
 
 /* Everything in fit that the search sets is the same for any number of threads.
  */
 ms_err ms_fitsearch_run(ms_fit *fit, ms_fault *fault);
-/* Is the point further from the goal than a point of the front may be? */
-bool ms_fitsearch_is_far(const ms_fit *fit, const ms_fit_point *point);
 /* Replays n points of a list with the exact pool or, if `proof`, through the
  * allocator; a set-up that a policy refuses gets that state. */
 ms_err ms_fitsearch_replay(ms_fit *fit, const uint32_t *list, uint32_t n,
@@ -337,17 +397,6 @@ ms_err ms_fitsearch_replay(ms_fit *fit, const uint32_t *list, uint32_t n,
 /* Replays points that are not in fit->all, with the exact pool. */
 ms_err ms_fitsearch_probe(ms_fit *fit, ms_fit_point *points, uint32_t n,
                           ms_fault *fault);
-uint64_t ms_fitsearch_cost(const ms_fit_point *point);
-/* Costs within so many percent of that of the fastest point are called equal,
- * because measured steps of its kind were off by as much; of equals the one
- * with the most headroom is the best. */
-uint32_t ms_fitsearch_band(const ms_fit_point *fastest);
-/* For a list in which each point is slower and smaller than the one before: how
- * many are equals of the first (the last of these is the best). By memory all
- * are. */
-uint32_t ms_fitsearch_equals(const ms_fit *fit, const uint32_t *list,
-                             uint32_t n);
-
 /* ---- fitproof.c ---------------------------------------------------------- */
 
 /* Sets rows and, of them, best, fastest and on_device. Where nothing is proven
@@ -406,6 +455,9 @@ typedef struct ms_fit_reply {
     /* the allocator's words for the chosen set-up; NULL: it is exact */
     const char *pool;
     const char *command; /* to type for the chosen set-up */
+    /* the chosen set-up on several GPUs, and the row that each system can have
+     * first (MS_NONE: none); NULL: on one GPU */
+    const struct ms_fitlaunch *launch;
 } ms_fit_reply;
 
 #define MS_FIT_ROWS 12u

@@ -67,11 +67,11 @@ static void put_numbers(const ms_fit_point *point, ms_text *text)
 static void put_row(const ms_fit *fit, uint32_t i, bool equal, ms_text *text)
 {
     const ms_fit_point *point = point_of(fit, i);
-    uint64_t least = ms_fitsearch_cost(point_of(fit, fit->fastest));
+    uint64_t least = ms_fitjudge_cost(point_of(fit, fit->fastest));
     ms_text_add(text, "%s", i == fit->best ? "*" : equal ? "=" : " ");
     put_numbers(point, text);
     ms_screen_right(text, 9,
-                    ms_fit_table_percent(ms_fitsearch_cost(point), least).s);
+                    ms_fit_table_percent(ms_fitjudge_cost(point), least).s);
     ms_text_add(text, "  ");
     ms_fit_table_set_up(fit, i, NULL, text);
     ms_text_add(text, "\n");
@@ -80,7 +80,7 @@ static void put_row(const ms_fit *fit, uint32_t i, bool equal, ms_text *text)
 static void put_equals(const ms_fit_point *fastest, ms_text *words)
 {
     ms_text_add(words, "times within %u %% of the fastest are called equal (=)",
-                ms_fitsearch_band(fastest));
+                ms_fitjudge_band(fastest));
     if (fastest->measured_runs > 0)
         ms_text_add(words,
                     ", as on %u measured runs of this kind they were "
@@ -103,6 +103,8 @@ static void put_rule(const ms_fit *fit, uint32_t shown, const ms_style *style,
         put_equals(point_of(fit, fit->fastest), &words);
     ms_text_add(&words, "; nothing that fits is both smaller and faster than a "
                         "row");
+    if (fit->axes[MS_FIT_PIPELINE].n > 1)
+        ms_text_add(&words, ", of pipelines by more than %u %%", MS_FIT_CLOSE);
     if (shown < fit->n_rows)
         ms_text_add(&words, " (%u of %u)", shown, fit->n_rows);
     ms_text_add(text, "%s", style->faint);

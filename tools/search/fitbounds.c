@@ -28,9 +28,7 @@ static uint64_t longest(const uint64_t *ns)
 
 /* ---- the graph ----------------------------------------------------------- */
 
-/* Bytes of a storage that are in rank 0's device pool when the step starts and
- * that its first micro-batch does not free. */
-static uint64_t start_bytes(const ms_graph *graph, uint32_t storage)
+uint64_t ms_fitbounds_start(const ms_graph *graph, uint32_t storage)
 {
     uint64_t bytes = graph->storage_bytes[storage];
     bool far = graph->storage_pool != NULL &&
@@ -54,7 +52,7 @@ ms_fit_bound ms_fitbounds_graph(const ms_graph *graph, const ms_shape *shape)
     if (shape->paging.page_bytes > 0)
         return bound;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
-        bound.peak_bytes += start_bytes(graph, s);
+        bound.peak_bytes += ms_fitbounds_start(graph, s);
     for (uint32_t op = 0; op < graph->n_ops; op++)
         if (is_repeated(graph, op))
             ns[graph->op_stream[op]] += graph->op_ns[op] * shape->micro_batches;
@@ -181,7 +179,7 @@ static uint64_t bytes_now(const walk *w)
     uint64_t bytes = 0;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
         if (!(w->of[s] & MOVED) && graph->storage_local_end[s] == MS_NONE)
-            bytes += start_bytes(graph, s);
+            bytes += ms_fitbounds_start(graph, s);
     for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
         if (w->of[s] & (KEPT | HERE) && !(w->of[s] & MOVED) &&
             (graph->storage_pool == NULL ||

@@ -17,6 +17,7 @@
 /* values of first=N; evenly spread where there are more blocks */
 #define MOST_BLOCKS 16u
 #define MOST_DIVISOR 64u /* micro-batches; beyond that only one per sample */
+#define MOST_SAMPLES 8u  /* of a micro-batch of a pipeline */
 /* of an axis: all of the above and the lengths of segments */
 #define MOST_OPTIONS 96u
 
@@ -32,6 +33,11 @@ static const ms_fit_choice checkpoints[] = {
      .words = "checkpoints of the first %u blocks",
      .values = MS_FIT_BLOCKS,
      .label = "first"},
+    {.spec = "checkpoint:first=%s",
+     .words = "as many checkpoints on each stage as leave %u % of the memory",
+     .values = MS_FIT_SPARE,
+     .label = "stages",
+     .where = MS_FIT_PIPELINED},
     {.spec = "checkpoint:full",
      .words = "a checkpoint per block",
      .label = "full"},
@@ -48,7 +54,12 @@ static const ms_fit_choice micro_batches[] = {
     {.spec = ""},
     {.spec = "microbatch:%u",
      .words = "%u micro-batches",
-     .values = MS_FIT_DIVISORS},
+     .values = MS_FIT_DIVISORS,
+     .where = MS_FIT_UNPIPED},
+    {.spec = "microbatch:size=%u",
+     .words = "micro-batches of %u",
+     .values = MS_FIT_SAMPLES,
+     .where = MS_FIT_PIPELINED},
 };
 
 /* For jobs on several GPUs: one GPU has nothing to share. */
@@ -56,13 +67,13 @@ static const ms_fit_choice shares[] = {
     {.spec = "ddp", .words = "DDP"},
     {.spec = "zero:1", .words = "ZeRO stage 1"},
     {.spec = "zero:2", .words = "ZeRO stage 2"},
-    {.spec = "zero:3", .words = "ZeRO stage 3"},
-    {.spec = "fsdp", .words = "FSDP"},
+    {.spec = "zero:3", .words = "ZeRO stage 3", .where = MS_FIT_UNPIPED},
+    {.spec = "fsdp", .words = "FSDP", .where = MS_FIT_UNPIPED},
 };
 
 /* A part of the ways to checkpoint, and nothing on the host, keep the search
  * short: that much is left out is told. */
-#define BESIDE_RANKS "none|selective|sac|full"
+#define BESIDE_RANKS "none|selective|sac|full|stages"
 static const ms_fit_choice tensors[] = {
     {.spec = ""},
     {.spec = "tensor:%u,sp",
@@ -70,6 +81,57 @@ static const ms_fit_choice tensors[] = {
      .values = MS_FIT_NODE,
      .beside = BESIDE_RANKS,
      .on_device = true},
+};
+
+/* Beside their micro-batches pipelines have no others: a set-up without a size
+ * has none. */
+static const ms_fit_choice pipelines[] = {
+    {.spec = ""},
+    {.spec = "pipeline:%u",
+     .words = "a pipeline of %u ranks",
+     .values = MS_FIT_RANKS,
+     .beside = "none|selective|full|stages",
+     .on_device = true},
+};
+
+/* gpipe and looped-bfs hold all micro-batches for no less time than others. */
+/* Between the halves of a backward a segment's tensors stay, made again: beside
+ * such schedules checkpoints save little. */
+#define HALVES "none|selective"
+static const ms_fit_choice schedules[] = {
+    {.spec = ""},
+    {.spec = ",chunks=%u",
+     .words = "%u chunks on each rank",
+     .values = MS_FIT_CHUNKS,
+     .where = MS_FIT_PIPELINED},
+    {.spec = ",schedule=zb-h1",
+     .words = "schedule zb-h1",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED},
+    {.spec = ",schedule=zb-h2",
+     .words = "schedule zb-h2",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED},
+    {.spec = ",schedule=zb-v",
+     .words = "schedule zb-v",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED,
+     .pair = true},
+    {.spec = ",schedule=v-half",
+     .words = "schedule v-half",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED,
+     .pair = true},
+    {.spec = ",schedule=v-min",
+     .words = "schedule v-min",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED,
+     .pair = true},
+    {.spec = ",schedule=dualpipev",
+     .words = "schedule dualpipev",
+     .beside = HALVES,
+     .where = MS_FIT_PIPELINED,
+     .pair = true},
 };
 
 static const ms_fit_choice contexts[] = {
@@ -158,6 +220,8 @@ const ms_fit_dimension ms_fitchoices_all[MS_FIT_N_AXES] = {
     [MS_FIT_KERNELS] = {"kernels", "", "training.kernels", CHOICES(kernels)},
     [MS_FIT_OPTIMIZER] = {"optimizer step", "", "training.optimizer_impl",
                           CHOICES(optimizers)},
+    [MS_FIT_SCHEDULE] = {"schedule", "pipeline", NULL, CHOICES(schedules)},
+    [MS_FIT_PIPELINE] = {"pipeline", "pipeline", NULL, CHOICES(pipelines)},
     [MS_FIT_EXPERT] = {"expert", "expert", NULL, CHOICES(experts)},
     [MS_FIT_CONTEXT] = {"context", "context", NULL, CHOICES(contexts)},
     [MS_FIT_TENSOR] = {"tensor", "tensor", NULL, CHOICES(tensors)},
@@ -239,6 +303,39 @@ static void add_degrees(ms_fit_axis *axis, const ms_fit_choice *choice,
         add_option(axis, choice, k);
 }
 
+bool ms_fitchoices_even(uint32_t n_blocks, uint32_t stages, bool *counted)
+{
+    *counted = n_blocks % stages != 0 && (n_blocks + 2) % stages == 0;
+    return n_blocks % stages == 0 || *counted;
+}
+
+/* Stages per rank that cut the blocks evenly for some number of ranks. */
+static void add_chunks(const ms_fit *fit, ms_fit_axis *axis,
+                       const ms_fit_choice *choice)
+{
+    const ms_fit_axis *ranks = &fit->axes[MS_FIT_PIPELINE];
+    for (uint32_t v = 2; v <= MS_FIT_MOST_CHUNKS; v++)
+        for (uint32_t k = 1; k < ranks->n; k++) {
+            uint32_t stages = v * ranks->options[k].value;
+            bool counted;
+            if (stages <= fit->n_blocks &&
+                ms_fitchoices_even(fit->n_blocks, stages, &counted))
+                add_option(axis, choice, v);
+        }
+}
+
+static bool has_pipelines(const ms_fit *fit)
+{
+    return fit->axes[MS_FIT_PIPELINE].n > 1;
+}
+
+static void add_spare(ms_fit_axis *axis, const ms_fit_choice *choice)
+{
+    add_option(axis, choice, 3);
+    add_option(axis, choice, 6);
+    add_option(axis, choice, 12);
+}
+
 static uint32_t largest(const ms_fit_axis *axis)
 {
     uint32_t value = axis->options[axis->n - 1].value;
@@ -287,6 +384,21 @@ static ms_err add_choice(ms_fit *fit, const ms_fit_choice *choice,
         break;
     case MS_FIT_GPUS:
         add_degrees(axis, choice, gpus, gpus);
+        break;
+    case MS_FIT_RANKS:
+        add_degrees(axis, choice, gpus,
+                    fit->n_blocks < gpus ? fit->n_blocks : gpus);
+        break;
+    case MS_FIT_CHUNKS:
+        add_chunks(fit, axis, choice);
+        break;
+    case MS_FIT_SAMPLES:
+        for (uint32_t k = 1; k <= MOST_SAMPLES && has_pipelines(fit); k *= 2)
+            add_option(axis, choice, k);
+        break;
+    case MS_FIT_SPARE:
+        if (has_pipelines(fit))
+            add_spare(axis, choice);
         break;
     case MS_FIT_POWERS:
         return add_powers(fit, choice, axis, fault);
@@ -337,6 +449,8 @@ static bool can_divide(const ms_fit *fit, ms_fit_axis_id id)
         return false;
     if (id == MS_FIT_EXPERT)
         return has_experts(model->graph);
+    if (id == MS_FIT_PIPELINE || id == MS_FIT_SCHEDULE)
+        return fit->job->global_batch > 0 && fit->n_blocks > 1;
     return id == MS_FIT_TENSOR || model->training.sequence >= MS_FIT_LONG;
 }
 
@@ -347,7 +461,8 @@ static bool is_fixed(const ms_fit *fit, ms_fit_axis_id id)
     if (fit->frozen[id] || is_given(&job->spec, dimension->policies) ||
         (dimension->key != NULL && is_set(&job->training, dimension->key)))
         return true;
-    if (id == MS_FIT_TENSOR || id == MS_FIT_CONTEXT || id == MS_FIT_EXPERT)
+    if (id == MS_FIT_TENSOR || id == MS_FIT_CONTEXT || id == MS_FIT_EXPERT ||
+        id == MS_FIT_PIPELINE || id == MS_FIT_SCHEDULE)
         return !can_divide(fit, id);
     return (id == MS_FIT_SHARE && job->gpus <= 1) ||
            (id == MS_FIT_BATCH && has_batch(fit)) ||

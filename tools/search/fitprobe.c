@@ -37,6 +37,20 @@ static uint16_t full_checkpoints(const ms_fit_axis *axis)
     return 0;
 }
 
+/* The fewest ranks that split layers with which the job's samples divide. */
+static uint16_t least_tensor(const ms_fit *fit)
+{
+    const ms_fit_axis *axis = &fit->axes[MS_FIT_TENSOR];
+    for (uint16_t i = 0; i < axis->n && fit->job->global_batch > 0; i++) {
+        uint32_t split =
+            axis->options[i].value > 0 ? axis->options[i].value : 1;
+        if (fit->ranks % split == 0 &&
+            fit->job->global_batch % (fit->ranks / split) == 0)
+            return i;
+    }
+    return 0;
+}
+
 /* On several GPUs the probes share as much as they can. */
 static void open_probes(probes *p, ms_fit *fit)
 {
@@ -49,6 +63,7 @@ static void open_probes(probes *p, ms_fit *fit)
         if ((k % 2 > 0 && full == 0) || (k / 2 > 0 && most == 0))
             continue;
         point->option[MS_FIT_SHARE] = share;
+        point->option[MS_FIT_TENSOR] = least_tensor(fit);
         point->option[MS_FIT_CHECKPOINT] = k % 2 > 0 ? full : 0;
         point->option[MS_FIT_BATCH] = k / 2 > 0 ? most : 0;
         p->n++;

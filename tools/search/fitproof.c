@@ -10,6 +10,7 @@
 
 /* Of a front; evenly spread where it has more points. */
 #define MOST_PROOFS 32u
+#define MOST_EQUALS 8u /* of a front of pipelines */
 #define LAST_TRIES 64u /* by memory, where none of the front fits */
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -39,8 +40,8 @@ static ms_err sort_rows(ms_fit *fit, ms_fault *fault)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < fit->n_rows; i++) {
         const ms_fit_point *point = &fit->all[fit->rows[i]];
-        keys[i] = (key){ms_fitsearch_cost(point), point->reserved_bytes,
-                        fit->rows[i]};
+        keys[i] =
+            (key){ms_fitjudge_cost(point), point->reserved_bytes, fit->rows[i]};
     }
     qsort(keys, fit->n_rows, sizeof *keys, by_cost);
     for (uint32_t i = 0; i < fit->n_rows; i++)
@@ -64,7 +65,7 @@ static void reverse(uint32_t *list, uint32_t n)
 static ms_err order_rows(ms_fit *fit, ms_fault *fault)
 {
     MS_TRY(sort_rows(fit, fault));
-    fit->n_equal = ms_fitsearch_equals(fit, fit->rows, fit->n_rows);
+    fit->n_equal = ms_fitjudge_equals(fit, fit->rows, fit->n_rows);
     if (fit->n_rows > 0) {
         fit->fastest = fit->rows[0];
         fit->leanest = fit->rows[fit->n_rows - 1];
@@ -89,7 +90,25 @@ static void keep_fitting(ms_fit *fit, const uint32_t *list, uint32_t n)
 /* The k-th of `most` indices into n points: evenly spread, with both ends. */
 static uint32_t tried(uint32_t n, uint32_t most, uint32_t k)
 {
-    return n <= most ? k : (uint32_t)((uint64_t)k * (n - 1) / (most - 1));
+    return n <= most || most < 2
+               ? k
+               : (uint32_t)((uint64_t)k * (n - 1) / (most - 1));
+}
+
+/* Of the steps of pipelines, which are long, as many are proven as are shown:
+ * of the equals, whose last one is the best, and of the others. */
+static uint32_t choose_pipelines(const ms_fit *fit, const uint32_t *list,
+                                 uint32_t n, uint32_t *tries)
+{
+    uint32_t equal = ms_fitjudge_equals(fit, list, n), others = n - equal;
+    uint32_t most = others > 0 ? MOST_EQUALS : MS_FIT_ROWS, n_tries = 0;
+    uint32_t first = equal < most ? equal : most;
+    uint32_t rest = MS_FIT_ROWS - first < others ? MS_FIT_ROWS - first : others;
+    for (uint32_t k = 0; k < first; k++)
+        tries[n_tries++] = list[tried(equal, first, k)];
+    for (uint32_t k = 0; k < rest; k++)
+        tries[n_tries++] = list[equal + tried(others, rest, k)];
+    return n_tries;
 }
 
 static ms_err prove(ms_fit *fit, const uint32_t *list, uint32_t n,
@@ -99,6 +118,8 @@ static ms_err prove(ms_fit *fit, const uint32_t *list, uint32_t n,
              n_tries = n < MOST_PROOFS ? n : MOST_PROOFS;
     for (uint32_t k = 0; k < n_tries; k++)
         tries[k] = list[tried(n, MOST_PROOFS, k)];
+    if (fit->axes[MS_FIT_PIPELINE].n > 1)
+        n_tries = choose_pipelines(fit, list, n, tries);
     if (fit->proof != NULL)
         MS_TRY(ms_fitsearch_replay(fit, tries, n_tries, true, fault));
     keep_fitting(fit, tries, n_tries);
@@ -117,7 +138,7 @@ static ms_err prove_leanest(ms_fit *fit, ms_fault *fault)
         const ms_fit_point *point = &fit->all[i];
         if (point->state == MS_FIT_REPLAYED && point->fits && !point->proven)
             keys[n++] =
-                (key){point->reserved_bytes, ms_fitsearch_cost(point), i};
+                (key){point->reserved_bytes, ms_fitjudge_cost(point), i};
     }
     qsort(keys, n, sizeof *keys, by_cost);
     for (uint32_t i = 0; i < n && i < LAST_TRIES && fit->n_rows == 0; i++)

@@ -8,14 +8,17 @@
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
 #include "tools/search/fit.h"
+#include "tools/search/fitlaunch.h"
 #include "tools/words/words.h"
 
 #include <string.h>
 
 static const char *const not_searched[] = {
-    "pipelines",
-    ("tensor, context and expert beside segments, swap and offload, or with "
-     "degrees that are no powers of two; context below 8,192 tokens"),
+    ("tensor, context, expert and pipelines beside segments, swap and offload, "
+     "or with degrees that are no powers of two; context below 8,192 tokens"),
+    ("pipelines beside zero:3 and fsdp, with gpipe, looped-bfs, dualpipe or "
+     "schedules of files, with unequal stages (layers=), with checkpoints "
+     "where backward is in halves; without --global-batch"),
     "other optimizers and kernels (--set), LoRA",
     "the buffers of DeepSpeed and Megatron (zero:N,impl=...), groups of ranks",
     "offload to the disk, budgets (swap:auto and its like), unified memory",
@@ -205,6 +208,17 @@ static ms_err describe_pool(ms_fit_reply *reply, ms_fault *fault)
     return MS_OK;
 }
 
+static ms_err find_launch(ms_fit_reply *reply, ms_fault *fault)
+{
+    ms_fit *fit = reply->fit;
+    ms_fitlaunch *launch =
+        ms_arena_take(fit->arena, MS_FITLAUNCH_SYSTEMS, sizeof *launch);
+    if (launch == NULL)
+        return ms_fail_nomem(fault);
+    reply->launch = launch;
+    return ms_fitlaunch_of(fit, reply->chosen, fit->arena, launch, fault);
+}
+
 ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
                       const ms_arguments *arguments, ms_fit_reply *reply,
                       ms_fault *fault)
@@ -227,5 +241,7 @@ ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
     MS_TRY(find_without(reply, fault));
     MS_TRY(describe_pool(reply, fault));
     reply->command = ms_fitreply_command(reply, reply->chosen);
-    return reply->command != NULL ? MS_OK : ms_fail_nomem(fault);
+    if (reply->command == NULL)
+        return ms_fail_nomem(fault);
+    return fit->job->gpus > 1 ? find_launch(reply, fault) : MS_OK;
 }

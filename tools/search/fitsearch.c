@@ -27,20 +27,16 @@
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
 #include "tools/search/fit.h"
+#include "tools/search/fitpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define ROUND 32u /* replays between two looks at the results */
 
-typedef struct worker {
-    ms_points_seat seat;
-    ms_arena words; /* memory of the policies' text */
-} worker;
-
 typedef struct search {
     ms_fit *fit;
-    worker *workers;
+    ms_fitpoint_seat *workers;
     uint32_t *list; /* of points at work */
     uint32_t n;
     ms_fault *faults; /* by item of the round */
@@ -48,113 +44,9 @@ typedef struct search {
     bool proof;       /* replays go through the allocator */
 } search;
 
-/* ---- one point ----------------------------------------------------------- */
-
-static ms_err job_of(const ms_fit *fit, const ms_fit_point *point, worker *at,
-                     ms_job *job, ms_fault *fault)
-{
-    ms_arena_reset(&at->words);
-    MS_TRY(ms_fitsetup_job(fit, point, &at->words, job, fault));
-    job->brief = true;
-    return MS_OK;
-}
-
-static void note(const ms_report *report, ms_fit_point *point)
-{
-    const ms_rank_report *rank = &report->ranks[report->worst];
-    point->state = MS_FIT_REPLAYED;
-    point->host_short_bytes = ms_capacity_short(report, MS_HOST_POOL);
-    point->nvme_short_bytes = ms_capacity_short(report, MS_NVME_POOL);
-    point->far_full = point->host_short_bytes + point->nvme_short_bytes > 0;
-    point->status = report->status;
-    point->fits = report->fits;
-    point->peak_bytes = rank->peak.allocated_bytes;
-    point->reserved_bytes = rank->peak.reserved_bytes;
-    point->step_ns = rank->time.step_ns;
-    point->recompute_ns = rank->time.recompute_ns;
-    point->stall_ns = rank->time.stall_ns;
-    point->exposed_comm_ns = rank->time.exposed_comm_ns;
-    point->host_peak_bytes = report->host_peak_bytes;
-    point->host_reserved_peak_bytes = report->far[MS_HOST_POOL].reserved_bytes;
-    point->used_bytes = ms_capacity_used(report);
-    point->headroom_bytes = report->headroom_bytes;
-    point->tokens_per_second = report->tokens_per_second;
-    point->error_percent = rank->time.error_percent;
-    point->measured_runs = rank->time.measured_runs;
-}
-
-static ms_err replay(const ms_fit *fit, ms_fit_point *point, worker *at,
-                     bool proof, ms_fault *fault)
-{
-    ms_result result;
-    ms_job job;
-    MS_TRY(job_of(fit, point, at, &job, fault));
-    if (proof)
-        job = ms_fitsetup_proof(fit, &job);
-    MS_TRY(ms_points_step(fit->points, &at->seat, &job, &result, fault));
-    note(result.report, point);
-    point->proven = proof;
-    if (!proof)
-        point->fits_exact = point->fits;
-    return MS_OK;
-}
-
-uint64_t ms_fitsearch_cost(const ms_fit_point *point)
-{
-    return point->step_ns * point->weight;
-}
-
 static uint64_t least_cost(const ms_fit_point *point)
 {
     return point->bound.step_ns * point->weight;
-}
-
-static bool is_too_big(const ms_fit *fit, const ms_fit_point *point)
-{
-    return point->bound.peak_bytes > fit->capacity_bytes - fit->context_bytes;
-}
-
-static bool is_far(uint64_t value, uint64_t best)
-{
-    return value / MS_FIT_FAR_NUMERATOR > best / MS_FIT_FAR_DENOMINATOR;
-}
-
-bool ms_fitsearch_is_far(const ms_fit *fit, const ms_fit_point *point)
-{
-    if (fit->fastest == MS_NONE)
-        return false;
-    if (fit->goal == MS_FIT_MEMORY)
-        return is_far(point->reserved_bytes,
-                      fit->all[fit->leanest].reserved_bytes);
-    return is_far(ms_fitsearch_cost(point),
-                  ms_fitsearch_cost(&fit->all[fit->fastest]));
-}
-
-/* Is the point too far from the goal even at its lower bounds? */
-static bool is_bound_far(const ms_fit *fit, const ms_fit_point *point)
-{
-    ms_fit_point least = {.reserved_bytes = point->bound.peak_bytes,
-                          .step_ns = point->bound.step_ns,
-                          .weight = point->weight};
-    return ms_fitsearch_is_far(fit, &least);
-}
-
-/* The graph alone comes first, because it is cheaper: where it rules the set-up
- * out, no program is made. */
-static ms_err find_bound(const ms_fit *fit, ms_fit_point *point, worker *at,
-                         ms_fault *fault)
-{
-    ms_expand_opts opts;
-    ms_result result;
-    ms_job job;
-    MS_TRY(job_of(fit, point, at, &job, fault));
-    MS_TRY(ms_points_lower(fit->points, &at->seat, &job, &result, fault));
-    point->bound = ms_fitbounds_graph(result.graph, &result.shape);
-    if (is_too_big(fit, point) || is_bound_far(fit, point))
-        return MS_OK;
-    MS_TRY(ms_jobprogram_make(&job, &at->seat.arena, &opts, &result, fault));
-    return ms_fitbounds_program(result.graph, result.program, &opts,
-                                &at->seat.arena, &point->bound, fault);
 }
 
 /* ---- a round, on all threads --------------------------------------------- */
@@ -165,9 +57,10 @@ static void work(void *of, uint32_t i, uint32_t thread)
     ms_fit_point *point = &s->fit->all[s->list[i]];
     s->faults[i] = (ms_fault){.caret = -1};
     if (s->replays)
-        replay(s->fit, point, &s->workers[thread], s->proof, &s->faults[i]);
+        ms_fitpoint_replay(s->fit, point, &s->workers[thread], s->proof,
+                           &s->faults[i]);
     else
-        find_bound(s->fit, point, &s->workers[thread], &s->faults[i]);
+        ms_fitpoint_bound(s->fit, point, &s->workers[thread], &s->faults[i]);
 }
 
 /* A refusal by a policy ends this set-up, not the search. */
@@ -175,9 +68,13 @@ static bool done(void *of, uint32_t i)
 {
     search *s = of;
     ms_fault *fault = &s->faults[i];
+    ms_fit_point *point = &s->fit->all[s->list[i]];
+    if (point->first != NULL && !s->replays) /* it lies with the worker */
+        point->first =
+            ms_arena_text(s->fit->arena, point->first, strlen(point->first));
     if (ms_fail_is_refusal(fault->err)) {
         ms_fault *kept = &s->fit->refusal;
-        s->fit->all[s->list[i]].state = MS_FIT_REFUSED;
+        point->state = MS_FIT_REFUSED;
         if (kept->err == MS_OK)
             *kept = *fault;
     }
@@ -213,7 +110,7 @@ static uint64_t need_of(const ms_fit_point *point)
 static bool is_before(const ms_fit *fit, uint32_t a, uint32_t b)
 {
     const ms_fit_point *x = &fit->all[a], *y = &fit->all[b];
-    uint64_t cost = ms_fitsearch_cost(x), other = ms_fitsearch_cost(y);
+    uint64_t cost = ms_fitjudge_cost(x), other = ms_fitjudge_cost(y);
     if (cost != other)
         return cost < other;
     if (need_of(x) != need_of(y))
@@ -226,7 +123,7 @@ static bool is_smaller(const ms_fit *fit, uint32_t a, uint32_t b)
     const ms_fit_point *x = &fit->all[a], *y = &fit->all[b];
     if (need_of(x) != need_of(y))
         return need_of(x) < need_of(y);
-    uint64_t cost = ms_fitsearch_cost(x), other = ms_fitsearch_cost(y);
+    uint64_t cost = ms_fitjudge_cost(x), other = ms_fitjudge_cost(y);
     return cost != other ? cost < other : a < b;
 }
 
@@ -246,38 +143,10 @@ static void look_at(ms_fit *fit, uint32_t i)
         fit->leanest = i;
 }
 
-/* What is further from the goal than that is not in the front. */
-#define MOST_BAND                                                              \
-    (100 * (MS_FIT_FAR_NUMERATOR - MS_FIT_FAR_DENOMINATOR) /                   \
-         MS_FIT_FAR_DENOMINATOR -                                              \
-     1)
-
-uint32_t ms_fitsearch_band(const ms_fit_point *fastest)
-{
-    uint32_t percent = (uint32_t)fastest->error_percent;
-    if (fastest->measured_runs == 0)
-        return MS_ACCURACY_UNKNOWN;
-    return percent < MOST_BAND ? percent : MOST_BAND;
-}
-
-uint32_t ms_fitsearch_equals(const ms_fit *fit, const uint32_t *list,
-                             uint32_t n)
-{
-    uint32_t k = 0;
-    if (fit->goal == MS_FIT_MEMORY || n == 0)
-        return n;
-    const ms_fit_point *first = &fit->all[list[0]];
-    uint32_t most = 100 + ms_fitsearch_band(first);
-    while (k < n && ms_fitsearch_cost(&fit->all[list[k]]) / most <=
-                        ms_fitsearch_cost(first) / 100)
-        k++;
-    return k;
-}
-
 /* The last of the equals in the front so far: it has the most headroom. */
 static uint32_t find_best(const ms_fit *fit)
 {
-    uint32_t n = ms_fitsearch_equals(fit, fit->front, fit->n_front);
+    uint32_t n = ms_fitjudge_equals(fit, fit->front, fit->n_front);
     return n > 0 ? fit->front[n - 1] : MS_NONE;
 }
 
@@ -312,7 +181,7 @@ static bool is_beaten(const ms_fit *fit, uint32_t i)
     uint64_t least = least_cost(&fit->all[i]);
     for (uint32_t k = 0; k < fit->n_front; k++) {
         const ms_fit_point *other = &fit->all[fit->front[k]];
-        uint64_t cost = ms_fitsearch_cost(other);
+        uint64_t cost = ms_fitjudge_cost(other);
         bool same = cost == least && need_of(other) == least_bytes;
         if (cost > least)
             return false;
@@ -322,16 +191,50 @@ static bool is_beaten(const ms_fit *fit, uint32_t i)
     return false;
 }
 
+/* Could the point, by its bounds, be the fastest, the best or the leanest? */
+static bool may_win(const ms_fit *fit, const ms_fit_point *point)
+{
+    uint32_t best = find_best(fit);
+    const ms_fit_point *fastest = &fit->all[fit->fastest];
+    if (point->bound.peak_bytes < fit->all[fit->leanest].reserved_bytes &&
+        fit->goal == MS_FIT_MEMORY)
+        return true;
+    if (fit->goal == MS_FIT_MEMORY)
+        return false;
+    if (least_cost(point) < ms_fitjudge_cost(fastest))
+        return true;
+    return point->bound.peak_bytes < fit->all[best].reserved_bytes &&
+           least_cost(point) / (100 + ms_fitjudge_band(fastest)) <=
+               ms_fitjudge_cost(fastest) / 100;
+}
+
+/* Is it a pipeline that a point of the front is nearly as good as? */
+static bool is_close(const ms_fit *fit, const ms_fit_point *point)
+{
+    uint64_t bytes = point->bound.peak_bytes, cost = least_cost(point);
+    if (point->option[MS_FIT_PIPELINE] == 0 || fit->fastest == MS_NONE ||
+        may_win(fit, point))
+        return false;
+    bytes += bytes / 100 * MS_FIT_CLOSE;
+    cost += cost / 100 * MS_FIT_CLOSE;
+    for (uint32_t k = 0; k < fit->n_front; k++)
+        if (need_of(&fit->all[fit->front[k]]) <= bytes &&
+            ms_fitjudge_cost(&fit->all[fit->front[k]]) <= cost)
+            return true;
+    return false;
+}
+
 static uint8_t ruled_out(const ms_fit *fit, uint32_t i)
 {
     const ms_fit_point *point = &fit->all[i];
     if (point->state != MS_FIT_OPEN || fit->exhaustive)
         return point->state;
-    if (is_too_big(fit, point))
+    if (ms_fitjudge_is_too_big(fit, point))
         return MS_FIT_TOO_BIG;
-    if (is_bound_far(fit, point))
+    if (ms_fitjudge_is_bound_far(fit, point))
         return MS_FIT_TOO_SLOW;
-    return is_beaten(fit, i) ? MS_FIT_BEATEN : MS_FIT_OPEN;
+    return is_beaten(fit, i) || is_close(fit, point) ? MS_FIT_BEATEN
+                                                     : MS_FIT_OPEN;
 }
 
 /* Takes points that are ruled out off the list. */
@@ -364,16 +267,40 @@ static int by_key(const void *a, const void *b)
     return (x->point > y->point) - (x->point < y->point);
 }
 
-static ms_err sort(search *s, bool by_memory, ms_fault *fault)
+/* Those of the list from `from` on. */
+static ms_err sort(search *s, uint32_t from, bool by_memory, ms_fault *fault)
 {
-    key *keys = ms_arena_take(s->fit->arena, s->n, sizeof *keys);
+    uint32_t *list = s->list + from, n = s->n - from;
+    key *keys = ms_arena_take(s->fit->arena, n + 1, sizeof *keys);
+    if (keys == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++) {
+        const ms_fit_point *point = &s->fit->all[list[i]];
+        uint64_t bytes = point->bound.peak_bytes, cost = least_cost(point);
+        keys[i] =
+            (key){by_memory ? bytes : cost, by_memory ? cost : bytes, list[i]};
+    }
+    qsort(keys, n, sizeof *keys, by_key);
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = keys[i].point;
+    return MS_OK;
+}
+
+/* Set-ups of one graph come one after the other for their bounds, and of these
+ * those of one schedule. */
+static ms_err sort_by_graph(search *s, ms_fault *fault)
+{
+    static const ms_fit_axis_id axes[] = {
+        MS_FIT_TENSOR,   MS_FIT_CONTEXT, MS_FIT_EXPERT,   MS_FIT_MICROBATCH,
+        MS_FIT_PIPELINE, MS_FIT_SHARE,   MS_FIT_SCHEDULE, MS_FIT_CHECKPOINT};
+    key *keys = ms_arena_take(s->fit->arena, s->n + 1, sizeof *keys);
     if (keys == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < s->n; i++) {
-        const ms_fit_point *point = &s->fit->all[s->list[i]];
-        uint64_t bytes = point->bound.peak_bytes, cost = least_cost(point);
-        keys[i] = (key){by_memory ? bytes : cost, by_memory ? cost : bytes,
-                        s->list[i]};
+        keys[i] = (key){0, 0, s->list[i]};
+        for (size_t a = 0; a < sizeof axes / sizeof *axes; a++)
+            keys[i].first = keys[i].first * s->fit->axes[axes[a]].n +
+                            s->fit->all[s->list[i]].option[axes[a]];
     }
     qsort(keys, s->n, sizeof *keys, by_key);
     for (uint32_t i = 0; i < s->n; i++)
@@ -393,10 +320,26 @@ static ms_err replay_items(search *s, uint32_t from, uint32_t to,
     return MS_OK;
 }
 
+/* Is what could be faster replayed? */
+static bool has_fastest(const search *s, uint32_t from)
+{
+    const ms_fit *fit = s->fit;
+    return fit->fastest != MS_NONE && fit->goal != MS_FIT_MEMORY &&
+           least_cost(&fit->all[s->list[from]]) >=
+               ms_fitjudge_cost(&fit->all[fit->fastest]);
+}
+
+/* With pipelines those that follow the fastest go from the least memory upward:
+ * so the best is found early, and others need not be replayed. */
 static ms_err replay_list(search *s, ms_fault *fault)
 {
     const ms_fit *fit = s->fit;
+    bool by_cost = fit->axes[MS_FIT_PIPELINE].n > 1;
     for (uint32_t from = 0; from < s->n;) {
+        if (by_cost && has_fastest(s, from)) {
+            MS_TRY(sort(s, from, true, fault));
+            by_cost = false;
+        }
         uint32_t to = s->n - from > ROUND ? from + ROUND : s->n;
         MS_TRY(replay_items(s, from, to, fault));
         if (fit->any && fit->fastest != MS_NONE)
@@ -421,9 +364,10 @@ static ms_err search_stage(search *s, uint32_t stage, ms_fault *fault)
         if (stage_of(&fit->all[i]) == stage && fit->all[i].state == MS_FIT_OPEN)
             s->list[s->n++] = i;
     s->replays = false;
+    MS_TRY(sort_by_graph(s, fault));
     MS_TRY(run_items(s, 0, s->n, fault));
     thin(s, 0);
-    MS_TRY(sort(s, fit->any || fit->goal == MS_FIT_MEMORY, fault));
+    MS_TRY(sort(s, 0, fit->any || fit->goal == MS_FIT_MEMORY, fault));
     return replay_list(s, fault);
 }
 
@@ -436,7 +380,7 @@ static ms_err find_smallest(search *s, ms_fault *fault)
     for (uint32_t i = 0; i < fit->n_all; i++)
         if (fit->all[i].state == MS_FIT_TOO_BIG)
             s->list[s->n++] = i;
-    MS_TRY(sort(s, true, fault));
+    MS_TRY(sort(s, 0, true, fault));
     for (uint32_t from = 0; from < s->n;) {
         uint32_t to = from;
         while (to < s->n && to - from < ROUND &&
@@ -475,10 +419,8 @@ static ms_err open_search(search *s, ms_fault *fault)
 
 static void close_search(search *s)
 {
-    for (uint32_t t = 0; s->workers != NULL && t < s->fit->threads; t++) {
-        ms_points_leave(s->fit->points, &s->workers[t].seat);
-        ms_arena_free(&s->workers[t].words);
-    }
+    for (uint32_t t = 0; s->workers != NULL && t < s->fit->threads; t++)
+        ms_fitpoint_leave(s->fit, &s->workers[t]);
 }
 
 /* Points that are too far from the goal go behind the front, in their order. By
@@ -489,7 +431,7 @@ static void close_front(ms_fit *fit)
     uint32_t *front = fit->front, n = 0, far = 0;
     uint32_t *behind = fit->rows; /* rows are not used before fitproof.c */
     for (uint32_t k = 0; k < fit->n_front; k++)
-        if (ms_fitsearch_is_far(fit, &fit->all[front[k]]))
+        if (ms_fitjudge_is_far(fit, &fit->all[front[k]]))
             behind[far++] = front[k];
         else
             front[n++] = front[k];

@@ -58,20 +58,67 @@ uint32_t ms_fitsetup_degree(const ms_fit *fit, const ms_fit_point *point)
 {
     uint32_t tensor = ms_fitsetup_option(fit, point, MS_FIT_TENSOR)->value;
     uint32_t context = ms_fitsetup_option(fit, point, MS_FIT_CONTEXT)->value;
-    return (tensor > 0 ? tensor : 1) * (context > 0 ? context : 1);
+    return (tensor > 0 ? tensor : 1) * (context > 0 ? context : 1) *
+           ms_fitsetup_ranks(fit, point);
+}
+
+uint32_t ms_fitsetup_ranks(const ms_fit *fit, const ms_fit_point *point)
+{
+    uint32_t ranks = ms_fitsetup_option(fit, point, MS_FIT_PIPELINE)->value;
+    return ranks > 0 ? ranks : 1;
+}
+
+/* Schedules with a name have a stage a rank, or two in a V. */
+uint32_t ms_fitsetup_stages(const ms_fit *fit, const ms_fit_point *point)
+{
+    const ms_fit_option *of = ms_fitsetup_option(fit, point, MS_FIT_SCHEDULE);
+    uint32_t chunks = of->value > 0 ? of->value : of->choice->pair ? 2 : 1;
+    return chunks * ms_fitsetup_ranks(fit, point);
+}
+
+/* "pipeline:8,chunks=2", and what counts as a layer of its stages. */
+static const char *pipeline(const ms_fit *fit, const ms_fit_point *point,
+                            ms_arena *arena)
+{
+    ms_text words = {.arena = arena};
+    const ms_fit_option *ranks =
+        ms_fitsetup_option(fit, point, MS_FIT_PIPELINE);
+    const ms_fit_option *order =
+        ms_fitsetup_option(fit, point, MS_FIT_SCHEDULE);
+    bool counted;
+    fill(ranks->choice->spec, ranks->value, &words);
+    fill(order->choice->spec, order->value, &words);
+    ms_fitchoices_even(fit->n_blocks, ms_fitsetup_stages(fit, point), &counted);
+    if (counted)
+        ms_text_add(&words, ",account=embedding/loss");
+    return words.failed ? NULL : words.bytes;
+}
+
+/* The choice's text for -p or --set; "": nothing is said; NULL: no memory. */
+static const char *spec_of(const ms_fit *fit, const ms_fit_point *point,
+                           ms_fit_axis_id axis, ms_arena *arena)
+{
+    const ms_fit_option *option = ms_fitsetup_option(fit, point, axis);
+    if (*option->choice->spec == '\0' || axis == MS_FIT_SCHEDULE)
+        return "";
+    if (axis == MS_FIT_PIPELINE)
+        return pipeline(fit, point, arena);
+    if (option->choice->values == MS_FIT_SPARE)
+        return ms_arena_format(arena, option->choice->spec,
+                               point->first != NULL ? point->first : "0");
+    return said(option, arena);
 }
 
 static ms_err take(const ms_fit *fit, const ms_fit_point *point,
                    ms_fit_axis_id axis, ms_arena *arena, ms_job *job,
                    ms_fault *fault)
 {
-    const ms_fit_option *option = ms_fitsetup_option(fit, point, axis);
     const char *key = ms_fitchoices_all[axis].key;
-    if (*option->choice->spec == '\0')
-        return MS_OK;
-    const char *words = said(option, arena);
+    const char *words = spec_of(fit, point, axis, arena);
     if (words == NULL)
         return ms_fail_nomem(fault);
+    if (*words == '\0')
+        return MS_OK;
     return key != NULL ? ms_training_set(&job->training, key, words, fault)
                        : ms_spec_parse(words, arena, &job->spec, fault);
 }

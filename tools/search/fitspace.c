@@ -24,32 +24,67 @@ static bool is_plain(const ms_fit_point *point)
     return true;
 }
 
-/* May the choice stand beside the set-up's checkpoints, swap and offload? */
+/* May the choice stand beside the set-up's checkpoints, swap and offload, and
+ * with a pipeline, or without one? */
 static bool goes_with(const ms_fit *fit, const ms_fit_point *point,
                       const ms_fit_choice *choice)
 {
     const char *label =
         ms_fitsetup_option(fit, point, MS_FIT_CHECKPOINT)->choice->label;
+    bool piped = point->option[MS_FIT_PIPELINE] > 0;
     if (choice->on_device &&
         (point->option[MS_FIT_SWAP] > 0 || point->option[MS_FIT_OFFLOAD] > 0))
+        return false;
+    if (choice->where == (piped ? MS_FIT_UNPIPED : MS_FIT_PIPELINED))
         return false;
     return choice->beside == NULL || label == NULL ||
            ms_options_one_of(choice->beside, label);
 }
 
+/* Do the job's samples divide among the ranks, and those of a rank into its
+ * micro-batches? */
+static bool divides_samples(const ms_fit *fit, const ms_fit_point *point)
+{
+    uint32_t degree = ms_fitsetup_degree(fit, point);
+    uint32_t k = ms_fitsetup_option(fit, point, MS_FIT_MICROBATCH)->value;
+    uint32_t ranks = fit->ranks / degree;
+    uint64_t samples = fit->job->global_batch;
+    if (samples == 0)
+        return true;
+    if (fit->ranks % degree != 0 || samples % ranks != 0)
+        return false;
+    return k == 0 || samples / ranks % k == 0;
+}
+
+/* Layers divide among stages as evenly as they can. */
+static bool divides_layers(const ms_fit *fit, const ms_fit_point *point)
+{
+    uint32_t stages = ms_fitsetup_stages(fit, point);
+    bool counted, chunks = stages > ms_fitsetup_ranks(fit, point);
+    if (point->option[MS_FIT_PIPELINE] == 0)
+        return true;
+    return stages <= fit->n_blocks &&
+           (ms_fitchoices_even(fit->n_blocks, stages, &counted) || !chunks ||
+            ms_fitsetup_option(fit, point, MS_FIT_SCHEDULE)->choice->pair);
+}
+
 /* Do the GPUs, and the samples of the job, divide among the ranks?  One rank
- * has nobody to share with: of the ways to share one stays. */
+ * has nobody to share with: of the ways to share one stays.  A pipeline works
+ * on samples of a size that is said. */
 static bool divides(const ms_fit *fit, const ms_fit_point *point)
 {
     uint32_t degree = ms_fitsetup_degree(fit, point), gpus = fit->job->gpus;
     uint32_t tensor = ms_fitsetup_option(fit, point, MS_FIT_TENSOR)->value;
-    uint32_t k = ms_fitsetup_option(fit, point, MS_FIT_MICROBATCH)->value;
+    uint32_t split = (tensor > 0 ? tensor : 1) * ms_fitsetup_ranks(fit, point);
+    bool piped = point->option[MS_FIT_PIPELINE] > 0;
     if (degree > 1 && gpus % degree != 0)
         return false;
-    if (tensor == gpus && tensor > 1 && point->option[MS_FIT_SHARE] > 0)
+    if (split == gpus && split > 1 && point->option[MS_FIT_SHARE] > 0)
         return false;
-    return k == 0 || fit->job->global_batch == 0 ||
-           fit->model.shape.batch * degree % k == 0;
+    if (piped && point->option[MS_FIT_MICROBATCH] == 0 &&
+        !fit->axes[MS_FIT_MICROBATCH].fixed)
+        return false;
+    return divides_samples(fit, point) && divides_layers(fit, point);
 }
 
 static bool is_legal(const ms_fit *fit, const ms_fit_point *point)
@@ -57,6 +92,8 @@ static bool is_legal(const ms_fit *fit, const ms_fit_point *point)
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
         if (fit->axes[a].dropped >> point->option[a] & 1)
             return is_plain(point);
+    if (is_plain(point))
+        return true;
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
         if (!goes_with(
                 fit, point,
@@ -65,16 +102,40 @@ static bool is_legal(const ms_fit *fit, const ms_fit_point *point)
     return divides(fit, point);
 }
 
-/* Counts up like an odometer, the last axis first; false behind the last
- * set-up. */
-static bool next_point(const ms_fit *fit, ms_fit_point *point)
+/* Do the options up to axis `last` rule out whatever follows?  What ranks do
+ * beside the host is asked for at once, lest all products be counted up. */
+static bool is_closed(const ms_fit *fit, const ms_fit_point *point,
+                      uint32_t last)
 {
-    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
-        if (++point->option[a] < fit->axes[a].n)
+    if (last < MS_FIT_PIPELINE)
+        return false;
+    for (uint32_t a = 0; a <= last; a++)
+        if (!goes_with(
+                fit, point,
+                ms_fitsetup_option(fit, point, (ms_fit_axis_id)a)->choice))
             return true;
-        point->option[a] = 0;
-    }
     return false;
+}
+
+/* Lists what follows the options of the axes before `axis`, like an odometer,
+ * the last axis first; list: NULL, they are counted. */
+static void list_from(const ms_fit *fit, ms_fit_point *point, uint32_t axis,
+                      ms_fit_point *list, uint32_t *n)
+{
+    if (axis == MS_FIT_N_AXES) {
+        if (!is_legal(fit, point))
+            return;
+        if (list != NULL)
+            list[*n] = *point;
+        ++*n;
+        return;
+    }
+    for (uint32_t i = 0; i < fit->axes[axis].n; i++) {
+        point->option[axis] = (uint16_t)i;
+        if (!is_closed(fit, point, axis))
+            list_from(fit, point, axis + 1, list, n);
+    }
+    point->option[axis] = 0;
 }
 
 /* How many of this set-up's steps train as many samples as one step of the
@@ -94,18 +155,14 @@ static ms_err list_points(ms_fit *fit, ms_fault *fault)
 {
     ms_fit_point point = {0};
     uint32_t n = 0;
-    do
-        n += is_legal(fit, &point);
-    while (next_point(fit, &point));
+    list_from(fit, &point, 0, NULL, &n);
     fit->all = ms_arena_take(fit->arena, n, sizeof *fit->all);
     if (fit->all == NULL)
         return ms_fail_nomem(fault);
     fit->n_all = 0;
-    do {
-        point.weight = weight_of(fit, &point);
-        if (is_legal(fit, &point))
-            fit->all[fit->n_all++] = point;
-    } while (next_point(fit, &point));
+    list_from(fit, &point, 0, fit->all, &fit->n_all);
+    for (uint32_t i = 0; i < n; i++)
+        fit->all[i].weight = weight_of(fit, &fit->all[i]);
     return MS_OK;
 }
 
@@ -124,18 +181,27 @@ static uint32_t count_blocks(const ms_graph *graph)
 }
 
 /* The batch of a rank, where --global-batch gives the job's. Without a policy
- * that shares, all GPUs are taken to share as DDP. */
-static ms_err find_batch(const ms_fit *fit, uint64_t *batch, ms_fault *fault)
+ * that shares, all GPUs are taken to share as DDP; where the samples do not
+ * divide among so many, groups of them that split the model have them. */
+static ms_err find_batch(ms_fit *fit, uint64_t *batch, ms_fault *fault)
 {
     ms_job job = *fit->job;
-    uint32_t ranks;
+    uint32_t split = 1;
     *batch = 0;
     if (job.global_batch == 0)
         return MS_OK;
-    MS_TRY(ms_globalbatch_ranks(&job, &ranks, fault));
-    if (ranks == 1 && job.gpus > 1)
+    MS_TRY(ms_globalbatch_ranks(&job, &fit->ranks, fault));
+    bool alone = fit->ranks == 1 && job.gpus > 1;
+    if (alone)
         MS_TRY(ms_spec_parse("ddp", fit->arena, &job.spec, fault));
-    return ms_globalbatch_divide(&job, batch, fault);
+    MS_TRY(ms_globalbatch_ranks(&job, &fit->ranks, fault));
+    while (fit->ranks % (2 * split) == 0 &&
+           job.global_batch % (fit->ranks / split) != 0)
+        split *= 2;
+    if (!alone || split == 1 || job.global_batch % (fit->ranks / split) != 0)
+        return ms_globalbatch_divide(&job, batch, fault);
+    *batch = job.global_batch / (fit->ranks / split);
+    return MS_OK;
 }
 
 /* Lowers the model alone: fit needs its sizes before it knows any policy. */

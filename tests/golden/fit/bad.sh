@@ -37,7 +37,8 @@ try tiny.json --goal memory --max batch
 try tiny.json --vary precision --precision bf16
 try tiny.json --vary kernels
 try tiny.json --max batch --global-batch 8
-try tiny.json --gpus 4 --global-batch 6
+try tiny.json --gpus 4 --global-batch 6 -p zero:1
+try tiny.json --gpus 6 --global-batch 5
 try tiny.json --gpus 4 --global-batch 8 --batch 4
 try tiny.json --gpus 1,x
 try tiny.json --gpus 2,,4

@@ -108,6 +108,22 @@ static void show_searched(const ms_fit *fit, ms_fit_sheet *sheet, ms_text *text)
     sheet->n_not_searched = n;
 }
 
+static void show_launch(const ms_fit_reply *reply, ms_fit_sheet *sheet,
+                        ms_text *text)
+{
+    for (uint32_t k = 0; reply->launch != NULL && k < MS_FITLAUNCH_SYSTEMS;
+         k++) {
+        const ms_fitlaunch *on = &reply->launch[k];
+        ms_fit_shown_launch *shown = &sheet->launch[sheet->n_launch++];
+        *shown =
+            (ms_fit_shown_launch){on->system, on->cannot, NULL, on->arguments};
+        if (on->point != MS_NONE)
+            shown->policy =
+                ms_fitreply_policy(reply->fit, on->point, text->arena);
+        text->failed |= on->point != MS_NONE && shown->policy == NULL;
+    }
+}
+
 static const char *settings_json(const ms_fit *fit, ms_text *text)
 {
     const ms_job job = ms_fitsetup_proof(fit, fit->job);
@@ -137,9 +153,10 @@ void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text)
     if (fit->goal != MS_FIT_MEMORY)
         sheet.n_equal = fit->n_equal;
     if (fit->goal != MS_FIT_MEMORY && fit->n_rows > 0)
-        sheet.equal_percent = ms_fitsearch_band(&fit->all[fit->fastest]);
+        sheet.equal_percent = ms_fitjudge_band(&fit->all[fit->fastest]);
     show_rates(&sheet, text);
     show_set_ups(reply, &sheet, text);
+    show_launch(reply, &sheet, text);
     show_searched(fit, &sheet, text);
     if (text->failed)
         return;

@@ -35,7 +35,7 @@ static bool is_shown(const ms_fit_reply *reply, uint32_t i)
     if (i == reply->chosen)
         return true;
     return point->state == MS_FIT_REPLAYED && !point->far_full &&
-           !ms_fitsearch_is_far(fit, point) &&
+           !ms_fitjudge_is_far(fit, point) &&
            (fit->best == MS_NONE ||
             point->reserved_bytes / 2 < fit->capacity_bytes);
 }

@@ -146,6 +146,37 @@ static ms_key_list not_searched(const void *of)
                          sizeof *sheet->not_searched};
 }
 
+/* ---- the systems --------------------------------------------------------- */
+
+#define LAUNCH(member) MS_KEYS_AT(TEXT, ms_fit_shown_launch, member)
+
+static const ms_key launch_rows[] = {
+    MS_KEYS_TEXT("system", LAUNCH(system)),
+    {.name = "cannot",
+     .type = MS_KEY_TEXT,
+     LAUNCH(cannot),
+     .null = true,
+     .help = "what it does not have of the chosen set-up; null: it has all"},
+    {.name = "policy",
+     .type = MS_KEY_TEXT,
+     LAUNCH(policy),
+     .null = true,
+     .help = "the chosen set-up's, or that of the first row that the system "
+             "has; null: of no row"},
+    {.name = "arguments",
+     .type = MS_KEY_TEXT,
+     LAUNCH(arguments),
+     .null = true,
+     .help = "on its command line, without the model's own"}};
+static const ms_keys launch = MS_KEYS_OBJECT("launch", launch_rows);
+
+static ms_key_list launches(const void *of)
+{
+    const ms_fit_sheet *sheet = of;
+    return (ms_key_list){(void *)sheet->launch, sheet->n_launch,
+                         sizeof *sheet->launch};
+}
+
 /* ---- the whole ----------------------------------------------------------- */
 
 static ms_key_list withouts(const void *of)
@@ -241,6 +272,12 @@ static const ms_key fit_rows[] = {
      SHEET(TEXT, command),
      .null = true,
      .help = "the command line that runs it"},
+    {.name = "launch",
+     .type = MS_KEY_OBJECTS,
+     .list = launches,
+     .of = &launch,
+     .help = "on several GPUs, for Megatron-LM and torchtitan: the arguments "
+             "of the best set-up that it has; cannot: what it lacks"},
     {.name = "without",
      .type = MS_KEY_OBJECTS,
      .list = withouts,

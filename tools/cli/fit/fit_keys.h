@@ -6,6 +6,7 @@
 
 #include "tools/results/keys/keys.h"
 #include "tools/search/fit.h"
+#include "tools/search/fitlaunch.h"
 
 /* A setup, and the settings that it makes: "training.kernels" is "fused". */
 typedef struct ms_fit_shown {
@@ -31,6 +32,11 @@ typedef struct ms_fit_shown_rate {
     double samples_per_second;
 } ms_fit_shown_rate;
 
+/* A system's arguments, and whose they are. */
+typedef struct ms_fit_shown_launch {
+    const char *system, *cannot, *policy, *arguments; /* but system or NULL */
+} ms_fit_shown_launch;
+
 typedef struct ms_fit_sheet {
     const char *memsim, *status, *model, *device, *settings_json, *allocator;
     uint64_t parameters;
@@ -47,6 +53,8 @@ typedef struct ms_fit_sheet {
     uint64_t equal_percent; /* 0: none */
     bool fits;
     uint64_t choices[MS_FIT_N_AXES]; /* MS_NO_LEVEL: the setting is fixed */
+    ms_fit_shown_launch launch[MS_FITLAUNCH_SYSTEMS];
+    uint32_t n_launch; /* 0: on one GPU */
     const char **not_searched;
     uint32_t n_not_searched;
 } ms_fit_sheet;

@@ -10,6 +10,7 @@
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
 #include "tools/search/fit.h"
+#include "tools/search/fitlaunch.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
@@ -125,6 +126,12 @@ void ms_fit_text_batch(const ms_fit *fit, const char *times, ms_text *words)
     if (ms_globalbatch_ranks(fit->job, &ranks, &unused) != MS_OK || ranks == 1)
         ranks = fit->job->gpus > 1 ? fit->job->gpus : 1;
     all.shape.data_ranks = ranks;
+    if (fit->job->global_batch > 0 && all.shape.batch > 0 &&
+        fit->job->global_batch / all.shape.batch < ranks) {
+        all.shape.data_ranks =
+            (uint32_t)(fit->job->global_batch / all.shape.batch);
+        all.shape.tensor_ranks = ranks / all.shape.data_ranks;
+    }
     if (fit->axes[MS_FIT_BATCH].fixed)
         ms_setupwords_put(&all, times, words);
     else
@@ -259,8 +266,8 @@ static void put_cost(const ms_fit_reply *reply, uint32_t i, ms_text *words)
     const ms_fit_point *plain = point_of(reply, 0), *point = point_of(reply, i);
     if (i == 0 || plain->state != MS_FIT_REPLAYED)
         return;
-    ms_label cost = ms_fit_table_percent(ms_fitsearch_cost(point),
-                                         ms_fitsearch_cost(plain));
+    ms_label cost =
+        ms_fit_table_percent(ms_fitjudge_cost(point), ms_fitjudge_cost(plain));
     if (strcmp(cost.s, "-") == 0)
         ms_text_add(words, " (as plain)");
     else
@@ -296,8 +303,8 @@ static void put_without(const ms_fit_reply *reply, uint32_t k, ms_text *words)
     put_room(point, words);
     if (point->fits)
         ms_text_add(words, " and takes %s",
-                    ms_fit_table_percent(ms_fitsearch_cost(point),
-                                         ms_fitsearch_cost(chosen))
+                    ms_fit_table_percent(ms_fitjudge_cost(point),
+                                         ms_fitjudge_cost(chosen))
                         .s);
 }
 
@@ -327,8 +334,8 @@ static void other_line(const ms_fit_reply *reply, const char *label,
     ms_text_add(&words, "; ");
     put_time(point_of(reply, i), &words);
     ms_label cost =
-        ms_fit_table_percent(ms_fitsearch_cost(point_of(reply, i)),
-                             ms_fitsearch_cost(point_of(reply, reply->chosen)));
+        ms_fit_table_percent(ms_fitjudge_cost(point_of(reply, i)),
+                             ms_fitjudge_cost(point_of(reply, reply->chosen)));
     ms_text_add(&words, " (%s)", strcmp(cost.s, "-") == 0 ? "as fast" : cost.s);
     ms_textlines_put(label, LABEL_INDENT, &words, text);
 }
@@ -393,9 +400,11 @@ static void helps_line(const ms_fit_reply *reply, ms_text *text)
                         .s);
     ms_text_add(&words, "%s",
                 fit->job->gpus > 1
-                    ? "more GPUs; tensor or pipeline parallelism, which are "
-                      "not simulated"
+                    ? "more GPUs"
                     : "several GPUs (--gpus N), which share model states");
+    if (fit->job->gpus > 1 && fit->axes[MS_FIT_PIPELINE].n == 1)
+        ms_text_add(&words, "; --global-batch, with which pipelines are "
+                            "searched");
     ms_textlines_put("helps:", LABEL_INDENT, &words, text);
 }
 
@@ -417,6 +426,32 @@ static void smallest_lines(const ms_fit_reply *reply, const ms_style *style,
     helps_line(reply, text);
 }
 
+/* One line a system, as it is typed; or why it is not. */
+static void launch_lines(const ms_fit_reply *reply, ms_text *text)
+{
+    for (uint32_t k = 0; reply->launch != NULL && k < MS_FITLAUNCH_SYSTEMS;
+         k++) {
+        const ms_fitlaunch *on = &reply->launch[k];
+        ms_text words = {.arena = text->arena};
+        if (on->cannot != NULL)
+            ms_text_add(&words, "%s has no %s", on->system, on->cannot);
+        if (on->cannot != NULL && on->arguments == NULL)
+            ms_text_add(&words,
+                        ", nor what other rows have; -p %s searches "
+                        "what it has",
+                        on->hint);
+        if (on->cannot != NULL && on->arguments != NULL) {
+            ms_text_add(&words, "; the first row that it has is ");
+            put_policy(reply, on->point, &words);
+        }
+        if (words.length > 0)
+            ms_textlines_put(on->label, LABEL_INDENT, &words, text);
+        if (on->arguments != NULL)
+            ms_text_add(text, "%-10s%s\n", words.length > 0 ? "" : on->label,
+                        on->arguments);
+    }
+}
+
 void ms_fit_text_write(const ms_fit_reply *reply, const ms_style *style,
                        ms_text *text)
 {
@@ -432,6 +467,7 @@ void ms_fit_text_write(const ms_fit_reply *reply, const ms_style *style,
         smallest_lines(reply, style, text);
     }
     ms_fit_table_searched(reply, style, text);
+    launch_lines(reply, text);
     ms_text_add(text, "run:      %s\n", reply->command);
 }
 
