@@ -54,11 +54,12 @@ static const ms_word rows[] = {
     MS_WORD_INSTEAD(POLICY,
                     "checkpoint_policy|must_save|prefer_save|must_recompute|"
                     "create_selective_checkpoint_contexts",
-                    "-p checkpoint:save=aten.mm/aten.bmm",
+                    "-p checkpoint:save=aten.mm",
                     "by op; recompute= names what is computed again"),
     MS_WORD_INSTEAD(POLICY, "checkpoint_sequential",
                     "-p checkpoint:sequential=4", "so many segments"),
-    MS_WORD_INSTEAD(POLICY, "rotor|checkmate|pebbling|optimal|"
+    MS_WORD_INSTEAD(POLICY,
+                    "rotor|checkmate|pebbling|optimal|"
                     "optimal_checkpointing",
                     "-p checkpoint:optimal,budget=40GiB",
                     "the best plan is one for a budget"),

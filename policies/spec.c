@@ -310,12 +310,16 @@ static ms_err parse_list(const parser *p, const ms_param *param, piece list,
                          ms_policy_value *value)
 {
     bool numbers = param->type == MS_PARAM_NUMBERS, last = false;
+    ms_text ints = {.arena = p->arena}; /* in canonical spelling */
     piece rest = list;
     while (!last) {
         piece one = cut(p, &rest, '/', &last);
         const char *at = p->text + one.at;
-        if (param->type == MS_PARAM_INTS)
+        if (param->type == MS_PARAM_INTS) {
             MS_TRY(parse_int(p, param, one, value));
+            ms_text_add(&ints, "%s", ints.length > 0 ? "/" : "");
+            ms_text_i64(&ints, value->number);
+        }
         if (one.length > 0 &&
             (!numbers || is_number(at, one.length, one.length < list.length)))
             continue;
@@ -329,7 +333,10 @@ static ms_err parse_list(const parser *p, const ms_param *param, piece list,
                        "write NAME or NAME/NAME/...", "%s: a name is missing",
                        param->name);
     }
-    return keep_text(p, list, value);
+    if (param->type != MS_PARAM_INTS)
+        return keep_text(p, list, value);
+    value->text = ints.bytes;
+    return ints.failed ? ms_fail_nomem(p->fault) : MS_OK;
 }
 
 static ms_err parse_value(const parser *p, const ms_param *param, piece word,

@@ -13,7 +13,7 @@ const ms_accuracy_times ms_accuracyrows_times[] = {
     {"a100-80gb-sxm", 1, MS_ACCURACY_ANY - 1, {8, 1.2, 3.0}},
     {"a100-80gb-sxm", 1, MS_ACCURACY_ANY, {28, 2.5, 8.2}},
     {"a100-80gb-sxm", 2, 1024, {110, 6.9, 15.3}},
-    {"a100-80gb-sxm", 2, MS_ACCURACY_SPLIT, {18, 8.0, 37.2}},
+    {"a100-80gb-sxm", 2, MS_ACCURACY_SPLIT, {42, 8.4, 25.6}},
     {"a100-80gb-sxm", 2, MS_ACCURACY_ANY, {113, 6.8, 15.3}},
     {"b200-180gb-sxm", 6, MS_ACCURACY_SPLIT, {19, 3.6, 10.8}},
     {"h100-80gb-sxm", 1, 4096, {8, 3.7, 8.8}},

@@ -35,7 +35,7 @@ typedef enum ms_param_type {
     MS_PARAM_WORDS, /* some of words: a/b; a bit each, in the order of words */
     MS_PARAM_NAMES, /* NAME/NAME/... */
     MS_PARAM_NUMBERS, /* 1.5, or 3/1/0.5: positive ones, each as written */
-    MS_PARAM_INTS,    /* 4, or 4/2/0: INTs, each as written */
+    MS_PARAM_INTS,    /* 4, or 4/2/0: INTs */
     MS_PARAM_FLAG,    /* a bare word: checkpoint:sqrt */
     MS_PARAM_SIZE     /* bytes: 40GiB, 1500000 */
 } ms_param_type;
@@ -61,7 +61,7 @@ typedef struct ms_policy_value {
     bool given;
     int64_t number;   /* INT, SIZE; WORD: index, -1 of a path; WORDS: bits;
                          FLAG: 1; fallback if not given; INTS: the last */
-    const char *text; /* NAMES, NUMBERS, INTS, a path: as written; else NULL */
+    const char *text; /* NAMES, NUMBERS, a path: as written; INTS; else NULL */
 } ms_policy_value;
 
 struct ms_spec;

@@ -61,7 +61,7 @@ Name: memsim
 Description: @PROJECT_DESCRIPTION@
 Version: @PROJECT_VERSION@
 Libs: -L\${libdir} -lmemsim
-Libs.private: -ligraph -lm -pthread
+Libs.private: -ligraph -lz -lm -pthread
 Cflags: -I\${includedir}
 ")
 install(TARGETS memsim-shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

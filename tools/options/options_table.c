@@ -4,7 +4,6 @@
 #include "tools/job/settings.h"
 #include "tools/options/optionbits.h"
 
-
 const ms_option ms_options_table[] = {
     {.id = MS_OPTION_ALLOCATORS,
      .name = "allocators",

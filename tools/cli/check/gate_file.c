@@ -67,7 +67,7 @@ static ms_err fail_unknown(const reader *r, uint32_t row, const char *keys)
 
 /* ---- settings ------------------------------------------------------------ */
 
-/* The value as the command line spells it; NULL: it has none. */
+/* The value as the command line spells it; NULL: out of memory. */
 static const char *spell(const reader *r, uint32_t row)
 {
     const ms_json_node *it = node(r, row);
@@ -78,20 +78,22 @@ static const char *spell(const reader *r, uint32_t row)
         return ms_arena_format(r->arena, "%lld", (long long)it->value.i);
     case MS_JSON_FLOAT:
         return ms_arena_format(r->arena, "%.17g", it->value.f);
-    case MS_JSON_BOOL:
-        return it->value.b ? "yes" : "no";
     default:
-        return NULL;
+        return it->value.b ? "yes" : "no";
     }
 }
 
 static ms_err read_setting(const reader *r, uint32_t row, ms_job *job)
 {
     ms_fault own = {.caret = -1};
-    const char *value = spell(r, row);
-    if (value == NULL)
+    uint8_t kind = node(r, row)->kind;
+    if (kind != MS_JSON_STRING && kind != MS_JSON_INT &&
+        kind != MS_JSON_FLOAT && kind != MS_JSON_BOOL)
         return ms_json_fail(&r->json, row, r->fault, NULL,
                             "must be a string, a number, true or false");
+    const char *value = spell(r, row);
+    if (value == NULL)
+        return ms_fail_nomem(r->fault);
     ms_err err = ms_settings_put(job, node(r, row)->key, value, r->arena, &own);
     if (err != MS_EUSAGE && err != MS_EINPUT) {
         if (err != MS_OK)
