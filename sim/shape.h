@@ -263,6 +263,12 @@ static inline uint32_t ms_shape_side_by_side(const ms_shape *shape)
     return shape->gpus / ms_shape_model_ranks(shape);
 }
 
+/* The ranks of the job. */
+static inline uint32_t ms_shape_ranks(const ms_shape *shape)
+{
+    return shape->data_ranks * ms_shape_model_ranks(shape);
+}
+
 /* The ranks of the job, but for the other stages of a pipeline. */
 static inline uint32_t ms_shape_beside(const ms_shape *shape)
 {

@@ -44,6 +44,7 @@ key() {
         { all[++steps] = $1
           if ($2 == "report") error[$1, n[$1]++] = $3 }
         END { k = split("llmfoundry vtrain vtrain_multi vtrain_tensor " \
+                  "vtrain_pipeline vtrain_pipes_multi " \
                   "timm torchtitan flashattn megatron llmc nanogpt dle " \
                   "bert lambda offload simumax " \
                   "simumax_experts korthikanti", of, " ")

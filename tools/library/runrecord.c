@@ -31,7 +31,7 @@ static void put_headings(const ms_job *job, const ms_result *result,
     bool none = strcmp(policy, "none") == 0;
     ms_text_add(title, "%s (%s parameters)", result->model.name,
                 ms_quantity_short(result->graph->parameters).s);
-    uint32_t gpus = ms_shape_beside(&result->shape);
+    uint32_t gpus = ms_shape_ranks(&result->shape);
     ms_setupwords_gpus(gpus, title);
     ms_text_add(title, "%s %s", gpus > 1 ? ":" : ",",
                 none ? "no policy" : policy);

@@ -385,7 +385,7 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     ms_text setup = {.arena = arena}, device = setup;
     ms_setupwords_put(result, "x", &setup);
     ms_devicewords_device(&variant->job, result->report, &device);
-    variant->gpus = ms_shape_beside(&result->shape);
+    variant->gpus = ms_shape_ranks(&result->shape);
     variant->work = (double)result->training.batch * result->shape.data_ranks;
     if (result->report->tokens_per_second >= 0.0)
         variant->work *= (double)result->training.sequence;

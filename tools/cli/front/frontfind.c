@@ -60,7 +60,7 @@ static ms_err set_head(finder *f, const ms_job *job, const ms_result *result)
     front->parameters = result->graph->parameters;
     front->capacity_bytes = report->capacity_bytes;
     front->usable_bytes = ms_capacity_usable(report);
-    front->gpus = ms_shape_beside(&result->shape);
+    front->gpus = ms_shape_ranks(&result->shape);
     front->work = (double)result->training.batch * result->shape.data_ranks;
     front->has_tokens = report->tokens_per_second >= 0.0;
     if (front->has_tokens)

@@ -211,8 +211,7 @@ ms_err ms_report_peak_put(ms_report_page *page, ms_text *text, ms_fault *fault)
     ms_text_add(text, "],\"whatif\":[");
     MS_TRY(put_changes(&p, text, fault));
     ms_text search = {.arena = text->arena};
-    ms_settings_fit(page->arguments, ms_shape_beside(&p.result->shape),
-                    &search);
+    ms_settings_fit(page->arguments, ms_shape_ranks(&p.result->shape), &search);
     ms_text_add(text, "]");
     put_text("search", &search, text);
     return MS_OK;

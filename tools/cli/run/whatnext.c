@@ -151,10 +151,9 @@ static ms_err put_set_ups(const ms_summary *summary, bool *found, ms_text *text,
     if (!*found)
         return MS_OK;
     ms_text_add(text, "or:       ");
-    ms_settings_fit(summary->arguments,
-                    more.policy != NULL ? more.gpus
-                                        : ms_shape_beside(&result->shape),
-                    text);
+    ms_settings_fit(
+        summary->arguments,
+        more.policy != NULL ? more.gpus : ms_shape_ranks(&result->shape), text);
     ms_text_add(text, "\n");
     return MS_OK;
 }
@@ -227,8 +226,8 @@ static ms_err next_lines(const ms_summary *summary, const ms_whatnext *next,
     if (asks_for_more(summary, advice))
         MS_TRY(put_more_gpus(summary, text, fault));
     ms_text_add(text, "or:       ");
-    ms_settings_fit(summary->arguments,
-                    ms_shape_beside(&summary->result->shape), text);
+    ms_settings_fit(summary->arguments, ms_shape_ranks(&summary->result->shape),
+                    text);
     ms_text_add(text, "\n");
     return MS_OK;
 }
