@@ -365,7 +365,7 @@ static ms_err find_nodes(const ms_reader *r, uint32_t *nodes)
 
 ms_err ms_dagfile_read(const ms_reader *r)
 {
-    uint32_t nodes;
+    uint32_t nodes = MS_NONE;
     ms_arena scratch = {.limit_bytes = r->arena->limit_bytes};
     ms_nodelist *list = ms_arena_take(r->arena, 1, sizeof *list);
     if (list == NULL)

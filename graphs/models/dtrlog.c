@@ -116,6 +116,7 @@ static ms_err member(const dtrlog *log, const char *key, uint32_t *node)
 
 static ms_err text_at(const dtrlog *log, uint32_t node, const char **text)
 {
+    *text = "";
     if (log->json.nodes[node].kind != MS_JSON_STRING)
         return ms_json_fail(&log->json, node, log->r->fault, NULL,
                             "it must be a string, not %s",
@@ -127,6 +128,7 @@ static ms_err text_at(const dtrlog *log, uint32_t node, const char **text)
 static ms_err text_of(const dtrlog *log, const char *key, const char **text)
 {
     uint32_t node;
+    *text = "";
     MS_TRY(member(log, key, &node));
     return text_at(log, node, text);
 }

@@ -69,6 +69,13 @@ static ms_err set_refusal(ms_variant *variant)
     return MS_OK;
 }
 
+/* With the other stages, which take turns. */
+static uint32_t gpus_of(const ms_record *record)
+{
+    bool has_turns = record->ranks != NULL && record->ranks[0].n_turns > 0;
+    return record->data_ranks * (has_turns ? record->report.n_ranks : 1);
+}
+
 static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
 {
     const ms_record *record = &variant->record;
@@ -84,11 +91,14 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     ms_devicewords_device(&variant->job, &record->report, &words);
     variant->policy = record->policy;
     variant->allocator = setting(record, "allocator");
-    variant->gpus = record->data_ranks;
+    variant->gpus = gpus_of(record);
     if (record->ranks == NULL) /* which tells no more than what was asked for */
         variant->gpus = (uint32_t)strtoul(setting(record, "gpus"), NULL, 10);
     variant->work = strtod(setting(record, "training.batch"), NULL);
-    variant->work *= variant->gpus > 1 ? variant->gpus : 1.0;
+    if (record->ranks != NULL)
+        variant->work *= record->data_ranks > 1 ? record->data_ranks : 1.0;
+    else
+        variant->work *= variant->gpus > 1 ? variant->gpus : 1.0;
     /* Ranks that split layers have the same tokens. */
     if (record->report.tokens_per_second >= 0.0)
         variant->work =
