@@ -37,8 +37,8 @@ static const char *const swaps[] = {"", "+swap:save_on_cpu", "+swap:vdnn=all",
                                     "+swap:belady", "+swap:torchtune"};
 static const char *const offloads[] = {"", "+offload:optimizer/gradients",
                                        "+offload:optimizer,impl=deepspeed",
-                                       "+offload:optimizer,impl=deepspeed,"
-                                       "topk_ratio=0.1,overlap_step=1"};
+                                       ("+offload:optimizer,impl=deepspeed,"
+                                        "topk_ratio=0.1,overlap_step=1")};
 static const uint32_t counts[] = {9, 10, 17, 33};
 /* the host is behind the device, or ahead of it */
 static const uint64_t samples[] = {1, 4096};

@@ -32,8 +32,8 @@ static const char *const shares[] = {"ddp:dp=4",
                                      "fsdp:impl=1,dp=4",
                                      "fsdp:dp=4,sync=last,masters=optimizer",
                                      "fsdp:impl=1,dp=4,masters=optimizer",
-                                     "fsdp:dp=4,code=megatron,"
-                                     "overlap_param_gather=1",
+                                     ("fsdp:dp=4,code=megatron,"
+                                      "overlap_param_gather=1"),
                                      "fsdp:impl=1,dp=4,strategy=no_shard"};
 static const char *const besides[] = {"", "+checkpoint:full",
                                       "+swap:save_on_cpu"};
@@ -123,8 +123,8 @@ static const char *const homes[] = {
     "zero:1,dp=4,impl=megatron+offload:optimizer",
     "microbatch:2+offload:optimizer/gradients",
     "microbatch:2+offload:optimizer,impl=deepspeed,topk_ratio=0.1",
-    "microbatch:2+zero:2,dp=3,impl=deepspeed+offload:optimizer,topk_ratio=0.2,"
-    "overlap_step=1",
+    ("microbatch:2+zero:2,dp=3,impl=deepspeed+offload:optimizer,topk_ratio=0.2,"
+     "overlap_step=1"),
 };
 
 static bool has(const char *text, const char *word)
