@@ -12,6 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#ifndef MS_STATIC /* 1: no library can be loaded (CMake's MEMSIM_STATIC) */
+#define MS_STATIC 0
+#endif
 #define ENTRY "ms_plugin_entry"
 #define HINT                                                                   \
     "a plugin is a shared library: "                                           \
@@ -52,6 +55,13 @@ static ms_err open_library(const char *path, ms_arena *arena, void **library,
 static ms_err load(const char *path, ms_arena *arena, ms_fault *fault)
 {
     void *library;
+    if (MS_STATIC)
+        return ms_fail(fault, MS_EUSAGE, "--plugin",
+                       "the Debian package's memsim loads plugins, and so does "
+                       "a build of the preset release",
+                       "this memsim is statically linked: it cannot load a "
+                       "shared library such as \"%s\"",
+                       path);
     MS_TRY(check_file(path, fault));
     MS_TRY(open_library(path, arena, &library, fault));
     const ms_plugin *plugin = dlsym(library, ENTRY);

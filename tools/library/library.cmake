@@ -7,9 +7,6 @@
 set(library ${CMAKE_CURRENT_LIST_DIR})
 file(STRINGS ${library}/exports.txt exports REGEX "^memsim_")
 list(TRANSFORM exports PREPEND "LINKER:-u," OUTPUT_VARIABLE wanted)
-file(WRITE ${CMAKE_BINARY_DIR}/library/empty.c
-    "/* A library needs a file: the rest comes from the archives. */\n"
-    "extern const int memsim_unused;\n")
 
 # ---- shared ------------------------------------------------------------------
 
@@ -18,12 +15,21 @@ list(JOIN exports " " names)
 string(REPLACE " " "$<SEMICOLON> " names "${names}")
 file(GENERATE OUTPUT ${map}
     CONTENT "{ global: ${names}$<SEMICOLON> local: *$<SEMICOLON> }$<SEMICOLON>\n")
-add_library(memsim-shared SHARED ${CMAKE_BINARY_DIR}/library/empty.c)
+set(own ${CMAKE_BINARY_DIR}/library/empty.c) # the rest comes from archives
+if(igraph_archive_moves)
+    set(own ${library}/streams.c)
+else()
+    file(WRITE ${own} "extern const int memsim_unused;\n")
+endif()
+add_library(memsim-shared SHARED ${own})
 set_target_properties(memsim-shared PROPERTIES OUTPUT_NAME memsim
     VERSION ${PROJECT_VERSION} SOVERSION 1 LINK_DEPENDS ${map})
 target_link_libraries(memsim-shared PRIVATE house tools)
 target_link_options(memsim-shared PRIVATE ${wanted}
     LINKER:--version-script=${map})
+if(igraph_archive_moves)
+    target_link_options(memsim-shared PRIVATE ${igraph_streams})
+endif()
 if(NOT instrument) # sanitizers leave names to the program
     target_link_options(memsim-shared PRIVATE LINKER:-z,defs)
 endif()
