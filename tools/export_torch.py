@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Writes the op graph of a PyTorch model for memsim.
 
-    python3 tools/export_torch.py MODULE:FUNCTION [-o x.graph.json]
+    python3 tools/export_torch.py MODULE:FUNCTION [-o x.graph.json] [--batch N]
     memsim run x.graph.json --set training.device=cuda
 
 FUNCTION takes nothing and returns (module, inputs) or (module, inputs, loss)
@@ -31,8 +31,18 @@ tensors, more than one device, compiled or scripted modules, custom autograd
 functions (reentrant checkpoints are one: take checkpointing out and give it to
 memsim as a policy), tensors of more than six dimensions.
 
-Tested with torch 1.13 (Debian's python3-torch).  It is written for torch 2 as
-well, by its documentation, but untested there.
+--batch N repeats or leaves out rows of the inputs (and of the target): the
+first size of the first input is the batch, and every tensor that begins with
+that size grows with it.  memsim.profile() of the Python package exports once
+and has every batch.
+
+What could not be seen is told when it is done: tensors of classes that wrap
+others, ops of other libraries, kernels that the CPU alone has, parameters that
+nothing read, what a module in evaluation mode leaves out.
+
+Tested with torch 1.13 (Debian's python3-torch).  For torch 2 it calls what is
+documented there, but it is untested.  There tensors on torch.device("meta")
+have no documented identity: where PyTorch hides it, they are refused.
 """
 
 import argparse
@@ -83,12 +93,26 @@ def check_version(torch):
 
 
 def storage_of(tensor):
-    """The identity and bytes of what a tensor looks at."""
-    if hasattr(tensor, "untyped_storage"):
-        storage = tensor.untyped_storage()
-    else:
-        storage = tensor.storage()._storage
-    return storage._cdata, storage.nbytes()
+    """The identity and bytes of what a tensor looks at.  torch 2 documents
+    addresses, which tensors without memory do not have."""
+    if not hasattr(tensor, "untyped_storage"):
+        storage = tensor.storage()._storage # torch 1.13
+        return storage._cdata, storage.nbytes()
+    storage = tensor.untyped_storage()
+    size = storage.nbytes()
+    address = 0 if tensor.is_meta else storage.data_ptr()
+    if address == 0 and size > 0:
+        address = getattr(storage, "_cdata", 0)
+    if address == 0 and size > 0:
+        raise ExportError(f"tensors on {tensor.device} cannot be told apart "
+                          "in this PyTorch: export on the CPU")
+    return address or ("empty", id(tensor)), size
+
+
+def op_of(func):
+    """Name and overload of an op: aten.add and Tensor."""
+    name, _, overload = str(func).rpartition(".")
+    return name, overload
 
 
 def plain(value):
@@ -119,6 +143,7 @@ class Recorder:
         self.note = None  # what the next view is instead
         self.recording = True
         self.constants = 0
+        self.unseen = []  # what could not be seen, a sentence each
 
     # ---- storages and tensors
 
@@ -198,9 +223,24 @@ class Recorder:
         if str(tensor.dtype).split(".")[1] not in DTYPES:
             raise ExportError(f"a tensor of {tensor.dtype} {where}: the "
                               f"file knows {', '.join(sorted(DTYPES))}")
+        if type(tensor) not in (self.torch.Tensor, self.torch.nn.Parameter):
+            self.miss(f"what a {type(tensor).__name__} wraps {where}".strip())
         if tensor.dim() > MOST_DIMS:
             raise ExportError(f"a tensor of {tensor.dim()} dimensions "
                               f"{where}: memsim reads up to {MOST_DIMS}")
+
+    def miss(self, what):
+        """Notes once that something cannot be seen."""
+        if what not in self.unseen:
+            self.unseen.append(what)
+
+    def miss_op(self, name):
+        library, _, op = name.partition(".")
+        if library != "aten":
+            self.miss(f"what the op {name} saves: it is not PyTorch's own")
+        elif op.endswith("_for_cpu"):
+            self.miss(f"the kernel of a GPU for {name}, which the CPU alone "
+                      "has: write attention with the sdpa backend \"math\"")
 
     # ---- nodes
 
@@ -249,9 +289,10 @@ class Recorder:
         return node
 
     def record(self, func, args, kwargs, result):
-        name = func._schema.name.replace("::", ".")
+        name, overload = op_of(func)
         if name.startswith("quantized."):
             raise ExportError(f"the op {name}: export the float model")
+        self.miss_op(name)
         tensors, outs = [], []
         shown = [self.encode(arg, tensors) for arg in args]
         for value in kwargs.values():
@@ -291,8 +332,7 @@ class Recorder:
         flops = 0
         if in_place or not aliases:
             flops = self.flops(op, args, tensors, outs)
-        node = self.append(name, func._schema.overload_name or "default", ins,
-                           out_ids, shown, flops)
+        node = self.append(name, overload, ins, out_ids, shown, flops)
         # linear adds its bias in place, except where a mode looks on.
         if op == "add" and (self.in_linear or self.in_cell_linear(ins)):
             node["real_op"] = "aten.add_"
@@ -341,6 +381,11 @@ def name_leaves(recorder, module, inputs, target):
 def add_unread(recorder):
     """Leaves that no op read take memory all the same."""
     for tensor in recorder.kept:
+        key, _ = storage_of(tensor)
+        kind, name = recorder.leaves.get(key, ("", ""))
+        if kind == "param" and key not in recorder.leaf_ids:
+            recorder.miss(f"a use of the parameter {name}: it gets no "
+                          "gradient")
         recorder.leaf_storage(tensor)
 
 
@@ -577,12 +622,40 @@ def dump(value):
     return json.dumps(value, separators=(",", ":"))
 
 
-def export(module, inputs, loss=None, target=None, path=None, case=None):
-    """Traces module(inputs) and loss(output, target); returns the document
-    and writes it to path, where given."""
+def of_batch(inputs, target, batch):
+    """Inputs and target with another batch: rows of tensors whose first size
+    is the batch are repeated or left out."""
     import torch
 
-    check_version(torch)
+    whole = [inputs] if isinstance(inputs, torch.Tensor) else inputs
+    given = batch_of(torch, list(whole.values()) if isinstance(whole, dict)
+                     else list(whole))
+
+    def resized(value):
+        if isinstance(value, (list, tuple)):
+            return type(value)(resized(item) for item in value)
+        if isinstance(value, dict):
+            return {key: resized(item) for key, item in value.items()}
+        if (not isinstance(value, torch.Tensor) or value.dim() == 0
+                or value.shape[0] != given):
+            return value
+        rows = torch.arange(batch, device=value.device) % max(given, 1)
+        new = value.detach().index_select(0, rows)
+        return new.requires_grad_(value.requires_grad)
+
+    return resized(inputs), resized(target)
+
+
+def export(module, inputs, loss=None, target=None, path=None, case=None,
+           unseen=None):
+    """Traces module(inputs) and loss(output, target); returns the document
+    and writes it to path, where given.  What it could not see is appended to
+    the list unseen, a sentence each."""
+    import torch
+
+    if not check_version(torch) and unseen is not None:
+        unseen.append(f"whether torch {torch.__version__} does as 1.13 does, "
+                      "with which this exporter is tested")
     check_module(torch, module)
     keywords = {}
     if isinstance(inputs, dict):
@@ -595,6 +668,11 @@ def export(module, inputs, loss=None, target=None, path=None, case=None):
     start = trace(torch, recorder, module, inputs, keywords, loss, target)
     add_unread(recorder)
     forget_pinned(recorder.nodes)
+    if not module.training:
+        recorder.miss("dropout and other parts of training: the module is in "
+                      "evaluation mode")
+    if unseen is not None:
+        unseen.extend(recorder.unseen)
     document = {
         "format": FORMAT,
         "case": case or type(module).__name__,
@@ -656,6 +734,8 @@ def main():
     parser.add_argument("what", metavar="MODULE:FUNCTION")
     parser.add_argument("-o", metavar="FILE", dest="path",
                         help="default FUNCTION.graph.json; - is stdout")
+    parser.add_argument("--batch", metavar="N", type=int,
+                        help="export with another batch than the inputs'")
     arguments = parser.parse_args()
     try:
         import torch
@@ -664,17 +744,20 @@ def main():
               "install python3-torch, then use /usr/bin/python3)",
               file=sys.stderr)
         return 5
+    unseen = []
     try:
-        if not check_version(torch):
-            print(f"export_torch: untested with torch {torch.__version__}; "
-                  "tested with 1.13", file=sys.stderr)
         case = arguments.what.rpartition(":")[2]
         made = load(arguments.what)()
         if not isinstance(made, (list, tuple)) or not 2 <= len(made) <= 4:
             raise ExportError(f"{arguments.what} must return (module, inputs"
                               "[, loss[, target]])")
         module, inputs, loss, target = (tuple(made) + (None, None))[:4]
-        document = export(module, inputs, loss, target, case=case)
+        if arguments.batch is not None:
+            if arguments.batch < 1:
+                raise ExportError("--batch must be at least 1")
+            inputs, target = of_batch(inputs, target, arguments.batch)
+        document = export(module, inputs, loss, target, case=case,
+                          unseen=unseen)
         path = arguments.path or f"{case}.graph.json"
         if path == "-":
             write(document, sys.stdout)
@@ -683,6 +766,8 @@ def main():
                 write(document, file)
             print(f"{path}: {len(document['nodes'])} ops, "
                   f"{len(document['storages'])} storages", file=sys.stderr)
+        for what in unseen:
+            print(f"export_torch: not seen: {what}", file=sys.stderr)
     except ExportError as error:
         print(f"export_torch: {arguments.what}: {error}", file=sys.stderr)
         return 3

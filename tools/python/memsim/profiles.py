@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A PyTorch module as a model of memsim, with any batch.
+
+    profile = memsim.profile(module, inputs, loss=F.cross_entropy, target=y)
+    profile.run(batch=64, policy="checkpoint:sqrt").peak
+    memsim.fit(profile, batch=64)
+    profile.save("net.graph.json", batch=64)      # for the command line
+
+The exporter (tools/export_torch.py) runs the module with a batch of 2, of 3
+and its own.  Between 2 and 3 each number of the op graph grows by so much a
+sample; what that foretells for the third batch must be what was recorded
+there, number for number, else it is tried with squares and a fourth batch, and
+then refused.  A batch that ran is as recorded.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+from fractions import Fraction
+
+from . import errors
+from .library import Job
+
+
+def profile(module, inputs, loss=None, target=None, batch=True, case=None):
+    """Records module(*inputs) and loss(output, target) on the machine at
+    hand, in no GPU's memory; returns a Profile.
+
+    inputs: a tensor, a tuple or a dict of keyword arguments.  The first size
+    of the first tensor is the batch; tensors that begin with that size, the
+    target's too, grow with it.  batch=False keeps it as it is.
+    """
+    from . import export_torch
+
+    def record(size):
+        unseen = []
+        now, aim = inputs, target
+        if size is not None:
+            now, aim = export_torch.of_batch(inputs, target, size)
+        try:
+            document = export_torch.export(module, now, loss, aim, case=case,
+                                           unseen=unseen)
+        except export_torch.ExportError as error:
+            raise errors.InputError("memsim.profile", str(error)) from error
+        except (RuntimeError, ValueError, IndexError) as error:
+            if size is None:
+                raise
+            raise errors.InputError(
+                "memsim.profile", f"with a batch of {size} the module fails: "
+                f"{error}", "batch=False keeps the batch of the inputs"
+            ) from error
+        return document, unseen
+
+    own, unseen = record(None)
+    recorded = {own["meta"]["batch"]: own}
+    if not batch:
+        return Profile(recorded, None, unseen)
+    for size in (2, 3, 5):
+        if len(recorded) < 3 and size not in recorded:
+            recorded[size] = record(size)[0]
+    try:
+        formula = fitted(recorded, 1)
+    except NotSo:
+        recorded[7] = record(7)[0]
+        try:
+            formula = fitted(recorded, 2)
+        except NotSo as error:
+            raise errors.InputError(
+                "memsim.profile", f"the op graph does not grow with the "
+                f"batch: {error}", "batch=False keeps the batch of the inputs"
+            ) from error
+    return Profile(recorded, formula, unseen)
+
+
+class NotSo(Exception):
+    """Two op graphs differ in more than sizes."""
+
+
+class Grows(tuple):
+    """A number that grows: coefficients of 1, batch, batch squared."""
+
+
+def fitted(recorded, degree):
+    """A document whose numbers may grow, which foretells all that were
+    recorded.  A batch of 1 is judged by itself: PyTorch takes other ways."""
+    sizes = sorted(size for size in recorded if size > 1)
+    nodes = sizes[:degree + 1]
+    formula = joined([recorded[size] for size in nodes], nodes, "")
+    for size in sizes[degree + 1:]:
+        compare(at(formula, size), recorded[size], "")
+    return formula
+
+
+def joined(values, sizes, where):
+    first = values[0]
+    if any(type(value) is not type(first) for value in values):
+        raise NotSo(f"{where} is of another kind")
+    if isinstance(first, dict):
+        if any(value.keys() != first.keys() for value in values):
+            raise NotSo(f"{where} has other parts")
+        return {key: joined([value[key] for value in values], sizes,
+                            f"{where} {key}") for key in first}
+    if isinstance(first, list):
+        if any(len(value) != len(first) for value in values):
+            raise NotSo(f"{where} has {' or '.join(str(len(v)) for v in values)}"
+                        " parts")
+        return [joined(list(items), sizes, f"{where} {i}")
+                for i, items in enumerate(zip(*values))]
+    if all(value == first for value in values) or isinstance(first, float):
+        return first # scales such as 1/batch do not change memory
+    if isinstance(first, bool) or not isinstance(first, int):
+        raise NotSo(f"{where} is {' or '.join(map(repr, values))}")
+    return Grows(through(sizes, values))
+
+
+def through(sizes, values):
+    """The polynomial through the points: coefficients, lowest first."""
+    total = [Fraction(0)] * len(sizes)
+    for i, size in enumerate(sizes):
+        term = [Fraction(values[i])]
+        for other in sizes[:i] + sizes[i + 1:]:
+            shifted = [Fraction(0), *term]
+            for k, factor in enumerate(term):
+                shifted[k] -= other * factor
+            term = [factor / (size - other) for factor in shifted]
+        total = [a + b for a, b in zip(total, term)]
+    return total
+
+
+def at(formula, batch):
+    """The document with a batch."""
+    if isinstance(formula, Grows):
+        value = sum(factor * batch ** k for k, factor in enumerate(formula))
+        return int(value) if value == int(value) else float(value)
+    if isinstance(formula, dict):
+        return {key: at(value, batch) for key, value in formula.items()}
+    if isinstance(formula, list):
+        return [at(value, batch) for value in formula]
+    return formula
+
+
+def compare(foretold, seen, where):
+    if isinstance(seen, dict) and isinstance(foretold, dict) and (
+            seen.keys() == foretold.keys()):
+        for key, value in seen.items():
+            compare(foretold[key], value, f"{where} {key}")
+    elif isinstance(seen, list) and isinstance(foretold, list) and (
+            len(seen) == len(foretold)):
+        for i, (one, other) in enumerate(zip(foretold, seen)):
+            compare(one, other, f"{where} {i}")
+    elif foretold != seen and not isinstance(seen, float):
+        raise NotSo(f"{where} is {seen!r}, not {foretold!r}")
+
+
+class Profile:
+    """What memsim.profile() recorded; a model for every function of memsim.
+
+    batch: of the inputs; unseen: what the exporter could not see, a sentence
+    each.  It needs PyTorch no more and can be pickled.
+    """
+
+    def __init__(self, recorded, formula, unseen):
+        self.batch = next(iter(recorded))
+        self.unseen = unseen
+        self._recorded, self._formula = recorded, formula
+
+    def document(self, batch=None):
+        """The op graph with a batch, as "memsim help files" describes it."""
+        batch = self.batch if batch is None else batch
+        if batch in self._recorded:
+            return self._recorded[batch]
+        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+            raise errors.UsageError("batch", f'"{batch}" is no number of '
+                                    "samples")
+        if self._formula is None:
+            raise errors.UsageError(
+                "batch", f"the profile was made with batch=False: it has "
+                f"{self.batch} samples", "leave batch=False out")
+        return at(self._formula, batch)
+
+    def save(self, path, batch=None):
+        """Writes the op graph with a batch as a file, and returns its path."""
+        from . import export_torch
+
+        document = self.document(batch)
+        with open(path, "w", encoding="utf-8") as file:
+            export_torch.write(document, file)
+        return path
+
+    def run(self, **settings):
+        """memsim.run() of it."""
+        from .commands import run
+
+        return run(self, **settings)
+
+    @contextlib.contextmanager
+    def _opened(self, batch):
+        """A file of it, for as long as it is asked."""
+        with tempfile.TemporaryDirectory(prefix="memsim-") as folder:
+            name = f"{self._recorded[self.batch]['case']}.graph.json"
+            yield self.save(os.path.join(folder, name), batch)
+
+    def opener(self, settings):
+        """What opens it with the batch of the settings, and the others.
+        memsim counts the micro-batches of a step together."""
+        rest = dict(settings)
+        batch = rest.pop("batch", None)
+        if batch is None:
+            return (lambda: self._opened(self.batch)), rest
+        if rest.get("policy") is not None:
+            with self._opened(self.batch) as path:
+                with Job(path, **rest) as job:
+                    told = json.loads(job.run())["settings"]
+            times = told["training.batch"] // self.batch
+            if batch % times:
+                raise errors.UsageError(
+                    "batch", f"{batch} samples are not {times} equal "
+                    "micro-batches")
+            batch //= times
+        return (lambda: self._opened(batch)), rest
