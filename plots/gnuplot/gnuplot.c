@@ -139,7 +139,9 @@ static ms_err not_started(int error, ms_fault *fault)
 {
     if (error == ENOENT || error == EACCES || error == ENOTDIR)
         return ms_fail(fault, MS_EPROGRAM, "gnuplot",
-                       "install it (Debian: apt install gnuplot-nox)",
+                       "install it (Debian: apt install gnuplot-nox); text and "
+                       "data need none, nor does memsim report MODEL -o "
+                       "page.html, which draws the timeline",
                        "the program gnuplot was not found");
     return ms_fail(fault, MS_ESYSTEM, "gnuplot", NULL, "cannot start: %s",
                    strerror(error));

@@ -6,14 +6,17 @@
     memsim.fit(profile, batch=64)
     profile.save("net.graph.json", batch=64)      # for the command line
 
-The exporter (tools/export_torch.py) runs the module with a batch of 2, of 3
-and its own.  Between 2 and 3 each number of the op graph grows by so much a
-sample; what that foretells for the third batch must be what was recorded
-there, number for number, else it is tried with squares and a fourth batch, and
-then refused.  A batch that ran is as recorded.
+The exporter (tools/export_torch.py) runs the module with its own batch, and
+with 2 and 3 (5 where it is one of these) on the device "meta", which computes
+nothing, or, where the module cannot be there, once more on its own.  Between
+two batches each number of the op graph grows by so much a sample; what that
+foretells for the third must be what was recorded, number for number, else it
+is tried with squares and a fourth batch, and then refused.  The batch of the
+inputs is as recorded.
 """
 
 import contextlib
+import copy
 import json
 import os
 import tempfile
@@ -33,44 +36,70 @@ def profile(module, inputs, loss=None, target=None, batch=True, case=None):
     """
     from . import export_torch
 
-    def record(size):
-        unseen = []
-        now, aim = inputs, target
-        if size is not None:
-            now, aim = export_torch.of_batch(inputs, target, size)
-        try:
-            document = export_torch.export(module, now, loss, aim, case=case,
-                                           unseen=unseen)
-        except export_torch.ExportError as error:
-            raise errors.InputError("memsim.profile", str(error)) from error
-        except (RuntimeError, ValueError, IndexError) as error:
-            if size is None:
-                raise
-            raise errors.InputError(
-                "memsim.profile", f"with a batch of {size} the module fails: "
-                f"{error}", "batch=False keeps the batch of the inputs"
-            ) from error
-        return document, unseen
-
-    own, unseen = record(None)
-    recorded = {own["meta"]["batch"]: own}
-    if not batch:
-        return Profile(recorded, None, unseen)
-    for size in (2, 3, 5):
-        if len(recorded) < 3 and size not in recorded:
-            recorded[size] = record(size)[0]
+    unseen = []
     try:
-        formula = fitted(recorded, 1)
-    except NotSo:
-        recorded[7] = record(7)[0]
+        own = export_torch.export(module, inputs, loss, target, case=case,
+                                  unseen=unseen)
+    except export_torch.ExportError as error:
+        raise errors.InputError("memsim.profile", str(error)) from error
+    if not batch:
+        return Profile(own, None, unseen)
+
+    def record(size, somewhere):
+        aim = export_torch.of_batch(inputs, target, size)
+        if somewhere is not module:
+            aim = on_meta(aim)
+        return export_torch.export(somewhere, aim[0], loss, aim[1], case=case)
+
+    reason = None
+    for somewhere in (weightless, lambda same: same):
         try:
-            formula = fitted(recorded, 2)
+            formula = growing(own, lambda size, somewhere=somewhere(module):
+                              record(size, somewhere))
+            return Profile(own, formula, unseen)
         except NotSo as error:
-            raise errors.InputError(
-                "memsim.profile", f"the op graph does not grow with the "
-                f"batch: {error}", "batch=False keeps the batch of the inputs"
-            ) from error
-    return Profile(recorded, formula, unseen)
+            reason = f"the op graph does not grow with the batch: {error}"
+        except Exception as error: # whatever the module raises
+            reason = f"the module does not run with another batch: {error}"
+    raise errors.InputError("memsim.profile", reason,
+                            "batch=False keeps the batch of the inputs")
+
+
+def weightless(module):
+    """A copy on the device "meta": it computes nothing."""
+    tensors = {id(tensor): tensor.detach().to("meta").requires_grad_(
+        tensor.requires_grad) for tensor in module.buffers()}
+    for parameter in module.parameters():
+        tensors[id(parameter)] = type(parameter)(
+            parameter.detach().to("meta"), parameter.requires_grad)
+    return copy.deepcopy(module, tensors)
+
+
+def on_meta(value):
+    """The same with its tensors on the device "meta"."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(on_meta, value))
+    if isinstance(value, dict):
+        return {key: on_meta(item) for key, item in value.items()}
+    if not hasattr(value, "is_meta"):
+        return value
+    return value.detach().to("meta").requires_grad_(value.requires_grad)
+
+
+def growing(own, record):
+    """The formula of all batches: by lines, else by squares."""
+    recorded = {own["meta"]["batch"]: own}
+    for degree in 1, 2:
+        for size in 2, 3, 5, 7:
+            many = sum(known > 1 for known in recorded)
+            if many < degree + 2 and size not in recorded:
+                recorded[size] = record(size)
+        try:
+            return fitted(recorded, degree)
+        except NotSo:
+            if degree == 2:
+                raise
+    raise AssertionError
 
 
 class NotSo(Exception):
@@ -160,16 +189,15 @@ class Profile:
     each.  It needs PyTorch no more and can be pickled.
     """
 
-    def __init__(self, recorded, formula, unseen):
-        self.batch = next(iter(recorded))
+    def __init__(self, own, formula, unseen):
+        self.batch = own["meta"]["batch"]
         self.unseen = unseen
-        self._recorded, self._formula = recorded, formula
+        self._own, self._formula = own, formula
 
     def document(self, batch=None):
         """The op graph with a batch, as "memsim help files" describes it."""
-        batch = self.batch if batch is None else batch
-        if batch in self._recorded:
-            return self._recorded[batch]
+        if batch in (None, self.batch):
+            return self._own
         if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
             raise errors.UsageError("batch", f'"{batch}" is no number of '
                                     "samples")
@@ -198,7 +226,7 @@ class Profile:
     def _opened(self, batch):
         """A file of it, for as long as it is asked."""
         with tempfile.TemporaryDirectory(prefix="memsim-") as folder:
-            name = f"{self._recorded[self.batch]['case']}.graph.json"
+            name = f"{self._own['case']}.graph.json"
             yield self.save(os.path.join(folder, name), batch)
 
     def opener(self, settings):

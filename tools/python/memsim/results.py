@@ -180,11 +180,11 @@ class Result(Answer):
         """Writes the page of "memsim report" and returns its path; without a
         path: its text.  No gnuplot is needed."""
         if self._again is None:
-            return _written(["report", "-", "-q"], path, self.json.encode())
+            return _written(["report", "-"], path, self.json.encode())
         file, settings = self._again
         with file() as model:
             typed = program.arguments("report", [model], **settings)
-            return _written([*typed, "-q"], path)
+            return _written(typed, path)
 
     def save(self, path):
         """Writes the JSON, for memsim.load() and for memsim plot, report and
