@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # Installs the program and what it prints about itself, and packs the Debian
-# package.  Included by CMakeLists.txt; CMake itself runs it again twice:
+# package and the tarball.  Included by CMakeLists.txt; CMake itself runs it
+# again twice:
 #
 #   cmake -DPROGRAM=memsim -DMANUAL=memsim-manual -DOUTPUT=DIR \
 #         -P tools/install.cmake
 #       writes completions and schemas, as the program prints them, and the man
 #       page, from its template and the program's tables
 #   cpack, before it packs
-#       puts things where Debian wants them
+#       puts things where Debian wants them, and the licences into a tarball
 
 if(PROGRAM) # ---- after the program is built ---------------------------------
 
@@ -42,25 +43,32 @@ if(PROGRAM) # ---- after the program is built ---------------------------------
 
 elseif(CPACK_TEMPORARY_INSTALL_DIRECTORY) # ---- before packing ----------------
 
-    # zsh looks into site-functions below /usr/local only.
-    set(share ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/usr/share)
-    file(MAKE_DIRECTORY ${share}/zsh/vendor-completions)
-    file(RENAME ${share}/zsh/site-functions/_memsim
-                ${share}/zsh/vendor-completions/_memsim)
-    file(REMOVE_RECURSE ${share}/zsh/site-functions)
-    file(MAKE_DIRECTORY ${share}/doc/memsim/examples)
-    foreach(example IN ITEMS stripe compress partition)
-        file(RENAME ${share}/doc/memsim/${example}.c
-                    ${share}/doc/memsim/examples/${example}.c)
-    endforeach()
-    file(COPY ${CMAKE_CURRENT_LIST_DIR}/debian/copyright
-              ${CMAKE_CURRENT_LIST_DIR}/debian/changelog
-         DESTINATION ${share}/doc/memsim FILE_PERMISSIONS
-         OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
-    execute_process(COMMAND gzip -9n ${share}/doc/memsim/changelog
-                                     ${share}/man/man1/memsim.1
-                                     ${share}/man/man3/memsim.3
-                    COMMAND_ERROR_IS_FATAL ANY)
+    set(top ${CPACK_TEMPORARY_INSTALL_DIRECTORY})
+    if(EXISTS ${top}/usr)
+        # zsh looks into site-functions below /usr/local only.
+        set(share ${top}/usr/share)
+        file(MAKE_DIRECTORY ${share}/zsh/vendor-completions)
+        file(RENAME ${share}/zsh/site-functions/_memsim
+                    ${share}/zsh/vendor-completions/_memsim)
+        file(REMOVE_RECURSE ${share}/zsh/site-functions)
+        file(MAKE_DIRECTORY ${share}/doc/memsim/examples)
+        foreach(example IN ITEMS stripe compress partition)
+            file(RENAME ${share}/doc/memsim/${example}.c
+                        ${share}/doc/memsim/examples/${example}.c)
+        endforeach()
+        file(COPY ${CMAKE_CURRENT_LIST_DIR}/debian/copyright
+                  ${CMAKE_CURRENT_LIST_DIR}/debian/changelog
+             DESTINATION ${share}/doc/memsim FILE_PERMISSIONS
+             OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+        execute_process(COMMAND gzip -9n ${share}/doc/memsim/changelog
+                                         ${share}/man/man1/memsim.1
+                                         ${share}/man/man3/memsim.3
+                        COMMAND_ERROR_IS_FATAL ANY)
+    else() # a tarball
+        file(COPY ${CMAKE_CURRENT_LIST_DIR}/debian/copyright
+                  ${CMAKE_CURRENT_LIST_DIR}/../COPYING
+             DESTINATION ${top})
+    endif()
 
 else() # ---- in CMakeLists.txt ------------------------------------------------
 
@@ -92,6 +100,8 @@ else() # ---- in CMakeLists.txt ------------------------------------------------
 
     set(CPACK_GENERATOR DEB)
     set(CPACK_PACKAGE_NAME memsim)
+    set(CPACK_PACKAGE_FILE_NAME
+        memsim-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR})
     set(CPACK_PACKAGE_DESCRIPTION "\
 memsim answers, before a GPU hour is spent: does this training step fit, what
 is alive at its peak, what does each memory-saving policy buy, and what does it
@@ -107,6 +117,7 @@ sharding, offload and swap.")
     set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_FILE})
     set(CPACK_DEBIAN_PACKAGE_SECTION science)
     set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+    set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3")
     set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "gnuplot-nox, fonts-liberation")
     set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
     set(CPACK_DEBIAN_COMPRESSION_TYPE xz)

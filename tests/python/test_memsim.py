@@ -361,6 +361,7 @@ class Lasting(unittest.TestCase):
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    @unittest.skipUnless(os.path.exists("/proc/self/statm"), "no /proc")
     def test_a_thousand_runs(self):
         def some(n):
             for i in range(n):

@@ -17,6 +17,9 @@ file(CREATE_LINK ${CMAKE_BINARY_DIR}/libmemsim.so.1 ${package}/libmemsim.so.1
      SYMBOLIC)
 file(CREATE_LINK ${CMAKE_BINARY_DIR}/memsim ${package}/memsim SYMBOLIC)
 
+install(FILES ${modules} ${CMAKE_SOURCE_DIR}/tools/export_torch.py
+        DESTINATION lib/python3/dist-packages/memsim)
+
 add_custom_target(wheel
     COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/wheel.py ${package}
             ${CMAKE_BINARY_DIR}

@@ -74,11 +74,17 @@ FUNCTIONS = { # result, arguments
 }
 
 
+def bundled(*places):
+    """The first file that is there: beside this one in a wheel, or where this
+    is PREFIX/lib/python3/dist-packages/memsim."""
+    paths = (os.path.normpath(os.path.join(HERE, place)) for place in places)
+    return next(filter(os.path.exists, paths), None)
+
+
 def load():
-    """The library: MEMSIM_LIBRARY, that of the wheel, that of the system."""
-    bundled = os.path.join(HERE, NAME)
-    path = os.environ.get("MEMSIM_LIBRARY") or (
-        bundled if os.path.exists(bundled) else NAME)
+    """The library: MEMSIM_LIBRARY, the one that came along, the system's."""
+    path = (os.environ.get("MEMSIM_LIBRARY")
+            or bundled(NAME, f"../../../{NAME}") or NAME)
     try:
         found = ctypes.CDLL(path)
         for name, (result, arguments) in FUNCTIONS.items():

@@ -9,14 +9,14 @@ import shutil
 import subprocess
 
 from . import errors
-from .library import HERE, VERSION, word
+from .library import VERSION, bundled, word
 
 
 def path():
-    """MEMSIM_PROGRAM, that of the wheel, or that of PATH."""
-    bundled = os.path.join(HERE, "memsim")
-    found = os.environ.get("MEMSIM_PROGRAM") or (
-        bundled if os.path.exists(bundled) else shutil.which("memsim"))
+    """MEMSIM_PROGRAM, the one that came along, or that of PATH."""
+    found = (os.environ.get("MEMSIM_PROGRAM")
+             or bundled("memsim", "../../../../bin/memsim")
+             or shutil.which("memsim"))
     if not found:
         raise errors.SystemFault(
             "", "there is no program memsim", "install memsim's wheel or "
