@@ -59,6 +59,7 @@ ${line#??}"
 
 say() { # what the command prints
     (cd "$here" && env -i PATH="$PATH" HOME="$scratch" LC_ALL=C TERM=dumb \
+        PYTHONPATH="${memsim%/*}/python" PYTHONDONTWRITEBYTECODE=1 \
         COLUMNS=80 sh -c "$command") 2>&1 </dev/null || true
     command=
 }

@@ -6,7 +6,8 @@
 #
 # The graphs and measured experiments of tests/truth come out byte for byte;
 # models whose graphs were measured give memsim the same numbers; what cannot
-# be traced is refused with its reason.  77: python3-torch is not installed.
+# be traced is refused with its reason; memsim.profile() has every batch.
+# 77: python3-torch is not installed.
 set -eu
 export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -234,4 +235,9 @@ refused absent 'has no function "absent"'
     2>/dev/null || fail "frozen: not exported"
 "$memsim" run "$folder/frozen.json" --json >/dev/null ||
     fail "frozen: memsim cannot run it"
+
+# ---- memsim.profile()
+
+PYTHONPATH=$(cd "$(dirname "$memsim")" && pwd)/python "$python" \
+    "$here/python/profile_torch.py" || fail "profiles with other batches"
 exit $failed

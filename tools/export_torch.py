@@ -247,7 +247,7 @@ class Recorder:
     def noted(self, tensor, note):
         """The tensor once more, under a name that says what autocast would
         do to it here."""
-        if not (isinstance(tensor, self.torch.Tensor)
+        if not (type(tensor) in (self.torch.Tensor, self.torch.nn.Parameter)
                 and tensor.dtype == self.torch.float32):
             return tensor
         self.note = note

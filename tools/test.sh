@@ -5,6 +5,7 @@
 #   tools/test.sh          core: debug build; unit, laws, golden, truth, house
 #   tools/test.sh --all    and: clang, ASan+UBSan, 60 s of fuzzing per target,
 #                          coverage, release, its benchmark and package,
+#                          what is handed out in an empty Debian,
 #                          sweeps by GNU parallel and Slurm, pages in Chromium,
 #                          the exporter under Debian's PyTorch, recorded GPU
 #                          steps
@@ -55,6 +56,9 @@ all() {
     build/release/tests/memsim-bench build/release/memsim
     sh tests/schema.sh build/release/memsim
     sh tests/package.sh build/release
+    sh tools/build.sh static
+    sh tools/packages.sh empty
+    sh tests/install.sh build/release build/static || [ $? = 77 ] # not root
     sh tools/packages.sh engines
     sh tests/engines.sh build/release/memsim
     sh tools/packages.sh browser
@@ -69,7 +73,7 @@ sh tools/packages.sh build run test
 case ${1-} in
 '') ;;
 --all) all ;;
-*) sed -n '3,9p' "$0" >&2; exit 2 ;;
+*) sed -n '3,10p' "$0" >&2; exit 2 ;;
 esac
 test_preset debug
 close debug

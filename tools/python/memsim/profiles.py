@@ -12,11 +12,12 @@ nothing, or, where the module cannot be there, once more on its own.  Between
 two batches each number of the op graph grows by so much a sample; what that
 foretells for the third must be what was recorded, number for number, else it
 is tried with squares and a fourth batch, and then refused.  The batch of the
-inputs is as recorded.
+inputs, and one sample, are as recorded.
 """
 
 import contextlib
 import copy
+import functools
 import json
 import os
 import tempfile
@@ -45,7 +46,7 @@ def profile(module, inputs, loss=None, target=None, batch=True, case=None):
     if not batch:
         return Profile(own, None, unseen)
 
-    def record(size, somewhere):
+    def record(somewhere, size):
         aim = export_torch.of_batch(inputs, target, size)
         if somewhere is not module:
             aim = on_meta(aim)
@@ -54,9 +55,9 @@ def profile(module, inputs, loss=None, target=None, batch=True, case=None):
     reason = None
     for somewhere in (weightless, lambda same: same):
         try:
-            formula = growing(own, lambda size, somewhere=somewhere(module):
-                              record(size, somewhere))
-            return Profile(own, formula, unseen)
+            record_with = functools.partial(record, somewhere(module))
+            formula = growing(own, record_with)
+            return Profile(own, formula, unseen, alone(record_with))
         except NotSo as error:
             reason = f"the op graph does not grow with the batch: {error}"
         except Exception as error: # whatever the module raises
@@ -86,6 +87,15 @@ def on_meta(value):
     return value.detach().to("meta").requires_grad_(value.requires_grad)
 
 
+def alone(record):
+    """The document with one sample, for which PyTorch takes other ways; a
+    text: why the module does not run with it."""
+    try:
+        return record(1)
+    except Exception as error: # whatever the module raises
+        return str(error)
+
+
 def growing(own, record):
     """The formula of all batches: by lines, else by squares."""
     recorded = {own["meta"]["batch"]: own}
@@ -112,7 +122,7 @@ class Grows(tuple):
 
 def fitted(recorded, degree):
     """A document whose numbers may grow, which foretells all that were
-    recorded.  A batch of 1 is judged by itself: PyTorch takes other ways."""
+    recorded."""
     sizes = sorted(size for size in recorded if size > 1)
     nodes = sizes[:degree + 1]
     formula = joined([recorded[size] for size in nodes], nodes, "")
@@ -189,10 +199,10 @@ class Profile:
     each.  It needs PyTorch no more and can be pickled.
     """
 
-    def __init__(self, own, formula, unseen):
+    def __init__(self, own, formula, unseen, one=None):
         self.batch = own["meta"]["batch"]
         self.unseen = unseen
-        self._own, self._formula = own, formula
+        self._own, self._formula, self._one = own, formula, one
 
     def document(self, batch=None):
         """The op graph with a batch, as "memsim help files" describes it."""
@@ -205,7 +215,13 @@ class Profile:
             raise errors.UsageError(
                 "batch", f"the profile was made with batch=False: it has "
                 f"{self.batch} samples", "leave batch=False out")
-        return at(self._formula, batch)
+        if batch > 1:
+            return at(self._formula, batch)
+        if isinstance(self._one, str):
+            raise errors.UsageError(
+                "batch", f"the module does not run with one sample: "
+                f"{self._one}")
+        return self._one
 
     def save(self, path, batch=None):
         """Writes the op graph with a batch as a file, and returns its path."""
