@@ -42,7 +42,8 @@ nothing read, what a module in evaluation mode leaves out.
 
 Tested with torch 1.13 (Debian's python3-torch).  For torch 2 it calls what is
 documented there, but it is untested.  There tensors on torch.device("meta")
-have no documented identity: where PyTorch hides it, they are refused.
+have no documented identity: that another one was used is told, and where there
+is none they are refused.
 """
 
 import argparse
@@ -484,19 +485,23 @@ def take_loss(torch, output, loss, target):
     return first.mean(), False
 
 
-def check_loss(torch, value):
+def check_loss(torch, recorder, value):
     if not isinstance(value, torch.Tensor) or value.numel() != 1:
         raise ExportError("the loss must be a tensor of one element")
     if value.grad_fn is None:
         raise ExportError("the loss does not depend on any parameter that "
                           "requires a gradient")
+    custom = getattr(torch.autograd.function, "BackwardCFunction", ())
+    if not custom:
+        recorder.miss("custom autograd functions, whose backward cannot be "
+                      "read off")
     todo, seen = [value.grad_fn], set()
     while todo:
         node = todo.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
-        if isinstance(node, torch.autograd.function.BackwardCFunction):
+        if isinstance(node, custom):
             raise ExportError(
                 f"the custom autograd function {type(node).__name__}: its "
                 "backward cannot be read off; write it in aten ops for the "
@@ -599,7 +604,7 @@ def trace(torch, recorder, module, inputs, keywords, loss, target):
             setattr(owner, name, function)
         for handle in handles:
             handle.remove()
-    check_loss(torch, value)
+    check_loss(torch, recorder, value)
     last = recorder.nodes[-1]["out"]
     if recorder.known(value) not in last[:1]:
         raise ExportError("the loss is not what the last op made: return it "
@@ -664,6 +669,10 @@ def export(module, inputs, loss=None, target=None, path=None, case=None,
         inputs = (inputs,)
     given = list(inputs) + list(keywords.values())
     recorder = Recorder(torch, device_of(torch, module, given))
+    if recorder.device.type == "meta" and hasattr(torch.Tensor,
+                                                  "untyped_storage"):
+        recorder.miss("by documented calls, which tensors on meta share their "
+                      "memory: UntypedStorage._cdata said so")
     name_leaves(recorder, module, given, target)
     start = trace(torch, recorder, module, inputs, keywords, loss, target)
     add_unread(recorder)

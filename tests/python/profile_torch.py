@@ -130,6 +130,25 @@ class Batches(unittest.TestCase):
             "none", "checkpoint:full"]})
         self.assertEqual([(row["point"], row["training.batch"])
                           for row in rows], [(1, 2), (2, 2), (3, 4), (4, 4)])
+        for row in rows:
+            self.assertEqual(row["peak_allocated_bytes"], profile.run(
+                batch=row["training.batch"], policy=row["policy"],
+                allocator="exact").peak)
+        self.assertEqual(
+            [row["peak_allocated_bytes"] for row in memsim.sweep(
+                profile, {"policy": ["none", "microbatch:2"]}, batch=8)],
+            [profile.run(batch=8, policy=policy, allocator="exact").peak
+             for policy in ("none", "microbatch:2")])
+        self.assertEqual(profile.run(batch=8).command,
+                         "memsim run net.graph.json")
+        both = memsim.compare(profile, batch=8, policy=["none",
+                                                        "checkpoint:full"])
+        self.assertEqual(both.results["none"].peak, profile.run(batch=8).peak)
+        self.assertTrue(memsim.fit(profile, batch=8, policy="none").fits)
+        with self.assertRaisesRegex(memsim.UsageError, "one command for each"):
+            memsim.compare(profile, batch=8, policy=["none", "microbatch:2"])
+        with self.assertRaisesRegex(memsim.UsageError, "beside other models"):
+            memsim.compare(profile, "gpt2")
         with self.assertRaisesRegex(memsim.UsageError, "equal micro-batches"):
             profile.run(batch=30, policy="microbatch:4")
         for bad in 0, -1, "x", True, 2.5:

@@ -145,6 +145,13 @@ class Same(unittest.TestCase):
         self.assertFalse(none.fits)
         self.assertIsNone(none.best)
 
+    def test_lists(self):
+        self.assertEqual(
+            program.arguments("fit", ["gpt2"], gpus=[1, 4], policy=["a", "b"],
+                              wall=True, batch=None),
+            ["fit", "gpt2", "--gpus", "1,4", "--policy", "a", "--policy", "b",
+             "--set", "wall=true"])
+
     def test_ask(self):
         self.assertEqual(memsim.ask("inspect", "gpt2").json + "\n",
                          typed("inspect", "gpt2", "--json"))

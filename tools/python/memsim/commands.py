@@ -14,15 +14,16 @@ from .results import Again, Answer, Comparison, Fit, Result
 _expected = contextvars.ContextVar("memsim.expect", default=())
 
 
-def _file_of(model, settings):
+def _again(model, settings, variants=False):
     """What opens the model as a path, and the settings that are left."""
     if isinstance(model, Profile):
-        return model.opener(settings)
+        file, rest = model.opener(settings, variants)
+        return Again(file, model.name, rest)
     name = os.fspath(model)
     if name == "-":
         raise errors.UsageError("", "standard input is no model here",
                                 "write it into a file")
-    return (lambda: contextlib.nullcontext(name)), settings
+    return Again(lambda: contextlib.nullcontext(name), name, settings)
 
 
 def run(model, *, set=None, **settings):
@@ -38,12 +39,9 @@ def run(model, *, set=None, **settings):
     steps, lengths, book, wall, program and every training.KEY; set={...}
     takes keys with dots: set={"model.layers": 4}.
     """
-    file, rest = _file_of(model, {"set": set, **settings})
-    with file() as path:
-        with Job(path, **rest) as job:
-            text = job.run()
-        typed = program.arguments("run", [path], **rest)
-    result = Result(text, typed, Again(file, rest))
+    again = _again(model, {"set": set, **settings})
+    with again.file() as path, Job(path, **again.settings) as job:
+        result = Result(job.run(), again)
     for seen in _expected.get():
         seen.results.append(result)
     return result
@@ -76,15 +74,18 @@ def _variant(name, settings):
 @contextlib.contextmanager
 def _asked(command, models, grid, variants, settings):
     """The arguments of a command, while its models are files."""
+    profiles = sum(isinstance(model, Profile) for model in models)
+    if 0 < profiles < len(models):
+        raise errors.UsageError("", "a Profile beside other models",
+                                "save() it, and give the files")
     with contextlib.ExitStack() as stack:
-        files = []
-        for model in models:
-            file, settings = _file_of(model, settings)
-            files.append(stack.enter_context(file()))
+        opened = [_again(model, settings, True) for model in models]
+        rest = opened[0].settings if opened else settings
         yield program.arguments(
-            command, files, grid=list(_grid(grid)),
+            command, [stack.enter_context(each.file()) for each in opened],
+            grid=list(_grid(grid)),
             variant=[_variant(*pair) for pair in (variants or {}).items()],
-            **settings)
+            **rest)
 
 
 def _answer(kind, command, models, settings, grid=None, variants=None):
@@ -113,16 +114,30 @@ def sweep(model, grid, **settings):
         pandas.DataFrame(rows)
 
     A point that cannot be is a row whose status and message say why.  A
-    Profile is a model for each batch: there the batch varies slowest.
+    Profile is a model of its own for each batch and policy of the grid, which
+    vary slowest there.
     """
-    if isinstance(model, Profile) and "batch" in grid:
-        rest = {key: values for key, values in grid.items() if key != "batch"}
-        rows = [{"training.batch": batch, **row} for batch in grid["batch"]
-                for row in sweep(model, rest, batch=batch, **settings)]
-        return [{**row, "point": i + 1} for i, row in enumerate(rows)]
+    if isinstance(model, Profile):
+        return _profile_rows(model, dict(grid), settings)
     with _asked("sweep", [model], grid, None, settings) as typed:
         said = program.run([*typed, "--json", "-q"])
     return [json.loads(line) for line in said.splitlines()]
+
+
+def _profile_rows(profile, grid, settings):
+    batches = grid.pop("batch", [settings.pop("batch", None)])
+    policies = grid.pop("policy", [settings.pop("policy", None) or "none"])
+    rows = []
+    for batch in batches:
+        varied = {} if batch is None else {"training.batch": batch}
+        for policy in policies:
+            if isinstance(policy, (list, tuple)):
+                policy = "+".join(policy)
+            again = _again(profile, {"batch": batch, "policy": policy})
+            with again.file() as path:
+                said = sweep(path, {**grid, "policy": [policy]}, **settings)
+            rows += [{**varied, **row} for row in said]
+    return [{**row, "point": i + 1} for i, row in enumerate(rows)]
 
 
 def fit(model, **settings):

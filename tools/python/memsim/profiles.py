@@ -192,25 +192,30 @@ def compare(foretold, seen, where):
         raise NotSo(f"{where} is {seen!r}, not {foretold!r}")
 
 
+def check_batch(batch):
+    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+        raise errors.UsageError("batch",
+                                f'"{batch}" is no number of samples')
+
+
 class Profile:
     """What memsim.profile() recorded; a model for every function of memsim.
 
-    batch: of the inputs; unseen: what the exporter could not see, a sentence
-    each.  It needs PyTorch no more and can be pickled.
+    batch: of the inputs; name: of the file that it is elsewhere; unseen: what
+    the exporter could not see, a sentence each.  It needs PyTorch no more and can be pickled.
     """
 
     def __init__(self, own, formula, unseen, one=None):
         self.batch = own["meta"]["batch"]
         self.unseen = unseen
+        self.name = f"{own['case']}.graph.json"
         self._own, self._formula, self._one = own, formula, one
 
     def document(self, batch=None):
         """The op graph with a batch, as "memsim help files" describes it."""
         if batch in (None, self.batch):
             return self._own
-        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-            raise errors.UsageError("batch", f'"{batch}" is no number of '
-                                    "samples")
+        check_batch(batch)
         if self._formula is None:
             raise errors.UsageError(
                 "batch", f"the profile was made with batch=False: it has "
@@ -242,24 +247,33 @@ class Profile:
     def _opened(self, batch):
         """A file of it, for as long as it is asked."""
         with tempfile.TemporaryDirectory(prefix="memsim-") as folder:
-            name = f"{self._own['case']}.graph.json"
-            yield self.save(os.path.join(folder, name), batch)
+            yield self.save(os.path.join(folder, self.name), batch)
 
-    def opener(self, settings):
+    def opener(self, settings, variants):
         """What opens it with the batch of the settings, and the others.
-        memsim counts the micro-batches of a step together."""
+        memsim counts the micro-batches of a step together; with variants, a
+        list of policies is one of them each."""
         rest = dict(settings)
-        batch = rest.pop("batch", None)
+        batch, policy = rest.pop("batch", None), rest.get("policy")
         if batch is None:
             return (lambda: self._opened(self.batch)), rest
-        if rest.get("policy") is not None:
-            with self._opened(self.batch) as path:
-                with Job(path, **rest) as job:
-                    told = json.loads(job.run())["settings"]
-            times = told["training.batch"] // self.batch
-            if batch % times:
-                raise errors.UsageError(
-                    "batch", f"{batch} samples are not {times} equal "
-                    "micro-batches")
-            batch //= times
-        return (lambda: self._opened(batch)), rest
+        check_batch(batch)
+        each = policy if variants and isinstance(policy, list) else [policy]
+        times = {self._times({"policy": one}) for one in each}
+        if len(times) > 1:
+            raise errors.UsageError(
+                "batch", "policies with other numbers of micro-batches",
+                "one command for each")
+        part, left = divmod(batch, times.pop())
+        if left:
+            raise errors.UsageError(
+                "batch", f"{batch} samples are no equal micro-batches")
+        return (lambda: self._opened(part)), rest
+
+    def _times(self, settings):
+        """How many micro-batches a step has."""
+        if settings["policy"] is None:
+            return 1
+        with self._opened(self.batch) as path, Job(path, **settings) as job:
+            told = json.loads(job.run())["settings"]["training.batch"]
+        return told // self.batch

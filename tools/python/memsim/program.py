@@ -11,6 +11,9 @@ import subprocess
 from . import errors
 from .library import VERSION, bundled, word
 
+REPEATED = {"allocator", "allocators", "filter", "grid", "label", "page",
+            "plugin", "policy", "variant"}
+
 
 def path():
     """MEMSIM_PROGRAM, the one that came along, or that of PATH."""
@@ -45,8 +48,8 @@ def options(program, command):
 
 def arguments(command, models, set=None, **settings):
     """What a person would type behind "memsim".  An option is its name; every
-    other key is one of --set.  A list repeats an option; True is an option
-    without a value."""
+    other key is one of --set.  A list repeats an option, or is a list of the
+    command line; True is an option without a value."""
     typed = [command, *(os.fspath(model) for model in models)]
     known = options(path(), command)
     for key, value in {**settings, **(set or {})}.items():
@@ -58,10 +61,8 @@ def arguments(command, models, set=None, **settings):
         elif value is True:
             typed.append(f"--{name}")
         else:
-            items = value if isinstance(value, (list, tuple)) else [value]
-            if name == "lengths":
-                items = [word(items)]
-            for item in items:
+            several = isinstance(value, (list, tuple)) and name in REPEATED
+            for item in value if several else [value]:
                 typed += [f"--{name}", word(item)]
     return typed
 

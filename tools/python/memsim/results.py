@@ -11,23 +11,28 @@ from . import errors, program
 from .library import Job
 
 
-# What simulates a step once more: file() opens its model as a path.
-Again = collections.namedtuple("Again", "file settings")
+# What simulates a step once more: file() opens its model as a path, name is
+# what a person would call it.
+Again = collections.namedtuple("Again", "file name settings")
 
 
 class Answer(collections.abc.Mapping):
     """The JSON of a command, read once it is asked for; "memsim schema" tells
     its keys, "memsim help json" explains them.
 
-    .json is the text as the command prints it, .command what a person would
-    type for it (None where a saved file was read).
+    .json is the text as the command prints it.
     """
 
     def __init__(self, text, typed=None):
         self.json = text.decode() if isinstance(text, bytes) else text
-        self.command = None if typed is None else shlex.join(
-            ["memsim", *typed])
-        self._data = None
+        self._typed, self._data = typed, None
+
+    @property
+    def command(self):
+        """What a person would type for it (the op graph of a Profile is what
+        its save() writes); None where a saved file was read."""
+        typed = self._typed
+        return None if typed is None else shlex.join(["memsim", *typed])
 
     @property
     def data(self):
@@ -105,9 +110,17 @@ class Timeline:
 class Result(Answer):
     """A simulated step.  Sizes are bytes, times ns."""
 
-    def __init__(self, text, typed=None, again=None):
-        super().__init__(text, typed)
+    def __init__(self, text, again=None):
+        super().__init__(text)
         self._again = again
+
+    @property
+    def command(self):
+        if self._again is None:
+            return None
+        _, name, settings = self._again
+        return shlex.join(["memsim", *program.arguments("run", [name],
+                                                        **settings)])
 
     @property
     def peak(self):
@@ -158,7 +171,7 @@ class Result(Answer):
             raise errors.UsageError(
                 "timeline", "a saved result has none but that of its figure",
                 'result["timeline"] has it; memsim.run() simulates anew')
-        file, settings = self._again
+        file, _, settings = self._again
         with file() as path, Job(path, **settings) as job:
             text, t_ns, levels = job.run_points(rank)
         if text.decode() != self.json:
@@ -181,7 +194,7 @@ class Result(Answer):
         path: its text.  No gnuplot is needed."""
         if self._again is None:
             return _written(["report", "-"], path, self.json.encode())
-        file, settings = self._again
+        file, _, settings = self._again
         with file() as model:
             typed = program.arguments("report", [model], **settings)
             return _written(typed, path)
