@@ -142,8 +142,8 @@ def joined(values, sizes, where):
                             f"{where} {key}") for key in first}
     if isinstance(first, list):
         if any(len(value) != len(first) for value in values):
-            raise NotSo(f"{where} has {' or '.join(str(len(v)) for v in values)}"
-                        " parts")
+            parts = " or ".join(str(len(value)) for value in values)
+            raise NotSo(f"{where} has {parts} parts")
         return [joined(list(items), sizes, f"{where} {i}")
                 for i, items in enumerate(zip(*values))]
     if all(value == first for value in values) or isinstance(first, float):
@@ -202,7 +202,8 @@ class Profile:
     """What memsim.profile() recorded; a model for every function of memsim.
 
     batch: of the inputs; name: of the file that it is elsewhere; unseen: what
-    the exporter could not see, a sentence each.  It needs PyTorch no more and can be pickled.
+    the exporter could not see, a sentence each.  It needs PyTorch no more and
+    can be pickled.
     """
 
     def __init__(self, own, formula, unseen, one=None):

@@ -200,8 +200,8 @@ class Result(Answer):
             return _written(typed, path)
 
     def save(self, path):
-        """Writes the JSON, for memsim.load() and for memsim plot, report and
-        diff."""
+        """Writes the JSON, for memsim.load() and the commands plot and
+        report."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.json + "\n")
         return path
