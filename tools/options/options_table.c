@@ -101,6 +101,16 @@ const ms_option ms_options_table[] = {
      .uses = {{.commands = MODEL,
                .help = "page of a model_type or a family of yours (memsim "
                        "help huggingface); may be repeated"}}},
+    {.id = MS_OPTION_FROM,
+     .name = "from",
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .uses = {{.commands = MODEL,
+               .help = "settings of another program: ds_config.json, "
+                       "Accelerate's YAML, training_args.json, torchtitan's "
+                       "TOML, Megatron-LM's arguments, axolotl's or "
+                       "LLaMA-Factory's YAML; may be repeated (memsim help "
+                       "from)"}}},
     {.id = MS_OPTION_DEVICE,
      .name = "device",
      .takes = MS_TAKES_VALUE,
