@@ -98,11 +98,10 @@ static ms_err put_numbers(ms_compose *c, ms_fault *fault)
 
 /* ---- precision ----------------------------------------------------------- */
 
-static ms_err is_on(const ms_compose *c, const char *to, bool *on)
+static bool is_on(const ms_compose *c, const char *to)
 {
     const char *value = ms_facts_value(c->facts, to);
-    *on = value != NULL && strcmp(value, "true") == 0;
-    return MS_OK;
+    return value != NULL && strcmp(value, "true") == 0;
 }
 
 /* Does the code of training hold fp32 masters beside 16-bit weights? */
@@ -114,19 +113,27 @@ static bool has_masters(const ms_compose *c)
            (kernels != NULL && strcmp(kernels, "megatron") == 0);
 }
 
+/* Is it "auto" in a file, and does no other say? */
+static bool is_open(const ms_compose *c)
+{
+    for (uint32_t i = 0; i < c->facts->n_autos; i++)
+        if (strcmp(c->facts->autos[i].to, "bf16") == 0 ||
+            strcmp(c->facts->autos[i].to, "fp16") == 0)
+            return ms_facts_find(c->facts, "bf16") == NULL &&
+                   ms_facts_find(c->facts, "fp16") == NULL;
+    return false;
+}
+
 /* The word of --precision, or NULL: no file says. */
 static ms_err precision_of(const ms_compose *c, const char **word,
                            ms_fault *fault)
 {
-    bool bf16, fp16, autocast, tf32;
+    bool bf16 = is_on(c, "bf16"), fp16 = is_on(c, "fp16");
+    bool autocast = is_on(c, "autocast"), tf32 = is_on(c, "tf32");
     const char *weights = ms_facts_value(c->facts, "weights");
     const char *dtype = ms_facts_value(c->facts, "autocast.dtype");
     bool adapters = ms_facts_find(c->facts, "lora.rank") != NULL;
     const ms_fact *b = ms_facts_find(c->facts, "bf16");
-    MS_TRY(is_on(c, "bf16", &bf16));
-    MS_TRY(is_on(c, "fp16", &fp16));
-    MS_TRY(is_on(c, "autocast", &autocast));
-    MS_TRY(is_on(c, "tf32", &tf32));
     *word = ms_facts_value(c->facts, "training.precision");
     if (*word != NULL)
         return MS_OK;
@@ -143,7 +150,7 @@ static ms_err precision_of(const ms_compose *c, const char **word,
         *word = weights != NULL || adapters ? "bf16" : "autocast-bf16";
     else if (fp16)
         *word = adapters ? "fp16" : "autocast-fp16";
-    else
+    else if (tf32 || !is_open(c))
         *word = tf32 ? "tf32" : "fp32";
     return MS_OK;
 }
@@ -156,7 +163,9 @@ static ms_err put_precision(ms_compose *c, ms_fault *fault)
     const ms_fact *bf16 = ms_facts_find(c->facts, "bf16");
     if (typed != NULL && bf16 != NULL)
         return ms_composeput_wins(c, "--precision", typed, bf16, fault);
-    return ms_composeput_setting(c, "training.precision", word, fault);
+    return word != NULL
+               ? ms_composeput_setting(c, "training.precision", word, fault)
+               : MS_OK;
 }
 
 /* ---- settings ------------------------------------------------------------ */

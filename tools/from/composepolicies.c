@@ -212,17 +212,37 @@ static ms_err shards(const writer *w, uint64_t *shards, ms_fault *fault)
     return MS_OK;
 }
 
+/* DeepSpeed and FSDP do not share the states of one job. */
+static ms_err check_share(const writer *w)
+{
+    const ms_fact *one = head(w->c, "deepspeed"), *other = head(w->c, "fsdp");
+    char hint[160];
+    if (!ms_facts_is_said(one) || !ms_facts_is_said(other) ||
+        one->pairs == other->pairs)
+        return MS_OK;
+    snprintf(hint, sizeof hint, "%.120s says FSDP; give one of the two",
+             ms_facts_place(w->c->facts, other));
+    return ms_facts_fail(one, w->fault, hint,
+                         "DeepSpeed contradicts another file");
+}
+
 static ms_err put_share(writer *w)
 {
     const char *name = ms_composepolicies_share(w->c);
     bool has_gpus = false, goes, is_deepspeed = strcmp(name, "deepspeed") == 0;
     char extra[64] = "";
     uint64_t some;
+    MS_TRY(check_share(w));
     if (*name == '\0' || (w->c->ranks == 1 && !is_deepspeed))
         return MS_OK;
     for (uint32_t i = 0; i < ms_options_table_n; i++)
         has_gpus |= ms_options_table[i].id == MS_OPTION_GPUS &&
                     ms_optionuses_of(&ms_options_table[i], w->c->command);
+    if (!has_gpus && w->c->ranks == 0) /* inspect: of how many, no one says */
+        return ms_facts_say(w->c->facts, &w->c->facts->told, w->fault,
+                            "%s is left out: how many GPUs there are, no file "
+                            "says",
+                            name);
     MS_TRY(shards(w, &some, w->fault));
     if ((!has_gpus || (is_deepspeed && w->c->gpus == 1)) && w->c->ranks > 0)
         snprintf(extra, sizeof extra, "dp=%" PRIu64, w->c->ranks);
