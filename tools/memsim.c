@@ -63,7 +63,7 @@ static bool hold_standard_files(void)
     return true;
 }
 
-/* ---- settings of other programs ------------------------------------------- */
+/* ---- settings of other programs ------------------------------------------ */
 
 /* What was made of --from goes to standard error: result and data stay alone on
  * standard output.  Warnings are told whatever --quiet says. */

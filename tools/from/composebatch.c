@@ -108,6 +108,8 @@ static ms_err complete(ms_compose *c, sizes *s, ms_fault *fault)
     const ms_fact *global = ms_facts_find(c->facts, "batch.global");
     const ms_fact *given = ms_facts_find(c->facts, "batch.accumulate");
     bool said = ms_facts_is_said(given);
+    bool typed = ms_composeput_typed(c, "training.batch") != NULL ||
+                 ms_composeput_typed(c, "global-batch") != NULL;
     uint64_t each = s->micro * (said ? s->accumulate : 1);
     if (s->global > 0 && c->ranks == 0 && each > 0 && said &&
         s->global % each == 0) {
@@ -125,7 +127,7 @@ static ms_err complete(ms_compose *c, sizes *s, ms_fault *fault)
         s->accumulate = s->global / (each * c->ranks);
     if (s->accumulate == 0)
         s->accumulate = 1;
-    if (s->global == 0 || c->ranks == 0 || s->micro == 0 ||
+    if (typed || s->global == 0 || c->ranks == 0 || s->micro == 0 ||
         s->micro * s->accumulate * c->ranks == s->global)
         return MS_OK;
     return ms_facts_fail(global, fault, "correct the file, or say --gpus",

@@ -50,15 +50,22 @@ static ms_err begin_option(reader *r, const char *word, size_t at)
     r->values = (ms_text){.arena = r->pairs->arena};
     if (r->option == NULL)
         return ms_fail_nomem(r->fault);
-    if (equals != NULL)
-        ms_text_add(&r->values, "%s", equals + 1);
-    return MS_OK;
+    if (equals == NULL)
+        return MS_OK;
+    ms_text_add(&r->values, "%s", equals + 1);
+    return finish_option(r);
 }
 
 static bool is_option(const char *word)
 {
     return word[0] == '-' && word[1] == '-' && word[2] != '\0' &&
            word[2] != '=' && strchr(NAME, word[2]) != NULL;
+}
+
+static bool is_script(const char *word)
+{
+    size_t n = strlen(word);
+    return n > 3 && strcmp(word + n - 3, ".py") == 0;
 }
 
 /* ---- variables ----------------------------------------------------------- */
@@ -188,6 +195,8 @@ static ms_err take_word(reader *r, const char *word, size_t at)
         return begin_option(r, word, at);
     if (name > 0 && word[name] == '=')
         return take_assignment(r, word, name, at);
+    if (is_script(word)) /* options of torchrun are before it */
+        return finish_option(r);
     if (r->option != NULL && *word != '\0')
         ms_text_add(&r->values, "%s%s", r->values.length > 0 ? "," : "", word);
     return MS_OK;

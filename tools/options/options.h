@@ -140,7 +140,7 @@ typedef struct ms_arguments {
     /* by given option: the word that the user typed, up to '=' (NULL: a
      * letter); or NULL */
     const char **words;
-    const char *from_json; /* what --from said, as JSON; NULL: it is not there */
+    const char *from_json; /* what --from has read; NULL: it was not given */
 } ms_arguments;
 
 /* What the option means to a command; NULL: the command does not have it. */

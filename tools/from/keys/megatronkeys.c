@@ -270,6 +270,9 @@ static const ms_formatkey keys[] = {
     {.key = "$PYTORCH_CUDA_ALLOC_CONF",
      .to = "allocator",
      .values = "*=torch,@"},
+    {.key = "ENV_VARS.PYTORCH_CUDA_ALLOC_CONF",
+     .to = "allocator",
+     .values = "*=torch,@"},
     {.key = "$PYTORCH_ALLOC_CONF", .to = "allocator", .values = "*=torch,@"},
     {.key = "$NCCL_MAX_NCHANNELS", .to = "training.nccl_channels"},
     {.key = "$NCCL_BUFFSIZE", .to = "training.nccl_buffsize"},
@@ -280,6 +283,13 @@ static const ms_formatkey keys[] = {
 
 static const char *const passed[] = {
     "$*",
+    "ENV_VARS.*",
+    "TEST_TYPE",
+    "METRICS",
+    "MODE",
+    "LAUNCHER",
+    "BEFORE_SCRIPT",
+    "AFTER_SCRIPT",
     "node_rank",
     "node-rank",
     "master_addr",
@@ -430,4 +440,5 @@ const ms_format ms_megatronkeys_format = {
              "tensor-model-parallel-size|global-batch-size|seq-length",
     .keys = keys,
     .n_keys = sizeof keys / sizeof keys[0],
-    .passed = passed};
+    .passed = passed,
+    .strips = "MODEL_ARGS.--"};

@@ -14,7 +14,7 @@
 static const ms_formatkey keys[] = {
     {.key = "model.flavor",
      .to = "model",
-     .values = "8B=llama-3.1-8b|70B=llama-3.1-70b|405B=llama-3.1-405b|*=",
+     .values = "8B=llama-3.1-8b|70B=llama-3.1-70b|405B=llama-3.1-405b",
      .when = LLAMA},
     {.key = "model.flavor",
      .to = "model.code",
@@ -29,7 +29,7 @@ static const ms_formatkey keys[] = {
      .when = "model.name=qwen3"},
     {.key = "model.flavor",
      .to = "model",
-     .values = "671B=deepseek-v3|*=",
+     .values = "671B=deepseek-v3",
      .when = "model.name=deepseek_v3"},
     {.key = "training.local_batch_size", .to = "batch.local"},
     {.key = "training.batch_size", .to = "batch.local"},
