@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Files that are cut off, of no format, or that contradict each other.
 try() {
-    "$MEMSIM" run "$@" 2>&1 >/dev/null
+    { "$MEMSIM" run "$@" >/dev/null; } 2>&1
     echo "exit status $?"
     echo
 }

@@ -2,7 +2,7 @@
 # Settings of each format: what is understood, told and warned of.
 understand() {
     echo "memsim $*"
-    "$MEMSIM" "$@" 2>&1 >/dev/null
+    { "$MEMSIM" "$@" >/dev/null; } 2>&1
     echo
 }
 cd from || exit 2
@@ -10,7 +10,7 @@ understand run ./config.json --from ds_config.json --from training_args.json
 understand run ./config.json --gpus 4 --from ds_config.json
 understand run ./config.json --from accelerate.yaml --from training_args.json
 understand run --gpus 8 --from titan.toml
-understand run --from pretrain.sh
+understand run --from pretrain.bash
 understand run --from axolotl.yml
 understand run --from factory.yaml
 understand run ./config.json --from ds_config.json --from training_args.json \
