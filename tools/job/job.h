@@ -51,7 +51,7 @@ typedef struct ms_job {
     uint64_t global_batch;
     ms_spec spec;
     const char *from_json; /* what --from has read; NULL: it was not given */
-    const char **plugins; /* files of --plugin, loaded; n_plugins */
+    const char **plugins;  /* files of --plugin, loaded; n_plugins */
     uint32_t n_plugins;
     const char *program; /* a program in text form instead of the policies': */
     const char *program_text; /* what the file, or standard input, holds */
