@@ -43,7 +43,7 @@ static void put_passed(const ms_format *format, ms_text *text)
         put_name(&words, format->passed[i]);
     text->failed |= words.failed;
     if (words.length > 0)
-        ms_screen_fill(text, INDENT, "  passed:   ", words.bytes);
+        ms_screen_fill(text, INDENT, "  passed: ", words.bytes);
 }
 
 static void put_format(const ms_format *format, ms_text *text)
@@ -57,9 +57,9 @@ static void put_format(const ms_format *format, ms_text *text)
     text->failed |= marks.failed;
     ms_text_add(text, "\n%s: %s\n", format->name, format->file);
     if (marks.length > 0)
-        ms_screen_fill(text, INDENT, "  marks:    ", marks.bytes);
-    put_keys(format, true, "  read:     ", text);
-    put_keys(format, false, "  warned:   ", text);
+        ms_screen_fill(text, INDENT, "  marks: ", marks.bytes);
+    put_keys(format, true, "  read: ", text);
+    put_keys(format, false, "  warned: ", text);
     put_passed(format, text);
 }
 
