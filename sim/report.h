@@ -214,6 +214,7 @@ uint64_t ms_capacity_used(const ms_report *report);
 typedef struct ms_report_names {
     const char *model, *device, *policy;
     const char *settings_json; /* an object, spliced in as it is, or NULL */
+    const char *from_json;     /* the same, of settings of other programs */
 } ms_report_names;
 
 #endif

@@ -360,6 +360,11 @@ def check_results():
     check_result("check", "check", "--json", "cases.json", statuses=(1,))
     for model in ("gpt2", "mixtral-8x7b", f"{files}/ops.json"):
         check_result("inspect", "inspect", "--json", model)
+    for document, command in (("result", "run"), ("explain", "explain"),
+                              ("fit", "fit"), ("inspect", "inspect")):
+        check_result(document, command, "--json", "gpt2", "--from",
+                     f"{files}/from/ds_config.json", "--from",
+                     f"{files}/from/training_args.json")
 
 
 # ---- help names what the schemas name

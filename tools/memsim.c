@@ -7,6 +7,7 @@
 #include "sim/names.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/help/help.h"
+#include "tools/from/from.h"
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
 #include "tools/options/optionwords.h"
@@ -60,6 +61,33 @@ static bool hold_standard_files(void)
         if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDONLY) != fd)
             return false;
     return true;
+}
+
+/* ---- settings of other programs ------------------------------------------ */
+
+/* What was made of --from goes to standard error: result and data stay alone on
+ * standard output.  Warnings are told whatever --quiet says. */
+static ms_err expand(const ms_command *command, ms_hall *hall, ms_fault *fault)
+{
+    ms_from from;
+    ms_text json = {.arena = hall->keep};
+    bool quiet = ms_options_value(hall->arguments, MS_OPTION_QUIET) != NULL;
+    MS_TRY(ms_from_expand(command->name, command->bit, hall->keep,
+                          hall->arguments, &from, fault));
+    if (from.n_files == 0)
+        return MS_OK;
+    for (uint32_t i = 0; i < from.n_files && !quiet; i++)
+        ms_complain_line(from.files[i].path, ": settings of ",
+                         from.files[i].format);
+    for (uint32_t i = 0; i < from.n_told && !quiet; i++)
+        ms_complain_line(from.told[i], "", "");
+    for (uint32_t i = 0; i < from.n_warnings; i++)
+        ms_complain_line("warning: ", from.warnings[i], "");
+    if (!quiet)
+        ms_complain_line("understood as: ", from.command, "");
+    ms_from_json(&from, &json);
+    hall->arguments->from_json = json.bytes;
+    return json.failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
 /* ---- dispatch ------------------------------------------------------------ */
@@ -165,6 +193,7 @@ static ms_err call(const char *const *words, uint32_t n, ms_hall *hall,
         MS_TRY(ms_pluginfile_load(hall->arguments, hall->keep, fault));
         if (ms_options_value(hall->arguments, MS_OPTION_HELP) != NULL)
             return print_help(command->name, hall, fault);
+        MS_TRY(expand(command, hall, fault));
         MS_TRY(check_operands(command, hall->arguments, fault));
         return command->call(hall, status, fault);
     }

@@ -30,8 +30,8 @@ static int replay_file(const char *path)
     return 0;
 }
 
-/* Replays the files of a folder. Entries that are no inputs (., ..) begin
- * with a dot. */
+/* Replays the files of a folder, and of those in it. Entries that are no inputs
+ * (., ..) begin with a dot. */
 static int replay_folder(const char *folder, int *n)
 {
     DIR *directory = opendir(folder);
@@ -45,6 +45,12 @@ static int replay_folder(const char *folder, int *n)
         if (entry->d_name[0] == '.')
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        DIR *inner = opendir(path);
+        if (inner != NULL) {
+            closedir(inner);
+            failed |= replay_folder(path, n);
+            continue;
+        }
         failed |= replay_file(path);
         ++*n;
     }

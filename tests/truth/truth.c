@@ -9,6 +9,7 @@
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
+#include "tools/from/from.h"
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
@@ -77,6 +78,7 @@ static void read_words(char *line, ms_job *job, ms_fault *fault)
 {
     const char *word[MOST_WORDS];
     uint32_t n = 0;
+    ms_from from;
     ms_arguments *arguments = ms_arena_take(&keep, 1, sizeof *arguments);
     for (char *w = strtok(line, " "); w != NULL; w = strtok(NULL, " ")) {
         ck_assert_uint_lt(n, MOST_WORDS);
@@ -84,6 +86,8 @@ static void read_words(char *line, ms_job *job, ms_fault *fault)
     }
     check(ms_options_parse(MS_FOR_RUN, word, n, &keep, arguments, fault), fault,
           line);
+    check(ms_from_expand("run", MS_FOR_RUN, &keep, arguments, &from, fault),
+          fault, line);
     check(ms_settings_read(arguments, &keep, job, fault), fault, line);
 }
 

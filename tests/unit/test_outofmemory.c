@@ -5,6 +5,7 @@
 #include "policies/common/policy.h"
 #include "tests/tests.h"
 #include "tools/cli/commands.h"
+#include "tools/from/from.h"
 #include "tools/options/options.h"
 
 #include <fcntl.h>
@@ -54,6 +55,10 @@ static const char *const lines[][MOST_WORDS] = {
     {"report", "@tiny.json", "--batch=4", "-p", "none", "-p", "checkpoint:full",
      "-o", "-"},
     {"check", "@cases.json", "--json"},
+    {"run", "@tiny.json", "--from=@from/ds_config.json", "--gpus=2"},
+    {"inspect", "@from/config.json", "--from=@from/titan.toml", "--json"},
+    {"run", "@tiny.json", "--from=@from/pretrain.bash", "--gpus=16",
+     "--batch=2", "-p", "tensor:1", "-p", "pipeline:1", "-p", "microbatch:2"},
     {"schema", "model"},
     {"help", "huggingface"},
     {"help", "checkpoint"},
@@ -81,7 +86,8 @@ static const ms_command *command_of(const char *name)
 static ms_err run_line(const char *const *line, ms_hall *hall, int *status,
                        ms_fault *fault)
 {
-    char path[TESTS_PATH], folder[TESTS_PATH];
+    char path[TESTS_PATH], folder[TESTS_PATH], settings[2 * TESTS_PATH];
+    ms_from from;
     const char *words[MOST_WORDS];
     const ms_command *command = command_of(line[0]);
     uint32_t n = 0;
@@ -90,8 +96,14 @@ static ms_err run_line(const char *const *line, ms_hall *hall, int *status,
         words[n] = line[n + 1];
     if (words[0][0] == '@')
         words[0] = strcat(strcpy(path, folder), words[0] + 1);
+    for (uint32_t i = 0; i < n; i++)
+        if (strncmp(words[i], "--from=@", 8) == 0)
+            words[i] = strcat(strcat(strcpy(settings, "--from="), folder),
+                              words[i] + 8);
     MS_TRY(ms_options_parse(command->bit, words, n, hall->keep, hall->arguments,
                             fault));
+    MS_TRY(ms_from_expand(line[0], command->bit, hall->keep, hall->arguments,
+                          &from, fault));
     return command->call(hall, status, fault);
 }
 

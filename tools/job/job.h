@@ -50,7 +50,8 @@ typedef struct ms_job {
      * given, each rank has training.batch */
     uint64_t global_batch;
     ms_spec spec;
-    const char **plugins; /* files of --plugin, loaded; n_plugins */
+    const char *from_json; /* what --from has read; NULL: it was not given */
+    const char **plugins;  /* files of --plugin, loaded; n_plugins */
     uint32_t n_plugins;
     const char *program; /* a program in text form instead of the policies': */
     const char *program_text; /* what the file, or standard input, holds */

@@ -140,6 +140,7 @@ ms_err ms_settings_open(const ms_arguments *arguments, ms_arena *arena,
     MS_TRY(check_input(arguments, fault));
     job->plugins = plugins;
     job->model = arguments->operands[0];
+    job->from_json = arguments->from_json;
     job->overrides = overrides;
     for (uint32_t i = 0; i < arguments->n_given; i++)
         MS_TRY(read_one(&arguments->given[i], arena, job, overrides, fault));

@@ -77,6 +77,7 @@ ms_err ms_runrecord_json(const ms_job *job, const ms_result *result,
         return ms_fail_nomem(fault);
     ms_report_names names = ms_runrecord_names(job, result, policy);
     names.settings_json = settings.bytes;
+    names.from_json = job->from_json;
     ms_sheet_json(result->report, result->graph, &names, &record, text);
     return MS_OK;
 }

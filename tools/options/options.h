@@ -12,6 +12,7 @@ typedef enum ms_option_id {
     MS_OPTION_POLICY,
     MS_OPTION_PLUGIN,
     MS_OPTION_PAGE,
+    MS_OPTION_FROM,
     MS_OPTION_DEVICE,
     MS_OPTION_SET,
     /* a short form of --set; the row says of which setting */
@@ -139,6 +140,7 @@ typedef struct ms_arguments {
     /* by given option: the word that the user typed, up to '=' (NULL: a
      * letter); or NULL */
     const char **words;
+    const char *from_json; /* what --from has read; NULL: it was not given */
 } ms_arguments;
 
 /* What the option means to a command; NULL: the command does not have it. */

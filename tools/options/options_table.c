@@ -101,6 +101,16 @@ const ms_option ms_options_table[] = {
      .uses = {{.commands = MODEL,
                .help = "page of a model_type or a family of yours (memsim "
                        "help huggingface); may be repeated"}}},
+    {.id = MS_OPTION_FROM,
+     .name = "from",
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .uses = {{.commands = MODEL,
+               .help = "settings of another program: ds_config.json, "
+                       "Accelerate's YAML, training_args.json, torchtitan's "
+                       "TOML, Megatron-LM's arguments, axolotl's or "
+                       "LLaMA-Factory's YAML; may be repeated (memsim help "
+                       "from)"}}},
     {.id = MS_OPTION_DEVICE,
      .name = "device",
      .takes = MS_TAKES_VALUE,
@@ -321,23 +331,26 @@ const ms_option ms_options_table[] = {
      .name = "csv",
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
-     .uses =
-         {{.commands = RUN,
-           .help = "write the timeline as CSV: each allocation and free, the "
+     .uses = {{.commands = RUN,
+               .help =
+                   "write the timeline as CSV: each allocation and free, the "
                    "level "
                    "after it and what was recomputed so far; - is standard "
                    "output"},
-          {.commands = COMPARE,
-           .help = "write one row per variant as CSV; - is standard output"},
-          {.commands = FIT,
-           .help = "write one row per set-up that was replayed as CSV; - is "
+              {.commands = COMPARE,
+               .help =
+                   "write one row per variant as CSV; - is standard output"},
+              {.commands = FIT,
+               .help =
+                   "write one row per set-up that was replayed as CSV; - is "
                    "standard output"},
-          {.commands = MS_FOR_INSPECT,
-           .help = "write one row per layer as CSV; - is standard output",
-           .behind = "wide"},
-          {.commands = ALLOC,
-           .help = "write one row per operation as CSV; - is standard output",
-           .behind = "memory"}}},
+              {.commands = MS_FOR_INSPECT,
+               .help = "write one row per layer as CSV; - is standard output",
+               .behind = "wide"},
+              {.commands = ALLOC,
+               .help =
+                   "write one row per operation as CSV; - is standard output",
+               .behind = "memory"}}},
     {.id = MS_OPTION_TRACE,
      .name = "trace",
      .takes = MS_TAKES_VALUE,

@@ -30,6 +30,7 @@ typedef struct ms_sheet {
     uint64_t parameters;
     const char *memsim, *model, *device, *policy;
     const char *settings_json; /* NULL: none */
+    const char *from_json;     /* NULL: no --from */
     const ms_record *record;   /* of the timeline; NULL: none */
     ms_report *report;         /* read only when printed */
     ms_rank_report *told;      /* one of report->ranks */

@@ -83,6 +83,26 @@ void ms_complain_note(const char *what, const char *name)
             ms_screen_safe(name, safe, sizeof safe));
 }
 
+void ms_complain_line(const char *a, const char *b, const char *c)
+{
+    const char *const parts[] = {a, b, c};
+    char safe[256], piece[sizeof safe / 4];
+    fprintf(stderr, "memsim: ");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        for (const char *at = parts[i]; *at != '\0';) {
+            size_t n = 0;
+            while (at[n] != '\0' && n + 5 < sizeof piece) {
+                size_t character = ms_text_character(at + n);
+                n += character > 0 ? character : 1;
+            }
+            memcpy(piece, at, n);
+            piece[n] = '\0';
+            fprintf(stderr, "%s", ms_screen_safe(piece, safe, sizeof safe));
+            at += n;
+        }
+    fprintf(stderr, "\n");
+}
+
 int ms_complain_status(ms_err err)
 {
     return (int)err / 10; /* exit statuses are an ms_err's tens: see base.h */

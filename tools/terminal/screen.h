@@ -38,6 +38,8 @@ void ms_screen_fill_to(ms_text *text, uint32_t columns, uint32_t indent,
 
 void ms_complain(const ms_fault *fault, const char *colour_mode);
 void ms_complain_note(const char *what, const char *name);
+/* "memsim: abc": a line of any length, of three parts. */
+void ms_complain_line(const char *a, const char *b, const char *c);
 int ms_complain_status(ms_err err);
 
 #endif

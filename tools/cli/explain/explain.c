@@ -235,6 +235,7 @@ static void write_json(const explain *x, ms_text *text)
         .memsim = MS_VERSION,
         .model = x->result.model.name,
         .policy = x->policy,
+        .from_json = x->job.from_json,
         .run = &run,
         .n_groups = x->top < x->n_groups ? x->top : x->n_groups,
         .saved = &x->saved,

@@ -119,11 +119,17 @@ static bool has_schedule(const void *of)
     return ((const ms_explain_sheet *)of)->schedule->n_lines > 0;
 }
 
+static bool has_from(const void *of)
+{
+    return ((const ms_explain_sheet *)of)->from_json != NULL;
+}
+
 static const ms_key explain_rows[] = {
     MS_KEYS_VERSION,
     MS_KEYS_TEXT("memsim", SHEET(TEXT, memsim)),
     MS_KEYS_TEXT("model", SHEET(TEXT, model)),
     MS_KEYS_TEXT("policy", SHEET(TEXT, policy)),
+    MS_KEYS_FROM(ms_explain_sheet, has_from),
     {.name = "at",
      .type = MS_KEY_OBJECT,
      SHEET(NOT, at),

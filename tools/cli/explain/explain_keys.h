@@ -11,7 +11,7 @@
 #include "tools/results/sheet.h"
 
 typedef struct ms_explain_sheet {
-    const char *memsim, *model, *policy;
+    const char *memsim, *model, *policy, *from_json;
     const ms_sheet *run; /* explain prints some of the keys of a run, too */
     ms_instant_shown at;
     ms_group_shown *groups; /* the largest group first */

@@ -145,6 +145,7 @@ void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text)
                           .parameters = fit->model.graph->parameters,
                           .device = fit->job->device->name,
                           .settings_json = settings_json(fit, text),
+                          .from_json = fit->job->from_json,
                           .allocator = pool != NULL ? pool->spec : "exact",
                           .given = reply->given,
                           .command = reply->command,

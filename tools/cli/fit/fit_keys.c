@@ -192,6 +192,11 @@ static ms_key_list rows(const void *of)
     return (ms_key_list){sheet->rows, sheet->fit->n_rows, sizeof *sheet->rows};
 }
 
+static bool has_from(const void *of)
+{
+    return ((const ms_fit_sheet *)of)->from_json != NULL;
+}
+
 static const ms_key fit_rows[] = {
     MS_KEYS_VERSION,
     MS_KEYS_TEXT("memsim", SHEET(TEXT, memsim)),
@@ -206,6 +211,7 @@ static const ms_key fit_rows[] = {
      .type = MS_KEY_OBJECT,
      SHEET(JSON, settings_json),
      .of = &ms_keys_settings},
+    MS_KEYS_FROM(ms_fit_sheet, has_from),
     {.name = "parameters",
      .type = MS_KEY_COUNT,
      SHEET(U64, parameters),

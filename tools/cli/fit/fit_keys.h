@@ -39,6 +39,7 @@ typedef struct ms_fit_shown_launch {
 
 typedef struct ms_fit_sheet {
     const char *memsim, *status, *model, *device, *settings_json, *allocator;
+    const char *from_json; /* NULL: no --from */
     uint64_t parameters;
     const char *given, *command; /* NULL: there is none */
     const ms_fit *fit;

@@ -42,6 +42,7 @@ static const topic topics[] = {
     {"traces", "allocation traces and allocator options", ms_help_traces_write},
     {"measurements", "what memsim calibrate reads", ms_help_traces_measured},
     {"checks", "the cases of memsim check", ms_help_checks_write},
+    {"from", "settings of other programs: --from", ms_help_from_write},
     {"words", "words of other programs that are understood",
      ms_optionwords_help},
     {"advice", "what a step that does not fit is advised",

@@ -61,5 +61,7 @@ void ms_help_traces_write(ms_text *text);
 void ms_help_traces_measured(ms_text *text);
 /* help_checks.c: the cases of memsim check. */
 void ms_help_checks_write(ms_text *text);
+/* help_from.c: the formats of --from, and what of them is read. */
+void ms_help_from_write(ms_text *text);
 
 #endif

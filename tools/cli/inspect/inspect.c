@@ -370,6 +370,7 @@ static ms_err inspect(const ms_job *job, const ms_hall *hall, ms_result *result,
     inspection view = {
         .it = {.memsim = MS_VERSION,
                .model = result->model.name,
+               .from_json = arguments->from_json,
                .result = result,
                .facts = facts,
                .n = result->graph->n_layers},

@@ -20,7 +20,7 @@
 
 typedef struct ms_inspection {
     /* the version of memsim and the name of the model */
-    const char *memsim, *model;
+    const char *memsim, *model, *from_json;
     const ms_result *result;
     const ms_layer_facts *facts; /* in topological order */
     uint32_t n;

@@ -43,10 +43,16 @@ static ms_key_list layers(const void *of)
 #define MODEL(kind, member) MS_KEYS_AT(kind, ms_inspection, member)
 #define TOTAL(kind, member) MODEL(kind, total.member)
 
+static bool has_from(const void *of)
+{
+    return ((const ms_inspection *)of)->from_json != NULL;
+}
+
 static const ms_key model_rows[] = {
     {.name = "schema_version", .type = MS_KEY_VERSION, .line = INDENT},
     MS_KEYS_TEXT("memsim", MODEL(TEXT, memsim), .line = INDENT),
     MS_KEYS_TEXT("model", MODEL(TEXT, model), .line = INDENT),
+    MS_KEYS_FROM(ms_inspection, has_from),
     {.name = "parameters",
      .type = MS_KEY_COUNT,
      TOTAL(U64, parameters),

@@ -311,6 +311,17 @@ ms_err ms_keys_room_rows(const ms_values *values, uint32_t value, uint32_t most,
 #define MS_KEYS_MUST .read = MS_KEY_MUST
 #define MS_KEYS_SKIP .read = MS_KEY_SKIP
 
+/* What --from has read, in documents of commands that have it; there: whether
+ * it was given. */
+#define MS_KEYS_FROM(struct, function)                                         \
+    {                                                                          \
+        .name = "from", .type = MS_KEY_OBJECT, .optional = true,               \
+        MS_KEYS_AT(JSON, struct, from_json), MS_KEYS_SKIP,                     \
+        .of = &ms_keys_from, .there = (function),                              \
+        .help = "with --from: files (path, format), command that was "         \
+                "understood, told, warnings, in words"                         \
+    }
+
 #define MS_KEYS_VERSION                                                        \
     {                                                                          \
         .name = "schema_version", .type = MS_KEY_VERSION                       \
@@ -323,6 +334,7 @@ extern const ms_keys ms_keys_run_refused;
 extern const ms_keys ms_keys_rank;          /* of "ranks" */
 extern const ms_keys ms_keys_pool;          /* "pool" */
 extern const ms_keys ms_keys_settings;      /* "settings" */
+extern const ms_keys ms_keys_from;          /* "from" (keys_from.c) */
 extern const ms_keys ms_keys_run_overheads; /* "overheads" */
 extern const ms_keys ms_keys_timeline;      /* "timeline" of a run */
 extern const ms_keys ms_keys_drawn;         /* of its "ranks" */

@@ -226,6 +226,11 @@ static ms_err ranks_room(const ms_values *values, uint32_t value, void *of)
     return report->ranks != NULL ? MS_OK : ms_fail_nomem(values->fault);
 }
 
+static bool has_from(const void *of)
+{
+    return ((const ms_sheet *)of)->from_json != NULL;
+}
+
 static const ms_key run_rows[] = {
     {.name = "schema_version",
      .type = MS_KEY_VERSION,
@@ -263,6 +268,7 @@ static const ms_key run_rows[] = {
      SKIP,
      .of = &ms_keys_settings,
      .help = "every setting; \"defaults\" lists those not given"},
+    MS_KEYS_FROM(ms_sheet, has_from),
     {.name = "parameters",
      .type = MS_KEY_COUNT,
      SHEET(U64, parameters),

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/from/facts.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+typedef struct reader {
+    ms_facts *facts;
+    const ms_format *format;
+    const char *prefix; /* of the keys that are the format's */
+    ms_pairs *pairs;
+    ms_fault *fault;
+} reader;
+
+/* ---- lines --------------------------------------------------------------- */
+
+ms_err ms_facts_say(ms_facts *facts, ms_facts_lines *lines, ms_fault *fault,
+                    const char *format, ...)
+{
+    char line[640];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    lines->all = ms_arena_grow(facts->arena, lines->all, &lines->capacity,
+                               lines->n + 1, sizeof *lines->all);
+    char *copy = ms_arena_text(facts->arena, line, strlen(line));
+    if (lines->all == NULL || copy == NULL)
+        return ms_fail_nomem(fault);
+    lines->all[lines->n++] = copy;
+    return MS_OK;
+}
+
+static ms_err warn(const reader *r, const ms_pair *pair, const char *why)
+{
+    return ms_facts_say(r->facts, &r->facts->warnings, r->fault,
+                        "%s:%u: %s=%.60s: %s", r->pairs->source.name,
+                        ms_pairs_line(r->pairs, pair->at), pair->key,
+                        pair->value, why);
+}
+
+/* ---- facts --------------------------------------------------------------- */
+
+bool ms_facts_is_said(const ms_fact *fact)
+{
+    return fact != NULL && fact->pair != NULL;
+}
+
+const ms_fact *ms_facts_find(const ms_facts *facts, const char *to)
+{
+    for (uint32_t i = 0; i < facts->n; i++)
+        if (strcmp(facts->all[i].to, to) == 0)
+            return &facts->all[i];
+    return NULL;
+}
+
+const char *ms_facts_value(const ms_facts *facts, const char *to)
+{
+    const ms_fact *fact = ms_facts_find(facts, to);
+    return fact != NULL ? fact->value : NULL;
+}
+
+const char *ms_facts_place(const ms_facts *facts, const ms_fact *fact)
+{
+    const char *place =
+        fact->pair == NULL
+            ? ms_arena_format(facts->arena, "the default of %s",
+                              fact->format->name)
+            : ms_arena_format(facts->arena, "%s:%u", fact->pairs->source.name,
+                              ms_pairs_line(fact->pairs, fact->pair->at));
+    return place != NULL ? place : "";
+}
+
+ms_err ms_facts_fail(const ms_fact *fact, ms_fault *fault, const char *hint,
+                     const char *format, ...)
+{
+    char what[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    if (fact->pair == NULL)
+        return ms_fail(fault, MS_EINPUT, fact->pairs->source.name, hint, "%s",
+                       what);
+    return ms_pairs_fail(fact->pairs, fact->pair->at, fault, hint, "%s", what);
+}
+
+ms_err ms_facts_number(const ms_facts *facts, const char *to, uint64_t *number,
+                       ms_fault *fault)
+{
+    const ms_fact *fact = ms_facts_find(facts, to);
+    char *end;
+    *number = 0;
+    if (fact == NULL)
+        return MS_OK;
+    *number = strtoull(fact->value, &end, 10);
+    if (*fact->value >= '0' && *fact->value <= '9' && *end == '\0' &&
+        *number > 0 && *number <= UINT32_MAX)
+        return MS_OK;
+    const char *hint = strchr(fact->value, '$') != NULL
+                           ? "a variable that only the shell knows: write its "
+                             "value"
+                           : NULL;
+    return ms_facts_fail(fact, fault, hint,
+                         "\"%.40s\" is not a whole number from 1", fact->value);
+}
+
+static bool same(const char *a, const char *b)
+{
+    char *end_a, *end_b;
+    double left = strtod(a, &end_a), right = strtod(b, &end_b);
+    if (strcasecmp(a, b) == 0)
+        return true;
+    return *a != '\0' && *b != '\0' && *end_a == '\0' && *end_b == '\0' &&
+           !(left < right || left > right);
+}
+
+static ms_err push(ms_facts *facts, ms_fact **list, uint32_t *n,
+                   uint32_t *capacity, const ms_fact *fact, ms_fault *fault)
+{
+    ms_fact *all =
+        ms_arena_grow(facts->arena, *list, capacity, *n + 1, sizeof *all);
+    if (all == NULL)
+        return ms_fail_nomem(fault);
+    *list = all;
+    all[(*n)++] = *fact;
+    return MS_OK;
+}
+
+static ms_err contradict(const ms_facts *facts, const ms_fact *old,
+                         const ms_fact *new, ms_fault *fault)
+{
+    char hint[256];
+    snprintf(hint, sizeof hint, "%s says %s=%.60s; let one of the two say it",
+             ms_facts_place(facts, old), old->pair->key, old->pair->value);
+    return ms_facts_fail(new, fault, hint, "%s=%.60s contradicts another file",
+                         new->pair->key, new->pair->value);
+}
+
+/* Two values of a fact whose name ends in + stand side by side. */
+static ms_err join(const reader *r, ms_fact *old, const ms_fact *new)
+{
+    old->value =
+        ms_arena_format(r->facts->arena, "%s/%s", old->value, new->value);
+    return old->value != NULL ? MS_OK : ms_fail_nomem(r->fault);
+}
+
+static ms_err add(const reader *r, const char *to, const char *value,
+                  const ms_pair *pair)
+{
+    ms_facts *facts = r->facts;
+    size_t length = strlen(to);
+    bool joins = to[length - 1] == '+';
+    ms_fact new = {.to = ms_arena_text(facts->arena, to, length - joins),
+                   .value = value,
+                   .pairs = r->pairs,
+                   .pair = pair,
+                   .format = r->format};
+    if (new.to == NULL || value == NULL)
+        return ms_fail_nomem(r->fault);
+    if (strcmp(to, "file") == 0)
+        return push(facts, &facts->files, &facts->n_files,
+                    &facts->files_capacity, &new, r->fault);
+    for (uint32_t i = 0; i < facts->n; i++) {
+        ms_fact *old = &facts->all[i];
+        if (strcmp(old->to, new.to) != 0)
+            continue;
+        if (new.pair == NULL)
+            return MS_OK;
+        if (joins && old->pair != NULL)
+            return join(r, old, &new);
+        if (old->pair != NULL && !same(old->value, value))
+            return contradict(facts, old, &new, r->fault);
+        if (old->pair == NULL)
+            *old = new;
+        return MS_OK;
+    }
+    return push(facts, &facts->all, &facts->n, &facts->capacity, &new,
+                r->fault);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+/* Is the key as the pattern says, in which * stands for anything? */
+static bool matches(const char *pattern, const char *key)
+{
+    const char *star = strchr(pattern, '*');
+    if (star == NULL)
+        return strcmp(pattern, key) == 0;
+    size_t before = (size_t)(star - pattern), after = strlen(star + 1);
+    size_t length = strlen(key);
+    return length >= before + after && memcmp(pattern, key, before) == 0 &&
+           (after == 0 || strcmp(key + length - after, star + 1) == 0);
+}
+
+/* Is the value one of "a|b", whatever its case? */
+static bool is_one(const char *words, const char *value)
+{
+    size_t length = strlen(value);
+    for (const char *w = words; w != NULL;) {
+        size_t n = strcspn(w, "|");
+        if (n == length && strncasecmp(w, value, n) == 0)
+            return true;
+        w = w[n] == '|' ? w + n + 1 : NULL;
+    }
+    return false;
+}
+
+/* The key as the table has it. */
+static const char *stripped(const ms_format *format, const char *key)
+{
+    size_t n = format->strips != NULL ? strlen(format->strips) : 0;
+    return n > 0 && strncmp(key, format->strips, n) == 0 ? key + n : key;
+}
+
+/* The pair of a key of the format, under its prefix or, where it is not there,
+ * at the root; NULL: it is absent or null. */
+static const ms_pair *pair_of(const reader *r, const char *key)
+{
+    size_t n = strlen(r->prefix);
+    const ms_pair *root = NULL;
+    for (uint32_t i = 0; i < r->pairs->n; i++) {
+        const ms_pair *pair = &r->pairs->all[i];
+        if (strcmp(pair->value, "null") == 0)
+            continue;
+        if (strncmp(pair->key, r->prefix, n) == 0 &&
+            strcmp(stripped(r->format, pair->key + n), key) == 0)
+            return pair;
+        if (strcmp(stripped(r->format, pair->key), key) == 0 && n > 0)
+            root = pair;
+    }
+    return root;
+}
+
+static const char *fallback_of(const ms_format *format, const char *key)
+{
+    for (uint32_t i = 0; i < format->n_keys; i++)
+        if (strcmp(format->keys[i].key, key) == 0 &&
+            format->keys[i].fallback != NULL)
+            return format->keys[i].fallback;
+    return "";
+}
+
+/* Does the file say what the row needs? */
+static bool holds(const reader *r, const ms_formatkey *row)
+{
+    char key[96];
+    if (row->when == NULL)
+        return true;
+    size_t n = strcspn(row->when, "=");
+    snprintf(key, sizeof key, "%.*s", (int)n, row->when);
+    const ms_pair *pair = pair_of(r, key);
+    const char *value =
+        pair != NULL ? pair->value : fallback_of(r->format, key);
+    return is_one(row->when + n + 1, value);
+}
+
+/* Ours for theirs; *known is false where the row does not have the value. */
+static const char *translate(const reader *r, const ms_formatkey *row,
+                             const char *value, bool *known)
+{
+    size_t length = strlen(value);
+    *known = true;
+    for (const char *w = row->values; w != NULL;) {
+        size_t n = strcspn(w, "|"), left = strcspn(w, "=|");
+        bool any = left == 1 && *w == '*';
+        if (any || (left == length && strncasecmp(w, value, left) == 0)) {
+            if (left == n)
+                return ms_arena_text(r->facts->arena, w, n);
+            const char *at = memchr(w + left, '@', n - left);
+            if (at == NULL)
+                return ms_arena_text(r->facts->arena, w + left + 1,
+                                     n - left - 1);
+            return ms_arena_format(r->facts->arena, "%.*s%s",
+                                   (int)(at - w - (long)left - 1), w + left + 1,
+                                   value);
+        }
+        w = w[n] == '|' ? w + n + 1 : NULL;
+    }
+    *known = row->values == NULL;
+    return value;
+}
+
+static ms_err take_value(const reader *r, const ms_formatkey *row,
+                         const char *value, const ms_pair *pair)
+{
+    bool known;
+    const char *ours = translate(r, row, value, &known);
+    char why[320];
+    if (ours == NULL)
+        return ms_fail_nomem(r->fault);
+    if (known)
+        return *ours == '\0' ? MS_OK : add(r, row->to, ours, pair);
+    snprintf(why, sizeof why, "this value is not had; %s is taken for it",
+             "memsim's default");
+    return pair != NULL ? warn(r, pair, why) : MS_OK;
+}
+
+static ms_err take_words(const reader *r, const ms_formatkey *row,
+                         const ms_pair *pair)
+{
+    for (const char *at = pair->value; *at != '\0';) {
+        size_t n = strcspn(at, ", \t");
+        const char *word = ms_arena_text(r->facts->arena, at, n);
+        if (word == NULL)
+            return ms_fail_nomem(r->fault);
+        if (n > 0)
+            MS_TRY(take_value(r, row, word, pair));
+        at += n;
+        at += strspn(at, ", \t");
+    }
+    return MS_OK;
+}
+
+static bool has_autos(const ms_format *format)
+{
+    return format == &ms_deepspeedkeys_format;
+}
+
+static ms_err take_row(const reader *r, const ms_formatkey *row,
+                       const ms_pair *pair)
+{
+    ms_facts *facts = r->facts;
+    if (!holds(r, row) ||
+        (row->harmless != NULL && is_one(row->harmless, pair->value)))
+        return MS_OK;
+    if (row->to == NULL)
+        return row->warns != NULL ? warn(r, pair, row->warns) : MS_OK;
+    if (has_autos(r->format) && strcmp(pair->value, "auto") == 0) {
+        ms_fact fact = {row->to, "auto", r->pairs, pair, r->format};
+        return push(facts, &facts->autos, &facts->n_autos,
+                    &facts->autos_capacity, &fact, r->fault);
+    }
+    return row->words ? take_words(r, row, pair)
+                      : take_value(r, row, pair->value, pair);
+}
+
+/* *is_known: a row has the key, or it does not matter. */
+static ms_err take_pair(const reader *r, const ms_pair *pair, const char *key,
+                        bool *is_known)
+{
+    *is_known = false;
+    for (uint32_t i = 0; i < r->format->n_keys; i++) {
+        if (!matches(r->format->keys[i].key, key))
+            continue;
+        *is_known = true;
+        if (strcmp(pair->value, "null") != 0)
+            MS_TRY(take_row(r, &r->format->keys[i], pair));
+    }
+    for (uint32_t i = 0; r->format->passed[i] != NULL && !*is_known; i++)
+        *is_known = matches(r->format->passed[i], key);
+    return MS_OK;
+}
+
+static ms_err take_fallbacks(const reader *r)
+{
+    for (uint32_t i = 0; i < r->format->n_keys; i++) {
+        const ms_formatkey *row = &r->format->keys[i];
+        if (row->fallback == NULL || !holds(r, row) ||
+            (*row->key != '\0' && pair_of(r, row->key) != NULL))
+            continue;
+        MS_TRY(take_value(r, row, row->fallback, NULL));
+    }
+    return MS_OK;
+}
+
+/* The keys under the prefix that no one has read so far. */
+static ms_err take_format(const reader *r)
+{
+    size_t n = strlen(r->prefix);
+    bool any = n == 0;
+    for (uint32_t i = 0; i < r->pairs->n; i++) {
+        ms_pair *pair = &r->pairs->all[i];
+        bool is_known;
+        if (pair->read || strncmp(pair->key, r->prefix, n) != 0)
+            continue;
+        any = true;
+        MS_TRY(
+            take_pair(r, pair, stripped(r->format, pair->key + n), &is_known));
+        pair->read = is_known;
+    }
+    return any ? take_fallbacks(r) : MS_OK;
+}
+
+ms_err ms_facts_read(ms_facts *facts, const ms_format *format, ms_pairs *pairs,
+                     ms_fault *fault)
+{
+    reader r = {facts, format, "", pairs, fault};
+    MS_TRY(take_format(&r));
+    for (uint32_t i = 0; i < 2 && format->inner[i].prefix != NULL; i++) {
+        reader inner = {facts, format->inner[i].format, format->inner[i].prefix,
+                        pairs, fault};
+        if (*inner.prefix == '\0') /* the rest of the file is all of that */
+            return ms_facts_read(facts, inner.format, pairs, fault);
+        MS_TRY(take_format(&inner));
+    }
+    for (uint32_t i = 0; i < pairs->n; i++) {
+        if (pairs->all[i].read || strcmp(pairs->all[i].value, "null") == 0)
+            continue;
+        pairs->all[i].read = true;
+        MS_TRY(warn(&r, &pairs->all[i],
+                    "memsim does not know this key; whether it matters is for "
+                    "you to say"));
+    }
+    return MS_OK;
+}
+
+/* ---- auto ---------------------------------------------------------------- */
+
+/* What transformers' trainer_config_finalize makes of the model's width, in
+ * tenths of its square or of itself. */
+static uint64_t from_width(const char *to, uint64_t hidden)
+{
+    static const struct {
+        const char *to;
+        uint64_t tenths;
+        bool is_square;
+    } rows[] = {{"policy.deepspeed.reduce_bucket_size", 10, true},
+                {"policy.deepspeed.prefetch_bucket_size", 9, true},
+                {"policy.deepspeed.param_persistence_threshold", 100, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].to, to) == 0 && hidden > 0 && hidden < 1u << 24)
+            return hidden * (rows[i].is_square ? hidden : 1) * rows[i].tenths /
+                   10;
+    return 0;
+}
+
+/* Facts that compose.h works out from others. */
+static bool follows(const char *to)
+{
+    return strcmp(to, "batch.global") == 0;
+}
+
+static ms_err settle(ms_facts *facts, const ms_fact *of, uint64_t hidden,
+                     ms_fault *fault)
+{
+    const ms_fact *other = ms_facts_find(facts, of->to);
+    const char *place = ms_facts_place(facts, of), *key = of->pair->key;
+    uint64_t number = from_width(of->to, hidden);
+    if (other != NULL && other->pairs != of->pairs)
+        return ms_facts_say(facts, &facts->told, fault,
+                            "%s: %s is \"auto\": %s, %s", place, key,
+                            other->value, ms_facts_place(facts, other));
+    if (follows(of->to) || (other != NULL && other->pair != NULL))
+        return MS_OK;
+    if (number == 0)
+        return ms_facts_say(facts, &facts->warnings, fault,
+                            "%s: %s=auto: no other file says it, memsim's "
+                            "default holds; give the other file "
+                            "(training_args.json) with one more --from",
+                            place, key);
+    ms_fact fact = *of;
+    fact.value = ms_arena_format(facts->arena, "%" PRIu64, number);
+    if (fact.value == NULL)
+        return ms_fail_nomem(fault);
+    MS_TRY(push(facts, &facts->all, &facts->n, &facts->capacity, &fact, fault));
+    return ms_facts_say(
+        facts, &facts->told, fault,
+        "%s: %s is \"auto\": %s, from the model's width %" PRIu64, place, key,
+        fact.value, hidden);
+}
+
+ms_err ms_facts_settle(ms_facts *facts, uint64_t hidden, ms_fault *fault)
+{
+    for (uint32_t i = 0; i < facts->n_autos; i++)
+        MS_TRY(settle(facts, &facts->autos[i], hidden, fault));
+    return MS_OK;
+}

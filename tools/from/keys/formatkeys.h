@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_FORMATKEYS_H
+#define MS_FORMATKEYS_H
+
+/* What the keys of a format mean: a table for each.  A row says which fact
+ * (tools/from/facts.h) a key tells, or why it matters though memsim does not
+ * have it; keys that matter neither for memory nor for time are a list of their
+ * own.  What is in neither is told as unknown.
+ *
+ *     {"zero_optimization.stage", "policy.deepspeed", .fallback = "0"},
+ *     {"zero_optimization.overlap_comm", "policy.deepspeed.overlap_comm",
+ *      "true=1|false=0", .when = "zero_optimization.stage=1|2|3"},
+ *     {"torch_compile", .harmless = "false",
+ *      .warns = "memsim has its launches: --set training.launch=compiled"},
+ *
+ * so that {"zero_optimization": {"stage": 2, "overlap_comm": true}} is the
+ * facts policy.deepspeed = 2 and policy.deepspeed.overlap_comm = 1.  A key may
+ * have several rows, each a fact.
+ *
+ *     deepspeedkeys.c     ds_config.json
+ *     acceleratekeys.c    Accelerate's YAML
+ *     fsdpkeys.c          its fsdp_config, which others have, too
+ *     trainerkeys.c       training_args.json of Transformers
+ *     torchtitankeys.c    train_config.toml
+ *     megatronkeys.c      Megatron-LM's arguments
+ *     axolotlkeys.c, llamafactorykeys.c */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ms_formatkey {
+    /* A * stands for anything.  "": no key, so that the fallback always
+     * holds. */
+    const char *key;
+    /* The fact; NULL: none.  With a + behind it several join with /. */
+    const char *to;
+    /* "theirs=ours|...", compared without case; "" on the right: the value
+     * tells nothing; "theirs" alone stays as it is; "*=ours": any other, and @
+     * in ours is theirs.  NULL: the value stays as it is. */
+    const char *values;
+    const char *fallback; /* their value where the key is absent or null */
+    /* "key=a|b" of the same file: elsewhere the key has no effect there */
+    const char *when;
+    const char *harmless; /* "a|b": with these values it does not matter */
+    /* it matters, and why it is not followed */
+    const char *warns;
+    bool words; /* the value is words between commas or blanks, each a fact */
+} ms_formatkey;
+
+typedef struct ms_format {
+    const char *name;  /* "DeepSpeed" */
+    const char *file;  /* what such files are called */
+    const char *marks; /* "a|b": keys that tell the format */
+    const ms_formatkey *keys;
+    uint32_t n_keys;
+    const char *const *passed; /* keys that do not matter, up to NULL */
+    const char *strips;        /* what its keys may begin with besides */
+    /* Keys that begin so are those of another format. */
+    struct ms_format_inner {
+        const char *prefix;
+        const struct ms_format *format;
+    } inner[2];
+} ms_format;
+
+extern const ms_format ms_deepspeedkeys_format, ms_acceleratekeys_format,
+    ms_fsdpkeys_format, ms_trainerkeys_format, ms_torchtitankeys_format,
+    ms_megatronkeys_format, ms_axolotlkeys_format, ms_llamafactorykeys_format;
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The words of a command line, as a shell would have them: quotes, backslashes,
+ * comments, NAME=value and NAME=(words), ${NAME}, ${NAME:-default}, $((A * B)).
+ * Nothing is run.  A word --name is a key; its value is the words that follow,
+ * with commas between them, or true.  Options that stand in an array or in a
+ * variable count where they are written, so that "${ARGS[@]}" adds nothing. */
+
+#include "tools/from/pairs.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct reader {
+    ms_pairs *pairs;
+    ms_fault *fault;
+    const char *bytes;
+    size_t at, length;
+    const char *option; /* whose values come; NULL: none */
+    size_t option_at;
+    ms_text values;
+    uint32_t depth;  /* of texts in variables */
+    uint32_t arrays; /* that are open: NAME=( */
+} reader;
+
+#define NAME "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+#define ENDS " \t\r\n;&|()<>"
+
+/* ---- options and their values -------------------------------------------- */
+
+static ms_err finish_option(reader *r)
+{
+    const char *option = r->option;
+    const char *value = r->values.length > 0 ? r->values.bytes : "true";
+    r->option = NULL;
+    if (option == NULL)
+        return MS_OK;
+    if (r->values.failed)
+        return ms_fail_nomem(r->fault);
+    return ms_pairs_add(r->pairs, option, value, r->option_at, true, r->fault);
+}
+
+static ms_err begin_option(reader *r, const char *word, size_t at)
+{
+    const char *equals = strchr(word, '=');
+    size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
+    MS_TRY(finish_option(r));
+    r->option = ms_arena_text(r->pairs->arena, word + 2, length - 2);
+    r->option_at = at;
+    r->values = (ms_text){.arena = r->pairs->arena};
+    if (r->option == NULL)
+        return ms_fail_nomem(r->fault);
+    if (equals == NULL)
+        return MS_OK;
+    ms_text_add(&r->values, "%s", equals + 1);
+    return finish_option(r);
+}
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] == '-' && word[2] != '\0' &&
+           word[2] != '=' && strchr(NAME, word[2]) != NULL;
+}
+
+static bool is_script(const char *word)
+{
+    size_t n = strlen(word);
+    return n > 3 && strcmp(word + n - 3, ".py") == 0;
+}
+
+/* ---- variables ----------------------------------------------------------- */
+
+static const char *variable(const reader *r, const char *name, size_t length)
+{
+    const char *key =
+        ms_arena_format(r->pairs->arena, "$%.*s", (int)length, name);
+    const ms_pair *pair = key != NULL ? ms_pairs_find(r->pairs, key) : NULL;
+    return pair != NULL ? pair->value : NULL;
+}
+
+/* A product or quotient of numbers and variables, left to right; anything else
+ * stays as it is written. */
+static void put_arithmetic(const reader *r, const char *from, const char *end,
+                           ms_text *word)
+{
+    uint64_t value = 1;
+    char verb = '*';
+    for (const char *at = from; at < end;) {
+        at += strspn(at, " ${}");
+        size_t n = strspn(at, NAME);
+        const char *text = n > 0 && *at > '9' ? variable(r, at, n) : at;
+        uint64_t number = text != NULL ? strtoull(text, NULL, 10) : 0;
+        if (n == 0 || number == 0 || number > UINT32_MAX ||
+            value > UINT32_MAX || (verb != '*' && verb != '/')) {
+            ms_text_add(word, "$((%.*s))", (int)(end - from), from);
+            return;
+        }
+        value = verb == '*' ? value * number : value / number;
+        at += n;
+        at += strspn(at, " }");
+        verb = *at++;
+    }
+    ms_text_u64(word, value);
+}
+
+/* $NAME and its like, behind the $. */
+static void put_variable(reader *r, ms_text *word)
+{
+    const char *at = r->bytes + r->at, *close;
+    if (strncmp(at, "((", 2) == 0 && (close = strstr(at, "))")) != NULL) {
+        put_arithmetic(r, at + 2, close, word);
+        r->at += (size_t)(close + 2 - at);
+        return;
+    }
+    bool braces = *at == '{';
+    size_t n = strspn(at + braces, NAME);
+    const char *value = variable(r, at + braces, n);
+    const char *end = braces ? strchr(at, '}') : at + n;
+    if (n == 0 || end == NULL) {
+        ms_text_add(word, "$");
+        return;
+    }
+    const char *rest = at + braces + n;
+    r->at += (size_t)(end + braces - at);
+    if (value == NULL && braces && strncmp(rest, ":-", 2) == 0)
+        ms_text_put(word, rest + 2, (size_t)(end - rest - 2));
+    else if (braces && *rest == '[')
+        return; /* an array, whose words counted where they stand */
+    else if (value == NULL)
+        ms_text_add(word, "$%.*s", (int)n, at + braces);
+    else if (!is_option(value))
+        ms_text_add(word, "%s", value);
+}
+
+/* ---- words --------------------------------------------------------------- */
+
+static ms_err put_quoted(reader *r, char quote, ms_text *word)
+{
+    size_t start = r->at - 1;
+    while (r->at < r->length && r->bytes[r->at] != quote) {
+        char c = r->bytes[r->at++];
+        if (quote == '"' && c == '$')
+            put_variable(r, word);
+        else if (quote == '"' && c == '\\' && r->at < r->length &&
+                 r->bytes[r->at] == '\n')
+            r->at++;
+        else
+            ms_text_put(word, &c, 1);
+    }
+    if (r->at == r->length)
+        return ms_pairs_fail(r->pairs, start, r->fault, "is the file whole?",
+                             "this quote does not end");
+    r->at++;
+    return MS_OK;
+}
+
+static ms_err read_word(reader *r, ms_text *word)
+{
+    ms_text_add(word, "%s", "");
+    while (r->at < r->length && strchr(ENDS, r->bytes[r->at]) == NULL) {
+        char c = r->bytes[r->at++];
+        if (c == '"' || c == '\'')
+            MS_TRY(put_quoted(r, c, word));
+        else if (c == '$')
+            put_variable(r, word);
+        else if (c == '\\' && r->at < r->length)
+            r->at += r->bytes[r->at] == '\n';
+        else
+            ms_text_put(word, &c, 1);
+    }
+    return word->failed ? ms_fail_nomem(r->fault) : MS_OK;
+}
+
+static ms_err take_text(reader *r, const char *text, size_t at);
+
+/* NAME=value: a variable, and the options that its text has. */
+static ms_err take_assignment(reader *r, const char *word, size_t name,
+                              size_t at)
+{
+    const char *value = word + name + 1;
+    const char *key =
+        ms_arena_format(r->pairs->arena, "$%.*s", (int)name, word);
+    const char *copy = ms_arena_text(r->pairs->arena, value, strlen(value));
+    MS_TRY(finish_option(r));
+    MS_TRY(ms_pairs_add(r->pairs, key, copy, at, true, r->fault));
+    if (strstr(value, "--") == NULL || r->depth > 0)
+        return MS_OK;
+    return take_text(r, copy, at);
+}
+
+static ms_err take_word(reader *r, const char *word, size_t at)
+{
+    size_t name = strspn(word, NAME);
+    if (is_option(word))
+        return begin_option(r, word, at);
+    if (name > 0 && word[name] == '=')
+        return take_assignment(r, word, name, at);
+    if (is_script(word)) /* options of torchrun are before it */
+        return finish_option(r);
+    if (r->option != NULL && *word != '\0')
+        ms_text_add(&r->values, "%s%s", r->values.length > 0 ? "," : "", word);
+    return MS_OK;
+}
+
+/* Words apart by blanks, which a variable holds. */
+static ms_err take_text(reader *r, const char *text, size_t at)
+{
+    r->depth++;
+    for (text += strspn(text, " \t\r\n\\"); *text != '\0';) {
+        size_t n = strcspn(text, " \t\r\n");
+        const char *word = ms_arena_text(r->pairs->arena, text, n);
+        if (word == NULL)
+            return ms_fail_nomem(r->fault);
+        MS_TRY(take_word(r, word, at));
+        text += n;
+        text += strspn(text, " \t\r\n\\");
+    }
+    r->depth--;
+    return finish_option(r);
+}
+
+/* Behind a backslash: the length of what is left of its line, with the line's
+ * end; 0: the line goes on. */
+static size_t fold(const reader *r)
+{
+    size_t n = 1 + strspn(r->bytes + r->at + 1, " \t\r");
+    return r->bytes[r->at + n] == '\n' ? n + 1 : 0;
+}
+
+/* Where the command ends, the option's values do, too: at an operator, and at
+ * the end of a line outside of an array, unless a number begins the next. */
+static bool ends_command(reader *r, char c)
+{
+    if (c == '(' || c == ')')
+        r->arrays = c == '(' ? r->arrays + 1 : r->arrays - (r->arrays > 0);
+    if (c != '\n')
+        return strchr(";&|<>()", c) != NULL;
+    const char *next = r->bytes + r->at + strspn(r->bytes + r->at, " \t\r\n");
+    return r->arrays == 0 && !(*next >= '0' && *next <= '9');
+}
+
+/* Blanks, comments, what separates commands. */
+static ms_err skip(reader *r)
+{
+    while (r->at < r->length && strchr(ENDS "#\\", r->bytes[r->at]) != NULL) {
+        char c = r->bytes[r->at];
+        size_t folded = c == '\\' ? fold(r) : 0;
+        if (c == '\\' && folded == 0)
+            break;
+        if (c == '#')
+            r->at += strcspn(r->bytes + r->at, "\n");
+        else
+            r->at += c == '\\' ? folded : 1;
+        if (c != '\\' && c != '#' && ends_command(r, c))
+            MS_TRY(finish_option(r));
+    }
+    return MS_OK;
+}
+
+ms_err ms_wordpairs_read(ms_pairs *pairs, ms_fault *fault)
+{
+    reader r = {.pairs = pairs,
+                .fault = fault,
+                .bytes = pairs->source.bytes,
+                .length = pairs->source.length,
+                .values = {.arena = pairs->arena}};
+    MS_TRY(skip(&r));
+    while (r.at < r.length) {
+        ms_text word = {.arena = pairs->arena};
+        size_t at = r.at;
+        MS_TRY(read_word(&r, &word));
+        MS_TRY(take_word(&r, word.bytes, at));
+        MS_TRY(skip(&r));
+    }
+    return finish_option(&r);
+}
