@@ -248,6 +248,8 @@ static ms_err search(solver *p, uint64_t budget_bytes, uint32_t *found,
     *ended = true;
     if (p->n_slots > 0)
         memset(p->slots, 0, p->n_slots * sizeof *p->slots);
+    if (bytes_of(p, p->task->given) > budget_bytes)
+        return MS_OK;
     MS_TRY(reach(p, p->task->given, MS_NONE, 0, 0));
     while (p->n_heap > 0) {
         uint32_t row = pop(p).state;

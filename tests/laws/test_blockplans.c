@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Plans over the cut points of a DAG against the least time of all orders. */
 #include "policies/solve/blocks/blockplan.h"
+#include "policies/solve/chain.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-#define GRAPHS 300u
-#define MOST_NODES 18u
+#define GRAPHS 200u
+#define MOST_NODES 16u
 #define MOST_DEPS 256u
 
 static ms_arena arena;
@@ -74,14 +74,6 @@ static ms_nodedag dag_of(const drawn *d)
                         d->dep_at, d->dep,     d->is_backward};
 }
 
-static uint64_t all_ns(const drawn *d)
-{
-    uint64_t ns = 0;
-    for (uint32_t v = 0; v < d->n; v++)
-        ns += d->cost_ns[v];
-    return ns;
-}
-
 typedef struct counts {
     uint32_t tried, equal, above, none;
     uint64_t ns, least_ns;
@@ -140,10 +132,62 @@ START_TEST(no_better_than_all_orders_and_rarely_worse)
         for (uint64_t budget = 1; budget <= all + 1; budget++)
             check_budget(&dag, budget, &blocks, &menus, &n);
         ck_assert_uint_gt(n.tried, 0);
-        (void)all_ns;
         ms_arena_reset(&arena);
     }
-    fprintf(stderr, "cut %u tried %u equal %u none %u ns %lu least %lu\n", cut, n.tried, n.equal, n.none, n.ns, n.least_ns);
+    ck_assert_uint_gt(cut, GRAPHS / 2);
+    ck_assert_uint_gt(3 * n.equal, n.tried);
+    ck_assert_uint_lt(n.ns, n.least_ns + n.least_ns / 8);
+    ms_arena_free(&arena);
+}
+END_TEST
+
+/* ---- a chain of equal layers --------------------------------------------- */
+
+#define LONGEST 400u
+static uint32_t dep_at[2 * LONGEST + 2], dep[4 * LONGEST + 2];
+static uint64_t ones[2 * LONGEST + 2];
+static uint8_t is_backward[2 * LONGEST + 2];
+
+/* Checkmate's: layers, the loss, and a gradient of each layer that reads the
+ * one behind it, and the layer. */
+static ms_nodedag draw_chain(uint32_t layers)
+{
+    uint32_t n = 2 * layers + 1, n_dep = 0;
+    for (uint32_t v = 0; v < n; v++) {
+        ones[v] = 1;
+        is_backward[v] = v > layers;
+        if (v > 0)
+            dep[n_dep++] = v - 1;
+        if (v > layers)
+            dep[n_dep++] = n - 1 - v;
+        dep_at[v + 1] = n_dep;
+    }
+    return (ms_nodedag){n, ones, ones, dep_at, dep, is_backward};
+}
+
+/* The optimum is a sweep of Revolve (binomial.c) with two bytes fewer, and each
+ * gradient and the loss once. */
+START_TEST(equal_layers_as_revolve_has_them)
+{
+    static const uint32_t layers[] = {10, 40, 100, LONGEST};
+    for (uint32_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        for (uint32_t budget = 3; budget <= 15; budget += 4) {
+            const ms_nodedag dag = draw_chain(layers[i]);
+            uint64_t again = ms_binomial_advances(layers[i] + 1, budget - 2);
+            ms_fault fault = {0};
+            ms_dagblocks blocks;
+            ms_blockmenus menus;
+            ms_blockplan plan;
+            ms_dagblocks_find(&dag, &arena, &blocks, &fault);
+            ms_blockmenu_find(&dag, &blocks, &arena, &menus, &fault);
+            ck_assert_int_eq(ms_blockplan_find(&dag, &blocks, &menus, budget,
+                                               &arena, &plan, &fault),
+                             MS_OK);
+            if (budget < layers[i] + 2)
+                ck_assert_uint_eq(plan.time_ns, layers[i] + 1 + again);
+            else
+                ck_assert_uint_eq(plan.time_ns, 2 * layers[i] + 1);
+        }
     ms_arena_free(&arena);
 }
 END_TEST
@@ -154,6 +198,7 @@ Suite *suite_blockplans(void)
     TCase *tcase = tcase_create("blockplans");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, no_better_than_all_orders_and_rarely_worse);
+    tcase_add_test(tcase, equal_layers_as_revolve_has_them);
     suite_add_tcase(suite, tcase);
     return suite;
 }
