@@ -185,8 +185,9 @@ static ms_err try_next(planner *p, bracket *b, bool first,
     return err;
 }
 
-/* What is kept over stages is in no plan's hand: said where it is more than any
- * stage's output, as in U-Net, whose skips leave no cut point between. */
+/* What is kept over stages is in no plan's hand: said where it is much beside
+ * the largest output of a stage, as in U-Net, whose skips leave no cut point
+ * between. */
 static ms_err tell_skips(const planner *p, ms_program *program)
 {
     const ms_graph *graph = p->context->graph;
@@ -202,7 +203,7 @@ static ms_err tell_skips(const planner *p, ms_program *program)
     for (uint32_t l = 1; l < chain->n; l++)
         if (chain->stages[l].output_bytes > largest)
             largest = chain->stages[l].output_bytes;
-    if (bytes <= largest)
+    if (bytes <= largest / 4)
         return MS_OK;
     ms_size_count(bytes, size);
     program->told = ms_arena_format(
