@@ -69,7 +69,8 @@ static bool is_cutplan(const ms_policy_value *values)
 /* Is it written as calls, behind the default program? */
 static bool plans(const ms_policy_value *values)
 {
-    return is_chainplan(values) || is_cutplan(values) || values[MS_CHECKPOINT_CHEN].given ||
+    return is_chainplan(values) || is_cutplan(values) ||
+           values[MS_CHECKPOINT_CHEN].given ||
            values[MS_CHECKPOINT_NESTED].given ||
            values[MS_CHECKPOINT_RECURSIVE].given;
 }

@@ -239,21 +239,20 @@ const ms_param ms_checkpointrows_params[MS_CHECKPOINT_N] = {
          .with = "optimal",
          .help = "units into which the budget is cut, where sizes have "
                  "more; default: 500 to 8192, by the model"},
-    [MS_CHECKPOINT_SHARE] =
-        {.name = "share",
-         .type = MS_PARAM_INT,
-         .low = 0,
-         .high = 100,
-         .with = "knapsack",
-         .help = "percent of what mincut saves (torch's "
-                 "activation_memory_budget)"},
-    [MS_CHECKPOINT_BUDGET] =
-        {.name = "budget",
-         .type = MS_PARAM_SIZE,
-         .promise = true,
-         .low = 1,
-         .high = INT64_C(1) << 50,
-         .with = "auto|optimal|chen|knapsack",
-         .help = "the peak that swap:auto, optimal, chen or "
-                 "knapsack keeps to"},
+    [MS_CHECKPOINT_SHARE] = {.name = "share",
+                             .type = MS_PARAM_INT,
+                             .low = 0,
+                             .high = 100,
+                             .with = "knapsack",
+                             .help = "percent of what mincut saves (torch's "
+                                     "activation_memory_budget)"},
+    [MS_CHECKPOINT_BUDGET] = {.name = "budget",
+                              .type = MS_PARAM_SIZE,
+                              .promise = true,
+                              .low = 1,
+                              .high = INT64_C(1) << 50,
+                              .with = "auto|optimal|chen|knapsack",
+                              .help =
+                                  "the peak that swap:auto, optimal, chen or "
+                                  "knapsack keeps to"},
 };

@@ -378,11 +378,9 @@ ms_err ms_pebble_find(const ms_nodedag *dag, uint64_t budget_bytes,
     *pebble = (ms_pebble){0};
     if (dag->n > MS_PEBBLE_NODES)
         return MS_OK;
-    const ms_pebble_task task = {.ends = ends_of(dag),
-                                 .hand = MS_NONE,
-                                 .most_states = MS_PEBBLE_STATES};
-    solver p = {
-        .dag = dag, .task = &task, .arena = &scratch, .fault = fault};
+    const ms_pebble_task task = {
+        .ends = ends_of(dag), .hand = MS_NONE, .most_states = MS_PEBBLE_STATES};
+    solver p = {.dag = dag, .task = &task, .arena = &scratch, .fault = fault};
     ms_err err = solve(&p, budget_bytes, arena, pebble);
     ms_arena_free(&scratch);
     return err;

@@ -80,8 +80,8 @@ typedef struct counts {
 } counts;
 
 static void check_budget(const ms_nodedag *dag, uint64_t budget,
-                         const ms_dagblocks *blocks,
-                         const ms_blockmenus *menus, counts *n)
+                         const ms_dagblocks *blocks, const ms_blockmenus *menus,
+                         counts *n)
 {
     ms_fault fault = {0};
     ms_pebble pebble;
@@ -99,11 +99,11 @@ static void check_budget(const ms_nodedag *dag, uint64_t budget,
     ck_assert_int_eq(err, MS_OK);
     ck_assert_int_eq(
         ms_dagcost_find(dag, &plan.plan, &arena, &time, &peak, &fault), MS_OK);
-    ck_assert_msg(time == plan.time_ns && peak <= budget &&
-                      time >= pebble.time_ns,
-                  "seed %" PRIu64 ", budget %" PRIu64 ": %" PRIu64 " ns (%" PRIu64
-                  " told, %" PRIu64 " least) in %" PRIu64 " bytes",
-                  laws_seed, budget, time, plan.time_ns, pebble.time_ns, peak);
+    ck_assert_msg(
+        time == plan.time_ns && peak <= budget && time >= pebble.time_ns,
+        "seed %" PRIu64 ", budget %" PRIu64 ": %" PRIu64 " ns (%" PRIu64
+        " told, %" PRIu64 " least) in %" PRIu64 " bytes",
+        laws_seed, budget, time, plan.time_ns, pebble.time_ns, peak);
     n->tried++;
     n->equal += time == pebble.time_ns;
     n->ns += time;

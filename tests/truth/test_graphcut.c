@@ -82,10 +82,10 @@ START_TEST(minimum_cuts)
                           numbers(truth_cell(&table, row, "weight"), weight));
         flags(truth_cell(&table, row, "banned"), banned);
         flags(truth_cell(&table, row, "needed"), needed);
-        ck_assert_int_eq(
-            ms_mincut_find(&net, &arena, is_saved, &total, &fault), MS_OK);
-        truth_compare("graphcut", name, "cut",
-                      truth_number(&table, row, "cut"), total);
+        ck_assert_int_eq(ms_mincut_find(&net, &arena, is_saved, &total, &fault),
+                         MS_OK);
+        truth_compare("graphcut", name, "cut", truth_number(&table, row, "cut"),
+                      total);
         uint32_t n = numbers(truth_cell(&table, row, "saved"), saved);
         for (uint32_t i = 0; i < n; i++)
             same += is_saved[saved[i]];
@@ -170,7 +170,8 @@ START_TEST(cut_points)
                          MS_OK);
         for (uint32_t i = 0; i < n; i++)
             for (uint32_t b = 0; b < blocks.n; b++)
-                found += blocks.forward[blocks.forward_at[b + 1] - 1] == want[i];
+                found +=
+                    blocks.forward[blocks.forward_at[b + 1] - 1] == want[i];
         truth_compare("cutpoints", truth_cell(&table, row, "case"),
                       "dominators", n, found);
         ms_arena_reset(&arena);

@@ -179,9 +179,8 @@ static ms_err weigh(planner *p, const uint8_t *is_written)
 
 static ms_err take_columns(planner *p)
 {
-    uint8_t **flags[] = {&p->is_dear,  &p->is_listed, &p->is_read,
-                         &p->is_small, &p->needed,    &p->banned,
-                         &p->is_saved};
+    uint8_t **flags[] = {&p->is_dear, &p->is_listed, &p->is_read, &p->is_small,
+                         &p->needed,  &p->banned,    &p->is_saved};
     size_t n = p->n + 1u;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         *flags[i] = ms_arena_take(p->arena, n, 1);
@@ -371,7 +370,8 @@ static ms_err rewrite(writer *w, ms_call call)
         call.set = w->hold[call.unit];
     }
     MS_TRY(ms_program_add(&w->made, call, w->arena, p->fault));
-    if (!runs || call.run.pass == MS_FORWARD || w->drop[call.unit] == MS_NOTHING)
+    if (!runs || call.run.pass == MS_FORWARD ||
+        w->drop[call.unit] == MS_NOTHING)
         return MS_OK;
     ms_call drop = ms_program_call_like(MS_DROP_SET, &call);
     drop.set = w->drop[call.unit];

@@ -129,9 +129,9 @@ static void fill_turn(const solver *p, uint32_t s, uint64_t *best)
 static uint64_t least_with(const solver *p, uint32_t t,
                            const ms_blockoption *option)
 {
-    return more(units(p, option->forward_bytes) + p->handed[t],
-                more(units(p, option->turn_bytes),
-                     units(p, option->held_bytes)));
+    return more(
+        units(p, option->forward_bytes) + p->handed[t],
+        more(units(p, option->turn_bytes), units(p, option->held_bytes)));
 }
 
 static void take_both(const solver *p, uint32_t s, uint32_t t, uint64_t *best)
@@ -230,8 +230,8 @@ static void fill_row(const solver *p, uint32_t s, uint32_t t)
 static ms_err fill(solver *p, uint64_t *time_ns)
 {
     size_t n = p->n_rows;
-    p->table = ms_arena_take_raw(&p->scratch, n * (p->room + 1),
-                                 sizeof *p->table);
+    p->table =
+        ms_arena_take_raw(&p->scratch, n * (p->room + 1), sizeof *p->table);
     p->again = ms_arena_take_raw(&p->scratch, p->room + 1, sizeof *p->again);
     if (p->table == NULL || p->again == NULL)
         return ms_fail_nomem(p->fault);
@@ -330,8 +330,8 @@ static ms_err write_part(solver *p, const part *at, part *left, uint32_t *n)
     if (both != NULL) {
         MS_TRY(make(p, at->s, both, 0, both->split));
         left[(*n)++] = (part){at->s, at->s, 0, both};
-        left[(*n)++] = (part){at->s + 1, at->t,
-                              at->m - units(p, both->held_bytes), NULL};
+        left[(*n)++] =
+            (part){at->s + 1, at->t, at->m - units(p, both->held_bytes), NULL};
         return MS_OK;
     }
     uint32_t k = find_checkpoint(p, at);
@@ -430,11 +430,10 @@ static ms_err find(solver *p, uint64_t budget_bytes, ms_blockplan *plan)
 {
     MS_TRY(open(p));
     if (most_units(p) < 64)
-        return ms_fail(p->fault, MS_EUSAGE, "checkpoint:optimal",
-                       "write dtr:budget=SIZE",
-                       "the DAG has %" PRIu32
-                       " blocks, too many for a table of them",
-                       p->n);
+        return ms_fail(
+            p->fault, MS_EUSAGE, "checkpoint:optimal", "write dtr:budget=SIZE",
+            "the DAG has %" PRIu32 " blocks, too many for a table of them",
+            p->n);
     MS_TRY(solve(p, budget_bytes, plan));
     if (plan->time_ns < NEVER)
         return write_plan(p, plan);

@@ -3,9 +3,9 @@
 #define MS_POLICIES_BLOCKPLAN_H
 
 /* The best plan of a DAG whose blocks lie in a row (dagblocks.h), where what is
- * kept at a cut point, or in a block, stays until the backward of the block: the
- * dynamic program of rotor (chain.h) with a menu per block (blockmenu.h), as
- * Rockmate has it.  Of blocks s to t in m units, beside the input of s, with
+ * kept at a cut point, or in a block, stays until the backward of the block:
+ * the dynamic program of rotor (chain.h) with a menu per block (blockmenu.h),
+ * as Rockmate has it.  Of blocks s to t in m units, beside the input of s, with
  * what is handed to t inside,
  *
  *     W(s, s, m) = TURN of s

@@ -14,7 +14,7 @@ typedef struct arc {
 typedef struct flow {
     uint32_t n, source, sink;
     uint32_t n_arcs;
-    arc *arcs;                      /* an arc and its reverse are 2 i, 2 i + 1 */
+    arc *arcs; /* an arc and its reverse are 2 i, 2 i + 1 */
     uint32_t *first, *level, *next; /* per node */
     uint32_t *list, *path;          /* of nodes; of arcs */
 } flow;
@@ -66,8 +66,8 @@ static uint32_t send(flow *f, uint32_t n, uint64_t *sent)
     uint64_t room = ENDLESS;
     uint32_t full = 0;
     for (uint32_t i = 0; i < n; i++)
-        room = f->arcs[f->path[i]].room < room ? f->arcs[f->path[i]].room
-                                               : room;
+        room =
+            f->arcs[f->path[i]].room < room ? f->arcs[f->path[i]].room : room;
     for (uint32_t i = n; i-- > 0;) {
         f->arcs[f->path[i]].room -= room;
         f->arcs[f->path[i] ^ 1].room += room;
@@ -107,9 +107,7 @@ ms_err ms_mincut_find(const ms_mincut_net *net, ms_arena *arena,
                       uint8_t *is_saved, uint64_t *weight, ms_fault *fault)
 {
     size_t n = 2 * (size_t)net->n + 2;
-    flow f = {.n = (uint32_t)n,
-              .source = 2 * net->n,
-              .sink = 2 * net->n + 1};
+    flow f = {.n = (uint32_t)n, .source = 2 * net->n, .sink = 2 * net->n + 1};
     uint32_t **columns[] = {&f.first, &f.level, &f.next, &f.list, &f.path};
     f.arcs = ms_arena_take_raw(
         arena, 2 * (3 * (size_t)net->n + net->dep_at[net->n]) + 1,
