@@ -105,37 +105,41 @@ static void describe_output(planner *p, uint32_t op, uint32_t storage)
     p->needed[v] = graph->storage_saved_end[storage] != MS_NONE;
 }
 
+/* One reading of what op makes, and of what: counted at v + 2, or put at
+ * v + 1. */
+static void add_deps(const planner *p, uint32_t op, uint32_t *at, uint32_t *dep)
+{
+    const ms_graph *graph = p->graph;
+    for (uint32_t o = graph->out_at[op]; o < graph->out_at[op + 1]; o++)
+        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
+            uint32_t to = graph->out[o], from = graph->in[i];
+            if (!is_own(p, to) || !is_own(p, from) || from >= to)
+                continue;
+            if (dep == NULL)
+                at[to - p->first + 2]++;
+            else
+                dep[at[to - p->first + 1]++] = from - p->first;
+        }
+}
+
 /* What ops of forward make, and of what; ops that write in place add theirs. */
 static ms_err list_deps(planner *p)
 {
-    const ms_graph *graph = p->graph;
-    uint32_t end = end_of_forward(graph);
-    uint32_t *at = ms_arena_take(p->arena, p->n + 2u, sizeof *at), n = 0;
+    uint32_t end = end_of_forward(p->graph);
+    uint32_t *at = ms_arena_take(p->arena, p->n + 2u, sizeof *at);
     if (at == NULL)
         return ms_fail_nomem(p->fault);
-    for (int pass = 0; pass < 2; pass++) {
-        uint32_t *dep = (uint32_t *)(void *)p->net.dep;
-        for (uint32_t op = 0; op < end; op++)
-            for (uint32_t o = graph->out_at[op]; o < graph->out_at[op + 1]; o++)
-                for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1];
-                     i++) {
-                    uint32_t to = graph->out[o], from = graph->in[i];
-                    if (!is_own(p, to) || !is_own(p, from) || from >= to)
-                        continue;
-                    if (pass == 0)
-                        at[to - p->first + 2]++;
-                    else
-                        dep[at[to - p->first + 1]++] = from - p->first;
-                }
-        for (uint32_t v = 0; v < p->n && pass == 0; v++)
-            at[v + 2] += at[v + 1];
-        n = at[p->n + 1];
-        if (pass == 0)
-            p->net.dep = ms_arena_take(p->arena, n + 1u, sizeof *dep);
-        if (p->net.dep == NULL)
-            return ms_fail_nomem(p->fault);
-    }
+    for (uint32_t op = 0; op < end; op++)
+        add_deps(p, op, at, NULL);
+    for (uint32_t v = 0; v < p->n; v++)
+        at[v + 2] += at[v + 1];
+    uint32_t *dep = ms_arena_take(p->arena, at[p->n + 1] + 1u, sizeof *dep);
+    if (dep == NULL)
+        return ms_fail_nomem(p->fault);
+    for (uint32_t op = 0; op < end; op++)
+        add_deps(p, op, at, dep);
     p->net.dep_at = at;
+    p->net.dep = dep;
     return MS_OK;
 }
 
