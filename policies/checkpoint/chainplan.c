@@ -185,6 +185,37 @@ static ms_err try_next(planner *p, bracket *b, bool first,
     return err;
 }
 
+/* What is kept over stages is in no plan's hand: said where it is much beside
+ * the largest output of a stage, as in U-Net, whose skips leave no cut point
+ * between. */
+static ms_err tell_skips(const planner *p, ms_program *program)
+{
+    const ms_graph *graph = p->context->graph;
+    const ms_chain *chain = &p->stages.chain;
+    uint64_t bytes = 0, largest = 0;
+    uint32_t n = 0;
+    char size[MS_SIZE_COUNT];
+    for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
+        if (p->stages.is_kept[s] && p->stages.first_reader[s] > 0) {
+            bytes += graph->storage_bytes[s];
+            n++;
+        }
+    for (uint32_t l = 1; l < chain->n; l++)
+        if (chain->stages[l].output_bytes > largest)
+            largest = chain->stages[l].output_bytes;
+    if (bytes <= largest / 4)
+        return MS_OK;
+    ms_size_count(bytes, size);
+    program->told = ms_arena_format(
+        p->context->arena,
+        "%" PRIu32 " tensors of together %s bytes are read over stages, so "
+        "that no cut point lies there: each plan of the chain keeps them. As "
+        "a DAG they may go, too: dtr:budget=SIZE, or a file with \"family\": "
+        "\"dag\" and checkpoint:optimal",
+        n, size);
+    return program->told == NULL ? ms_fail_nomem(p->fault) : MS_OK;
+}
+
 static ms_err find_optimum(planner *p, ms_program *program)
 {
     uint64_t budget = p->choice->budget_bytes, left = budget;
@@ -241,6 +272,8 @@ ms_err ms_chainplan_place(const ms_policy_context *context,
     if (err == MS_OK)
         err = choice->checkpoints > 0 ? find_binomial(&p, program)
                                       : find_optimum(&p, program);
+    if (err == MS_OK)
+        err = tell_skips(&p, program);
     ms_arena_free(&p.scratch);
     return err;
 }

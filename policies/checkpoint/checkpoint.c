@@ -7,6 +7,7 @@
 #include "policies/checkpoint/secondchoice.h"
 #include "policies/checkpoint/segmentplan.h"
 #include "policies/checkpoint/segments.h"
+#include "policies/checkpoint/selective/cutplan.h"
 #include "policies/checkpoint/selective/modules.h"
 #include "policies/checkpoint/selective/sac.h"
 #include "sim/graph.h"
@@ -59,10 +60,17 @@ static bool is_chainplan(const ms_policy_value *values)
            values[MS_CHECKPOINT_REVOLVE].given;
 }
 
+static bool is_cutplan(const ms_policy_value *values)
+{
+    return values[MS_CHECKPOINT_MINCUT].given ||
+           values[MS_CHECKPOINT_KNAPSACK].given;
+}
+
 /* Is it written as calls, behind the default program? */
 static bool plans(const ms_policy_value *values)
 {
-    return is_chainplan(values) || values[MS_CHECKPOINT_CHEN].given ||
+    return is_chainplan(values) || is_cutplan(values) ||
+           values[MS_CHECKPOINT_CHEN].given ||
            values[MS_CHECKPOINT_NESTED].given ||
            values[MS_CHECKPOINT_RECURSIVE].given;
 }
@@ -159,6 +167,8 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
         return place_chainplan(context, program, fault);
     if (values[MS_CHECKPOINT_CHEN].given)
         return ms_chen_place(context, stops_early(context), program, fault);
+    if (is_cutplan(values))
+        return ms_cutplan_place(context, program, fault);
     if (plans(values))
         return ms_segmentplan_place(context, stops_early(context), program,
                                     fault);
@@ -177,6 +187,7 @@ static bool serves_ranks(const ms_policy_value *values)
 static bool measures(const ms_policy_value *values)
 {
     return values[MS_CHECKPOINT_OPTIMAL].given ||
+           values[MS_CHECKPOINT_KNAPSACK].given ||
            (values[MS_CHECKPOINT_CHEN].given &&
             !values[MS_CHECKPOINT_SEGMENT].given);
 }

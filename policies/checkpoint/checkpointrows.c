@@ -210,6 +210,19 @@ const ms_param ms_checkpointrows_params[MS_CHECKPOINT_N] = {
          .high = MOST,
          .help = "at most N inputs of blocks are kept at a time, with "
                  "the fewest forwards again (binomial checkpointing)"},
+    [MS_CHECKPOINT_MINCUT] =
+        {.name = "mincut",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "of the whole forward the least bytes that spare backward "
+                 "products, attention and random ops (a minimum cut, as "
+                 "torch.compile's partitioner)"},
+    [MS_CHECKPOINT_KNAPSACK] =
+        {.name = "knapsack",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "the same in less memory: of products, attention and random "
+                 "ops those are saved that take longest in so many bytes"},
     [MS_CHECKPOINT_PRODUCTS] =
         {.name = "products",
          .type = MS_PARAM_WORD,
@@ -226,12 +239,20 @@ const ms_param ms_checkpointrows_params[MS_CHECKPOINT_N] = {
          .with = "optimal",
          .help = "units into which the budget is cut, where sizes have "
                  "more; default: 500 to 8192, by the model"},
-    [MS_CHECKPOINT_BUDGET] =
-        {.name = "budget",
-         .type = MS_PARAM_SIZE,
-         .promise = true,
-         .low = 1,
-         .high = INT64_C(1) << 50,
-         .with = "auto|optimal|chen",
-         .help = "the peak that swap:auto, optimal or chen keeps to"},
+    [MS_CHECKPOINT_SHARE] = {.name = "share",
+                             .type = MS_PARAM_INT,
+                             .low = 0,
+                             .high = 100,
+                             .with = "knapsack",
+                             .help = "percent of what mincut saves (torch's "
+                                     "activation_memory_budget)"},
+    [MS_CHECKPOINT_BUDGET] = {.name = "budget",
+                              .type = MS_PARAM_SIZE,
+                              .promise = true,
+                              .low = 1,
+                              .high = INT64_C(1) << 50,
+                              .with = "auto|optimal|chen|knapsack",
+                              .help =
+                                  "the peak that swap:auto, optimal, chen or "
+                                  "knapsack keeps to"},
 };

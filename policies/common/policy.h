@@ -26,7 +26,7 @@
 #include "sim/base/words.h"
 #include "sim/nouns.h"
 
-#define MS_POLICY_PARAMS 32u
+#define MS_POLICY_PARAMS 40u
 #define MS_SPEC_ITEMS 8u
 
 typedef enum ms_param_type {

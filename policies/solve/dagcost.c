@@ -69,3 +69,42 @@ uint64_t ms_dagcost_all(const ms_nodedag *dag, ms_arena *scratch)
     }
     return peak;
 }
+
+/* Behind which of the makes each of what they read, or make, is dropped: the
+ * last reader before it is made again. */
+static void find_last(const ms_nodedag *dag, const uint32_t *made, uint32_t n,
+                      uint32_t *at, uint32_t *last)
+{
+    for (uint32_t v = 0; v < dag->n; v++)
+        at[v] = MS_NONE;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = made[i];
+        for (uint32_t k = dag->dep_at[v]; k < dag->dep_at[v + 1]; k++)
+            last[at[dag->dep[k]]] = i;
+        at[v] = last[i] = i;
+    }
+}
+
+ms_err ms_dagcost_plan(const ms_nodedag *dag, const uint32_t *made, uint32_t n,
+                       ms_arena *arena, ms_nodeplan *plan, ms_fault *fault)
+{
+    uint32_t *at = ms_arena_take(arena, dag->n + 1u, sizeof *at);
+    uint32_t *last = ms_arena_take(arena, n + 1u, sizeof *last);
+    if (at == NULL || last == NULL)
+        return ms_fail_nomem(fault);
+    find_last(dag, made, n, at, last);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = made[i];
+        MS_TRY(ms_nodedag_add(plan, MS_NODEACT_MAKE, v, arena, fault));
+        at[v] = i;
+        for (uint32_t k = dag->dep_at[v]; k < dag->dep_at[v + 1]; k++)
+            if (last[at[dag->dep[k]]] == i) {
+                last[at[dag->dep[k]]] = MS_NONE;
+                MS_TRY(ms_nodedag_add(plan, MS_NODEACT_DROP, dag->dep[k], arena,
+                                      fault));
+            }
+        if (last[i] == i)
+            MS_TRY(ms_nodedag_add(plan, MS_NODEACT_DROP, v, arena, fault));
+    }
+    return MS_OK;
+}

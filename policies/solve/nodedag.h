@@ -25,6 +25,7 @@ typedef struct ms_nodedag {
     uint32_t n;
     const uint64_t *cost_ns, *bytes; /* per node */
     const uint32_t *dep_at, *dep;    /* CSR: earlier nodes */
+    const uint8_t *is_backward;      /* a flag per node */
 } ms_nodedag;
 
 /* A measured DAG; MS_EUSAGE: some of the graph's ops make several tensors, or
@@ -56,6 +57,10 @@ ms_err ms_nodedag_add(ms_nodeplan *plan, ms_nodeact act, uint32_t id,
 ms_err ms_dagcost_find(const ms_nodedag *dag, const ms_nodeplan *plan,
                        ms_arena *scratch, uint64_t *time_ns,
                        uint64_t *peak_bytes, ms_fault *fault);
+/* The plan that makes these nodes, and drops each behind the last of them that
+ * reads it before it is made again: no plan of the same makes takes less. */
+ms_err ms_dagcost_plan(const ms_nodedag *dag, const uint32_t *made, uint32_t n,
+                       ms_arena *arena, ms_nodeplan *plan, ms_fault *fault);
 /* In the order of the nodes, each dropped behind its last reader. */
 uint64_t ms_dagcost_all(const ms_nodedag *dag, ms_arena *scratch);
 
@@ -68,6 +73,7 @@ uint64_t ms_dagcost_all(const ms_nodedag *dag, ms_arena *scratch);
  * later it costs the same. */
 #define MS_PEBBLE_NODES 64u
 #define MS_PEBBLE_STATES (UINT32_C(1) << 21)
+typedef uint64_t ms_pebble_set; /* of nodes: a bit each */
 typedef struct ms_pebble {
     ms_nodeplan plan;
     uint64_t time_ns;
@@ -78,5 +84,29 @@ typedef struct ms_pebble {
 /* MS_EINFEASIBLE: names the least budget, where the search for it ends. */
 ms_err ms_pebble_find(const ms_nodedag *dag, uint64_t budget_bytes,
                       ms_arena *arena, ms_pebble *pebble, ms_fault *fault);
+
+/* The same search on a part of a DAG, of at most MS_PEBBLE_NODES nodes. */
+typedef struct ms_pebble_task {
+    ms_pebble_set given; /* is there, or made, before */
+    ms_pebble_set ends;  /* to be made; nobody reads them, so they go at once */
+    ms_pebble_set goal;  /* to be there at the end */
+    /* When node hand (MS_NONE: none; an end) is made, at most hand_bytes are
+     * there, and `handed` comes: nodes that cannot be made. */
+    uint32_t hand;
+    ms_pebble_set handed;
+    uint64_t hand_bytes;
+    uint32_t most_states; /* it gives up behind so many */
+} ms_pebble_task;
+
+typedef struct ms_pebble_part {
+    bool ended, found; /* found: there is a plan */
+    uint64_t time_ns;
+    uint32_t n, n_states;
+    uint8_t *made; /* nodes, in their order */
+} ms_pebble_part;
+
+ms_err ms_pebble_part_find(const ms_nodedag *dag, const ms_pebble_task *task,
+                           uint64_t budget_bytes, ms_arena *arena,
+                           ms_pebble_part *part, ms_fault *fault);
 
 #endif

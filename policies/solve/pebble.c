@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A set of nodes, a bit each: those that are there and, of those that nobody
- * reads, those that have been made. */
-typedef uint64_t set;
+/* A set of nodes, a bit each: those that are there and, of the ends, those that
+ * have been made. */
+typedef ms_pebble_set set;
 
 typedef struct state {
     set here;
@@ -25,11 +25,13 @@ typedef struct entry { /* of the heap: the least bound first, then the latest */
 
 typedef struct solver {
     const ms_nodedag *dag;
+    const ms_pebble_task *task;
     uint64_t budget_bytes;
     ms_arena *arena; /* of one search */
     ms_fault *fault;
     set reads[MS_PEBBLE_NODES]; /* what node v reads */
-    set ends;                   /* nodes that nobody reads */
+    set ends;                   /* made once, and no longer there then */
+    set goal;                   /* what is there or made in the end */
     uint32_t n_states, states_capacity, n_looked;
     state *states;
     uint32_t *slots, n_slots; /* from sets to states: row + 1, or 0 */
@@ -63,7 +65,7 @@ static uint64_t bytes_of(const solver *p, set of)
 /* The time of what must be made at least once. */
 static uint64_t bound(const solver *p, set here)
 {
-    set open = p->ends & ~here;
+    set open = p->goal & ~here;
     uint64_t ns = 0;
     for (uint32_t v; open != 0; open &= ~bit(v)) {
         v = 63u - (uint32_t)__builtin_clzll(open);
@@ -169,7 +171,8 @@ static ms_err reach(solver *p, set here, uint32_t from, uint32_t made,
 
 typedef struct step {
     uint32_t from, made;
-    set here; /* before anything is dropped */
+    set here;  /* before anything is dropped */
+    set makes; /* itself, and what comes with it */
     uint64_t time_ns;
 } step;
 
@@ -185,19 +188,35 @@ static ms_err drop_rest(solver *p, const step *s, uint32_t i, set dropped,
         if (bytes < missing)
             MS_TRY(drop_rest(p, s, i + 1, more, missing - bytes, smallest));
         else if (bytes - missing < least || dropped == 0)
-            MS_TRY(reach(p, (s->here & ~more) | bit(s->made), s->from, s->made,
+            MS_TRY(reach(p, (s->here & ~more) | s->makes, s->from, s->made,
                          s->time_ns));
     }
     return MS_OK;
 }
 
+/* The bytes that must go before what is made fits. */
+static uint64_t count_missing(const solver *p, const step *s, uint64_t level)
+{
+    uint64_t with = level + p->dag->bytes[s->made], missing = 0;
+    if (s->made == p->task->hand) {
+        with += bytes_of(p, p->task->handed);
+        if (level > p->task->hand_bytes)
+            missing = level - p->task->hand_bytes;
+    }
+    if (with > p->budget_bytes && with - p->budget_bytes > missing)
+        missing = with - p->budget_bytes;
+    return missing;
+}
+
 static ms_err make(solver *p, uint32_t from, uint32_t v, uint64_t level)
 {
-    step s = {from, v, p->states[from].here,
+    step s = {from, v, p->states[from].here, bit(v),
               p->states[from].time_ns + p->dag->cost_ns[v]};
-    uint64_t bytes = p->dag->bytes[v];
-    if (level + bytes <= p->budget_bytes)
-        return reach(p, s.here | bit(v), from, v, s.time_ns);
+    if (v == p->task->hand)
+        s.makes |= p->task->handed;
+    uint64_t missing = count_missing(p, &s, level);
+    if (missing == 0)
+        return reach(p, s.here | s.makes, from, v, s.time_ns);
     p->n_rest = 0;
     for (set rest = s.here & ~p->reads[v] & ~p->ends; rest != 0;
          rest &= rest - 1)
@@ -205,7 +224,7 @@ static ms_err make(solver *p, uint32_t from, uint32_t v, uint64_t level)
     p->rest_bytes[p->n_rest] = 0;
     for (uint32_t i = p->n_rest; i-- > 0;)
         p->rest_bytes[i] = p->rest_bytes[i + 1] + p->dag->bytes[p->rest[i]];
-    return drop_rest(p, &s, 0, 0, level + bytes - p->budget_bytes, UINT64_MAX);
+    return drop_rest(p, &s, 0, 0, missing, UINT64_MAX);
 }
 
 static ms_err look(solver *p, uint32_t row)
@@ -213,7 +232,7 @@ static ms_err look(solver *p, uint32_t row)
     set here = p->states[row].here;
     uint64_t level = bytes_of(p, here);
     for (uint32_t v = 0; v < p->dag->n; v++)
-        if (!(here & bit(v)) && (p->reads[v] & ~here) == 0)
+        if (!((here | p->task->handed) & bit(v)) && (p->reads[v] & ~here) == 0)
             MS_TRY(make(p, row, v, level));
     return MS_OK;
 }
@@ -229,19 +248,21 @@ static ms_err search(solver *p, uint64_t budget_bytes, uint32_t *found,
     *ended = true;
     if (p->n_slots > 0)
         memset(p->slots, 0, p->n_slots * sizeof *p->slots);
-    MS_TRY(reach(p, 0, MS_NONE, 0, 0));
+    if (bytes_of(p, p->task->given) > budget_bytes)
+        return MS_OK;
+    MS_TRY(reach(p, p->task->given, MS_NONE, 0, 0));
     while (p->n_heap > 0) {
         uint32_t row = pop(p).state;
         if (p->states[row].is_done)
             continue;
         p->states[row].is_done = true;
-        if ((p->ends & ~p->states[row].here) == 0) {
+        if ((p->goal & ~p->states[row].here) == 0) {
             *found = row;
             return MS_OK;
         }
         p->n_looked++;
         MS_TRY(look(p, row));
-        if (p->n_states > MS_PEBBLE_STATES) {
+        if (p->n_states > p->task->most_states) {
             *ended = false;
             return MS_OK;
         }
@@ -316,14 +337,23 @@ static ms_err refuse(solver *p)
 static void open(solver *p)
 {
     const ms_nodedag *dag = p->dag;
-    set read = 0;
-    for (uint32_t v = 0; v < dag->n; v++) {
+    for (uint32_t v = 0; v < dag->n; v++)
         for (uint32_t i = dag->dep_at[v]; i < dag->dep_at[v + 1]; i++)
             p->reads[v] |= bit(dag->dep[i]);
-        read |= p->reads[v];
-        p->ends |= bit(v);
+    p->ends = p->task->ends;
+    p->goal = p->task->ends | p->task->goal;
+}
+
+/* Nodes that nobody reads. */
+static set ends_of(const ms_nodedag *dag)
+{
+    set read = 0, all = 0;
+    for (uint32_t v = 0; v < dag->n; v++) {
+        all |= bit(v);
+        for (uint32_t i = dag->dep_at[v]; i < dag->dep_at[v + 1]; i++)
+            read |= bit(dag->dep[i]);
     }
-    p->ends &= ~read;
+    return all & ~read;
 }
 
 static ms_err solve(solver *p, uint64_t budget_bytes, ms_arena *arena,
@@ -348,8 +378,47 @@ ms_err ms_pebble_find(const ms_nodedag *dag, uint64_t budget_bytes,
     *pebble = (ms_pebble){0};
     if (dag->n > MS_PEBBLE_NODES)
         return MS_OK;
-    solver p = {.dag = dag, .arena = &scratch, .fault = fault};
+    const ms_pebble_task task = {
+        .ends = ends_of(dag), .hand = MS_NONE, .most_states = MS_PEBBLE_STATES};
+    solver p = {.dag = dag, .task = &task, .arena = &scratch, .fault = fault};
     ms_err err = solve(&p, budget_bytes, arena, pebble);
+    ms_arena_free(&scratch);
+    return err;
+}
+
+/* ---- a part of a DAG ----------------------------------------------------- */
+
+static ms_err list_made(const solver *p, uint32_t row, ms_arena *arena,
+                        ms_pebble_part *part)
+{
+    uint32_t n = 0;
+    for (uint32_t i = row; p->states[i].from != MS_NONE; i = p->states[i].from)
+        n++;
+    part->made = ms_arena_take_raw(arena, n + 1u, 1);
+    if (part->made == NULL)
+        return ms_fail_nomem(p->fault);
+    part->n = n;
+    for (uint32_t i = row; n > 0; i = p->states[i].from)
+        part->made[--n] = p->states[i].made;
+    return MS_OK;
+}
+
+ms_err ms_pebble_part_find(const ms_nodedag *dag, const ms_pebble_task *task,
+                           uint64_t budget_bytes, ms_arena *arena,
+                           ms_pebble_part *part, ms_fault *fault)
+{
+    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    uint32_t found;
+    solver p = {.dag = dag, .task = task, .arena = &scratch, .fault = fault};
+    *part = (ms_pebble_part){0};
+    open(&p);
+    ms_err err = search(&p, budget_bytes, &found, &part->ended);
+    part->n_states = p.n_looked;
+    part->found = err == MS_OK && part->ended && found != MS_NONE;
+    if (part->found) {
+        part->time_ns = p.states[found].time_ns;
+        err = list_made(&p, found, arena, part);
+    }
     ms_arena_free(&scratch);
     return err;
 }

@@ -79,7 +79,11 @@ static void time_dag(void)
             dep[n++] = 2 * FORWARD - 2 - (2 * LEVELS - of);
         dep_at[v + 1] = n;
     }
-    const ms_nodedag dag = {NODES, cost_ns, bytes, dep_at, dep};
+    const ms_nodedag dag = {.n = NODES,
+                            .cost_ns = cost_ns,
+                            .bytes = bytes,
+                            .dep_at = dep_at,
+                            .dep = dep};
     for (size_t run = 0; run < RUNS; run++) {
         ms_arena arena = {0};
         ms_fault fault = {0};

@@ -49,6 +49,7 @@ static const char *const ways[] = {
     "swap:auto,min=16B+checkpoint:auto,budget=%" PRIu64,
     "checkpoint:optimal,budget=%" PRIu64,
     "checkpoint:chen,budget=%" PRIu64,
+    "checkpoint:knapsack,budget=%" PRIu64,
     "checkpoint:optimal,slots=40,early_stop=0,budget=%" PRIu64,
 };
 static const char *const checkpoints[] = {

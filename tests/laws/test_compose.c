@@ -284,6 +284,31 @@ START_TEST(random_compositions)
 }
 END_TEST
 
+/* What torch's partitioner saves, beside what divides or moves states. */
+START_TEST(partitioned)
+{
+    static const char *const saved[] = {
+        "mincut", "knapsack,share=60", "knapsack,share=20", "knapsack,share=0"};
+    static const char *const beside[] = {"",
+                                         "+microbatch:2",
+                                         "+ddp:dp=2",
+                                         "+zero:2,dp=4",
+                                         "+zero:3,dp=4",
+                                         "+fsdp:dp=4",
+                                         "+offload:optimizer"};
+    for (size_t i = 0; i < MANY(saved) * MANY(beside); i++) {
+        char policy[LONGEST];
+        laws_seed = i;
+        snprintf(policy, sizeof policy, "none+checkpoint:%s%s",
+                 saved[i % MANY(saved)], beside[i / MANY(saved)]);
+        ck_assert_msg(run_policy(models[_i], policy, (setting){0}), "%s",
+                      policy);
+    }
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+END_TEST
+
 /* ZenFlow, on one rank and on those of DeepSpeed's stage 2. */
 START_TEST(columns_apart)
 {
@@ -334,6 +359,7 @@ Suite *suite_compose(void)
     tcase_add_loop_test(tcase, columns_apart, 0, (int)MANY(models));
     tcase_add_loop_test(tcase, experts_apart, 1, (int)MANY(models));
     tcase_add_loop_test(tcase, random_compositions, 0, (int)MANY(models));
+    tcase_add_loop_test(tcase, partitioned, 0, (int)MANY(models));
     suite_add_tcase(suite, tcase);
     return suite;
 }

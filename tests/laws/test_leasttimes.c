@@ -216,7 +216,11 @@ START_TEST(dags_in_every_order)
         laws_random random = {laws_seed};
         drawn d;
         draw_dag(&random, &d);
-        const ms_nodedag dag = {d.n, d.cost_ns, d.bytes, d.dep_at, d.dep};
+        const ms_nodedag dag = {.n = d.n,
+                                .cost_ns = d.cost_ns,
+                                .bytes = d.bytes,
+                                .dep_at = d.dep_at,
+                                .dep = d.dep};
         uint64_t once = find_least(&d, all_bytes(&d));
         for (uint64_t budget = 1; budget <= all_bytes(&d); budget++) {
             ms_fault fault = {0};
