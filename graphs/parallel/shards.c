@@ -332,6 +332,20 @@ static ms_err check(const plan *p)
                                  model->name);
 }
 
+/* Of what a product by columns reads. */
+static void count_columns(const plan *p, const ms_layer *layer, uint8_t split)
+{
+    const ms_value *bias = ms_layertypes_field(layer, "bias");
+    int64_t out = number(layer, "out") / p->shards->ranks.ranks;
+    for (uint32_t i = 0; i < layer->n_in; i++) {
+        uint32_t from = source(p, layer, i);
+        if (from == MS_NONE || split != MS_SPLIT_COLUMNS)
+            continue;
+        p->shards->n_columns[from]++;
+        p->shards->columns[from] += bias && bias->b ? 0 : out;
+    }
+}
+
 static ms_err decide(plan *p)
 {
     const ms_model *model = p->trace->settings->model;
@@ -340,9 +354,11 @@ static ms_err decide(plan *p)
     p->shards->needs = ms_arena_take(p->trace->scratch, n, 1);
     p->shards->layout = ms_arena_take(p->trace->scratch, n, 1);
     p->shards->n_columns = ms_arena_take(p->trace->scratch, n, sizeof n);
+    p->shards->columns =
+        ms_arena_take(p->trace->scratch, n, sizeof *p->shards->columns);
     p->banned = ms_arena_take(p->trace->scratch, n, sizeof *p->banned);
     if (!p->shards->split || !p->shards->needs || !p->shards->layout ||
-        !p->shards->n_columns || !p->banned)
+        !p->shards->n_columns || !p->shards->columns || !p->banned)
         return ms_fail_nomem(p->trace->fault);
     do {
         for (uint32_t i = 0; i < n; i++)
@@ -352,11 +368,7 @@ static ms_err decide(plan *p)
         ban_inputs(p);
     } while (true);
     for (uint32_t l = 0; l < n; l++)
-        for (uint32_t i = 0; i < model->layers[l].n_in; i++) {
-            uint32_t from = source(p, &model->layers[l], i);
-            if (from != MS_NONE && p->shards->split[l] == MS_SPLIT_COLUMNS)
-                p->shards->n_columns[from]++;
-        }
+        count_columns(p, &model->layers[l], p->shards->split[l]);
     return check(p);
 }
 
@@ -476,9 +488,10 @@ void ms_shards_make_parts(ms_trace *trace, bool parts)
     trace->parts = parts ? trace->shards->ranks.ranks : 0;
 }
 
-uint32_t ms_shards_enter(ms_trace *trace, uint32_t x)
+uint32_t ms_shards_enter(ms_trace *trace, uint32_t x, int64_t columns)
 {
-    return trace->shards->by_sequence ? ms_tensorops_gather(trace, x, true)
+    return trace->shards->by_sequence ? ms_tensorops_gather_for(
+                                            trace, x, (uint32_t)columns)
                                       : ms_tensorops_enter(trace, x);
 }
 
@@ -494,7 +507,7 @@ static uint32_t enter_once(ms_trace *trace, uint32_t from, uint32_t x)
     ms_shards *s = trace->shards;
     if (s->entered_from != from || s->n_waiting == 0) {
         s->entered_from = from;
-        s->entered = ms_shards_enter(trace, x);
+        s->entered = ms_shards_enter(trace, x, s->columns[from]);
         s->n_waiting = s->n_columns[from];
     }
     if (--s->n_waiting > 0 && !trace->err)
@@ -515,7 +528,7 @@ uint32_t ms_shards_take(ms_trace *trace, uint32_t from, uint32_t tensor)
     if (from != MS_NONE && is == MS_LAYOUT_WHOLE && needs == MS_LAYOUT_SEQUENCE)
         return ms_tensorops_part(trace, tensor);
     if (is == MS_LAYOUT_SEQUENCE && needs == MS_LAYOUT_WHOLE)
-        return ms_tensorops_gather(trace, tensor, false);
+        return ms_tensorops_gather(trace, tensor);
     ms_trace_ref(trace, tensor);
     return tensor;
 }

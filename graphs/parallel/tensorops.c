@@ -4,8 +4,12 @@
 #include "graphs/parallel/meetops.h"
 #include "graphs/parallel/memorybuffer.h"
 #include "graphs/parallel/shards.h"
+#include "graphs/parallel/userbuffers.h"
+#include "graphs/trace/rowpieces.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
+
+#include <string.h>
 
 /* ---- ops ----------------------------------------------------------------- */
 
@@ -83,10 +87,79 @@ uint32_t ms_tensorops_whole_in_buffer(ms_trace *trace, uint32_t part)
     return whole;
 }
 
+/* The same of what products read, so many columns in all: this rank's part is
+ * put where the others fetch it, and they begin with it (symm_mem,
+ * fused_all_gather_matmul). */
+static uint32_t whole_beside(ms_trace *trace, uint32_t part, uint32_t columns)
+{
+    uint32_t ranks = trace->shards->ranks.ranks;
+    ms_trace_begin(trace, "aten::copy_");
+    ms_trace_read(trace, part);
+    uint32_t sent =
+        trace->err ? MS_NONE : ms_trace_make_like(trace, "sent", part);
+    ms_trace_end(trace, 0, false);
+    ms_userbuffers_share(trace, sent, 1);
+    ms_trace_begin(trace, "symm_mem::all_gather");
+    ms_trace_read(trace, sent);
+    uint32_t whole =
+        make(trace, "gathered", part, ranks * length_of(trace, part));
+    end(trace, MS_ALL_GATHER);
+    ms_trace_drop(trace, sent);
+    ms_rowpieces_wait(trace, whole, part, columns, ranks);
+    return whole;
+}
+
+/* Has the last op multiplied, and made x? */
+static bool is_product(const ms_trace *trace, uint32_t x)
+{
+    const ms_graph *g = trace->graph;
+    if (trace->err || g->n_ops == 0)
+        return false;
+    return trace->ends[g->n_ops - 1].work == MS_WORK_PRODUCT &&
+           g->storage_maker[ms_trace_at(trace, x)->storage] == g->n_ops - 1;
+}
+
+/* Is it one whose pieces go while the next ones are multiplied?  A bias is
+ * added in another kernel, which PyTorch's pattern does not know (torch/
+ * _inductor/fx_passes/micro_pipeline_tp.py, _find_producer_matmul). */
+static bool goes_in_pieces(const ms_trace *trace, uint32_t x)
+{
+    return ms_userbuffers_async(trace) && is_product(trace, x) &&
+           strcmp(trace->graph->op_name[trace->graph->n_ops - 1], "aten::mm") ==
+               0;
+}
+
+/* The pieces of all ranks are put side by side and summed (symm_mem,
+ * fused_matmul_reduce_scatter): the first is multiplied, then fetched beside
+ * the others. */
+static uint32_t part_beside(ms_trace *trace, uint32_t x)
+{
+    uint32_t ranks = trace->shards->ranks.ranks, op = trace->graph->n_ops - 1;
+    ms_trace_begin(trace, "symm_mem::reduce_scatter");
+    ms_trace_read(trace, x);
+    uint32_t part = make(trace, "scattered", x, length_of(trace, x) / ranks);
+    end(trace, MS_REDUCE_SCATTER);
+    ms_rowpieces_rest(trace, op, 1, ranks, ranks);
+    ms_rowpieces_drop_later(trace, op);
+    ms_trace_begin(trace, "aten::sum");
+    if (!trace->err) {
+        const ms_tensor *made = ms_trace_at(trace, part);
+        ms_trace_read_storage(trace, made->storage, 0);
+        trace->graph->op_write_bytes[trace->graph->n_ops - 1] =
+            ms_trace_bytes(made);
+    }
+    ms_trace_read(trace, x);
+    ms_trace_end(trace, ms_trace_count(trace, x), false);
+    ms_userbuffers_share(trace, part, 2);
+    return part;
+}
+
 uint32_t ms_tensorops_part_of_sum(ms_trace *trace, uint32_t x)
 {
     int64_t ranks = trace->shards->ranks.ranks;
     bool apart = !trace->kernels.keeps_parts;
+    if (goes_in_pieces(trace, x))
+        return part_beside(trace, x);
     uint32_t from = apart ? copy(trace, x) : x;
     ms_trace_begin(trace, "nccl::reduce_scatter");
     ms_trace_read(trace, from);
@@ -145,6 +218,10 @@ static uint32_t along_columns(ms_trace *trace, uint32_t x, int64_t from,
 
 /* ---- nodes --------------------------------------------------------------- */
 
+/* What the node of a scatter remembers: a product made its input, so that the
+ * next node multiplies what backward gathers. */
+enum { OF_PRODUCT };
+
 static void pass_on(ms_trace *trace, const uint32_t *grads, uint32_t *out)
 {
     ms_trace_ref(trace, grads[0]);
@@ -187,8 +264,8 @@ static void gather_equal_backward(ms_trace *trace, const ms_node *node,
 static void scatter_backward(ms_trace *trace, const ms_node *node,
                              const uint32_t *grads, uint32_t *out)
 {
-    (void)node;
-    out[0] = ms_tensorops_whole_of(trace, grads[0]);
+    out[0] = node->i[OF_PRODUCT] ? whole_beside(trace, grads[0], 0)
+                                 : ms_tensorops_whole_of(trace, grads[0]);
 }
 
 static void columns_backward(ms_trace *trace, const ms_node *node,
@@ -253,12 +330,22 @@ uint32_t ms_tensorops_reduce(ms_trace *trace, uint32_t x)
     return with_node(trace, &reduce_rule, x, ms_trace_alias(trace, x));
 }
 
-uint32_t ms_tensorops_gather(ms_trace *trace, uint32_t x, bool partial)
+uint32_t ms_tensorops_gather(ms_trace *trace, uint32_t x)
 {
     if (trace->err)
         return MS_NONE;
-    return with_node(trace, partial ? &gather_rule : &gather_equal_rule, x,
+    return with_node(trace, &gather_equal_rule, x,
                      ms_tensorops_whole_of(trace, x));
+}
+
+uint32_t ms_tensorops_gather_for(ms_trace *trace, uint32_t x, uint32_t columns)
+{
+    if (trace->err)
+        return MS_NONE;
+    bool beside = columns > 0 && ms_userbuffers_async(trace);
+    return with_node(trace, &gather_rule, x,
+                     beside ? whole_beside(trace, x, columns)
+                            : ms_tensorops_whole_of(trace, x));
 }
 
 uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x, bool partial)
@@ -273,8 +360,12 @@ uint32_t ms_tensorops_scatter(ms_trace *trace, uint32_t x)
 {
     if (trace->err)
         return MS_NONE;
-    return with_node(trace, &scatter_rule, x,
-                     ms_tensorops_part_of_sum(trace, x));
+    bool of_product = ms_userbuffers_async(trace) && is_product(trace, x);
+    uint32_t y = ms_tensorops_part_of_sum(trace, x);
+    uint32_t n = ms_trace_node(trace, &scatter_rule, &x, 1, &y, 1);
+    if (n != MS_NONE)
+        trace->nodes[n].i[OF_PRODUCT] = of_product;
+    return y;
 }
 
 /* Cloned, so that the whole can end (Megatron's
