@@ -490,9 +490,9 @@ void ms_shards_make_parts(ms_trace *trace, bool parts)
 
 uint32_t ms_shards_enter(ms_trace *trace, uint32_t x, int64_t columns)
 {
-    return trace->shards->by_sequence ? ms_tensorops_gather_for(
-                                            trace, x, (uint32_t)columns)
-                                      : ms_tensorops_enter(trace, x);
+    return trace->shards->by_sequence
+               ? ms_tensorops_gather_for(trace, x, (uint32_t)columns)
+               : ms_tensorops_enter(trace, x);
 }
 
 uint32_t ms_shards_leave(ms_trace *trace, uint32_t y)

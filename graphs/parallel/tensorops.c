@@ -109,32 +109,40 @@ static uint32_t whole_beside(ms_trace *trace, uint32_t part, uint32_t columns)
     return whole;
 }
 
-/* Has the last op multiplied, and made x? */
-static bool is_product(const ms_trace *trace, uint32_t x)
+/* The product that made x and was the last kernel, or MS_NONE. */
+static uint32_t product_of(const ms_trace *trace, uint32_t x)
 {
     const ms_graph *g = trace->graph;
-    if (trace->err || g->n_ops == 0)
-        return false;
-    return trace->ends[g->n_ops - 1].work == MS_WORK_PRODUCT &&
-           g->storage_maker[ms_trace_at(trace, x)->storage] == g->n_ops - 1;
+    if (trace->err)
+        return MS_NONE;
+    uint32_t op = g->storage_maker[ms_trace_at(trace, x)->storage];
+    if (op == MS_NONE || trace->ends[op].work != MS_WORK_PRODUCT)
+        return MS_NONE;
+    for (uint32_t later = op + 1; later < g->n_ops; later++)
+        if (strcmp(g->op_name[later], "AccumulateGrad") != 0)
+            return MS_NONE;
+    return op;
 }
 
-/* Is it one whose pieces go while the next ones are multiplied?  A bias is
- * added in another kernel, which PyTorch's pattern does not know (torch/
+/* That whose pieces go while the next ones are multiplied, or MS_NONE: a bias
+ * is added by another kernel, which PyTorch's pattern does not know (torch/
  * _inductor/fx_passes/micro_pipeline_tp.py, _find_producer_matmul). */
-static bool goes_in_pieces(const ms_trace *trace, uint32_t x)
+static uint32_t product_in_pieces(const ms_trace *trace, uint32_t x)
 {
-    return ms_userbuffers_async(trace) && is_product(trace, x) &&
-           strcmp(trace->graph->op_name[trace->graph->n_ops - 1], "aten::mm") ==
-               0;
+    uint32_t op = MS_NONE;
+    if (ms_userbuffers_async(trace))
+        op = product_of(trace, x);
+    if (op != MS_NONE && strcmp(trace->graph->op_name[op], "aten::mm") != 0)
+        op = MS_NONE;
+    return op;
 }
 
 /* The pieces of all ranks are put side by side and summed (symm_mem,
  * fused_matmul_reduce_scatter): the first is multiplied, then fetched beside
  * the others. */
-static uint32_t part_beside(ms_trace *trace, uint32_t x)
+static uint32_t part_beside(ms_trace *trace, uint32_t x, uint32_t op)
 {
-    uint32_t ranks = trace->shards->ranks.ranks, op = trace->graph->n_ops - 1;
+    uint32_t ranks = trace->shards->ranks.ranks;
     ms_trace_begin(trace, "symm_mem::reduce_scatter");
     ms_trace_read(trace, x);
     uint32_t part = make(trace, "scattered", x, length_of(trace, x) / ranks);
@@ -158,8 +166,9 @@ uint32_t ms_tensorops_part_of_sum(ms_trace *trace, uint32_t x)
 {
     int64_t ranks = trace->shards->ranks.ranks;
     bool apart = !trace->kernels.keeps_parts;
-    if (goes_in_pieces(trace, x))
-        return part_beside(trace, x);
+    uint32_t op = product_in_pieces(trace, x);
+    if (op != MS_NONE)
+        return part_beside(trace, x, op);
     uint32_t from = apart ? copy(trace, x) : x;
     ms_trace_begin(trace, "nccl::reduce_scatter");
     ms_trace_read(trace, from);
@@ -360,7 +369,8 @@ uint32_t ms_tensorops_scatter(ms_trace *trace, uint32_t x)
 {
     if (trace->err)
         return MS_NONE;
-    bool of_product = ms_userbuffers_async(trace) && is_product(trace, x);
+    bool of_product =
+        ms_userbuffers_async(trace) && product_of(trace, x) != MS_NONE;
     uint32_t y = ms_tensorops_part_of_sum(trace, x);
     uint32_t n = ms_trace_node(trace, &scatter_rule, &x, 1, &y, 1);
     if (n != MS_NONE)

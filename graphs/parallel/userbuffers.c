@@ -42,11 +42,11 @@ static ms_err check_pieces(const ms_trace *trace)
         return refuse(trace, "--precision bf16-mixed, or leave overlap out",
                       "under autocast casts stand between what is exchanged "
                       "and what is multiplied");
-    if (precision->fp8 || training->lora_rank > 0 ||
-        training->lora_base > 0 || training->frozen_base > 0)
+    if (training->lora_rank > 0 || training->lora_base > 0 ||
+        training->frozen_base > 0)
         return refuse(trace, "leave overlap out",
                       "memsim does not know exchanges in pieces of packed "
-                      "weights, of fp8 or adapters");
+                      "weights or adapters");
     return MS_OK;
 }
 
@@ -83,6 +83,7 @@ void ms_userbuffers_hold(ms_trace *trace, uint32_t tensor)
     const ms_tensor *held = ms_trace_at(trace, tensor);
     uint64_t bytes = MS_USERBUFFERS * ms_trace_bytes(held);
     ms_graph *g = trace->graph;
+    g->exchanged_through = "userbuffers";
     g->storage_bytes[held->storage] = 0;
     if (bytes > g->userbuffer_bytes)
         g->userbuffer_bytes = bytes;
@@ -100,6 +101,7 @@ void ms_userbuffers_share(ms_trace *trace, uint32_t part, uint32_t n)
     const ms_tensor *held = ms_trace_at(trace, part);
     uint64_t bytes = n * ms_trace_bytes(held) + SIGNALS;
     bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    g->exchanged_through = "symmetric memory";
     if (n == 1)
         g->storage_bytes[held->storage] = 0;
     if (bytes > g->userbuffer_bytes)

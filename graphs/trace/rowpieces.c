@@ -2,8 +2,8 @@
 #include "graphs/trace/rowpieces.h"
 #include "sim/graph.h"
 
-void ms_rowpieces_narrow(ms_trace *trace, uint32_t op, double flops, uint32_t now,
-                      uint32_t all, uint32_t rows)
+void ms_rowpieces_narrow(ms_trace *trace, uint32_t op, double flops,
+                         uint32_t now, uint32_t all, uint32_t rows)
 {
     if (trace->err)
         return;
@@ -43,7 +43,7 @@ static uint32_t begin_like(ms_trace *trace, uint32_t op)
 }
 
 void ms_rowpieces_rest(ms_trace *trace, uint32_t op, uint32_t now, uint32_t all,
-                    uint32_t rows)
+                       uint32_t rows)
 {
     ms_graph *g = trace->graph;
     if (trace->err)
@@ -87,17 +87,17 @@ void ms_rowpieces_drop_later(ms_trace *trace, uint32_t op)
 /* ---- products that wait -------------------------------------------------- */
 
 void ms_rowpieces_wait(ms_trace *trace, uint32_t whole, uint32_t part,
-                    uint32_t columns, uint32_t ranks)
+                       uint32_t columns, uint32_t ranks)
 {
     ms_rowpieces_close(trace);
     if (trace->err)
         return;
     ms_trace_ref(trace, part);
     trace->pieces = (ms_rowpieces){.whole = ms_trace_at(trace, whole)->storage,
-                                .part = part,
-                                .ranks = ranks,
-                                .ahead = (uint64_t)columns * (ranks - 1),
-                                .left = (uint64_t)columns * ranks};
+                                   .part = part,
+                                   .ranks = ranks,
+                                   .ahead = (uint64_t)columns * (ranks - 1),
+                                   .left = (uint64_t)columns * ranks};
 }
 
 void ms_rowpieces_close(ms_trace *trace)
@@ -140,7 +140,8 @@ void ms_rowpieces_product(ms_trace *trace, uint32_t rows)
     if (now > 0 && now < all)
         ms_rowpieces_rest(trace, op, (uint32_t)now, (uint32_t)all, p->ranks);
     else
-        ms_rowpieces_narrow(trace, op, trace->graph->op_flops[op], 1, 1, p->ranks);
+        ms_rowpieces_narrow(trace, op, trace->graph->op_flops[op], 1, 1,
+                            p->ranks);
     if (now > 0)
         read_part(trace, op);
     p->ahead -= now;

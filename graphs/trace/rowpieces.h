@@ -19,13 +19,13 @@
 
 /* The op has `now` of `all` of what it did, so many FLOPs, in kernels of one of
  * `rows` pieces of its rows each. */
-void ms_rowpieces_narrow(ms_trace *trace, uint32_t op, double flops, uint32_t now,
-                      uint32_t all, uint32_t rows);
+void ms_rowpieces_narrow(ms_trace *trace, uint32_t op, double flops,
+                         uint32_t now, uint32_t all, uint32_t rows);
 /* The product that has just ended, of which only `now` of `all` was done so
  * far, in one of `rows` pieces each: the rest of it is a product of its own,
  * which writes where the first one does. */
 void ms_rowpieces_rest(ms_trace *trace, uint32_t op, uint32_t now, uint32_t all,
-                    uint32_t rows);
+                       uint32_t rows);
 
 /* What has ended since op began lasts until the last op has run, which reads it
  * again. */
@@ -34,7 +34,7 @@ void ms_rowpieces_drop_later(ms_trace *trace, uint32_t op);
 /* Products that read `whole`, so many columns in all (0: one product), begin
  * with `part`, which is here: a reference until they are there. */
 void ms_rowpieces_wait(ms_trace *trace, uint32_t whole, uint32_t part,
-                    uint32_t columns, uint32_t ranks);
+                       uint32_t columns, uint32_t ranks);
 /* Do products that read the tensor wait so? */
 bool ms_rowpieces_awaits(const ms_trace *trace, uint32_t rows);
 /* The product that has just ended read these rows. */

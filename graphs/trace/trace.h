@@ -94,9 +94,9 @@ typedef struct ms_given {
     uint32_t storage, saves, others;
 } ms_given;
 
-/* Products that read what comes in pieces (rowpieces.h): the storage, a tensor of
- * it that is here, and, in columns times ranks, what waits for nothing and what
- * has not been multiplied yet.  ranks 0: there are none. */
+/* Products that read what comes in pieces (rowpieces.h): the storage, a tensor
+ * of it that is here, and, in columns times ranks, what waits for nothing and
+ * what has not been multiplied yet.  ranks 0: there are none. */
 typedef struct ms_rowpieces {
     uint32_t whole, part, ranks;
     uint64_t ahead, left;

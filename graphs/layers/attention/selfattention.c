@@ -428,9 +428,9 @@ static void enter(ms_trace *trace, const ms_layer *layer,
     for (uint32_t i = 0; i < layer->n_in; i++) {
         if (!split)
             ms_trace_ref(trace, in[i]);
-        entered[i] = split ? ms_shards_enter(trace, in[i],
-                                             columns_of(layer, n, i))
-                           : in[i];
+        entered[i] =
+            split ? ms_shards_enter(trace, in[i], columns_of(layer, n, i))
+                  : in[i];
     }
 }
 

@@ -113,7 +113,8 @@ static const ms_key overheads_rows[] = {
      REPORT(U64, outside.userbuffers_bytes),
      .there = is_overlapped,
      .optional = true,
-     .help = "Transformer Engine's userbuffers (tensor:T,sp,overlap)"},
+     .help = "what exchanges beside products go through (tensor:T,sp,overlap): "
+             "Transformer Engine's userbuffers, or torch's symmetric memory"},
     {.name = "library_workspaces_bytes",
      .type = MS_KEY_COUNT,
      SHEET(U64, libraries_bytes),
