@@ -179,12 +179,16 @@ static ms_split split_of(const plan *p, uint32_t l)
     uint32_t ranks = p->shards->ranks.ranks;
     switch ((ms_layer_role)role) {
     case MS_ROLE_EMBEDDING:
+        if (is_type(layer, "relative_bias"))
+            return MS_SPLIT_HEADS;
         return is_type(layer, "embedding") && number(layer, "ids") == 0 &&
                        !p->shards->whole_ends && ties_are_split(p, layer)
                    ? MS_SPLIT_VOCABULARY
                    : MS_SPLIT_NOT;
     case MS_ROLE_ATTENTION:
-        return is_type(layer, "attention") || is_type(layer, "latent_attention")
+        return is_type(layer, "attention") ||
+                       is_type(layer, "latent_attention") ||
+                       is_type(layer, "relative_attention")
                    ? MS_SPLIT_HEADS
                    : MS_SPLIT_NOT;
     case MS_ROLE_PROJECTION_IN:
@@ -255,6 +259,10 @@ static void lay_out(const plan *p, uint32_t l)
         s->layout[l] = along;
         return;
     case MS_SPLIT_HEADS:
+        if (is_type(layer, "relative_bias"))
+            return; /* of pairs of all positions */
+        s->needs[l] = s->layout[l] = along;
+        return;
     case MS_SPLIT_EXPERTS:
         s->needs[l] = s->layout[l] = along;
         return;
@@ -477,6 +485,13 @@ int64_t ms_shards_columns(const ms_trace *trace, int64_t whole)
     return divided ? ms_shards_part(trace, whole) : whole;
 }
 
+int64_t ms_shards_sequence(const ms_trace *trace, int64_t length)
+{
+    bool divided = trace->shards &&
+                   trace->shards->needs[trace->layer] == MS_LAYOUT_SEQUENCE;
+    return divided ? length * (int64_t)trace->shards->ranks.ranks : length;
+}
+
 bool ms_shards_gathers(const ms_trace *trace)
 {
     return ms_shards_split(trace) == MS_SPLIT_COLUMNS &&
@@ -525,7 +540,9 @@ uint32_t ms_shards_take(ms_trace *trace, uint32_t from, uint32_t tensor)
         return enter_once(trace, from, tensor);
     ms_layout is = from == MS_NONE ? MS_LAYOUT_WHOLE : s->layout[from];
     ms_layout needs = s->needs[trace->layer];
-    if (from != MS_NONE && is == MS_LAYOUT_WHOLE && needs == MS_LAYOUT_SEQUENCE)
+    bool of_heads = from != MS_NONE && s->split[from] == MS_SPLIT_HEADS;
+    if (from != MS_NONE && is == MS_LAYOUT_WHOLE && !of_heads &&
+        needs == MS_LAYOUT_SEQUENCE)
         return ms_tensorops_part(trace, tensor);
     if (is == MS_LAYOUT_SEQUENCE && needs == MS_LAYOUT_WHOLE)
         return ms_tensorops_gather(trace, tensor);

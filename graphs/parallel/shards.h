@@ -81,6 +81,9 @@ ms_split ms_shards_split(const ms_trace *trace);
 int64_t ms_shards_part(const ms_trace *trace, int64_t whole);
 /* Of so many columns, those that the layer that runs now works on. */
 int64_t ms_shards_columns(const ms_trace *trace, int64_t whole);
+/* The length of the sequence of which the layer that runs now is given so many
+ * positions. */
+int64_t ms_shards_sequence(const ms_trace *trace, int64_t length);
 /* Does each rank have all columns of what the layer that runs now made, a
  * product by columns? */
 bool ms_shards_gathers(const ms_trace *trace);

@@ -204,9 +204,9 @@ void ms_tensorops_rest_of_sum(ms_trace *trace, uint32_t x, uint32_t part,
                       all);
 }
 
-/* Along the last dimension, from so many parts of it to so many. */
-static uint32_t along_columns(ms_trace *trace, uint32_t x, int64_t from,
-                              int64_t to)
+/* Along a dimension, not the first, from so many parts of it to so many. */
+static uint32_t along(ms_trace *trace, uint32_t x, uint32_t dim, int64_t from,
+                      int64_t to)
 {
     bool widens = to > from;
     uint32_t sent = widens ? x : copy(trace, x);
@@ -215,7 +215,7 @@ static uint32_t along_columns(ms_trace *trace, uint32_t x, int64_t from,
     if (trace->err)
         return MS_NONE;
     ms_tensor like = *ms_trace_at(trace, x);
-    like.size[like.n_dims - 1] = like.size[like.n_dims - 1] / from * to;
+    like.size[dim] = like.size[dim] / from * to;
     uint32_t y = ms_trace_make(trace, widens ? "gathered" : "scattered",
                                like.dtype, like.n_dims, like.size);
     end(trace, widens ? MS_ALL_GATHER : MS_REDUCE_SCATTER);
@@ -225,11 +225,20 @@ static uint32_t along_columns(ms_trace *trace, uint32_t x, int64_t from,
     return y;
 }
 
+static uint32_t along_columns(ms_trace *trace, uint32_t x, int64_t from,
+                              int64_t to)
+{
+    return trace->err
+               ? MS_NONE
+               : along(trace, x, ms_trace_at(trace, x)->n_dims - 1u, from, to);
+}
+
 /* ---- nodes --------------------------------------------------------------- */
 
 /* What the node of a scatter remembers: a product made its input, so that the
  * next node multiplies what backward gathers. */
 enum { OF_PRODUCT };
+#define HEADS 1u /* the dimension of [1, heads, queries, keys] */
 
 static void pass_on(ms_trace *trace, const uint32_t *grads, uint32_t *out)
 {
@@ -299,6 +308,13 @@ static void columns_equal_backward(ms_trace *trace, const ms_node *node,
     ms_trace_drop(trace, view);
 }
 
+static void heads_backward(ms_trace *trace, const ms_node *node,
+                           const uint32_t *grads, uint32_t *out)
+{
+    (void)node;
+    out[0] = along(trace, grads[0], HEADS, 1, trace->shards->ranks.ranks);
+}
+
 /* names: of Megatron's autograd functions. */
 static const ms_rule enter_rule = {"CopyToModelParallelRegion", NULL,
                                    enter_backward};
@@ -314,6 +330,8 @@ static const ms_rule columns_rule = {"AllGatherFromTensorParallelRegion", NULL,
                                      columns_backward};
 static const ms_rule columns_equal_rule = {"AllGatherFromTensorParallelRegion",
                                            NULL, columns_equal_backward};
+static const ms_rule heads_rule = {"ScatterToModelParallelRegion", NULL,
+                                   heads_backward};
 static const ms_rule part_rule = {"ScatterToSequenceParallelRegion", NULL,
                                   scatter_backward};
 
@@ -363,6 +381,31 @@ uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x, bool partial)
         return MS_NONE;
     return with_node(trace, partial ? &columns_rule : &columns_equal_rule, x,
                      along_columns(trace, x, 1, trace->shards->ranks.ranks));
+}
+
+/* A view of this rank's, copied, of what no node follows. */
+static uint32_t own_heads(ms_trace *trace, uint32_t x)
+{
+    ms_trace_begin(trace, "aten::clone");
+    ms_trace_read(trace, x);
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor like = *ms_trace_at(trace, x);
+    like.size[HEADS] /= trace->shards->ranks.ranks;
+    uint32_t y =
+        ms_trace_make(trace, "part", like.dtype, like.n_dims, like.size);
+    ms_trace_end(trace, 0, false);
+    if (!trace->err)
+        trace->graph->op_read_bytes[trace->graph->n_ops - 1] =
+            ms_trace_bytes(ms_trace_at(trace, y));
+    return y;
+}
+
+uint32_t ms_tensorops_heads(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    return with_node(trace, &heads_rule, x, own_heads(trace, x));
 }
 
 uint32_t ms_tensorops_scatter(ms_trace *trace, uint32_t x)

@@ -53,6 +53,11 @@ uint32_t ms_tensorops_part(ms_trace *trace, uint32_t x);
  * is equal on all ranks, this rank's part of it is copied (torch's DTensor). */
 uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x, bool partial);
 
+/* This rank's heads of a bias [1, heads, queries, keys]; their gradients are
+ * gathered (Megatron-LM@d98e8a64, core/models/T5/t5_model.py, which scatters
+ * the bias of all heads). */
+uint32_t ms_tensorops_heads(ms_trace *trace, uint32_t x);
+
 /* The same without a node, for rules that run them: an all-reduce in place, and
  * new tensors. */
 void ms_tensorops_sum(ms_trace *trace, uint32_t x);
