@@ -383,7 +383,7 @@ uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x, bool partial)
                      along_columns(trace, x, 1, trace->shards->ranks.ranks));
 }
 
-/* A view of this rank's, copied, of what no node follows. */
+/* This rank's, copied: what the node is of. */
 static uint32_t own_heads(ms_trace *trace, uint32_t x)
 {
     ms_trace_begin(trace, "aten::clone");
