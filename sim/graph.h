@@ -208,8 +208,9 @@ typedef struct ms_graph {
     uint64_t *weight_elements; /* (optional) where weights' formats differ */
     uint64_t library_bytes;    /* of the device's, that a library of its ops has
                                   outside the framework's pool (DeepEP) */
-    uint64_t userbuffer_bytes; /* the same, of Transformer Engine's userbuffers
-                                */
+    uint64_t userbuffer_bytes; /* the same, that exchanges go through beside
+                                  products (graphs/parallel/userbuffers.h) */
+    const char *exchanged_through; /* "userbuffers", "symmetric memory" */
     uint64_t tokens;    /* per micro-batch; 0 where tokens mean nothing */
     double model_flops; /* forward + backward of one micro-batch, no redo */
     uint32_t n_unknown; /* ops whose rule is a guess, by name; how many each */

@@ -21,7 +21,9 @@ typedef struct ms_outside {
     uint64_t kernels_bytes; /* CUDA context, kernels of PyTorch and cuBLAS */
     uint64_t nccl_bytes;    /* its kernels and buffers; 0: one rank */
     uint64_t deepep_bytes;  /* buffers of DeepEP; 0: not used */
-    uint64_t userbuffers_bytes; /* Transformer Engine's (tensor:T,sp,overlap) */
+    uint64_t userbuffers_bytes;    /* what exchanges beside products go through
+                                      (tensor:T,sp,overlap) */
+    const char *exchanged_through; /* "userbuffers", "symmetric memory" */
     uint32_t communicators, channels; /* NCCL's; channels of each */
 } ms_outside;
 

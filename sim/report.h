@@ -147,6 +147,13 @@ typedef struct ms_report {
     struct ms_average_rank {
         uint64_t peak_bytes, step_ns;
     } average;
+    /* Where ranks of a ring differ, and this is the last: what each of them
+     * holds, works and waits, by a run of its own; NULL: they are not told. */
+    struct ms_ring_rank {
+        uint32_t rank;
+        uint64_t peak_bytes, work_ns, wait_ns;
+    } * ring;
+    uint32_t n_ring;
     uint16_t n_ranks, worst; /* worst: the rank with the highest peak */
     uint16_t told; /* of which rank numbers are told: worst, unless a user asks
                       for another */

@@ -192,6 +192,7 @@ typedef struct ms_shape {
     bool context_plain; /* each has one piece of the sequence, else one from its
                            begin and one from its end (zigzag) */
     uint32_t context_rank;              /* this one, where they differ */
+    bool context_asked;                 /* a user asks for it alone */
     uint8_t rank_order[MS_N_RANK_DIMS]; /* ms_rank_dim: who are next to each
                                            other, first; 0 ends it; none:
                                            tp-cp-ep-dp-pp */

@@ -160,5 +160,6 @@ ms_err ms_overheads_find(const ms_device *device, const ms_training *training,
         add_nccl(device, training, shape, outside);
     outside->deepep_bytes = graph ? graph->library_bytes : 0;
     outside->userbuffers_bytes = graph ? graph->userbuffer_bytes : 0;
+    outside->exchanged_through = graph ? graph->exchanged_through : NULL;
     return MS_OK;
 }

@@ -3,6 +3,7 @@
 #include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/opend.h"
+#include "graphs/trace/rowpieces.h"
 #include "graphs/trace/savelist.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
@@ -86,6 +87,15 @@ static uint32_t weight_grad(ms_trace *trace, const ms_node *node, uint32_t grad,
     return y;
 }
 
+static uint32_t input_grad(ms_trace *trace, const ms_node *node, uint32_t grad,
+                           uint32_t x, uint32_t weight)
+{
+    uint32_t y = product(trace, "aten::mm", grad, weight, x, "grad",
+                         node->flops, MS_GRAD_INPUT);
+    ms_rowpieces_product(trace, grad);
+    return y;
+}
+
 /* Inputs: bias, x, weight.  The gradients of addmm are made in the order mat1,
  * mat2, self; the last is the bias, and the engine sums it to its shape. */
 static void addmm_backward(ms_trace *trace, const ms_node *node,
@@ -93,8 +103,7 @@ static void addmm_backward(ms_trace *trace, const ms_node *node,
 {
     uint32_t weight = node->input[2], x = node->input[1];
     if (node->needs[1])
-        out[1] = product(trace, "aten::mm", grads[0], weight, x, "grad",
-                         node->flops, MS_GRAD_INPUT);
+        out[1] = input_grad(trace, node, grads[0], x, weight);
     if (node->needs[2])
         out[2] = weight_grad(trace, node, grads[0], x, weight);
     if (node->needs[0]) {
@@ -104,16 +113,19 @@ static void addmm_backward(ms_trace *trace, const ms_node *node,
 }
 
 /* Inputs: x, weight.  mm makes the gradient of mat2 (the weight) first, then
- * that of self. */
+ * that of self; where the gradient comes in pieces the product that begins with
+ * the one that is here is first (rowpieces.h). */
 static void mm_backward(ms_trace *trace, const ms_node *node,
                         const uint32_t *grads, uint32_t *out)
 {
     uint32_t x = node->input[0], weight = node->input[1];
+    bool early = node->needs[0] && ms_rowpieces_awaits(trace, grads[0]);
+    if (early)
+        out[0] = input_grad(trace, node, grads[0], x, weight);
     if (node->needs[1])
         out[1] = weight_grad(trace, node, grads[0], x, weight);
-    if (node->needs[0])
-        out[0] = product(trace, "aten::mm", grads[0], weight, x, "grad",
-                         node->flops, MS_GRAD_INPUT);
+    if (node->needs[0] && !early)
+        out[0] = input_grad(trace, node, grads[0], x, weight);
 }
 
 const ms_rule ms_matmul_addmm_rule = {"AddmmBackward0", "aten::mm",
@@ -173,6 +185,8 @@ static uint32_t multiply_rows(ms_trace *trace, uint32_t rows, uint32_t weight,
     ms_trace_read(trace, weight);
     uint32_t flat = ms_trace_make(trace, "out", x->dtype, 2, dims);
     ms_opend_product(trace, *flops, flat);
+    if (bias == MS_NONE)
+        ms_rowpieces_product(trace, rows);
     return flat;
 }
 

@@ -298,9 +298,45 @@ static uint32_t wider(ms_trace *trace, uint32_t a, uint32_t b)
                : b;
 }
 
+/* Is each of the two wider in a dimension: a bias of heads, a mask of
+ * samples? */
+static bool crosses(const ms_trace *trace, uint32_t a, uint32_t b)
+{
+    bool a_wider = false, b_wider = false;
+    if (trace->err)
+        return false;
+    const ms_tensor *x = ms_trace_at(trace, a), *y = ms_trace_at(trace, b);
+    for (uint32_t d = 0; x->n_dims == y->n_dims && d < x->n_dims; d++) {
+        a_wider |= x->size[d] > y->size[d];
+        b_wider |= y->size[d] > x->size[d];
+    }
+    return a_wider && b_wider;
+}
+
+/* Of the larger of both in each dimension. */
+static uint32_t add_across(ms_trace *trace, uint32_t a, uint32_t b)
+{
+    ms_trace_begin(trace, "aten::add");
+    ms_trace_read(trace, a);
+    ms_trace_read(trace, b);
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor like = *ms_trace_at(trace, a);
+    const ms_tensor *other = ms_trace_at(trace, b);
+    for (uint32_t d = 0; d < like.n_dims; d++)
+        if (other->size[d] > like.size[d])
+            like.size[d] = other->size[d];
+    uint32_t y =
+        ms_trace_make(trace, "out", like.dtype, like.n_dims, like.size);
+    ms_trace_end(trace, ms_trace_count(trace, y), false);
+    return y;
+}
+
 uint32_t ms_pointwise_add(ms_trace *trace, uint32_t a, uint32_t b)
 {
-    uint32_t y = laid_out(trace, "aten::add", a, b, wider(trace, a, b), 1);
+    uint32_t y = crosses(trace, a, b) ? add_across(trace, a, b)
+                                      : laid_out(trace, "aten::add", a, b,
+                                                 wider(trace, a, b), 1);
     uint32_t inputs[2] = {a, b};
     ms_trace_node(trace, &ms_pointwise_add_rule, inputs, 2, &y, 1);
     return y;

@@ -179,12 +179,16 @@ static ms_split split_of(const plan *p, uint32_t l)
     uint32_t ranks = p->shards->ranks.ranks;
     switch ((ms_layer_role)role) {
     case MS_ROLE_EMBEDDING:
+        if (is_type(layer, "relative_bias"))
+            return MS_SPLIT_HEADS;
         return is_type(layer, "embedding") && number(layer, "ids") == 0 &&
                        !p->shards->whole_ends && ties_are_split(p, layer)
                    ? MS_SPLIT_VOCABULARY
                    : MS_SPLIT_NOT;
     case MS_ROLE_ATTENTION:
-        return is_type(layer, "attention") || is_type(layer, "latent_attention")
+        return is_type(layer, "attention") ||
+                       is_type(layer, "latent_attention") ||
+                       is_type(layer, "relative_attention")
                    ? MS_SPLIT_HEADS
                    : MS_SPLIT_NOT;
     case MS_ROLE_PROJECTION_IN:
@@ -255,6 +259,10 @@ static void lay_out(const plan *p, uint32_t l)
         s->layout[l] = along;
         return;
     case MS_SPLIT_HEADS:
+        if (is_type(layer, "relative_bias"))
+            return; /* of pairs of all positions */
+        s->needs[l] = s->layout[l] = along;
+        return;
     case MS_SPLIT_EXPERTS:
         s->needs[l] = s->layout[l] = along;
         return;
@@ -332,6 +340,20 @@ static ms_err check(const plan *p)
                                  model->name);
 }
 
+/* Of what a product by columns reads. */
+static void count_columns(const plan *p, const ms_layer *layer, uint8_t split)
+{
+    const ms_value *bias = ms_layertypes_field(layer, "bias");
+    int64_t out = number(layer, "out") / p->shards->ranks.ranks;
+    for (uint32_t i = 0; i < layer->n_in; i++) {
+        uint32_t from = source(p, layer, i);
+        if (from == MS_NONE || split != MS_SPLIT_COLUMNS)
+            continue;
+        p->shards->n_columns[from]++;
+        p->shards->columns[from] += bias && bias->b ? 0 : out;
+    }
+}
+
 static ms_err decide(plan *p)
 {
     const ms_model *model = p->trace->settings->model;
@@ -340,9 +362,11 @@ static ms_err decide(plan *p)
     p->shards->needs = ms_arena_take(p->trace->scratch, n, 1);
     p->shards->layout = ms_arena_take(p->trace->scratch, n, 1);
     p->shards->n_columns = ms_arena_take(p->trace->scratch, n, sizeof n);
+    p->shards->columns =
+        ms_arena_take(p->trace->scratch, n, sizeof *p->shards->columns);
     p->banned = ms_arena_take(p->trace->scratch, n, sizeof *p->banned);
     if (!p->shards->split || !p->shards->needs || !p->shards->layout ||
-        !p->shards->n_columns || !p->banned)
+        !p->shards->n_columns || !p->shards->columns || !p->banned)
         return ms_fail_nomem(p->trace->fault);
     do {
         for (uint32_t i = 0; i < n; i++)
@@ -352,11 +376,7 @@ static ms_err decide(plan *p)
         ban_inputs(p);
     } while (true);
     for (uint32_t l = 0; l < n; l++)
-        for (uint32_t i = 0; i < model->layers[l].n_in; i++) {
-            uint32_t from = source(p, &model->layers[l], i);
-            if (from != MS_NONE && p->shards->split[l] == MS_SPLIT_COLUMNS)
-                p->shards->n_columns[from]++;
-        }
+        count_columns(p, &model->layers[l], p->shards->split[l]);
     return check(p);
 }
 
@@ -465,6 +485,13 @@ int64_t ms_shards_columns(const ms_trace *trace, int64_t whole)
     return divided ? ms_shards_part(trace, whole) : whole;
 }
 
+int64_t ms_shards_sequence(const ms_trace *trace, int64_t length)
+{
+    bool divided = trace->shards &&
+                   trace->shards->needs[trace->layer] == MS_LAYOUT_SEQUENCE;
+    return divided ? length * (int64_t)trace->shards->ranks.ranks : length;
+}
+
 bool ms_shards_gathers(const ms_trace *trace)
 {
     return ms_shards_split(trace) == MS_SPLIT_COLUMNS &&
@@ -476,10 +503,11 @@ void ms_shards_make_parts(ms_trace *trace, bool parts)
     trace->parts = parts ? trace->shards->ranks.ranks : 0;
 }
 
-uint32_t ms_shards_enter(ms_trace *trace, uint32_t x)
+uint32_t ms_shards_enter(ms_trace *trace, uint32_t x, int64_t columns)
 {
-    return trace->shards->by_sequence ? ms_tensorops_gather(trace, x, true)
-                                      : ms_tensorops_enter(trace, x);
+    return trace->shards->by_sequence
+               ? ms_tensorops_gather_for(trace, x, (uint32_t)columns)
+               : ms_tensorops_enter(trace, x);
 }
 
 uint32_t ms_shards_leave(ms_trace *trace, uint32_t y)
@@ -494,7 +522,7 @@ static uint32_t enter_once(ms_trace *trace, uint32_t from, uint32_t x)
     ms_shards *s = trace->shards;
     if (s->entered_from != from || s->n_waiting == 0) {
         s->entered_from = from;
-        s->entered = ms_shards_enter(trace, x);
+        s->entered = ms_shards_enter(trace, x, s->columns[from]);
         s->n_waiting = s->n_columns[from];
     }
     if (--s->n_waiting > 0 && !trace->err)
@@ -512,10 +540,12 @@ uint32_t ms_shards_take(ms_trace *trace, uint32_t from, uint32_t tensor)
         return enter_once(trace, from, tensor);
     ms_layout is = from == MS_NONE ? MS_LAYOUT_WHOLE : s->layout[from];
     ms_layout needs = s->needs[trace->layer];
-    if (from != MS_NONE && is == MS_LAYOUT_WHOLE && needs == MS_LAYOUT_SEQUENCE)
+    bool of_heads = from != MS_NONE && s->split[from] == MS_SPLIT_HEADS;
+    if (from != MS_NONE && is == MS_LAYOUT_WHOLE && !of_heads &&
+        needs == MS_LAYOUT_SEQUENCE)
         return ms_tensorops_part(trace, tensor);
     if (is == MS_LAYOUT_SEQUENCE && needs == MS_LAYOUT_WHOLE)
-        return ms_tensorops_gather(trace, tensor, false);
+        return ms_tensorops_gather(trace, tensor);
     ms_trace_ref(trace, tensor);
     return tensor;
 }

@@ -62,6 +62,7 @@ typedef struct ms_shards {
     uint8_t *needs;      /* ms_layout of its inputs */
     uint8_t *layout;     /* ms_layout of its output */
     uint32_t *n_columns; /* products by columns that read it */
+    int64_t *columns;    /* what those without a bias make of it, a rank's */
     /* What layer `entered_from` made, entered for those that are split by
      * columns and have not run yet, so many of them; or MS_NONE. */
     uint32_t entered_from, entered, n_waiting;
@@ -80,14 +81,18 @@ ms_split ms_shards_split(const ms_trace *trace);
 int64_t ms_shards_part(const ms_trace *trace, int64_t whole);
 /* Of so many columns, those that the layer that runs now works on. */
 int64_t ms_shards_columns(const ms_trace *trace, int64_t whole);
+/* The length of the sequence of which the layer that runs now is given so many
+ * positions. */
+int64_t ms_shards_sequence(const ms_trace *trace, int64_t length);
 /* Does each rank have all columns of what the layer that runs now made, a
  * product by columns? */
 bool ms_shards_gathers(const ms_trace *trace);
 /* Are the parameters made from now on parts, of which each rank has one? */
 void ms_shards_make_parts(ms_trace *trace, bool parts);
 /* A tensor as products by columns need it: the whole, whose gradient is summed
- * over the ranks; what products by rows have made: summed over them. */
-uint32_t ms_shards_enter(ms_trace *trace, uint32_t x);
+ * over the ranks; what products by rows have made: summed over them.  columns:
+ * tensorops.h, gather_for. */
+uint32_t ms_shards_enter(ms_trace *trace, uint32_t x, int64_t columns);
 uint32_t ms_shards_leave(ms_trace *trace, uint32_t y);
 /* The tensor, which layer `from` has made (MS_NONE: the model's input), as the
  * layer that runs now needs it: a reference of its own. */

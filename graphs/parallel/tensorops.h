@@ -38,8 +38,12 @@ typedef struct ms_trace ms_trace; /* trace.h */
 /* Nothing is divided among a rank alone. */
 uint32_t ms_tensorops_enter(ms_trace *trace, uint32_t x);
 uint32_t ms_tensorops_reduce(ms_trace *trace, uint32_t x);
-/* partial: what ranks read it for gives each a part of the gradient's sum. */
-uint32_t ms_tensorops_gather(ms_trace *trace, uint32_t x, bool partial);
+/* What ranks read it for gives all the same gradient. */
+uint32_t ms_tensorops_gather(ms_trace *trace, uint32_t x);
+/* Each gets a part of the gradient's sum.  columns: of the products, this
+ * rank's, that read it alone and add no bias, or 0: with torch's kernels and
+ * tensor:T,sp,overlap it comes beside them (userbuffers.h). */
+uint32_t ms_tensorops_gather_for(ms_trace *trace, uint32_t x, uint32_t columns);
 uint32_t ms_tensorops_scatter(ms_trace *trace, uint32_t x);
 uint32_t ms_tensorops_part(ms_trace *trace, uint32_t x);
 
@@ -48,6 +52,11 @@ uint32_t ms_tensorops_part(ms_trace *trace, uint32_t x);
  * put side by side in a copy; the gradient goes the same way back, or, where it
  * is equal on all ranks, this rank's part of it is copied (torch's DTensor). */
 uint32_t ms_tensorops_columns(ms_trace *trace, uint32_t x, bool partial);
+
+/* This rank's heads of a bias [1, heads, queries, keys]; their gradients are
+ * gathered (Megatron-LM@d98e8a64, core/models/T5/t5_model.py, which scatters
+ * the bias of all heads). */
+uint32_t ms_tensorops_heads(ms_trace *trace, uint32_t x);
 
 /* The same without a node, for rules that run them: an all-reduce in place, and
  * new tensors. */

@@ -33,11 +33,26 @@
 #define MS_USERBUFFERS UINT64_C(12)
 #define MS_USERBUFFERS_PIECES 4u /* of a pipeline (num_splits) */
 
+/* torch's kernels exchange otherwise (async tensor parallel; PyTorch,
+ * torch/distributed/_symmetric_memory/__init__.py, compiled by torch/_inductor/
+ * fx_passes/micro_pipeline_tp.py; torchtitan's enable_async_tensor_parallel).
+ * Forward and backward gather what products read, of which each rank has put
+ * its part where the others fetch it, and begin with that part; products whose
+ * sum is scattered are fetched piece by piece, T of them, and summed by a
+ * kernel.  What goes through is one workspace, outside the pool, as large as
+ * the largest exchange: a part, or two of a sum.  Nothing is copied into
+ * another order.  Only what an aten::mm makes or reads goes so: a sum of
+ * several products' gradients does not, nor what a bias is added to. */
+
 /* MS_EUSAGE for settings that are not known beside it. */
 ms_err ms_userbuffers_check(const ms_trace *trace);
 /* Does the layer that runs now exchange so?  in_buffer: it gathers into
  * Megatron's own. */
 bool ms_userbuffers_used(const ms_trace *trace, bool in_buffer);
+/* Do exchanges go as PyTorch's do? */
+bool ms_userbuffers_async(const ms_trace *trace);
+/* n tensors like part go through the workspace; one: part lies there. */
+void ms_userbuffers_share(ms_trace *trace, uint32_t part, uint32_t n);
 /* The tensor lies in a buffer. */
 void ms_userbuffers_hold(ms_trace *trace, uint32_t tensor);
 

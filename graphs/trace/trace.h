@@ -94,6 +94,14 @@ typedef struct ms_given {
     uint32_t storage, saves, others;
 } ms_given;
 
+/* Products that read what comes in pieces (rowpieces.h): the storage, a tensor
+ * of it that is here, and, in columns times ranks, what waits for nothing and
+ * what has not been multiplied yet.  ranks 0: there are none. */
+typedef struct ms_rowpieces {
+    uint32_t whole, part, ranks;
+    uint64_t ahead, left;
+} ms_rowpieces;
+
 /* A buffer that several layers read: the causal mask, cosines and sines. */
 typedef struct ms_shared_buffer {
     const char *role;
@@ -150,6 +158,7 @@ struct ms_trace {
                                         rank has all of all experts */
     /* A product that gives what another layer does, too: see kernels.h. */
     uint32_t joined_layer, joined; /* the layer; its output, a reference */
+    ms_rowpieces pieces;
     uint32_t parts; /* how many ranks divide the parameters made now; 0: 1 */
     ms_index layer_rows; /* by name, once a layer is tied */
     ms_index op_rows;    /* of the op tables, once a layer calls one */

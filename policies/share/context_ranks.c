@@ -46,8 +46,9 @@ static const ms_param params[N_PARAMS] = {
               .type = MS_PARAM_INT,
               .low = 0,
               .high = 1023,
-              .help = "ring: tell of this rank, from 0; default the last, "
-                      "which works and holds most"},
+              .help = "ring: tell of this rank alone, from 0; default the "
+                      "last, which works and holds most, and with split=plain "
+                      "what each of up to 64 has and does"},
     [ORDER] = MS_RANKNAMES_PARAM,
 };
 
@@ -71,6 +72,7 @@ static ms_err read_ring(const ms_policy_value *values, ms_shape *shape,
         shape->context_plain || values[IMPL].number == RING_FLASH_ATTENTIONS;
     shape->context_rank =
         values[RANK].given ? (uint32_t)values[RANK].number : ranks - 1;
+    shape->context_asked = values[RANK].given;
     if (shape->context_plain && values[IMPL].given &&
         values[IMPL].number == TRANSFORMER_ENGINES)
         return ms_fail(fault, MS_EUSAGE, "context:split=plain",

@@ -29,9 +29,11 @@ static const ms_param params[N_PARAMS] = {
                       "has the whole embedding and gathers the logits"},
     [OVERLAP] = {.name = "overlap",
                  .type = MS_PARAM_FLAG,
-                 .help = "with sp and Megatron's kernels: exchanges go in "
-                         "pieces beside those of products, in buffers of "
-                         "Transformer Engine's (tp_comm_overlap)"},
+                 .help = "with sp: exchanges go in pieces beside those of "
+                         "products: with Megatron's kernels in buffers of "
+                         "Transformer Engine's (tp_comm_overlap), with torch's "
+                         "through symmetric memory (async tensor parallel, "
+                         "under torch.compile)"},
     [REGATHER] = {.name = "regather",
                   .type = MS_PARAM_INT,
                   .low = 0,
@@ -62,10 +64,6 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     if (values[REGATHER].given)
         shape->regather =
             values[REGATHER].number == 0 ? MS_REGATHER_NOT : MS_REGATHER_AGAIN;
-    if (shape->overlaps && shape->regather == MS_REGATHER_NOT)
-        return ms_fail(fault, MS_EUSAGE, "tensor:overlap",
-                       "leave one of the two out",
-                       "what lies in userbuffers is not saved (regather=0)");
     return ms_policy_split_layers("tensor", (uint32_t)values[RANKS].number,
                                   values[SEQUENCE].given, shape, fault);
 }

@@ -219,6 +219,50 @@ START_TEST(buffers_are_those_of_the_code)
 }
 END_TEST
 
+/* The whole way of a command. */
+static void must_go(const char *policy)
+{
+    ms_job job;
+    inlined_begin(&job, &keep, &trial, &fault);
+    job.model = "gpt2";
+    job.training.batch = 1;
+    job.training.sequence = 1024;
+    ck_assert_int_eq(ms_spec_parse(policy, &keep, &job.spec, &fault), MS_OK);
+    ck_assert_msg(ms_jobway_run(&job, &keep, &trial, &result, &fault) == MS_OK,
+                  "%s: %s", policy, fault.what);
+}
+
+/* All ranks of a plain split are told: what each of them tells when asked for
+ * alone, which the last one does without being asked. */
+START_TEST(all_ranks_are_told)
+{
+    struct ms_ring_rank ring[RANKS];
+    must_go("context:4,split=plain");
+    ck_assert_uint_eq(result.report->n_ring, RANKS);
+    memcpy(ring, result.report->ring, sizeof ring);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        char policy[64];
+        snprintf(policy, sizeof policy, "context:4,split=plain,rank=%u", r);
+        must_go(policy);
+        const ms_rank_report *alone = &result.report->ranks[0];
+        ck_assert_uint_eq(result.report->n_ring, 0);
+        ck_assert_uint_eq(ring[r].rank, r);
+        ck_assert_uint_eq(ring[r].peak_bytes, alone->peak.allocated_bytes);
+        ck_assert_uint_eq(ring[r].wait_ns, alone->time.exposed_comm_ns);
+        ck_assert_uint_eq(ring[r].work_ns, alone->time.forward_ns +
+                                               alone->time.backward_ns +
+                                               alone->time.recompute_ns +
+                                               alone->time.optimizer_ns);
+        if (r > 0)
+            ck_assert_uint_gt(ring[r].work_ns, ring[r - 1].work_ns);
+    }
+    must_go("context:4,mode=ring");
+    ck_assert_uint_eq(result.report->n_ring, 0);
+    must_go("context:1,split=plain");
+    ck_assert_uint_eq(result.report->n_ring, 0);
+}
+END_TEST
+
 static const char *const beside[] = {
     "+checkpoint:full", "+zero:1,dp=4+microbatch:2",
     "+fsdp:dp=4",       "+tensor:2,sp+zero:3,dp=8",
@@ -282,6 +326,7 @@ Suite *suite_rings(void)
     tcase_add_test(tcase, work_is_dealt);
     tcase_add_test(tcase, volumes_are_those_of_the_ring);
     tcase_add_test(tcase, all_wait_for_the_last);
+    tcase_add_test(tcase, all_ranks_are_told);
     tcase_add_test(tcase, buffers_are_those_of_the_code);
     tcase_add_loop_test(tcase, steps_keep_the_laws, 0, (int)MANY(beside));
     tcase_add_test(tcase, what_is_refused);

@@ -400,6 +400,52 @@ static ms_err average_rank(const ms_job *job, ms_arena *trial,
     return err;
 }
 
+static struct ms_ring_rank ring_row(uint32_t rank, const ms_report *report)
+{
+    const ms_rank_report *it = &report->ranks[report->worst];
+    return (struct ms_ring_rank){
+        .rank = rank,
+        .peak_bytes = it->peak.allocated_bytes,
+        .work_ns = it->time.forward_ns + it->time.backward_ns +
+                   it->time.recompute_ns + it->time.optimizer_ns,
+        .wait_ns = it->time.exposed_comm_ns};
+}
+
+/* The ranks of a ring that deals causal work plain, each lowered and run on its
+ * own: a unit has other ops on each, which one plan of all of them would have
+ * to tell apart.  Each waits for the last one, which is the one reported, and
+ * as long as it: steps are as long. */
+#define MOST_RING_RANKS 64u
+static ms_err ring_ranks(const ms_job *job, ms_arena *trial, ms_result *result,
+                         ms_fault *fault)
+{
+    const ms_shape *shape = &result->shape;
+    uint32_t n = shape->context_ranks;
+    if (result->report == NULL || !shape->context_plain ||
+        shape->context_asked || job->program != NULL || n < 2 ||
+        n > MOST_RING_RANKS)
+        return MS_OK;
+    struct ms_ring_rank *ring = ms_arena_take(trial, n, sizeof *ring);
+    if (ring == NULL)
+        return ms_fail_nomem(fault);
+    ring[n - 1] = ring_row(n - 1, result->report);
+    for (uint32_t r = 0; r < n - 1; r++) {
+        ms_arena own = {.limit_bytes = trial->limit_bytes};
+        ms_result other = *result;
+        other.shape.context_rank = r;
+        ms_err err = ms_jobway_graph(job, &own, &other, fault);
+        if (err == MS_OK)
+            err = step_behind(job, NULL, &own, NULL, &other, fault);
+        if (err == MS_OK)
+            ring[r] = ring_row(r, other.report);
+        ms_arena_free(&own);
+        MS_TRY(err);
+    }
+    result->report->ring = ring;
+    result->report->n_ring = n;
+    return MS_OK;
+}
+
 /* The first step before there is a graph of the one reported, which is as
  * large; NULL: there is none, or it is refused, which is told of the step
  * reported.  Micro-batches that repeat would make it needless. */
@@ -430,5 +476,6 @@ ms_err ms_jobway_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
     MS_TRY(ms_jobway_graph(job, keep, result, fault));
     ms_arena_trim(keep);
     MS_TRY(step_behind(job, keep, trial, first, result, fault));
-    return average_rank(job, trial, result, fault);
+    MS_TRY(average_rank(job, trial, result, fault));
+    return ring_ranks(job, trial, result, fault);
 }

@@ -188,6 +188,11 @@ static const ms_word options[] = {
     MS_WORD_INSTEAD(NULL, "tp-comm-overlap*",
                     "--kernels megatron -p tensor:4,sp,overlap",
                     "exchanges beside products, in userbuffers"),
+    MS_WORD_INSTEAD(NULL,
+                    "parallelism.enable-async-tensor-parallel|enable-async-"
+                    "tensor-parallel|async-tp",
+                    "-p tensor:4,sp,overlap",
+                    "exchanges beside products, in symmetric memory"),
     MS_WORD_INSTEAD(NULL, "use-tp-pp-dp-mapping",
                     "-p tensor:4,order=tp-cp-ep-pp-dp",
                     "of a policy: who are next to each other, first"),

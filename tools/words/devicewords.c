@@ -30,8 +30,9 @@ void ms_devicewords_device(const ms_job *job, const ms_report *report,
             text, ", %s for DeepEP",
             ms_quantity_size_as(deepep_bytes, report->capacity_bytes).s);
     if (own_bytes > 0)
-        ms_text_add(text, ", %s for userbuffers",
-                    ms_quantity_size_as(own_bytes, report->capacity_bytes).s);
+        ms_text_add(text, ", %s for %s",
+                    ms_quantity_size_as(own_bytes, report->capacity_bytes).s,
+                    report->outside.exchanged_through);
     if (nccl_bytes > 0)
         ms_text_add(text, " and %s for NCCL",
                     ms_quantity_size_as(nccl_bytes, report->capacity_bytes).s);
@@ -106,8 +107,9 @@ void ms_devicewords_put(const ms_job *job, const ms_result *result,
                     ms_quantity_size_as(outside->deepep_bytes, used_bytes).s);
     if (outside->userbuffers_bytes > 0)
         ms_text_add(
-            text, " + %s userbuffers",
-            ms_quantity_size_as(outside->userbuffers_bytes, used_bytes).s);
+            text, " + %s %s",
+            ms_quantity_size_as(outside->userbuffers_bytes, used_bytes).s,
+            outside->exchanged_through);
 }
 
 void ms_devicewords_last(const ms_job *job, const ms_result *result,

@@ -83,7 +83,7 @@ static uint32_t product_up(ms_trace *trace, const ms_layer *layer,
     bool enters = is_split(trace) && !trace->kernels.keeps_parts;
     if (trace->err)
         return MS_NONE;
-    uint32_t whole = enters ? ms_shards_enter(trace, x) : x;
+    uint32_t whole = enters ? ms_shards_enter(trace, x, width) : x;
     uint32_t y = ms_splitproducts_product(
         trace, layer, roles, false, whole, width,
         is_split(trace) ? MS_SPLIT_COLUMNS : MS_SPLIT_NOT);
@@ -148,7 +148,7 @@ static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
     ms_trace_drop(trace, both);
     if (is_split(trace))
         down[1] =
-            ms_trace_rebind(trace, down[1], ms_shards_enter(trace, down[1]));
+            ms_trace_rebind(trace, down[1], ms_shards_enter(trace, down[1], 0));
     parts[1] = heads_of(trace, down[1], 1);
     uint32_t latent = normed(trace, layer, down[0], "kv_norm.weight");
     uint32_t kv = product_up(trace, layer, roles[1], latent,

@@ -406,8 +406,21 @@ static void project(ms_trace *trace, const ms_layer *layer,
         project_fused(trace, layer, n, in[0], qkv);
 }
 
+/* Of the products, without a bias, that read input i. */
+static int64_t columns_of(const ms_layer *layer, const ms_attention_sizes *n,
+                          uint32_t i)
+{
+    int64_t queries = n->heads * n->dim, others = 2 * n->kv_heads * n->dim;
+    if (layer->field[ATTENTION_BIAS].b)
+        return 0;
+    if (layer->n_in == 1)
+        return queries + others;
+    return i == 0 ? queries : others;
+}
+
 /* The inputs as ranks that split the layer by heads need them: references. */
-static void enter(ms_trace *trace, const ms_layer *layer, const uint32_t *in,
+static void enter(ms_trace *trace, const ms_layer *layer,
+                  const ms_attention_sizes *n, const uint32_t *in,
                   uint32_t *entered)
 {
     bool split =
@@ -415,7 +428,9 @@ static void enter(ms_trace *trace, const ms_layer *layer, const uint32_t *in,
     for (uint32_t i = 0; i < layer->n_in; i++) {
         if (!split)
             ms_trace_ref(trace, in[i]);
-        entered[i] = split ? ms_shards_enter(trace, in[i]) : in[i];
+        entered[i] =
+            split ? ms_shards_enter(trace, in[i], columns_of(layer, n, i))
+                  : in[i];
     }
 }
 
@@ -437,7 +452,7 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         MS_TRY(check_joint(trace, layer));
     if (trace->kernels.hooks->attention)
         return trace->kernels.hooks->attention(trace, layer, &n, in, out);
-    enter(trace, layer, in, entered);
+    enter(trace, layer, &n, in, entered);
     project(trace, layer, &n, entered, qkv);
     if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b &&
         ms_kernels_apart(trace->kernels.rotary, true))

@@ -4,6 +4,7 @@
 #include "tools/results/keys/keys_rank.h"
 #include "sim/names.h"
 #include "sim/report.h"
+#include "tools/results/sheet.h"
 
 #include <string.h>
 
@@ -405,3 +406,33 @@ static const ms_key rank_rows[] = {
              "other without a barrier"},
 };
 const ms_keys ms_keys_rank = MS_KEYS_STRUCT("rank", rank_rows, ms_rank_report);
+
+/* ---- ranks of a ring ----------------------------------------------------- */
+
+#define RING(kind, member) MS_KEYS_AT(kind, struct ms_ring_rank, member)
+
+static const ms_key ring_rows[] = {
+    MS_KEYS_COUNT("rank", RING(U32, rank), SKIP),
+    MS_KEYS_COUNT("peak_allocated_bytes", RING(U64, peak_bytes), SKIP),
+    {.name = "work_ns",
+     .type = MS_KEY_COUNT,
+     RING(U64, work_ns),
+     SKIP,
+     .help = "forward, backward, recompute and optimizer"},
+    {.name = "exposed_comm_ns",
+     .type = MS_KEY_COUNT,
+     RING(U64, wait_ns),
+     SKIP,
+     .help = "it waits for the others"}};
+const ms_keys ms_keys_rank_ring = MS_KEYS_OBJECT("ring_rank", ring_rows);
+
+ms_key_list ms_keys_rank_ring_list(const void *sheet)
+{
+    const ms_report *report = ((const ms_sheet *)sheet)->report;
+    return (ms_key_list){report->ring, report->n_ring, sizeof *report->ring};
+}
+
+bool ms_keys_rank_has_ring(const void *sheet)
+{
+    return ((const ms_sheet *)sheet)->report->n_ring > 0;
+}

@@ -75,4 +75,9 @@ extern const ms_keys ms_keys_rank_overlap;
         __VA_ARGS__                                                            \
     }
 
+/* Of a rank of a ring, those of ms_report.ring of an ms_sheet. */
+extern const ms_keys ms_keys_rank_ring;
+ms_key_list ms_keys_rank_ring_list(const void *sheet);
+bool ms_keys_rank_has_ring(const void *sheet);
+
 #endif
