@@ -116,18 +116,15 @@ ms_err ms_normmeeting_write(const ms_policy_context *context,
                 .old = program,
                 .fault = fault,
                 .chained = how != NULL && how->number == MS_NORM_POSTVALIDATE};
-    if (program->n_ranks < 2)
+    if (program->n_ranks < 2 || how == NULL)
         return MS_OK;
-    if (ms_graph_norm_end(graph) > graph->step_all)
-        MS_TRY(write_all(&w));
-    else if (how != NULL)
+    if (ms_graph_norm_end(graph) == graph->step_all)
         return ms_fail(fault, MS_EUSAGE, "pipeline:optimizer",
                        "add --set training.clip_norm=1, or leave optimizer= "
                        "out",
                        "the stages have no norm to agree upon: this step does "
                        "not clip gradients, or clips them elsewhere");
-    else
-        return MS_OK;
+    MS_TRY(write_all(&w));
     w.made.overlaps = w.chained;
     *program = w.made;
     return MS_OK;

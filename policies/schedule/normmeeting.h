@@ -38,8 +38,8 @@
 enum { MS_NORM_SYNC, MS_NORM_POSTVALIDATE };
 #define MS_NORM_WORDS "sync|postvalidate"
 
-/* As pipeline:optimizer= says; by default ranks whose step has such a norm meet
- * about it.  MS_EUSAGE: it says so and the step has none. */
+/* As pipeline:optimizer= says; without it each rank scales its gradients by the
+ * norm of its own, and waits for none.  MS_EUSAGE: the step has no norm. */
 ms_err ms_normmeeting_write(const ms_policy_context *context,
                             ms_program *program, ms_fault *fault);
 

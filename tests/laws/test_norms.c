@@ -236,7 +236,7 @@ START_TEST(ranks_agree_upon_the_norm)
     for (uint32_t trial = 0; trial < N_TRIALS; trial++) {
         laws_random random = {laws_seed = 93000 + trial};
         pipeline p = draw(&random);
-        run(&p, "pipeline:2");
+        run(&p, "pipeline:2,optimizer=sync");
         LAW(!p.plan.overlaps);
         expect_report(&p, expect_times(&p, true));
         uint64_t met_ns = p.report.ranks[0].time.step_ns;
