@@ -2,6 +2,7 @@
 #include "policies/common/earlystep.h"
 #include "policies/common/profile.h"
 #include "policies/common/tiedweights.h"
+#include "policies/schedule/normmeeting.h"
 #include "sim/base/size.h"
 #include "sim/graph.h"
 #include "sim/online.h"
@@ -142,7 +143,8 @@ static ms_err before_step(const ms_policy_context *context, ms_program *program,
                           ms_fault *fault)
 {
     MS_TRY(ms_tiedweights_write(context, program, fault));
-    return ms_earlystep_write(context, program, fault);
+    MS_TRY(ms_earlystep_write(context, program, fault));
+    return ms_normmeeting_write(context, program, fault);
 }
 
 /* Policies that measure the step come last, so that they measure all of it. */

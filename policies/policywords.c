@@ -208,6 +208,10 @@ static const ms_word rows[] = {
                   "per_virtual_pipeline_stage|group_size",
                   "group"),
     MS_WORD_MEANS(PARAM, "deallocate_pipeline_outputs", "deallocate"),
+    MS_WORD_MEANS(PARAM,
+                  "post_validation|postvalidation|enable_optimizer_post_"
+                  "validation",
+                  "optimizer"),
     MS_WORD_MEANS(PARAM, "overlap_p2p_communication|overlap_p2p_comm",
                   "overlap"),
     MS_WORD_MEANS(PARAM,

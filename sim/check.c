@@ -107,8 +107,11 @@ static ms_err check_message(const ms_graph *graph, const ms_program *program,
         return ms_fail(fault, MS_EINPUT, NULL, "name another rank, as peer 1",
                        "rank %u has no peer %u", (unsigned)call->rank,
                        (unsigned)peer);
+    if (call->set == MS_NOTHING && call->buffer != MS_NONE)
+        return MS_OK;
     if (call->set >= program->n_sets)
-        return ms_fail(fault, MS_EINPUT, NULL, "define a set and name it",
+        return ms_fail(fault, MS_EINPUT, NULL,
+                       "define a set and name it, or nothing and a buffer",
                        "a message without a set");
     for (uint32_t i = program->set_at[call->set];
          i < program->set_at[call->set + 1]; i++) {

@@ -181,6 +181,9 @@ typedef struct ms_graph {
      * Without them NULL, and step_all is step_first. */
     uint32_t *due_first, *due_end; /* n_persistent */
     uint32_t step_all;
+    uint32_t step_norm; /* ops [step_all, step_norm) find the norm of all
+                           gradients that the ops behind them read; step_all, or
+                           0: none do */
 
     uint32_t n_layers, n_blocks;
     const char **layer_name;
@@ -230,6 +233,13 @@ static inline bool ms_graph_is_forward(const ms_graph *graph, uint32_t op)
 const char *ms_graph_storage_name(const ms_graph *graph, uint32_t storage,
                                   char buffer[MS_STORAGE_NAME]);
 /* The group whose ranks share a persistent storage. */
+/* Where those end that find the norm of all gradients. */
+static inline uint32_t ms_graph_norm_end(const ms_graph *graph)
+{
+    return graph->step_norm > graph->step_all ? graph->step_norm
+                                              : graph->step_all;
+}
+
 static inline uint8_t ms_graph_group(const ms_graph *graph, uint32_t storage)
 {
     return graph->storage_shard_group ? graph->storage_shard_group[storage]

@@ -108,6 +108,7 @@ typedef struct ms_plan {
                                       the whole model */
     uint32_t n_stages;
     uint32_t n_micro_batches;
+    bool overlaps;           /* as of the program */
     uint32_t recomputed_ops; /* how many ops ran again */
     uint32_t repeated; /* this micro-batch stands for so many more, which do */
     uint32_t

@@ -62,7 +62,8 @@ typedef enum ms_verb {
                   what is there of set */
     MS_SEND_SET, /* send set to a peer, whose RECV_SET takes it */
     MS_RECV_SET, /* make room for set, which the peer's SEND_SET fills: what
-                    reads it waits for that */
+                    reads it waits for that.  A message of NOTHING is the
+                    buffer, of both ranks: a SYNC of it waits */
     MS_N_VERBS
 } ms_verb;
 
@@ -130,6 +131,8 @@ typedef struct ms_move_call {
 typedef struct ms_step_call {
     uint8_t part; /* MS_HERE: all of it; MS_HOST: what the host and its disk do
                      of it; MS_PENDING: the rest */
+    bool norms;   /* of ALL: only what finds the norm of its gradients */
+    bool behind;  /* only what stands behind that (ms_graph.step_norm) */
 } ms_step_call;
 
 typedef struct ms_hold_call {
@@ -173,7 +176,8 @@ typedef struct ms_reduce_call {
                       same at the same time.  Else those that reduce with this
                       tag, as many bytes, once each, are the ranks of this plan
                       that meet: it begins when the last of them has come, over
-                      the group's links; a tag is at most the number of calls */
+                      the group's links; a tag is at most the number of calls.
+                      Of NOTHING it is about the call's buffer */
 } ms_reduce_call;
 
 typedef struct ms_work_call {
@@ -261,6 +265,9 @@ typedef struct ms_program {
     uint16_t n_frames;
     uint16_t n_ranks;
     uint32_t n_micro_batches;
+    bool overlaps; /* a rank begins its next step when it has ended this one,
+                      whatever the others do: steps follow each other at the
+                      longest of their own spans, not at that of all together */
 } ms_program;
 
 /* The choices of keep policies (sim/README.md 4), consumed by

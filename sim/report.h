@@ -162,8 +162,9 @@ typedef struct ms_report {
 
 /* Idle time, defined once: busy is what the compute stream computes (the parts
  * of the step but for its waits and copies).  A rank is idle for the rest of
- * the makespan, which is step_ns, or, where its neighbours' steps may overlap
- * with this one, for the rest of its own span. */
+ * step_ns, which is the makespan of all ranks or, where steps overlap
+ * (ms_program.overlaps), the longest of their own spans; or for the rest of its
+ * own span. */
 typedef struct ms_idle_times {
     uint64_t busy_ns, idle_ns, span_ns, span_idle_ns;
 } ms_idle_times;

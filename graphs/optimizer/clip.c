@@ -201,6 +201,7 @@ void ms_clip_run(ms_trace *trace)
     if (c.n == 0 || trace->err)
         return;
     uint32_t total = total_norm(&c);
+    trace->graph->step_norm = trace->graph->n_ops;
     uint32_t sum = next(&c, "aten::add", "total_norm", total, true);
     uint32_t inverse = next(&c, "aten::reciprocal", "clip_coef", sum, false);
     uint32_t coef = next(&c, "aten::mul", "clip_coef", inverse, false);

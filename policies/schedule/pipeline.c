@@ -4,6 +4,7 @@
  * stage has is decided here. */
 #include "policies/common/policy.h"
 #include "policies/common/ranknames.h"
+#include "policies/schedule/normmeeting.h"
 #include "policies/schedule/orders.h"
 #include "policies/schedule/schedulefile.h"
 #include "policies/schedule/stagecosts.h"
@@ -27,6 +28,7 @@ enum {
     GROUP,
     IMPL,
     DEALLOCATE,
+    OPTIMIZER,
     ORDER,
     N_PARAMS
 };
@@ -128,6 +130,16 @@ static const ms_param params[N_PARAMS] = {
                     .help = "0: a stage's output stays until its backward has "
                             "run (Megatron-LM without "
                             "deallocate_pipeline_outputs)"},
+    [OPTIMIZER] =
+        {.name = "optimizer",
+         .type = MS_PARAM_WORD,
+         .words = MS_NORM_WORDS,
+         .help = "with training.clip_norm: sync: the stages meet "
+                 "about the norm of all gradients before they "
+                 "update; postvalidate: each updates with that of the stages "
+                 "before it and is put right afterwards if need be, "
+                 "so that steps follow each other at the longest "
+                 "span of a rank (zero bubble, section 4)"},
     [ORDER] = MS_RANKNAMES_PARAM,
 };
 

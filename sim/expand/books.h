@@ -415,7 +415,8 @@ ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
                        ms_fault *fault);
 ms_err ms_step_append(ms_books *books, const ms_books_at *at);
 /* place: of a STEP_SET. */
-ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place);
+ms_err ms_step_run(ms_books *books, const ms_books_at *at,
+                   const ms_step_call *how);
 /* What of it is due with these gradients. */
 ms_err ms_step_run_due(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n);

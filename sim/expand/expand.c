@@ -83,7 +83,7 @@ static ms_err run_step(ms_books *books, const ms_books_at *at,
                        const ms_program *program, const ms_call *call)
 {
     if (call->set == MS_ALL)
-        return ms_step_run(books, at, call->step.part);
+        return ms_step_run(books, at, &call->step);
     if (call->set == MS_NOTHING)
         return MS_OK;
     uint32_t first = program->set_at[call->set];
@@ -262,7 +262,8 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
                       .n_stages = program->n_stages,
                       .buffers = program->buffers,
                       .saved_in = program->saved_in,
-                      .n_micro_batches = program->n_micro_batches};
+                      .n_micro_batches = program->n_micro_batches,
+                      .overlaps = program->overlaps};
     MS_TRY(ms_books_open(&books, program));
     MS_TRY(ms_hooks_open(&books, program));
     MS_TRY(ms_eviction_open(&books, program));

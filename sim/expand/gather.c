@@ -477,10 +477,30 @@ static const ms_group *ranks_of(const ms_books *books, const ms_call *call)
                                 : ms_books_group(books, call->reduce.group);
 }
 
+static ms_transfer_kind kind_of(const ms_reduce_call *how,
+                                const ms_group *ranks)
+{
+    if (how->exchange)
+        return MS_TRANSFER_EXCHANGE;
+    if (queue_of(ranks) == MS_STREAM_OUTER)
+        return MS_TRANSFER_OUTER;
+    return how->to == MS_SHARD && !how->whole ? MS_TRANSFER_SCATTER
+                                              : MS_TRANSFER_REDUCE;
+}
+
+/* Do ranks meet about a buffer, whatever is in it? */
+static bool is_buffer(const ms_call *call)
+{
+    return call->reduce.tag > 0 && call->set == MS_NOTHING &&
+           call->buffer != MS_NONE;
+}
+
 ms_err ms_gather_come(ms_books *books, const ms_books_at *at,
                       const uint32_t *storages, uint32_t n, const ms_call *call)
 {
-    MS_TRY(ms_books_reserve(books, 1, 0, n));
+    if (is_buffer(call) && ms_books_buffer(books, at, call->buffer) == MS_NONE)
+        return ms_pack_not_taken(books, call->buffer);
+    MS_TRY(ms_books_reserve(books, 1, 0, n + 1));
     ms_books_issue(books, at, MS_NONE, MS_COPY, queue_of(ranks_of(books, call)),
                    0);
     for (uint32_t i = 0; i < n; i++) {
@@ -488,6 +508,8 @@ ms_err ms_gather_come(ms_books *books, const ms_books_at *at,
         if (row != MS_NONE)
             ms_books_read(books, row);
     }
+    if (is_buffer(call))
+        ms_move_after_compute(books, at);
     return MS_OK;
 }
 
@@ -497,24 +519,23 @@ ms_err ms_gather_reduce(ms_books *books, const ms_books_at *at,
 {
     const ms_reduce_call *how = &call->reduce;
     const ms_group *ranks = ranks_of(books, call);
-    ms_transfer_kind kind = MS_TRANSFER_REDUCE;
+    ms_transfer_kind kind = kind_of(how, ranks);
     uint32_t met = how->tag > 0 ? ranks->ranks : 0;
     uint64_t bytes;
-    if (how->exchange)
-        kind = MS_TRANSFER_EXCHANGE;
-    else if (queue_of(ranks) == MS_STREAM_OUTER)
-        kind = MS_TRANSFER_OUTER;
-    else if (how->to == MS_SHARD && !how->whole)
-        kind = MS_TRANSFER_SCATTER;
-    if (measure(books, at, storages, n, how, &bytes) == 0 ||
+    bool some = measure(books, at, storages, n, how, &bytes) > 0;
+    if (is_buffer(call))
+        bytes = books->plan->buffers[call->buffer].bytes;
+    if ((!some && !is_buffer(call)) ||
         (met == 0 && is_alone(books, how->group)))
         return MS_OK;
     if (kind == MS_TRANSFER_OUTER && call->buffer != MS_NONE)
         bytes = books->plan->buffers[call->buffer].bytes;
-    MS_TRY(
-        issue_collective(books, at, kind, ranks, how->group, bytes, n + met));
+    MS_TRY(issue_collective(books, at, kind, ranks, how->group, bytes,
+                            n + met + 1));
     if (met > 0)
         ms_meetings_wait(books, call);
+    if (is_buffer(call))
+        ms_books_write(books, ms_books_buffer(books, at, call->buffer));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         uint32_t row = holder(books, at, s, how);

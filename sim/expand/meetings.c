@@ -25,6 +25,8 @@ static uint64_t bytes_of(const ms_books *books, const ms_program *program,
                          const ms_call *call)
 {
     uint64_t bytes = 0;
+    if (call->set == MS_NOTHING && call->buffer != MS_NONE)
+        return program->buffers[call->buffer].bytes;
     if (call->set >= program->n_sets)
         return 0;
     for (uint32_t i = program->set_at[call->set];

@@ -30,6 +30,7 @@ struct ms_messages {
     uint32_t *cursor;  /* per rank: the call that comes next, or MS_NONE */
     uint32_t *open;    /* per rank: receives that nothing was sent for */
     uint32_t *awaited; /* per cell: the message that fills it + 1; 0: none */
+    uint32_t *filled;  /* the same per rank and buffer */
     message *all;
     uint32_t n, n_buckets;
     uint32_t *buckets;        /* the first of each, + 1 */
@@ -113,20 +114,37 @@ static ms_err fail_unmatched(const ms_graph *graph, const ms_program *program,
                    call->micro_batch, sends ? "receives" : "sends");
 }
 
+static uint32_t length_of(const ms_program *program, const ms_call *call)
+{
+    uint32_t set = call->set;
+    return set == MS_NOTHING ? 0
+                             : program->set_at[set + 1] - program->set_at[set];
+}
+
+/* Of a message of nothing but a buffer. */
+static uint64_t bytes_of(const ms_program *program, const ms_call *call)
+{
+    return call->set == MS_NOTHING ? program->buffers[call->buffer].bytes : 0;
+}
+
 static ms_err check_sets(const ms_graph *graph, const ms_program *program,
                          const message *it, ms_fault *fault)
 {
-    uint32_t a = program->calls[it->send].set;
-    uint32_t b = program->calls[it->receive].set;
-    uint32_t n = program->set_at[a + 1] - program->set_at[a];
-    bool same = n == program->set_at[b + 1] - program->set_at[b];
+    const ms_call *sends = &program->calls[it->send];
+    const ms_call *takes = &program->calls[it->receive];
+    uint32_t a = sends->set, b = takes->set, n = length_of(program, sends);
+    bool same = n == length_of(program, takes);
+    if (n == 0 && same)
+        same = a == b && (a != MS_NOTHING ||
+                          bytes_of(program, sends) == bytes_of(program, takes));
     for (uint32_t i = 0; same && i < n; i++)
         same = program->set_item[program->set_at[a] + i] ==
                program->set_item[program->set_at[b] + i];
     if (same)
         return MS_OK;
     return ms_fail(fault, MS_EINPUT, graph->name,
-                   "name the same storages in the same order",
+                   "name the same storages in the same order, or buffers of "
+                   "as many bytes",
                    "rank %u sends set %u (call %u), rank %u receives set %u "
                    "(call %u)",
                    (unsigned)program->calls[it->send].rank, a, it->send,
@@ -174,8 +192,8 @@ static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
 {
     const ms_program *program = m->program;
     const ms_call *call = &program->calls[i];
-    uint32_t first = program->set_at[call->set];
-    uint32_t n = program->set_at[call->set + 1] - first;
+    uint32_t n = length_of(program, call);
+    uint32_t first = n > 0 ? program->set_at[call->set] : 0;
     if (call->buffer != MS_NONE &&
         ms_books_buffer(books, at, call->buffer) == MS_NONE)
         return ms_pack_not_taken(books, call->buffer);
@@ -183,6 +201,8 @@ static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
     ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
     m->all[m->of_call[i]].post = books->plan->n_ops - 1;
     m->open[at->rank]++;
+    if (call->set == MS_NOTHING)
+        m->filled[at->buffers + call->buffer] = m->of_call[i] + 1;
     for (uint32_t k = 0; k < n; k++) {
         uint32_t s = program->set_item[first + k];
         uint32_t c = ms_books_cell(books, at, s);
@@ -222,9 +242,16 @@ static void fill(ms_books *books, const ms_books_at *to, messages *m,
                  const ms_call *call)
 {
     const ms_program *program = m->program;
-    for (uint32_t k = program->set_at[call->set];
-         k < program->set_at[call->set + 1]; k++) {
-        uint32_t c = ms_books_cell(books, to, program->set_item[k]);
+    uint32_t n = length_of(program, call);
+    if (call->set == MS_NOTHING) {
+        uint32_t row = ms_books_buffer(books, to, call->buffer);
+        if (row != MS_NONE)
+            books->ready_op[row] = books->plan->n_ops - 1;
+        m->filled[to->buffers + call->buffer] = 0;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t s = program->set_item[program->set_at[call->set] + k];
+        uint32_t c = ms_books_cell(books, to, s);
         if (books->row[c] != MS_NONE)
             books->ready_op[books->row[c]] = books->plan->n_ops - 1;
         m->awaited[c] = 0;
@@ -239,7 +266,8 @@ static bool is_sent_again(const messages *m, uint32_t i, uint32_t storage)
     uint16_t frame = program->calls[i].frame;
     for (i = m->next[i]; i != MS_NONE; i = m->next[i]) {
         const ms_call *call = &program->calls[i];
-        if (call->verb != MS_SEND_SET || call->frame != frame)
+        if (call->verb != MS_SEND_SET || call->frame != frame ||
+            call->set == MS_NOTHING)
             return false;
         for (uint32_t k = program->set_at[call->set];
              k < program->set_at[call->set + 1]; k++)
@@ -255,9 +283,9 @@ static void let_go(ms_books *books, const ms_books_at *at, const messages *m,
 {
     const ms_program *program = m->program;
     const ms_call *call = &program->calls[i];
-    for (uint32_t k = program->set_at[call->set];
-         k < program->set_at[call->set + 1]; k++) {
-        uint32_t s = program->set_item[k];
+    uint32_t n = length_of(program, call);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t s = program->set_item[program->set_at[call->set] + k];
         bool ends = call->message.again ||
                     books->graph->storage_local_end[s] == MS_NONE;
         if (ends && !is_sent_again(m, i, s))
@@ -274,19 +302,21 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
     const ms_call *other = &program->calls[it->receive];
     const ms_group *group = ms_books_group(books, call->message.group);
     const ms_group pair = pair_of(group, call);
-    uint32_t first = program->set_at[call->set];
-    uint32_t n = program->set_at[call->set + 1] - first;
-    uint64_t bytes = 0;
+    uint32_t n = length_of(program, call);
+    uint32_t first = n > 0 ? program->set_at[call->set] : 0;
+    uint64_t bytes = bytes_of(program, call);
+    if (bytes > 0 && ms_books_buffer(books, at, call->buffer) == MS_NONE)
+        return ms_pack_not_taken(books, call->buffer);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t s = program->set_item[first + k];
         if (books->row[ms_books_cell(books, at, s)] == MS_NONE)
             MS_TRY(ms_bind_storage(books, at, s, MS_NONE));
         bytes += books->graph->storage_bytes[s];
     }
-    MS_TRY(ms_move_issue(books, at, MS_TRANSFER_SEND,
-                         group->queue == MS_STREAM_OUTER ? MS_STREAM_OUTER
-                                                         : MS_STREAM_COMM,
-                         bytes, ms_collective_ns(&pair, MS_SEND, bytes), n));
+    MS_TRY(ms_move_issue(
+        books, at, MS_TRANSFER_SEND,
+        group->queue == MS_STREAM_OUTER ? MS_STREAM_OUTER : MS_STREAM_COMM,
+        bytes, ms_collective_ns(&pair, MS_SEND, bytes), n + 1));
     books->plan->transfers[books->plan->n_transfers - 1].group =
         call->message.group;
     books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
@@ -296,6 +326,8 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
         uint32_t s = program->set_item[first + k];
         ms_books_read(books, books->row[ms_books_cell(books, at, s)]);
     }
+    if (call->set == MS_NOTHING && bytes > 0)
+        ms_books_read(books, ms_books_buffer(books, at, call->buffer));
     books->plan->wait[books->n_wait++] = it->post;
     let_go(books, at, m, i);
     ms_books_at to =
@@ -367,6 +399,8 @@ static uint32_t awaited_by(const ms_books *books, const messages *m,
     }
     if (call->verb == MS_RERUN)
         return awaited_in_frame(books, m, at, true);
+    if (call->buffer != MS_NONE && m->filled[at->buffers + call->buffer] > 0)
+        return m->filled[at->buffers + call->buffer];
     if (call->set < program->n_sets && call->verb != MS_STEP_SET)
         return awaited_of(books, m, at, program->set_item,
                           program->set_at[call->set],
@@ -438,10 +472,12 @@ static ms_err take_tables(ms_books *books, messages *m)
     m->open = ms_arena_take(arena, ranks, sizeof(uint32_t));
     m->woken = ms_arena_take_raw(arena, (size_t)n + ranks, sizeof(uint32_t));
     m->awaited = ms_arena_take(arena, books->n_cells, sizeof(uint32_t));
+    m->filled = ms_arena_take(arena, (size_t)ranks * program->n_buffers + 1u,
+                              sizeof(uint32_t));
     m->all = ms_arena_take_raw(arena, n, sizeof *m->all);
     m->buckets = ms_arena_take(arena, m->n_buckets, sizeof(uint32_t));
     if (!m->next || !m->of_call || !m->cursor || !m->open || !m->woken ||
-        !m->awaited || !m->all || !m->buckets)
+        !m->awaited || !m->filled || !m->all || !m->buckets)
         return ms_fail_nomem(books->fault);
     for (uint32_t r = 0; r < ranks; r++)
         m->cursor[r] = MS_NONE;

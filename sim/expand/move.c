@@ -499,6 +499,17 @@ ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
+/* What another rank has sent: a host waits for ops of its own alone. */
+static ms_err sync_row(ms_books *books, const ms_books_at *at, uint32_t row,
+                       uint32_t buffer)
+{
+    uint32_t until = books->ready_op[row];
+    if (until == MS_NONE || books->plan->op[until].rank == at->rank)
+        return ms_books_sync(books, at, until);
+    MS_TRY(ms_move_wait(books, at, NULL, 0, buffer));
+    return ms_books_sync(books, at, books->plan->n_ops - 1);
+}
+
 ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, const ms_call *call)
 {
@@ -507,8 +518,7 @@ ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
         return ms_books_sync(books, at, books->last_compute[at->rank]);
     if (books->streams && call->buffer != MS_NONE) {
         uint32_t row = ms_books_buffer(books, at, call->buffer);
-        return row != MS_NONE ? ms_books_sync(books, at, books->ready_op[row])
-                              : MS_OK;
+        return row != MS_NONE ? sync_row(books, at, row, call->buffer) : MS_OK;
     }
     for (uint32_t i = 0; books->streams && i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);

@@ -193,23 +193,35 @@ static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t op,
     return MS_OK;
 }
 
-ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
+/* A program that calls for no part of the step calls for all of it. */
+static uint32_t first_of(const ms_books *books, const ms_step_call *how)
+{
+    if (how->behind)
+        return ms_graph_norm_end(books->graph);
+    return books->ran_due ? books->graph->step_all : books->graph->step_first;
+}
+
+ms_err ms_step_run(ms_books *books, const ms_books_at *at,
+                   const ms_step_call *how)
 {
     const ms_graph *graph = books->graph;
-    /* A program that calls for no part of the step calls for all of it. */
-    uint32_t first = books->ran_due ? graph->step_all : graph->step_first;
+    uint8_t place = how->part;
+    uint32_t first = first_of(books, how);
+    uint32_t end = how->norms ? ms_graph_norm_end(graph) : graph->n_ops;
     uint32_t before = MS_NONE;
     if (place == MS_PENDING && books->streams)
         before = books->last_compute[at->rank];
-    if (place != MS_HOST) /* its gradients are of the step before */
+    if (place != MS_HOST && !how->behind) /* its gradients are of the step
+                                             before, or were found there */
         MS_TRY(find_grads(books, at));
     books->complete = false;
-    if (graph->step && !books->reads && !books->stage_holds)
+    if (graph->step && !books->reads && !books->stage_holds && !how->norms &&
+        !how->behind)
         return ms_step_append(books, at);
-    for (uint32_t op = first; op < graph->n_ops; op++)
+    for (uint32_t op = first; op < end; op++)
         if (is_in(graph, op, place))
             MS_TRY(run_op(books, at, op, before));
-    for (uint32_t op = first; op < graph->n_ops; op++)
+    for (uint32_t op = first; op < end; op++)
         if (books->host_row && is_in(graph, op, place))
             let_go(books, at, op);
     return MS_OK;

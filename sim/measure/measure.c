@@ -461,7 +461,7 @@ void ms_measure_rates(const ms_timeline *line, const ms_machine *machine,
                       ms_report *report)
 {
     const ms_graph *graph = line->plan->graph;
-    double step_s = (double)line->step_ns * 1e-9;
+    double step_s = (double)report->ranks[0].time.step_ns * 1e-9;
     double micro_batches =
         (double)line->plan->n_micro_batches * (double)count_models(line->plan);
     double devices = (double)line->plan->n_ranks;

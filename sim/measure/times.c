@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/graph.h"
 #include "sim/measure/linkbytes.h"
@@ -14,6 +15,7 @@ typedef struct rank_clock {
     uint32_t last;    /* op of any stream that ends last so far, or MS_NONE; */
     uint64_t last_ns; /* when it ends: those of no length end with others */
     uint64_t pass_ns[MS_N_PASSES];
+    bool overlaps; /* its step begins with its first op (ms_program) */
     ms_rank_report *out;
 } rank_clock;
 
@@ -40,6 +42,16 @@ static void add_wait(const ms_waits *waits, rank_clock *clock, ms_wait wait)
         add_stall(waits, clock, wait.cause, wait.by, wait.to_ns - wait.from_ns);
 }
 
+/* What lies before is of the step before. */
+static void begin_here(rank_clock *clock, uint64_t t_ns)
+{
+    ms_rank_report *out = clock->out;
+    clock->free_ns = t_ns;
+    memset(out->stalls_ns, 0, sizeof out->stalls_ns);
+    for (int link = 0; link < MS_N_LINKS; link++)
+        out->links[link].time.exposed_ns = 0;
+}
+
 /* The wait before an op, then the op. */
 static inline void add_op(const ms_waits *waits, rank_clock *clock, uint32_t op)
 {
@@ -47,8 +59,11 @@ static inline void add_op(const ms_waits *waits, rank_clock *clock, uint32_t op)
     uint8_t pass = line->plan->op[op].pass;
     uint64_t start_ns = line->start_ns[op], end_ns = line->end_ns[op];
     assert(start_ns >= clock->free_ns);
-    if (end_ns > start_ns && clock->out->last_ns == 0)
+    if (end_ns > start_ns && clock->out->last_ns == 0) {
         clock->out->first_ns = start_ns;
+        if (clock->overlaps)
+            begin_here(clock, start_ns);
+    }
     if (end_ns > start_ns)
         clock->out->last_ns = end_ns;
     if (start_ns > clock->free_ns)
@@ -60,10 +75,16 @@ static inline void add_op(const ms_waits *waits, rank_clock *clock, uint32_t op)
     clock->free_ns = end_ns;
 }
 
-static inline void note_last(const ms_timeline *line, rank_clock *clock,
+/* Where steps overlap, what a rank has sent may wait for the other while its
+ * own next step begins. */
+static inline void note_last(const ms_waits *waits, rank_clock *clock,
                              uint32_t op)
 {
+    const ms_timeline *line = waits->line;
     uint64_t end_ns = line->end_ns[op];
+    if (clock->overlaps && waits->kind != NULL &&
+        waits->kind[op] == MS_TRANSFER_SEND)
+        return;
     if (end_ns < clock->last_ns || end_ns == line->start_ns[op])
         return;
     clock->last = op;
@@ -93,12 +114,6 @@ static ms_times parts_of(const rank_clock *clock, uint64_t step_ns)
         .idle_ns = stall[MS_CAUSE_IDLE] + pass[MS_START]};
 }
 
-static void close_times(rank_clock *clock, uint64_t step_ns)
-{
-    clock->out->stalls_ns[MS_CAUSE_IDLE] += step_ns - clock->free_ns;
-    clock->out->time = parts_of(clock, step_ns);
-}
-
 /* At its end the compute stream waits for the op that ends last, and then for
  * nothing. */
 static void close_clock(const ms_waits *waits, rank_clock *clock)
@@ -109,7 +124,28 @@ static void close_clock(const ms_waits *waits, rank_clock *clock)
         add_wait(waits, clock, ms_waits_after(waits, last, clock->free_ns));
         clock->free_ns = line->end_ns[last];
     }
-    close_times(clock, line->step_ns);
+}
+
+/* From one step to the next: all ranks' or, where steps overlap, that of the
+ * rank that takes longest from its own first op to its last. */
+static uint64_t step_of(const ms_timeline *line, const rank_clock *clocks)
+{
+    uint64_t longest_ns = 0;
+    for (uint16_t r = 0; r < line->plan->n_ranks && line->plan->overlaps; r++) {
+        uint64_t span_ns = clocks[r].free_ns - clocks[r].out->first_ns;
+        longest_ns = span_ns > longest_ns ? span_ns : longest_ns;
+    }
+    return line->plan->overlaps ? longest_ns : line->step_ns;
+}
+
+/* What is left of the step: idle, or the wait for the slowest of ranks whose
+ * steps overlap. */
+static void close_times(rank_clock *clock, uint64_t step_ns)
+{
+    uint64_t from_ns = clock->overlaps ? clock->out->first_ns : 0;
+    uint8_t cause = clock->overlaps ? MS_CAUSE_RANK : MS_CAUSE_IDLE;
+    clock->out->stalls_ns[cause] += step_ns - (clock->free_ns - from_ns);
+    clock->out->time = parts_of(clock, step_ns);
 }
 
 /* ---- what works beside it ------------------------------------------------ */
@@ -231,7 +267,7 @@ static void fold_ops(const ms_waits *waits, rank_clock *clocks)
         rank_clock *clock = &clocks[plan->op[op].rank];
         if (plan->op[op].stream == MS_STREAM_COMPUTE)
             add_op(waits, clock, op);
-        note_last(line, clock, op);
+        note_last(waits, clock, op);
     }
 }
 
@@ -270,10 +306,15 @@ ms_err ms_times_parts(const ms_waits *waits, ms_arena *arena,
     if (!clocks)
         return ms_fail_nomem(fault);
     for (uint16_t rank = 0; rank < n_ranks; rank++)
-        clocks[rank] = (rank_clock){.last = MS_NONE, .out = &ranks[rank]};
+        clocks[rank] = (rank_clock){.last = MS_NONE,
+                                    .overlaps = waits->line->plan->overlaps,
+                                    .out = &ranks[rank]};
     fold_ops(waits, clocks);
     for (uint16_t rank = 0; rank < n_ranks; rank++)
         close_clock(waits, &clocks[rank]);
+    uint64_t step_ns = step_of(waits->line, clocks);
+    for (uint16_t rank = 0; rank < n_ranks; rank++)
+        close_times(&clocks[rank], step_ns);
     return MS_OK;
 }
 

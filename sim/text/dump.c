@@ -20,7 +20,8 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                      KEY(AS_IS) | KEY(BUFFER)},
     [MS_WAIT] = {"wait", MS_DUMP_SET, WHEN | KEY(BUFFER)},
     [MS_STATE] = {"state", MS_DUMP_NO_OBJECT, KEY(UNIT) | WHEN | KEY(TO)},
-    [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN | KEY(TO)},
+    [MS_STEP_SET] = {"step", MS_DUMP_SET,
+                     WHEN | KEY(TO) | KEY(AHEAD) | KEY(LATER)},
     [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN | KEY(SAVES) | KEY(AGAIN)},
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
     [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT,
@@ -35,7 +36,8 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                        KEY(BUFFER) | KEY(TAG)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_WORK] = {"work", MS_DUMP_TASK, WHEN | KEY(OF)},
-    [MS_SEND_SET] = {"send", MS_DUMP_SET, WHEN | GOES | KEY(AGAIN)},
+    [MS_SEND_SET] = {"send", MS_DUMP_SET,
+                     WHEN | GOES | KEY(AGAIN) | KEY(BUFFER)},
     [MS_RECV_SET] = {"recv", MS_DUMP_SET,
                      WHEN | GOES | KEY(SAVES) | KEY(BUFFER)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
@@ -100,6 +102,8 @@ static const struct {
     FLAG(MS_RECV_SET, SAVES, message.saves),
     FLAG(MS_HOLD, AGAIN, hold.again),
     FLAG(MS_SEND_SET, AGAIN, message.again),
+    FLAG(MS_STEP_SET, AHEAD, step.norms),
+    FLAG(MS_STEP_SET, LATER, step.behind),
     FLAG(MS_SYNC, IN_LINE, sync.compute),
     FLAG(MS_GATHER, AHEAD, gather.ahead),
     FLAG(MS_GATHER, LIMIT, gather.limit),
@@ -159,8 +163,7 @@ static void put_rate(ms_text *text, const char *word, double bytes_per_s)
 {
     if (bytes_per_s <= 0)
         return;
-    put_word(text, word);
-    ms_text_put(text, " ", 1);
+    ms_text_add(text, " %s ", word);
     ms_text_double(text, bytes_per_s);
 }
 
@@ -250,19 +253,16 @@ static void put_drops(const ms_graph *graph, uint32_t op, ms_text *text)
 
 static void put_op_flags(const ms_graph *graph, uint32_t op, ms_text *text)
 {
+    static const struct {
+        uint8_t flag;
+        const char *word;
+    } rows[] = {{MS_OP_CORE, "core"},       {MS_OP_CLONES, "clones"},
+                {MS_OP_HOST, "host"},       {MS_OP_SHARES, "shares"},
+                {MS_OP_EMPTIES, "empties"}, {MS_OP_SPARES, "spares"}};
     uint8_t flags = graph->op_flags[op];
-    if (flags & MS_OP_CORE)
-        put_word(text, "core");
-    if (flags & MS_OP_CLONES)
-        put_word(text, "clones");
-    if (flags & MS_OP_HOST)
-        put_word(text, "host");
-    if (flags & MS_OP_SHARES)
-        put_word(text, "shares");
-    if (flags & MS_OP_EMPTIES)
-        put_word(text, "empties");
-    if (flags & MS_OP_SPARES)
-        put_word(text, "spares");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (flags & rows[i].flag)
+            put_word(text, rows[i].word);
     if (flags & MS_OP_GATHERS) {
         put_word(text, "gathers");
         put_number(text, "group", graph->op_group ? graph->op_group[op] : 0);
@@ -576,10 +576,10 @@ static void dump_group(const ms_group *group, uint32_t id, ms_text *text)
 void ms_dump_program(const ms_graph *graph, const ms_program *program,
                      ms_text *text)
 {
-    ms_text_add(text, "memsim-program 1\n");
-    ms_text_add(text, "frames %u ranks %u micro-batches %u\n",
+    ms_text_add(text,
+                "memsim-program 1\nframes %u ranks %u micro-batches %u%s\n",
                 (unsigned)program->n_frames, (unsigned)program->n_ranks,
-                program->n_micro_batches);
+                program->n_micro_batches, program->overlaps ? " overlap" : "");
     if (program->online)
         ms_text_add(text,
                     "# %s evicts while rows are taken: not in this text\n",

@@ -64,6 +64,11 @@ static ms_err read_head(ms_dumpwords *r)
                                &r->program->n_micro_batches));
     r->program->n_frames = (uint16_t)frames;
     r->program->n_ranks = (uint16_t)ranks;
+    size_t before = r->text.offset;
+    r->program->overlaps = ms_dumpwords_next(r).length > 0;
+    r->text.offset = before;
+    if (r->program->overlaps)
+        MS_TRY(ms_dumpwords_expect(r, "overlap"));
     return ms_dumpwords_end(r);
 }
 

@@ -72,7 +72,7 @@ static outcome outcome_of(const ms_result *result)
                      .peak_bytes = peak->allocated_bytes,
                      .reserved_bytes = peak->reserved_bytes,
                      .capacity_bytes = report->capacity_bytes,
-                     .step_ns = result->line->step_ns,
+                     .step_ns = result->report->ranks[0].time.step_ns,
                      .headroom_bytes = report->headroom_bytes};
 }
 
@@ -413,8 +413,8 @@ static ms_advice_way way_of(const search *s, const state *at)
 {
     ms_costs costs = ms_changes_costs(&at->set);
     if (costs <= MS_COSTS_TIME)
-        costs = at->is.step_ns > s->now->line->step_ns ? MS_COSTS_TIME
-                                                       : MS_COSTS_NOTHING;
+        costs = at->is.step_ns > outcome_of(s->now).step_ns ? MS_COSTS_TIME
+                                                            : MS_COSTS_NOTHING;
     return (ms_advice_way){.set = at->set,
                            .costs = costs,
                            .peak_bytes = at->is.peak_bytes,
@@ -454,7 +454,7 @@ static void take_way(const search *s, const state *at, ms_advice *advice,
  * precision: it goes behind that. */
 static void put_slow_back(const search *s, ms_advice *advice)
 {
-    uint64_t most_ns = SLOW * s->now->line->step_ns;
+    uint64_t most_ns = SLOW * outcome_of(s->now).step_ns;
     for (uint32_t i = 0; i + 1 < advice->n_fitting; i++) {
         ms_advice_way slow = advice->ways[i], next = advice->ways[i + 1];
         if (slow.step_ns <= most_ns || next.step_ns > most_ns ||
@@ -504,7 +504,7 @@ static ms_err begin(search *s, state *from)
 static bool is_as_good(const search *s, const ms_advice *advice)
 {
     return advice->n_fitting > 0 && advice->ways[0].costs <= MS_COSTS_TIME &&
-           !is_longer(advice->ways[0].step_ns, s->now->line->step_ns);
+           !is_longer(advice->ways[0].step_ns, outcome_of(s->now).step_ns);
 }
 
 static ms_err find_ways(search *s, ms_advice *advice)

@@ -19,7 +19,7 @@ static const char *const labels[MS_N_COSTS] = {
 static void put_step(const ms_advice_way *way, const ms_result *result,
                      ms_text *words)
 {
-    uint64_t now_ns = result->line->step_ns;
+    uint64_t now_ns = result->report->ranks[0].time.step_ns;
     double percent = 100.0 * (double)way->step_ns / (double)now_ns - 100.0;
     ms_text_add(words, ", step %s", ms_quantity_time(way->step_ns).s);
     if (now_ns > 0 && (percent >= 0.05 || percent <= -0.05))

@@ -123,7 +123,7 @@ static ms_err consider(const ms_job *job, const ms_result *now, ms_arena *arena,
     } else if (tried.report->fits) {
         advice->policy = ms_spec_print(&job->spec, arena);
         memcpy(advice->far, tried.report->far, sizeof advice->far);
-        advice->step_ns = tried.line->step_ns;
+        advice->step_ns = tried.report->ranks[0].time.step_ns;
         if (advice->policy == NULL)
             err = ms_fail_nomem(fault);
     }

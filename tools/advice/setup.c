@@ -145,7 +145,7 @@ static void note_best(const search *s, const char *policy, uint32_t gpus,
                    .gpus = gpus,
                    .used_bytes = ms_capacity_used(tried->report),
                    .capacity_bytes = tried->report->capacity_bytes,
-                   .step_ns = tried->line->step_ns,
+                   .step_ns = tried->report->ranks[0].time.step_ns,
                    .tokens_per_second = tried->report->tokens_per_second};
     memcpy(s->best->far, tried->report->far, sizeof s->best->far);
 }

@@ -395,7 +395,7 @@ static ms_err average_rank(const ms_job *job, ms_arena *trial,
     if (err == MS_OK)
         result->report->average = (struct ms_average_rank){
             .peak_bytes = report.ranks[report.worst].peak.allocated_bytes,
-            .step_ns = other.line->step_ns};
+            .step_ns = report.ranks[0].time.step_ns};
     ms_arena_free(&own);
     return err;
 }

@@ -49,6 +49,9 @@ static ms_err run_few(search *it, uint32_t few, bool *found)
         return MS_OK;
     it->left -= few;
     MS_TRY(ms_jobprogram_write(it->job, it->trial, &opts, result, it->fault));
+    *found = !result->program->overlaps; /* spans of ranks are replayed */
+    if (!*found)
+        return MS_OK;
     MS_TRY(ms_expand(result->graph, result->program, &opts, it->trial,
                      result->plan, it->fault));
     return ms_replay_clock(result->plan, result->machine, it->trial,

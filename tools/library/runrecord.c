@@ -39,7 +39,7 @@ static void put_headings(const ms_job *job, const ms_result *result,
     ms_text_add(subtitle, "; %s; ", job->device->name);
     if (result->line->step_ns > 0)
         ms_text_add(subtitle, "step %s; ",
-                    ms_quantity_time(result->line->step_ns).s);
+                    ms_quantity_time(result->report->ranks[0].time.step_ns).s);
     ms_room_subtitle(result->report, subtitle);
 }
 

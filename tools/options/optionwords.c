@@ -185,6 +185,10 @@ static const ms_word options[] = {
                     "pipeline-parallel*|pipeline-model-parallel-size|pp|ppsize|"
                     "pipeline",
                     "-p pipeline:4", "a policy: ranks that share the layers"),
+    MS_WORD_INSTEAD(NULL, "enable-optimizer-post-validation",
+                    "-p pipeline:4,schedule=zb-h2,optimizer=postvalidate --set "
+                    "training.clip_norm=1",
+                    "a policy: stages that update before all norms are known"),
     MS_WORD_INSTEAD(NULL, "tp-comm-overlap*",
                     "--kernels megatron -p tensor:4,sp,overlap",
                     "exchanges beside products, in userbuffers"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/search/fitstages.h"
 #include "policies/common/policy.h"
+#include "policies/schedule/normmeeting.h"
 #include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/plan.h"
@@ -319,8 +320,17 @@ static ms_err find_loads(ms_fitstages *of, const ms_fit *fit,
     return MS_OK;
 }
 
+/* Where steps overlap, ranks wait for no other's begin or end. */
+static bool overlaps(const ms_job *job)
+{
+    const ms_policy_value *how =
+        ms_policy_given(&job->spec, "pipeline", "optimizer");
+    return how != NULL && how->number == MS_NORM_POSTVALIDATE;
+}
+
 static uint64_t time_of(const flight *f, const ms_fitcosts_turns *times,
-                        const load *loads, uint32_t r, uint64_t micro_batches)
+                        const load *loads, uint32_t r, uint64_t micro_batches,
+                        bool alone)
 {
     uint64_t head = 0, tail = 0, work = 0, weights = 0;
     uint32_t first = 0;
@@ -338,6 +348,8 @@ static uint64_t time_of(const flight *f, const ms_fitcosts_turns *times,
                                   : times[s].whole_ns);
         weights += times[s].weight_ns;
     }
+    if (alone)
+        return micro_batches * work;
     uint64_t own = head + micro_batches * work;
     uint64_t back = own - micro_batches * weights + tail;
     return own > back ? own : back;
@@ -362,7 +374,8 @@ static ms_err bound(ms_fitstages *of, const ms_fit *fit, ms_fit_point *point,
     MS_TRY(find_loads(of, fit, point, result->graph, &c->of, f, loads, fault));
     for (uint32_t r = 0; r < f->n_ranks; r++) {
         uint64_t bytes = level_of(&c->of, f, loads, r);
-        uint64_t ns = time_of(f, times, loads, r, result->shape.micro_batches);
+        uint64_t ns = time_of(f, times, loads, r, result->shape.micro_batches,
+                              overlaps(job));
         if (bytes > point->bound.peak_bytes)
             point->bound.peak_bytes = bytes;
         if (ns > point->bound.step_ns)

@@ -122,7 +122,9 @@ static void ask_state(ms_callwalk *walk, const ms_call *call)
 static void ask_step(ms_callwalk *walk, const ms_call *call)
 {
     uint32_t ran_due = walk->learner.cells.books.ran_due;
-    begin(walk, 0, MS_STEP_SET, call->step.part | ran_due << 8);
+    begin(walk, 0, MS_STEP_SET,
+          call->step.part | (uint32_t)call->step.norms << 4 |
+              (uint32_t)call->step.behind << 5 | ran_due << 8);
     ask_set(walk, call->set);
     ms_question_everything(&walk->question);
 }

@@ -53,7 +53,7 @@ static ms_err run_case(ms_gate_case *of, ms_points *points, ms_arena *arena,
     if (err == MS_OK) {
         const ms_report *report = result.report;
         of->now.used_bytes = ms_capacity_used(report);
-        of->now.step_ns = result.line->step_ns;
+        of->now.step_ns = result.report->ranks[0].time.step_ns;
         of->capacity_bytes = report->capacity_bytes;
         fits = report->fits;
     } else if (err == MS_EUSAGE || err == MS_EINPUT || err == MS_EINFEASIBLE) {

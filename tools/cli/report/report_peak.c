@@ -128,7 +128,7 @@ static ms_err try_change(const peak *p, const ms_changes *set, outcome *found,
     if (err == MS_OK) {
         const ms_report *report = tried.report;
         *found = (outcome){report->ranks[report->worst].peak.reserved_bytes,
-                           tried.line->step_ns, report->fits};
+                           tried.report->ranks[0].time.step_ns, report->fits};
         *done = true;
     }
     ms_arena_free(&scratch);

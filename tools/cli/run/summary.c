@@ -209,7 +209,8 @@ static void step_line(const ms_summary *summary, ms_text *text)
     const ms_report *report = summary->result->report;
     const ms_times *time = &told(summary->result)->time;
     ms_text words = {.arena = summary->arena};
-    ms_text_add(&words, "%s", ms_quantity_time(time->step_ns).s);
+    ms_text_add(&words, "%s%s", ms_quantity_time(time->step_ns).s,
+                summary->result->plan->overlaps ? " from step to step" : "");
     put_accuracy(summary->result->accuracy, time->error_percent, &words);
     if (report->mfu >= LEAST_MFU)
         ms_text_add(&words, ", MFU %.1f %%", 100 * report->mfu);
@@ -462,7 +463,8 @@ static void put_gain(const ms_summary *summary, const ms_result *without,
 static void put_cost(const ms_result *with, const ms_result *without,
                      ms_text *words)
 {
-    uint64_t with_ns = with->line->step_ns, without_ns = without->line->step_ns;
+    uint64_t with_ns = worst(with)->time.step_ns;
+    uint64_t without_ns = worst(without)->time.step_ns;
     uint64_t again_ns = worst(with)->time.recompute_ns;
     uint64_t before_ns = worst(without)->time.recompute_ns;
     again_ns = again_ns > before_ns ? again_ns - before_ns : 0;

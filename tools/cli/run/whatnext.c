@@ -199,7 +199,7 @@ static const char *label_of(const ms_summary *summary, const ms_whatnext *next)
  * or makes the step longer by more than a tenth. */
 static bool asks_for_more(const ms_summary *summary, const ms_advice *advice)
 {
-    uint64_t as_it_is_ns = summary->result->line->step_ns;
+    uint64_t as_it_is_ns = summary->result->report->ranks[0].time.step_ns;
     const ms_advice_way *way = &advice->ways[0];
     return is_over(summary->result) && advice->n > 0 &&
            (way->costs > MS_COSTS_TIME ||

@@ -381,7 +381,10 @@ static const ms_key rank_rows[] = {
                       "what its compute stream computes: forward, backward, "
                       "recompute and optimizer"),
     MS_KEYS_COUNT("idle_ns", .make = idle_ns_of, SKIP,
-                  .help = "step_ns, the makespan of all ranks, less busy_ns"),
+                  .help =
+                      "step_ns less busy_ns; step_ns is the makespan of all "
+                      "ranks or, with optimizer=postvalidate, the longest "
+                      "of their own spans"),
     {.name = "first_ns",
      .type = MS_KEY_COUNT,
      RANK(U64, first_ns),
