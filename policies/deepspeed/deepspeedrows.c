@@ -5,12 +5,14 @@
 #include "sim/program.h"
 
 /* All weights have one format here, so that the size of an element is all bytes
- * over all elements. */
+ * over all elements, those of ranks with other parts, too. */
 static uint64_t weight_item_bytes(const ms_graph *graph)
 {
     uint64_t bytes = 0;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
-        bytes += ms_graph_is_weight(graph, s) ? graph->storage_bytes[s] : 0;
+        if (ms_graph_is_weight(graph, s))
+            bytes += graph->storage_bytes[s] *
+                     (graph->storage_ranks ? graph->storage_ranks[s] : 1);
     return graph->parameters > 0 ? bytes / graph->parameters : 1;
 }
 
