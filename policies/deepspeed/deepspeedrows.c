@@ -3,28 +3,23 @@
 #include "policies/deepspeed/deepspeed.h"
 #include "sim/graph.h"
 #include "sim/program.h"
-#include "sim/shape.h"
 
 /* All weights have one format here, so that the size of an element is all bytes
- * over all elements; where ranks split layers the bytes are one rank's, but for
- * the norms, which all have: the power of two below. */
-static uint64_t weight_item_bytes(const ms_graph *graph, uint32_t split)
+ * over all elements, those of ranks with other parts, too. */
+static uint64_t weight_item_bytes(const ms_graph *graph)
 {
-    uint64_t bytes = 0, item = 1;
+    uint64_t bytes = 0;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
-        bytes += ms_graph_is_weight(graph, s) ? graph->storage_bytes[s] : 0;
-    if (graph->parameters == 0)
-        return 1;
-    while (2 * item * graph->parameters <= bytes * split)
-        item *= 2;
-    return item;
+        if (ms_graph_is_weight(graph, s))
+            bytes += graph->storage_bytes[s] *
+                     (graph->storage_ranks ? graph->storage_ranks[s] : 1);
+    return graph->parameters > 0 ? bytes / graph->parameters : 1;
 }
 
 static void list_rows(ms_deepspeed_writer *w)
 {
     const ms_graph *graph = w->graph;
-    uint64_t item_bytes =
-        weight_item_bytes(graph, ms_shape_tensor(w->context->shape));
+    uint64_t item_bytes = weight_item_bytes(graph);
     for (uint32_t s = 0; s < graph->n_persistent; s++) {
         w->row_of[s] = MS_NONE;
         if (!ms_graph_is_weight(graph, s))

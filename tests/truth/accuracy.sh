@@ -43,8 +43,7 @@ key() {
         "$work/times" | sort -t "$tab" -k 1,1 -k 2,2 -k 3,3g | awk -F '\t' '
         { all[++steps] = $1
           if ($2 == "report") error[$1, n[$1]++] = $3 }
-        END { k = split("llmfoundry vtrain vtrain_multi vtrain_tensor " \
-                  "vtrain_pipeline vtrain_pipes_multi " \
+        END { k = split("llmfoundry vtrain vtrain_tensor vtrain_pipeline " \
                   "timm torchtitan flashattn megatron llmc nanogpt dle " \
                   "bert lambda offload simumax " \
                   "simumax_experts korthikanti", of, " ")

@@ -23,7 +23,6 @@
 
 #define MOST_RUNS 256u
 #define MOST_KINDS 64u
-#define DEFAULT_DEVICE "h100"
 
 /* Of times: device, kernels, tokens; of peaks: library, again. */
 typedef struct kind {
@@ -85,16 +84,14 @@ static void settle(kinds *of)
 
 /* ---- runs ---------------------------------------------------------------- */
 
-/* The full name of the device that a run names. */
-static const char *device_of(const char *options)
+/* The device that a run was on; that of a file is one of ours, in a machine
+ * with other links. */
+static const char *device_of_run(void)
 {
-    char name[64] = DEFAULT_DEVICE;
-    const char *at = strstr(options, "--device ");
     const ms_device *device;
     ms_fault fault = {0};
-    if (at != NULL)
-        ck_assert_int_eq(sscanf(at, "--device %63s", name), 1);
-    ck_assert_int_eq(ms_device_find(name, &device, &fault), MS_OK);
+    ck_assert_int_eq(ms_device_find(truth_job()->device->name, &device, &fault),
+                     MS_OK);
     return device->name;
 }
 
@@ -126,7 +123,7 @@ static void run_time(const truth_table *table, uint32_t row)
     put_point(table, row, half, truth_cell(table, row, "group"), us, told);
     if (!report || result->report->ranks[0].h2d_bytes > 0)
         return; /* states on the host */
-    const char *device = device_of(options);
+    const char *device = device_of_run();
     double percent = 100 * fabs(told / us - 1);
     uint64_t kernels = (uint64_t)result->training.kernels;
     uint64_t tokens = is_split(result) ? MS_ACCURACY_SPLIT

@@ -52,6 +52,15 @@ ALIAS = {"a100": "a100-80gb-sxm", "h100": "h100-80gb-sxm",
          "b200": "b200-180gb-sxm", "v100": "v100-32gb-sxm2", "3090": "rtx3090-24gb"}
 
 
+def machine_of(device):
+    """A device, and what a file says of its links: {key: number}."""
+    if not device.endswith(".json"):
+        return device, {}
+    with open("%s/%s" % (HERE, device)) as file:
+        said = json.load(file)
+    return said["like"], {k: v for k, v in said.items() if k == "network_gbps"}
+
+
 def rows():
     with open(HERE + "/times.tsv") as file:
         for line in file:
@@ -61,10 +70,10 @@ def rows():
             if group == "offload":
                 continue
             device = re.search(r"--device (\S+)", options)
-            device = device.group(1) if device else "h100"
+            device, links = machine_of(device.group(1) if device else "h100")
             yield {"id": name, "half": half, "source": re.split("_(multi|experts)", group)[0],
                    "group": group, "us": float(us),
-                   "device": ALIAS.get(device, device),
+                   "device": ALIAS.get(device, device), "links": links,
                    "options": re.sub(r"--device \S+", "", options).split()}
 
 
@@ -86,6 +95,7 @@ class Clock:
 
     def us(self, row, numbers):
         key = row["id"], tuple(sorted(numbers.items()))
+        numbers = dict(numbers, **row["links"])
         if key not in self.known:
             text = subprocess.run(
                 [self.memsim, "run", *row["options"], "--device",

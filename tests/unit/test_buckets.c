@@ -377,6 +377,27 @@ START_TEST(quantized_gradients)
 }
 END_TEST
 
+/* Flat groups are of this rank's parts: masters and moments are 12 bytes of
+ * each element, which has 2, divided by the data ranks, but for what fills the
+ * group up to a multiple of twice those. */
+START_TEST(parts_of_layers)
+{
+    static const char *const split[] = {"", "tensor:2+", "tensor:4+",
+                                        "tensor:4,sp+"};
+    truth_begin();
+    for (size_t i = 0; i < sizeof split / sizeof *split; i++) {
+        const ms_result *result =
+            truth_run("gpt2 -p %szero:1,dp=2,impl=deepspeed", split[i]);
+        const uint64_t *most = truth_rank(result)->category_peaks;
+        uint64_t states = most[MS_OPTIMIZER_STATE];
+        uint64_t flat = 12 * (most[MS_PARAMETERS] / 2) / 2;
+        ck_assert_uint_ge(states, flat);
+        ck_assert_uint_le(states, flat + 12 * 2 * 2);
+    }
+    truth_end();
+}
+END_TEST
+
 Suite *suite_buckets(void)
 {
     Suite *suite = suite_create("buckets");
@@ -393,6 +414,7 @@ Suite *suite_buckets(void)
     tcase_add_test(tcase, active);
     tcase_add_test(tcase, secondary_parts);
     tcase_add_test(tcase, quantized_gradients);
+    tcase_add_test(tcase, parts_of_layers);
     suite_add_tcase(suite, tcase);
     return suite;
 }
