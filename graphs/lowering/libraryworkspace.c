@@ -97,6 +97,11 @@ static uint64_t cublas_bytes(const ms_trace *trace)
                                         trace->settings->training);
 }
 
+static uint32_t thread_of(const finder *f, uint32_t op)
+{
+    return f->trace->graph->op_pass[op] > MS_LOSS;
+}
+
 /* One workspace per thread that multiplies matrices: the forward's and
  * autograd's.  Its first product makes it, after its output; from then on it
  * stays. */
@@ -104,15 +109,29 @@ static void hold_cublas(finder *f, uint32_t op)
 {
     static const char *const names[2] = {"forward:cublas_workspace",
                                          "backward:cublas_workspace"};
-    uint32_t thread = f->trace->graph->op_pass[op] > MS_LOSS;
+    uint32_t thread = thread_of(f, op);
     if (f->held->cublas[thread])
         return;
     f->held->cublas[thread] = true;
     hold(f->trace, op, names[thread], cublas_bytes(f->trace));
 }
 
-/* cublasLt, which adds a bias, had one for each call until torch 2.3. */
+/* cublasLt, which adds a bias, had one for each call (aten CUDABlas.cpp) until
+ * pull request 156495 of 2025: one per thread that stays, made behind that of
+ * the handle of cuBLAS, which cublasLt shares.  Recorded with 2.11 on an
+ * H100. */
 #define LT_WORKSPACE_BYTES (UINT64_C(1) << 20)
+
+static void hold_lt(finder *f, uint32_t op)
+{
+    static const char *const names[2] = {"forward:cublaslt_workspace",
+                                         "backward:cublaslt_workspace"};
+    uint32_t thread = thread_of(f, op);
+    if (f->held->cublaslt[thread])
+        return;
+    f->held->cublaslt[thread] = true;
+    hold(f->trace, op, names[thread], LT_WORKSPACE_BYTES);
+}
 
 static void product(finder *f, uint32_t op)
 {
@@ -132,6 +151,8 @@ static void product(finder *f, uint32_t op)
         add(trace, op, "workspace", LT_WORKSPACE_BYTES, false, true);
     else if (linear || kind == MS_KIND_BMM)
         hold_cublas(f, op);
+    if (biased && !te && trace->settings->framework >= MS_TORCH_2)
+        hold_lt(f, op);
 }
 
 /* ---- the pass ------------------------------------------------------------ */

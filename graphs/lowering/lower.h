@@ -24,9 +24,10 @@ void ms_autograd_inside(ms_trace *trace, uint32_t first);
 
 /* What libraries of matrix products have allocated so far. */
 typedef struct ms_libraryworkspaces {
-    bool cublas[2];  /* for the forward's and for autograd's thread */
-    bool te;         /* Transformer Engine's */
-    bool te_streams; /* its, for products in groups */
+    bool cublas[2];   /* for the forward's and for autograd's thread */
+    bool cublaslt[2]; /* likewise */
+    bool te;          /* Transformer Engine's */
+    bool te_streams;  /* its, for products in groups */
 } ms_libraryworkspaces;
 
 /* A pass over the ops from `first` on: what these libraries allocate for them.

@@ -28,6 +28,22 @@ uint32_t ms_opcast_note(ms_trace *trace, const char *op, uint32_t x,
                       active(trace) ? dtype : ms_trace_at(trace, x)->dtype);
 }
 
+/* ---- cross entropy ------------------------------------------------------- */
+
+/* Whether the op is the log_softmax of cross_entropy: its reader, nll_loss, is
+ * the next op.  It has the dtype of the logits (graphs/ops/loss.c). */
+static bool is_of_cross_entropy(const ms_aten_call *call)
+{
+    const ms_opgraph *ops = call->ops;
+    const ms_opnode *node = call->node;
+    uint32_t next = (uint32_t)(node - ops->nodes) + 1;
+    if (strcmp(node->op, "_log_softmax") != 0 || next >= ops->n_nodes)
+        return false;
+    const ms_opnode *reader = &ops->nodes[next];
+    return strncmp(reader->op, "nll_loss", strlen("nll_loss")) == 0 &&
+           reader->n_in > 0 && reader->in[0] == node->out[0];
+}
+
 /* ---- inputs -------------------------------------------------------------- */
 
 /* addmm(bias, x, weight) is linear(x, weight, bias). */
@@ -41,9 +57,13 @@ void ms_opcast_inputs(ms_trace *trace, const ms_aten_call *call, uint32_t *read)
 {
     const ms_opnode *node = call->node;
     memcpy(read, call->in, node->n_in * sizeof *read);
+    bool as_they_are = is_of_cross_entropy(call);
     for (uint32_t i = 0; i < node->n_in && active(trace); i++) {
         uint32_t at = turn(node, i);
-        read[at] = ms_autocast_input(trace, node->op, call->in[at]);
+        if (as_they_are)
+            ms_trace_ref(trace, call->in[at]);
+        else
+            read[at] = ms_autocast_input(trace, node->op, call->in[at]);
     }
 }
 
@@ -104,6 +124,8 @@ uint8_t ms_opcast_output(const ms_trace *trace, const ms_aten_call *call,
     /* Statistics are fp32 whatever they are of. */
     if (strcmp(node->op, "native_batch_norm") == 0)
         return k == 0 ? ms_trace_at(trace, call->in[0])->dtype : exported;
+    if (is_of_cross_entropy(call))
+        return ms_trace_at(trace, call->in[0])->dtype;
     ms_autocast_kind kind = ms_autocast_of(node->op);
     if (kind == MS_AUTOCAST_FP32 || kind == MS_AUTOCAST_FP32_OUT)
         return exported;

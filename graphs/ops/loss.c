@@ -59,11 +59,13 @@ const ms_rule ms_loss_log_softmax_rule = {"LogSoftmaxBackward0",
 const ms_rule ms_loss_nll_loss_rule = {
     "NllLossBackward0", "aten::nll_loss_backward", nll_loss_backward};
 
-/* nll_loss saves the log-probabilities (the storage that log_softmax saves
- * too), the target and the total weight. */
-static uint32_t nll_loss(ms_trace *trace, uint32_t log_probs, uint32_t target)
+/* nll_loss saves the log-probabilities (without autocast the storage that
+ * log_softmax saves too), the target and the total weight. */
+static uint32_t nll_loss(ms_trace *trace, uint32_t half_probs, uint32_t target)
 {
-    if (trace->err)
+    uint32_t log_probs =
+        ms_autocast_input(trace, "nll_loss_forward", half_probs);
+    if (log_probs == MS_NONE)
         return MS_NONE;
     uint8_t dtype = ms_trace_at(trace, log_probs)->dtype;
     ms_trace_begin(trace, "aten::nll_loss_forward");
@@ -80,6 +82,7 @@ static uint32_t nll_loss(ms_trace *trace, uint32_t log_probs, uint32_t target)
     ms_trace_save(trace, n, target);
     ms_trace_save(trace, n, total);
     ms_trace_drop(trace, total);
+    ms_trace_drop(trace, log_probs);
     return loss;
 }
 
@@ -88,22 +91,21 @@ bool ms_loss_is_image(const ms_tensor *logits)
     return logits->n_dims > 3;
 }
 
+/* cross_entropy_loss asks log_softmax for the dtype of the logits
+ * (ATen/native/LossNLL.cpp), which autocast leaves as it is told: the
+ * log-probabilities are as wide as the logits, and nll_loss casts them to
+ * fp32.  Recorded so under bf16 and fp16 (PyTorch 2.11 on an H100). */
 static uint32_t log_softmax(ms_trace *trace, uint32_t rows)
 {
-    uint32_t in = ms_autocast_input(trace, "_log_softmax", rows);
-    if (in == MS_NONE)
-        return in;
-    const ms_tensor *tensor = ms_trace_at(trace, in);
-    uint8_t dtype = ms_autocast_dtype(trace, "_log_softmax", tensor->dtype);
+    if (trace->err || rows == MS_NONE)
+        return MS_NONE;
     ms_trace_begin(trace, "aten::_log_softmax");
-    ms_trace_read(trace, in);
-    uint32_t log_probs =
-        ms_trace_make(trace, "log_probs", dtype, tensor->n_dims, tensor->size);
-    ms_opend_rows(trace, 5 * ms_trace_count(trace, in), in);
-    uint32_t n =
-        ms_trace_node(trace, &ms_loss_log_softmax_rule, &in, 1, &log_probs, 1);
+    ms_trace_read(trace, rows);
+    uint32_t log_probs = ms_trace_make_like(trace, "log_probs", rows);
+    ms_opend_rows(trace, 5 * ms_trace_count(trace, rows), rows);
+    uint32_t n = ms_trace_node(trace, &ms_loss_log_softmax_rule, &rows, 1,
+                               &log_probs, 1);
     ms_trace_save(trace, n, log_probs);
-    ms_trace_drop(trace, in);
     return log_probs;
 }
 
@@ -177,8 +179,9 @@ static uint32_t per_row(ms_trace *trace, const char *op, const ms_rule *rule,
         return MS_NONE;
     ms_trace_begin(trace, op);
     ms_trace_read(trace, x);
-    uint32_t y =
-        ms_trace_make(trace, "smooth", ms_trace_at(trace, x)->dtype, 1, &rows);
+    uint8_t dtype = ms_autocast_dtype(trace, op + strlen("aten::"),
+                                      ms_trace_at(trace, x)->dtype);
+    uint32_t y = ms_trace_make(trace, "smooth", dtype, 1, &rows);
     ms_trace_end(trace, ms_trace_count(trace, x), false);
     ms_trace_node(trace, rule, &x, 1, &y, 1);
     return y;

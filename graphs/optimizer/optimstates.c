@@ -91,7 +91,20 @@ static uint64_t state_elements(const ms_trace *trace,
                              parameter->part);
 }
 
-/* The states that the update keeps, and on the CPU a counter of steps. */
+/* Whether torch's fused kernel counts the steps of each parameter on the
+ * device (torch/optim/adam.py, _init_group; recorded on an H100).  Kernel sets
+ * and flat optimizers count once, in Python. */
+static bool counts_on_device(const ms_trace *trace, const ms_optimizer_row *row,
+                             const ms_parameter *parameter)
+{
+    return row->counts && !trace->settings->cpu && !parameter->far &&
+           !trace->kernels.fuses_updates &&
+           !ms_updates_is_flat(trace->settings) &&
+           ms_updates_impl(row, trace) == MS_IMPL_FUSED;
+}
+
+/* The states that the update keeps, and a counter of steps on the CPU or
+ * beside a fused kernel. */
 static void parameter_states(ms_trace *trace, ms_parameter *parameter)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
@@ -111,6 +124,8 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     }
     if (trace->settings->cpu && row->counts)
         ms_trace_storage(trace, "step", 4, MS_OPTIMIZER_STATE, true);
+    if (counts_on_device(trace, row, parameter))
+        state(trace, "step", MS_FLOAT32, MS_OPTIMIZER_STATE, 1, steady);
 }
 
 /* ---- what DeepSpeed has besides ------------------------------------------ */

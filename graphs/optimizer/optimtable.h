@@ -150,7 +150,8 @@ typedef struct ms_optimizer_row {
     uint32_t block;   /* of training.optimizer_block=0; 0: it has none */
     bool has_rank;    /* reads training.optimizer_rank */
     bool refreshes;   /* has steps of training.optimizer_refresh */
-    bool counts;      /* a step counter per parameter, in host memory */
+    bool counts;      /* a step counter per parameter, in host memory; beside
+                       * a fused kernel on the device */
     uint8_t maps;     /* of 8-bit codes to fp32, shared by all parameters */
 } ms_optimizer_row;
 #define MS_OPTIMIZERS_MAP_BYTES 1024u

@@ -89,6 +89,7 @@ END
 | costs | Korthikanti et al. 2022, FLOPs (`test_costs.c`) |
 | counts | parameter counts of papers, presets and logs (`counts.tsv`) |
 | experts | experts and chunked losses, by hand count (`test_experts.c`) |
+| h100 | peaks of steps on an H100, PyTorch 2.11 (`h100peaks.tsv`) |
 | gpu | recorded steps of real GPUs, torch 2.x (`gpu.tsv`, `gpu_orders.tsv`) |
 | gpt3 | Korthikanti et al. 2022 per layer, and the ends (`test_gpt3_shape.c`) |
 | hfops | ops of Hugging Face's code as PyTorch 1.13.1 runs them (`hfops.tsv`) |

@@ -57,11 +57,22 @@ START_TEST(kept_back)
 }
 END_TEST
 
+/* One H100 with PyTorch 2.11, kernel by kernel. */
+START_TEST(h100)
+{
+    const kernelrows of = {"memory", {"device", "kernel", "op"}, told_us};
+    truth_begin();
+    kernelrows_check(&of, "h100memory.tsv", "h100memorybounds.tsv");
+    truth_end();
+}
+END_TEST
+
 Suite *suite_memories(void)
 {
     Suite *suite = suite_create("memories");
     TCase *tcase = tcase_create("memories");
     tcase_add_test(tcase, kept_back);
+    tcase_add_test(tcase, h100);
     suite_add_tcase(suite, tcase);
     return suite;
 }

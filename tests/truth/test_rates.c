@@ -45,9 +45,13 @@ static double product_ns(const kernel *k, const char *kind)
 {
     const ms_device *device = k->device;
     bool half = strcmp(k->format, "half") == 0;
+    bool tf32 = strcmp(k->format, "tf32") == 0;
     ms_product_shape shape = {k->a, k->b, k->c, k->d};
     double elements = k->a * (k->b * k->c + k->b * k->d + k->c * k->d);
     double bytes = (half ? HALF_BYTES : FP32_BYTES) * elements;
+    if (tf32)
+        return ms_producttime_ns(device, shape, device->tf32_flops, bytes,
+                                 MS_UNIT_TENSOR);
     if (strcmp(kind, "product") == 0)
         bytes = kernelrows_moved(device, shape, HALF_BYTES);
     return ms_producttime_ns(device, shape,
@@ -60,7 +64,7 @@ static double of_parts_ns(const kernel *k, const char *kind, double parts)
 {
     bool backward = strstr(k->format, "backward") != NULL;
     bool second = strncmp(k->format, "flash2", 6) == 0;
-    bool packs = !second && strcmp(kind, "cudnn") != 0;
+    bool packs = !second && strncmp(kind, "cudnn", 5) != 0;
     double flops = (backward ? 10 : 4) * k->a * k->b * k->c * k->d;
     double bytes = 4 * k->a * k->b * k->d * (1 + 1 / k->group);
     const ms_attention_shape shape = {packs ? k->b * k->group : k->b,
@@ -77,7 +81,7 @@ static double attention_ns(const kernel *k, const char *kind)
     double blocks = k->a / k->group * ceil(k->b * k->group / block);
     double most = fmax(k->c, fmin(k->b, 2 * k->c));
     double ns = of_parts_ns(k, kind, 1);
-    if (strcmp(k->format, "flash3") != 0 || strcmp(kind, "cudnn") == 0 ||
+    if (strcmp(k->format, "flash3") != 0 || strncmp(kind, "cudnn", 5) == 0 ||
         blocks >= FULL * k->device->multiprocessors ||
         most <= LEAST_STEPS * (k->d > 128 ? KEYS_OF_STEP / 2 : KEYS_OF_STEP))
         return ns;
@@ -109,11 +113,22 @@ START_TEST(kept_back)
 }
 END_TEST
 
+/* One H100 with PyTorch 2.11, kernel by kernel. */
+START_TEST(h100)
+{
+    const kernelrows of = {"kernels", {"device", "kind", "format"}, told_us};
+    truth_begin();
+    kernelrows_check(&of, "h100kernels.tsv", "h100kernelbounds.tsv");
+    truth_end();
+}
+END_TEST
+
 Suite *suite_rates(void)
 {
     Suite *suite = suite_create("rates");
     TCase *tcase = tcase_create("rates");
     tcase_add_test(tcase, kept_back);
+    tcase_add_test(tcase, h100);
     suite_add_tcase(suite, tcase);
     return suite;
 }
