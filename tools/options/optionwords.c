@@ -239,7 +239,7 @@ static const ms_word commands[] = {
                    "write memsim inspect MODEL"),
     MS_WORD_ANSWER(NULL, "why|advise|advice|analyze|analyse",
                    "write memsim explain MODEL"),
-    MS_WORD_ANSWER(NULL, "diff|versus|vs",
+    MS_WORD_ANSWER(NULL, "versus|vs",
                    "write memsim compare MODEL -p P1 -p P2"),
     MS_WORD_ANSWER(NULL, "grid|scan|bench|benchmark",
                    "write memsim sweep MODEL --grid ..."),
