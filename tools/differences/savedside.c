@@ -18,7 +18,7 @@
 static bool is_left_out(const ms_job *job, const ms_record_setting *setting)
 {
     uint32_t row = ms_training_row(setting->key);
-    char usual[64] = "";
+    char usual[64] = "false"; /* of a flag of the job */
     if (row != MS_NONE)
         ms_training_value(&job->training, row, usual, sizeof usual);
     return strcmp(setting->value, "null") == 0 ||
