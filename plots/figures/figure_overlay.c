@@ -102,8 +102,9 @@ static void put_axes(const scene *s)
     ms_text_add(&name, "allocated (%s)", unit->name);
     ms_frame_y_axis(&s->frame, &s->y, (double)unit->size,
                     ms_frame_bytes_of(&s->frame, &name));
-    ms_frame_x_name(&s->frame, "the step, event by event, each phase equally "
-                               "long in both",
+    ms_frame_x_name(&s->frame,
+                    "the step, event by event, each phase equally "
+                    "long in both",
                     s->frame.area.y1 + 30.0);
 }
 

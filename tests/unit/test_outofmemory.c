@@ -53,6 +53,8 @@ static const char *const lines[][MOST_WORDS] = {
     {"plot", "@swept.csv", "--x=batch", "-o", "/tmp/memsim-swept.svg"},
     {"report", "@tiny.json", "--batch=4", "-p", "none", "-p", "checkpoint:full",
      "-o", "-"},
+    {"diff", "@stacks.pickle", "@tiny.json", "--batch=4"},
+    {"diff", "@stacks.pickle", "@stacks-keeps.pickle", "--json"},
     {"check", "@cases.json", "--json"},
     {"schema", "model"},
     {"help", "huggingface"},

@@ -28,11 +28,11 @@ typedef struct pairing {
     ms_pairs *out;
     entry *entries;
     uint32_t n;
-    uint32_t *name_of[2];    /* by site, the last one of what has none */
-    const char **names;      /* by such a number */
+    uint32_t *name_of[2]; /* by site, the last one of what has none */
+    const char **names;   /* by such a number */
     uint32_t n_names;
-    uint32_t *partner[2];    /* by life, at the peaks; MS_NONE */
-    uint32_t *in_step[2];    /* the same in the whole steps */
+    uint32_t *partner[2]; /* by life, at the peaks; MS_NONE */
+    uint32_t *in_step[2]; /* the same in the whole steps */
 } pairing;
 
 /* ---- names --------------------------------------------------------------- */
@@ -79,8 +79,8 @@ static ms_err find_names(pairing *p, ms_fault *fault)
         return ms_fail_nomem(fault);
     for (int s = 0; s < 2; s++) {
         const ms_side *side = &p->sides[s];
-        p->name_of[s] = ms_arena_take(p->arena, side->n_words + 1u,
-                                      sizeof *p->name_of[s]);
+        p->name_of[s] =
+            ms_arena_take(p->arena, side->n_words + 1u, sizeof *p->name_of[s]);
         if (p->name_of[s] == NULL)
             return ms_fail_nomem(fault);
         for (uint32_t i = 0; i <= side->n_words; i++) {
@@ -101,8 +101,7 @@ static ms_err find_names(pairing *p, ms_fault *fault)
 
 static uint32_t name_of(const pairing *p, int side, const ms_pagelife *life)
 {
-    uint32_t site =
-        life->site == MS_NONE ? p->sides[side].n_words : life->site;
+    uint32_t site = life->site == MS_NONE ? p->sides[side].n_words : life->site;
     return p->name_of[side][site];
 }
 
@@ -150,10 +149,9 @@ static void collect(pairing *p, uint32_t *const partner[2], bool at_peak,
             if (partner[s][i] != MS_NONE ||
                 !takes_part(&p->sides[s], life, at_peak))
                 continue;
-            p->entries[p->n++] =
-                (entry){key_of(p, s, life, by),
-                        by == BY_NAME ? life->bytes : units, life->from, i,
-                        (uint8_t)s};
+            p->entries[p->n++] = (entry){key_of(p, s, life, by),
+                                         by == BY_NAME ? life->bytes : units,
+                                         life->from, i, (uint8_t)s};
         }
 }
 
@@ -222,8 +220,8 @@ static ms_err tell_categories(pairing *p, int s, ms_fault *fault)
     memset(of_site, MS_N_CATEGORIES, side->n_words + 1u);
     for (uint32_t i = 0; i < side->n; i++) {
         ms_pagelife *life = &side->lives[i];
-        uint32_t other = p->partner[s][i] != MS_NONE ? p->partner[s][i]
-                                                     : p->in_step[s][i];
+        uint32_t other =
+            p->partner[s][i] != MS_NONE ? p->partner[s][i] : p->in_step[s][i];
         if (life->category != MS_N_CATEGORIES || other == MS_NONE)
             continue;
         life->category = p->sides[1 - s].lives[other].category;
@@ -259,9 +257,8 @@ static void add_to_group(const pairing *p, const entry *of,
 {
     int s = of->side;
     const ms_pagelife *life = &p->sides[s].lives[of->life];
-    group->each[s] = group->count[s] == 0 || group->each[s] == life->bytes
-                         ? life->bytes
-                         : 0;
+    group->each[s] =
+        group->count[s] == 0 || group->each[s] == life->bytes ? life->bytes : 0;
     group->count[s]++;
     group->bytes[s] += life->bytes;
     group->gap = (int64_t)(group->bytes[1] - group->bytes[0]);
@@ -314,10 +311,9 @@ ms_err ms_pairs_find(ms_side sides[2], ms_arena *arena, ms_pairs *pairs,
                      ms_fault *fault)
 {
     pairing p = {.sides = sides, .arena = arena, .out = pairs};
-    *pairs = (ms_pairs){.by_name = sides[0].tells_layers ==
-                                       sides[1].tells_layers &&
-                                   (sides[0].n_words > 0) ==
-                                       (sides[1].n_words > 0)};
+    *pairs =
+        (ms_pairs){.by_name = sides[0].tells_layers == sides[1].tells_layers &&
+                              (sides[0].n_words > 0) == (sides[1].n_words > 0)};
     MS_TRY(find_names(&p, fault));
     MS_TRY(take_room(&p, fault));
     if (pairs->by_name) {

@@ -28,8 +28,8 @@ static size_t frame_length(const char *label)
 /* "aten::mm (forward)" or "start": the phase of its pass. */
 static uint8_t phase_of(const char *op, size_t length)
 {
-    size_t name = length > 0 && op[length - 1] == ')' ? name_length(op, length)
-                                                      : 0;
+    size_t name =
+        length > 0 && op[length - 1] == ')' ? name_length(op, length) : 0;
     for (int pass = 0; pass < MS_N_PASSES; pass++) {
         const char *word = ms_names_pass[pass];
         size_t n = strlen(word);

@@ -63,8 +63,7 @@ ms_err ms_savedside_job(const ms_record *record, ms_arena *arena,
 
 /* ---- its levels ---------------------------------------------------------- */
 
-static void put_phases(const ms_record_rank *rank,
-                       ms_side *side)
+static void put_phases(const ms_record_rank *rank, ms_side *side)
 {
     uint8_t now = MS_PHASE_FORWARD;
     for (uint32_t i = 0; i < rank->n_bands; i++) {
@@ -121,7 +120,7 @@ ms_err ms_savedside_of(const ms_record *record, ms_arena *arena, ms_side *side,
     if (side->line == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < rank->n_points; i++)
-        side->line[i] = (ms_side_level){rank->points[i].t_ns,
-                                        rank->points[i].total_bytes};
+        side->line[i] =
+            (ms_side_level){rank->points[i].t_ns, rank->points[i].total_bytes};
     return MS_OK;
 }

@@ -14,8 +14,8 @@ static uint8_t told_phase(const ms_side *side, const ms_pagelife *life)
 {
     if (life->held)
         return NOT_TOLD;
-    uint8_t phase = life->site == MS_NONE ? side->phase_without
-                                          : side->phases[life->site];
+    uint8_t phase =
+        life->site == MS_NONE ? side->phase_without : side->phases[life->site];
     return phase == MS_PHASE_LOSS ? MS_PHASE_FORWARD : phase;
 }
 
@@ -78,9 +78,9 @@ static void find_steps(ms_side *side)
     side->to = side->n_states + 1;
     for (uint32_t s = 1; s <= side->n_states; s++) {
         uint8_t phase = side->phase_of[s];
-        bool begins = phase != NOT_TOLD &&
-                      (now == NOT_TOLD ||
-                       (phase == MS_PHASE_FORWARD && now >= last));
+        bool begins =
+            phase != NOT_TOLD &&
+            (now == NOT_TOLD || (phase == MS_PHASE_FORWARD && now >= last));
         if (begins && s > side->peak_state && side->n_steps > 0 && !is_over) {
             side->to = s;
             is_over = true;

@@ -62,13 +62,13 @@ typedef struct ms_side {
     uint8_t phase_without; /* of what has no site */
     const char *without;
     /* What side.c finds: */
-    uint32_t n_steps;       /* 0: phases are not known */
-    uint32_t from, to;      /* the states of the step: from <= s < to */
-    uint8_t *phase_of;      /* by state */
-    uint64_t *bytes;        /* by state */
-    ms_side_level *line;    /* of the step */
+    uint32_t n_steps;    /* 0: phases are not known */
+    uint32_t from, to;   /* the states of the step: from <= s < to */
+    uint8_t *phase_of;   /* by state */
+    uint64_t *bytes;     /* by state */
+    ms_side_level *line; /* of the step */
     uint32_t n_line;
-    double begin, end;      /* of the step, as those of phases */
+    double begin, end; /* of the step, as those of phases */
     uint64_t peak_bytes;
     uint32_t peak_state;
     uint8_t peak_phase;

@@ -321,23 +321,26 @@ const ms_option ms_options_table[] = {
      .name = "csv",
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
-     .uses =
-         {{.commands = RUN,
-           .help = "write the timeline as CSV: each allocation and free, the "
+     .uses = {{.commands = RUN,
+               .help =
+                   "write the timeline as CSV: each allocation and free, the "
                    "level "
                    "after it and what was recomputed so far; - is standard "
                    "output"},
-          {.commands = COMPARE,
-           .help = "write one row per variant as CSV; - is standard output"},
-          {.commands = FIT,
-           .help = "write one row per set-up that was replayed as CSV; - is "
+              {.commands = COMPARE,
+               .help =
+                   "write one row per variant as CSV; - is standard output"},
+              {.commands = FIT,
+               .help =
+                   "write one row per set-up that was replayed as CSV; - is "
                    "standard output"},
-          {.commands = MS_FOR_INSPECT,
-           .help = "write one row per layer as CSV; - is standard output",
-           .behind = "wide"},
-          {.commands = ALLOC,
-           .help = "write one row per operation as CSV; - is standard output",
-           .behind = "memory"}}},
+              {.commands = MS_FOR_INSPECT,
+               .help = "write one row per layer as CSV; - is standard output",
+               .behind = "wide"},
+              {.commands = ALLOC,
+               .help =
+                   "write one row per operation as CSV; - is standard output",
+               .behind = "memory"}}},
     {.id = MS_OPTION_TRACE,
      .name = "trace",
      .takes = MS_TAKES_VALUE,
@@ -455,8 +458,8 @@ const ms_option ms_options_table[] = {
                        "repeat it for each, in their order"}}},
     {.id = MS_OPTION_KEEP_SCRIPT,
      .name = "keep-script",
-     .uses = {{.commands = RUN | COMPARE | PLOT | FIT | ALLOC | CALIBRATE |
-                           DIFF,
+     .uses = {{.commands =
+                   RUN | COMPARE | PLOT | FIT | ALLOC | CALIBRATE | DIFF,
                .help = "keep the gnuplot script beside the figure"}}},
     {.id = MS_OPTION_DUMP,
      .name = "dump",
@@ -555,8 +558,7 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_QUIET,
      .name = "quiet",
      .letter = 'q',
-     .uses = {{.commands = RUN | COMPARE | FIT | DRAWN | REPORT | CHECK |
-                           DIFF,
+     .uses = {{.commands = RUN | COMPARE | FIT | DRAWN | REPORT | CHECK | DIFF,
                .help = "no summary and no notes, only what was asked for"},
               {.commands = SWEEP,
                .help = "no progress and no notes, only the rows"}}},

@@ -43,7 +43,7 @@ static ms_err check_options(const ms_arguments *arguments, ms_fault *fault)
             return ms_fail(fault, MS_EUSAGE, NULL,
                            "leave it out, or name a model beside it",
                            "option \"--%s\" is for steps that are simulated, "
-                           "and these are recordings",
+                           "and these are not",
                            option->name);
     }
     return MS_OK;
@@ -76,9 +76,19 @@ static ms_err read_recordings(asked *a, ms_diff *diff, ms_fault *fault)
     return MS_OK;
 }
 
+static ms_err fail_refused(const ms_variant *variant, ms_fault *fault)
+{
+    if (variant->fault.err == MS_OK)
+        return ms_fail(fault, MS_EINPUT, variant->name, NULL,
+                       "has no numbers: %.200s", variant->refused);
+    *fault = variant->fault;
+    return fault->err;
+}
+
 static ms_err read_variants(asked *a, ms_fault *fault)
 {
     uint32_t needed = 2u - a->n_recorded;
+    bool is_simulated = false;
     if (a->others.n_operands == 0) {
         MS_TRY(check_options(&a->others, fault));
         return a->n_recorded == 2 ? MS_OK : fail_number(a->n_recorded, fault);
@@ -89,16 +99,13 @@ static ms_err read_variants(asked *a, ms_fault *fault)
     MS_TRY(ms_variants_fill(&a->hall, &a->points,
                             MS_VARIANTS_TIMELINE | MS_VARIANTS_TENSORS, &a->c,
                             fault));
-    for (uint32_t i = 0; i < a->c.n; i++)
-        if (a->c.variants[i].refused != NULL) {
-            if (a->c.variants[i].fault.err == MS_OK)
-                return ms_fail(fault, MS_EINPUT, a->c.variants[i].name, NULL,
-                               "has no numbers: %.200s",
-                               a->c.variants[i].refused);
-            *fault = a->c.variants[i].fault;
-            return fault->err;
-        }
-    return MS_OK;
+    for (uint32_t i = 0; i < a->c.n; i++) {
+        const ms_variant *variant = &a->c.variants[i];
+        if (variant->refused != NULL)
+            return fail_refused(variant, fault);
+        is_simulated |= variant->file == NULL;
+    }
+    return is_simulated ? MS_OK : check_options(&a->others, fault);
 }
 
 /* ---- sides --------------------------------------------------------------- */
@@ -135,9 +142,9 @@ static ms_err simulate_again(asked *a, uint32_t i, ms_side *side,
         side->kind = MS_SIDE_SAVED;
         return MS_OK;
     }
-    side->without = err == MS_OK ? "its step comes out otherwise now"
-                                 : ms_arena_text(keep, own.what,
-                                                 strlen(own.what));
+    side->without = err == MS_OK
+                        ? "its step comes out otherwise now"
+                        : ms_arena_text(keep, own.what, strlen(own.what));
     return side->without == NULL ? ms_fail_nomem(fault)
                                  : ms_savedside_of(record, keep, side, fault);
 }
@@ -177,7 +184,8 @@ static ms_err find(asked *a, ms_diff *diff, ms_fault *fault)
             ms_side_guess(&diff->sides[s]);
         ms_side_categorize(&diff->sides[s]);
     }
-    diff->gap = (int64_t)(diff->sides[1].peak_bytes - diff->sides[0].peak_bytes);
+    diff->gap =
+        (int64_t)(diff->sides[1].peak_bytes - diff->sides[0].peak_bytes);
     MS_TRY(ms_side_align(diff->sides, diff->edges, keep, fault));
     diff->cause = ms_diff_text_cause(diff, keep);
     return diff->cause == NULL ? ms_fail_nomem(fault) : MS_OK;

@@ -23,9 +23,8 @@ static ms_err fill(const ms_side *side, const char *letter, ms_arena *arena,
     if (points == NULL || name.failed)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < side->n_line; i++)
-        points[i] =
-            (ms_overlay_point){(double)side->line[i].at / MS_SIDE_AXIS,
-                               side->line[i].bytes};
+        points[i] = (ms_overlay_point){(double)side->line[i].at / MS_SIDE_AXIS,
+                                       side->line[i].bytes};
     *line = (ms_overlay_line){name.bytes, points, side->n_line};
     return MS_OK;
 }
@@ -39,11 +38,12 @@ ms_err ms_diff_figure_draw(const ms_diff *diff, const ms_picture *figure,
                     &overlay.lines[s], fault));
     for (int p = 0; p < MS_N_PHASES; p++)
         overlay.edges[p] = (double)diff->edges[p] / MS_SIDE_AXIS;
-    const ms_drawing drawing = {
-        .title = figure->title != NULL ? figure->title : "Two steps on one axis",
-        .subtitle = diff->cause,
-        .path = figure->path,
-        .script_path = figure->script,
-        .arena = arena};
+    const ms_drawing drawing = {.title = figure->title != NULL
+                                             ? figure->title
+                                             : "Two steps on one axis",
+                                .subtitle = diff->cause,
+                                .path = figure->path,
+                                .script_path = figure->script,
+                                .arena = arena};
     return ms_figure_overlay(&overlay, &drawing, fault);
 }

@@ -7,21 +7,15 @@
 #define GROUP(kind, member) MS_KEYS_AT(kind, ms_pairs_group, member)
 
 const char *const ms_diff_keys_categories[MS_PAGE_CATEGORIES] = {
-    [MS_PARAMETERS] = "parameters",
-    [MS_OPTIMIZER_STATE] = "optimizer_state",
-    [MS_GRADIENTS] = "gradients",
-    [MS_INPUTS] = "inputs",
-    [MS_ACTIVATIONS] = "activations",
-    [MS_TEMPORARIES] = "temporaries",
-    [MS_WORKSPACE] = "workspace",
-    [MS_COMMUNICATION] = "communication",
+    [MS_PARAMETERS] = "parameters",   [MS_OPTIMIZER_STATE] = "optimizer_state",
+    [MS_GRADIENTS] = "gradients",     [MS_INPUTS] = "inputs",
+    [MS_ACTIVATIONS] = "activations", [MS_TEMPORARIES] = "temporaries",
+    [MS_WORKSPACE] = "workspace",     [MS_COMMUNICATION] = "communication",
     [MS_N_CATEGORIES] = "recorded",
 };
 const char *const ms_diff_keys_phases[MS_N_PHASES + 1] = {
-    [MS_PHASE_FORWARD] = "forward",
-    [MS_PHASE_LOSS] = "loss",
-    [MS_PHASE_BACKWARD] = "backward",
-    [MS_PHASE_OPTIMIZER] = "optimizer",
+    [MS_PHASE_FORWARD] = "forward",   [MS_PHASE_LOSS] = "loss",
+    [MS_PHASE_BACKWARD] = "backward", [MS_PHASE_OPTIMIZER] = "optimizer",
     [MS_N_PHASES] = "unknown",
 };
 static const char *const kinds[MS_SIDE_N_KINDS] = {"recorded", "simulated",

@@ -70,8 +70,7 @@ static void put_group(const ms_pairs_group *group, ms_text *text)
     for (int s = 0; s < 2; s++) {
         if (group->count[s] == 0)
             continue;
-        ms_text_add(text, "%s%s: ",
-                    s == 1 && group->count[0] > 0 ? "; " : "",
+        ms_text_add(text, "%s%s: ", s == 1 && group->count[0] > 0 ? "; " : "",
                     s == 0 ? "A" : "B");
         put_count(group, s, text);
     }
@@ -121,20 +120,19 @@ static void put_row(const char *label, const uint64_t bytes[2], bool in_a,
                     in_a ? ms_quantity_size(bytes[0]).s : "-");
     ms_screen_right(text, CELL_COLUMNS,
                     in_b ? ms_quantity_size(bytes[1]).s : "-");
-    ms_screen_right(
-        text, CELL_COLUMNS,
-        both ? difference((int64_t)(bytes[1] - bytes[0])).s : "");
+    ms_screen_right(text, CELL_COLUMNS,
+                    both ? difference((int64_t)(bytes[1] - bytes[0])).s : "");
     ms_text_add(text, "\n");
 }
 
 static void put_categories(const ms_diff *diff, ms_text *text)
 {
-    for (uint8_t c = 0; c < MS_PAGE_CATEGORIES; c++) {
+    for (uint32_t c = 0; c < MS_PAGE_CATEGORIES; c++) {
         const uint64_t bytes[2] = {diff->sides[0].by_category[c],
                                    diff->sides[1].by_category[c]};
         ms_text label = {.arena = text->arena};
         ms_text_add(&label, "  ");
-        put_category(c, &label);
+        put_category((uint8_t)c, &label);
         text->failed |= label.failed;
         if (bytes[0] + bytes[1] > 0 && !label.failed)
             put_row(label.bytes, bytes, true, true, text);
@@ -180,11 +178,11 @@ static void put_side(const ms_side *side, const char *letter, ms_text *text)
     ms_text_put(&words, side->name, strlen(side->name));
     ms_text_add(&words, ", %s", kind_words[side->kind]);
     if (side->lives != NULL)
-        ms_text_add(&words, ", %s allocations",
-                    ms_quantity_count(side->n).s);
+        ms_text_add(&words, ", %s allocations", ms_quantity_count(side->n).s);
     if (side->n_steps > 1)
-        ms_text_add(&words, " in %s steps, of which the one with the peak is "
-                            "looked at",
+        ms_text_add(&words,
+                    " in %s steps, of which the one with the peak is "
+                    "looked at",
                     ms_quantity_count(side->n_steps).s);
     ms_textlines_put(letter, MS_TEXTLINES_INDENT, &words, text);
 }
@@ -199,8 +197,7 @@ static void put_groups(const ms_diff *diff, ms_text *text)
     for (uint32_t i = 0; i < n; i++) {
         ms_text words = {.arena = text->arena};
         char label[48];
-        snprintf(label, sizeof label, "%s",
-                 difference(pairs->groups[i].gap).s);
+        snprintf(label, sizeof label, "%s", difference(pairs->groups[i].gap).s);
         put_group(&pairs->groups[i], &words);
         ms_textlines_put(label, NAME_INDENT, &words, text);
     }
@@ -213,8 +210,9 @@ static void put_same(const ms_diff *diff, ms_text *text)
 {
     const ms_pairs *pairs = &diff->pairs;
     ms_text words = {.arena = text->arena};
-    ms_text_add(&words, "%s allocations, %s, at the peaks; of the whole step "
-                        "%s of A's %s and B's %s",
+    ms_text_add(&words,
+                "%s allocations, %s, at the peaks; of the whole step "
+                "%s of A's %s and B's %s",
                 ms_quantity_count(pairs->same_count).s,
                 ms_quantity_size(pairs->same_bytes).s,
                 ms_quantity_count(pairs->step_same).s,
