@@ -152,6 +152,25 @@ typedef struct ms_total {
 ms_err ms_figure_totals(const ms_total *totals, uint32_t n,
                         const ms_drawing *drawing, ms_fault *fault);
 
+/* figure_overlay.c: the allocated memory of two steps on one axis from 0 to 1,
+ * on which their phases are equally long; edges: where each phase ends, all 0
+ * where they are not known.  MS_EINPUT for a line without points. */
+typedef struct ms_overlay_point {
+    double at;
+    uint64_t bytes; /* until the next */
+} ms_overlay_point;
+typedef struct ms_overlay_line {
+    const char *name; /* any bytes */
+    const ms_overlay_point *points;
+    uint32_t n;
+} ms_overlay_line;
+typedef struct ms_overlay {
+    ms_overlay_line lines[2];
+    double edges[MS_N_PHASES];
+} ms_overlay;
+ms_err ms_figure_overlay(const ms_overlay *of, const ms_drawing *drawing,
+                         ms_fault *fault);
+
 /* figure_pipeline.c: of each rank the turns it takes, on which micro-batch, and
  * under them its memory with peak and capacity; of several runs one under
  * another on one axis of time.  MS_EINPUT for a record without stages. */

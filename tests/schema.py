@@ -351,6 +351,10 @@ def check_results():
                      f"{files}/{words[0]}", *words[1:])
     check_result("plans", "alloc", "--json", f"{files}/alloc.txt",
                  "--allocator", "arena", "--allocator", "arena,order=exact")
+    pickles = [f"{files}/stacks.pickle", f"{files}/stacks-keeps.pickle"]
+    for words in (pickles, [pickles[0], "gpt2"], ["gpt2", "-p", "none", "-p",
+                                                  "checkpoint:full"]):
+        check_result("diff", "diff", "--json", *words)
     with open(f"{FOLDER}/cases.json", "w", encoding="utf-8") as cases:
         json.dump({"memsim_checks": 1, "cases": [
             {"name": "limited", "model": "gpt2", "limit": "75GiB"},
@@ -402,7 +406,7 @@ def check_help(schema):
     told = " ".join(memsim("help", "json").stdout.split())
     for document in ("result", "explain", "compare", "front", "row", "fit",
                      "inspect", "alloc", "plans",
-                 "calibrate", "check"):
+                 "calibrate", "check", "diff"):
         for key in schema_of(document)["required"]:
             if not re.search(rf"\b{key}\b", told):
                 fail(f"help json does not tell of {key}")

@@ -186,9 +186,9 @@ static void check_uses(const ms_option *option)
         if (use->commands == 0)
             continue;
         ck_assert_uint_gt(strlen(use->help), 5);
-        for (uint16_t bit = 1; bit <= use->commands; bit *= 2)
+        for (uint32_t bit = 1; bit <= use->commands; bit *= 2)
             if ((bit & use->commands) != 0)
-                ck_assert_msg(has_option(bit, option->name), "%s",
+                ck_assert_msg(has_option((uint16_t)bit, option->name), "%s",
                               option->name);
     }
 }

@@ -54,6 +54,8 @@ static const char *const lines[][MOST_WORDS] = {
     {"plot", "@swept.csv", "--x=batch", "-o", "/tmp/memsim-swept.svg"},
     {"report", "@tiny.json", "--batch=4", "-p", "none", "-p", "checkpoint:full",
      "-o", "-"},
+    {"diff", "@stacks.pickle", "@tiny.json", "--batch=4"},
+    {"diff", "@stacks.pickle", "@stacks-keeps.pickle", "--json"},
     {"check", "@cases.json", "--json"},
     {"run", "@tiny.json", "--from=@from/ds_config.json", "--gpus=2"},
     {"inspect", "@from/config.json", "--from=@from/titan.toml", "--json"},

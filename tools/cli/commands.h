@@ -40,6 +40,7 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_calibrate_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_plot_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_report_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_diff_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_gate_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_completion_command(const ms_hall *hall, int *status, ms_fault *fault);

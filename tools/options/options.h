@@ -91,7 +91,8 @@ enum { /* bits of ms_option.commands; ms_command.bit */
        MS_FOR_ALLOC = 2048u,
        MS_FOR_CALIBRATE = 4096u,
        MS_FOR_REPORT = 8192u,
-       MS_FOR_CHECK = 16384u
+       MS_FOR_CHECK = 16384u,
+       MS_FOR_DIFF = 32768u
 };
 
 typedef enum ms_takes {

@@ -21,7 +21,7 @@ const ms_option ms_options_table[] = {
          {{.commands = COMPARE,
            .help = "the pool of all variants, torch (default on CUDA) or as "
                    "--allocators; repeat it for a variant each"},
-          {.commands = STEP | REPORT,
+          {.commands = STEP | REPORT | DIFF,
            .help = "torch[,option=value...] (default on CUDA): PyTorch's, what "
                    "it reserves and where it is out of memory; exact: bare "
                    "lifetimes; bfc, buddy, contiguous; arena: planned ahead "
@@ -77,7 +77,7 @@ const ms_option ms_options_table[] = {
          {{.commands = STEP,
            .help =
                "memory policy, e.g. checkpoint:sqrt; repeat or join with +"},
-          {.commands = COMPARE | REPORT,
+          {.commands = COMPARE | REPORT | DIFF,
            .help = "policies of one variant, joined with +; repeat it for each "
                    "variant"},
           {.commands = FIT,
@@ -233,7 +233,7 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_JSON,
      .name = "json",
      .uses = {{.commands = STEP | COMPARE | MS_FOR_INSPECT | FIT | ALLOC |
-                           CALIBRATE | CHECK,
+                           CALIBRATE | CHECK | DIFF,
                .help = "print one JSON object instead of the text"},
               {.commands = SWEEP,
                .help = "a JSON object per line instead of CSV",
@@ -394,6 +394,10 @@ const ms_option ms_options_table[] = {
                        "as .svg, .png or .pdf (default memsim.svg), for up to "
                        "4 allocators",
                .words = ".svg|.png|.pdf"},
+              {.commands = DIFF,
+               .help = "draw both on one axis as .svg, .png or .pdf (default "
+                       "memsim.svg)",
+               .words = ".svg|.png|.pdf"},
               {.commands = CALIBRATE,
                .help = "draw a step of the trace, recorded over predicted, as "
                        ".svg, .png or .pdf (default memsim.svg)",
@@ -452,7 +456,7 @@ const ms_option ms_options_table[] = {
      .name = "title",
      .takes = MS_TAKES_VALUE,
      .value = "TEXT",
-     .uses = {{.commands = RUN | COMPARE | FIT | DRAWN,
+     .uses = {{.commands = RUN | COMPARE | FIT | DRAWN | DIFF,
                .help = "the figure's title"},
               {.commands = REPORT, .help = "the page's title"}}},
     {.id = MS_OPTION_LABEL,
@@ -464,7 +468,8 @@ const ms_option ms_options_table[] = {
                        "repeat it for each, in their order"}}},
     {.id = MS_OPTION_KEEP_SCRIPT,
      .name = "keep-script",
-     .uses = {{.commands = RUN | COMPARE | PLOT | FIT | ALLOC | CALIBRATE,
+     .uses = {{.commands =
+                   RUN | COMPARE | PLOT | FIT | ALLOC | CALIBRATE | DIFF,
                .help = "keep the gnuplot script beside the figure"}}},
     {.id = MS_OPTION_DUMP,
      .name = "dump",
@@ -540,7 +545,7 @@ const ms_option ms_options_table[] = {
      .name = "rank",
      .takes = MS_TAKES_VALUE,
      .value = "R",
-     .uses = {{.commands = STEP | REPORT,
+     .uses = {{.commands = STEP | REPORT | DIFF,
                .help = "tell of this rank, such as a pipeline's stage, instead "
                        "of the one with the highest peak"},
               {.commands = PLOT,
@@ -550,7 +555,7 @@ const ms_option ms_options_table[] = {
      .name = "top",
      .takes = MS_TAKES_VALUE,
      .value = "N",
-     .uses = {{.commands = MS_FOR_EXPLAIN | COMPARE,
+     .uses = {{.commands = MS_FOR_EXPLAIN | COMPARE | DIFF,
                .help =
                    "how many groups; 0: all (default 12, with --json all)"}}},
     {.id = MS_OPTION_COLOR,
@@ -563,7 +568,7 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_QUIET,
      .name = "quiet",
      .letter = 'q',
-     .uses = {{.commands = RUN | COMPARE | FIT | DRAWN | REPORT | CHECK,
+     .uses = {{.commands = RUN | COMPARE | FIT | DRAWN | REPORT | CHECK | DIFF,
                .help = "no summary and no notes, only what was asked for"},
               {.commands = SWEEP,
                .help = "no progress and no notes, only the rows"}}},

@@ -3,6 +3,7 @@
  * are one where a 64-bit hash over their frames is equal; a list of frames that
  * the pickle names again by its memo is hashed once. */
 #include "tools/recordings/callstacks.h"
+#include "sim/names.h"
 
 #include <string.h>
 
@@ -75,8 +76,8 @@ static void put_text(const ms_pickle *pickle, uint32_t row, bool base,
     ms_text_put(text, bytes + at, node->length - at);
 }
 
-/* "step (train.py:31)". A frame without a file ("??", of C++ code) says nothing
- * to a reader: false. */
+/* "step (train.py:31)". A frame without a file ("??", of C++ code) and those
+ * in which modules call forward say nothing to a reader: false. */
 static bool put_frame(const ms_pickle *pickle, uint32_t row, const char *before,
                       ms_text *text)
 {
@@ -84,7 +85,9 @@ static bool put_frame(const ms_pickle *pickle, uint32_t row, const char *before,
     uint32_t line = ms_pickle_find(pickle, row, "line");
     uint32_t name = ms_pickle_find(pickle, row, "name");
     if (!is_text(pickle, file) || !is_text(pickle, name) ||
-        ms_pickle_is(pickle, file, "??"))
+        ms_pickle_is(pickle, file, "??") ||
+        ms_pickle_is(pickle, name, "_call_impl") ||
+        ms_pickle_is(pickle, name, "_wrapped_call_impl"))
         return false;
     ms_text_add(text, "%s", before);
     put_text(pickle, name, false, text);
@@ -98,12 +101,77 @@ static bool put_frame(const ms_pickle *pickle, uint32_t row, const char *before,
     return true;
 }
 
+/* ---- phases -------------------------------------------------------------- */
+
+/* Is the text of the frame under this key the word, or does it have it? */
+static bool frame_is(const ms_pickle *pickle, uint32_t frame, const char *key,
+                     const char *word)
+{
+    uint32_t row = ms_pickle_find(pickle, frame, key);
+    return is_text(pickle, row) && ms_pickle_is(pickle, row, word);
+}
+
+static bool frame_has(const ms_pickle *pickle, uint32_t frame, const char *key,
+                      const char *word)
+{
+    uint32_t row = ms_pickle_find(pickle, frame, key);
+    size_t length = strlen(word);
+    if (!is_text(pickle, row))
+        return false;
+    const ms_pickle_node *node = &pickle->nodes[row];
+    const unsigned char *bytes = pickle->bytes + node->value.i;
+    for (uint32_t i = 0; i + length <= node->length; i++)
+        if (memcmp(bytes + i, word, length) == 0)
+            return true;
+    return false;
+}
+
+static bool is_backward(const ms_pickle *pickle, uint32_t frame)
+{
+    return frame_is(pickle, frame, "name", "backward") ||
+           frame_is(pickle, frame, "name", "recompute_fn") ||
+           frame_is(pickle, frame, "name", "unpack_hook") ||
+           frame_is(pickle, frame, "name", "_engine_run_backward") ||
+           frame_has(pickle, frame, "name", "autograd::Engine");
+}
+
+/* While a model is made and moved, no phase of a step runs. */
+static bool is_making(const ms_pickle *pickle, uint32_t frame)
+{
+    return frame_is(pickle, frame, "name", "_apply") ||
+           frame_is(pickle, frame, "name", "__init__");
+}
+
+/* What of the step a stack of Python is of: what runs below backward is
+ * backward, even if it is forward again; what runs below an optimizer's step is
+ * the optimizer's. */
+static uint8_t phase_of(const ms_pickle *pickle, uint32_t list)
+{
+    uint8_t phase = MS_N_PHASES;
+    for (uint32_t c = ms_pickle_first(pickle, list); c != MS_NONE;
+         c = pickle->cells[c].next) {
+        uint32_t frame = pickle->cells[c].value;
+        bool steps = frame_is(pickle, frame, "name", "step") &&
+                     frame_has(pickle, frame, "filename", "optim");
+        if (is_backward(pickle, frame))
+            return MS_PHASE_BACKWARD;
+        if (steps)
+            phase = MS_PHASE_OPTIMIZER;
+        else if (phase == MS_N_PHASES && is_making(pickle, frame))
+            return MS_N_PHASES;
+        else if (phase == MS_N_PHASES &&
+                 frame_is(pickle, frame, "name", "forward"))
+            phase = MS_PHASE_FORWARD;
+    }
+    return phase;
+}
+
 static ms_err add_site(ms_callstacks *frames, uint32_t list, ms_fault *fault)
 {
     ms_recording *out = frames->out;
     const ms_pickle *pickle = frames->pickle;
     ms_text text = {.arena = frames->arena};
-    uint32_t told = 0;
+    uint32_t told = 0, phases_room = frames->sites_room;
     ms_text_add(&text, "%s", "");
     for (uint32_t c = ms_pickle_first(pickle, list);
          c != MS_NONE && told < LABEL_FRAMES; c = pickle->cells[c].next)
@@ -112,8 +180,12 @@ static ms_err add_site(ms_callstacks *frames, uint32_t list, ms_fault *fault)
     out->sites =
         ms_arena_grow(frames->arena, (void *)out->sites, &frames->sites_room,
                       out->n_sites + 1, sizeof *out->sites);
-    if (out->sites == NULL || text.failed)
+    out->site_phases =
+        ms_arena_grow(frames->arena, out->site_phases, &phases_room,
+                      out->n_sites + 1, sizeof *out->site_phases);
+    if (out->sites == NULL || out->site_phases == NULL || text.failed)
         return ms_fail_nomem(fault);
+    out->site_phases[out->n_sites] = phase_of(pickle, list);
     out->sites[out->n_sites++] = told > 0 ? text.bytes : "unknown frames";
     return MS_OK;
 }

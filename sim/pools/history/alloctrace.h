@@ -179,6 +179,9 @@ typedef struct ms_recording {
     ms_torch_entry *answers;
     /* Stacks of a snapshot's frames, each once: "f (a.py:3) < g (b.py:7)". */
     const char **sites;
+    /* By site: the phase (ms_phase) that its stack is of, MS_N_PHASES where it
+     * does not tell. */
+    uint8_t *site_phases;
     uint32_t n_sites;
 } ms_recording;
 

@@ -7,6 +7,7 @@
 #include "tools/cli/calibrate/calibrate_keys.h"
 #include "tools/cli/check/gate.h"
 #include "tools/cli/compare/compare_keys.h"
+#include "tools/cli/diff/diff.h"
 #include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/fit/fit_keys.h"
 #include "tools/cli/help/help.h"
@@ -453,6 +454,7 @@ void ms_help_texts_json(ms_text *text)
         {"With --allocator arena, a row per buffer:", &ms_alloc_plans_line},
         {"memsim calibrate TRACE --json prints one object:",
          &ms_calibrate_keys},
+        {"memsim diff A B --json prints one object:", &ms_diff_keys},
         {"memsim check CASES --json prints one object:", &ms_gate_keys},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {

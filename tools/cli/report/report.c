@@ -7,6 +7,7 @@
 #include "tools/job/outputs.h"
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
+#include "tools/recordings/recordedfile.h"
 #include "tools/terminal/screen.h"
 
 #include <string.h>
@@ -35,7 +36,7 @@ static ms_err split(const ms_hall *hall, asked *a, ms_fault *fault)
     if (a->others.operands == NULL || a->recorded == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < n; i++) {
-        if (ms_report_recorded_is(all->operands[i]))
+        if (ms_recordedfile_is(all->operands[i]))
             a->recorded[a->n_recorded++] = all->operands[i];
         else
             a->others.operands[a->others.n_operands++] = all->operands[i];

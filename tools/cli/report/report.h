@@ -63,8 +63,6 @@ ms_err ms_report_peak_put(ms_report_page *page, ms_text *text, ms_fault *fault);
 
 /* ---- report_recorded.c --------------------------------------------------- */
 
-/* Does a file begin as a pickle? */
-bool ms_report_recorded_is(const char *path);
 /* The object of the snapshot: "fits" and "command" are null. */
 ms_err ms_report_recorded_put(const char *path, const ms_report_share *share,
                               ms_arena *arena, ms_text *text, ms_fault *fault);

@@ -2,18 +2,14 @@
 /* A recorded memory snapshot of PyTorch as a variant of the page. */
 
 #include "plots/page/htmlpage.h"
-#include "sim/base/files.h"
 #include "sim/names.h"
 #include "tools/cli/report/report.h"
+#include "tools/recordings/recordedfile.h"
 #include "tools/recordings/recordedlives.h"
-#include "tools/recordings/recordings.h"
 #include "tools/terminal/quantity.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define MOST_BYTES (UINT64_C(1) << 30)
 
 /* What is alive at the peak and was asked for by one stack. */
 typedef struct group {
@@ -34,25 +30,10 @@ typedef struct recorded {
     uint32_t *group_of; /* by life */
 } recorded;
 
-bool ms_report_recorded_is(const char *path)
-{
-    FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "rb");
-    if (file == NULL)
-        return false;
-    int first = fgetc(file);
-    fclose(file);
-    return first == 0x80; /* of a pickle of protocol 2 or later */
-}
-
 static ms_err read_lives(recorded *r, ms_fault *fault)
 {
-    char *bytes;
-    size_t length;
     ms_pagelife *lives;
-    MS_TRY(
-        ms_files_read(r->path, MOST_BYTES, r->arena, &bytes, &length, fault));
-    MS_TRY(ms_snapshot_read(r->path, bytes, length, r->arena, &r->recording,
-                            fault));
+    MS_TRY(ms_recordedfile_read(r->path, r->arena, &r->recording, fault));
     MS_TRY(ms_recordedlives_find(&r->recording, r->arena, &lives, &r->page.n,
                                  &r->page.n_states, fault));
     r->page.lives = lives;

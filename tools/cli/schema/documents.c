@@ -6,6 +6,7 @@
 #include "tools/cli/calibrate/calibrate_keys.h"
 #include "tools/cli/check/gate.h"
 #include "tools/cli/compare/compare_keys.h"
+#include "tools/cli/diff/diff.h"
 #include "tools/cli/explain/explain_keys.h"
 #include "tools/cli/fit/fit_keys.h"
 #include "tools/cli/front/front_keys.h"
@@ -24,6 +25,7 @@ const ms_schema_document ms_documents[] = {
     {"plans", "what memsim alloc --allocator arena --json prints",
      &ms_alloc_plans_keys},
     {"calibrate", "what memsim calibrate --json prints", &ms_calibrate_keys},
+    {"diff", "what memsim diff --json prints", &ms_diff_keys},
     {"check", "what memsim check --json prints", &ms_gate_keys},
     {"inspect", "what memsim inspect --json prints", &ms_inspect_keys},
 };

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+
+#include "plots/plots.h"
+#include "tools/cli/diff/diff.h"
+
+#include <string.h>
+
+/* The name of a file without its folders. */
+static const char *short_name(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : name;
+}
+
+static ms_err fill(const ms_side *side, const char *letter, ms_arena *arena,
+                   ms_overlay_line *line, ms_fault *fault)
+{
+    ms_overlay_point *points =
+        ms_arena_take(arena, side->n_line + 1u, sizeof *points);
+    ms_text name = {.arena = arena};
+    ms_text_add(&name, "%s: ", letter);
+    ms_text_put(&name, short_name(side->name), strlen(short_name(side->name)));
+    if (points == NULL || name.failed)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < side->n_line; i++)
+        points[i] = (ms_overlay_point){(double)side->line[i].at / MS_SIDE_AXIS,
+                                       side->line[i].bytes};
+    *line = (ms_overlay_line){name.bytes, points, side->n_line};
+    return MS_OK;
+}
+
+ms_err ms_diff_figure_draw(const ms_diff *diff, const ms_picture *figure,
+                           ms_arena *arena, ms_fault *fault)
+{
+    ms_overlay overlay = {0};
+    for (int s = 0; s < 2; s++)
+        MS_TRY(fill(&diff->sides[s], s == 0 ? "A" : "B", arena,
+                    &overlay.lines[s], fault));
+    for (int p = 0; p < MS_N_PHASES; p++)
+        overlay.edges[p] = (double)diff->edges[p] / MS_SIDE_AXIS;
+    const ms_drawing drawing = {.title = figure->title != NULL
+                                             ? figure->title
+                                             : "Two steps on one axis",
+                                .subtitle = diff->cause,
+                                .path = figure->path,
+                                .script_path = figure->script,
+                                .arena = arena};
+    return ms_figure_overlay(&overlay, &drawing, fault);
+}
