@@ -5,7 +5,7 @@
 
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
-#include "tools/differences/pairs.h"
+#include "tools/differences/pairings.h"
 
 #include <string.h>
 
@@ -61,11 +61,11 @@ static ms_side random_side(uint64_t seed, bool is_recorded)
     return side;
 }
 
-static void find(ms_side sides[2], ms_pairs *pairs)
+static void find(ms_side sides[2], ms_pairings *pairs)
 {
     for (int s = 0; s < 2; s++)
         MUST(ms_side_measure(&sides[s], &arena, &fault));
-    MUST(ms_pairs_find(sides, &arena, pairs, &fault));
+    MUST(ms_pairings_find(sides, &arena, pairs, &fault));
     for (int s = 0; s < 2; s++)
         ms_side_categorize(&sides[s]);
 }
@@ -86,7 +86,7 @@ static uint64_t naive_peak(const ms_side *side)
     return highest;
 }
 
-static void check_sums(const ms_side sides[2], const ms_pairs *pairs)
+static void check_sums(const ms_side sides[2], const ms_pairings *pairs)
 {
     int64_t gap = (int64_t)(pairs->rounding[1] - pairs->rounding[0]);
     uint64_t bytes[2] = {pairs->same_bytes, pairs->same_bytes -
@@ -108,7 +108,7 @@ static void check_sums(const ms_side sides[2], const ms_pairs *pairs)
     }
 }
 
-static void check_mirror(const ms_pairs *one, const ms_pairs *other)
+static void check_mirror(const ms_pairings *one, const ms_pairings *other)
 {
     ck_assert_uint_eq(one->n, other->n);
     ck_assert_uint_eq(one->same_count, other->same_count);
@@ -116,7 +116,7 @@ static void check_mirror(const ms_pairs *one, const ms_pairs *other)
     ck_assert_uint_eq(one->rounding[0], other->rounding[1]);
     ck_assert_uint_eq(one->rounding[1], other->rounding[0]);
     for (uint32_t g = 0; g < one->n; g++) {
-        const ms_pairs_group *x = &one->groups[g], *y = &other->groups[g];
+        const ms_pairings_group *x = &one->groups[g], *y = &other->groups[g];
         ck_assert_str_eq(x->name, y->name);
         ck_assert_uint_eq(x->category, y->category);
         ck_assert_int_eq(x->gap, -y->gap);
@@ -162,7 +162,7 @@ START_TEST(differences_sum_and_mirror)
         uint64_t a = 2 * laws_seed, b = a + 1;
         ms_side sides[2] = {random_side(a, first), random_side(b, second)};
         ms_side turned[2] = {random_side(b, second), random_side(a, first)};
-        ms_pairs one, other;
+        ms_pairings one, other;
         find(sides, &one);
         find(turned, &other);
         check_sums(sides, &one);
@@ -180,7 +180,7 @@ START_TEST(nothing_differs_from_itself)
         laws_seed = trial;
         ms_side sides[2] = {random_side(trial, trial % 2 > 0),
                             random_side(trial, trial % 2 > 0)};
-        ms_pairs pairs;
+        ms_pairings pairs;
         find(sides, &pairs);
         ck_assert_uint_eq(pairs.n, 0);
         ck_assert_uint_eq(pairs.rounding[0] + pairs.rounding[1], 0);

@@ -178,7 +178,7 @@ static ms_err find(asked *a, ms_diff *diff, ms_fault *fault)
             diff->why_not = side->without;
     }
     if (diff->has_pairs)
-        MS_TRY(ms_pairs_find(diff->sides, keep, &diff->pairs, fault));
+        MS_TRY(ms_pairings_find(diff->sides, keep, &diff->pairs, fault));
     for (int s = 0; s < 2; s++) {
         if (!diff->has_pairs)
             ms_side_guess(&diff->sides[s]);

@@ -10,7 +10,7 @@
  *     diff_keys.c    the keys of --json
  *     diff_figure.c  both levels on one axis */
 
-#include "tools/differences/pairs.h"
+#include "tools/differences/pairings.h"
 #include "tools/job/outputs.h"
 #include "tools/results/keys/keys.h"
 #include "tools/terminal/screen.h"
@@ -18,7 +18,7 @@
 typedef struct ms_diff {
     ms_side sides[2];
     bool has_pairs; /* of what both hold; else why_not */
-    ms_pairs pairs;
+    ms_pairings pairs;
     const char *why_not;
     uint64_t edges[MS_N_PHASES]; /* of the phases on the axis of both */
     int64_t gap;                 /* of the peaks, side 1 less side 0 */

@@ -4,7 +4,7 @@
 #include "tools/cli/diff/diff.h"
 
 #define SIDE(kind, member) MS_KEYS_AT(kind, ms_side, member)
-#define GROUP(kind, member) MS_KEYS_AT(kind, ms_pairs_group, member)
+#define GROUP(kind, member) MS_KEYS_AT(kind, ms_pairings_group, member)
 
 const char *const ms_diff_keys_categories[MS_PAGE_CATEGORIES] = {
     [MS_PARAMETERS] = "parameters",   [MS_OPTIMIZER_STATE] = "optimizer_state",

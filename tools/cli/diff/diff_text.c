@@ -45,7 +45,7 @@ static void put_category(uint8_t category, ms_text *text)
 /* ---- the cause ----------------------------------------------------------- */
 
 /* "12 of 48.00 MiB", "3, together 2.00 MiB" */
-static void put_count(const ms_pairs_group *group, int s, ms_text *text)
+static void put_count(const ms_pairings_group *group, int s, ms_text *text)
 {
     if (group->count[s] == 1)
         ms_text_add(text, "%s", ms_quantity_size(group->bytes[s]).s);
@@ -57,7 +57,7 @@ static void put_count(const ms_pairs_group *group, int s, ms_text *text)
                     ms_quantity_count(group->count[s]).s);
 }
 
-static void put_name(const ms_pairs_group *group, ms_text *text)
+static void put_name(const ms_pairings_group *group, ms_text *text)
 {
     if (group->name[0] == '\0')
         ms_text_add(text, "allocations without a stack");
@@ -65,7 +65,7 @@ static void put_name(const ms_pairs_group *group, ms_text *text)
         ms_text_put(text, group->name, strlen(group->name));
 }
 
-static void put_group(const ms_pairs_group *group, ms_text *text)
+static void put_group(const ms_pairings_group *group, ms_text *text)
 {
     for (int s = 0; s < 2; s++) {
         if (group->count[s] == 0)
@@ -82,7 +82,7 @@ static void put_group(const ms_pairs_group *group, ms_text *text)
 
 static void put_cause(const ms_diff *diff, ms_text *text)
 {
-    const ms_pairs *pairs = &diff->pairs;
+    const ms_pairings *pairs = &diff->pairs;
     const char *more = diff->gap > 0 ? "B" : "A";
     if (diff->gap == 0)
         ms_text_add(text, "the peaks are equal");
@@ -189,7 +189,7 @@ static void put_side(const ms_side *side, const char *letter, ms_text *text)
 
 static void put_groups(const ms_diff *diff, ms_text *text)
 {
-    const ms_pairs *pairs = &diff->pairs;
+    const ms_pairings *pairs = &diff->pairs;
     uint32_t n = pairs->n < diff->top ? pairs->n : diff->top;
     if (n > 0)
         ms_text_add(text, "\nwhat one holds at its peak and the other lacks, "
@@ -208,7 +208,7 @@ static void put_groups(const ms_diff *diff, ms_text *text)
 /* What was paired, and how. */
 static void put_same(const ms_diff *diff, ms_text *text)
 {
-    const ms_pairs *pairs = &diff->pairs;
+    const ms_pairings *pairs = &diff->pairs;
     ms_text words = {.arena = text->arena};
     ms_text_add(&words,
                 "%s allocations, %s, at the peaks; of the whole step "

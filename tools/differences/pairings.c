@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
-#include "tools/differences/pairs.h"
+#include "tools/differences/pairings.h"
 #include "sim/names.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ typedef struct name {
 typedef struct pairing {
     ms_side *sides; /* two of them */
     ms_arena *arena;
-    ms_pairs *out;
+    ms_pairings *out;
     entry *entries;
     uint32_t n;
     uint32_t *name_of[2]; /* by site, the last one of what has none */
@@ -237,14 +237,14 @@ static ms_err tell_categories(pairing *p, int s, ms_fault *fault)
 
 /* ---- groups -------------------------------------------------------------- */
 
-static uint64_t gap_of(const ms_pairs_group *of)
+static uint64_t gap_of(const ms_pairings_group *of)
 {
     return of->gap < 0 ? 0 - (uint64_t)of->gap : (uint64_t)of->gap;
 }
 
 static int by_gap(const void *a, const void *b)
 {
-    const ms_pairs_group *x = a, *y = b;
+    const ms_pairings_group *x = a, *y = b;
     if (gap_of(x) != gap_of(y))
         return gap_of(x) > gap_of(y) ? -1 : 1;
     if (x->category != y->category)
@@ -253,7 +253,7 @@ static int by_gap(const void *a, const void *b)
 }
 
 static void add_to_group(const pairing *p, const entry *of,
-                         ms_pairs_group *group)
+                         ms_pairings_group *group)
 {
     int s = of->side;
     const ms_pagelife *life = &p->sides[s].lives[of->life];
@@ -268,7 +268,7 @@ static void add_to_group(const pairing *p, const entry *of,
 /* Those left over, by category and name. */
 static ms_err find_groups(pairing *p, ms_fault *fault)
 {
-    ms_pairs *out = p->out;
+    ms_pairings *out = p->out;
     collect(p, p->partner, true, BY_NAME);
     out->groups = ms_arena_take(p->arena, p->n + 1u, sizeof *out->groups);
     if (out->groups == NULL)
@@ -279,7 +279,7 @@ static ms_err find_groups(pairing *p, ms_fault *fault)
         const entry *of = &p->entries[i];
         const ms_pagelife *life = &p->sides[of->side].lives[of->life];
         if (i == 0 || of->key != p->entries[i - 1].key)
-            out->groups[out->n++] = (ms_pairs_group){
+            out->groups[out->n++] = (ms_pairings_group){
                 .name = p->names[of->key >> 8],
                 .category = life->category,
                 .phase = ms_side_phase_of(&p->sides[of->side], life)};
@@ -307,13 +307,13 @@ static void count_same(const pairing *p)
                 takes_part(&p->sides[s], &p->sides[s].lives[i], false);
 }
 
-ms_err ms_pairs_find(ms_side sides[2], ms_arena *arena, ms_pairs *pairs,
-                     ms_fault *fault)
+ms_err ms_pairings_find(ms_side sides[2], ms_arena *arena, ms_pairings *pairs,
+                        ms_fault *fault)
 {
     pairing p = {.sides = sides, .arena = arena, .out = pairs};
-    *pairs =
-        (ms_pairs){.by_name = sides[0].tells_layers == sides[1].tells_layers &&
-                              (sides[0].n_words > 0) == (sides[1].n_words > 0)};
+    *pairs = (ms_pairings){
+        .by_name = sides[0].tells_layers == sides[1].tells_layers &&
+                   (sides[0].n_words > 0) == (sides[1].n_words > 0)};
     MS_TRY(find_names(&p, fault));
     MS_TRY(take_room(&p, fault));
     if (pairs->by_name) {

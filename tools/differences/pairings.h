@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_PAIRS_H
-#define MS_PAIRS_H
+#ifndef MS_PAIRINGS_H
+#define MS_PAIRINGS_H
 
 /* What one side holds at its peak and the other lacks at its own: a difference
  * of multisets of allocations.
@@ -19,7 +19,7 @@
 #include "tools/differences/side.h"
 
 /* Allocations that are not paired, of a category and a name. */
-typedef struct ms_pairs_group {
+typedef struct ms_pairings_group {
     const char *name; /* any bytes */
     uint8_t category; /* MS_N_CATEGORIES: not known */
     uint8_t phase;    /* in which the first is made */
@@ -30,10 +30,10 @@ typedef struct ms_pairs_group {
      * at its peak. */
     uint32_t made[2];
     int64_t gap; /* bytes of side 1 less those of side 0 */
-} ms_pairs_group;
+} ms_pairings_group;
 
-typedef struct ms_pairs {
-    ms_pairs_group *groups; /* the largest difference first */
+typedef struct ms_pairings {
+    ms_pairings_group *groups; /* the largest difference first */
     uint32_t n;
     bool by_name;         /* else by phase and size */
     uint32_t same_count;  /* pairs at the peaks */
@@ -42,10 +42,10 @@ typedef struct ms_pairs {
                              a side's are larger */
     /* Of the whole step: */
     uint32_t step_count[2], step_same;
-} ms_pairs;
+} ms_pairings;
 
 /* Both sides have lives and were measured.  Gives them their categories. */
-ms_err ms_pairs_find(ms_side sides[2], ms_arena *arena, ms_pairs *pairs,
-                     ms_fault *fault);
+ms_err ms_pairings_find(ms_side sides[2], ms_arena *arena, ms_pairings *pairs,
+                        ms_fault *fault);
 
 #endif
