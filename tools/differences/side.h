@@ -9,7 +9,7 @@
  *     simulatedside.c   of a step that was simulated
  *     savedside.c       of a saved result: its step again, or its levels alone
  *     side.c            steps, phases, peak and levels of such lives
- *     pairs.c           what one side has and the other lacks
+ *     pairings.c        what one side has and the other lacks
  *
  * A state is what is alive behind an event (plots/page/htmlpage.h).  Of a
  * recording of many steps the one with the highest peak is looked at.  A step
