@@ -118,19 +118,21 @@ static void hold_cublas(finder *f, uint32_t op)
 
 /* cublasLt, which adds a bias, had one for each call (aten CUDABlas.cpp) until
  * pull request 156495 of 2025: one per thread that stays, made behind that of
- * the handle of cuBLAS, which cublasLt shares.  Recorded with 2.11 on an
- * H100. */
+ * the handle of cuBLAS, which cublasLt shares, and no larger.  Recorded with
+ * 2.11 on an H100 with five sizes of cuBLAS's. */
 #define LT_WORKSPACE_BYTES (UINT64_C(1) << 20)
 
 static void hold_lt(finder *f, uint32_t op)
 {
     static const char *const names[2] = {"forward:cublaslt_workspace",
                                          "backward:cublaslt_workspace"};
+    uint64_t most = cublas_bytes(f->trace);
     uint32_t thread = thread_of(f, op);
-    if (f->held->cublaslt[thread])
+    if (f->held->cublaslt[thread] || most == 0)
         return;
     f->held->cublaslt[thread] = true;
-    hold(f->trace, op, names[thread], LT_WORKSPACE_BYTES);
+    hold(f->trace, op, names[thread],
+         most < LT_WORKSPACE_BYTES ? most : LT_WORKSPACE_BYTES);
 }
 
 static void product(finder *f, uint32_t op)
@@ -151,7 +153,10 @@ static void product(finder *f, uint32_t op)
         add(trace, op, "workspace", LT_WORKSPACE_BYTES, false, true);
     else if (linear || kind == MS_KIND_BMM)
         hold_cublas(f, op);
-    if (biased && !te && trace->settings->framework >= MS_TORCH_2)
+    /* Megatron's own linear layers add the bias behind torch.matmul
+     * (core/tensor_parallel/layers.py). */
+    bool by_matmul = hooks->is_te_product != NULL;
+    if (biased && !by_matmul && trace->settings->framework >= MS_TORCH_2)
         hold_lt(f, op);
 }
 

@@ -92,13 +92,14 @@ static uint64_t state_elements(const ms_trace *trace,
 }
 
 /* Whether torch's fused kernel counts the steps of each parameter on the
- * device (torch/optim/adam.py, _init_group; recorded on an H100).  Kernel sets
- * and flat optimizers count once, in Python. */
+ * device (torch/optim/adam.py, _init_group; recorded on an H100).  Megatron's
+ * and DeepSpeed's optimizers count once, in Python. */
 static bool counts_on_device(const ms_trace *trace, const ms_optimizer_row *row,
                              const ms_parameter *parameter)
 {
     return row->counts && !trace->settings->cpu && !parameter->far &&
            !trace->kernels.fuses_updates &&
+           trace->settings->shape->engine != MS_ENGINE_DEEPSPEED &&
            !ms_updates_is_flat(trace->settings) &&
            ms_updates_impl(row, trace) == MS_IMPL_FUSED;
 }

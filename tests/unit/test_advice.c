@@ -135,7 +135,9 @@ END_TEST
 static const struct {
     const char *change, *line;
 } firsts[] = {
-    {"optimizer_impl=fused", GPT3 "--optimizer adam --memory 2459553688"},
+    {"optimizer_impl=fused",
+     GPT3 "--optimizer adam --set training.loss_kernel=liger "
+          "--memory 1740MiB"},
     {"allocator=expandable_segments:True",
      GPT3 "--memory 3401790259 --allocator torch"},
     {"kernels=flash", GPT3 "--kernels eager --memory 3761104365"},
@@ -171,7 +173,7 @@ static const struct {
     {"swap:checkpoints",
      GPT3 "--kernels fused --precision bf16 --optimizer adamw-8bit "
           "--set optimizer_in_backward=yes -p checkpoint:full "
-          "--memory 1002MiB"},
+          "--memory 1004MiB"},
     {"offload:optimizer", GPT3 "--sequence 512 --kernels fused "
                                "-p checkpoint:full --memory 960MiB"},
     {"offload:optimizer/gradients",

@@ -73,7 +73,8 @@ static const char *const lines[][MOST_WORDS] = {
 typedef struct seen {
     ms_err err;
     int status;
-    char *bytes; /* of both outputs, malloc */
+    char what[TESTS_PATH]; /* the fault */
+    char *bytes;           /* of both outputs, malloc */
     size_t length;
 } seen;
 
@@ -144,6 +145,7 @@ static seen look(const char *const *line)
     ms_arena_free(&trial);
     ms_arena_free(&keep);
     ck_assert_int_eq(what.err, fault.err);
+    snprintf(what.what, sizeof what.what, "%s", fault.what);
     return what;
 }
 
@@ -152,7 +154,8 @@ static void expect_same(const seen *is, const seen *expected, long n)
     if (is->err != MS_ENOMEM) {
         ck_assert_msg(is->err == expected->err &&
                           is->status == expected->status,
-                      "%ld: error %d, status %d", n, is->err, is->status);
+                      "%ld: error %d, status %d\n%s %s", n, is->err, is->status,
+                      is->what, is->bytes);
         ck_assert_msg(is->length == expected->length &&
                           memcmp(is->bytes, expected->bytes, is->length) == 0,
                       "%ld failed, the output is\n%s", n, is->bytes);

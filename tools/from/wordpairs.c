@@ -72,10 +72,13 @@ static bool is_script(const char *word)
 
 static const char *variable(const reader *r, const char *name, size_t length)
 {
-    const char *key =
-        ms_arena_format(r->pairs->arena, "$%.*s", (int)length, name);
-    const ms_pair *pair = key != NULL ? ms_pairs_find(r->pairs, key) : NULL;
-    return pair != NULL ? pair->value : NULL;
+    for (uint32_t i = 0; i < r->pairs->n; i++) {
+        const ms_pair *pair = &r->pairs->all[i];
+        if (pair->key[0] == '$' && strncmp(pair->key + 1, name, length) == 0 &&
+            pair->key[1 + length] == '\0')
+            return pair->value;
+    }
+    return NULL;
 }
 
 /* A product or quotient of numbers and variables, left to right; anything else

@@ -106,11 +106,9 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
      .uses = {{.commands = MODEL,
-               .help = "settings of another program: ds_config.json, "
-                       "Accelerate's YAML, training_args.json, torchtitan's "
-                       "TOML, Megatron-LM's arguments, axolotl's or "
-                       "LLaMA-Factory's YAML; may be repeated (memsim help "
-                       "from)"}}},
+               .help = "settings of DeepSpeed, Accelerate, Transformers, "
+                       "torchtitan, Megatron-LM, axolotl or LLaMA-Factory; "
+                       "may be repeated (memsim help from)"}}},
     {.id = MS_OPTION_DEVICE,
      .name = "device",
      .takes = MS_TAKES_VALUE,
@@ -395,8 +393,7 @@ const ms_option ms_options_table[] = {
                        "4 allocators",
                .words = ".svg|.png|.pdf"},
               {.commands = DIFF,
-               .help = "draw both on one axis as .svg, .png or .pdf (default "
-                       "memsim.svg)",
+               .help = "draw both on one axis (default memsim.svg)",
                .words = ".svg|.png|.pdf"},
               {.commands = CALIBRATE,
                .help = "draw a step of the trace, recorded over predicted, as "
