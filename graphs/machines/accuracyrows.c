@@ -14,8 +14,11 @@ const ms_accuracy_times ms_accuracyrows_times[] = {
     {"a100-80gb-sxm", 1, MS_ACCURACY_ANY, {28, 2.5, 8.2}},
     {"a100-80gb-sxm", 2, MS_ACCURACY_SPLIT, {45, 8.3, 34.9}},
     {"b200-180gb-sxm", 6, MS_ACCURACY_SPLIT, {19, 3.6, 10.8}},
-    {"h100-80gb-sxm", 1, 4096, {8, 3.7, 8.8}},
-    {"h100-80gb-sxm", 1, MS_ACCURACY_ANY, {16, 3.7, 8.8}},
+    {"h100-80gb-sxm", 1, 0, {5, 41.2, 51.2}},
+    {"h100-80gb-sxm", 1, 1024, {14, 6.4, 24.8}},
+    {"h100-80gb-sxm", 1, 4096, {11, 3.7, 8.8}},
+    {"h100-80gb-sxm", 1, 16384, {5, 3.6, 6.7}},
+    {"h100-80gb-sxm", 1, MS_ACCURACY_ANY, {33, 4.2, 17.1}},
     {"rtx3090-24gb", 1, 0, {26, 7.4, 32.0}},
 };
 const uint32_t ms_accuracyrows_n_times =
