@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define MOST 248u
+#define MOST 496u
 #define SLOTS 500u
 #define RUNS 3u
 
@@ -103,7 +103,7 @@ void bench_solvers_run(const char *memsim)
     (void)memsim;
     time_chain(59, true);
     time_chain(96, false);
-    for (uint32_t n = MOST / 4; n <= MOST; n *= 2) {
+    for (uint32_t n = MOST / 16; n <= MOST; n *= 2) {
         last_ns = ns;
         ns = time_chain(n, true);
     }

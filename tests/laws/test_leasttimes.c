@@ -10,14 +10,15 @@
 #include <string.h>
 
 #define GRAPHS 200u
+#define LONG_CHAINS 10u
 #define NONE UINT64_MAX
 
 static ms_arena arena;
 
 /* ---- chains -------------------------------------------------------------- */
 
-#define MOST_STAGES 9u
-#define MOST_UNITS 90u
+#define MOST_STAGES 50u
+#define MOST_UNITS 180u
 
 static ms_chain_stage stages[MOST_STAGES + 1];
 static uint64_t opt[MOST_STAGES + 1][MOST_STAGES + 1][MOST_UNITS];
@@ -73,10 +74,11 @@ static uint64_t find_opt(uint32_t s, uint32_t t, uint64_t m)
     return best;
 }
 
-static void draw_chain(laws_random *random, ms_chain *chain)
+static void draw_chain(laws_random *random, uint32_t most, uint32_t most_kinds,
+                       ms_chain *chain)
 {
-    uint32_t kinds = 1 + laws_below(random, 4);
-    chain->n = 1 + laws_below(random, MOST_STAGES);
+    uint32_t kinds = 1 + laws_below(random, most_kinds);
+    chain->n = 1 + laws_below(random, most);
     chain->input_bytes = laws_below(random, 4);
     chain->stages = stages;
     for (uint32_t l = 1; l <= chain->n; l++) {
@@ -96,31 +98,48 @@ static void draw_chain(laws_random *random, ms_chain *chain)
     }
 }
 
+static void check_chain(const ms_chain *chain, uint64_t units)
+{
+    uint32_t n = chain->n;
+    for (uint32_t s = n; s > 0; s--)
+        for (uint32_t t = s; t <= n; t++)
+            for (uint64_t m = 0; m < units; m++)
+                opt[s][t][m] = find_opt(s, t, m);
+    for (uint64_t m = 0; m < units; m++) {
+        ms_fault fault = {0};
+        ms_optimum optimum;
+        ms_err err = ms_optimum_find(chain, m + chain->input_bytes, 0, &arena,
+                                     &optimum, &fault);
+        ck_assert_int_eq(err, opt[1][n][m] == NONE ? MS_EINFEASIBLE : MS_OK);
+        if (err == MS_OK)
+            ck_assert_msg(optimum.time_ns == opt[1][n][m],
+                          "seed %" PRIu64 ", %" PRIu64 " units: %" PRIu64
+                          " for %" PRIu64,
+                          laws_seed, m, optimum.time_ns, opt[1][n][m]);
+        ms_arena_reset(&arena);
+    }
+}
+
 START_TEST(chains_as_the_recurrence_has_them)
 {
     for (laws_seed = 1; laws_seed <= GRAPHS; laws_seed++) {
         laws_random random = {laws_seed};
         ms_chain chain = {0};
-        draw_chain(&random, &chain);
-        uint32_t n = chain.n;
-        for (uint32_t s = n; s > 0; s--)
-            for (uint32_t t = s; t <= n; t++)
-                for (uint64_t m = 0; m < MOST_UNITS; m++)
-                    opt[s][t][m] = find_opt(s, t, m);
-        for (uint64_t m = 0; m < MOST_UNITS; m++) {
-            ms_fault fault = {0};
-            ms_optimum optimum;
-            ms_err err = ms_optimum_find(&chain, m + chain.input_bytes, 0,
-                                         &arena, &optimum, &fault);
-            ck_assert_int_eq(err,
-                             opt[1][n][m] == NONE ? MS_EINFEASIBLE : MS_OK);
-            if (err == MS_OK)
-                ck_assert_msg(optimum.time_ns == opt[1][n][m],
-                              "seed %" PRIu64 ", %" PRIu64 " units: %" PRIu64
-                              " for %" PRIu64,
-                              laws_seed, m, optimum.time_ns, opt[1][n][m]);
-            ms_arena_reset(&arena);
-        }
+        draw_chain(&random, 9, 4, &chain);
+        check_chain(&chain, 90);
+    }
+    ms_arena_free(&arena);
+}
+END_TEST
+
+/* Rows are filled in tiles (policies/solve/chaintable.h). */
+START_TEST(chains_of_several_tiles)
+{
+    for (laws_seed = 1; laws_seed <= LONG_CHAINS; laws_seed++) {
+        laws_random random = {laws_seed};
+        ms_chain chain = {0};
+        draw_chain(&random, MOST_STAGES, MOST_STAGES, &chain);
+        check_chain(&chain, MOST_UNITS);
     }
     ms_arena_free(&arena);
 }
@@ -254,6 +273,7 @@ Suite *suite_leasttimes(void)
     TCase *tcase = tcase_create("leasttimes");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, chains_as_the_recurrence_has_them);
+    tcase_add_test(tcase, chains_of_several_tiles);
     tcase_add_test(tcase, dags_in_every_order);
     suite_add_tcase(suite, tcase);
     return suite;

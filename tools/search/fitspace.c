@@ -24,23 +24,6 @@ static bool is_plain(const ms_fit_point *point)
     return true;
 }
 
-/* May the choice stand beside the set-up's checkpoints, swap and offload, and
- * with a pipeline, or without one? */
-static bool goes_with(const ms_fit *fit, const ms_fit_point *point,
-                      const ms_fit_choice *choice)
-{
-    const char *label =
-        ms_fitsetup_option(fit, point, MS_FIT_CHECKPOINT)->choice->label;
-    bool piped = point->option[MS_FIT_PIPELINE] > 0;
-    if (choice->on_device &&
-        (point->option[MS_FIT_SWAP] > 0 || point->option[MS_FIT_OFFLOAD] > 0))
-        return false;
-    if (choice->where == (piped ? MS_FIT_UNPIPED : MS_FIT_PIPELINED))
-        return false;
-    return choice->beside == NULL || label == NULL ||
-           ms_options_one_of(choice->beside, label);
-}
-
 /* Do the job's samples divide among the ranks, and those of a rank into its
  * micro-batches? */
 static bool divides_samples(const ms_fit *fit, const ms_fit_point *point)
@@ -87,53 +70,100 @@ static bool divides(const ms_fit *fit, const ms_fit_point *point)
     return divides_samples(fit, point) && divides_layers(fit, point);
 }
 
+/* The set-ups, like an odometer, the last axis first. */
+typedef struct lister {
+    const ms_fit *fit;
+    ms_fit_point point; /* the options up to the axis at hand */
+    /* per axis, option and way to checkpoint: may they stand together? */
+    uint8_t *goes[MS_FIT_N_AXES];
+    ms_fit_point *list; /* NULL: they are counted */
+    uint32_t n;
+} lister;
+
+static ms_err find_goes(lister *at, ms_fault *fault)
+{
+    const ms_fit *fit = at->fit;
+    const ms_fit_axis *ways = &fit->axes[MS_FIT_CHECKPOINT];
+    for (uint32_t a = 0; a < MS_FIT_N_AXES; a++) {
+        const ms_fit_axis *axis = &fit->axes[a];
+        at->goes[a] = ms_arena_take(fit->arena, axis->n * ways->n + 1u, 1);
+        if (at->goes[a] == NULL)
+            return ms_fail_nomem(fault);
+        for (uint32_t i = 0; i < axis->n * ways->n; i++) {
+            const char *beside = axis->options[i / ways->n].choice->beside;
+            const char *label = ways->options[i % ways->n].choice->label;
+            at->goes[a][i] = beside == NULL || label == NULL ||
+                             ms_options_one_of(beside, label);
+        }
+    }
+    return MS_OK;
+}
+
+/* May the option of the axis stand beside the checkpoints, swap and offload? */
+static bool stands(const lister *at, uint32_t axis)
+{
+    const ms_fit_point *point = &at->point;
+    uint32_t i = point->option[axis], n = at->fit->axes[MS_FIT_CHECKPOINT].n;
+    if (at->fit->axes[axis].options[i].choice->on_device &&
+        (point->option[MS_FIT_SWAP] > 0 || point->option[MS_FIT_OFFLOAD] > 0))
+        return false;
+    return at->goes[axis][i * n + point->option[MS_FIT_CHECKPOINT]];
+}
+
+/* May the options up to this axis stand together?  Those before the checkpoints
+ * are asked with them. */
+static bool stand(const lister *at, uint32_t axis)
+{
+    if (axis > MS_FIT_CHECKPOINT)
+        return stands(at, axis);
+    for (uint32_t a = 0; axis == MS_FIT_CHECKPOINT && a <= axis; a++)
+        if (!stands(at, a))
+            return false;
+    return true;
+}
+
+#define UNPIPED 1u
+#define PIPELINED 2u
+
+/* Where the option of the axis may be: without a pipeline alone, or in one. */
+static uint32_t where_of(const lister *at, uint32_t axis)
+{
+    uint32_t i = at->point.option[axis];
+    ms_fit_where where = at->fit->axes[axis].options[i].choice->where;
+    uint32_t bits = where == MS_FIT_UNPIPED     ? UNPIPED
+                    : where == MS_FIT_PIPELINED ? PIPELINED
+                                                : 0;
+    if (axis == MS_FIT_PIPELINE)
+        bits |= i > 0 ? PIPELINED : UNPIPED;
+    return bits;
+}
+
 static bool is_legal(const ms_fit *fit, const ms_fit_point *point)
 {
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
         if (fit->axes[a].dropped >> point->option[a] & 1)
             return is_plain(point);
-    if (is_plain(point))
-        return true;
-    for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
-        if (!goes_with(
-                fit, point,
-                ms_fitsetup_option(fit, point, (ms_fit_axis_id)a)->choice))
-            return false;
-    return divides(fit, point);
+    return is_plain(point) || divides(fit, point);
 }
 
-/* Do the options up to axis `last` rule out whatever follows?  What ranks do
- * beside the host is asked for at once, lest all products be counted up. */
-static bool is_closed(const ms_fit *fit, const ms_fit_point *point,
-                      uint32_t last)
+/* Lists what follows the options of the axes before `axis`, which stand
+ * together where they say. */
+static void list_from(lister *at, uint32_t axis, uint32_t where)
 {
-    if (last < MS_FIT_PIPELINE)
-        return false;
-    for (uint32_t a = 0; a <= last; a++)
-        if (!goes_with(
-                fit, point,
-                ms_fitsetup_option(fit, point, (ms_fit_axis_id)a)->choice))
-            return true;
-    return false;
-}
-
-/* Lists what follows the options of the axes before `axis`, like an odometer,
- * the last axis first; list: NULL, they are counted. */
-static void list_from(const ms_fit *fit, ms_fit_point *point, uint32_t axis,
-                      ms_fit_point *list, uint32_t *n)
-{
+    ms_fit_point *point = &at->point;
     if (axis == MS_FIT_N_AXES) {
-        if (!is_legal(fit, point))
+        if (!is_legal(at->fit, point))
             return;
-        if (list != NULL)
-            list[*n] = *point;
-        ++*n;
+        if (at->list != NULL)
+            at->list[at->n] = *point;
+        at->n++;
         return;
     }
-    for (uint32_t i = 0; i < fit->axes[axis].n; i++) {
+    for (uint32_t i = 0; i < at->fit->axes[axis].n; i++) {
         point->option[axis] = (uint16_t)i;
-        if (!is_closed(fit, point, axis))
-            list_from(fit, point, axis + 1, list, n);
+        uint32_t also = where | where_of(at, axis);
+        if (also != (UNPIPED | PIPELINED) && stand(at, axis))
+            list_from(at, axis + 1, also);
     }
     point->option[axis] = 0;
 }
@@ -153,15 +183,16 @@ static uint32_t weight_of(const ms_fit *fit, const ms_fit_point *point)
 
 static ms_err list_points(ms_fit *fit, ms_fault *fault)
 {
-    ms_fit_point point = {0};
-    uint32_t n = 0;
-    list_from(fit, &point, 0, NULL, &n);
-    fit->all = ms_arena_take(fit->arena, n, sizeof *fit->all);
+    lister at = {.fit = fit};
+    MS_TRY(find_goes(&at, fault));
+    list_from(&at, 0, 0);
+    fit->n_all = at.n;
+    fit->all = at.list = ms_arena_take(fit->arena, at.n, sizeof *fit->all);
     if (fit->all == NULL)
         return ms_fail_nomem(fault);
-    fit->n_all = 0;
-    list_from(fit, &point, 0, fit->all, &fit->n_all);
-    for (uint32_t i = 0; i < n; i++)
+    at.n = 0;
+    list_from(&at, 0, 0);
+    for (uint32_t i = 0; i < fit->n_all; i++)
         fit->all[i].weight = weight_of(fit, &fit->all[i]);
     return MS_OK;
 }
