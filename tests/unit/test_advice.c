@@ -136,7 +136,8 @@ static const struct {
     const char *change, *line;
 } firsts[] = {
     {"optimizer_impl=fused",
-     GPT3 "--optimizer adam --kernels fused --memory 600MiB"},
+     GPT3 "--optimizer adam --kernels fused -p checkpoint:full "
+          "--memory 1700MiB"},
     {"allocator=expandable_segments:True",
      GPT3 "--memory 3401790259 --allocator torch"},
     {"kernels=flash", GPT3 "--kernels eager --memory 3761104365"},
