@@ -14,19 +14,19 @@ set datafile separator '\t'
 
 # By source, in the order of names: words, colour, point of the report half
 # (filled), of the fit half.
-array words[17] = ['MPT, llm-foundry', 'GPT, vTrain', \
+array words[18] = ['MPT, llm-foundry', 'GPT, vTrain', \
     'GPT, vTrain, split layers', 'GPT, vTrain, pipelines', \
     'images, timm', 'Llama, torchtitan', \
     'GPT, FlashAttention', 'GPT of 64 M, Megatron', 'GPT-2, llm.c', \
     'GPT-2, nanoGPT', 'DeepLearningExamples', 'BERT, DeepSpeed', \
     'Lambda Labs', 'states on the host', \
     'Llama on B200, SimuMax', 'DeepSeek on B200, SimuMax', \
-    'GPT, Korthikanti et al.']
-array colour[17] = ['#0072B2', '#E69F00', '#C9A227', '#B8860B', '#009E73', \
+    'GPT, Korthikanti et al.', 'one H100, PyTorch 2.11']
+array colour[18] = ['#0072B2', '#E69F00', '#C9A227', '#B8860B', '#009E73', \
     '#D55E00', '#CC79A7', '#56B4E9', '#7A1FA2', '#1A1A1A', '#8C6D1F', \
-    '#C2185B', '#607D8B', '#33691E', '#5D4037', '#00838F', '#9E9D24']
-array filled[17] = [7, 7, 5, 13, 5, 11, 13, 9, 11, 13, 5, 9, 13, 5, 7, 7, 11]
-array hollow[17] = [6, 6, 4, 12, 4, 10, 12, 8, 10, 12, 4, 8, 12, 4, 6, 6, 10]
+    '#C2185B', '#607D8B', '#33691E', '#5D4037', '#00838F', '#9E9D24', '#EF5350']
+array filled[18] = [7, 7, 5, 13, 5, 11, 13, 9, 11, 13, 5, 9, 13, 5, 7, 7, 11, 5]
+array hollow[18] = [6, 6, 4, 12, 4, 10, 12, 8, 10, 12, 4, 8, 12, 4, 6, 6, 10, 4]
 
 # The ranges hold every run, with some room.
 stats points using 4:5 nooutput
@@ -64,10 +64,10 @@ set label 2 subtitle at screen 0.075, 0.932 textcolor rgb '#666666' font ',15'
 plot '+' using 1:($1 * 0.9):($1 * 1.1) with filledcurves \
         fillcolor rgb '#DCDCDC' notitle, \
     x with lines linecolor rgb '#777777' linewidth 0.8 notitle, \
-    for [i = 1:17] points using (ms('fit', i)):($5 / 1e6) with points \
+    for [i = 1:18] points using (ms('fit', i)):($5 / 1e6) with points \
         pointtype hollow[i] pointsize 1.0 linewidth 1 \
         linecolor rgb colour[i] notitle, \
-    for [i = 1:17] points using (ms('report', i)):($5 / 1e6) with points \
+    for [i = 1:18] points using (ms('report', i)):($5 / 1e6) with points \
         pointtype filled[i] pointsize 1.15 linecolor rgb colour[i] notitle
 unset label 1
 unset label 2
@@ -85,10 +85,10 @@ set ylabel 'predicted : measured' offset 0.5, 0
 plot '+' using 1:(0.9):(1.1) with filledcurves fillcolor rgb '#DCDCDC' \
         notitle, \
     1 with lines linecolor rgb '#777777' linewidth 0.8 notitle, \
-    for [i = 1:17] points using (ms('fit', i)):($5 / $4) with points \
+    for [i = 1:18] points using (ms('fit', i)):($5 / $4) with points \
         pointtype hollow[i] pointsize 1.0 linewidth 1 \
         linecolor rgb colour[i] notitle, \
-    for [i = 1:17] points using (ms('report', i)):($5 / $4) with points \
+    for [i = 1:18] points using (ms('report', i)):($5 / $4) with points \
         pointtype filled[i] pointsize 1.15 linecolor rgb colour[i] notitle
 
 # ---- the legend: runs that were only reported, and their median error ----
@@ -108,7 +108,7 @@ set label 1 "{/:Bold source}" at 0.07, 0.985
 set label 2 "{/:Bold runs}" at 0.79, 0.985 right
 set label 3 "{/:Bold error}" at 0.99, 0.985 right
 row(i) = 0.985 - 0.0405 * i
-do for [i = 1:17] {
+do for [i = 1:18] {
     set label 10 + i words[i] at 0.07, row(i)
     set label 30 + i word(runs, i) at 0.79, row(i) right
     set label 50 + i word(error, i) eq '-' ? '-' : word(error, i) . ' %' \

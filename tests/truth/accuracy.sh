@@ -46,7 +46,7 @@ key() {
         END { k = split("llmfoundry vtrain vtrain_tensor vtrain_pipeline " \
                   "timm torchtitan flashattn megatron llmc nanogpt dle " \
                   "bert lambda offload simumax " \
-                  "simumax_experts korthikanti", of, " ")
+                  "simumax_experts korthikanti h100", of, " ")
               for (i = 1; i <= k; i++) { s = of[i]; known[s] = 1
                   names = names s " "
                   runs = runs (n[s] > 0 ? n[s] : "-") " "
