@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck disable=SC2016 # names of files that a shell would read
 # Both on one axis; the script is kept, and no word of it is a command.
 "$MEMSIM" diff stacks.pickle stacks-keeps.pickle -q --plot both.svg \
     --keep-script --title 'A `name` \ "of" mine'
