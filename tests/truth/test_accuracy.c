@@ -328,7 +328,7 @@ START_TEST(others_are_not_known)
     } others[] = {
         {"gpt2 --device 4090", true},
         {"gpt2 --kernels fused", true},
-        {"resnet50", false},
+        {"resnet50 --device 4090", false},
         {"gpt2 -p swap:save_on_cpu", false},
         {"gpt2 -p offload:optimizer", false},
         {"gpt2 --device 4090 -p zero:1,dp=8", false},
