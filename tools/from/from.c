@@ -93,15 +93,18 @@ static ms_err read_files(reader *r, const ms_arguments *arguments)
 
 /* ---- all ----------------------------------------------------------------- */
 
-static uint64_t width_of(reader *r, const ms_arguments *arguments)
+static ms_err find_width(reader *r, const ms_arguments *arguments,
+                         uint64_t *width)
 {
     const char *model = arguments->n_operands > 0
                             ? arguments->operands[0]
                             : ms_facts_value(&r->facts, "model");
     const char *name = model != NULL ? ms_modelwidth_named(model) : NULL;
+    *width = 0;
     if (r->facts.n_autos == 0 || model == NULL)
-        return 0;
-    return ms_modelwidth_of(name != NULL ? name : model, r->arena);
+        return MS_OK;
+    return ms_modelwidth_find(name != NULL ? name : model, r->arena, width,
+                              r->fault);
 }
 
 static ms_err describe(const reader *r, const char *name,
@@ -134,7 +137,9 @@ ms_err ms_from_expand(const char *name, uint16_t command, ms_arena *arena,
     if (from->files == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(read_files(&r, arguments));
-    MS_TRY(ms_facts_settle(&r.facts, width_of(&r, arguments), fault));
+    uint64_t width = 0;
+    MS_TRY(find_width(&r, arguments, &width));
+    MS_TRY(ms_facts_settle(&r.facts, width, fault));
     MS_TRY(
         ms_compose_arguments(&r.facts, command, arguments, arena, &out, fault));
     *arguments = out;

@@ -8,8 +8,10 @@
 
 #include "sim/base/base.h"
 
-/* 0: it does not say, or cannot be read (which the command itself tells). */
-uint64_t ms_modelwidth_of(const char *model, ms_arena *arena);
+/* width 0: it does not say, or cannot be read (which the command itself
+ * tells).  Fails for lack of memory alone. */
+ms_err ms_modelwidth_find(const char *model, ms_arena *arena, uint64_t *width,
+                          ms_fault *fault);
 /* "meta-llama/Meta-Llama-3-8B": llama-3-8b; a folder or file that is there
  * stays as it is.  NULL: neither. */
 const char *ms_modelwidth_named(const char *name);

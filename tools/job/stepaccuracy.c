@@ -103,12 +103,14 @@ static void put(ms_result *result)
     }
 }
 
-/* Models of images were timed whole alone. */
+/* Models of images were timed whole alone; a measured chain has times of its
+ * own. */
 static const ms_accuracy *time_of(const ms_job *job, const ms_result *result)
 {
     bool split = is_split(result), has_tokens = result->graph->tokens > 0;
     uint64_t tokens = has_tokens ? (uint64_t)result->training.sequence : 0;
-    if (!is_such(result) || waits_for_hooks(result) || (split && !has_tokens))
+    if (!is_such(result) || waits_for_hooks(result) || (split && !has_tokens) ||
+        result->model.measured)
         return NULL;
     return ms_accuracy_time(job->device->name, result->training.kernels,
                             split ? MS_ACCURACY_SPLIT : tokens);
