@@ -150,6 +150,9 @@ void laws_check_report(const ms_timeline *line, const ms_report *report,
 void laws_check_template(const ms_graph *graph, const ms_plan *plan,
                          uint32_t micro_batches);
 
+/* Bytes of a plan's exchanges that are ops of the graph. */
+uint64_t laws_exchanged(const ms_plan *plan);
+
 /* Memory for a check; it is freed with its arena. */
 void *laws_take(ms_arena *arena, size_t n, size_t size);
 uint64_t laws_larger(uint64_t a, uint64_t b);

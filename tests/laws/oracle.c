@@ -9,6 +9,15 @@
 
 uint64_t laws_seed;
 
+uint64_t laws_exchanged(const ms_plan *plan)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < plan->n_transfers; i++)
+        if (plan->transfers[i].kind == MS_TRANSFER_MEETING)
+            bytes += plan->transfers[i].bytes;
+    return bytes;
+}
+
 uint64_t laws_larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;

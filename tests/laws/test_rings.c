@@ -74,15 +74,6 @@ static double attended(void)
     return flops;
 }
 
-static uint64_t exchanged(void)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < result.plan->n_transfers; i++)
-        if (result.plan->transfers[i].kind == MS_TRANSFER_MEETING)
-            bytes += result.plan->transfers[i].bytes;
-    return bytes;
-}
-
 START_TEST(one_rank_is_none)
 {
     static const char *const alone[] = {"context:1,split=plain",
@@ -135,7 +126,7 @@ START_TEST(volumes_are_those_of_the_ring)
         "context:4,impl=rfa", "context:4,impl=rfa,rank=1"};
     for (size_t i = 0; i < MANY(rings); i++) {
         must_run(rings[i]);
-        ck_assert_uint_eq(exchanged(),
+        ck_assert_uint_eq(laws_exchanged(result.plan),
                           LAYERS * PAIR * (2 * (RANKS - 1) + 2 * RANKS));
         check_laws();
     }

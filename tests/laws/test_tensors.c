@@ -215,8 +215,6 @@ START_TEST(pairs_are_split)
 }
 END_TEST
 
-static uint64_t exchanged(void);
-
 /* With 4 heads of keys and values, 8 ranks divide the columns of q, k and v
  * evenly and gather what their product makes, 64 + 2 x 32 columns, in each
  * layer; the gradient is scattered (Megatron-Core from 0.16). */
@@ -229,10 +227,11 @@ START_TEST(few_heads_are_gathered)
                       all);
     uint64_t states = 2 * TOKENS * HIDDEN, columns = 2 * TOKENS * (64 + 64);
     uint64_t statistics = 3 * 4 * TOKENS;
-    ck_assert_uint_eq(exchanged(), 7 *
-                                       (2 * (4 * LAYERS + 2) * states +
-                                        2 * LAYERS * columns + 2 * statistics) /
-                                       8);
+    ck_assert_uint_eq(laws_exchanged(result.plan),
+                      7 *
+                          (2 * (4 * LAYERS + 2) * states +
+                           2 * LAYERS * columns + 2 * statistics) /
+                          8);
     laws_check_rows(result.plan);
     laws_check_levels(result.plan, result.line);
     ck_assert_int_eq(run(llama, MS_FLASH, "tensor:8"), MS_EINPUT);
@@ -250,7 +249,7 @@ START_TEST(plans_of_hugging_face)
                    logits = 2 * TOKENS * VOCABULARY;
     for (size_t k = 0; k < MANY(kernels); k++) {
         check_parts(llama, kernels[k], "tensor:4,plan=hf", 4, once);
-        ck_assert_uint_eq(exchanged(),
+        ck_assert_uint_eq(laws_exchanged(result.plan),
                           3 * (2 * (4 * LAYERS + 1) * states + logits) / 4);
         laws_check_levels(result.plan, result.line);
     }
@@ -352,15 +351,6 @@ END_TEST
 
 /* ---- what they exchange -------------------------------------------------- */
 
-static uint64_t exchanged(void)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < result.plan->n_transfers; i++)
-        if (result.plan->transfers[i].kind == MS_TRANSFER_MEETING)
-            bytes += result.plan->transfers[i].bytes;
-    return bytes;
-}
-
 /* Of n all-gathers or reduce-scatters of a hidden state on 4 ranks; an
  * all-reduce is two.  Statistics of the loss: three numbers a token. */
 #define RANKS 4u
@@ -416,7 +406,7 @@ static const struct {
 START_TEST(volumes_are_those_of_the_papers)
 {
     must_run(volumes[_i].model, volumes[_i].kernels, volumes[_i].policy);
-    ck_assert_uint_eq(exchanged(), volumes[_i].bytes);
+    ck_assert_uint_eq(laws_exchanged(result.plan), volumes[_i].bytes);
     const uint64_t *by_group = result.report->ranks[0].group_bytes;
     ck_assert_uint_eq(by_group[MS_GROUP_TENSOR] + by_group[MS_GROUP_CONTEXT],
                       volumes[_i].bytes);
@@ -446,7 +436,7 @@ START_TEST(quantized_parts_are_gathered)
             laws_check_levels(result.plan, result.line);
             laws_check_report(result.line, result.report, true);
             if (p == 1)
-                bytes[fp8] = exchanged();
+                bytes[fp8] = laws_exchanged(result.plan);
         }
     ck_assert_uint_eq(bytes[0] - bytes[1], MOVES(3 * LAYERS) + NORMS / 2);
 }

@@ -67,9 +67,7 @@ static sums sums_of(const char *model, uint32_t kernels, const char *policy)
     const ms_graph *g = result.graph;
     for (uint32_t op = 0; op < g->step_first; op++)
         all.flops += g->op_flags[op] & MS_OP_MATRIX ? g->op_flops[op] : 0;
-    for (uint32_t i = 0; i < result.plan->n_transfers; i++)
-        if (result.plan->transfers[i].kind == MS_TRANSFER_MEETING)
-            all.bytes += result.plan->transfers[i].bytes;
+    all.bytes = laws_exchanged(result.plan);
     all.step_ns = result.line->step_ns;
     all.exposed_ns = result.report->ranks[0].time.exposed_comm_ns;
     all.buffers = g->userbuffer_bytes;

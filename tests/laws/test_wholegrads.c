@@ -136,15 +136,6 @@ static uint64_t saved(void)
     return bytes;
 }
 
-static uint64_t exchanged(void)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < result.plan->n_transfers; i++)
-        if (result.plan->transfers[i].kind == MS_TRANSFER_MEETING)
-            bytes += result.plan->transfers[i].bytes;
-    return bytes;
-}
-
 /* nanotron's choice: of T ranks each saves the whole [n, h] of 16 bits for two
  * products a layer and the head, where it saved a part; nothing is gathered
  * again.  As nanotron's 1B has it: 24 x 2 x 16 MiB and 16 for the head. */
@@ -157,12 +148,13 @@ START_TEST(what_is_gathered_is_saved)
             uint64_t n = 2 * (uint64_t)layers + 1, t = (uint64_t)ranks;
             snprintf(policy, sizeof policy, "tensor:%d,sp", ranks);
             must_run(RMS, layers, MS_MEGATRON, policy);
-            uint64_t parts = saved(), again = exchanged();
+            uint64_t parts = saved(), again = laws_exchanged(result.plan);
             snprintf(policy, sizeof policy, "tensor:%d,sp,regather=0", ranks);
             must_run(RMS, layers, MS_MEGATRON, policy);
             /* The outputs of norms, parts, are saved by nobody then. */
             ck_assert_uint_eq(saved() - parts, n * whole - n * whole / t);
-            ck_assert_uint_eq(again - exchanged(), n * whole / t * (t - 1));
+            ck_assert_uint_eq(again - laws_exchanged(result.plan),
+                              n * whole / t * (t - 1));
             snprintf(policy, sizeof policy, "tensor:%d,sp,regather=1", ranks);
             must_run(RMS, layers, MS_MEGATRON, policy);
             ck_assert_uint_eq(saved(), parts);
