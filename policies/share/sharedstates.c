@@ -90,7 +90,8 @@ typedef struct writer {
     uint32_t *own;  /* the same, where several groups divide them; else NULL */
     uint32_t *bucket, n_bucket; /* gradients that wait for the bucket to fill */
     uint64_t bucket_bytes, full_bytes, later_full_bytes;
-    uint32_t *last; /* per unit: the call that ends its last backward */
+    uint32_t *last; /* per rank and unit: the call that ends its last backward
+                     */
     uint8_t *holds; /* ms_stage_find */
 } writer;
 
@@ -166,6 +167,12 @@ static ms_err list_grads(writer *w)
     return MS_OK;
 }
 
+/* Several ranks may have a unit (the two directions of DualPipe). */
+static uint32_t *last_of(const writer *w, const ms_call *call)
+{
+    return &w->last[(size_t)call->rank * w->graph->n_units + call->unit];
+}
+
 /* Does the call end a backward, be it a whole or its second half? */
 static bool ends_backward(const ms_call *call)
 {
@@ -177,12 +184,13 @@ static ms_err open_writer(writer *w, const ms_program *old)
 {
     uint32_t n = w->graph->n_persistent;
     MS_TRY(ms_stage_find(w->graph, old, w->arena, &w->holds, w->fault));
-    w->last = ms_arena_take(w->arena, w->graph->n_units, sizeof *w->last);
+    w->last = ms_arena_take(w->arena, (size_t)old->n_ranks * w->graph->n_units,
+                            sizeof *w->last);
     if (!w->last)
         return ms_fail_nomem(w->fault);
     for (uint32_t i = 0; i < old->n_calls; i++)
         if (ends_backward(&old->calls[i]))
-            w->last[old->calls[i].unit] = i;
+            *last_of(w, &old->calls[i]) = i;
     w->seen = ms_arena_take(w->arena, n, sizeof *w->seen);
     w->due = ms_arena_take(w->arena, n, sizeof *w->due);
     w->whole = ms_arena_take(w->arena, n, 1);
@@ -409,7 +417,7 @@ static ms_err write_calls(writer *w, const ms_program *old)
             continue;
         if (gathers)
             MS_TRY(let_go(w, call, run));
-        MS_TRY(reduce(w, call, w->last[call->unit] == i));
+        MS_TRY(reduce(w, call, *last_of(w, call) == i));
         run++;
     }
     return MS_OK;
