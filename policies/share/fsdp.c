@@ -46,6 +46,7 @@ enum {
 enum { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD };
 enum { REDUCE_FP32, REDUCE_BF16 };
 enum { MASTERS_PARTS, MASTERS_OPTIMIZER };
+enum { SYNC_EACH, SYNC_LAST };
 enum { CODE_TORCH, CODE_MEGATRON };
 
 #define MOST_RANKS 65536
@@ -86,7 +87,7 @@ static const ms_param params[N_PARAMS] = {
                  .words = "yes|no|but_last",
                  .help = "impl 2, after forward: units let their weights go; "
                          "keep them for backward; only the last one keeps "
-                         "them (torchtitan)"},
+                         "them (torchtitan); default yes, beside pipeline no"},
     [RESHARD_RANKS] = {.name = "reshard_ranks",
                        .type = MS_PARAM_INT,
                        .low = 2,
@@ -130,7 +131,7 @@ static const ms_param params[N_PARAMS] = {
               .type = MS_PARAM_WORD,
               .words = "each|last",
               .help = "gradients are summed after each micro-batch, or kept "
-                      "whole until the last"},
+                      "whole until the last (always, beside pipeline)"},
     [MASTERS] = {.name = "masters",
                  .type = MS_PARAM_WORD,
                  .words = "parts|optimizer",
@@ -272,6 +273,28 @@ static ms_err check_experts(const ms_policy_value *values, ms_fault *fault)
     return MS_OK;
 }
 
+/* torch.distributed.pipelining serves fully_shard, and sums a stage's gradients
+ * once. */
+static ms_err check_stages(const ms_policy_value *values, ms_fault *fault)
+{
+    if (is_old(values))
+        return ms_fail(fault, MS_EUSAGE, "fsdp:impl=1",
+                       "leave impl=1 out beside pipeline",
+                       "torch's pipelines serve fully_shard, not "
+                       "FullyShardedDataParallel");
+    if (is_megatron(values))
+        return ms_fail(fault, MS_EUSAGE, "fsdp:code=megatron",
+                       "take fsdp or zero:1,impl=megatron beside pipeline",
+                       "memsim does not know how Megatron-FSDP shares a stage "
+                       "of a pipeline");
+    if (values[SYNC].given && values[SYNC].number == SYNC_EACH)
+        return ms_fail(fault, MS_EUSAGE, "fsdp:sync=each",
+                       "leave it out beside pipeline",
+                       "a stage of a pipeline keeps its gradients whole until "
+                       "its last backward");
+    return MS_OK;
+}
+
 /* Do the parts have the weights' 16 bits? */
 static bool has_masters_apart(const ms_policy_value *values)
 {
@@ -309,13 +332,16 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
-    bool last = values[SYNC].number && shape->micro_batches > 1;
+    bool staged = shape->pipeline_ranks > 1;
+    bool last = (values[SYNC].number || staged) && shape->micro_batches > 1;
     MS_TRY(check_impl(values, fault));
     MS_TRY(check_code(values, fault));
     MS_TRY(ms_sharedstates_ranks(&values[RANKS], "fsdp", shape, fault));
     MS_TRY(check_shard(values, shape->data_ranks, fault));
     MS_TRY(check_reshard(values, shape->data_ranks, fault));
     MS_TRY(check_experts(values, fault));
+    if (staged)
+        MS_TRY(check_stages(values, fault));
     MS_TRY(ms_sharedstates_experts(&values[EXPERTS], "fsdp:expert_ranks", shape,
                                    fault));
     shape->reshard_ranks = (uint32_t)values[RESHARD_RANKS].number;
@@ -344,8 +370,11 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
-    bool stays = values[STRATEGY].number == SHARD_GRAD_OP ||
-                 values[STRATEGY].number == NO_SHARD;
+    bool staged = context->shape->pipeline_ranks > 1;
+    bool stays =
+        values[STRATEGY].number == SHARD_GRAD_OP ||
+        values[STRATEGY].number == NO_SHARD ||
+        (staged && !values[RESHARD].given && !values[RESHARD_RANKS].given);
     ms_unshard options = {
         .flat = is_old(values),
         .units = (ms_unshard_units)values[UNITS].number,
@@ -355,7 +384,8 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
         .forward_prefetch = values[FORWARD_PREFETCH].number,
         .limit = is_old(values) && values[LIMIT].number,
         .reshard_ranks = (uint32_t)values[RESHARD_RANKS].number,
-        .last_only = values[SYNC].number,
+        .last_only = values[SYNC].number || staged,
+        .staged = staged,
         .copies_apart = values[COPY_IN].number,
         .again = values[PARAM_GATHER].number,
         .reduced_bytes = values[REDUCE].given
@@ -367,6 +397,13 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     return ms_unshard_write(context, &options, program, fault);
 }
 
+/* Each stage is a module of its own. */
+static bool serves_ranks(const ms_policy_value *values)
+{
+    (void)values;
+    return true;
+}
+
 const ms_policy ms_policy_fsdp = {
     .name = "fsdp",
     .summary = "torch's FSDP: ranks divide all states, units are gathered to "
@@ -376,4 +413,5 @@ const ms_policy ms_policy_fsdp = {
     .n_params = N_PARAMS,
     .shape = shape,
     .place = place,
+    .serves_ranks = serves_ranks,
 };

@@ -32,7 +32,19 @@
  * others are gathered, run and let go one by one, once each, and the next
  * backward's all-gather starts behind the last of them.  (Where one checkpoint
  * spans several units, torch makes each of them the root of its replay, and a
- * root's all-gather waits for the compute stream: that is not modelled.) */
+ * root's all-gather waits for the compute stream: that is not modelled.)
+ *
+ * Beside a pipeline each stage is a root of its own.  Its gradients accumulate
+ * whole and its weights stay as backward leaves them; behind the stage's last
+ * backward every group is let go and reduced, one after the other:
+ *
+ *     run backward 0           run backward 0
+ *     (of the last     -->     move P0 to shard
+ *     micro-batch)             take RS0, move G0 to RS0, reduce G0
+ *                              move P1 to shard, wait RS0, give RS0 ...
+ *
+ * torch/distributed/pipelining/stage.py, backward_maybe_with_nosync
+ * (run_post_backward; since 2.10 schedules.py, REDUCE_GRAD). */
 
 #include "policies/common/policy.h"
 
@@ -63,6 +75,7 @@ typedef struct ms_unshard {
     bool forward_prefetch, limit; /* FSDP1 */
     uint32_t reshard_ranks;       /* FSDP2: see ms_shape */
     bool last_only;        /* gradients are summed after the last micro-batch */
+    bool staged;           /* each stage of a pipeline is a module of its own */
     bool copies_apart;     /* FSDP2: the reductions' stream copies and takes a
                               reduce-scatter's input, and lets it go at once */
     bool again;            /* the root is whole when the step begins, and again

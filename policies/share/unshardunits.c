@@ -3,6 +3,8 @@
 #include "sim/graph.h"
 #include "sim/program.h"
 
+#include <stdlib.h>
+
 static uint32_t first_in_block(const ms_graph *graph)
 {
     uint32_t u = 0;
@@ -17,35 +19,65 @@ uint32_t ms_unshardunits_of(const ms_unshardunits *w, uint32_t u)
     if (w->options->units == MS_UNSHARD_WHOLE)
         return w->root;
     if (block != MS_NONE)
-        return block;
+        return block - w->block;
     if (w->options->units == MS_UNSHARD_BLOCKS)
         return w->root;
     return u < first_in_block(w->graph) ? w->root + 1 : w->root + 2;
 }
 
-/* The owner of a weight is the unit that reads it, or the root where several
- * units do. */
-static void find_owners(const ms_unshardunits *w, uint32_t *owner)
+/* A weight that ops of the module read. */
+typedef struct reading {
+    uint32_t storage, unit; /* that reads it; once listed: that owns it */
+} reading;
+
+static int by_storage(const void *a, const void *b)
+{
+    const reading *x = a, *y = b;
+    return (x->storage > y->storage) - (x->storage < y->storage);
+}
+
+/* The inputs of the units' forward. */
+static void find_inputs(const ms_unshardunits *w, uint32_t u, uint32_t *first,
+                        uint32_t *end)
 {
     const ms_graph *graph = w->graph;
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
-        owner[s] = MS_NONE;
-    for (uint32_t u = 0; u < graph->n_units; u++) {
+    *first = graph->in_at[graph->forward_at[u]];
+    *end = graph->in_at[graph->forward_at[u + 1]];
+}
+
+/* The module's weights in order, each once.  A weight's owner is the unit that
+ * reads it, or the root where several units do. */
+static ms_err list_weights(const ms_unshardunits *w, reading **list,
+                           uint32_t *n)
+{
+    const ms_graph *graph = w->graph;
+    uint32_t first, end, low, n_read = 0;
+    find_inputs(w, w->first, &low, &end);
+    find_inputs(w, w->last, &first, &end);
+    reading *read = ms_arena_take_raw(w->arena, end - low + 1, sizeof *read);
+    if (read == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t u = w->first; u <= w->last; u++) {
         uint32_t f = ms_unshardunits_of(w, u);
-        uint32_t end = graph->in_at[graph->forward_at[u + 1]];
-        for (uint32_t i = graph->in_at[graph->forward_at[u]]; i < end; i++) {
-            uint32_t s = graph->in[i];
-            if (!ms_graph_is_weight(graph, s))
-                continue;
-            bool other = owner[s] != MS_NONE && owner[s] != f;
-            owner[s] = other ? w->root : f;
-        }
+        find_inputs(w, u, &first, &end);
+        for (uint32_t i = first; i < end; i++)
+            if (ms_graph_is_weight(graph, graph->in[i]))
+                read[n_read++] = (reading){graph->in[i], f};
     }
-    for (uint32_t s = 0; w->n_plain < w->n_units && s < graph->n_persistent;
-         s++)
-        if (owner[s] != MS_NONE &&
-            ms_graph_group(graph, s) == MS_GROUP_EXPERT_DATA)
-            owner[s] += w->n_plain;
+    qsort(read, n_read, sizeof *read, by_storage);
+    *n = 0;
+    for (uint32_t i = 0; i < n_read; i++) {
+        reading *before = *n > 0 ? &read[*n - 1] : NULL;
+        if (before == NULL || before->storage != read[i].storage)
+            read[(*n)++] = read[i];
+        else if (before->unit != read[i].unit)
+            before->unit = w->root;
+    }
+    for (uint32_t i = 0; w->n_plain < w->n_units && i < *n; i++)
+        if (ms_graph_group(graph, read[i].storage) == MS_GROUP_EXPERT_DATA)
+            read[i].unit += w->n_plain;
+    *list = read;
+    return MS_OK;
 }
 
 static void measure_unit(const ms_unshardunits *w, ms_unshard_unit *it,
@@ -73,10 +105,9 @@ static void measure_unit(const ms_unshardunits *w, ms_unshard_unit *it,
 }
 
 /* The sets of each unit: storages in order of their units. */
-static ms_err make_sets(ms_unshardunits *w, const uint32_t *owner)
+static ms_err make_sets(ms_unshardunits *w, const reading *weights, uint32_t n)
 {
     const ms_graph *graph = w->graph;
-    uint32_t n = graph->n_persistent;
     uint32_t *list =
         ms_arena_take_raw(w->arena, 2 * (size_t)n + 1, sizeof *list);
     uint32_t *at = ms_arena_take(w->arena, w->n_units + 1, sizeof *at);
@@ -84,9 +115,8 @@ static ms_err make_sets(ms_unshardunits *w, const uint32_t *owner)
         return ms_fail_nomem(w->fault);
     for (uint32_t f = 0; f < w->n_units; f++)
         at[f + 1] = at[f] + w->unit[f].n_weight;
-    for (uint32_t s = 0; s < n; s++)
-        if (owner[s] != MS_NONE)
-            list[at[owner[s]]++] = s;
+    for (uint32_t i = 0; i < n; i++)
+        list[at[weights[i].unit]++] = weights[i].storage;
     /* Filling has moved each offset to its end, where the next unit begins. */
     for (uint32_t f = 0, first = 0; f < w->n_units; f++) {
         ms_unshard_unit *it = &w->unit[f];
@@ -154,43 +184,60 @@ static ms_err make_buffers(ms_unshardunits *w, ms_unshard_unit *it)
     return MS_OK;
 }
 
-/* The order is that of the first use in forward; the root has no place in it.
- */
-ms_err ms_unshardunits_open(ms_unshardunits *w)
+/* Room for the units of the module's blocks and the three around them; the
+ * experts', where other ranks divide them, come behind. */
+static ms_err open_units(ms_unshardunits *w)
 {
     const ms_graph *graph = w->graph;
-    uint32_t *owner =
-        ms_arena_take_raw(w->arena, graph->n_persistent, sizeof *owner);
-    w->root = graph->n_blocks;
+    w->block = MS_NONE;
+    w->root = 0;
+    for (uint32_t u = w->first; u <= w->last; u++) {
+        uint32_t block = graph->unit_block[u];
+        if (block == MS_NONE)
+            continue;
+        if (w->block == MS_NONE)
+            w->block = block;
+        w->root = block - w->block + 1;
+    }
     w->n_plain = w->n_units = w->root + 3;
     if (graph->share[MS_GROUP_EXPERT_DATA].parts > 0)
         w->n_units += w->n_plain;
     w->unit = ms_arena_take(w->arena, w->n_units, sizeof *w->unit);
     w->order = ms_arena_take_raw(w->arena, w->n_units, sizeof *w->order);
-    if (owner == NULL || w->unit == NULL || w->order == NULL)
+    if (w->unit == NULL || w->order == NULL)
         return ms_fail_nomem(w->fault);
-    find_owners(w, owner);
-    for (uint32_t f = w->n_plain; f < w->n_units; f++)
-        w->unit[f].group = MS_GROUP_EXPERT_DATA;
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
-        if (owner[s] != MS_NONE)
-            measure_unit(w, &w->unit[owner[s]], s);
-    MS_TRY(make_sets(w, owner));
     for (uint32_t f = 0; f < w->n_units; f++) {
         ms_unshard_unit *it = &w->unit[f];
+        if (f >= w->n_plain)
+            it->group = MS_GROUP_EXPERT_DATA;
         it->small = it->cast = it->gathered = it->flat = it->in = it->out =
             MS_NONE;
         it->place = MS_NONE;
-        if (it->weights != MS_NOTHING)
-            MS_TRY(make_buffers(w, it));
     }
-    for (uint32_t u = 0; u < graph->n_units; u++) {
-        ms_unshard_unit *it = &w->unit[ms_unshardunits_of(w, u)];
-        if (it == &w->unit[w->root] || it->place != MS_NONE ||
-            it->weights == MS_NOTHING)
+    return MS_OK;
+}
+
+/* The order is that of the first use in forward; the root has no place in it.
+ */
+ms_err ms_unshardunits_open(ms_unshardunits *w)
+{
+    reading *weights;
+    uint32_t n;
+    MS_TRY(open_units(w));
+    MS_TRY(list_weights(w, &weights, &n));
+    for (uint32_t i = 0; i < n; i++)
+        measure_unit(w, &w->unit[weights[i].unit], weights[i].storage);
+    MS_TRY(make_sets(w, weights, n));
+    for (uint32_t f = 0; f < w->n_units; f++)
+        if (w->unit[f].weights != MS_NOTHING)
+            MS_TRY(make_buffers(w, &w->unit[f]));
+    for (uint32_t u = w->first; u <= w->last; u++) {
+        uint32_t f = ms_unshardunits_of(w, u);
+        ms_unshard_unit *it = &w->unit[f];
+        if (f == w->root || it->place != MS_NONE || it->weights == MS_NOTHING)
             continue;
         it->place = w->n_order;
-        w->order[w->n_order++] = ms_unshardunits_of(w, u);
+        w->order[w->n_order++] = f;
     }
     return MS_OK;
 }

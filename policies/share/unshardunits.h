@@ -30,7 +30,9 @@ typedef struct ms_unshardunits {
     const ms_unshard *options;
     ms_arena *arena;
     ms_fault *fault;
-    ms_program *program; /* gets the sets and the buffers */
+    ms_program *program;  /* gets the sets and the buffers */
+    uint32_t first, last; /* units of the graph: the module's */
+    uint32_t block;       /* the module's first: unit 0 */
     ms_unshard_unit *unit;
     uint32_t n_units, root; /* root + 1, root + 2: before, behind the blocks */
     uint32_t n_plain; /* the experts of unit f, where other ranks divide them,
@@ -38,7 +40,7 @@ typedef struct ms_unshardunits {
     uint32_t *order, n_order; /* units but the root, as forward runs them */
 } ms_unshardunits;
 
-/* Fills what is below program. */
+/* Fills what is below last. */
 ms_err ms_unshardunits_open(ms_unshardunits *units);
 /* The unit to which unit u of the graph belongs. */
 uint32_t ms_unshardunits_of(const ms_unshardunits *units, uint32_t u);
