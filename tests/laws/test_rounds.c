@@ -43,7 +43,8 @@ static const char *const beside[] = {"",
                                      "+checkpoint:every=2",
                                      "+ddp:dp=4",
                                      "+zero:1,dp=2",
-                                     "+zero:2,dp=3+checkpoint:full"};
+                                     "+zero:2,dp=3+checkpoint:full",
+                                     "+fsdp:dp=4"};
 static const uint32_t counts[] = {96, 120, 240};
 /* the hosts are behind their devices, or ahead of them */
 static const uint32_t samples[] = {1, 512};

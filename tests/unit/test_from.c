@@ -256,6 +256,21 @@ static const struct {
      "hold_output=none -p "
      "fsdp:units=split,reshard=but_last,shard=2+checkpoint:each=2",
      "file:7: training.unknown=1"},
+    {{"[model]\nname = \"llama3\"\nflavor = \"405B\"\n[training]\n"
+      "local_batch_size = 32\nseq_len = 8192\n[parallelism]\n"
+      "tensor_parallel_degree = 8\nenable_async_tensor_parallel = true\n"
+      "pipeline_parallel_degree = 8\n"
+      "pipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+      "pipeline_parallel_microbatch_size = 4\n"
+      "pipeline_parallel_last_stage_less_layers = 2\n"
+      "[activation_checkpoint]\nmode = \"full\"\n"},
+     "--gpus 512",
+     "llama-3.1-405b --set model.code=llama --batch 32 --precision bf16-mixed "
+     "--sequence 8192 --set clip_norm=1.0 --optimizer adamw --set "
+     "optimizer_impl=fused --set hold_output=none -p tensor:8,sp,overlap+"
+     "pipeline:8,schedule=interleaved,impl=torch,chunks=2,less=1/2+"
+     "fsdp:units=split+checkpoint:full+microbatch:8 --gpus 512",
+     NULL},
     {{"--num-layers 4 --hidden-size 64 --num-attention-heads 4 --vocab-size "
       "100 "
       "--seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 "

@@ -150,13 +150,18 @@ static void end(writer *w)
         text->bytes[--text->length] = '\0';
 }
 
-/* Does FSDP's way have the parameter? */
-static bool fits(const writer *w, const char *name, const char *param)
+/* Does FSDP's way have the parameter?  Beside a pipeline no unit lets its
+ * weights go by default, torchtitan's last one neither. */
+static bool fits(const writer *w, const char *name, const ms_fact *fact)
 {
     const char *impl = value(w->c, "policy.fsdp.impl");
+    const char *param = strrchr(fact->to, '.') + 1;
     bool one = impl != NULL && strcmp(impl, "1") == 0;
     if (strcmp(name, "fsdp") != 0)
         return true;
+    if (strcmp(fact->value, "but_last") == 0 &&
+        value(w->c, "policy.pipeline") != NULL)
+        return false;
     if (one)
         return strcmp(param, "reshard") != 0;
     return strcmp(param, "strategy") != 0 && strcmp(param, "prefetch") != 0 &&
@@ -171,7 +176,7 @@ static void put_parameters(writer *w, const char *name)
     size_t n = strlen(prefix);
     for (uint32_t i = 0; i < w->c->facts->n; i++) {
         const ms_fact *fact = &w->c->facts->all[i];
-        if (strncmp(fact->to, prefix, n) == 0 && fits(w, name, fact->to + n))
+        if (strncmp(fact->to, prefix, n) == 0 && fits(w, name, fact))
             put_argument(&w->text, fact->to + n, fact->value);
     }
 }
@@ -338,19 +343,46 @@ static ms_err recompute(writer *w)
     return MS_OK;
 }
 
-/* Virtual stages by their layers: Megatron-LM's older argument. */
-static ms_err put_pipeline(writer *w)
+/* Does the order need several stages on a rank, whose number is not told? */
+static bool has_two_chunks(const writer *w)
+{
+    const char *order = value(w->c, "policy.pipeline.schedule");
+    return order != NULL &&
+           (!strcmp(order, "interleaved") || !strcmp(order, "looped-bfs")) &&
+           value(w->c, "policy.pipeline.per_stage") == NULL &&
+           value(w->c, "policy.pipeline.chunks") == NULL;
+}
+
+/* Virtual stages by their layers: Megatron-LM's older argument.  torchtitan
+ * makes two a rank (distributed/pipeline_parallel.py, stages_per_rank). */
+static ms_err count_chunks(const writer *w, uint64_t *chunks)
 {
     uint64_t layers, each, stages;
-    char extra[48];
-    MS_TRY(ms_facts_number(w->c->facts, "model.layers", &layers, w->fault));
-    MS_TRY(
-        ms_facts_number(w->c->facts, "pipeline.chunk_layers", &each, w->fault));
-    MS_TRY(ms_facts_number(w->c->facts, "policy.pipeline", &stages, w->fault));
-    if (each == 0 || stages == 0 || layers == 0)
-        return put_plain(w, "pipeline", NULL);
-    snprintf(extra, sizeof extra, "chunks=%" PRIu64, layers / stages / each);
-    return put_plain(w, "pipeline", extra);
+    const ms_facts *facts = w->c->facts;
+    MS_TRY(ms_facts_number(facts, "model.layers", &layers, w->fault));
+    MS_TRY(ms_facts_number(facts, "pipeline.chunk_layers", &each, w->fault));
+    MS_TRY(ms_facts_number(facts, "policy.pipeline", &stages, w->fault));
+    if (each > 0 && stages > 0 && layers > 0)
+        *chunks = layers / stages / each;
+    else
+        *chunks = has_two_chunks(w) ? 2 : 0;
+    return MS_OK;
+}
+
+static ms_err put_pipeline(writer *w)
+{
+    uint64_t chunks;
+    const char *first = value(w->c, "pipeline.first_less");
+    const char *last = value(w->c, "pipeline.last_less");
+    char extra[96] = "";
+    int n = 0;
+    MS_TRY(count_chunks(w, &chunks));
+    if (chunks > 0)
+        n = snprintf(extra, sizeof extra, "chunks=%" PRIu64, chunks);
+    if (first != NULL && last != NULL)
+        snprintf(extra + n, sizeof extra - (size_t)n, "%sless=%.20s/%.20s",
+                 n > 0 ? "," : "", first, last);
+    return put_plain(w, "pipeline", extra[0] != '\0' ? extra : NULL);
 }
 
 static ms_err put_micro_batches(writer *w)
