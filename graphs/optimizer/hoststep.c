@@ -448,7 +448,7 @@ static void open_step(host_step *h)
 {
     const ms_trace *trace = h->trace;
     h->offload = &trace->settings->shape->offload;
-    h->ranks = ms_shape_beside(trace->settings->shape);
+    h->ranks = ms_shape_ranks(trace->settings->shape);
     h->rate = ms_device_host_rate(trace->settings->device, h->ranks,
                                   h->offload->threads);
     h->order = trace->optimizer->step_order;

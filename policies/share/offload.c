@@ -313,6 +313,10 @@ static ms_err check(const ms_policy_value *values, const ms_shape *shape,
         return refuse("parameters leave the device where the ranks share them",
                       "type zero:3 beside it, or offload:optimizer/gradients",
                       fault);
+    if (shape->pipeline_ranks > 1 && values[PERCENT].number < 100)
+        return refuse("percent is of each rank's parameters, memsim's of the "
+                      "model's first ones, which are one stage's",
+                      "leave percent or pipeline out", fault);
     if (what & PARAMETERS && values[PERCENT].number < 100)
         return refuse("the device's update would write weights that lie "
                       "elsewhere",
@@ -363,7 +367,7 @@ static uint32_t threads_of(const ms_policy_value *values, ms_engine engine,
     bool torchrun = engine == MS_ENGINE_MEGATRON || shape->copies_parts;
     if (values[THREADS].given)
         return (uint32_t)values[THREADS].number;
-    return torchrun && ms_shape_beside(shape) > 1 ? 1 : 0;
+    return torchrun && ms_shape_ranks(shape) > 1 ? 1 : 0;
 }
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
@@ -414,6 +418,14 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     return ms_offloadcalls_write(context, &how, program, fault);
 }
 
+/* The step alone fetches gradients and sends weights; other states would move
+ * in the order of one rank's calls. */
+static bool serves_ranks(const ms_policy_value *values)
+{
+    return values[WHAT].number == OPTIMIZER && !values[DELAYED].number &&
+           !values[TOPK].given;
+}
+
 const ms_policy ms_policy_offload = {
     .name = "offload",
     .summary = "optimizer state, parameters, gradients live in host memory or "
@@ -423,4 +435,5 @@ const ms_policy ms_policy_offload = {
     .n_params = N_PARAMS,
     .shape = shape,
     .place = place,
+    .serves_ranks = serves_ranks,
 };

@@ -14,26 +14,38 @@ static void add_pages(const ms_pages *pages, struct ms_far_memory *host)
         host->by_category[c] += pages->host_by_category[c];
 }
 
+/* What all ranks of a node hold where those of the plan hold so much, and so
+ * many others do the same beside each of them; of stages that differ a node has
+ * the average. */
+static uint64_t on_node(uint64_t bytes, uint64_t beside, const ms_report *plan,
+                        uint64_t per_node)
+{
+    uint64_t stages = plan->n_ranks > 1 ? plan->n_ranks : 1, all;
+    uint64_t ranks = beside * stages;
+    if (per_node > 0 && per_node < ranks)
+        ranks = per_node;
+    if (__builtin_mul_overflow(bytes, ranks, &all))
+        return UINT64_MAX;
+    return all / stages + (all % stages > 0);
+}
+
 /* A node holds the ranks of the plan and those that do the same beside them;
  * its host memory and disk serve all of them. */
 static void close_far(const ms_machine *machine, ms_report *report)
 {
-    uint64_t ranks = machine->data_ranks > 1 ? machine->data_ranks : 1;
+    uint64_t beside = machine->data_ranks > 1 ? machine->data_ranks : 1;
     if (machine->split_ranks > 1)
-        ranks *= machine->split_ranks;
-    uint64_t per_node = machine->node_ranks;
-    uint64_t beside = per_node > 0 && per_node < ranks ? per_node : ranks;
+        beside *= machine->split_ranks;
     report->far[MS_HOST_POOL].capacity_bytes = machine->host_memory_bytes;
     report->far[MS_NVME_POOL].capacity_bytes = machine->nvme_bytes;
     for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
         struct ms_far_memory *far = &report->far[pool];
         if (far->reserved_bytes < far->peak_bytes)
             far->reserved_bytes = far->peak_bytes;
-        if (__builtin_mul_overflow(far->peak_bytes, beside, &far->node_bytes))
-            far->node_bytes = UINT64_MAX;
-        if (__builtin_mul_overflow(far->reserved_bytes, beside,
-                                   &far->node_reserved_bytes))
-            far->node_reserved_bytes = UINT64_MAX;
+        far->node_bytes =
+            on_node(far->peak_bytes, beside, report, machine->node_ranks);
+        far->node_reserved_bytes =
+            on_node(far->reserved_bytes, beside, report, machine->node_ranks);
     }
     report->host_peak_bytes = report->far[MS_HOST_POOL].peak_bytes;
     report->nvme_peak_bytes = report->far[MS_NVME_POOL].peak_bytes;

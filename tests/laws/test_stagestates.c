@@ -175,6 +175,41 @@ START_TEST(sums_of_each_rank)
 }
 END_TEST
 
+/* Whoever has a stage has its optimizer's states in host memory, and what goes
+ * to and fro for them: together as one rank alone, each rank's share of an op's
+ * bytes rounded up.  Gradients come at other times. */
+START_TEST(states_on_the_host)
+{
+    static const char *const more[] = {
+        "+zero:1,dp=4+offload:optimizer",
+        "+zero:1,dp=4,impl=megatron+offload:optimizer",
+        "+fsdp:dp=4+offload:optimizer"};
+    for (size_t i = 0; i < MANY(more) && orders[_i].backward > 4; i++) {
+        ck_assert_msg(run("", more[i] + 1) == MS_OK, "%s: %s", more[i],
+                      fault.what);
+        struct ms_far_memory whole = result.report->far[MS_HOST_POOL];
+        const ms_rank_report *rank = &result.report->ranks[0];
+        uint64_t moved = rank->h2d_bytes + rank->d2h_bytes, parts = 0;
+        must_run(_i, more[i]);
+        const struct ms_far_memory *host = &result.report->far[MS_HOST_POOL];
+        uint32_t n = result.report->n_ranks;
+        for (uint32_t r = 0; r < n; r++) {
+            rank = &result.report->ranks[r];
+            parts += rank->h2d_bytes + rank->d2h_bytes;
+        }
+        ck_assert_uint_ge(parts, moved);
+        ck_assert_uint_le(parts, moved + 2 * (uint64_t)n);
+        ck_assert_uint_eq(host->by_category[MS_OPTIMIZER_STATE],
+                          whole.by_category[MS_OPTIMIZER_STATE]);
+        ck_assert_uint_le(host->peak_bytes, whole.peak_bytes);
+        /* 8 ranks are a node of the default device */
+        uint64_t on_node = n > 2 ? 8 : RANKS * n;
+        ck_assert_uint_eq(host->node_bytes,
+                          (host->peak_bytes * on_node + n - 1) / n);
+    }
+}
+END_TEST
+
 START_TEST(one_stage_changes_nothing)
 {
     static const char *const more[] = {"", "+checkpoint:full"};
@@ -201,6 +236,8 @@ START_TEST(what_is_refused)
         {"+fsdp:code=megatron,dp=4",
          "take fsdp or zero:1,impl=megatron beside pipeline"},
         {"+fsdp:dp=4,sync=each", "leave it out beside pipeline"},
+        {"+zero:1,dp=4,impl=megatron+offload:optimizer,percent=50",
+         "leave percent or pipeline out"},
     };
     for (size_t i = 0; i < MANY(bad); i++) {
         ck_assert_int_eq(run("pipeline:2", bad[i].more), MS_EUSAGE);
@@ -224,6 +261,7 @@ Suite *suite_stagestates(void)
     tcase_add_loop_test(tcase, fsdp_once_a_step, 0, MANY(orders));
     tcase_add_loop_test(tcase, fsdp_that_lets_go, 0, MANY(orders));
     tcase_add_loop_test(tcase, sums_of_each_rank, 0, MANY(orders));
+    tcase_add_loop_test(tcase, states_on_the_host, 0, MANY(orders));
     tcase_add_test(tcase, one_stage_changes_nothing);
     tcase_add_test(tcase, what_is_refused);
     suite_add_tcase(suite, tcase);

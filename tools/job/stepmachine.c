@@ -53,7 +53,7 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result,
 ms_expand_opts ms_stepmachine_rates(const ms_device *device,
                                     const ms_shape *shape)
 {
-    uint32_t ranks = ms_shape_beside(shape);
+    uint32_t ranks = ms_shape_ranks(shape);
     ms_expand_opts opts = {
         .h2d_bytes_per_s = device->h2d_bytes_per_s,
         .d2h_bytes_per_s = device->d2h_bytes_per_s,

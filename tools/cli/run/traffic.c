@@ -140,14 +140,17 @@ static void put_node(const struct ms_far_memory *far, const char *option,
         ms_text_add(words, ", what a node has is not known (%s SIZE)", option);
 }
 
-static void put_far(const struct ms_far_memory *far, const char *label,
-                    const char *option, ms_text *text)
+static void put_far(const struct ms_far_memory *far, uint16_t stages,
+                    const char *label, const char *option, ms_text *text)
 {
     ms_text words = {.arena = text->arena};
     if (far->peak_bytes == 0)
         return;
-    ms_text_add(&words, "%s%s", ms_quantity_size(far->peak_bytes).s,
-                far->node_bytes > far->peak_bytes ? " per rank" : "");
+    ms_text_add(&words, "%s", ms_quantity_size(far->peak_bytes).s);
+    if (stages > 1)
+        ms_text_add(&words, " of %u stages together", (unsigned)stages);
+    else if (far->node_bytes > far->peak_bytes)
+        ms_text_add(&words, " per rank");
     put_categories(far, &words);
     put_node(far, option, &words);
     if (words.failed)
@@ -159,6 +162,7 @@ static void put_far(const struct ms_far_memory *far, const char *label,
 void ms_traffic_memories(const ms_result *result, ms_text *text)
 {
     const struct ms_far_memory *far = result->report->far;
-    put_far(&far[MS_HOST_POOL], "host:", "--host-memory", text);
-    put_far(&far[MS_NVME_POOL], "nvme:", "--nvme", text);
+    uint16_t stages = result->report->n_ranks;
+    put_far(&far[MS_HOST_POOL], stages, "host:", "--host-memory", text);
+    put_far(&far[MS_NVME_POOL], stages, "nvme:", "--nvme", text);
 }
