@@ -108,6 +108,22 @@ static const ms_word rows[] = {
         "--batch 4 -p microbatch:4+deepspeed:2,dp=8+offload:optimizer/"
         "gradients,topk_ratio=0.1,overlap_step=1",
         "a way to offload (memsim help offload)"),
+    MS_WORD_INSTEAD(POLICY,
+                    "sharded_optimizer|optimizer_state_sharding|optimizer_"
+                    "sharding|zero_redundancy_optimizer|sharding",
+                    "-p zero:1 --gpus 8",
+                    "memsim help shard has what shares more"),
+    MS_WORD_ANSWER(POLICY, "oom|out_of_memory|cuda_out_of_memory",
+                   "memsim help oom says what helps"),
+    MS_WORD_INSTEAD(POLICY, "batch|batch_size|per_device_train_batch_size",
+                    "--batch 8", "the batch is a setting"),
+    MS_WORD_INSTEAD(POLICY,
+                    "sequence|sequence_length|seq_len|context_length|max_"
+                    "seq_len",
+                    "--sequence 2048", "the sequence is a setting"),
+    MS_WORD_INSTEAD(POLICY, "model_parallel|model_parallelism|mp|megatron",
+                    "-p tensor:4,sp+pipeline:2 --gpus 8",
+                    "tensor splits each layer, pipeline shares the layers"),
     MS_WORD_INSTEAD(POLICY, "hybrid_shard|hsdp", "-p fsdp:dp=8,shard=4",
                     "groups of 4 divide the states and hold copies"),
     MS_WORD_INSTEAD(

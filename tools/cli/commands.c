@@ -153,10 +153,10 @@ static const ms_command rows[] = {
      "explain a command or a topic",
      MS_FOR_HELP,
      0,
-     1,
+     UINT8_MAX,
      ms_help_command,
-     {"memsim help policies", "memsim help checkpoint", "memsim help files",
-      NULL}},
+     {"memsim help oom", "memsim help activation checkpointing",
+      "memsim help policies", NULL}},
 };
 
 const ms_commands ms_commands_all = {.rows = rows,

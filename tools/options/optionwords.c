@@ -63,8 +63,8 @@ static const ms_word options[] = {
     MS_WORD_INSTEAD(
         NULL,
         "checkpoint|checkpointing|gradient-checkpointing|activation-"
-        "checkpointing|recompute|recomputation|recompute-granularity|remat|"
-        "ac|gc",
+        "checkpointing|activation-recomputation|recompute|recomputation|"
+        "recompute-granularity|remat|rematerialization|ac|gc",
         "-p checkpoint:full",
         "or sqrt, selective and others (memsim help checkpoint)"),
     MS_WORD_INSTEAD(NULL, "recompute-activations", "-p checkpoint:selective",
@@ -102,10 +102,15 @@ static const ms_word options[] = {
     MS_WORD_INSTEAD(
         NULL, "offload-activations|activation-offloading|save-on-cpu|swap",
         "-p swap:save_on_cpu", "or torchtune, te=N (memsim help swap)"),
+    MS_WORD_INSTEAD(NULL, "hsdp|hybrid-shard", "-p fsdp:shard=4 --gpus 8",
+                    "groups of 4 divide the states and hold copies"),
+    MS_WORD_ANSWER(NULL, "oom|out-of-memory|cuda-out-of-memory|fits",
+                   "memsim help oom says what helps; --check: the exit status "
+                   "says whether it fits"),
     MS_WORD_INSTEAD(NULL, "lora|lora-rank|lora-r|peft|use-peft",
                     "--set lora.rank=16",
                     "adapters beside frozen weights (memsim help training)"),
-    MS_WORD_INSTEAD(NULL, "qlora|load-in-4bit|4bit|nf4",
+    MS_WORD_INSTEAD(NULL, "qlora|load-in-4bit|4bit|nf4|quantization|quantize",
                     "--set lora.rank=16 --set lora.base=nf4",
                     "adapters beside weights in 4 bits"),
     MS_WORD_INSTEAD(NULL, "load-in-8bit|int8",

@@ -2,6 +2,7 @@
 /* What fit found, as a table for people. */
 
 #include "tools/search/fit.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
@@ -120,8 +121,10 @@ void ms_fit_table_write(const ms_fit_reply *reply, const ms_style *style,
     uint32_t most = others > 0 ? MOST_EQUALS : MS_FIT_ROWS;
     uint32_t first = fit->n_equal < most ? fit->n_equal : most;
     uint32_t last = MS_FIT_ROWS - first < others ? MS_FIT_ROWS - first : others;
+    ms_text_add(text, "\n");
+    size_t from = text->length;
     ms_text_add(text,
-                "\n%s    reserved  nvidia-smi    headroom      step    tokens/s"
+                "%s    reserved  nvidia-smi    headroom      step    tokens/s"
                 "     time  set-up%s\n",
                 style->strong, style->plain);
     for (uint32_t k = 0; k < first; k++)
@@ -130,6 +133,7 @@ void ms_fit_table_write(const ms_fit_reply *reply, const ms_style *style,
     for (uint32_t k = 0; k < last; k++)
         put_row(fit, fit->rows[fit->n_equal + row_at(others, last, k)], false,
                 text);
+    ms_narrow_table(text, from);
     put_rule(fit, first + last, style, text);
 }
 
@@ -244,12 +248,14 @@ static void put_gpus_commands(const ms_fit_reply *reply, ms_text *text)
 void ms_fit_table_gpus(const ms_fit_reply *replies, uint32_t n,
                        const ms_style *style, ms_text *text)
 {
+    size_t from = text->length;
     ms_text_add(text,
                 "%s  GPUs            reserved  nvidia-smi    headroom      step"
                 "    tokens/s  set-up%s\n",
                 style->strong, style->plain);
     for (uint32_t i = 0; i < n; i++)
         put_gpus_rows(&replies[i], text);
+    ms_narrow_table(text, from);
     put_rule(replies->fit, replies->fit->n_rows, style, text);
     for (uint32_t i = 0; i < n; i++)
         put_gpus_commands(&replies[i], text);

@@ -8,9 +8,35 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#define COLUMNS 80u
+#define PIPED_COLUMNS 80u
+#define FEWEST_COLUMNS 50u
+#define MOST_COLUMNS 200u
+
+/* ---- width --------------------------------------------------------------- */
+
+uint32_t ms_screen_columns(int fd)
+{
+    struct winsize size = {0};
+    const char *wish = getenv("COLUMNS");
+    unsigned long columns = wish != NULL ? strtoul(wish, NULL, 10) : 0;
+    if (!ms_screen_is_terminal(fd))
+        return PIPED_COLUMNS;
+    if (columns == 0 && ioctl(fd, TIOCGWINSZ, &size) == 0)
+        columns = size.ws_col;
+    if (columns == 0)
+        return PIPED_COLUMNS;
+    return columns < FEWEST_COLUMNS ? FEWEST_COLUMNS
+           : columns > MOST_COLUMNS ? MOST_COLUMNS
+                                    : (uint32_t)columns;
+}
+
+bool ms_screen_is_terminal(int fd)
+{
+    return isatty(fd) == 1;
+}
 
 /* ---- colour -------------------------------------------------------------- */
 
@@ -32,7 +58,7 @@ static bool wants_colour(int fd, const char *mode)
         return true;
     if (term == NULL || *term == '\0' || strcmp(term, "dumb") == 0)
         return false;
-    return isatty(fd) == 1;
+    return ms_screen_is_terminal(fd);
 }
 
 const ms_style *ms_screen_style(int fd, const char *mode)
@@ -125,17 +151,44 @@ char *ms_screen_safe(const char *string, char *buffer, size_t size)
 
 /* ---- filled lines -------------------------------------------------------- */
 
-static size_t width_of(const char *word, size_t length)
+/* What sets a colour, "\033[1m", takes no column. */
+static size_t escape_length(const char *at, const char *end)
 {
-    size_t width = 0;
-    for (size_t i = 0; i < length; i++)
-        width += (word[i] & 0xC0) != 0x80;
+    size_t n = 2;
+    if (end - at < 3 || at[0] != '\033' || at[1] != '[')
+        return 0;
+    while (at + n < end && at[n] != 'm')
+        n++;
+    return at + n < end ? n + 1 : 0;
+}
+
+uint32_t ms_screen_width(const char *string, size_t length)
+{
+    uint32_t width = 0;
+    const char *end = string + length;
+    while (string < end) {
+        size_t escape = escape_length(string, end);
+        width += escape == 0 && (*string & 0xC0) != 0x80;
+        string += escape > 0 ? escape : 1;
+    }
     return width;
+}
+
+size_t ms_screen_step(const char *at, const char *end, uint32_t *width)
+{
+    size_t n = escape_length(at, end);
+    *width = n == 0;
+    if (n > 0)
+        return n;
+    for (n = 1; at + n < end && (at[n] & 0xC0) == 0x80;)
+        n++;
+    return n;
 }
 
 void ms_screen_right(ms_text *text, uint32_t width, const char *cell)
 {
-    size_t length = strlen(cell), taken = width_of(cell, length);
+    size_t length = strlen(cell);
+    uint32_t taken = ms_screen_width(cell, length);
     if (taken < width)
         ms_text_add(text, "%*s", (int)(width - taken), "");
     ms_text_put(text, cell, length);
@@ -152,23 +205,45 @@ static size_t word_length(const char *words)
     return at;
 }
 
+/* How much of a word that is wider than a line stands on this one: up to a
+ * sign behind which a policy or a list goes on; all where it has none. */
+static size_t part_length(const char *word, size_t length, uint32_t room)
+{
+    size_t part = 0;
+    for (size_t i = 0; i + 1 < length && i < room; i++)
+        if (strchr("+,|", word[i]) != NULL)
+            part = i + 1;
+    return part > 0 ? part : length;
+}
+
+size_t ms_screen_word(const char *words, uint32_t room, uint32_t *width)
+{
+    size_t length = word_length(words);
+    *width = ms_screen_width(words, length);
+    if (*width <= room)
+        return length;
+    length = strcspn(words, " ");
+    if (ms_screen_width(words, length) > room)
+        length = part_length(words, length, room);
+    *width = ms_screen_width(words, length);
+    return length;
+}
+
 void ms_screen_fill(ms_text *text, uint32_t indent, const char *label,
                     const char *words)
 {
-    ms_screen_fill_to(text, COLUMNS, indent, label, words);
-}
-
-void ms_screen_fill_to(ms_text *text, uint32_t columns, uint32_t indent,
-                       const char *label, const char *words)
-{
-    size_t column = width_of(label, strlen(label));
+    uint32_t columns = ms_screen_columns(STDOUT_FILENO);
+    if (columns < PIPED_COLUMNS && indent > columns / 3)
+        indent = columns / 3;
+    uint32_t column = ms_screen_width(label, strlen(label)), width;
     ms_text_add(text, "%s", label);
     if (column < indent)
         ms_text_add(text, "%*s", (int)(indent - column), "");
-    bool fresh = column < indent; /* the line has nothing but its label */
+    /* The line has nothing but its label. */
+    bool fresh = column < indent || column == 0;
     column = fresh ? indent : columns;
     for (; *words != '\0'; words += strspn(words, " ")) {
-        size_t length = word_length(words), width = width_of(words, length);
+        size_t length = ms_screen_word(words, columns - indent, &width);
         if (!fresh && column + 1 + width > columns) {
             ms_text_add(text, "\n%*s", (int)indent, "");
             column = indent;
@@ -179,6 +254,8 @@ void ms_screen_fill_to(ms_text *text, uint32_t columns, uint32_t indent,
         column += width + !fresh;
         fresh = false;
         words += length;
+        if (*words != ' ') /* a part of a word, or the end */
+            column = columns;
     }
     ms_text_put(text, "\n", 1);
 }

@@ -13,6 +13,11 @@ typedef struct ms_style {
     const char *strong, *faint, *good, *bad, *plain;
 } ms_style;
 
+/* How wide lines are: as the terminal is, by COLUMNS or what it tells, from 50
+ * to 200 columns; 80 where fd (1 or 2) is none, so that a pipe or a file gets
+ * the same bytes whatever the terminal. */
+uint32_t ms_screen_columns(int fd);
+bool ms_screen_is_terminal(int fd);
 /* mode: "auto", "always", "never" or NULL (as "auto"); fd: 1 or 2. */
 const ms_style *ms_screen_style(int fd, const char *mode);
 /* MS_ESYSTEM when not all of it could be written. When the reader of the pipe
@@ -26,13 +31,19 @@ void ms_screen_end_with_reader(void);
 char *ms_screen_safe(const char *string, char *buffer, size_t size);
 /* Adds the cell behind as many blanks as make it width columns wide. */
 void ms_screen_right(ms_text *text, uint32_t width, const char *cell);
-/* Adds the label, then the words, filled to 80 columns; each of their lines
- * starts in column indent. */
+/* The columns that the bytes take; what sets a colour takes none. */
+uint32_t ms_screen_width(const char *string, size_t length);
+/* The length of the character, or of what sets a colour, at `at`; its columns,
+ * 1 or 0. */
+size_t ms_screen_step(const char *at, const char *end, uint32_t *width);
+/* The length of what is not broken at the beginning of words: a number with its
+ * unit; of a word that is wider than room only up to a +, a comma or a |. */
+size_t ms_screen_word(const char *words, uint32_t room, uint32_t *width);
+/* Adds the label, then the words, filled to the width of standard output; each
+ * of their lines starts in column indent, or in the first third of a terminal
+ * that is narrower than 80 columns. */
 void ms_screen_fill(ms_text *text, uint32_t indent, const char *label,
                     const char *words);
-/* The same for a line of another width. */
-void ms_screen_fill_to(ms_text *text, uint32_t columns, uint32_t indent,
-                       const char *label, const char *words);
 
 /* ---- complain.c: faults to standard error -------------------------------- */
 

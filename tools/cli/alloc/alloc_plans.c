@@ -3,6 +3,7 @@
 
 #include "sim/report.h"
 #include "tools/cli/alloc/alloc_arena.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 
@@ -83,11 +84,14 @@ void ms_alloc_plans_text(const ms_alloc_arena *run, const ms_style *style,
     ms_text_add(text, "%s%s: %s buffers%s\n\n", style->strong,
                 ms_screen_safe(run->name, safe, sizeof safe),
                 ms_quantity_count(run->list.n).s, style->plain);
+    size_t from = text->length;
     ms_text_add(text, "  %-*s", SPEC_COLUMNS, "most live bytes, the bound");
     ms_screen_right(text, 14, ms_quantity_size(run->bound_bytes).s);
     ms_text_put(text, "\n", 1);
     for (uint32_t i = 0; i < run->n_plans; i++)
         put_plan(run, &run->plans[i], style, text);
+    ms_narrow_table(text, from);
+    ms_narrow_lines(text);
 }
 
 /* ---- JSON ---------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "sim/pools/history/alloctrace.h"
 #include "tools/cli/alloc/alloc.h"
 #include "tools/job/settings.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
@@ -174,10 +175,26 @@ static const struct {
 
 /* ---- lines --------------------------------------------------------------- */
 
+/* The number of each column, where there are several. */
+static void put_numbers(uint32_t n, ms_text *text)
+{
+    char label[8];
+    if (n == 1)
+        return;
+    ms_text_add(text, "%-*s", (int)LABEL_COLUMNS, "");
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(label, sizeof label, "[%u]", (unsigned)(i + 1) % 100);
+        ms_screen_right(text, COLUMN, label);
+    }
+    ms_text_add(text, "\n");
+}
+
 static void put_table(const view *views, uint32_t n, const ms_style *style,
                       ms_text *text)
 {
     uint32_t kinds = 0;
+    size_t from = text->length;
+    put_numbers(n, text);
     for (uint32_t i = 0; i < n; i++)
         kinds |= 1u << kind_of(&views[i]);
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
@@ -189,23 +206,16 @@ static void put_table(const view *views, uint32_t n, const ms_style *style,
             ms_screen_right(text, COLUMN, rows[r].make(&views[i]).s);
         ms_text_add(text, "%s\n", rows[r].strong ? style->plain : "");
     }
+    ms_narrow_table(text, from);
 }
 
 /* Says what each column is, where there are several. */
 static void put_columns(const view *views, uint32_t n, ms_text *text)
 {
-    char safe[256], label[8];
+    char safe[256];
     for (uint32_t i = 0; n > 1 && i < n; i++)
         ms_text_add(text, "  [%u] %s\n", i + 1,
                     ms_screen_safe(views[i].pool->as.spec, safe, sizeof safe));
-    ms_text_add(text, "\n");
-    if (n == 1)
-        return;
-    ms_text_add(text, "%-*s", (int)LABEL_COLUMNS, "");
-    for (uint32_t i = 0; i < n; i++) {
-        snprintf(label, sizeof label, "[%u]", (unsigned)(i + 1) % 100);
-        ms_screen_right(text, COLUMN, label);
-    }
     ms_text_add(text, "\n");
 }
 
@@ -353,12 +363,14 @@ static void put_leaks(const ms_alloc_run *run, const ms_style *style,
     put_steps(leaks, text);
     if (none)
         return;
+    size_t from = text->length;
     ms_screen_right(text, COLUMN, "growth each");
     ms_screen_right(text, COLUMN, "alive first");
     ms_screen_right(text, COLUMN, "alive last");
     ms_text_add(text, "  allocated by\n");
     for (uint32_t i = 0; i < leaks->n_found; i++)
         put_leak(run, leaks->found[i], text);
+    ms_narrow_table(text, from);
     if (leaks->by == MS_ALLOC_PERIOD)
         ms_text_add(text, "steps are told by recurrence: what recurs could be "
                           "layers of one step, too\n");
@@ -384,4 +396,5 @@ void ms_alloc_text_write(const ms_alloc_run *run, const ms_style *style,
     put_start(run, text);
     if (run->leaks != NULL)
         put_leaks(run, style, text);
+    ms_narrow_lines(text);
 }

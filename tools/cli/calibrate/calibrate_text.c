@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/cli/calibrate/calibrate.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/textlines.h"
 
@@ -254,14 +255,21 @@ void ms_calibrate_text(const ms_calibration *c, const ms_style *style,
     (void)style;
     put_head(c, text);
     put_model(c, text);
+    size_t from = text->length;
     put_kinds(c, text);
+    ms_narrow_table(text, from);
     if (c->checks) {
+        from = text->length;
         put_ops(c, text);
+        ms_narrow_table(text, from);
+        from = text->length;
         put_phases(c, text);
+        ms_narrow_table(text, from);
     } else {
         put_changes(c, text);
         put_stays(c, text);
     }
     put_untold(c, text);
     put_notes(c, text);
+    ms_narrow_lines(text);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/cli/check/gate.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 
 #include <stdio.h>
@@ -105,6 +106,7 @@ void ms_gate_text_write(const ms_gate *check, const ms_style *style,
         put_row(&check->cases[i], style, text);
     put_sum(check, text);
     ms_text_add(text, "\n");
+    ms_narrow_lines(text);
 }
 
 /* ---- Markdown ------------------------------------------------------------ */

@@ -10,6 +10,7 @@
 #include "tools/cli/run/figures.h"
 #include "tools/job/outputs.h"
 #include "tools/options/options.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/screen.h"
 
 #include <string.h>
@@ -140,6 +141,7 @@ static ms_err print_result(const ms_hall *hall, const ms_comparison *c,
     else if (!out->quiet && !ms_outputs_is_stdout(out->figure.path)) {
         ms_compare_text_write(c, ms_screen_style(1, colour), &text);
         MS_TRY(ms_compare_needless_write(c, &text, fault));
+        ms_narrow_lines(&text);
     }
     MS_TRY(ms_screen_print(&text, fault));
     return out->csv == NULL

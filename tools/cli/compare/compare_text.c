@@ -13,10 +13,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LABEL_WIDTH 15u
 #define CELL_WIDTH 13u
-#define MAX_COLUMNS 5u /* as many as 80 columns of text hold */
 /* a row below this part of the peak or the step is left out */
 #define LEAST_PART 5000u
 
@@ -572,9 +572,10 @@ static void put_in_time(const block *b, ms_text *text)
 void ms_compare_text_write(const ms_comparison *c, const ms_style *style,
                            ms_text *text)
 {
+    uint32_t n = (ms_screen_columns(STDOUT_FILENO) - LABEL_WIDTH) / CELL_WIDTH;
     heading(c, style, text);
-    for (uint32_t from = 0; from < c->n; from += MAX_COLUMNS) {
-        uint32_t to = c->n - from > MAX_COLUMNS ? from + MAX_COLUMNS : c->n;
+    for (uint32_t from = 0; from < c->n; from += n) {
+        uint32_t to = c->n - from > n ? from + n : c->n;
         block b = {.c = c, .style = style, .from = from, .to = to};
         ms_text_add(text, "\n");
         put_values(&b, text);

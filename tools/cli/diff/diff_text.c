@@ -2,6 +2,7 @@
 
 #include "sim/names.h"
 #include "tools/cli/diff/diff.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/textlines.h"
 
@@ -156,6 +157,7 @@ static void put_table(const ms_diff *diff, const ms_style *style, ms_text *text)
 {
     const ms_side *a = &diff->sides[0], *b = &diff->sides[1];
     const uint64_t peaks[2] = {a->peak_bytes, b->peak_bytes};
+    size_t from = text->length;
     ms_text_add(text, "%s%-*s", style->strong, (int)LABEL_COLUMNS, "");
     ms_screen_right(text, CELL_COLUMNS, "A");
     ms_screen_right(text, CELL_COLUMNS, "B");
@@ -168,6 +170,7 @@ static void put_table(const ms_diff *diff, const ms_style *style, ms_text *text)
     ms_screen_right(text, CELL_COLUMNS, ms_diff_keys_phases[b->peak_phase]);
     ms_text_add(text, "\n");
     put_phases(diff, text);
+    ms_narrow_table(text, from);
 }
 
 /* ---- all ----------------------------------------------------------------- */
@@ -250,4 +253,5 @@ void ms_diff_text_write(const ms_diff *diff, const ms_style *style,
     }
     ms_text_put(&cause, diff->cause, strlen(diff->cause));
     ms_textlines_put("verdict:", MS_TEXTLINES_INDENT, &cause, text);
+    ms_narrow_lines(text);
 }

@@ -19,6 +19,7 @@
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
 #include "tools/results/sheet.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
@@ -209,6 +210,7 @@ static void write_text(const explain *x, ms_text *text)
     for (uint32_t g = 0; g < x->n_groups && g < x->top; g++)
         put_group(x, g, text);
     rest_line(x, text);
+    ms_narrow_lines(text);
 }
 
 /* ---- JSON ---------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "tools/job/job.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/textlines.h"
 
@@ -175,10 +176,12 @@ void ms_idletimes_put(const ms_idletimes *saved, ms_text *text)
     put_head(saved, text);
     if (saved->n < 2)
         return;
+    size_t from = text->length;
     ms_text_add(text, "%*s%-15s%11s%11s%9s%7s%s\n", (int)MS_TEXTLINES_INDENT,
                 "", "waiting for", "bytes", "share", "tensors", "reads",
                 has_link ? "  out and back" : "");
     for (uint32_t i = 0; i < saved->n; i++)
         if (saved->of[i].tensors > 0)
             put_class(saved, &saved->of[i], text);
+    ms_narrow_table(text, from);
 }

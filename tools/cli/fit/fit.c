@@ -10,6 +10,7 @@
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
 #include "tools/search/fitadvice.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/screen.h"
 
 #include <string.h>
@@ -238,6 +239,7 @@ static ms_err print_result(const run *r, ms_fault *fault)
     else if (!r->out.quiet && !ms_outputs_is_stdout(r->out.picture.path)) {
         ms_fit_text_write(&r->reply, r->out.style, &text);
         MS_TRY(put_advice(r, &text, fault));
+        ms_narrow_lines(&text);
     }
     MS_TRY(ms_screen_print(&text, fault));
     return r->out.csv == NULL
@@ -332,8 +334,10 @@ static ms_err print_all(run *all, uint32_t n, ms_fault *fault)
         if (all->out.json)
             ms_fit_data_json(&all[i].reply, &text);
     }
-    if (!all->out.json && !all->out.quiet)
+    if (!all->out.json && !all->out.quiet) {
         ms_fit_text_gpus(replies, n, all->out.style, &text);
+        ms_narrow_lines(&text);
+    }
     return ms_screen_print(&text, fault);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/cli/front/front.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 
 #include <stdio.h>
@@ -171,9 +172,12 @@ void ms_front_text_write(const ms_front *front, const ms_style *style,
     ms_text_add(&words, "%s; peaks are what tensors take, without a pool",
                 front->device_words);
     put_words("policy:", &words, text);
+    size_t from = text->length;
     put_ways(front, style, text);
     if (has_curve(front))
         put_curve(front, style, text);
+    ms_narrow_table(text, from);
     put_judgement(front, text);
     put_refused(front, text);
+    ms_narrow_lines(text);
 }

@@ -9,7 +9,8 @@
 #include "tools/cli/commands.h"
 #include "tools/options/options.h"
 
-/* help.c: a topic, a command, a policy, a layer type or a family. */
+/* help.c: a question, a topic, a command, a policy, a layer type, a family, an
+ * option or another program's word for any of these. */
 ms_err ms_help_topic(const ms_commands *commands, const char *topic,
                      ms_text *text, ms_fault *fault);
 void ms_help_short(const ms_commands *commands, ms_text *text);
@@ -18,12 +19,25 @@ void ms_help_short(const ms_commands *commands, ms_text *text);
 uint32_t ms_help_names(const ms_commands *commands, const char **names,
                        uint32_t room);
 
-/* The name of topic i and, in *summary, what it is about; NULL: there are no
- * more. */
+/* The name of question or topic i and, in *summary, what it is about; NULL:
+ * there are no more. */
 const char *ms_help_summary(uint32_t i, const char **summary);
-/* The help on an option of some commands, with the words that it accepts. */
-void ms_help_option(const ms_option *option, const ms_option_use *use,
-                    ms_text *words);
+/* help_questions.c: pages that answer a question with commands. The name of
+ * question i and, in *asks, the question; NULL: there are no more. */
+const char *ms_help_questions_name(uint32_t i, const char **asks);
+/* Adds the page of the question that the word leads to and returns its name;
+ * NULL: there is none. */
+const char *ms_help_questions_put(const char *word, ms_text *text);
+
+/* help_words.c: the help on an option of some commands, with the words that it
+ * accepts; the same as a row. */
+void ms_help_words_option(const ms_option *option, const ms_option_use *use,
+                          ms_text *words);
+void ms_help_words_put(const ms_option *option, const ms_option_use *use,
+                       ms_text *text);
+/* What the word is as an option or in other programs, and the page of the
+ * policy that it leads to; false: it is no such word. */
+bool ms_help_words_one(const char *word, bool pages, ms_text *text);
 
 /* help_tables.c: topics that walk the tables of the other rooms. */
 void ms_help_tables_policies(ms_text *text);

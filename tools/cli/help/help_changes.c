@@ -5,6 +5,7 @@
 #include "tools/cli/help/help.h"
 #include "tools/options/options.h"
 #include "tools/terminal/screen.h"
+#include "tools/terminal/textlines.h"
 
 #include <string.h>
 
@@ -54,12 +55,12 @@ static void put_row(const ms_change *row, ms_text *text)
 
 void ms_help_changes_write(ms_text *text)
 {
-    ms_text_add(
-        text,
+    ms_textlines_prose(
         "What a step that does not fit is advised, and explain's \"less "
         "with\": each is\ntried by a replay of your step.  run tells, of each "
         "price, the one change or\nthe few together that fit and take the "
-        "least time, unless something that costs\nless is as fast.\n");
+        "least time, unless something that costs\nless is as fast.\n",
+        text);
     for (uint32_t c = 0; c < MS_N_COSTS; c++) {
         ms_text_add(text, "\n%s:\n", headings[c]);
         for (uint32_t r = 0; r < ms_changes_table_n; r++)

@@ -2,6 +2,7 @@
 /* Help on the cases of memsim check. */
 
 #include "tools/cli/help/help.h"
+#include "tools/terminal/textlines.h"
 
 #include <stddef.h>
 
@@ -46,6 +47,5 @@ void ms_help_checks_write(ms_text *text)
         "a pull request; tools/ci has a GitHub Action, a GitLab job and a "
         "prolog of Slurm.",
         NULL};
-    for (const char *const *line = lines; *line != NULL; line++)
-        ms_text_add(text, "%s\n", *line);
+    ms_textlines_lines(lines, text);
 }

@@ -4,6 +4,7 @@
 #include "tools/cli/help/help.h"
 #include "tools/from/formats.h"
 #include "tools/terminal/screen.h"
+#include "tools/terminal/textlines.h"
 
 #include <string.h>
 
@@ -93,8 +94,7 @@ void ms_help_from_write(ms_text *text)
         "neither for memory",
         "nor for time; * stands for anything.",
         NULL};
-    for (const char *const *line = lines; *line != NULL; line++)
-        ms_text_add(text, "%s\n", *line);
+    ms_textlines_lines(lines, text);
     for (uint32_t i = 0; i < ms_formats_n; i++)
         put_format(ms_formats_all[i], text);
     put_format(&ms_fsdpkeys_format, text);

@@ -10,14 +10,15 @@
 #include "policies/common/policy.h"
 #include "tools/cli/help/help.h"
 #include "tools/terminal/screen.h"
+#include "tools/terminal/textlines.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define INDENT 28u
 #define MODEL_INDENT 19
 #define VALUES_INDENT 6u
-#define SCREEN 79u
 
 /* Adds "  name=VALUES", then the words beside it. */
 static void put_row(const char *name, const char *values, const ms_text *words,
@@ -29,6 +30,28 @@ static void put_row(const char *name, const char *values, const ms_text *words,
         text->failed = true;
     else
         ms_screen_fill(text, indent, label, words->bytes);
+}
+
+/* "a|b|c", broken into lines where it is long. */
+static const char *in_lines(const char *values, size_t column, ms_arena *arena)
+{
+    ms_text text = {.arena = arena};
+    size_t most = ms_screen_columns(STDOUT_FILENO) - 1u;
+    if (column + strlen(values) < most)
+        return values;
+    for (;;) {
+        size_t n = strcspn(values, "|");
+        n += values[n] == '|';
+        if (column + n > most) {
+            ms_text_add(&text, "\n%*s", (int)VALUES_INDENT, "");
+            column = VALUES_INDENT;
+        }
+        ms_text_put(&text, values, n);
+        column += n;
+        values += n;
+        if (*values == '\0')
+            return text.failed ? NULL : text.bytes;
+    }
 }
 
 /* ---- policies ------------------------------------------------------------ */
@@ -83,7 +106,9 @@ static void put_param(const ms_param *param, ms_text *text)
 {
     ms_text words = {.arena = text->arena};
     const char *values = ms_help_tables_param(param, &words);
-    put_row(param->name, values, &words, INDENT, text);
+    values = in_lines(values, strlen(param->name) + 3, text->arena);
+    text->failed |= values == NULL;
+    put_row(param->name, values != NULL ? values : "", &words, INDENT, text);
 }
 
 static void put_policy(const ms_policy *policy, ms_text *text)
@@ -110,10 +135,12 @@ static const char host_words[] =
 
 void ms_help_tables_policies(ms_text *text)
 {
-    ms_text_add(text, "A policy is NAME[:ARGUMENT,...], an argument a word or "
-                      "KEY=VALUE; lists inside a\nvalue join with /.  Policies "
-                      "join with + or by repeating --policy.\n"
-                      "--plugin FILE adds one of your own.\n\n");
+    ms_textlines_prose(
+        "A policy is NAME[:ARGUMENT,...], an argument a word or "
+        "KEY=VALUE; lists inside a\nvalue join with /.  Policies "
+        "join with + or by repeating --policy.\n"
+        "--plugin FILE adds one of your own.\n\n",
+        text);
     ms_screen_fill(text, HOST_INDENT, "Host memory:", host_words);
     for (uint32_t i = 0; i < ms_registry_n(); i++) {
         ms_text_add(text, "\n");
@@ -185,27 +212,6 @@ static void put_fallback(const ms_field *field, ms_text *text)
     }
 }
 
-/* "a|b|c", broken into lines where it is long. */
-static const char *in_lines(const char *values, size_t column, ms_arena *arena)
-{
-    ms_text text = {.arena = arena};
-    if (column + strlen(values) < SCREEN)
-        return values;
-    for (;;) {
-        size_t n = strcspn(values, "|");
-        n += values[n] == '|';
-        if (column + n > SCREEN) {
-            ms_text_add(&text, "\n%*s", (int)VALUES_INDENT, "");
-            column = VALUES_INDENT;
-        }
-        ms_text_put(&text, values, n);
-        column += n;
-        values += n;
-        if (*values == '\0')
-            return text.failed ? NULL : text.bytes;
-    }
-}
-
 static void put_fields(const ms_field *fields, uint32_t n, ms_text *text)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -241,8 +247,9 @@ static void put_layer(const ms_layer_kind *kind, ms_text *text)
 
 void ms_help_tables_layers(ms_text *text)
 {
-    ms_text_add(text, "Layer types of a model file.  Every layer may have a "
-                      "\"name\" and \"inputs\".\n");
+    ms_textlines_prose("Layer types of a model file.  Every layer may have a "
+                       "\"name\" and \"inputs\".\n",
+                       text);
     for (uint32_t i = 0; i < ms_layer_n_kinds; i++) {
         ms_text_add(text, "\n");
         put_layer(&ms_layer_kinds[i], text);
@@ -260,30 +267,35 @@ static void put_family(const ms_family *family, ms_text *text)
 /* It has no page. */
 static void put_chain(ms_text *text)
 {
-    ms_text_add(text, MS_CHAINFILE_FAMILY ": stages that were measured (an "
-                                          "example: memsim help files)\n"
-                                          "  keys beside \"family\":\n");
+    ms_textlines_prose(MS_CHAINFILE_FAMILY ": stages that were measured (an "
+                                           "example: memsim help files)\n"
+                                           "  keys beside \"family\":\n",
+                       text);
     put_fields(ms_chainfile_fields, MS_CHAINFILE_FIELDS, text);
-    ms_text_add(text, "  stages=[...]              in their order, the loss "
-                      "the last; each has the keys\n"
-                      "                            of a layer \"stage\" "
-                      "(memsim help stage)\n");
+    ms_textlines_prose("  stages=[...]              in their order, the loss "
+                       "the last; each has the keys\n"
+                       "                            of a layer \"stage\" "
+                       "(memsim help stage)\n",
+                       text);
 }
 
 static void put_dag(ms_text *text)
 {
-    ms_text_add(text, MS_DAGFILE_FAMILY ": nodes that were measured, gradients "
-                                        "among them (an example: memsim help "
-                                        "files)\n"
-                                        "  keys beside \"family\":\n"
-                                        "  nodes=[...]               in any "
-                                        "order; keys of each:\n"
-                                        "    id=NAME                 or a "
-                                        "whole number\n");
+    ms_textlines_prose(MS_DAGFILE_FAMILY
+                       ": nodes that were measured, gradients "
+                       "among them (an example: memsim help "
+                       "files)\n"
+                       "  keys beside \"family\":\n"
+                       "  nodes=[...]               in any "
+                       "order; keys of each:\n"
+                       "    id=NAME                 or a "
+                       "whole number\n",
+                       text);
     for (uint32_t i = 0; i < MS_DAGFILE_FIELDS; i++)
         ms_text_add(text, "    %-23s %s\n", ms_dagfile_fields[i].name,
                     ms_dagfile_fields[i].help);
-    ms_text_add(text, "    deps=[ID, ...]          the nodes that it reads\n");
+    ms_textlines_prose("    deps=[ID, ...]          the nodes that it reads\n",
+                       text);
 }
 
 void ms_help_tables_families(ms_text *text)
@@ -291,8 +303,9 @@ void ms_help_tables_families(ms_text *text)
     uint32_t n;
     const ms_family *families = ms_familypage_all(text->arena, &n);
     text->failed |= families == NULL;
-    ms_text_add(text, "Families of a model file.  --set model.KEY=VALUE "
-                      "changes a key for one run.\n");
+    ms_textlines_prose("Families of a model file.  --set model.KEY=VALUE "
+                       "changes a key for one run.\n",
+                       text);
     for (uint32_t i = 0; i < n; i++) {
         ms_text_add(text, "\n");
         put_family(&families[i], text);
@@ -305,8 +318,9 @@ void ms_help_tables_families(ms_text *text)
 
 void ms_help_tables_training(ms_text *text)
 {
-    ms_text_add(text, "Training settings: --set training.KEY=VALUE "
-                      "(\"training.\" may be left out).\n\n");
+    ms_textlines_prose("Training settings: --set training.KEY=VALUE "
+                       "(\"training.\" may be left out).\n\n",
+                       text);
     put_fields(ms_training_fields, ms_training_n_fields, text);
 }
 
@@ -341,10 +355,11 @@ static void put_difference(const ms_framework_row *row, ms_text *text)
 
 void ms_help_tables_frameworks(ms_text *text)
 {
-    ms_text_add(text,
-                "What --framework changes; everything else is the same in "
-                "all.  torch-2 is the\nnewest, torch-2.0 stands for 2.0 "
-                "to 2.3.\n");
+    ms_textlines_prose(
+        "What --framework changes; everything else is the same in "
+        "all.  torch-2 is the\nnewest, torch-2.0 stands for 2.0 "
+        "to 2.3.\n",
+        text);
     for (uint32_t i = 0; i < ms_frameworks_n; i++)
         put_difference(&ms_frameworks_rows[i], text);
 }
@@ -354,10 +369,11 @@ void ms_help_tables_frameworks(ms_text *text)
 void ms_help_tables_precisions(ms_text *text)
 {
     const ms_field *field = training_field("precision");
-    ms_text_add(text,
-                "Bytes per parameter with Adam (--precision NAME), of linear "
-                "layers but the head;\nbelow it the others', where they "
-                "differ.\n\n");
+    ms_textlines_prose(
+        "Bytes per parameter with Adam (--precision NAME), of linear "
+        "layers but the head;\nbelow it the others', where they "
+        "differ.\n\n",
+        text);
     ms_statebytes_describe(text);
     ms_text_add(text, "\n");
     for (uint32_t i = 0; i <= MS_MSAMP_O3; i++) {
@@ -367,24 +383,26 @@ void ms_help_tables_precisions(ms_text *text)
         text->failed |= label.failed;
         put_row(label.failed ? "" : label.bytes, "", &words, INDENT, text);
     }
-    ms_text_add(text,
-                "\nIn fp8 (fp8, fp8-primary, mxfp8, msamp-*) linear layers "
-                "keep their inputs for\nbackward in 1 byte; norms, "
-                "attention, embeddings and the head stay in 16 bits.\n"
-                "Each layer quantizes what it reads: three that read one "
-                "tensor keep three\ncopies, mxfp8-torchao the tensor "
-                "itself, once.  Scales of mxfp8 add 1/32 byte\nan "
-                "element.\n--set fp8.recipe and fp8.weights: memsim help "
-                "training.\n");
+    ms_textlines_prose(
+        "\nIn fp8 (fp8, fp8-primary, mxfp8, msamp-*) linear layers "
+        "keep their inputs for\nbackward in 1 byte; norms, "
+        "attention, embeddings and the head stay in 16 bits.\n"
+        "Each layer quantizes what it reads: three that read one "
+        "tensor keep three\ncopies, mxfp8-torchao the tensor "
+        "itself, once.  Scales of mxfp8 add 1/32 byte\nan "
+        "element.\n--set fp8.recipe and fp8.weights: memsim help "
+        "training.\n",
+        text);
 }
 
 /* ---- models and devices -------------------------------------------------- */
 
 void ms_help_tables_models(ms_text *text)
 {
-    ms_text_add(text, "Built-in models, with or without \".json\".  A path "
-                      "with a slash is always a file.\nmemsim inspect NAME "
-                      "--dump model prints one to edit.\n");
+    ms_textlines_prose("Built-in models, with or without \".json\".  A path "
+                       "with a slash is always a file.\nmemsim inspect NAME "
+                       "--dump model prints one to edit.\n",
+                       text);
     for (uint32_t i = 0; i < ms_builtin_n_models; i++) {
         const char *group = ms_builtin_models[i].group;
         ms_text words = {.arena = text->arena};
@@ -454,8 +472,7 @@ void ms_help_tables_devices(ms_text *text)
                 "node", "NVLink", "PCIe", "net", "DRAM", "NVMe");
     for (uint32_t i = 0; i < ms_devices_n; i++)
         put_known(put_device, i, text);
-    ms_text_add(
-        text,
+    ms_textlines_prose(
         "\nGiB is what the driver shows to PyTorch (--memory SIZE sets "
         "another), TFLOP\n16-bit products per second, dense; node is how many "
         "GPUs it has.  Rates are in\nGB/s, per GPU and direction: HBM, NVLink "
@@ -463,19 +480,19 @@ void ms_help_tables_devices(ms_text *text)
         "NVMe (read/write) are of a node.\n\n"
         "What the ranks of a node share, in GiB: host memory (--host-memory "
         "SIZE sets\nanother), disk (--nvme); -: not known, nothing exceeds "
-        "it:\n\n");
+        "it:\n\n",
+        text);
     for (uint32_t i = 0; i < ms_devices_n; i++)
         put_known(put_node, i, text);
-    ms_text_add(
-        text,
+    ms_textlines_prose(
         "\nAnother machine: --device FILE.json, for example\n\n"
         "  {\"like\": \"h100\", \"gpus_per_node\": 4, \"network_gbps\": 25}\n\n"
         "Its keys (those of \"like\" where not given; without it, the "
-        "defaults):\n\n");
+        "defaults):\n\n",
+        text);
     put_fields(ms_devicefile_fields, ms_devicefile_n_fields, text);
     put_fields(ms_devicefile_node_fields, ms_devicefile_n_node_fields, text);
-    ms_text_add(
-        text,
+    ms_textlines_prose(
         "\n\"name\" and \"source\" say what it is; \"KEY_source\" as in "
         "graphs/devices/ where a\nnumber is from.  \"allreduce_curves\" is "
         "measured bus bandwidth by size, as\nnccl-tests prints it:\n\n"
@@ -489,7 +506,8 @@ void ms_help_tables_devices(ms_text *text)
         "copy):\n\n"
         "  [{\"kind\": \"norm\", \"kib\": [512, 65536], \"gbps\": [900, "
         "2400]}]\n\n"
-        "memsim calibrate writes such a file from a profiler's trace.\n");
+        "memsim calibrate writes such a file from a profiler's trace.\n",
+        text);
 }
 
 /* ---- one of them --------------------------------------------------------- */
@@ -541,8 +559,7 @@ uint32_t ms_help_tables_names(const char **names, uint32_t room)
 
 void ms_help_tables_ops(ms_text *text)
 {
-    ms_text_add(
-        text,
+    ms_textlines_prose(
         "Ops of an op graph (\"aten.\" left out): the autograd node, what it "
         "saves, the\nshape of the first output, and what backward allocates, "
         "in order.  An op in place\nthat is not listed (mul_) is the one "
@@ -554,10 +571,12 @@ void ms_help_tables_ops(ms_text *text)
         "incoming gradient on.\n\n"
         "Under autocast: lower, fp32 inputs are cast down; fp32, 16-bit inputs "
         "are cast up;\nfp32 out, 16 bits are read and fp32 is written; else "
-        "the widest dtype of the inputs.\n\n");
+        "the widest dtype of the inputs.\n\n",
+        text);
     ms_atentable_describe(text);
-    ms_text_add(text, "\nAn op that is not listed is refused.  "
-                      "--set graph.unknown_op=conservative takes\nall its "
-                      "inputs and outputs as saved; a row of the tables in "
-                      "graphs/aten says\nwhat it really saves.\n");
+    ms_textlines_prose("\nAn op that is not listed is refused.  "
+                       "--set graph.unknown_op=conservative takes\nall its "
+                       "inputs and outputs as saved; a row of the tables in "
+                       "graphs/aten says\nwhat it really saves.\n",
+                       text);
 }

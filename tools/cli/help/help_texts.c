@@ -15,15 +15,9 @@
 #include "tools/job/settings_table.h"
 #include "tools/results/keys/keys.h"
 #include "tools/terminal/screen.h"
+#include "tools/terminal/textlines.h"
 
-#define KEY_COLUMNS 69u
 #define KEY_INDENT 8u
-
-static void put(ms_text *text, const char *const *lines)
-{
-    for (; *lines != NULL; lines++)
-        ms_text_add(text, "%s\n", *lines);
-}
 
 static void op_graphs(ms_text *text)
 {
@@ -61,7 +55,7 @@ static void op_graphs(ms_text *text)
         "cast.",
         "",
         NULL};
-    put(text, lines);
+    ms_textlines_lines(lines, text);
 }
 
 static void groups_of_layers(ms_text *text)
@@ -104,7 +98,7 @@ static void groups_of_layers(ms_text *text)
         "\"inplace\": true}]}}",
         "",
         NULL};
-    put(text, lines);
+    ms_textlines_lines(lines, text);
 }
 
 static void rules_of_groups(ms_text *text)
@@ -132,7 +126,7 @@ static void rules_of_groups(ms_text *text)
         "in it, \"block\": true makes one of any group.",
         "",
         NULL};
-    put(text, lines);
+    ms_textlines_lines(lines, text);
 }
 
 static void measured_chain(ms_text *text)
@@ -158,7 +152,7 @@ static void measured_chain(ms_text *text)
         "        \"saved_bytes\": 0, \"backward_workspace_bytes\": 800}]}",
         "",
         NULL};
-    put(text, lines);
+    ms_textlines_lines(lines, text);
 }
 
 static void measured_nodes(ms_text *text)
@@ -183,7 +177,7 @@ static void measured_nodes(ms_text *text)
         "JSON, gzip too).",
         "",
         NULL};
-    put(text, lines);
+    ms_textlines_lines(lines, text);
 }
 
 void ms_help_texts_files(ms_text *text)
@@ -227,13 +221,13 @@ void ms_help_texts_files(ms_text *text)
         "memsim help layers      layer types and their keys",
         "memsim help ops         ops of an op graph",
         "memsim help families    families and their keys", NULL};
-    put(text, lines);
+    ms_textlines_lines(lines, text);
     groups_of_layers(text);
     rules_of_groups(text);
     measured_chain(text);
     measured_nodes(text);
     op_graphs(text);
-    put(text, topics);
+    ms_textlines_lines(topics, text);
 }
 
 void ms_help_texts_huggingface(ms_text *text)
@@ -286,7 +280,7 @@ void ms_help_texts_huggingface(ms_text *text)
         "",
         "model_type, its heads, keys with class defaults, other names of keys:",
         NULL};
-    put(text, lines);
+    ms_textlines_lines(lines, text);
     ms_huggingface_describe(text);
 }
 
@@ -307,7 +301,7 @@ static void put_keys(ms_text *text)
                        "model.KEY.");
     text->failed |= keys.failed;
     if (!keys.failed)
-        ms_screen_fill_to(text, KEY_COLUMNS, KEY_INDENT, "KEY", keys.bytes);
+        ms_screen_fill(text, KEY_INDENT, "KEY", keys.bytes);
 }
 
 void ms_help_texts_grid(ms_text *text)
@@ -366,9 +360,9 @@ void ms_help_texts_grid(ms_text *text)
         "interruption the same",
         "command with --resume goes on behind the last whole row.",
         NULL};
-    put(text, head);
+    ms_textlines_lines(head, text);
     put_keys(text);
-    put(text, lines);
+    ms_textlines_lines(lines, text);
 }
 
 void ms_help_texts_units(ms_text *text)
@@ -385,8 +379,9 @@ void ms_help_texts_units(ms_text *text)
         "_bytes and _ns.",
         "",
         "FLOP are those of all ops, a multiply-add counting as two.  MAC are "
-        "the multiply-",
-        "adds of matrix products, convolutions and attention alone: biases, "
+        "the",
+        "multiply-adds of matrix products, convolutions and attention alone: "
+        "biases, "
         "norms,",
         "activations and poolings have none.  Both are per micro-batch; "
         "backward of a",
@@ -403,7 +398,7 @@ void ms_help_texts_units(ms_text *text)
         "of the rest.",
         "Saved is what a layer's forward keeps for its backward.",
         NULL};
-    put(text, lines);
+    ms_textlines_lines(lines, text);
 }
 
 const struct ms_help_exit ms_help_texts_exits[] = {
@@ -461,6 +456,7 @@ void ms_help_texts_json(ms_text *text)
         ms_text_add(text, "%s%s\n\n", i > 0 ? "\n" : "", parts[i].heading);
         ms_keys_help(parts[i].keys, text);
     }
-    ms_text_add(text, "\nA key that does not apply is null.  memsim schema "
-                      "prints all of them as a\nJSON Schema.\n");
+    ms_textlines_prose("\nA key that does not apply is null.  memsim schema "
+                       "prints all of them as a\nJSON Schema.\n",
+                       text);
 }

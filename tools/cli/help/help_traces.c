@@ -5,6 +5,7 @@
 #include "tools/cli/alloc/alloc_arena.h"
 #include "tools/cli/help/help.h"
 #include "tools/terminal/screen.h"
+#include "tools/terminal/textlines.h"
 
 #define OPTION_INDENT 38u
 
@@ -80,11 +81,12 @@ static void put_conf(const ms_torchconf_row *row, ms_text *text)
 
 static void put_arena(ms_text *text)
 {
-    ms_text_add(
-        text, "\n--allocator arena[,option=value...]: one buffer for all, "
-              "every offset planned\nahead, of a trace or, by greedy rules and "
-              "best, of one step; --csv has id,\nlower, upper, size and offset "
-              "of each:\n\n");
+    ms_textlines_prose(
+        "\n--allocator arena[,option=value...]: one buffer for all, "
+        "every offset planned\nahead, of a trace or, by greedy rules and "
+        "best, of one step; --csv has id,\nlower, upper, size and offset "
+        "of each:\n\n",
+        text);
     for (uint32_t i = 0; i < MS_ALLOC_N_ORDERS; i++) {
         ms_alloc_order order = ms_alloc_plans_order(i);
         put_option(text, "order", order.name, order.help);
@@ -117,26 +119,27 @@ static void put_heaps(ms_text *text)
             "down, which costs copies:\n\n"};
     for (uint32_t kind = 0; kind < MS_POOL_N_TYPES; kind++) {
         if (heads[kind] != NULL)
-            ms_text_add(text, "%s", heads[kind]);
+            ms_textlines_prose(heads[kind], text);
         for (uint32_t i = 0; i < ms_poolconf_n_rows; i++)
             if (ms_poolconf_rows[i].kind == kind)
                 put_option(text, ms_poolconf_rows[i].name,
                            ms_poolconf_rows[i].values,
                            ms_poolconf_rows[i].help);
     }
-    ms_text_add(
-        text,
+    ms_textlines_prose(
         "\nIn these three all streams share what is idle, and a block that "
         "other streams\nuse is free when they are past it.  e and x of a trace "
         "do nothing to them, conf\nand version are not theirs, m bounds what "
-        "they ask the device for from then on;\ninactive_split is 0.\n");
+        "they ask the device for from then on;\ninactive_split is 0.\n",
+        text);
 }
 
 void ms_help_traces_write(ms_text *text)
 {
-    ms_text_add(text, "%s", form);
-    ms_text_add(text, "--allocator torch[,option=value...]; options of "
-                      "memsim:\n\n");
+    ms_textlines_prose(form, text);
+    ms_textlines_prose("--allocator torch[,option=value...]; options of "
+                       "memsim:\n\n",
+                       text);
     put_option(
         text, "version", "V",
         "rules of PyTorch 1.13, 2.1, 2.4 (up to 2.6) or 2.11 (default; of a "
@@ -146,8 +149,9 @@ void ms_help_traces_write(ms_text *text)
         "the device's addresses: bump (up, never again; default), down (of "
         "a simulated step), firstfit");
     put_option(text, "fraction", "F", "set_per_process_memory_fraction(F)");
-    ms_text_add(text, "\nof PYTORCH_CUDA_ALLOC_CONF, over those of the "
-                      "trace:\n\n");
+    ms_textlines_prose("\nof PYTORCH_CUDA_ALLOC_CONF, over those of the "
+                       "trace:\n\n",
+                       text);
     for (uint32_t i = 0; i < ms_torchconf_n_rows; i++)
         put_conf(&ms_torchconf_rows[i], text);
     put_heaps(text);
@@ -189,11 +193,11 @@ void ms_help_traces_measured(ms_text *text)
         if (i != MS_RATE_PRODUCT && i != MS_RATE_FP32_PRODUCT)
             ms_text_add(&words, "%s%s", words.length > 0 ? ", " : "",
                         ms_measured_words[i]);
-    ms_text_add(text, "%s", measured_form);
+    ms_textlines_prose(measured_form, text);
     ms_screen_fill(text, 8, "Words:", words.bytes != NULL ? words.bytes : "");
-    ms_text_add(
-        text,
+    ms_textlines_prose(
         "\nEvery other shape of a kind is kept back: rates are fitted on the "
         "first, and the\nreport has the errors of both, before and after.  "
-        "What was not measured stays.\n");
+        "What was not measured stays.\n",
+        text);
 }

@@ -163,7 +163,7 @@ static void put_option(manual *m, uint32_t row)
         ms_text words = {.arena = page->arena};
         if (use->commands == 0)
             continue;
-        ms_help_option(option, use, &words);
+        ms_help_words_option(option, use, &words);
         page->failed |= words.failed;
         put_commands_of(m, use->commands);
         put_sentence(words.failed ? "" : words.bytes, page);

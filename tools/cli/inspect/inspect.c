@@ -13,6 +13,7 @@
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 #include "tools/words/untrained.h"
@@ -221,6 +222,7 @@ static void put_work(const inspection *view, ms_text *text)
 static void put_table(const inspection *view, const ms_style *style,
                       ms_text *text)
 {
+    size_t from = text->length;
     ms_text_add(text, "%s%-*s %-*s %6s", style->strong, view->name_columns,
                 "layer", view->type_columns, "type", "");
     for (size_t i = 0; i < N_COLUMNS; i++)
@@ -238,6 +240,7 @@ static void put_table(const inspection *view, const ms_style *style,
     ms_text_add(text, "%s", style->strong);
     put_row(view, &view->it.total, 1, text);
     ms_text_add(text, "%s", style->plain);
+    ms_narrow_table(text, from);
     put_work(view, text);
 }
 
@@ -387,6 +390,7 @@ static ms_err inspect(const ms_job *job, const ms_hall *hall, ms_result *result,
     } else {
         put_head(&view, style, text);
         put_table(&view, style, text);
+        ms_narrow_lines(text);
     }
     return MS_OK;
 }

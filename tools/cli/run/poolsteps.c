@@ -7,6 +7,7 @@
 #include "tools/job/allocator.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
@@ -65,6 +66,7 @@ void ms_poolsteps_put(const ms_summary *summary, ms_text *text)
     const ms_report *report = summary->result->report;
     const ms_pooled *pooled = report->pooled;
     ms_text words = {.arena = summary->arena};
+    size_t from = text->length;
     if (summary->job->lengths == NULL || pooled == NULL)
         return;
     ms_text_add(text,
@@ -73,6 +75,7 @@ void ms_poolsteps_put(const ms_summary *summary, ms_text *text)
                 summary->style->faint, summary->style->plain);
     for (uint32_t k = 0; k < pooled->setup.steps; k++)
         put_step(pooled, report->told, k, text);
+    ms_narrow_table(text, from);
     put_growth(pooled, report->told, &words);
     ms_textlines_put("most:", MS_TEXTLINES_INDENT, &words, text);
     if (summary->job->program != NULL ||

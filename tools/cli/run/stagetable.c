@@ -7,6 +7,7 @@
 #include "tools/cli/run/run.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 
@@ -152,6 +153,7 @@ ms_err ms_stagetable_put(const ms_summary *summary, ms_text *text,
     const ms_report *report = summary->result->report;
     uint16_t n = report->n_ranks, half = MOST_ROWS / 2;
     ms_evenout even;
+    size_t from = text->length;
     put_heading(summary, text);
     for (uint16_t r = 0; r < n; r++) {
         if (n > MOST_ROWS && r == half) {
@@ -161,6 +163,7 @@ ms_err ms_stagetable_put(const ms_summary *summary, ms_text *text,
         }
         put_rank(summary, r, text);
     }
+    ms_narrow_table(text, from);
     MS_TRY(ms_evenout_find(summary->job, summary->result, summary->arena, &even,
                            fault));
     for (uint32_t i = 0; i < even.n; i++)

@@ -16,6 +16,7 @@
 #include "tools/job/job.h"
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
@@ -25,9 +26,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#define CHART_COLUMNS 50u
-#define INDENT 10u /* column of the texts beside a label */
+#define BESIDE_CHART 30u /* columns */
+#define INDENT 10u       /* column of the texts beside a label */
 /* A category below 1/5000 of the whole is left out. */
 #define LEAST_PART 5000u
 /* and a time below 1/400 of the step, which would be 0.00 s of 2 s */
@@ -142,16 +144,15 @@ static ms_err chart_lines(const ms_summary *summary, ms_text *text,
     const ms_result *result = summary->result;
     const ms_timeline *line = result->line;
     uint16_t rank = result->report->told;
+    uint32_t columns = ms_screen_columns(STDOUT_FILENO) - BESIDE_CHART;
     ms_text_add(text, "memory:   ");
-    MS_TRY(
-        ms_chart_line(line, rank, CHART_COLUMNS, summary->arena, text, fault));
+    MS_TRY(ms_chart_line(line, rank, columns, summary->arena, text, fault));
     ms_text_add(text, " %s\n",
                 ms_quantity_size(told(result)->peak.allocated_bytes).s);
     if (line->step_ns == 0)
         return MS_OK;
     ms_text_add(text, "%*s", (int)INDENT, "");
-    MS_TRY(ms_chart_phases(line, rank, CHART_COLUMNS, summary->arena, text,
-                           fault));
+    MS_TRY(ms_chart_phases(line, rank, columns, summary->arena, text, fault));
     ms_text_add(text, " %s\n", ms_quantity_time(line->step_ns).s);
     return MS_OK;
 }
@@ -584,5 +585,6 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     verdict_line(summary, text);
     MS_TRY(ms_whatnext_commands(summary, &next, text, fault));
     ms_devicewords_last(summary->job, summary->result, text);
+    ms_narrow_lines(text);
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }

@@ -5,6 +5,7 @@
 #include "sim/report.h"
 #include "tools/cli/run/run.h"
 #include "tools/job/result.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/quantity.h"
 #include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
@@ -92,6 +93,7 @@ void ms_traffic_links(const ms_result *result, const ms_style *style,
 {
     const ms_rank_report *rank = told(result);
     bool any = false;
+    size_t from = text->length;
     for (int link = 0; link < MS_N_LINKS; link++) {
         const ms_link_use *use = &rank->links[link];
         if (use->bytes == 0 && use->time.busy_ns == 0)
@@ -101,6 +103,7 @@ void ms_traffic_links(const ms_result *result, const ms_style *style,
         any = true;
         put_link(use, "", link_names[link], rank->time.step_ns, text);
     }
+    ms_narrow_table(text, from);
 }
 
 /* ---- host and disk ------------------------------------------------------- */
