@@ -40,7 +40,7 @@ fit gpt2 --batch 8 --device 4090
 fit gpt2 --batch 8 --gpus 1,2
 fit gpt2-xl --memory 4GiB
 inspect gpt2
-inspect tests/golden/files/hf-llama/config.json
+inspect tests/golden/files/hf-llama.json
 diff gpt2 --batch 8 -p none -p checkpoint:full
 diff snapshot.pickle gpt2 --batch 4
 check cases.json
@@ -130,7 +130,8 @@ def prepare(program, tests):
     subprocess.run([program, "run", "gpt2", "--batch", "2", "-q",
                     "--snapshot", "snapshot.pickle"], check=True)
     with open("trace.json", "wb") as file:
-        subprocess.run([sys.executable, os.path.join(tests, "kineto.py")],
+        subprocess.run([sys.executable, os.path.join(tests, "kineto.py"),
+                        "2", "2", "1.5"],
                        stdout=file, check=True)
 
 

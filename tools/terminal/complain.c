@@ -171,13 +171,6 @@ void ms_complain(const ms_fault *fault, const char *colour_mode)
     put_hint(fault->hint);
 }
 
-void ms_complain_note(const char *what, const char *name)
-{
-    char safe[256];
-    fprintf(stderr, "memsim: %s %s\n", what,
-            ms_screen_safe(name, safe, sizeof safe));
-}
-
 void ms_complain_line(const char *a, const char *b, const char *c)
 {
     uint32_t column = NAME_COLUMNS;
@@ -186,6 +179,11 @@ void ms_complain_line(const char *a, const char *b, const char *c)
     column = put_filled(column, b);
     put_filled(column, c);
     fprintf(stderr, "\n");
+}
+
+void ms_complain_note(const char *what, const char *name)
+{
+    ms_complain_line(what, " ", name);
 }
 
 int ms_complain_status(ms_err err)

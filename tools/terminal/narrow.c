@@ -241,7 +241,7 @@ static void put_folded(span line, uint32_t columns, ms_text *text)
     uint32_t hang = hang_of(line, columns), room = columns;
     while (width_of(line) > room) {
         span part = part_of(line, room);
-        ms_text_put(text, part.at, (size_t)(part.end - part.at));
+        put_columns(part, 0, UINT32_MAX, text);
         line.at = part.end + blanks_at(part.end, line.end);
         if (line.at == line.end)
             return;

@@ -3,6 +3,7 @@
 
 #include "tools/points/points.h"
 #include "tools/terminal/quantity.h"
+#include "tools/terminal/screen.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,6 +67,9 @@ void ms_progress_show(ms_progress *progress, uint64_t done)
                           ms_quantity_count(done).s,
                           ms_quantity_count(progress->total).s,
                           rate < 10 ? 1 : 0, rate, left);
+    int most = (int)ms_screen_columns(STDERR_FILENO) - 1;
+    if (length > most)
+        line[length = most] = '\0';
     put_line(progress, line, length);
     progress->shown_ns = now;
 }

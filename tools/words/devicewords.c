@@ -81,15 +81,24 @@ static const char *teller(const ms_job *job)
     return job->device->compute_capability > 0 ? "nvidia-smi" : "the driver";
 }
 
+static unsigned long long mib_of(uint64_t bytes)
+{
+    return (bytes >> 20) + (bytes % (1u << 20) > 0);
+}
+
 void ms_devicewords_put(const ms_job *job, const ms_result *result,
                         ms_text *text)
 {
     const ms_report *report = result->report;
     const ms_outside *outside = &report->outside;
     uint64_t used_bytes = ms_capacity_used(report);
+    if (result->training.device == 1) {
+        ms_text_add(text, "grows by about %llu MiB", mib_of(used_bytes));
+        return;
+    }
     ms_text_add(
-        text, "%s as %s reports = %s reserved", ms_quantity_size(used_bytes).s,
-        teller(job),
+        text, "%s (%s: %llu MiB) = %s reserved", ms_quantity_size(used_bytes).s,
+        teller(job), mib_of(used_bytes),
         ms_quantity_size_as(used_bytes - report->context_bytes, used_bytes).s);
     put_parts(result, text);
     ms_text_add(text, " + %s context and kernels (device %s",
@@ -110,18 +119,4 @@ void ms_devicewords_put(const ms_job *job, const ms_result *result,
             text, " + %s %s",
             ms_quantity_size_as(outside->userbuffers_bytes, used_bytes).s,
             outside->exchanged_through);
-}
-
-void ms_devicewords_last(const ms_job *job, const ms_result *result,
-                         ms_text *text)
-{
-    uint64_t bytes = ms_capacity_used(result->report);
-    unsigned long long mib = (bytes >> 20) + (bytes % (1u << 20) > 0);
-    if (result->training.device == 1)
-        ms_text_add(text, "the process would grow by about %llu MiB\n", mib);
-    else
-        ms_text_add(text, "%s would show about %llu MiB%s\n", teller(job), mib,
-                    ms_capacity_short(result->report, MS_DEVICE_POOL) == 0
-                        ? ""
-                        : " on a larger device");
 }

@@ -39,12 +39,10 @@ ms_label ms_poolwords_length(const ms_pooled *pooled, uint32_t step);
  */
 void ms_devicewords_device(const ms_job *job, const ms_report *report,
                            ms_text *text);
-/* What nvidia-smi would show, as a sum: reserved, context, NCCL. */
+/* What nvidia-smi would show, as a sum: reserved, context, NCCL; of a CPU's
+ * process by how much it grows. */
 void ms_devicewords_put(const ms_job *job, const ms_result *result,
                         ms_text *text);
-/* The last line of a run: the same sum as one number of MiB. */
-void ms_devicewords_last(const ms_job *job, const ms_result *result,
-                         ms_text *text);
 /* room.c: the verdict. The names are "device memory", "host memory", "disk", by
  * ms_pool_kind. */
 extern const char *const ms_room_names[MS_N_POOLS];

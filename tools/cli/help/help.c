@@ -173,6 +173,7 @@ void ms_help_short(const ms_commands *commands, ms_text *text)
                        "option, and words of other programs, e.g. memsim help "
                        "activation checkpointing.\n",
                        text);
+    ms_narrow_lines(text);
 }
 
 /* ---- topics -------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "graphs/training.h"
 #include "policies/common/policy.h"
 #include "tools/cli/help/help.h"
+#include "tools/terminal/narrow.h"
 #include "tools/terminal/screen.h"
 #include "tools/terminal/textlines.h"
 
@@ -374,7 +375,9 @@ void ms_help_tables_precisions(ms_text *text)
         "layers but the head;\nbelow it the others', where they "
         "differ.\n\n",
         text);
+    size_t from = text->length;
     ms_statebytes_describe(text);
+    ms_narrow_table(text, from);
     ms_text_add(text, "\n");
     for (uint32_t i = 0; i <= MS_MSAMP_O3; i++) {
         ms_text label = {.arena = text->arena}, words = {.arena = text->arena};
@@ -468,10 +471,12 @@ static void put_known(void (*put)(const ms_device *, ms_text *), uint32_t row,
 
 void ms_help_tables_devices(ms_text *text)
 {
+    size_t from = text->length;
     ms_text_add(text, DEVICE_ROW, "name", "alias", "GiB", "HBM", "TFLOP",
                 "node", "NVLink", "PCIe", "net", "DRAM", "NVMe");
     for (uint32_t i = 0; i < ms_devices_n; i++)
         put_known(put_device, i, text);
+    ms_narrow_table(text, from);
     ms_textlines_prose(
         "\nGiB is what the driver shows to PyTorch (--memory SIZE sets "
         "another), TFLOP\n16-bit products per second, dense; node is how many "

@@ -413,11 +413,10 @@ static void verdict_line(const ms_summary *summary, ms_text *text)
 
 static void device_line(const ms_summary *summary, ms_text *text)
 {
+    bool is_cpu = summary->result->training.device == 1;
     ms_text words = {.arena = summary->arena};
-    if (summary->result->training.device == 1)
-        return;
     ms_devicewords_put(summary->job, summary->result, &words);
-    put_line(text, "device:", &words);
+    put_line(text, is_cpu ? "process:" : "device:", &words);
 }
 
 /* ---- what the policy did, what else would help --------------------------- */
@@ -584,7 +583,6 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     MS_TRY(ms_whatnext_advice(summary, stays, &next, text, fault));
     verdict_line(summary, text);
     MS_TRY(ms_whatnext_commands(summary, &next, text, fault));
-    ms_devicewords_last(summary->job, summary->result, text);
     ms_narrow_lines(text);
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }
