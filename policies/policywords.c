@@ -55,7 +55,7 @@ static const ms_word rows[] = {
                     "checkpoint_policy|must_save|prefer_save|must_recompute|"
                     "create_selective_checkpoint_contexts",
                     "-p checkpoint:save=aten.mm",
-                    "by op; recompute= names what is computed again"),
+                    "by op; recompute= names what is recomputed"),
     MS_WORD_INSTEAD(POLICY, "checkpoint_sequential",
                     "-p checkpoint:sequential=4", "so many segments"),
     MS_WORD_INSTEAD(POLICY,
@@ -120,7 +120,7 @@ static const ms_word rows[] = {
     MS_WORD_INSTEAD(POLICY,
                     "sequence|sequence_length|seq_len|context_length|max_"
                     "seq_len",
-                    "--sequence 2048", "the sequence is a setting"),
+                    "--sequence 1024", "the sequence is a setting"),
     MS_WORD_INSTEAD(POLICY, "model_parallel|model_parallelism|mp|megatron",
                     "-p tensor:4,sp+pipeline:2 --gpus 8",
                     "tensor splits each layer, pipeline shares the layers"),

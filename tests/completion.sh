@@ -46,7 +46,8 @@ while read -r command; do
     same "options of $command"
 done <commands
 
-memsim help | sed -n '/^Topics/,/^$/s/^  \([a-z]*\) .*/\1/p' >topics
+memsim help | sed -n -e '/^Questions/,/^$/s/^  \([a-z-]*\) .*/\1/p' \
+    -e '/^Topics/,/^$/s/^  \([a-z]*\) .*/\1/p' >topics
 {
     cat commands topics
     memsim help policies | sed -n 's/^\([a-z]*\): .*/\1/p'

@@ -163,6 +163,12 @@ cited() { # what a text refers to is in the tree: documents, sections, links
     done
 }
 
+vocabulary() { # what people read has one word for one thing: the glossary's
+    grep -nE '"[^"]*(peak live|is live|live (bytes|at)|reserved, unused)' \
+        $sources
+    grep -nE '"[^"]*(overhead |runs again|computed again|wait: coll)' $sources
+}
+
 rules() {
     includes | sed 's/^/include: /'
     shape | sed 's/^/shape: /'
@@ -176,6 +182,7 @@ rules() {
     echo "$symbols" | circles 2 | sed 's/^/circle of folders: /'
     echo "$symbols" | names | sed 's/^/name: /'
     registry | sed 's/^/registry: /'
+    vocabulary | sed 's/^/word: /'
     cited | sed 's/^/cited: /'
 }
 

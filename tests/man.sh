@@ -62,7 +62,8 @@ while read -r command; do
         fi
     done
 done <"$folder/commands"
-"$memsim" help | sed -n '/^Topics/,/^$/s/^  \([a-z]*\) .*/\1/p' | named help
+"$memsim" help | sed -n -e '/^Topics/,/^$/s/^  \([a-z]*\) .*/\1/p' \
+    -e '/^Questions/,/^$/s/^  \([a-z-]*\) .*/\1/p' | named help
 words run -p '' | cut -f 1 | tr -d : | named --policy
 for policy in $(words run -p '' | cut -f 1 | tr -d :); do
     "$memsim" help "$policy" | sed -n "s/^  \([a-z_][a-z_]*\)[= ].*/\1/p" |

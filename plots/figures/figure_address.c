@@ -56,8 +56,8 @@ static ms_text words_of(const struct address *a)
 
 /* ---- words --------------------------------------------------------------- */
 
-/* Writes how much more is reserved than was ever live: "20.9 %". */
-static void put_overhead(const ms_tiles *map, ms_text *text)
+/* Writes how much more is reserved than was ever allocated: "20.9 %". */
+static void put_more(const ms_tiles *map, ms_text *text)
 {
     uint64_t more = map->reserved_bytes - map->live_bytes;
     double tenths =
@@ -73,15 +73,15 @@ static void put_peak(const ms_tiles *map, ms_text *text)
     ms_text_add(text, "reserved ");
     ms_units_put_bytes(text, map->reserved_bytes,
                        ms_units_bytes(map->reserved_bytes));
-    ms_text_add(text, ", peak live ");
+    ms_text_add(text, ", ");
+    put_more(map, text);
+    ms_text_add(text, " over the peak allocated, ");
     ms_units_put_bytes(text, map->live_bytes,
                        ms_units_bytes(map->reserved_bytes));
     if (map->has_time) {
         ms_text_add(text, " at ");
         ms_units_put_time(text, map->live_at);
     }
-    ms_text_add(text, ": fragmentation overhead ");
-    put_overhead(map, text);
 }
 
 static const char *note_of(const struct address *a)
@@ -157,7 +157,7 @@ static uint32_t list_entries(const struct address *a,
                                   .value = a->maps[0]->kinds[k].peak_bytes,
                                   .color = a->maps[0]->kinds[k].color};
     }
-    entries[n++] = (ms_legend_entry){.name = "reserved, unused",
+    entries[n++] = (ms_legend_entry){.name = "reserved, idle",
                                      .value = a->maps[0]->idle_bytes,
                                      .color = HELD};
     return n;
@@ -169,7 +169,7 @@ static void put_numbers(struct address *a, double y,
     const ms_panel panel = {.script = a->frame.script,
                             .arena = a->frame.script->arena};
     const ms_legend_entry sums[] = {
-        {.name = "live", .value = a->maps[0]->live_bytes},
+        {.name = "allocated", .value = a->maps[0]->live_bytes},
         {.name = "reserved, max", .value = a->maps[0]->reserved_bytes}};
     ms_legend_put(&panel, y, "at the peak", a->bytes, sums, 2, entries, n);
 }
@@ -299,8 +299,9 @@ static const char *numbers_of(const struct address *a, uint32_t i)
     ms_text_add(&text, "reserved ");
     ms_units_put_bytes(&text, a->maps[i]->reserved_bytes,
                        ms_units_bytes(a->maps[0]->reserved_bytes));
-    ms_text_add(&text, ", overhead ");
-    put_overhead(a->maps[i], &text);
+    ms_text_add(&text, ", ");
+    put_more(a->maps[i], &text);
+    ms_text_add(&text, " over allocated");
     return bytes_of(a, &text);
 }
 

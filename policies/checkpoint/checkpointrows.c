@@ -136,7 +136,7 @@ const ms_param ms_checkpointrows_params[MS_CHECKPOINT_N] = {
          .words =
              "core_attn|mlp|moe|layernorm|mla_up_proj|moe_act|shared_experts",
          .help = "Megatron's recompute_modules: these parts of each block are "
-                 "computed again; of layernorm, moe_act and mla_up_proj the "
+                 "recomputed; of layernorm, moe_act and mla_up_proj the "
                  "output goes, too, until its reader's backward"},
     [MS_CHECKPOINT_AUTO] =
         {.name = "auto",

@@ -63,7 +63,7 @@ static const ms_param params[N_PARAMS] = {
               .fallback = 10,
               .low = 1,
               .high = 1000,
-              .help = "a step thrashes when what runs again takes so many "
+              .help = "a step thrashes when recomputing takes so many "
                       "times as long as forward, or all of the nodes that "
                       "were measured; default 10"},
 };

@@ -17,7 +17,7 @@ static ms_err refuse(const ms_graph *graph, const ms_evictor_setup *setup,
     if (run->status == MS_EVICTOR_THRASHES)
         return ms_fail(
             fault, MS_EINFEASIBLE, "dtr", "give it more memory, or most=",
-            "it thrashes: at %s (op %" PRIu32 ") what runs again has taken "
+            "it thrashes: at %s (op %" PRIu32 ") recomputing has taken "
             "%" PRIu64 " ns, more than %" PRIu64 ", in %" PRIu32 " evictions",
             graph->op_name[run->op], run->op, run->again_ns,
             setup->most_again_ns, run->n_evictions);

@@ -30,7 +30,7 @@ static const struct {
     [MS_WHY_GRAD_STEP] = {".grad: read in the optimizer step by ", "", READER},
     [MS_WHY_GRAD_MORE] = {".grad: read next by ", "", READER},
     [MS_WHY_SAVED] = {"saved for ", "", READER},
-    [MS_WHY_SAVED_AGAIN] = {"saved for ", ", which runs again", READER},
+    [MS_WHY_SAVED_AGAIN] = {"saved for ", ", which is recomputed", READER},
     [MS_WHY_SAVED_UNREAD] = {"saved by autograd until after ", "", END},
     [MS_WHY_HELD] = {"input of a checkpoint, held for ", "", READER},
     [MS_WHY_HELD_UNREAD] = {"input of a checkpoint, held until after ", "",

@@ -104,7 +104,7 @@ static void put_plan(const ms_pooled *pooled, const ms_pooled_rank *rank,
                 ms_quantity_size(rank->reserved_peak_bytes).s);
     if (bound_bytes > 0)
         ms_text_add(
-            words, ", %.2f %% over what is live at most",
+            words, ", %.2f %% over what is allocated at most",
             100 *
                 ((double)rank->reserved_peak_bytes / (double)bound_bytes - 1));
     put_idle(&rank->at_peak, words);

@@ -182,9 +182,10 @@ static ms_err check(const ms_trace *trace)
                       "products in fp8 scale what the whole MLP reads, not a "
                       "piece of it");
     if (trace->autocast != MS_FLOAT32)
-        return refuse(trace, "--precision bf16-mixed or bf16",
-                      "the MLP runs again in backward, where autocast is off: "
-                      "PyTorch fails there with two dtypes");
+        return refuse(
+            trace, "--precision bf16-mixed or bf16",
+            "the MLP is recomputed in backward, where autocast is off: "
+            "PyTorch fails there with two dtypes");
     return MS_OK;
 }
 

@@ -66,8 +66,8 @@ static ms_err check_pairs(const events *all, const char *name)
         return MS_OK;
     return ms_allocplay_fail(
         &(ms_alloctrace_spot){name, all->of[worst].line, 0}, all->fault, NULL,
-        all->of[worst].bytes > 0 ? "id %llu is live already"
-                                 : "id %llu is not live",
+        all->of[worst].bytes > 0 ? "id %llu is alive already"
+                                 : "id %llu is not alive",
         (unsigned long long)all->of[worst].id);
 }
 

@@ -85,7 +85,7 @@ void ms_alloc_plans_text(const ms_alloc_arena *run, const ms_style *style,
                 ms_screen_safe(run->name, safe, sizeof safe),
                 ms_quantity_count(run->list.n).s, style->plain);
     size_t from = text->length;
-    ms_text_add(text, "  %-*s", SPEC_COLUMNS, "most live bytes, the bound");
+    ms_text_add(text, "  %-*s", SPEC_COLUMNS, "most bytes alive, the bound");
     ms_screen_right(text, 14, ms_quantity_size(run->bound_bytes).s);
     ms_text_put(text, "\n", 1);
     for (uint32_t i = 0; i < run->n_plans; i++)

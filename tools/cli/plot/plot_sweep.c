@@ -34,8 +34,8 @@ static const struct {
     {"recompute", "time to recompute", offsetof(ms_sweep_row, recompute_ns),
      true, false},
     {"stall", "wait for copies", offsetof(ms_sweep_row, stall_ns), true, false},
-    {"comm", "wait for collectives", offsetof(ms_sweep_row, exposed_comm_ns),
-     true, false},
+    {"comm", "wait for comm", offsetof(ms_sweep_row, exposed_comm_ns), true,
+     false},
 };
 #define N_VALUES (sizeof values / sizeof values[0])
 

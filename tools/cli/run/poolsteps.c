@@ -71,7 +71,7 @@ void ms_poolsteps_put(const ms_summary *summary, ms_text *text)
         return;
     ms_text_add(text,
                 "%ssteps:      length    allocated     reserved   "
-                "unused    frag. segments retries%s\n",
+                "  idle    frag. segments retries%s\n",
                 summary->style->faint, summary->style->plain);
     for (uint32_t k = 0; k < pooled->setup.steps; k++)
         put_step(pooled, report->told, k, text);

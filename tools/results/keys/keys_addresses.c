@@ -124,7 +124,8 @@ static const char *levels_wrong(const void *of, const void *value)
     return tiles->live_bytes <= tiles->reserved_bytes &&
                    tiles->reserved_bytes <= tiles->height_bytes
                ? NULL
-               : "more is live than reserved, or more reserved than there are "
+               : "more is allocated than reserved, or more reserved than there "
+                 "are "
                  "addresses";
 }
 
@@ -151,7 +152,7 @@ static const ms_key address_rows[] = {
      TILES(U64, idle_bytes),
      MUST,
      .wrong = levels_wrong,
-     .help = "of the reserved unused then"},
+     .help = "of the reserved idle then"},
     {TABLE("segments", segments), .help = ""},
     {TABLE("pages", pages),
      .help = "what is held: at_bytes (from the bottom of that height), bytes, "

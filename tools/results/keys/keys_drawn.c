@@ -409,7 +409,7 @@ static const ms_key drawn_rows[] = {
      .type = MS_KEY_COUNT,
      DRAWN(U64, again_flops),
      MUST,
-     .help = "what the rank runs again in the step"},
+     .help = "what the rank recomputes in the step"},
     {.name = "points",
      .type = MS_KEY_TABLE,
      .columns = point_columns,
