@@ -5,7 +5,7 @@ used() {
     echo "$*:"
     "$MEMSIM" run tiny.json --device a100 "$@" >text
     sed -n '/^device:/,/^[^ d]/p' text | sed '/^[^ d]/d'
-    tail -n 1 text
+    sed -n '/^process:/p' text
 }
 used
 used --set training.cuda_loading=eager
