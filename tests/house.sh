@@ -164,9 +164,9 @@ cited() { # what a text refers to is in the tree: documents, sections, links
 }
 
 vocabulary() { # what people read has one word for one thing: the glossary's
-    grep -nE '"[^"]*(peak live|is live|live (bytes|at)|reserved, unused)' \
-        $sources
-    grep -nE '"[^"]*(overhead |runs again|computed again|wait: coll)' $sources
+    printf '%s\n' $sources | grep -v '^tests/' | xargs grep -nE \
+        -e '"[^"]*(peak live|is live|\<live (bytes|at)|reserved, unused)' \
+        -e '"[^"]*(overhead |runs again|computed again|wait: coll)'
 }
 
 rules() {

@@ -147,7 +147,7 @@ static ms_err do_malloc(ms_allocplay *play, const ms_alloctrace_spot *spot,
     if (is_live(name))
         return ms_allocplay_fail(spot, fault, NULL,
                                  "id %" PRIu64
-                                 " is live, allocated in line %" PRIu32,
+                                 " is alive, allocated in line %" PRIu32,
                                  op->id, name->line);
     MS_TRY(ms_pool_malloc(play->pool, op->bytes, op->stream, &block, fault));
     play->n_names += name->line == 0 ? 1 : 0;
