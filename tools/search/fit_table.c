@@ -155,7 +155,7 @@ static void put_product(const ms_fit *fit, ms_text *words)
         const ms_fit_axis *axis = &fit->axes[a];
         uint32_t n = 0;
         for (uint32_t i = 0; i < axis->n; i++)
-            n += (axis->dropped >> i & 1) == 0;
+            n += axis->dropped == 0 || (axis->dropped >> i & 1) == 0;
         if (!axis->fixed && (n > 1 || axis->dropped == 0))
             ms_text_add(words, "%s%u of %s", words->length > 0 ? " x " : "", n,
                         ms_fitchoices_all[a].name);

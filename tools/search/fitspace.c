@@ -140,8 +140,10 @@ static uint32_t where_of(const lister *at, uint32_t axis)
 
 static bool is_legal(const ms_fit *fit, const ms_fit_point *point)
 {
+    /* Only axes of 32 options at most drop any. */
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
-        if (fit->axes[a].dropped >> point->option[a] & 1)
+        if (fit->axes[a].dropped != 0 &&
+            (fit->axes[a].dropped >> point->option[a] & 1) != 0)
             return is_plain(point);
     return is_plain(point) || divides(fit, point);
 }
