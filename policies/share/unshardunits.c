@@ -221,8 +221,8 @@ static ms_err open_units(ms_unshardunits *w)
  */
 ms_err ms_unshardunits_open(ms_unshardunits *w)
 {
-    reading *weights;
-    uint32_t n;
+    reading *weights = NULL;
+    uint32_t n = 0;
     MS_TRY(open_units(w));
     MS_TRY(list_weights(w, &weights, &n));
     for (uint32_t i = 0; i < n; i++)
