@@ -7,6 +7,7 @@
  *     dtr     (c(s) + c of e*(s)) / (bytes x staleness)
  *     eq      (c(s) + c of the classes next to s) / (bytes x staleness)
  *     local    c(s)               / (bytes x staleness)
+ *     esize   (c(s) + c of e*(s)) / bytes
  *     msps    (c(s) + c of what it is made from and is gone) / bytes
  *     lru      1 / staleness
  *     size     1 / bytes
@@ -20,6 +21,7 @@
  *
  * A cost is found anew where something around it changed, and compared with the
  * first of each kind alone (policies/common/alike.h). */
+#include "policies/checkpoint/makers.h"
 #include "policies/common/alike.h"
 #include "policies/common/goneclasses.h"
 #include "policies/common/policy.h"
@@ -34,7 +36,7 @@
 
 enum { BUDGET, HEURISTIC, SEED, MOST, N_PARAMS };
 /* As in policies/solve/evictor.h. */
-enum { DTR, LOCAL, MSPS, LRU, SIZE, RANDOM, EQ };
+enum { DTR, LOCAL, MSPS, LRU, SIZE, RANDOM, EQ, ESIZE };
 
 static const ms_param params[N_PARAMS] = {
     [BUDGET] = {.name = "budget",
@@ -45,12 +47,13 @@ static const ms_param params[N_PARAMS] = {
                 .help = "the peak to keep to; default the device's memory"},
     [HEURISTIC] = {.name = "h",
                    .type = MS_PARAM_WORD,
-                   .words = "dtr|local|msps|lru|size|random|eq",
+                   .words = "dtr|local|msps|lru|size|random|eq|esize",
                    .help = "which tensor goes: the one that is least in cost "
                            "by bytes and staleness, cost with what is gone "
                            "around it (dtr, the default; eq: by classes of "
                            "neighbours) or its own alone (local), that is "
-                           "least in cost by bytes (msps), "
+                           "least in cost by bytes (esize; msps: with what is "
+                           "gone above it alone), "
                            "least recently used, the largest, or any"},
     [SEED] = {.name = "seed",
               .type = MS_PARAM_INT,
@@ -68,12 +71,9 @@ static const ms_param params[N_PARAMS] = {
                       "were measured; default 10"},
 };
 
-/* ---- the graph of saved and unsaved tensors ------------------------------ */
+/* ---- what is looked at --------------------------------------------------- */
 
-/* Who is made from whom, CSR both ways. */
-typedef struct edges {
-    uint32_t *at, *to;
-} edges;
+typedef ms_makers_edges edges;
 
 typedef struct setup {
     uint32_t n_storages;
@@ -81,100 +81,6 @@ typedef struct setup {
     uint64_t *cost_ns; /* per storage */
     edges parents, children;
 } setup;
-
-/* The storage that op makes or finishes, if forward does. */
-typedef struct maker {
-    const uint32_t *made;
-    uint32_t n;
-} maker;
-
-static maker made_by(const ms_graph *graph, uint32_t op)
-{
-    uint32_t first = graph->out_at[op];
-    maker outs = {graph->out + first, graph->out_at[op + 1] - first};
-    if (outs.n == 0 && graph->in_at[op] < graph->in_at[op + 1])
-        outs = (maker){graph->in + graph->in_at[op], 1};
-    return outs;
-}
-
-static uint32_t end_forward(const ms_graph *graph)
-{
-    return graph->backward_at[graph->n_units];
-}
-
-typedef void (*on_edge)(setup *s, uint32_t parent, uint32_t child);
-
-static void walk_edges(setup *s, const ms_graph *graph, on_edge on)
-{
-    for (uint32_t op = 0; op < end_forward(graph); op++) {
-        maker outs = made_by(graph, op);
-        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
-            for (uint32_t k = 0; k < outs.n; k++)
-                if (graph->in[i] >= graph->n_persistent &&
-                    graph->in[i] != outs.made[k])
-                    on(s, graph->in[i], outs.made[k]);
-    }
-}
-
-static void count_edge(setup *s, uint32_t parent, uint32_t child)
-{
-    s->children.at[parent + 1]++;
-    s->parents.at[child + 1]++;
-}
-
-static void fill_edge(setup *s, uint32_t parent, uint32_t child)
-{
-    s->children.to[s->children.at[parent]++] = child;
-    s->parents.to[s->parents.at[child]++] = parent;
-}
-
-static ms_err take_edges(const setup *s, edges *e, ms_arena *arena,
-                         ms_fault *fault)
-{
-    for (uint32_t i = 0; i < s->n_storages; i++)
-        e->at[i + 1] += e->at[i];
-    e->to = ms_arena_take_raw(arena, e->at[s->n_storages] + 1u, sizeof *e->to);
-    return e->to != NULL ? MS_OK : ms_fail_nomem(fault);
-}
-
-/* Filling has moved each offset to its end, the offset of the next one. */
-static void move_back(const setup *s, edges *e)
-{
-    for (uint32_t i = s->n_storages; i > 0; i--)
-        e->at[i] = e->at[i - 1];
-    e->at[0] = 0;
-}
-
-static ms_err find_edges(setup *s, const ms_graph *graph, ms_arena *arena,
-                         ms_fault *fault)
-{
-    size_t n = (size_t)s->n_storages + 1;
-    s->parents.at = ms_arena_take(arena, n, sizeof *s->parents.at);
-    s->children.at = ms_arena_take(arena, n, sizeof *s->children.at);
-    if (s->parents.at == NULL || s->children.at == NULL)
-        return ms_fail_nomem(fault);
-    walk_edges(s, graph, count_edge);
-    MS_TRY(take_edges(s, &s->parents, arena, fault));
-    MS_TRY(take_edges(s, &s->children, arena, fault));
-    walk_edges(s, graph, fill_edge);
-    move_back(s, &s->parents);
-    move_back(s, &s->children);
-    return MS_OK;
-}
-
-static ms_err find_costs(setup *s, const ms_graph *graph, ms_arena *arena,
-                         ms_fault *fault)
-{
-    s->cost_ns = ms_arena_take(arena, s->n_storages, sizeof *s->cost_ns);
-    if (s->cost_ns == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t op = 0; op < end_forward(graph); op++) {
-        maker outs = made_by(graph, op);
-        for (uint32_t k = 0; k < outs.n; k++)
-            s->cost_ns[outs.made[k]] += graph->op_ns[op];
-    }
-    return MS_OK;
-}
 
 /* ---- what is remembered of a step ---------------------------------------- */
 
@@ -228,7 +134,12 @@ typedef struct search {
 
 static bool looks_around(const setup *s)
 {
-    return s->heuristic == DTR || s->heuristic == MSPS;
+    return s->heuristic == DTR || s->heuristic == MSPS || s->heuristic == ESIZE;
+}
+
+static bool looks_down(const setup *s)
+{
+    return s->heuristic == DTR || s->heuristic == ESIZE;
 }
 
 static void soil(memory *m, uint32_t storage)
@@ -336,7 +247,7 @@ static void soil_changed(const search *f)
         turn_classes(f);
     if (looks_around(f->s))
         soil_around(f, &f->s->children);
-    if (f->s->heuristic == DTR)
+    if (looks_down(f->s))
         soil_around(f, &f->s->parents);
     for (uint32_t i = 0; i < view->n_changed; i++) {
         uint32_t s = view->changed[i];
@@ -399,7 +310,7 @@ static uint64_t again_ns(const search *f, uint32_t storage)
     uint64_t ns = s->cost_ns[storage];
     if (s->heuristic == EQ)
         ns += around_ns(f, storage);
-    if (s->heuristic == DTR)
+    if (looks_down(s))
         ns += gone_ns(f, storage, &s->children);
     if (looks_around(s))
         ns += gone_ns(f, storage, &s->parents);
@@ -419,6 +330,7 @@ static void sort_in(const search *f, uint32_t storage)
     else if (f->s->heuristic != SIZE)
         ns = again_ns(f, storage);
     if (f->s->heuristic == SIZE || f->s->heuristic == MSPS ||
+        f->s->heuristic == ESIZE ||
         (f->s->heuristic != LRU && (ns == 0 || bytes == 0)))
         used_ns = 0;
     ms_alike_set(&f->m->alike, storage, ns, bytes, used_ns,
@@ -450,6 +362,7 @@ static double cost(const search *f, uint32_t storage, uint64_t ns)
     case EQ:
         return ns > 0 ? (double)ns / (bytes * stale) : 0;
     case MSPS:
+    case ESIZE:
         return ns > 0 ? (double)ns / bytes : 0;
     case LRU:
         return (double)f->view->used_ns[storage];
@@ -534,7 +447,7 @@ static uint64_t forward_ns(const ms_policy_context *context)
 {
     const ms_graph *graph = context->graph;
     uint64_t ns = 0;
-    for (uint32_t op = 0; op < end_forward(graph); op++)
+    for (uint32_t op = 0; op < ms_makers_end(graph); op++)
         ns += graph->op_ns[op];
     return ns * context->schedule->n_micro_batches;
 }
@@ -552,8 +465,9 @@ static ms_err online(const ms_policy_context *context, ms_online *online,
     *s = (setup){.n_storages = graph->n_storages,
                  .heuristic = values[HEURISTIC].number,
                  .seed = values[SEED].number};
-    MS_TRY(find_costs(s, graph, context->arena, fault));
-    MS_TRY(find_edges(s, graph, context->arena, fault));
+    MS_TRY(ms_makers_costs(graph, context->arena, &s->cost_ns, fault));
+    MS_TRY(ms_makers_find(graph, context->arena, &s->parents, &s->children,
+                          fault));
     online->setup = s;
     online->victim = victim;
     online->state_bytes = memory_size(graph->n_storages);

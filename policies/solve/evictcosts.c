@@ -23,6 +23,7 @@ static int64_t again_ns(ms_evictstate *state, uint32_t s)
     uint64_t own = state->own_ns[s];
     switch (state->setup->heuristic) {
     case MS_EVICTOR_DTR:
+    case MS_EVICTOR_ESIZE:
         return (int64_t)(own + r->sum_ns[MS_EVICT_DOWN][s] +
                          r->sum_ns[MS_EVICT_UP][s]);
     case MS_EVICTOR_MSPS:
@@ -49,6 +50,7 @@ static fraction cost_of(ms_evictstate *state, uint32_t s)
     case MS_EVICTOR_SIZE:
         return (fraction){1, {bytes, 1}};
     case MS_EVICTOR_MSPS:
+    case MS_EVICTOR_ESIZE:
         return (fraction){(double)again_ns(state, s), {bytes, 1}};
     default:
         return (fraction){(double)again_ns(state, s), {bytes, stale}};

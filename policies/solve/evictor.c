@@ -77,7 +77,8 @@ static ms_err add_act(runner *r, ms_nodeact act, uint32_t id)
 static bool has_regions(const ms_evictstate *state)
 {
     return state->setup->heuristic == MS_EVICTOR_DTR ||
-           state->setup->heuristic == MS_EVICTOR_MSPS;
+           state->setup->heuristic == MS_EVICTOR_MSPS ||
+           state->setup->heuristic == MS_EVICTOR_ESIZE;
 }
 
 static ms_err evict(runner *r, uint32_t place)

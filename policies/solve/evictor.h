@@ -33,7 +33,8 @@ typedef enum ms_evictor_heuristic {
     MS_EVICTOR_LRU,
     MS_EVICTOR_SIZE,
     MS_EVICTOR_RANDOM,
-    MS_EVICTOR_EQ
+    MS_EVICTOR_EQ,
+    MS_EVICTOR_ESIZE
 } ms_evictor_heuristic;
 
 typedef struct ms_evictor_setup {
@@ -59,7 +60,7 @@ typedef struct ms_evictor_run {
 } ms_evictor_run;
 
 /* Two bits per pair of storages, four times: more of them than that fits in
- * MS_EVICTOR_TABLE are refused for dtr and msps (MS_EUSAGE). */
+ * MS_EVICTOR_TABLE are refused for dtr, msps and esize (MS_EUSAGE). */
 #define MS_EVICTOR_TABLE (UINT64_C(1) << 30)
 ms_err ms_evictor_find(const ms_graph *graph, const ms_evictor_setup *setup,
                        ms_arena *arena, ms_evictor_run *run, ms_fault *fault);

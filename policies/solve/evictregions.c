@@ -161,9 +161,10 @@ ms_err ms_evictregions_open(ms_evictstate *state)
     r->n_words = (uint32_t)(n / 64 + 1);
     if (2 * MS_EVICT_WAYS * n * r->n_words * sizeof(uint64_t) >
         MS_EVICTOR_TABLE)
-        return ms_fail(state->fault, MS_EUSAGE, "dtr", "write h=eq",
-                       "h=dtr and h=msps look at each pair of tensors: the log "
-                       "has too many");
+        return ms_fail(
+            state->fault, MS_EUSAGE, "dtr", "write h=eq",
+            "h=dtr, h=msps and h=esize look at each pair of tensors: "
+            "the log has too many");
     for (int way = 0; way < MS_EVICT_WAYS; way++) {
         r->inside[way] =
             ms_arena_take(state->arena, n * r->n_words + 1, sizeof(uint64_t));

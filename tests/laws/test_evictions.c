@@ -312,17 +312,17 @@ static uint64_t classes_ns(const ms_graph *graph, uint32_t s)
     return ns > 0 ? (uint64_t)ns : 0;
 }
 
-static const char *const heuristics[] = {"dtr", "local", "msps",
-                                         "lru", "size",  "eq"};
+static const char *const heuristics[] = {"dtr",  "local", "msps", "lru",
+                                         "size", "eq",    "esize"};
 
 static double formula(const ms_online_view *view, int heuristic, uint32_t s)
 {
     double bytes = (double)view->graph->storage_bytes[s];
     double stale = (double)(view->now_ns - view->used_ns[s]);
     uint64_t ns = own_ns(view->graph, s);
-    if (heuristic == 0)
+    if (heuristic == 0 || heuristic == 6)
         ns += around_ns(view, s, false);
-    if (heuristic == 0 || heuristic == 2)
+    if (heuristic == 0 || heuristic == 2 || heuristic == 6)
         ns += around_ns(view, s, true);
     if (heuristic == 5)
         ns += classes_ns(view->graph, s);
@@ -332,7 +332,8 @@ static double formula(const ms_online_view *view, int heuristic, uint32_t s)
         return 1 / bytes;
     if (ns == 0)
         return 0;
-    return heuristic == 2 ? (double)ns / bytes : (double)ns / (bytes * stale);
+    return heuristic == 2 || heuristic == 6 ? (double)ns / bytes
+                                            : (double)ns / (bytes * stale);
 }
 
 typedef struct judge {

@@ -125,6 +125,9 @@ END
 | orders | published runs, from most memory to least (`orders.tsv`) |
 | zero | ZeRO's table 1 and volumes (`zero.tsv`), Megatron-LM's CI |
 | deepspeed | DeepSpeed's estimators, parts and volumes (`deepspeed.tsv`) |
+| unitchains | equal layers: Checkmate, rk-rotor (`unitchains.tsv`) |
+| linearunits | equal layers in DTR's simulator (`linearunits.tsv`) |
+| dtrhardware | what DTR recomputed on a Titan V (`dtrhardware.tsv`) |
 
 Expected differences:
 
