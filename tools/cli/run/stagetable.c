@@ -29,7 +29,8 @@ static const struct {
     [BUSY] = {"busy", 9},          [IDLE] = {"idle", 8},
 };
 
-/* The stages of a rank, or the layers of each: "1/5", "8+8"; of many "1 +7". */
+/* The stages of a rank, or the layers of each: "1/5", "8+8"; of many "1 +7"; m:
+ * and multi-token prediction. */
 static ms_label list(const ms_result *result, uint16_t rank, bool layers)
 {
     const ms_program *program = result->program;
@@ -39,15 +40,17 @@ static ms_label list(const ms_result *result, uint16_t rank, bool layers)
     for (uint32_t k = 0; k < program->n_stages; k++) {
         if (program->stages[k].rank != rank)
             continue;
-        uint32_t n = ms_evenout_layers(result->graph, &program->stages[k]);
+        const ms_stage *stage = &program->stages[k];
+        uint32_t n = ms_evenout_layers(result->graph, stage);
+        bool predicts = layers && ms_evenout_predicts(result->graph, stage);
         sum += n;
         if (seen++ < MOST_STAGES && length < sizeof label.s)
             length += (size_t)snprintf(label.s + length,
-                                       sizeof label.s - length, "%s%u",
+                                       sizeof label.s - length, "%s%u%s",
                                        seen == 1 ? ""
                                        : layers  ? "+"
                                                  : "/",
-                                       layers ? n : k);
+                                       layers ? n : k, predicts ? "m" : "");
     }
     if (seen > MOST_STAGES && layers)
         snprintf(label.s, sizeof label.s, "%u", sum);
