@@ -32,3 +32,14 @@ predict 1 2,layers='Ett|ttt|mL'
 "$MEMSIM" run config.json --batch 2 --set model.mtp=1 --dump program \
     -p microbatch:2+pipeline:4,layers='Ett|ttt||mL' 2>&1 |
     grep -E '^stage |^(recv|send|run).*rank 2'
+cat >pretrain.sh <<'END'
+torchrun --nproc_per_node 4 pretrain_gpt.py --num-layers 5 --hidden-size 256 \
+    --num-attention-heads 8 --seq-length 256 --max-position-embeddings 256 \
+    --micro-batch-size 1 --global-batch-size 8 --bf16 \
+    --pipeline-model-parallel-size 4 --mtp-num-layers 1 \
+    --pipeline-model-parallel-layout "Ett|(t|)*2,t|,mL"
+END
+"$MEMSIM" run --from pretrain.sh 2>&1
+sed 's/|,mL/mL/' pretrain.sh >right.sh
+"$MEMSIM" run config.json --from right.sh 2>&1 |
+    grep -E '^memsim|^stages' -A 4
