@@ -228,8 +228,8 @@ static ms_err take_letters(const ms_policy_context *context, const char *text,
                            const blocks *of, uint32_t n, const ms_stage *stages,
                            uint32_t *layers, ms_fault *fault)
 {
-    uint32_t predicts;
-    const char *letters;
+    uint32_t predicts = MS_NONE;
+    const char *letters = "";
     MS_TRY(read_letters(context->arena, text, &letters, fault));
     if (count_of(letters, '|') + 1 != n)
         return fail_stages(n, count_of(letters, '|') + 1, "stages", fault);
@@ -367,7 +367,7 @@ ms_err ms_stagelayout_count(const ms_policy_context *context,
                             ms_fault *fault)
 {
     blocks of;
-    const char *letters;
+    const char *letters = "";
     uint32_t less[2];
     *n = 0;
     MS_TRY(check_one_way(layout, fault));
@@ -446,7 +446,7 @@ static ms_err find_empties(const char *text, bool letters, ms_arena *arena,
                            ms_empty_stages *empty, ms_fault *fault)
 {
     const char *written = text;
-    uint32_t predicts;
+    uint32_t predicts = MS_NONE;
     if (letters)
         MS_TRY(read_letters(arena, text, &written, fault));
     uint32_t n = count_of(written, letters ? '|' : '/') + 1;
