@@ -167,6 +167,15 @@ static const ms_policy *find_variant(const parser *p, const ms_policy *policy,
     return NULL;
 }
 
+/* What stands behind a comma of Megatron-LM's layouts, "Et*3|(tt|)*29,m|L",
+ * where it is cosmetic. */
+static bool is_layout(const parser *p, piece word)
+{
+    char text[QUOTED + 1];
+    snprintf(text, sizeof text, "%.*s", shown(word), p->text + word.at);
+    return word.length > 0 && text[strspn(text, "EtLm|()*0123456789")] == '\0';
+}
+
 static ms_err fail_argument(const parser *p, const struct ms_spec_item *item,
                             piece word)
 {
@@ -181,6 +190,8 @@ static ms_err fail_argument(const parser *p, const struct ms_spec_item *item,
     if (variant != NULL)
         snprintf(hint, sizeof hint, "add %s, whose argument it is; ",
                  variant->variant_by);
+    if (is_layout(p, word) && strcmp(policy->name, "pipeline") == 0)
+        append(hint, sizeof hint, "%s", "leave commas out of a layout; ");
     if (policy->n_params == 0)
         append(hint, sizeof hint, "\"%s\" takes none", written);
     else

@@ -28,6 +28,8 @@
 #include "sim/nouns.h"
 #include "sim/saves.h"
 
+#include <string.h>
+
 /* A reference that ends after an op.  A storage has at most one LOCAL
  * reference (the last Python variable, kept output or gradient buffer that
  * names it) and one SAVED reference (the last autograd node that saved it);
@@ -244,6 +246,18 @@ static inline uint8_t ms_graph_group(const ms_graph *graph, uint32_t storage)
 {
     return graph->storage_shard_group ? graph->storage_shard_group[storage]
                                       : (uint8_t)MS_GROUP_DATA;
+}
+/* Is the block a layer of multi-token prediction?  So are those of a repeat
+ * that is named "mtp"; a pipeline does not count them among the model's layers.
+ */
+static inline bool ms_graph_is_predicting(const char *block)
+{
+    return strncmp(block, "mtp.", 4) == 0;
+}
+static inline bool ms_graph_predicts(const ms_graph *graph, uint32_t block)
+{
+    return block < graph->n_blocks &&
+           ms_graph_is_predicting(graph->block_name[block]);
 }
 /* Is it a parameter, not a buffer of the model? */
 static inline bool ms_graph_is_weight(const ms_graph *graph, uint32_t storage)

@@ -167,6 +167,14 @@ typedef struct ms_flat_step {
                       what hints speak of */
 } ms_flat_step;
 
+/* Stages of a pipeline without a layer: behind how many blocks each stands, in
+ * the model's order.  They hand on a copy of what they are handed. */
+#define MS_EMPTY_STAGES 64u
+#define MS_EMPTY_STAGE "empty_stage." /* and its number: its unit's name */
+typedef struct ms_empty_stages {
+    uint32_t n, behind[MS_EMPTY_STAGES];
+} ms_empty_stages;
+
 typedef struct ms_shape {
     uint64_t batch; /* samples per step on this rank */
     uint32_t micro_batches;
@@ -174,19 +182,20 @@ typedef struct ms_shape {
                        0: more micro-batches then make a larger batch */
     uint32_t gpus;  /* of the job, where said; else 0 */
     uint32_t pipeline_ranks; /* that share the layers of one model; 0: one */
-    bool splits_backward;    /* the products that are gradients of weights run
-                                later, in a half of their own (sim/stage.h) */
-    uint32_t tensor_ranks;   /* that split each layer of one model; 0: one */
-    bool by_sequence;        /* they divide the sequence where layers are whole
-                                (sequence parallelism) */
-    uint8_t regather;        /* ms_regather: does backward gather again what
-                                products by columns have read */
-    bool overlaps;           /* what they exchange goes in pieces beside those
-                                of products (userbuffers) */
-    uint32_t context_ranks;  /* of data_ranks, those next to each other that
-                                have the same samples, each a part of the
-                                sequence; 0: one */
-    uint8_t context_mode;    /* ms_context_mode */
+    ms_empty_stages empty_stages;
+    bool splits_backward;   /* the products that are gradients of weights run
+                               later, in a half of their own (sim/stage.h) */
+    uint32_t tensor_ranks;  /* that split each layer of one model; 0: one */
+    bool by_sequence;       /* they divide the sequence where layers are whole
+                               (sequence parallelism) */
+    uint8_t regather;       /* ms_regather: does backward gather again what
+                               products by columns have read */
+    bool overlaps;          /* what they exchange goes in pieces beside those
+                               of products (userbuffers) */
+    uint32_t context_ranks; /* of data_ranks, those next to each other that
+                               have the same samples, each a part of the
+                               sequence; 0: one */
+    uint8_t context_mode;   /* ms_context_mode */
     bool context_flash; /* the ring is ring-flash-attention's, else Transformer
                            Engine's */
     bool context_plain; /* each has one piece of the sequence, else one from its

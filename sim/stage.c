@@ -319,6 +319,20 @@ static void weigh(weighing *so_far, const ms_graph *graph, const uint8_t *held,
     }
 }
 
+/* Does it read what an earlier op of the step makes, on other ranks alone?
+ * Such is a buffer in which gradients lie that this rank has none of. */
+static bool lacks_input(const ms_graph *graph, const uint8_t *held, uint32_t op)
+{
+    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
+        uint32_t s = graph->in[i], maker = graph->storage_maker[s];
+        if (s >= graph->n_persistent && maker != MS_NONE &&
+            maker >= graph->step_first && maker < op &&
+            !(held[s] & MS_STAGE_HELD))
+            return true;
+    }
+    return false;
+}
+
 ms_stage_share ms_stage_share_of(const ms_graph *graph, const uint8_t *held,
                                  uint32_t op)
 {
@@ -328,7 +342,7 @@ ms_stage_share ms_stage_share_of(const ms_graph *graph, const uint8_t *held,
     for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
         weigh(&sum, graph, held, graph->out[i]);
     if (!sum.owned)
-        return (ms_stage_share){1, 1};
+        return (ms_stage_share){!lacks_input(graph, held, op), 1};
     if (!sum.held)
         sum.share.part = 0;
     return sum.share;

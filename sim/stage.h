@@ -18,9 +18,10 @@
  *
  * Nothing else is booked in its name.  The rank runs an op of the step where it
  * holds something of a unit or a layer that the op touches (an op that touches
- * nothing of the kind is every rank's), and of it the share of the bytes that
- * are touched: an op over lists of all parameters takes that share of its ns,
- * FLOPs and copied bytes, rounded up to whole ns and bytes.
+ * nothing of the kind is every rank's that has run what it reads of the step),
+ * and of it the share of the bytes that are touched: an op over lists of all
+ * parameters takes that share of its ns, FLOPs and copied bytes, rounded up to
+ * whole ns and bytes.
  *
  * A worked example: four units on two ranks, units 0 and 3 of 100 bytes of
  * weights, 1 and 2 of 50, interleaved.

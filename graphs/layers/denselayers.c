@@ -3,10 +3,12 @@
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/splitproducts.h"
+#include "graphs/layertypes.h"
 #include "graphs/parallel/partlookup.h"
 #include "graphs/parallel/shards.h"
 #include "graphs/parallel/tensorops.h"
 #include "graphs/trace/trace.h"
+#include "sim/graph.h"
 
 #include <string.h>
 
@@ -85,6 +87,55 @@ static ms_err copied_weight(ms_trace *trace, const int64_t *dims,
     return trace->err;
 }
 
+/* Is it a layer of multi-token prediction, all of which are one stage's? */
+static bool predicts(const ms_model *model, const ms_layer *layer)
+{
+    return layer->block != MS_NONE &&
+           ms_graph_is_predicting(model->block_names[layer->block]);
+}
+
+/* Do no blocks come behind the layer?  Then it is the last stage's. */
+static bool is_last(const ms_model *model, const ms_layer *layer)
+{
+    for (uint32_t l = (uint32_t)(layer - model->layers); l < model->n_layers;
+         l++)
+        if (model->layers[l].block != MS_NONE)
+            return false;
+    return model->n_blocks > 0;
+}
+
+/* The first layer of multi-token prediction that is tied as this one is, or the
+ * row of what they are tied to. */
+static uint32_t shared_row(const ms_trace *trace, const ms_layer *layer,
+                           const char *name, uint32_t row)
+{
+    const ms_model *model = trace->settings->model;
+    for (const ms_layer *l = model->layers; l < layer; l++) {
+        const ms_value *tied =
+            predicts(model, l) ? ms_layertypes_field(l, "tied") : NULL;
+        if (tied != NULL && tied->s != NULL && strcmp(tied->s, name) == 0)
+            return (uint32_t)(l - model->layers);
+    }
+    return row;
+}
+
+/* A pipeline's stages have copies of a weight; layers that are always one
+ * stage's share it. */
+static bool needs_copy(const ms_trace *trace, const ms_layer *layer,
+                       const char *name, uint32_t *row)
+{
+    const ms_model *model = trace->settings->model;
+    const ms_layer *to = &model->layers[*row];
+    if (trace->settings->shape->pipeline_ranks <= 1 ||
+        (is_last(model, to) && is_last(model, layer)))
+        return false;
+    uint32_t first =
+        predicts(model, layer) ? shared_row(trace, layer, name, *row) : *row;
+    bool copies = first == *row;
+    *row = first;
+    return copies;
+}
+
 static ms_err tied_weight(ms_trace *trace, const ms_layer *layer,
                           const char *name, const int64_t *dims,
                           uint32_t *weight)
@@ -104,10 +155,9 @@ static ms_err tied_weight(ms_trace *trace, const ms_layer *layer,
                              layer->name, name, (long long)dims[0],
                              (long long)dims[1], (long long)shared->size[0],
                              (long long)shared->size[1]);
+    bool copies = needs_copy(trace, layer, name, &row);
     *weight = trace->layer_weight[row];
-    return trace->settings->shape->pipeline_ranks > 1
-               ? copied_weight(trace, dims, weight)
-               : MS_OK;
+    return copies ? copied_weight(trace, dims, weight) : MS_OK;
 }
 
 /* The layer's own weight, or that of the layer it is tied to ("": none). */

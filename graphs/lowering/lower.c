@@ -7,6 +7,7 @@
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 #include "graphs/layers/walk/layerroles.h"
+#include "graphs/lowering/emptystages.h"
 #include "graphs/lowering/finish.h"
 #include "graphs/lowering/nodegraph.h"
 #include "graphs/lowering/numbering.h"
@@ -240,9 +241,9 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     return step_and_finish(trace, &done, &forward, graph);
 }
 
-ms_err ms_lower(const ms_model *model, const ms_training *training,
-                const ms_device *device, const ms_shape *shape, ms_arena *arena,
-                ms_graph *graph, ms_fault *fault)
+static ms_err lower_whole(const ms_model *model, const ms_training *training,
+                          const ms_device *device, const ms_shape *shape,
+                          ms_arena *arena, ms_graph *graph, ms_fault *fault)
 {
     assert(shape->micro_batches > 0 && shape->data_ranks > 0);
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
@@ -277,6 +278,18 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
     }
 #endif
     return err == MS_OK ? ms_prepare_graph(graph, arena, fault) : err;
+}
+
+ms_err ms_lower(const ms_model *model, const ms_training *training,
+                const ms_device *device, const ms_shape *shape, ms_arena *arena,
+                ms_graph *graph, ms_fault *fault)
+{
+    ms_model with;
+    if (shape->empty_stages.n == 0)
+        return lower_whole(model, training, device, shape, arena, graph, fault);
+    MS_TRY(
+        ms_emptystages_add(model, &shape->empty_stages, arena, &with, fault));
+    return lower_whole(&with, training, device, shape, arena, graph, fault);
 }
 
 /* ---- facts by layer ------------------------------------------------------ */
@@ -372,7 +385,8 @@ static void name_rows(const ms_model *model, const ms_graph *graph,
                       const ms_layer_facts *by_layer, ms_layer_facts *rows)
 {
     for (uint32_t i = 0; i < graph->n_layers; i++) {
-        bool apart = model->ops || model->nodes; /* they have no layers */
+        bool apart = model->ops || model->nodes || /* they have no layers */
+                     i >= model->n_layers;         /* an empty stage */
         uint32_t l = apart ? i : model->order[i];
         const char *name = graph->layer_name[l];
         rows[i] = by_layer[l];

@@ -16,7 +16,8 @@
 static bool is_plain_shape(const ms_step_settings *settings)
 {
     return !ms_precisions_has_sum(settings) && !ms_layerwise_is(settings) &&
-           !settings->shape->offload.delayed;
+           !settings->shape->offload.delayed &&
+           settings->shape->empty_stages.n == 0;
 }
 
 bool ms_stamps_apply(const ms_step_settings *settings)

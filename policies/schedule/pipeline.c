@@ -64,10 +64,11 @@ static const ms_param params[N_PARAMS] = {
     [LAYERS] = {.name = "layers",
                 .type = MS_PARAM_NAMES,
                 .help = "layers (blocks) of each stage in the model's order, "
-                        "as 11/13, the first and last may have 0; or "
-                        "Megatron-LM's layout, as Et*3|(tt|)*4t|L; default: "
-                        "all the same, one more on the first ones where they "
-                        "do not divide"},
+                        "as 11/13, some may have 0; or Megatron-LM's layout, "
+                        "as Et*3|(tt|)*4t||mL (m: multi-token prediction, "
+                        "which is the last stage's otherwise); default: all "
+                        "the same, one more on the first ones where they do "
+                        "not divide"},
     [PER_STAGE] = {.name = "per_stage",
                    .type = MS_PARAM_INT,
                    .low = 1,
@@ -166,6 +167,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 {
     const ms_policy_value *values = context->values;
     MS_TRY(ms_ranknames_read("pipeline:order", &values[ORDER], shape, fault));
+    MS_TRY(
+        ms_stagelayout_empties(&values[LAYERS], &shape->empty_stages, fault));
     shape->splits_backward =
         !is_alone(values) && ms_orders_splits(order_of(values));
     if (values[SCHEDULE].text != NULL)

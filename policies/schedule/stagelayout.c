@@ -5,7 +5,9 @@
  * generate_llm_fqn_per_model_part). */
 #include "policies/schedule/stagelayout.h"
 #include "sim/graph.h"
+#include "sim/shape.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +17,16 @@
 /* ---- the model's blocks -------------------------------------------------- */
 
 typedef struct blocks {
-    uint32_t n, *first; /* the first unit of each */
-    uint32_t behind;    /* the first unit behind the last one */
+    uint32_t n, *first;  /* the first unit of each */
+    uint32_t behind;     /* the first unit behind the last one */
+    uint32_t predicting; /* the last ones, of multi-token prediction: no layers
+                            of the model */
 } blocks;
+
+static uint32_t layers_of(const blocks *of)
+{
+    return of->n - of->predicting;
+}
 
 /* In the order of the model; where there are none each unit counts. */
 static ms_err list_blocks(const ms_policy_context *context, blocks *of,
@@ -31,8 +40,11 @@ static ms_err list_blocks(const ms_policy_context *context, blocks *of,
         return ms_fail_nomem(fault);
     for (uint32_t u = 0; u < graph->n_units; u++) {
         uint32_t block = graph->n_blocks > 0 ? graph->unit_block[u] : u;
-        if (block != MS_NONE && block != before)
+        if (block != MS_NONE && block != before) {
             of->first[of->n++] = u;
+            of->predicting +=
+                graph->n_blocks > 0 && ms_graph_predicts(graph, block);
+        }
         if (block != MS_NONE)
             of->behind = u + 1;
         before = block;
@@ -120,13 +132,10 @@ static ms_err check_letters(const char *text, ms_fault *fault)
     if (at < n)
         return ms_fail(fault, MS_EUSAGE, LAYERS,
                        "write numbers as 11/13, or a layout as "
-                       "Et*3|(tt|)*4t|L: E the embedding, t a layer, L the "
-                       "loss, | between stages",
+                       "Et*3|(tt|)*4t|mL: E the embedding, t a layer, m one "
+                       "of multi-token prediction, L the loss, | between "
+                       "stages",
                        "\"%c\" is no part of a layout", text[at]);
-    if (strchr(text, 'm') != NULL)
-        return fail_letters("m is a layer of multi-token prediction, which the "
-                            "model does not have",
-                            "leave it out", fault);
     if (n == 0 || text[0] != 'E' || strchr(text + 1, 'E') != NULL)
         return fail_letters("E, the embedding, comes first and once",
                             "write Et*3|...", fault);
@@ -137,10 +146,10 @@ static ms_err check_letters(const char *text, ms_fault *fault)
 }
 
 /* The layout, written out: "Ettt|ttL". */
-static ms_err read_letters(const ms_policy_context *context, const char *text,
+static ms_err read_letters(ms_arena *arena, const char *text,
                            const char **letters, ms_fault *fault)
 {
-    ms_text grouped = {.arena = context->arena}, out = grouped;
+    ms_text grouped = {.arena = arena}, out = grouped;
     MS_TRY(write_groups(text, &grouped, fault));
     MS_TRY(write_out(grouped.length > 0 ? grouped.bytes : "", &out, fault));
     *letters = out.length > 0 ? out.bytes : "";
@@ -172,19 +181,60 @@ static ms_err fail_stages(uint32_t n, uint32_t said, const char *what,
                    "there are %u stages, layers= has %u %s", n, said, what);
 }
 
-static ms_err take_letters(const ms_policy_context *context, const char *text,
-                           uint32_t n, uint32_t *layers, ms_fault *fault)
+/* Stages with the layers of their letters; *predicts: the one that has all m,
+ * which stand behind every t, or MS_NONE. */
+static ms_err count_letters(const char *letters, uint32_t *layers,
+                            uint32_t *predicts, ms_fault *fault)
 {
     uint32_t k = 0;
-    const char *letters;
-    MS_TRY(read_letters(context, text, &letters, fault));
-    if (count_of(letters, '|') + 1 != n)
-        return fail_stages(n, count_of(letters, '|') + 1, "stages", fault);
+    *predicts = MS_NONE;
     for (const char *at = letters; *at != '\0'; at++) {
         k += *at == '|';
-        layers[k] += *at == 't';
+        layers[k] += *at == 't' || *at == 'm';
+        if (*at == 't' && *predicts != MS_NONE)
+            return fail_letters("a t behind an m", "write ...t*3|mL", fault);
+        if (*at == 'm' && *predicts != MS_NONE && *predicts != k)
+            return fail_letters("m in two stages",
+                                "write all m in one, as ...|mmL", fault);
+        if (*at == 'm')
+            *predicts = k;
     }
     return MS_OK;
+}
+
+/* Megatron-LM has the layers of multi-token prediction in the last chunk of
+ * their rank. */
+static ms_err check_predicts(const char *letters, const blocks *of, uint32_t k,
+                             uint32_t n, const ms_stage *stages,
+                             ms_fault *fault)
+{
+    uint32_t given = count_of(letters, 'm');
+    if (given != of->predicting)
+        return ms_fail(fault, MS_EUSAGE, LAYERS,
+                       "write as many as --set model.mtp= says",
+                       "the model has %u layers of multi-token prediction, %u "
+                       "m are given",
+                       of->predicting, given);
+    for (uint32_t later = k; k != MS_NONE && ++later < n;)
+        if (stages[later].rank == stages[k].rank)
+            return ms_fail(fault, MS_EUSAGE, LAYERS,
+                           "write m in the last stage of a rank",
+                           "m in stage %u of rank %u, which has stage %u, too",
+                           k, (unsigned)stages[k].rank, later);
+    return MS_OK;
+}
+
+static ms_err take_letters(const ms_policy_context *context, const char *text,
+                           const blocks *of, uint32_t n, const ms_stage *stages,
+                           uint32_t *layers, ms_fault *fault)
+{
+    uint32_t predicts = MS_NONE;
+    const char *letters = "";
+    MS_TRY(read_letters(context->arena, text, &letters, fault));
+    if (count_of(letters, '|') + 1 != n)
+        return fail_stages(n, count_of(letters, '|') + 1, "stages", fault);
+    MS_TRY(count_letters(letters, layers, &predicts, fault));
+    return check_predicts(letters, of, predicts, n, stages, fault);
 }
 
 static ms_err take_numbers(const char *text, uint32_t n, uint32_t *layers,
@@ -317,12 +367,13 @@ ms_err ms_stagelayout_count(const ms_policy_context *context,
                             ms_fault *fault)
 {
     blocks of;
-    const char *letters;
+    const char *letters = "";
     uint32_t less[2];
     *n = 0;
     MS_TRY(check_one_way(layout, fault));
     if (is_letters(layout->layers)) {
-        MS_TRY(read_letters(context, layout->layers->text, &letters, fault));
+        MS_TRY(read_letters(context->arena, layout->layers->text, &letters,
+                            fault));
         *n = count_of(letters, '|') + 1;
     }
     if (!layout->per_stage->given)
@@ -330,19 +381,16 @@ ms_err ms_stagelayout_count(const ms_policy_context *context,
     MS_TRY(list_blocks(context, &of, fault));
     MS_TRY(read_less(layout, less, fault));
     uint64_t each = (uint64_t)layout->per_stage->number;
-    *n = (uint32_t)(((uint64_t)of.n + less[0] + less[1] + each - 1) / each);
+    *n = (uint32_t)(((uint64_t)layers_of(&of) + less[0] + less[1] + each - 1) /
+                    each);
     return MS_OK;
 }
 
-static ms_err take(const ms_policy_context *context,
-                   const ms_stagelayout *layout, uint32_t all, uint32_t n_ranks,
-                   uint32_t n, const ms_stage *stages, uint32_t *layers,
-                   ms_fault *fault)
+static ms_err take(const ms_stagelayout *layout, const blocks *of,
+                   uint32_t n_ranks, uint32_t n, const ms_stage *stages,
+                   uint32_t *layers, ms_fault *fault)
 {
-    uint32_t less[2] = {0};
-    MS_TRY(check_one_way(layout, fault));
-    if (is_letters(layout->layers))
-        return take_letters(context, layout->layers->text, n, layers, fault);
+    uint32_t less[2] = {0}, all = layers_of(of);
     if (layout->layers->given)
         return take_numbers(layout->layers->text, n, layers, fault);
     if (layout->account->given)
@@ -354,24 +402,129 @@ static ms_err take(const ms_policy_context *context,
     return take_less(all, less, n, "pipeline:less", layers, fault);
 }
 
+/* Where a layout does not say so, what predicts further tokens is the last
+ * stage's. */
+static ms_err take_all(const ms_policy_context *context,
+                       const ms_stagelayout *layout, const blocks *of,
+                       uint32_t n_ranks, uint32_t n, const ms_stage *stages,
+                       uint32_t *layers, ms_fault *fault)
+{
+    MS_TRY(check_one_way(layout, fault));
+    if (is_letters(layout->layers))
+        return take_letters(context, layout->layers->text, of, n, stages,
+                            layers, fault);
+    MS_TRY(take(layout, of, n_ranks, n, stages, layers, fault));
+    layers[n - 1] += of->predicting;
+    return MS_OK;
+}
+
+/* ---- stages without layers ----------------------------------------------- */
+
+/* Between others, and without a layer. */
+static bool is_empty(uint32_t k, uint32_t n, const uint32_t *layers)
+{
+    return k > 0 && k + 1 < n && layers[k] == 0;
+}
+
+static ms_err list_empties(const uint32_t *layers, uint32_t n,
+                           ms_empty_stages *empty, ms_fault *fault)
+{
+    uint32_t behind = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        behind += layers[k];
+        if (!is_empty(k, n, layers))
+            continue;
+        if (empty->n == MS_EMPTY_STAGES)
+            return ms_fail(fault, MS_EUSAGE, LAYERS, "give them layers",
+                           "more than %u stages without one", MS_EMPTY_STAGES);
+        empty->behind[empty->n++] = behind;
+    }
+    return MS_OK;
+}
+
+static ms_err find_empties(const char *text, bool letters, ms_arena *arena,
+                           ms_empty_stages *empty, ms_fault *fault)
+{
+    const char *written = text;
+    uint32_t predicts = MS_NONE;
+    if (letters)
+        MS_TRY(read_letters(arena, text, &written, fault));
+    uint32_t n = count_of(written, letters ? '|' : '/') + 1;
+    uint32_t *layers = ms_arena_take(arena, n, sizeof *layers);
+    if (layers == NULL)
+        return ms_fail_nomem(fault);
+    MS_TRY(letters ? count_letters(written, layers, &predicts, fault)
+                   : take_numbers(text, n, layers, fault));
+    return list_empties(layers, n, empty, fault);
+}
+
+ms_err ms_stagelayout_empties(const ms_policy_value *layers,
+                              ms_empty_stages *empty, ms_fault *fault)
+{
+    ms_arena scratch = {0};
+    if (!layers->given)
+        return MS_OK;
+    ms_err err =
+        find_empties(layers->text, is_letters(layers), &scratch, empty, fault);
+    ms_arena_free(&scratch);
+    return err;
+}
+
+/* The unit of the model's i-th stage without layers. */
+static ms_err find_unit(const ms_graph *graph, uint32_t i, uint32_t *unit,
+                        ms_fault *fault)
+{
+    char name[32];
+    snprintf(name, sizeof name, MS_EMPTY_STAGE "%u", i);
+    for (*unit = 0; *unit < graph->n_units; ++*unit)
+        if (strcmp(graph->unit_name[*unit], name) == 0)
+            return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, LAYERS, "give it a layer",
+                   "a stage without layers before anything is computed");
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
 /* The first and the last stage may have no layers, where the model has units
- * before or behind them. */
-static ms_err check_layers(const blocks *of, uint32_t n_units, uint32_t n,
-                           const uint32_t *layers, ms_fault *fault)
+ * before or behind them; others where the model was made so. */
+static ms_err check_layers(const ms_policy_context *context, const blocks *of,
+                           uint32_t n, const uint32_t *layers, ms_fault *fault)
 {
     uint64_t sum = 0;
+    bool empties = context->shape != NULL && context->shape->empty_stages.n > 0;
     for (uint32_t k = 0; k < n; k++) {
-        bool may = (k == 0 && n > 1 && of->n > 0 && of->first[0] > 0) ||
-                   (k + 1 == n && n > 1 && of->behind < n_units);
+        bool may =
+            (k == 0 && n > 1 && of->n > 0 && of->first[0] > 0) ||
+            (k + 1 == n && n > 1 && of->behind < context->graph->n_units) ||
+            (empties && is_empty(k, n, layers));
         sum += layers[k];
         if (layers[k] == 0 && !may)
             return ms_fail(fault, MS_EUSAGE, "pipeline",
                            "take fewer ranks or chunks, or other layers=",
                            "%u layers do not divide into %u stages: stage %u "
                            "would have none",
-                           of->n, n, k);
+                           layers_of(of), n, k);
     }
-    return sum == of->n ? MS_OK : fail_sum(of->n, sum, fault);
+    return sum == of->n ? MS_OK
+                        : fail_sum(layers_of(of), sum - of->predicting, fault);
+}
+
+/* Where stage k begins; *empty: how many without layers came before it. */
+static ms_err find_first(const ms_policy_context *context, const blocks *of,
+                         uint32_t k, uint32_t n, const uint32_t *layers,
+                         uint32_t block, uint32_t *empty, ms_stage *stages,
+                         ms_fault *fault)
+{
+    stages[k].first = 0;
+    if (is_empty(k, n, layers))
+        return find_unit(context->graph, (*empty)++, &stages[k].first, fault);
+    if (k > 0 && layers[k] > 0)
+        stages[k].first = of->first[block];
+    else if (k > 0 && is_empty(k - 1, n, layers))
+        stages[k].first = stages[k - 1].first + 1;
+    else if (k > 0)
+        stages[k].first = of->behind;
+    return MS_OK;
 }
 
 ms_err ms_stagelayout_divide(const ms_policy_context *context,
@@ -379,21 +532,20 @@ ms_err ms_stagelayout_divide(const ms_policy_context *context,
                              uint32_t n, ms_stage *stages, ms_fault *fault)
 {
     blocks of;
-    uint32_t n_units = context->graph->n_units, block = 0;
+    uint32_t block = 0, empty = 0;
     uint32_t *layers = ms_arena_take(context->arena, n, sizeof *layers);
     if (layers == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(list_blocks(context, &of, fault));
-    MS_TRY(take(context, layout, of.n, n_ranks, n, stages, layers, fault));
-    MS_TRY(check_layers(&of, n_units, n, layers, fault));
+    MS_TRY(take_all(context, layout, &of, n_ranks, n, stages, layers, fault));
+    MS_TRY(check_layers(context, &of, n, layers, fault));
     for (uint32_t k = 0; k < n; k++) {
-        stages[k].first = k == 0          ? 0
-                          : layers[k] > 0 ? of.first[block]
-                                          : of.behind;
+        MS_TRY(find_first(context, &of, k, n, layers, block, &empty, stages,
+                          fault));
         block += layers[k];
         if (k > 0)
             stages[k - 1].last = stages[k].first - 1;
     }
-    stages[n - 1].last = n_units - 1;
+    stages[n - 1].last = context->graph->n_units - 1;
     return MS_OK;
 }

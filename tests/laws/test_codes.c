@@ -114,6 +114,8 @@ START_TEST(prediction_of_two_tokens)
         parameters("num_hidden_layers=3") - parameters("num_hidden_layers=2");
     ck_assert_uint_eq(parameters("mtp=1") - parameters("mtp=0"),
                       block + 2 * WIDTH * WIDTH + 3 * WIDTH);
+    ck_assert_uint_eq(parameters("mtp=3") - parameters("mtp=0"),
+                      3 * (parameters("mtp=1") - parameters("mtp=0")));
     const ms_result *result =
         truth_run_json(DEEPSEEK, "config.json --sequence 64 --set model.mtp=1 "
                                  "--precision bf16 --set hold_output=none");

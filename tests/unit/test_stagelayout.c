@@ -21,6 +21,9 @@ static const struct {
     {"2,layers=Ettt|(ttt|)*2tttL", "2,chunks=2", "3/3/3/3"},
     {"3,layers=Et|(t*2|)*4tttL", "3,chunks=2", "1/2/2/2/2/3"},
     {"2,layers=E|*1t*12L", "2", "0/12"},
+    /* stages without layers */
+    {"4,layers=Et*3||t*8|tL", "4", "3/0/8/1"},
+    {"3,layers=E||t*6|||t*6L", "3,chunks=2", "0/0/6/0/0/6"},
     /* its embedding and loss in the split, and its first and last rank */
     {"2,account=embedding/loss", "2", "6/6"},
     {"7,account=embedding/loss", "7", "1/2/2/2/2/2/1"},
@@ -96,6 +99,20 @@ START_TEST(ends_may_stand_alone)
 }
 END_TEST
 
+/* A stage without norms takes no part in the sum of their gradients. */
+START_TEST(stages_without_norms_sum_none)
+{
+    truth_begin();
+    const ms_report *report =
+        truth_run("gpt2 --sequence 64 --batch 4 --kernels megatron --gpus 8 -p "
+                  "tensor:2,sp+microbatch:4+pipeline:4,layers=0/6/6/0 --set "
+                  "model.positions_type=rotary")
+            ->report;
+    ck_assert_uint_eq(report->n_ranks, 4);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_stagelayout(void)
 {
     Suite *suite = suite_create("stagelayout");
@@ -104,6 +121,7 @@ Suite *suite_stagelayout(void)
     tcase_add_loop_test(tcase, layouts_are_numbers, 0,
                         sizeof rows / sizeof *rows);
     tcase_add_test(tcase, ends_may_stand_alone);
+    tcase_add_test(tcase, stages_without_norms_sum_none);
     suite_add_tcase(suite, tcase);
     return suite;
 }

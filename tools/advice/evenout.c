@@ -45,10 +45,21 @@ uint32_t ms_evenout_layers(const ms_graph *graph, const ms_stage *stage)
     uint32_t n = 0, before = MS_NONE;
     for (uint32_t u = stage->first; u <= stage->last; u++) {
         uint32_t block = graph->n_blocks > 0 ? graph->unit_block[u] : u;
-        n += block != MS_NONE && block != before;
+        bool counts =
+            block != MS_NONE && block != before &&
+            (graph->n_blocks == 0 || !ms_graph_predicts(graph, block));
+        n += counts;
         before = block;
     }
     return n;
+}
+
+bool ms_evenout_predicts(const ms_graph *graph, const ms_stage *stage)
+{
+    for (uint32_t u = stage->first; u <= stage->last; u++)
+        if (ms_graph_predicts(graph, graph->unit_block[u]))
+            return true;
+    return false;
 }
 
 /* ---- a step of other policies -------------------------------------------- */
@@ -220,12 +231,21 @@ static ms_err add_way(const search *it, const choice *chosen, const char *words,
     return MS_OK;
 }
 
+/* Numbers of layers leave multi-token prediction to the last stage. */
+static bool is_free(const search *it)
+{
+    for (uint32_t k = 0; k + 1 < it->n_stages; k++)
+        if (ms_evenout_predicts(it->result->graph, &it->stages[k]))
+            return false;
+    return true;
+}
+
 static ms_err try_moves(const search *it, bool by_time, ms_evenout *even)
 {
     choice best = {.spec = it->job->spec,
                    .layers = (uint32_t *)it->layers,
                    .out = it->now};
-    bool more = true;
+    bool more = is_free(it);
     while (more && best.moves < MOST_MOVES)
         MS_TRY(move(it, by_time, &best, &more));
     if (best.moves == 0)

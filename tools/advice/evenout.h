@@ -35,7 +35,9 @@ typedef struct ms_evenout {
 ms_err ms_evenout_find(const ms_job *job, const ms_result *result,
                        ms_arena *arena, ms_evenout *even, ms_fault *fault);
 
-/* The layers that a stage has: blocks, or units where the model has none. */
+/* The layers that a stage has: blocks, or units where the model has none; those
+ * of multi-token prediction apart, does it have any? */
 uint32_t ms_evenout_layers(const ms_graph *graph, const ms_stage *stage);
+bool ms_evenout_predicts(const ms_graph *graph, const ms_stage *stage);
 
 #endif

@@ -9,9 +9,11 @@
 
 /* ---- the model ----------------------------------------------------------- */
 
+#define PREDICTS "model.mtp" /* beside any model that can */
+
 static bool is_of_model(const char *to)
 {
-    return strncmp(to, "model.", 6) == 0;
+    return strncmp(to, "model.", 6) == 0 && strcmp(to, PREDICTS) != 0;
 }
 
 static uint32_t numbers_of_model(const ms_facts *facts)
@@ -38,12 +40,30 @@ static ms_err tell_typed(ms_compose *c, ms_fault *fault)
                         c->typed->operands[0], n, model->pairs->source.name);
 }
 
+/* Layers of multi-token prediction, or NULL. */
+static const ms_fact *predicts(const ms_compose *c)
+{
+    const ms_fact *fact = ms_facts_find(c->facts, PREDICTS);
+    return fact != NULL && strcmp(fact->value, "0") != 0 ? fact : NULL;
+}
+
+static ms_err put_beside(ms_compose *c, ms_fault *fault)
+{
+    const ms_fact *fact = predicts(c);
+    MS_TRY(tell_typed(c, fault));
+    return fact == NULL
+               ? MS_OK
+               : ms_composeput_setting(c, fact->to, fact->value, fault);
+}
+
 static ms_err put_model(ms_compose *c, ms_fault *fault)
 {
     const ms_fact *model = ms_facts_find(c->facts, "model");
     const ms_fact *refused = ms_facts_find(c->facts, "model.refused");
     if (c->out->n_operands > 0)
-        return tell_typed(c, fault);
+        return put_beside(c, fault);
+    if (refused == NULL)
+        refused = predicts(c);
     if (model == NULL) /* the command asks for it */
         return MS_OK;
     if (refused != NULL)

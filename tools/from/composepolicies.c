@@ -169,6 +169,18 @@ static bool fits(const writer *w, const char *name, const ms_fact *fact)
            strcmp(param, "forward_prefetch") != 0;
 }
 
+/* Commas in Megatron-LM's layouts mean nothing there (pipeline_parallel_layer_
+ * layout.py, parse_str_to_list), and end an argument here. */
+static const char *without_commas(writer *w, const char *words)
+{
+    ms_text text = {.arena = w->c->arena};
+    for (; *words != '\0'; words++)
+        if (*words != ',')
+            ms_text_put(&text, words, 1);
+    w->text.failed |= text.failed;
+    return text.length > 0 && !text.failed ? text.bytes : "";
+}
+
 static void put_parameters(writer *w, const char *name)
 {
     char prefix[64];
@@ -177,7 +189,10 @@ static void put_parameters(writer *w, const char *name)
     for (uint32_t i = 0; i < w->c->facts->n; i++) {
         const ms_fact *fact = &w->c->facts->all[i];
         if (strncmp(fact->to, prefix, n) == 0 && fits(w, name, fact))
-            put_argument(&w->text, fact->to + n, fact->value);
+            put_argument(&w->text, fact->to + n,
+                         strchr(fact->value, ',') == NULL
+                             ? fact->value
+                             : without_commas(w, fact->value));
     }
 }
 

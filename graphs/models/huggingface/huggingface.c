@@ -15,7 +15,8 @@
 
 #define MOST_KEYS 256u
 #define MOST_CLASSES 10000000L
-#define COLUMNS 78u /* of help */
+#define COLUMNS 78u        /* of help */
+#define MOST_PREDICTED 100 /* layers of multi-token prediction */
 
 /* ---- whose file is it? --------------------------------------------------- */
 
@@ -124,16 +125,20 @@ static ms_err check_settings(const ms_page *page)
     return MS_OK;
 }
 
-/* model.mtp=1 counts the layers that predict further tokens. */
+/* model.mtp=N: layers that predict further tokens, which Megatron-LM trains
+ * where it is asked to (--mtp-num-layers), whatever the checkpoint has. */
 static ms_err find_mtp(ms_page *page)
 {
     const ms_override *set = ms_page_override(page, "mtp");
-    if (set == NULL || strcmp(set->value, "0") == 0)
+    char *end;
+    if (set == NULL)
         return MS_OK;
-    if (strcmp(set->value, "1") != 0)
+    page->mtp = strtol(set->value, &end, 10);
+    if (set->value[0] < '0' || set->value[0] > '9' || *end != '\0' ||
+        page->mtp > MOST_PREDICTED)
         return ms_fail(page->fault, MS_EUSAGE, "--set model.mtp", NULL,
-                       "must be 0 or 1, not \"%s\"", set->value);
-    page->mtp = 1;
+                       "must be a number of layers, 0 to %d, not \"%s\"",
+                       MOST_PREDICTED, set->value);
     return MS_OK;
 }
 

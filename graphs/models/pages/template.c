@@ -99,8 +99,22 @@ static ms_err put_object(writer *w, uint32_t row, const char *key, bool *first)
 
 /* ---- blocks -------------------------------------------------------------- */
 
-static void put_repeat(const writer *w, uint32_t row, int64_t from, int64_t n,
-                       const ms_text *body, bool *first)
+/* What a group says besides, as it stands: how it counts, whether it is
+ * blocks. */
+static ms_err put_manner(writer *w, uint32_t row)
+{
+    static const char *const manner[] = {"index", "block"};
+    bool first = false;
+    for (size_t i = 0; i < sizeof manner / sizeof *manner; i++) {
+        uint32_t node = ms_json_find(w->json, row, manner[i]);
+        if (node != MS_NONE)
+            MS_TRY(put_node(w, node, manner[i], &first));
+    }
+    return MS_OK;
+}
+
+static ms_err put_repeat(writer *w, uint32_t row, int64_t from, int64_t n,
+                         const ms_text *body, bool *first)
 {
     uint32_t name = ms_json_find(w->json, row, "name");
     put_separator(w, NULL, true, first);
@@ -111,9 +125,11 @@ static void put_repeat(const writer *w, uint32_t row, int64_t from, int64_t n,
         put(w, ", \"name\": ");
         ms_text_json(w->text, w->json->nodes[name].value.s);
     }
+    MS_TRY(put_manner(w, row));
     put(w, ",\n   \"layers\": [");
     ms_text_put(w->text, body->bytes, body->length);
     put(w, "]}");
+    return MS_OK;
 }
 
 static ms_err write_body(const writer *w, uint32_t layers, ms_text *body)
@@ -164,13 +180,13 @@ static ms_err put_blocks(writer *w, uint32_t row, bool *first)
         if (!w->page->i_was_asked)
             i = n;
         else if (i > 0 && !same_text(&bodies[0], &bodies[1])) {
-            put_repeat(w, row, from, i - from, &bodies[1 - now], first);
+            MS_TRY(put_repeat(w, row, from, i - from, &bodies[1 - now], first));
             from = i;
         }
         now = 1 - now;
     }
     if (n > 0)
-        put_repeat(w, row, from, n - from, &bodies[1 - now], first);
+        MS_TRY(put_repeat(w, row, from, n - from, &bodies[1 - now], first));
     return MS_OK;
 }
 

@@ -39,7 +39,8 @@ try '{"model_type": "llama"}' --set model.head=mlm
 try '{"model_type": "llama"}' --set model.head=classes:0
 try '{"model_type": "llama"}' --set model.mtp=1
 try '{"model_type": "llama"}' --set model.num_attention_heads=7
-try '{"model_type": "deepseek_v3"}' --set model.mtp=2
+try '{"model_type": "deepseek_v3"}' --set model.mtp=two
+try '{"model_type": "deepseek_v3"}' --set model.mtp=101
 try '{"model_type": "deepseek_v3", "n_group": 7}'
 try '{"model_type": "deepseek_v3", "topk_group": 9}'
 try '{"architectures": ["LlamaForCausalLM"]}'
@@ -51,7 +52,6 @@ mkdir empty
 printf '{"model_type": "gemma3"}' >config.json
 "$MEMSIM" run config.json 2>&1
 "$MEMSIM" explain config.json 2>&1
-printf '{"model_type": "deepseek_v3", "num_nextn_predict_layers": 2}' \
-    >config.json
+printf '{"model_type": "deepseek_v3", "n_routed_experts": null}' >config.json
 "$MEMSIM" explain config.json --set model.mtp=1 2>&1
 echo "exit $?"

@@ -251,8 +251,10 @@ void ms_help_texts_huggingface(ms_text *text)
         "and end),",
         "choice (a score for each of the batch), next, pooler, encoder, none "
         "(their mean",
-        "is the loss).  --set model.mtp=1 adds the layers of multi-token "
-        "prediction.",
+        "is the loss).  --set model.mtp=N trains N layers of multi-token "
+        "prediction, too,",
+        "as Megatron-LM does with --mtp-num-layers; default 0, whatever the "
+        "file has.",
         "Ops are those of transformers' modelling code, one by one: norms in "
         "fp32, silu",
         "and its product apart.  --kernels eager is its eager attention, and "

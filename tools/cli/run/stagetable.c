@@ -30,28 +30,33 @@ static const struct {
     [BUSY] = {"busy", 9},          [IDLE] = {"idle", 8},
 };
 
-/* The stages of a rank, or the layers of each: "1/5", "8+8"; of many "1 +7". */
+/* The stages of a rank, or the layers of each: "1/5", "8+8"; of many "1 +7"; m:
+ * and multi-token prediction. */
 static ms_label list(const ms_result *result, uint16_t rank, bool layers)
 {
     const ms_program *program = result->program;
     ms_label label = {""};
     uint32_t seen = 0, sum = 0;
+    bool any = false;
     size_t length = 0;
     for (uint32_t k = 0; k < program->n_stages; k++) {
         if (program->stages[k].rank != rank)
             continue;
-        uint32_t n = ms_evenout_layers(result->graph, &program->stages[k]);
+        const ms_stage *stage = &program->stages[k];
+        uint32_t n = ms_evenout_layers(result->graph, stage);
+        bool predicts = layers && ms_evenout_predicts(result->graph, stage);
+        any |= predicts;
         sum += n;
         if (seen++ < MOST_STAGES && length < sizeof label.s)
             length += (size_t)snprintf(label.s + length,
-                                       sizeof label.s - length, "%s%u",
+                                       sizeof label.s - length, "%s%u%s",
                                        seen == 1 ? ""
                                        : layers  ? "+"
                                                  : "/",
-                                       layers ? n : k);
+                                       layers ? n : k, predicts ? "m" : "");
     }
     if (seen > MOST_STAGES && layers)
-        snprintf(label.s, sizeof label.s, "%u", sum);
+        snprintf(label.s, sizeof label.s, "%u%s", sum, any ? "m" : "");
     else if (seen > MOST_STAGES)
         snprintf(label.s, sizeof label.s, "%u +%u",
                  result->report->ranks[rank].stage, seen - 1);

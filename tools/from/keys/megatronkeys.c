@@ -53,7 +53,7 @@ static const ms_formatkey keys[] = {
     {.key = "quick-geglu", .to = "model.refused", .values = "false=|" REFUSED},
     {.key = "encoder-num-layers", .to = "model.refused", .values = REFUSED},
     {.key = "decoder-num-layers", .to = "model.refused", .values = REFUSED},
-    {.key = "mtp-num-layers", .to = "model.refused", .values = "0=|" REFUSED},
+    {.key = "mtp-num-layers", .to = "model.mtp"},
     {.key = "hybrid-layer-pattern", .to = "model.refused", .values = REFUSED},
     {.key = "hybrid-override-pattern",
      .to = "model.refused",
