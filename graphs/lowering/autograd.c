@@ -173,6 +173,9 @@ static bool stolen(const ms_trace *trace, const ms_parameter *parameter)
 static void accumulate(ms_trace *trace, ms_parameter *parameter)
 {
     ms_graph *g = trace->graph;
+    ms_wholegrads_in_backward(trace, parameter);
+    if (trace->err)
+        return;
     bool steals = stolen(trace, parameter);
     uint32_t grad = parameter->grad;
     uint32_t s = ms_trace_at(trace, grad)->storage;

@@ -21,6 +21,7 @@ typedef struct clip {
     bool foreach;
     uint64_t item_bytes;
     uint32_t n, *norms; /* of the parameters that have a gradient */
+    uint32_t *grads;    /* per parameter what the norm is of, or MS_NONE */
 } clip;
 
 static bool has_grad(const clip *c, uint32_t p)
@@ -35,7 +36,8 @@ static void read_grad(clip *c, uint32_t p, bool writes)
 {
     const ms_parameter *it = &c->trace->parameters[p];
     uint64_t bytes = it->part * c->item_bytes;
-    ms_trace_read_storage(c->trace, it->grad_storage, bytes);
+    ms_trace_read_storage(c->trace, writes ? it->grad_storage : c->grads[p],
+                          bytes);
     if (writes && !c->trace->err)
         c->trace->graph->op_write_bytes[c->trace->graph->n_ops - 1] += bytes;
 }
@@ -181,9 +183,26 @@ static bool open_clip(clip *c)
         trace->settings->framework > MS_TORCH_1_13 && !trace->settings->cpu;
     c->norms = ms_arena_take_raw(trace->scratch, trace->n_parameters + 1,
                                  sizeof *c->norms);
-    if (!c->norms)
+    c->grads = ms_arena_take_raw(trace->scratch, trace->n_parameters,
+                                 sizeof *c->grads);
+    if (!c->norms || !c->grads) {
         trace->err = ms_fail_nomem(trace->fault);
-    return c->norms != NULL;
+        return false;
+    }
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        c->grads[p] =
+            has_grad(c, p) ? trace->parameters[p].grad_storage : MS_NONE;
+    return true;
+}
+
+static void find_norms(clip *c)
+{
+    ms_wholegrads_take(c->trace, c->grads);
+    if (c->foreach)
+        norm_of_all(c);
+    else
+        norm_of_each(c);
+    ms_wholegrads_drop(c->trace, c->grads);
 }
 
 /* The caller lets the total norm go at once; variables end with the function.
@@ -194,10 +213,7 @@ void ms_clip_run(ms_trace *trace)
     if (!(trace->settings->training->clip_norm > 0) || trace->err ||
         !open_clip(&c))
         return;
-    if (c.foreach)
-        norm_of_all(&c);
-    else
-        norm_of_each(&c);
+    find_norms(&c);
     if (c.n == 0 || trace->err)
         return;
     uint32_t total = total_norm(&c);

@@ -144,8 +144,15 @@ void ms_clip_run(ms_trace *trace);
 /* Finds the parameters that each of the ranks that split layers has whole, and
  * of whose gradient each has a part. */
 void ms_wholegrads_find(ms_trace *trace);
-/* Sums these gradients, before the step. */
+/* Sums these gradients, before the step: Megatron. */
 void ms_wholegrads_sum(ms_trace *trace);
+/* Where torch sums it in backward: the gradient of p, which is complete, is
+ * another tensor then. */
+void ms_wholegrads_in_backward(ms_trace *trace, ms_parameter *p);
+/* Where it does in the step: of what is there per parameter, its .grad or
+ * MS_NONE, the sums stand for what is partial, until they are dropped. */
+void ms_wholegrads_take(ms_trace *trace, uint32_t *grads);
+void ms_wholegrads_drop(ms_trace *trace, const uint32_t *grads);
 
 /* ---- optimcheck.c -------------------------------------------------------- */
 

@@ -317,6 +317,21 @@ static void clip(ms_trace *trace)
         ms_clip_run(trace);
 }
 
+/* Casts stand in the place of gradients that are sums, and end with it. */
+static void update(step *s)
+{
+    uint32_t n = s->trace->n_parameters;
+    uint32_t *sums = ms_arena_take_raw(s->trace->scratch, n, sizeof *sums);
+    if (!sums) {
+        s->trace->err = ms_fail_nomem(s->trace->fault);
+        return;
+    }
+    ms_wholegrads_take(s->trace, s->grads);
+    memcpy(sums, s->grads, n * sizeof *sums);
+    device_step(s);
+    ms_wholegrads_drop(s->trace, sums);
+}
+
 /* Weights that lie in another memory are cast from master copies on the device:
  * without these the device cannot update them. */
 static bool check_weights(const step *s)
@@ -488,7 +503,7 @@ void ms_optimstep_step(ms_trace *trace)
     if (some && trace->settings->shape->flat_step.used)
         flat_step(trace);
     else if (some)
-        device_step(&s);
+        update(&s);
     ms_hoststep_run(trace);
     trace->layer = MS_NONE;
     ms_quantize_refresh(trace);

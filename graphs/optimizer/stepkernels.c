@@ -132,7 +132,7 @@ void ms_stepkernels_cast(ms_step *s, const ms_step_op *op, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
     (void)op;
-    read_state(s, p, parameter->grad_storage);
+    read_state(s, p, s->grads[p]);
     s->grads[p] =
         ms_stepkernels_temporary(s, "fp32_grad", 4 * parameter->part, p);
     if (ms_stepkernels_has_main_grads(s->trace) && !s->trace->err)

@@ -357,6 +357,8 @@ END_TEST
 #define MOVES(n) ((n)*2 * TOKENS * HIDDEN / RANKS * (RANKS - 1))
 /* Gradients of norms and row biases, fp32: six a layer, two behind. */
 #define NORMS (2 * 4 * (6 * LAYERS + 2) * HIDDEN / RANKS * (RANKS - 1))
+/* Of RMS norms, 16 bits: torch sums them, too. */
+#define TORCH_NORMS (2 * 2 * (2 * LAYERS + 1) * HIDDEN / RANKS * (RANKS - 1))
 #define STATISTICS (3 * 2 * 4 * TOKENS / RANKS * (RANKS - 1))
 
 static const struct {
@@ -371,7 +373,8 @@ static const struct {
     {llama, "tensor:4", MS_EAGER, MOVES(2 * (4 * LAYERS + 2)) + STATISTICS},
     /* Korthikanti et al. 2022, section 4.2.2: each is an all-gather and a
      * reduce-scatter; the embedding is scattered, its gradient gathered. */
-    {llama, "tensor:4,sp", MS_FLASH, MOVES(8 * LAYERS + 4) + STATISTICS},
+    {llama, "tensor:4,sp", MS_FLASH,
+     MOVES(8 * LAYERS + 4) + STATISTICS + TORCH_NORMS},
     /* Megatron gathers what products by columns read once more in backward;
      * positions are added to whole embeddings. */
     {gpt, "tensor:4,sp", MS_MEGATRON,

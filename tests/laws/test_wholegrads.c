@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Gradients of parameters that ranks have whole and parts of which each makes
  * (norms under sequence parallelism): one tensor of all of them is summed
- * before the step, as large as they are, however many layers there are. */
+ * before the step, as large as they are, however many layers there are, or,
+ * with torch's kernels, each on its own. */
 #include "graphs/kernels/kernels.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
@@ -100,6 +101,100 @@ START_TEST(nothing_where_each_has_all)
 }
 END_TEST
 
+/* Of torch's sums, each in a copy: bytes in backward and in the step. */
+static void summed_apart(uint64_t bytes[2], uint32_t n[2])
+{
+    const ms_graph *g = result.graph;
+    memset(bytes, 0, 2 * sizeof *bytes);
+    memset(n, 0, 2 * sizeof *n);
+    for (uint32_t op = 0; op < g->n_ops; op++) {
+        uint32_t in = g->in[g->in_at[op]];
+        bool step = op >= g->step_first;
+        if (!g->op_meets || !g->op_meets[op] ||
+            strcmp(g->storage_name[in], "summed") != 0)
+            continue;
+        ck_assert_uint_eq(MS_MEETS_GROUP(g->op_meets[op]), MS_GROUP_TENSOR);
+        ck_assert_uint_eq(MS_MEETS_COLLECTIVE(g->op_meets[op]), MS_ALL_REDUCE);
+        ck_assert_str_eq(g->op_name[g->storage_maker[in]], "aten::clone");
+        ck_assert_uint_eq(g->op_read_bytes[op], g->storage_bytes[in]);
+        bytes[step] += g->storage_bytes[in];
+        n[step]++;
+    }
+}
+
+static const struct {
+    const char *beside;
+    int backward, step;
+} asked[] = {
+    {"", 0, 1},
+    {"+microbatch:2", 0, 1},
+    {"+pipeline:1", 0, 1},
+    {"+checkpoint:full", 0, 1},
+    {"+fsdp:dp=2", 1, 0},
+    {"+fsdp:dp=1", 1, 0},
+    {"+fsdp:dp=4,shard=2", 1, 0},
+    {"+fsdp:dp=2+microbatch:2", 1, 0},
+    {"+fsdp:dp=2+checkpoint:full", 1, 0},
+    {"+context:2+fsdp:dp=4", 1, 0},
+    {"+ddp:dp=2", 1, 0},
+    {"+zero:1,dp=2", 1, 0},
+    {"+zero:2,dp=2", 1, 0},
+    {"+zero:3,dp=2", 1, 0},
+};
+
+START_TEST(torch_sums_each)
+{
+    static const int layers[] = {1, 3, 16};
+    uint64_t bytes[2];
+    uint32_t n[2];
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        uint32_t l = (uint32_t)layers[i], b = (uint32_t)asked[_i].backward;
+        uint32_t s = (uint32_t)asked[_i].step;
+        uint64_t of_norms = 2 * (2 * l + 1) * HIDDEN;
+        uint64_t of_heads = 2 * 2 * l * HIDDEN / 8;
+        char policy[96];
+        snprintf(policy, sizeof policy, "tensor:4,sp%s", asked[_i].beside);
+        /* Norms have two, and no bias of a product is partial. */
+        must_run("", layers[i], MS_FLASH, policy);
+        summed_apart(bytes, n);
+        ck_assert_uint_eq(n[0], b * (4 * l + 2));
+        ck_assert_uint_eq(n[1], s * (4 * l + 2));
+        ck_assert_uint_eq(bytes[0], b * 2 * of_norms);
+        ck_assert_uint_eq(bytes[1], s * 2 * of_norms);
+        must_run(RMS ", \"qk_norm\": \"head\"", layers[i], MS_FLASH, policy);
+        summed_apart(bytes, n);
+        ck_assert_uint_eq(n[0] + n[1], 4 * l + 1);
+        ck_assert_uint_eq(bytes[0], b * (of_norms + of_heads));
+        ck_assert_uint_eq(bytes[1], s * (of_norms + of_heads));
+        laws_check_levels(result.plan, result.line);
+        laws_check_rows(result.plan);
+        laws_check_clock(result.plan, result.line, result.machine);
+        laws_check_report(result.line, result.report, true);
+        laws_check_steady(result.plan, true);
+        snprintf(policy, sizeof policy, "tensor:4%s", asked[_i].beside);
+        must_run(RMS ", \"qk_norm\": \"head\"", layers[i], MS_FLASH, policy);
+        summed_apart(bytes, n);
+        ck_assert_uint_eq(bytes[0], b * of_heads);
+        ck_assert_uint_eq(bytes[1], s * of_heads);
+    }
+}
+END_TEST
+
+/* Whatever has no other ranks, no part of the tokens or of the heads, or no
+ * DTensors. */
+START_TEST(torch_sums_nothing_whole)
+{
+    static const char *const policies[] = {"tensor:4", "tensor:4+fsdp:dp=2",
+                                           "tensor:1,sp", "fsdp:dp=4",
+                                           "tensor:4,plan=hf"};
+    uint64_t bytes[2];
+    uint32_t n[2];
+    must_run(RMS, 3, MS_FLASH, policies[_i]);
+    summed_apart(bytes, n);
+    ck_assert_uint_eq(n[0] + n[1], 0);
+}
+END_TEST
+
 static const char *const beside[] = {"+zero:1,dp=2,impl=megatron",
                                      "+zero:2,dp=2",
                                      "+zero:3,dp=2",
@@ -177,6 +272,9 @@ Suite *suite_wholegrads(void)
     tcase_add_test(tcase, as_much_as_they_are);
     tcase_add_test(tcase, nothing_where_each_has_all);
     tcase_add_test(tcase, what_is_gathered_is_saved);
+    tcase_add_loop_test(tcase, torch_sums_each, 0,
+                        (int)(sizeof asked / sizeof *asked));
+    tcase_add_loop_test(tcase, torch_sums_nothing_whole, 0, 5);
     tcase_add_loop_test(tcase, steps_keep_the_laws, 0,
                         (int)(sizeof beside / sizeof *beside));
     suite_add_tcase(suite, tcase);
