@@ -16,6 +16,11 @@ function eventWords(step) {
             `${step.shown.toLocaleString('en')} are drawn: the lowest, the ` +
             `highest and the last of each part of the step, so every peak is ` +
             `exact.`);
+    const turns = step.stages.reduce((n, stage) => n + stage.hidden, 0);
+    if (turns > 0)
+        words.push(`The ${turns.toLocaleString('en')} turns of the stages are ` +
+            `too many to tell one by one: a stage's row shows what its stream ` +
+            `does in each part of the step.`);
     return words.length > 0
         ? el('p', {className: 'faint', textContent: words.join(' ')}) : null;
 }
@@ -48,7 +53,10 @@ function alive(variant) {
         ['Category', '', g => plain(g.category)],
         ['Why', '', g => g.why],
         ['Less with', '', g => g.less.join(', ')]
-    ], variant.alive.slice(0, variant.most_alive)));
+    ], variant.alive.slice(0, variant.most_alive)),
+    variant.groups <= variant.most_alive ? null
+        : el('p', {className: 'faint', textContent: 'Smaller ones that are ' +
+            `not in the table: ${variant.groups - variant.most_alive}.`}));
 }
 
 function whatif(variant) {
