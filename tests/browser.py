@@ -203,6 +203,18 @@ def look(browser, page):
     assert title and title in page.data["variants"][0]["title"]
 
 
+def narrow(browser):
+    """On a telephone, too, sentences are read along their lines."""
+    browser.call("Emulation.setDeviceMetricsOverride", width=400, height=800,
+                 deviceScaleFactor=1, mobile=False)
+    browser.settle()
+    least = browser.ask("Math.min(...[...document.querySelectorAll('td')]"
+                        ".filter(it => it.textContent.length > 40)"
+                        ".map(it => it.offsetWidth))")
+    assert 120 <= least < 400, least
+    browser.call("Emulation.clearDeviceMetricsOverride")
+
+
 def turn(browser, page):
     """The switch shows the other variant."""
     browser.ask("document.querySelectorAll('input')[1].click()")
@@ -309,6 +321,7 @@ def main():
         drag(browser, step)
         browser.open(path)
         look(browser, page)
+        narrow(browser)
         turn(browser, page)
         path, _ = write(memsim, folder, "gpt2", "--gpus", "2", "--batch", "4",
                         "-p", "pipeline:2+microbatch:4")

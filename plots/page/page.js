@@ -51,8 +51,8 @@ function alive(variant) {
         ['Bytes', 'number', g => size(g.bytes)],
         ['Tensors', 'name', g => g.name],
         ['Category', '', g => plain(g.category)],
-        ['Why', '', g => g.why],
-        ['Less with', '', g => g.less.join(', ')]
+        ['Why', 'words', g => g.why],
+        ['Less with', 'words', g => g.less.join(', ')]
     ], variant.alive.slice(0, variant.most_alive)),
     variant.groups <= variant.most_alive ? null
         : el('p', {className: 'faint', textContent: 'Smaller ones that are ' +
@@ -66,7 +66,7 @@ function whatif(variant) {
         ['Reserved', 'number', row => size(row.reserved_bytes)],
         ['Step', 'number', row => time(row.step_ns)],
         ['Fits', '', row => row.fits ? 'yes' : 'no'],
-        ['Command', '', row => el('code', {textContent: row.command})]
+        ['Command', 'words', row => el('code', {textContent: row.command})]
     ], variant.whatif), variant.search === null ? null
         : el('p', {}, (variant.fits === null ? 'Another allocator is tried by '
             : 'All of these together are searched by '),

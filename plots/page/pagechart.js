@@ -178,7 +178,10 @@ class Chart {
         for (let k = Math.ceil(this.from / every); k * every <= this.to; k++) {
             const x = this.x(k * every);
             this.line(x, y, x, y + 4, this.ink.grey);
-            this.text(this.step.timed ? tick(k * every, span) : k * every, x,
+            const words = `${this.step.timed ? tick(k * every, span)
+                                             : k * every}`;
+            const half = this.pen.measureText(words).width / 2;
+            this.text(words, Math.min(x, LEFT + this.inner + RIGHT - half),
                       y + 13, 'center');
         }
     }
