@@ -34,6 +34,21 @@ def write_hostile(folder, name):
     return path
 
 
+TURNS = ["--gpus", "4", "--batch", "2600", "-p", "pipeline:4+microbatch:2600"]
+
+
+def write_blocks(folder, n, part):
+    """A model of so many small blocks, whose layers are called so; its path."""
+    path = os.path.join(folder, "blocks.json")
+    model = {"memsim": 1, "input": {"shape": [8]}, "layers": [
+        {"repeat": n, "name": part, "layers": [
+            {"type": "linear", "out": 8, "name": part}]},
+        {"type": "linear", "out": 4}, {"type": "cross_entropy"}]}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(model, file)
+    return path
+
+
 class Page:
     """A page that was written, and what its policy lets run."""
 

@@ -111,6 +111,50 @@ def check_recorded(memsim, folder):
     assert page.data["variants"][1]["fits"] is None
 
 
+def check_limit(memsim, folder):
+    """More than a page may have is told less finely and counted: the longest
+    names, in as many variants as there may be."""
+    path = os.path.join(folder, "g.html")
+    model = pagedata.write_blocks(folder, 40, "<" * 250)
+    policies = ["none", "checkpoint:full", "checkpoint:sqrt", *(
+        f"microbatch:{m}" for m in (2, 4, 8, 16, 32))]
+    variants = [word for policy in policies for word in ("-p", policy)]
+    pagedata.run(memsim, "report", model, "--batch", "32", *variants, "-q",
+                 "-o", path)
+    page = pagedata.Page(path)
+    page.check()
+    for policy, variant in zip(policies, page.data["variants"]):
+        step, tensors = variant["step"], variant["step"]["tensors"]
+        result = json.loads(pagedata.run(
+            memsim, "run", model, "--batch", "32", "-p", policy, "--json"))
+        assert tensors["rows"] and tensors["hidden"] > 0
+        assert 2 * (len(tensors["rows"]) + tensors["hidden"]) >= step["events"]
+        assert min(row[pagedata.BYTES] for row in tensors["rows"]) >= \
+            tensors["hidden_bytes"]
+        check_step(step, result, False)
+    assert page.data["variants"][7]["step"]["shown"] < 1000
+
+
+def check_turns(memsim, folder):
+    """Stages with more turns than are told one by one have slices, which cover
+    the step."""
+    path = os.path.join(folder, "h.html")
+    model = pagedata.write_blocks(folder, 4, "part")
+    pagedata.run(memsim, "report", model, *pagedata.TURNS, "-q", "-o", path)
+    page = pagedata.Page(path)
+    page.check()
+    step = page.data["variants"][0]["step"]
+    assert len(step["stages"]) == 4
+    for stage in step["stages"]:
+        assert stage["turns"] == [] and stage["hidden"] == 2 * 2600 + 1
+        at = 0
+        for begin, end, *works in stage["slices"]:
+            assert at <= begin < end, (at, begin, end)
+            assert sum(works[1::2]) <= end - begin
+            at = end
+        assert at <= step["end"]
+
+
 def check_names(memsim, folder):
     for name in pagedata.HOSTILE:
         path = os.path.join(folder, "e.html")
@@ -132,6 +176,8 @@ def main():
         check_command(memsim, folder)
         check_saved(memsim, folder)
         check_recorded(memsim, folder)
+        check_limit(memsim, folder)
+        check_turns(memsim, folder)
         check_names(memsim, folder)
     print(f"{len(CASES)} pages are what their steps are")
 

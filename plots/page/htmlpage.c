@@ -6,7 +6,6 @@
 #include "plots/gnuplot/canvas.h"
 #include "plots/page/htmlpage.h"
 #include "plots/page/pageparts.h"
-#include "plots/plots.h"
 #include "plots/record/stack.h"
 #include "plots/record/works.h"
 
@@ -54,25 +53,22 @@ static void put_data(const ms_text *data, ms_text *text)
     }
 }
 
-ms_err ms_htmlpage_write(const char *title, const ms_text *data,
-                         const char *path, ms_arena *arena, ms_fault *fault)
+ms_err ms_htmlpage_make(const char *title, const ms_text *data, ms_text *page,
+                        ms_fault *fault)
 {
-    ms_text text = {.arena = arena};
     if (data->failed)
         return ms_fail_nomem(fault);
-    put_head(title, &text);
-    ms_text_add(&text,
+    put_head(title, page);
+    ms_text_add(page,
                 "%s</style>\n</head>\n<body>\n<main id=\"page\">"
                 "<noscript>This page draws its figures by a script of "
                 "its own.</noscript></main>\n"
                 "<script type=\"application/json\" id=\"data\">",
                 ms_pageparts_style.text);
-    put_data(data, &text);
-    ms_text_add(&text, "</script>\n<script>%s</script>\n</body>\n</html>\n",
+    put_data(data, page);
+    ms_text_add(page, "</script>\n<script>%s</script>\n</body>\n</html>\n",
                 ms_pageparts_script.text);
-    if (text.failed)
-        return ms_fail_nomem(fault);
-    return ms_output_write(path, text.bytes, text.length, fault);
+    return page->failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
 /* ---- what a page says once ----------------------------------------------- */

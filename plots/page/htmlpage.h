@@ -6,6 +6,7 @@
  * shows steps to zoom into, tensor by tensor.
  *
  *     htmlpage.c      the file: style, script and data in one
+ *     pageshare.c     how much of it a step may have
  *     pagestep.c      the data of a step: what its figures show, from a record
  *     pagelevels.c    its memory, event by event
  *     pagetensors.c   its largest tensors
@@ -20,29 +21,43 @@
  *     ms_text_add(&data, "{\"variants\": [{\"step\": ");
  *     MS_TRY(ms_pagestep_put(&step, &data, fault));
  *     ms_text_add(&data, "}]}");
- *     MS_TRY(ms_htmlpage_write("gpt2", &data, "page.html", arena, fault));
+ *     MS_TRY(ms_htmlpage_make("gpt2", &data, &page, fault));
  */
 
 #include "plots/record/record.h"
 
-/* A page is no larger than MS_PAGE_BYTES: so many events of a step are told one
- * by one, all steps of a page together at most MS_PAGE_ALL_EVENTS. */
-#define MS_PAGE_BYTES 3000000u
-#define MS_PAGE_EVENTS 50000u
-#define MS_PAGE_ALL_EVENTS 90000u
-#define MS_PAGE_TENSORS 2000u     /* of a step, at most */
-#define MS_PAGE_ALL_TENSORS 6000u /* of all steps of a page */
+#define MS_PAGE_BYTES 3000000u /* no page is larger */
+#define MS_PAGE_STEPS 8u       /* of a page, at most */
 /* The categories; then that of memory whose category nobody recorded. */
 #define MS_PAGE_CATEGORIES (MS_N_CATEGORIES + 1u)
 
 /* ---- htmlpage.c ---------------------------------------------------------- */
 
-/* data: the object that page.js reads, with the keys of report_data.c. */
-ms_err ms_htmlpage_write(const char *title, const ms_text *data,
-                         const char *path, ms_arena *arena, ms_fault *fault);
+/* data: the object that page.js reads, with the keys of tools/cli/report/.
+ * page: the file. */
+ms_err ms_htmlpage_make(const char *title, const ms_text *data, ms_text *page,
+                        ms_fault *fault);
 /* "categories": [["parameters", "#2F62A8"], ...], "works": ..., "phases": ...:
  * what a page says once, names with their colours. */
 void ms_htmlpage_put_colors(ms_text *text);
+
+/* ---- pageshare.c --------------------------------------------------------- */
+
+/* What of a step is told one by one.  What is over is told together, and
+ * counted. */
+typedef struct ms_pageshare {
+    uint32_t events;  /* of more, the parts have points */
+    uint32_t parts;   /* of the time, each with up to three points */
+    uint32_t tensors; /* with names, the largest */
+    uint32_t turns;   /* of all stages; of more, each stage's slices */
+    uint32_t slices;  /* of a stream or stage, neighbours joined */
+    uint32_t groups;  /* of what is alive at the peak, the largest */
+} ms_pageshare;
+
+/* Of one of n steps on a page. */
+ms_pageshare ms_pageshare_first(uint32_t n);
+/* Half of it; false: it is so little that less would not be a figure. */
+bool ms_pageshare_halve(ms_pageshare *share);
 
 /* ---- pagestep.c ---------------------------------------------------------- */
 
@@ -55,7 +70,7 @@ typedef struct ms_pagestep {
     const ms_timeline *line;
     const uint32_t *group_of; /* by row of the plan: its group at the peak, or
                                  MS_NONE; NULL: there are no groups */
-    uint32_t most_events, most_tensors;
+    ms_pageshare most;
 } ms_pagestep;
 
 /* An object:
@@ -64,13 +79,15 @@ typedef struct ms_pagestep {
  *      "phases": [[0, 9189373, "forward"], ...],
  *      "reserved": [[0, 8589934592], ...], "again": [[0, 0], ...],
  *      "lanes": [{"name": "compute", "slices": [[0, 7000, 0, 7000], ...]}],
- *      "stages": [{"rank": 0, "turns": [[0, 900, "forward", 0, 0, 0], ...]}],
+ *      "stages": [{"rank": 0, "hidden": 0, "slices": [],
+ *                  "turns": [[0, 900, "forward", 0, 0, 0], ...]}],
  *      "events": 2140, "shown": 2140, "points": [1, 0, 1, 0, 248879616, ...],
  *      "tensors": {...} or null}
  *
  * Times in ns, of a step that takes none in events.  A slice: from, to, then
  * pairs of a work (row of "works") and its ns.  A turn: from, to, kind,
- * micro-batch, stage, ns run again. */
+ * micro-batch, stage, ns run again.  A stage has slices of its compute stream
+ * instead where the turns of all stages are too many; hidden: how many. */
 ms_err ms_pagestep_put(const ms_pagestep *step, ms_text *text, ms_fault *fault);
 
 /* ---- pagelevels.c -------------------------------------------------------- */
@@ -78,12 +95,12 @@ ms_err ms_pagestep_put(const ms_pagestep *step, ms_text *text, ms_fault *fault);
 /* A rank's memory as its states: 0 is before its first event, k is behind its
  * k-th.  A point is a state: how many states and ns behind the point before, a
  * number n, then n pairs of a category and by how many bytes it changes.  Of at
- * most `most` events each is a point; of more the step is cut into
- * MS_PAGE_PARTS equal times, of each of which the lowest, the highest and the
+ * most most->events events each is a point; of more the step is cut into
+ * most->parts equal times, of each of which the lowest, the highest and the
  * last state are points, so that the highest of any part is exact. */
-#define MS_PAGE_PARTS 3000u
-ms_err ms_pagelevels_put(const ms_timeline *line, uint16_t rank, uint32_t most,
-                         ms_text *text, ms_fault *fault);
+ms_err ms_pagelevels_put(const ms_timeline *line, uint16_t rank,
+                         const ms_pageshare *most, ms_text *text,
+                         ms_fault *fault);
 /* The same of the levels of a record, each one state behind the other. */
 void ms_pagelevels_record(const ms_record_rank *rank, ms_text *text);
 
@@ -121,7 +138,7 @@ typedef struct ms_pagelives {
     const char *const *words; /* any bytes */
     uint32_t n_words;
     const uint32_t *group_of; /* by life, as in ms_pagestep */
-    uint32_t most_events, most_tensors;
+    ms_pageshare most;
 } ms_pagelives;
 
 /* An object as that of ms_pagestep_put, whose time counts states. */

@@ -16,6 +16,11 @@ function eventWords(step) {
             `${step.shown.toLocaleString('en')} are drawn: the lowest, the ` +
             `highest and the last of each part of the step, so every peak is ` +
             `exact.`);
+    const turns = step.stages.reduce((n, stage) => n + stage.hidden, 0);
+    if (turns > 0)
+        words.push(`The ${turns.toLocaleString('en')} turns of the stages are ` +
+            `too many to tell one by one: a stage's row shows what its stream ` +
+            `does in each part of the step.`);
     return words.length > 0
         ? el('p', {className: 'faint', textContent: words.join(' ')}) : null;
 }
@@ -46,9 +51,12 @@ function alive(variant) {
         ['Bytes', 'number', g => size(g.bytes)],
         ['Tensors', 'name', g => g.name],
         ['Category', '', g => plain(g.category)],
-        ['Why', '', g => g.why],
-        ['Less with', '', g => g.less.join(', ')]
-    ], variant.alive.slice(0, variant.most_alive)));
+        ['Why', 'words', g => g.why],
+        ['Less with', 'words', g => g.less.join(', ')]
+    ], variant.alive.slice(0, variant.most_alive)),
+    variant.groups <= variant.most_alive ? null
+        : el('p', {className: 'faint', textContent: 'Smaller ones that are ' +
+            `not in the table: ${variant.groups - variant.most_alive}.`}));
 }
 
 function whatif(variant) {
@@ -58,7 +66,7 @@ function whatif(variant) {
         ['Reserved', 'number', row => size(row.reserved_bytes)],
         ['Step', 'number', row => time(row.step_ns)],
         ['Fits', '', row => row.fits ? 'yes' : 'no'],
-        ['Command', '', row => el('code', {textContent: row.command})]
+        ['Command', 'words', row => el('code', {textContent: row.command})]
     ], variant.whatif), variant.search === null ? null
         : el('p', {}, (variant.fits === null ? 'Another allocator is tried by '
             : 'All of these together are searched by '),

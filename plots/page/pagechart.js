@@ -19,6 +19,7 @@ class Chart {
         this.from = 0;
         this.to = this.step.end;
         this.canvas = el('canvas', {className: 'chart', tabIndex: 0});
+        this.still = el('canvas');
         this.canvas.setAttribute('role', 'img');
         this.canvas.setAttribute('aria-describedby', 'at');
         this.canvas.setAttribute('aria-label', 'Memory over time by category; ' +
@@ -110,7 +111,9 @@ class Chart {
         this.canvas.width = Math.round(width * ratio);
         this.canvas.height = Math.round(this.height * ratio);
         this.canvas.style.height = this.height + 'px';
-        const c = this.canvas.getContext('2d');
+        this.still.width = this.canvas.width;
+        this.still.height = this.canvas.height;
+        const c = this.still.getContext('2d');
         this.pen = c;
         this.ink = {ink: color('--ink'), grey: color('--grey'),
                     rule: color('--rule'), paper: color('--paper'),
@@ -127,6 +130,17 @@ class Chart {
         this.drawAgain();
         this.drawLanes();
         this.drawStages();
+        this.point();
+    }
+
+    /* The still picture and the cursor over it: all that a move changes. */
+    point() {
+        const c = this.canvas.getContext('2d');
+        const ratio = window.devicePixelRatio || 1;
+        c.setTransform(1, 0, 0, 1, 0, 0);
+        c.drawImage(this.still, 0, 0);
+        c.scale(ratio, ratio);
+        this.pen = c;
         this.drawCursor();
         this.at.textContent = cursorWords(this.variant, this.points,
                                           this.cursor);
@@ -164,7 +178,10 @@ class Chart {
         for (let k = Math.ceil(this.from / every); k * every <= this.to; k++) {
             const x = this.x(k * every);
             this.line(x, y, x, y + 4, this.ink.grey);
-            this.text(this.step.timed ? tick(k * every, span) : k * every, x,
+            const words = `${this.step.timed ? tick(k * every, span)
+                                             : k * every}`;
+            const half = this.pen.measureText(words).width / 2;
+            this.text(words, Math.min(x, LEFT + this.inner + RIGHT - half),
                       y + 13, 'center');
         }
     }
@@ -263,16 +280,20 @@ class Chart {
     drawLanes() {
         for (const {y, lane} of this.lanes) {
             this.text(lane.name, LEFT - 6, y + LANE / 2, 'right');
-            for (const slice of lane.slices) {
-                const sum = slice.reduce(
-                    (all, v, k) => k > 2 && k % 2 === 1 ? all + v : all, 0);
-                let at = y + 2;
-                for (let k = 2; k < slice.length; k += 2) {
-                    const part = (LANE - 4) * slice[k + 1] / sum;
-                    this.box(slice[0], slice[1], at, part,
-                             data.works[slice[k]][1]);
-                    at += part;
-                }
+            this.drawSlices(lane.slices, y);
+        }
+    }
+
+    drawSlices(slices, y) {
+        for (const slice of slices) {
+            const sum = slice.reduce(
+                (all, v, k) => k > 2 && k % 2 === 1 ? all + v : all, 0);
+            let at = y + 2;
+            for (let k = 2; k < slice.length; k += 2) {
+                const part = (LANE - 4) * slice[k + 1] / sum;
+                this.box(slice[0], slice[1], at, part,
+                         data.works[slice[k]][1]);
+                at += part;
             }
         }
     }
@@ -280,6 +301,7 @@ class Chart {
     drawStages() {
         for (const {y, stage} of this.stages) {
             this.text(`rank ${stage.rank}`, LEFT - 6, y + LANE / 2, 'right');
+            this.drawSlices(stage.slices, y);
             for (const turn of stage.turns) {
                 const wide = this.box(turn[0], turn[1], y + 2, LANE - 4,
                                       data.turns[turn[2]], this.ink.paper);
@@ -353,7 +375,7 @@ class Chart {
         if (t < this.from || t > this.to)
             this.show(t - span / 2, t + span / 2);
         else
-            this.draw();
+            this.point();
     }
 
     /* To the next column that shows another point. */
@@ -385,17 +407,19 @@ class Chart {
             const part = pile(this.step, this.points, point)
                 .find(it => bytes >= it.from && bytes < it.to) ?? null;
             this.cursor = {point, part};
-            this.draw();
+            this.point();
             return;
         }
         const t = this.t(x);
         const inside = it => y >= it.y && y < it.y + LANE;
         const lane = this.lanes.find(inside), stage = this.stages.find(inside);
-        const found = lane ? lane.lane.slices.find(s => t >= s[0] && t < s[1])
-            : stage ? stage.stage.turns.find(s => t >= s[0] && t < s[1]) : null;
-        if (found)
-            this.at.textContent = lane ? sliceWords(this.step, lane.lane, found)
-                : turnWords(this.step, stage.stage, found);
+        const at = all => all.find(it => t >= it[0] && t < it[1]);
+        const of = lane ? lane.lane : stage ? stage.stage : null;
+        const slice = of && at(of.slices), turn = stage && at(of.turns);
+        if (slice)
+            this.at.textContent = sliceWords(this.step, of, slice);
+        else if (turn)
+            this.at.textContent = turnWords(this.step, of, turn);
     }
 
     listen() {
@@ -471,8 +495,10 @@ class Chart {
 
     /* What the colours of streams and stages are. */
     works() {
-        const used = new Set(this.step.lanes.flatMap(lane => lane.slices.flatMap(
-            slice => slice.filter((v, k) => k >= 2 && k % 2 === 0))));
+        const {lanes, stages} = this.step;
+        const used = new Set([...lanes, ...stages].flatMap(
+            row => row.slices.flatMap(
+                slice => slice.filter((v, k) => k >= 2 && k % 2 === 0))));
         const turns = new Set(this.step.stages.flatMap(
             stage => stage.turns.map(turn => turn[2])));
         const looks = [...used].sort((a, b) => a - b).map(k => data.works[k]);

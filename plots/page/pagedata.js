@@ -172,7 +172,7 @@ function sliceWords(step, lane, slice) {
     for (let k = 2; k < slice.length; k += 2)
         works.push(`${data.works[slice[k]][0]} ` +
                    time(slice[k + 1], slice[1] - slice[0]));
-    return `${lane.name}, ${moment(step, slice[0])} to ` +
+    return `${lane.name ?? 'rank ' + lane.rank}, ${moment(step, slice[0])} to ` +
            `${moment(step, slice[1])}\n${works.join(', ')}`;
 }
 

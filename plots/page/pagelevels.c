@@ -15,8 +15,8 @@ typedef struct state {
 /* Writes the states that it is told of, or of each part of the time the lowest,
  * the highest and the last. */
 typedef struct walk {
-    uint64_t end; /* of the time */
-    bool thins;
+    uint64_t end;   /* of the time */
+    uint32_t parts; /* of it; 0: each state is told */
     state now, put; /* put: the last point that was written */
     state lowest, highest;
     bool is_open;  /* the part has states */
@@ -76,25 +76,27 @@ static void see(walk *w)
 /* The next event, at t. */
 static void take(walk *w, uint64_t t, uint32_t category, int64_t bytes)
 {
-    uint64_t part =
-        (uint64_t)((double)t / (double)w->end * (double)MS_PAGE_PARTS);
-    if (w->thins && part != w->part)
+    uint64_t part = (uint64_t)((double)t / (double)w->end * (double)w->parts);
+    if (w->parts > 0 && part != w->part)
         close_part(w);
     w->part = part;
     w->now.number++;
     w->now.t = t;
     w->now.bytes[category] += (uint64_t)bytes;
     w->now.total_bytes += (uint64_t)bytes;
-    if (w->thins)
+    if (w->parts > 0)
         see(w);
     else
         put_state(w, &w->now);
 }
 
-static walk open_walk(uint32_t n, uint32_t most, uint64_t end, ms_text *text)
+static walk open_walk(uint32_t n, const ms_pageshare *most, uint64_t end,
+                      ms_text *text)
 {
     ms_text_add(text, "\"events\":%u,\"points\":[", n);
-    return (walk){.end = end > 0 ? end : 1, .thins = n > most, .text = text};
+    return (walk){.end = end > 0 ? end : 1,
+                  .parts = n > most->events ? most->parts : 0,
+                  .text = text};
 }
 
 static ms_err close_walk(walk *w, ms_fault *fault)
@@ -124,8 +126,9 @@ static uint32_t count(const ms_timeline *line, uint16_t rank)
     return n;
 }
 
-ms_err ms_pagelevels_put(const ms_timeline *line, uint16_t rank, uint32_t most,
-                         ms_text *text, ms_fault *fault)
+ms_err ms_pagelevels_put(const ms_timeline *line, uint16_t rank,
+                         const ms_pageshare *most, ms_text *text,
+                         ms_fault *fault)
 {
     uint32_t n = count(line, rank);
     bool is_timed = line->step_ns > 0;
@@ -180,7 +183,7 @@ ms_err ms_pagelevels_lives(const ms_pagelives *of, ms_text *text,
         bytes[life->to] = -(int64_t)life->bytes;
         category[life->to] = life->category;
     }
-    walk w = open_walk(n, of->most_events, n, text);
+    walk w = open_walk(n, &of->most, n, text);
     for (uint32_t s = 1; s <= n; s++)
         take(&w, s, category[s], bytes[s]);
     return close_walk(&w, fault);

@@ -29,33 +29,56 @@ static int number(uint32_t n)
     return n == MS_NONE ? -1 : (int)n;
 }
 
-/* The words: those of the caller, then one for what has none. */
-static void put_row(const ms_pagelives *of, uint32_t i, ms_text *text)
+static uint32_t word_of(const ms_pagelives *of, uint32_t i)
+{
+    uint32_t site = of->lives[i].site;
+    return site == MS_NONE ? of->n_words : site;
+}
+
+/* name: the number of its word. */
+static void put_row(const ms_pagelives *of, uint32_t i, uint32_t name,
+                    ms_text *text)
 {
     const ms_pagelife *life = &of->lives[i];
-    uint32_t name = life->site == MS_NONE ? of->n_words : life->site;
+    uint32_t group = of->group_of[i];
     ms_text_add(text, "[%u,", name);
     ms_text_u64(text, life->bytes);
     ms_text_add(text, ",%u,%u,%d,%d,-1,-1,%d]", life->category, life->from,
                 number(life->to), life->held ? -1 : (int)name,
-                number(of->group_of[i]));
+                number(group < of->most.groups ? group : MS_NONE));
 }
 
-static void put_words(const ms_pagelives *of, ms_text *text)
+/* Those of the picks, each once, in their order; the last one of all is for
+ * what has none.  Numbers them. */
+static ms_err put_words(const ms_pagelives *of, const pick *picks, uint32_t n,
+                        uint32_t *number_of, ms_text *text, ms_fault *fault)
 {
-    for (uint32_t i = 0; i < of->n_words; i++) {
-        ms_text_json(text, of->words[i]);
-        ms_text_add(text, ",");
+    bool *is_used =
+        ms_arena_take(text->arena, of->n_words + 1, sizeof *is_used);
+    uint32_t n_put = 0;
+    if (is_used == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++)
+        is_used[word_of(of, picks[i].life)] = true;
+    for (uint32_t w = 0; w <= of->n_words; w++) {
+        if (!is_used[w])
+            continue;
+        ms_text_add(text, "%s", n_put > 0 ? "," : "");
+        ms_text_json(text, w < of->n_words ? of->words[w]
+                                           : "an allocation without a stack");
+        number_of[w] = n_put++;
     }
-    ms_text_add(text, "\"an allocation without a stack\"");
+    return MS_OK;
 }
 
 static ms_err put_tensors(const ms_pagelives *of, ms_text *text,
                           ms_fault *fault)
 {
     pick *picks = ms_arena_take_raw(text->arena, of->n + 1, sizeof *picks);
-    uint32_t n = of->n < of->most_tensors ? of->n : of->most_tensors;
-    if (picks == NULL)
+    uint32_t *number_of =
+        ms_arena_take(text->arena, of->n_words + 1, sizeof *number_of);
+    uint32_t n = of->n < of->most.tensors ? of->n : of->most.tensors;
+    if (picks == NULL || number_of == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < of->n; i++)
         picks[i] = (pick){of->lives[i].bytes, i};
@@ -63,11 +86,11 @@ static ms_err put_tensors(const ms_pagelives *of, ms_text *text,
     uint64_t hidden_bytes = n < of->n ? picks[n].bytes : 0;
     qsort(picks, n, sizeof *picks, by_life);
     ms_text_add(text, ",\"tensors\":{\"words\":[");
-    put_words(of, text);
+    MS_TRY(put_words(of, picks, n, number_of, text, fault));
     ms_text_add(text, "],\"rows\":[");
     for (uint32_t i = 0; i < n; i++) {
         ms_text_add(text, "%s", i > 0 ? "," : "");
-        put_row(of, picks[i].life, text);
+        put_row(of, picks[i].life, number_of[word_of(of, picks[i].life)], text);
     }
     ms_text_add(text, "],\"hidden\":%u,\"hidden_bytes\":", of->n - n);
     ms_text_u64(text, hidden_bytes);

@@ -71,7 +71,7 @@ static ms_err choose(book *b, ms_fault *fault)
             b->tensors[n++] = (tensor){row, b->plan->row[row].bytes};
     qsort(b->tensors, n, sizeof *b->tensors, by_size);
     b->n_all = n;
-    b->n = n < b->step->most_tensors ? n : b->step->most_tensors;
+    b->n = n < b->step->most.tensors ? n : b->step->most.tensors;
     return MS_OK;
 }
 
@@ -226,7 +226,8 @@ static void put_number(uint32_t number, ms_text *text)
 static void put_row(const book *b, uint32_t i, ms_text *text)
 {
     uint32_t row = b->tensors[i].row;
-    const uint32_t *group_of = b->step->group_of;
+    uint32_t group =
+        b->step->group_of != NULL ? b->step->group_of[row] : MS_NONE;
     ms_text_add(text, "%s[%u,", i > 0 ? "," : "", b->words[i][NAME]);
     ms_text_u64(text, b->tensors[i].bytes);
     ms_text_add(text, ",%u", b->plan->row[row].category);
@@ -234,7 +235,7 @@ static void put_row(const book *b, uint32_t i, ms_text *text)
     put_number(b->to[row], text);
     for (word_kind w = MADE; w < N_WORDS; w++)
         put_number(b->words[i][w], text);
-    put_number(group_of != NULL ? group_of[row] : MS_NONE, text);
+    put_number(group < b->step->most.groups ? group : MS_NONE, text);
     ms_text_add(text, "]");
 }
 

@@ -74,7 +74,7 @@ static const ms_command rows[] = {
      "one page to hand on: timeline, tensors, what if",
      MS_FOR_REPORT,
      1,
-     MS_REPORT_MOST,
+     MS_PAGE_STEPS,
      ms_report_command,
      {"memsim report gpt2 --batch 8 -p checkpoint:sqrt -o review.html",
       "memsim report gpt2-xl -p none -p checkpoint:sqrt -o review.html",

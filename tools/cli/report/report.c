@@ -3,6 +3,7 @@
 
 #include "tools/cli/report/report.h"
 #include "plots/page/htmlpage.h"
+#include "plots/plots.h"
 #include "tools/cli/commands.h"
 #include "tools/job/outputs.h"
 #include "tools/job/settings.h"
@@ -47,12 +48,12 @@ static ms_err split(const ms_hall *hall, asked *a, ms_fault *fault)
 
 static ms_err check_number(uint32_t n, ms_fault *fault)
 {
-    if (n <= MS_REPORT_MOST)
+    if (n <= MS_PAGE_STEPS)
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, NULL,
                    "leave some out; \"memsim compare\" puts more side by side",
                    "a page is of up to %u variants; there are %u",
-                   MS_REPORT_MOST, n);
+                   MS_PAGE_STEPS, n);
 }
 
 /* Refuses an output that would overwrite an input. */
@@ -129,45 +130,26 @@ static ms_err find_arguments(const ms_hall *hall, const ms_variant *variant,
 
 /* ---- the page ------------------------------------------------------------ */
 
-static uint32_t part(uint32_t all, uint32_t most, uint32_t n)
+static ms_err read_page(const asked *a, const ms_comparison *c, uint32_t i,
+                        ms_report_page *page, ms_fault *fault)
 {
-    return all / n < most ? all / n : most;
-}
-
-static ms_err put_variant(const asked *a, const ms_variant *variant,
-                          const ms_report_share *share, ms_text *text,
-                          ms_fault *fault)
-{
-    ms_arguments own;
-    ms_report_page page = {
-        .variant = variant, .arena = a->hall.trial, .share = *share};
-    if (variant->file == NULL) {
-        MS_TRY(find_arguments(&a->hall, variant, &own, fault));
-        page.arguments = &own;
+    ms_arguments *own;
+    *page = (ms_report_page){.arena = a->hall.trial,
+                             .head = {.arena = a->hall.trial}};
+    if (i >= c->n)
+        return ms_report_recorded_read(a->recorded[i - c->n], page, fault);
+    page->variant = &c->variants[i];
+    if (page->variant->file == NULL) {
+        own = ms_arena_take(page->arena, 1, sizeof *own);
+        if (own == NULL)
+            return ms_fail_nomem(fault);
+        MS_TRY(find_arguments(&a->hall, page->variant, own, fault));
+        page->arguments = own;
     }
-    return ms_report_variant_put(&page, text, fault);
+    return ms_report_variant_read(page, fault);
 }
 
-static ms_err put_variants(const asked *a, const ms_comparison *c,
-                           ms_text *text, ms_fault *fault)
-{
-    uint32_t n = c->n + a->n_recorded;
-    const ms_report_share share = {
-        .most_events = part(MS_PAGE_ALL_EVENTS, MS_PAGE_EVENTS, n),
-        .most_tensors = part(MS_PAGE_ALL_TENSORS, MS_PAGE_TENSORS, n)};
-    for (uint32_t i = 0; i < n; i++) {
-        ms_text_add(text, "%s", i > 0 ? ",\n" : "");
-        if (i < c->n)
-            MS_TRY(put_variant(a, &c->variants[i], &share, text, fault));
-        else
-            MS_TRY(ms_report_recorded_put(a->recorded[i - c->n], &share,
-                                          a->hall.trial, text, fault));
-    }
-    return MS_OK;
-}
-
-static ms_err put_data(const ms_hall *hall, const asked *a,
-                       const ms_comparison *c, ms_text *text, ms_fault *fault)
+static ms_err put_opening(const ms_hall *hall, ms_text *text, ms_fault *fault)
 {
     ms_text made = {.arena = hall->trial};
     ms_text_add(&made, "Made by memsim " MS_VERSION ": ");
@@ -178,10 +160,8 @@ static ms_err put_data(const ms_hall *hall, const asked *a,
     ms_text_json(text, made.bytes);
     ms_text_add(text, ",");
     ms_htmlpage_put_colors(text);
-    ms_text_add(text, ",\"variants\":[\n");
-    MS_TRY(put_variants(a, c, text, fault));
-    ms_text_add(text, "]}");
-    return MS_OK;
+    ms_text_add(text, ",");
+    return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
 static ms_err read_variants(const asked *a, ms_points *points, ms_comparison *c,
@@ -217,12 +197,27 @@ static const char *title_of(const asked *a, const ms_comparison *c)
     return title != NULL ? title : c->variants[c->base].name;
 }
 
+static ms_err make_file(const ms_hall *hall, const asked *a,
+                        const ms_comparison *c, ms_text *file, ms_fault *fault)
+{
+    uint32_t n = c->n + a->n_recorded;
+    ms_report_page *pages = ms_arena_take(hall->trial, n, sizeof *pages);
+    ms_text opening = {.arena = hall->trial};
+    if (pages == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++)
+        MS_TRY(read_page(a, c, i, &pages[i], fault));
+    MS_TRY(put_opening(hall, &opening, fault));
+    return ms_report_share_make(title_of(a, c), &opening, pages, n, file,
+                                fault);
+}
+
 static ms_err report(const ms_hall *hall, ms_points *points, ms_comparison *c,
                      ms_fault *fault)
 {
     const ms_arguments *arguments = hall->arguments;
     const char *path = ms_options_value(arguments, MS_OPTION_OUTPUT);
-    ms_text data = {.arena = hall->trial};
+    ms_text file = {.arena = hall->trial};
     asked a = {0};
     if (path == NULL)
         path = "memsim.html";
@@ -231,10 +226,10 @@ static ms_err report(const ms_hall *hall, ms_points *points, ms_comparison *c,
     MS_TRY(check_number(c->n + a.n_recorded, fault));
     MS_TRY(check_path(hall, c, path, fault));
     MS_TRY(fill_variants(&a, points, c, fault));
-    MS_TRY(put_data(hall, &a, c, &data, fault));
+    MS_TRY(make_file(hall, &a, c, &file, fault));
     if (ms_outputs_is_stdout(path))
         ms_screen_end_with_reader();
-    MS_TRY(ms_htmlpage_write(title_of(&a, c), &data, path, hall->trial, fault));
+    MS_TRY(ms_output_write(path, file.bytes, file.length, fault));
     if (ms_options_value(arguments, MS_OPTION_QUIET) == NULL &&
         !ms_outputs_is_stdout(path))
         ms_complain_note("wrote", path);

@@ -9,6 +9,7 @@
  *     report_variant.c   what the page says of a variant
  *     report_peak.c      who is alive at its peak, and what would change that
  *     report_recorded.c  a recorded snapshot as a variant
+ *     report_share.c     all of them on a page that is no larger than it may be
  *
  * The object that the page reads is
  *
@@ -19,7 +20,7 @@
  *       "numbers": [["Step", "31.1 ms"], ...],
  *       "accuracy": [["Step", "within 9 % ..."], ...],
  *       "facts": [["Model", "gpt2, ..."], ...],
- *       "step": {...} or null, "most_alive": 24,
+ *       "step": {...} or null, "most_alive": 24, "groups": 81,
  *       "alive": [{"bytes": 8, "name": "...", "category": "activations",
  *                  "why": "...", "less": ["checkpoint:full"]}, ...],
  *       "whatif": [{"change": "...", "costs": "...", "reserved_bytes": 8,
@@ -29,42 +30,50 @@
 #include "plots/page/htmlpage.h"
 #include "tools/cli/compare/compare.h"
 
-#define MS_REPORT_MOST 8u        /* variants of a page */
 #define MS_REPORT_MOST_ALIVE 24u /* groups in the table; tensors know all */
 
-/* What a variant may have of the page. */
-typedef struct ms_report_share {
-    uint32_t most_events, most_tensors;
-} ms_report_share;
-
-/* A variant on its way to the page. */
+/* A variant on its way to the page: what is told of it whatever its share, and
+ * what its share cuts. */
 typedef struct ms_report_page {
-    const ms_variant *variant;
+    const ms_variant *variant; /* NULL: a recording */
     /* memsim run's for this variant alone; NULL: it was read back */
     const ms_arguments *arguments;
     ms_arena *arena;
-    ms_report_share share;
+    ms_text head; /* of the object, without its braces */
+    /* Who is alive at the peak, the largest first: objects. */
+    ms_text *groups;
+    uint32_t n_groups;
     /* report_peak.c: by row of the plan its group, or MS_NONE; NULL: none */
     uint32_t *group_of;
+    ms_pagelives lives; /* of a recording */
 } ms_report_page;
 
 /* ---- report_variant.c ---------------------------------------------------- */
 
-/* The object of the variant. */
-ms_err ms_report_variant_put(ms_report_page *page, ms_text *text,
-                             ms_fault *fault);
+ms_err ms_report_variant_read(ms_report_page *page, ms_fault *fault);
+/* "step": {...} */
+ms_err ms_report_variant_step(const ms_report_page *page,
+                              const ms_pageshare *share, ms_text *text,
+                              ms_fault *fault);
 
 /* ---- report_peak.c ------------------------------------------------------- */
 
-/* "alive": [...], "whatif": [...], "search": "..."; empty where the variant was
- * read back. Sets
- * page->group_of. */
-ms_err ms_report_peak_put(ms_report_page *page, ms_text *text, ms_fault *fault);
+/* "whatif": [...], "search": "..." to the head, and the groups; empty where the
+ * variant was read back.  Sets page->group_of. */
+ms_err ms_report_peak_read(ms_report_page *page, ms_fault *fault);
 
 /* ---- report_recorded.c --------------------------------------------------- */
 
-/* The object of the snapshot: "fits" and "command" are null. */
-ms_err ms_report_recorded_put(const char *path, const ms_report_share *share,
-                              ms_arena *arena, ms_text *text, ms_fault *fault);
+/* The page of the snapshot: "fits" and "command" are null. */
+ms_err ms_report_recorded_read(const char *path, ms_report_page *page,
+                               ms_fault *fault);
+
+/* ---- report_share.c ------------------------------------------------------ */
+
+/* opening: what the object begins with, up to its variants.  The file, of at
+ * most MS_PAGE_BYTES: shares are halved until it is. */
+ms_err ms_report_share_make(const char *title, const ms_text *opening,
+                            const ms_report_page *pages, uint32_t n,
+                            ms_text *file, ms_fault *fault);
 
 #endif

@@ -86,7 +86,7 @@ static void put_group(const peak *p, uint32_t g, ms_text *text)
         ms_text_add(&why, "; ");
     }
     ms_explain_text_why(p->result, &group->side[0], &why);
-    ms_text_add(text, "%s{\"bytes\":", g > 0 ? "," : "");
+    ms_text_add(text, "{\"bytes\":");
     ms_text_u64(text, group->side[0].bytes);
     ms_text_add(text, ",\"category\":\"%s\"",
                 ms_names_category[group->category]);
@@ -196,23 +196,37 @@ static ms_err put_changes(const peak *p, ms_text *text, ms_fault *fault)
     return MS_OK;
 }
 
-ms_err ms_report_peak_put(ms_report_page *page, ms_text *text, ms_fault *fault)
+static ms_err put_groups(const peak *p, ms_fault *fault)
+{
+    ms_report_page *page = p->page;
+    page->groups =
+        ms_arena_take(page->arena, p->n_groups + 1u, sizeof *page->groups);
+    if (page->groups == NULL)
+        return ms_fail_nomem(fault);
+    page->n_groups = p->n_groups;
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        page->groups[g].arena = page->arena;
+        put_group(p, g, &page->groups[g]);
+    }
+    return MS_OK;
+}
+
+ms_err ms_report_peak_read(ms_report_page *page, ms_fault *fault)
 {
     const ms_variant *variant = page->variant;
+    ms_text *text = &page->head;
     peak p = {.page = page, .job = &variant->job, .result = &variant->result};
-    ms_text_add(text, "\"alive\":[");
+    ms_text_add(text, "\"whatif\":[");
     if (page->arguments == NULL) {
-        ms_text_add(text, "],\"whatif\":[],\"search\":null");
+        ms_text_add(text, "],\"search\":null");
         return MS_OK;
     }
     MS_TRY(look(&p, fault));
-    for (uint32_t g = 0; g < p.n_groups; g++)
-        put_group(&p, g, text);
-    ms_text_add(text, "],\"whatif\":[");
+    MS_TRY(put_groups(&p, fault));
     MS_TRY(put_changes(&p, text, fault));
     ms_text search = {.arena = text->arena};
     ms_settings_fit(page->arguments, ms_shape_ranks(&p.result->shape), &search);
     ms_text_add(text, "]");
     put_text("search", &search, text);
-    return MS_OK;
+    return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }

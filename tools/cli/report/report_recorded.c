@@ -163,57 +163,62 @@ static void put_facts(const recorded *r, ms_text *text)
     ms_text_add(text, "]],");
 }
 
-static void put_groups(const recorded *r, ms_text *text)
+static void put_group(const recorded *r, const group *of, ms_text *text)
 {
-    ms_text_add(text, "\"alive\":[");
-    for (uint32_t g = 0; g < r->n_groups; g++) {
-        const group *of = &r->groups[g];
-        bool has_stack = of->site < r->recording.n_sites;
-        ms_text why = {.arena = r->arena};
-        ms_text_add(&why, "%u allocation%s of this stack", of->count,
-                    of->count > 1 ? "s" : "");
-        text->failed |= why.failed;
-        ms_text_add(text, "%s{\"bytes\":", g > 0 ? "," : "");
-        ms_text_u64(text, of->bytes);
-        ms_text_add(text, ",\"category\":\"%s\",\"name\":",
-                    of->category < MS_N_CATEGORIES
-                        ? ms_names_category[of->category]
-                        : "recorded");
-        ms_text_json(text, has_stack ? r->recording.sites[of->site]
-                                     : "without a stack");
-        ms_text_add(text, ",\"why\":");
-        ms_text_json(text, why.failed ? "" : why.bytes);
-        ms_text_add(text, ",\"less\":[]}");
-    }
-    ms_text_add(text, "],\"whatif\":[],");
+    bool has_stack = of->site < r->recording.n_sites;
+    ms_text why = {.arena = r->arena};
+    ms_text_add(&why, "%u allocation%s of this stack", of->count,
+                of->count > 1 ? "s" : "");
+    text->failed |= why.failed;
+    ms_text_add(text, "{\"bytes\":");
+    ms_text_u64(text, of->bytes);
+    ms_text_add(text, ",\"category\":\"%s\",\"name\":",
+                of->category < MS_N_CATEGORIES ? ms_names_category[of->category]
+                                               : "recorded");
+    ms_text_json(text,
+                 has_stack ? r->recording.sites[of->site] : "without a stack");
+    ms_text_add(text, ",\"why\":");
+    ms_text_json(text, why.failed ? "" : why.bytes);
+    ms_text_add(text, ",\"less\":[]}");
 }
 
-ms_err ms_report_recorded_put(const char *path, const ms_report_share *share,
-                              ms_arena *arena, ms_text *text, ms_fault *fault)
+static ms_err put_groups(const recorded *r, ms_report_page *page,
+                         ms_fault *fault)
 {
-    recorded r = {.path = path,
-                  .arena = arena,
-                  .page = {.most_events = share->most_events,
-                           .most_tensors = share->most_tensors}};
-    ms_text search = {.arena = arena};
+    page->groups =
+        ms_arena_take(r->arena, r->n_groups + 1u, sizeof *page->groups);
+    if (page->groups == NULL)
+        return ms_fail_nomem(fault);
+    page->n_groups = r->n_groups;
+    for (uint32_t g = 0; g < r->n_groups; g++) {
+        page->groups[g].arena = r->arena;
+        put_group(r, &r->groups[g], &page->groups[g]);
+    }
+    return MS_OK;
+}
+
+ms_err ms_report_recorded_read(const char *path, ms_report_page *page,
+                               ms_fault *fault)
+{
+    recorded r = {.path = path, .arena = page->arena};
+    ms_text *text = &page->head, search = {.arena = page->arena};
     MS_TRY(read_lives(&r, fault));
     MS_TRY(find_peak(&r, fault));
     MS_TRY(find_groups(&r, fault));
-    ms_text_add(text, "{");
     put_words(&r, text);
     ms_text_add(text,
                 "\"refused\":null,\"fits\":null,\"usable_bytes\":0,"
                 "\"command\":null,\"most_alive\":%u,",
                 MS_REPORT_MOST_ALIVE);
     put_facts(&r, text);
-    put_groups(&r, text);
+    MS_TRY(put_groups(&r, page, fault));
     ms_text_add(&search,
                 "memsim alloc %s --allocator torch --allocator "
                 "torch,expandable_segments=True",
                 path);
-    put_string("search", &search, text);
-    ms_text_add(text, "\"step\":");
-    MS_TRY(ms_pagelives_put(&r.page, text, fault));
-    ms_text_add(text, "}");
+    ms_text_add(text, "\"whatif\":[],\"search\":");
+    text->failed |= search.failed;
+    ms_text_json(text, search.failed ? "" : search.bytes);
+    page->lives = r.page;
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }

@@ -140,16 +140,16 @@ static void put_facts(const ms_report_page *page, ms_text *text)
 /* ---- the step ------------------------------------------------------------ */
 
 /* A result without its timeline has no step. */
-static ms_err put_step(const ms_report_page *page, ms_text *text,
-                       ms_fault *fault)
+ms_err ms_report_variant_step(const ms_report_page *page,
+                              const ms_pageshare *share, ms_text *text,
+                              ms_fault *fault)
 {
     const ms_variant *variant = page->variant;
     ms_pagestep step = {.record = &variant->record,
                         .rank = variant->record.report.told,
                         .line = variant->result.line,
                         .group_of = page->group_of,
-                        .most_events = page->share.most_events,
-                        .most_tensors = page->share.most_tensors};
+                        .most = *share};
     ms_text_add(text, "\"step\":");
     if (variant->record.ranks == NULL) {
         ms_text_add(text, "null");
@@ -194,18 +194,16 @@ static const char *known(const char *words, const char *else_words)
     return words != NULL ? words : else_words;
 }
 
-ms_err ms_report_variant_put(ms_report_page *page, ms_text *text,
-                             ms_fault *fault)
+ms_err ms_report_variant_read(ms_report_page *page, ms_fault *fault)
 {
     const ms_variant *variant = page->variant;
     const ms_record *record = &variant->record;
-    ms_text_add(text, "{");
+    ms_text *text = &page->head;
     put_string("name", variant->name, text);
     put_string("title", known(record->title, variant->name), text);
     if (variant->refused != NULL) {
         ms_text_add(text, "\"refused\":");
         ms_text_json(text, variant->refused);
-        ms_text_add(text, "}");
         return MS_OK;
     }
     ms_text_add(text, "\"refused\":null,\"most_alive\":%u,",
@@ -216,9 +214,5 @@ ms_err ms_report_variant_put(ms_report_page *page, ms_text *text,
     put_numbers(page, text);
     put_accuracy(page, text);
     put_facts(page, text);
-    MS_TRY(ms_report_peak_put(page, text, fault));
-    ms_text_add(text, ",");
-    MS_TRY(put_step(page, text, fault));
-    ms_text_add(text, "}");
-    return text->failed ? ms_fail_nomem(fault) : MS_OK;
+    return ms_report_peak_read(page, fault);
 }
