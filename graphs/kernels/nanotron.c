@@ -20,10 +20,9 @@
  * that this makes is a copy here. */
 #include "graphs/kernels/mcore/mcore.h"
 #include "graphs/layers/attention/projections.h"
-#include "graphs/layers/attention/rotation.h"
 #include "graphs/layers/attention/sdpa.h"
+#include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/headloss.h"
-#include "graphs/layers/layers.h"
 #include "graphs/layers/splitproducts.h"
 #include "graphs/layertypes.h"
 #include "graphs/ops/ops.h"
@@ -122,6 +121,24 @@ static uint32_t turned(ms_trace *trace, uint32_t x)
     return ms_trace_rebind(trace, x, ms_view_transpose(trace, x, 1, 2));
 }
 
+/* Each layer has tables of its own: FlashAttention's cosines and sines of the
+ * sequence, and complex numbers of all positions, for inference. */
+static void rotate(ms_trace *trace, int64_t turning, uint32_t *qk)
+{
+    if (trace->err)
+        return;
+    const ms_tensor like = *ms_trace_at(trace, qk[0]);
+    int64_t half[2] = {like.size[2], turning / 2};
+    int64_t whole[2] = {ms_sharedtables_longest(trace->settings, like.size[2]),
+                        turning};
+    uint32_t cos = ms_trace_buffer(trace, "cos_cached", like.dtype, 2, half);
+    uint32_t sin = ms_trace_buffer(trace, "sin_cached", like.dtype, 2, half);
+    ms_trace_buffer(trace, "freqs_cis", MS_FLOAT32, 2, whole);
+    for (uint32_t i = 0; i < 2; i++)
+        qk[i] = ms_trace_rebind(trace, qk[i],
+                                ms_rotary_fused(trace, qk[i], cos, sin));
+}
+
 /* The queries stay where the first keys and values are, too. */
 static void prepare(ms_trace *trace, const ms_layer *layer,
                     const ms_attention_sizes *n, uint32_t mixed, uint32_t *qkv)
@@ -147,7 +164,7 @@ static void prepare(ms_trace *trace, const ms_layer *layer,
     for (uint32_t i = 0; i < 3 && !trace->err; i++)
         qkv[i] = turned(trace, qkv[i]);
     if (field_of(layer, "rotary").b)
-        ms_rotation_run(trace, MS_CODE_AUTO, n->turning, qkv, 2);
+        rotate(trace, n->turning, qkv);
 }
 
 /* ---- the layer ----------------------------------------------------------- */
