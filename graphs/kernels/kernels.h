@@ -42,7 +42,9 @@ typedef struct ms_trace ms_trace; /* trace.h */
         "; fused: as flash, with Liger's norms, gates, rotation and loss")     \
     ROW(MS_MEGATRON, "megatron", ms_mcore,                                     \
         "; megatron: Megatron-Core with Transformer Engine, by the settings "  \
-        "megatron.*")
+        "megatron.*")                                                          \
+    ROW(MS_NANOTRON, "nanotron", ms_nanotron,                                  \
+        "; nanotron: its LLaMA, which copies queries, keys and values")
 #define MS_KERNELS_ID(id, word, object, help) id,
 typedef enum ms_kernels {
     MS_KERNELS_SETS(MS_KERNELS_ID) MS_KERNELS_N
@@ -158,7 +160,9 @@ typedef struct ms_kernel_set {
                          a sequence and gather it again (Megatron), and the
                          sequence is dimension 0 */
     bool gathers_in_buffer; /* then, into Megatron's buffer in blocks, too */
-    bool is_hoppers;    /* attention is FlashAttention 3 or as fast, cuDNN's */
+    bool casts_head; /* the model casts the logits to fp32, and those of 16 bits
+                        end (nanotron's cast_to_fp32) */
+    bool is_hoppers; /* attention is FlashAttention 3 or as fast, cuDNN's */
     bool joins_gates;   /* a gate reads one tensor, of which it makes one
                            gradient */
     bool fuses_updates; /* optimizers that have one kernel for it */

@@ -9,6 +9,7 @@
 #include "graphs/parallel/tensorops.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
+#include "sim/kinds.h"
 
 #include <string.h>
 
@@ -264,6 +265,10 @@ ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
     if (ms_shards_gathers(trace))
         *out = ms_trace_rebind(trace, *out,
                                ms_tensorops_columns(trace, *out, false));
+    if (trace->kernels.casts_head &&
+        trace->graph->layer_role[trace->layer] == MS_ROLE_HEAD)
+        *out =
+            ms_trace_rebind(trace, *out, ms_cast_to(trace, *out, MS_FLOAT32));
     if (other != MS_NONE && !trace->err) {
         ms_trace_ref(trace, *out);
         trace->joined_layer = other;

@@ -374,11 +374,13 @@ static ms_err gated(ms_trace *trace, const ms_layer *layer,
     const ms_tensor *a = ms_trace_at(trace, in[0]);
     const ms_tensor *b = ms_trace_at(trace, in[layer->n_in - 1]);
     if (trace->kernels.joins_gates && a->storage == b->storage &&
-        a->size[a->n_dims - 1] % 2 == 0) {
+        a->size[a->n_dims - 1] % 2 == 0 &&
+        !ms_layers_is_apart(trace->kernels.activation, layer->field[0].i)) {
         *out = ms_gated_halves(trace, fused, in[0]);
         return trace->err;
     }
-    if (layer->n_in == 1)
+    if (layer->n_in == 1 ||
+        (trace->kernels.joins_gates && a->storage == b->storage))
         return gate_halves(trace, layer, activation, fused, in[0], out);
     if (!broadcasts(a, b) || !broadcasts(b, a))
         return fail_shapes(trace, layer, in, 1,

@@ -387,7 +387,7 @@ static ms_err check_regather(const ms_trace *trace)
     uint8_t regather = settings->shape->regather;
     if (regather == MS_REGATHER_AGAIN && !trace->kernels.keeps_parts)
         return ms_fail(trace->fault, MS_EUSAGE, "tensor:regather",
-                       "--kernels megatron, or leave regather out",
+                       "--kernels megatron or nanotron, or leave regather out",
                        "torch's products save what was gathered for them");
     if (regather == MS_REGATHER_NOT && trace->kernels.keeps_parts &&
         settings->training->precision == MS_FP8)

@@ -41,7 +41,7 @@ static const ms_param params[N_PARAMS] = {
                   .help = "with sp, 0: what products have gathered is saved, "
                           "1: backward gathers it again (nanotron's "
                           "tp_recompute_allgather); default 1 with Megatron's "
-                          "kernels, 0 with torch's"},
+                          "kernels and nanotron's, 0 with torch's"},
     [ORDER] = MS_RANKNAMES_PARAM,
 };
 

@@ -23,8 +23,8 @@ static ms_arena keep, trial;
 static ms_fault fault;
 static ms_result result;
 
-static void must_run(const char *more, int layers, uint32_t kernels,
-                     const char *policy)
+static void run_batch(const char *more, int layers, uint32_t batch,
+                      uint32_t kernels, const char *policy)
 {
     char model[512];
     snprintf(model, sizeof model,
@@ -32,9 +32,15 @@ static void must_run(const char *more, int layers, uint32_t kernels,
              "\"config\": {\"layers\": %d, \"hidden\": 64, \"heads\": 8, "
              "\"vocab\": 512, \"positions\": 32%s}}",
              layers, more);
-    ck_assert_msg(inlined_run(model, 4, kernels, policy, &keep, &trial, &result,
-                              &fault) == MS_OK,
+    ck_assert_msg(inlined_run(model, batch, kernels, policy, &keep, &trial,
+                              &result, &fault) == MS_OK,
                   "%s: %s", policy, fault.what);
+}
+
+static void must_run(const char *more, int layers, uint32_t kernels,
+                     const char *policy)
+{
+    run_batch(more, layers, 4, kernels, policy);
 }
 
 /* Bytes of the sum and how many copies come out of it; 0: there is none. */
@@ -257,6 +263,29 @@ START_TEST(what_is_gathered_is_saved)
 }
 END_TEST
 
+/* A layer of nanotron's kernels (graphs/kernels/nanotron.c): of n, tokens x
+ * hidden in 16 bits, nine parts, eight with one sample; four of the MLP's
+ * width; fp32 per head and token of the kernel's, and two of norms'; whole two
+ * of n, and the kernel's seed and offset. */
+START_TEST(a_layer_of_nanotrons)
+{
+    for (uint32_t b = 1; b <= 4; b += 3)
+        for (uint64_t t = 1; t <= 8; t *= 2) {
+            char policy[64] = "none";
+            const uint64_t tokens = b * 32, n = 2 * tokens * HIDDEN;
+            uint64_t parts = (b > 1 ? 9 : 8) * n + 4 * 2 * tokens * 96 +
+                             4 * tokens * 8 + 2 * 4 * tokens;
+            if (t > 1)
+                snprintf(policy, sizeof policy, "tensor:%d,sp,regather=0",
+                         (int)t);
+            run_batch(RMS, 2, b, MS_NANOTRON, policy);
+            uint64_t two = saved();
+            run_batch(RMS, 6, b, MS_NANOTRON, policy);
+            ck_assert_uint_eq(saved() - two, 4 * (parts / t + 2 * n + 16));
+        }
+}
+END_TEST
+
 static void teardown(void)
 {
     ms_arena_free(&keep);
@@ -275,6 +304,7 @@ Suite *suite_wholegrads(void)
     tcase_add_loop_test(tcase, torch_sums_each, 0,
                         (int)(sizeof asked / sizeof *asked));
     tcase_add_loop_test(tcase, torch_sums_nothing_whole, 0, 5);
+    tcase_add_test(tcase, a_layer_of_nanotrons);
     tcase_add_loop_test(tcase, steps_keep_the_laws, 0,
                         (int)(sizeof beside / sizeof *beside));
     suite_add_tcase(suite, tcase);

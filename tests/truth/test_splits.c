@@ -10,9 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* peak0: of stage 0; used: of the device, with what is outside of the pool. The
- * end is that of the update, without the step's inputs, which memsim keeps
- * there. */
+/* peak0, end0: of stage 0; used: of the device, with what is outside of the
+ * pool. The end is that of the update, without the step's inputs, which memsim
+ * keeps there. */
+static uint64_t at_end(const ms_rank_report *rank)
+{
+    return rank->phase_peaks_with_workspace[MS_PHASE_OPTIMIZER] -
+           rank->category_peaks[MS_INPUTS];
+}
+
 static uint64_t number(const ms_result *result, const char *quantity)
 {
     const ms_pooled *pooled = result->line->pooled;
@@ -20,12 +26,13 @@ static uint64_t number(const ms_result *result, const char *quantity)
         return pooled->ranks[quantity[4] - '0'].allocated_peak_bytes;
     if (strncmp(quantity, "reserved", 8) == 0 && quantity[8] != '\0')
         return pooled->ranks[quantity[8] - '0'].reserved_peak_bytes;
+    if (strncmp(quantity, "end", 3) == 0 && quantity[3] != '\0')
+        return at_end(&result->report->ranks[quantity[3] - '0']);
     const ms_rank_report *rank = truth_rank(result);
     if (strcmp(quantity, "used") == 0)
         return ms_capacity_used(result->report);
     if (strcmp(quantity, "end") == 0)
-        return rank->phase_peaks_with_workspace[MS_PHASE_OPTIMIZER] -
-               rank->category_peaks[MS_INPUTS];
+        return at_end(rank);
     if (strcmp(quantity, "reserved") == 0)
         return rank->peak.reserved_bytes;
     return pooled->ranks[0].allocated_peak_bytes;
