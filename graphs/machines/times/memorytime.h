@@ -25,7 +25,8 @@
  * The backward of a norm over rows has kernels for the gradients of its weight
  * and bias, a block for 32 columns, which goes over all rows at 60 GB/s: 8,192
  * rows of 128 take 17 of 27 us on an H200 (cudnn-frontend's runs of PyTorch).
- * Rows that are looked up are the same time whether they fit the cache or not.
+ * Rows that are looked up by index_select (up to PyTorch 2.7) are the same time
+ * whether they fit the cache or not; since then they are gathered as a stream.
  *
  * A cast to fp8 has all of its bytes in the cache, if they fit: a
  * multiprocessor moves 41 GB/s there.  Else they go as fast as what a product
@@ -47,15 +48,27 @@
 #include "graphs/device.h"
 
 typedef enum ms_memory_kernel {
-    MS_STREAM,    /* each byte once */
-    MS_COLD,      /* the same, and nothing of it was used shortly before */
-    MS_ROWS_NORM, /* of rows: PyTorch's layer and RMS norm */
+    MS_STREAM, /* each byte once */
+    MS_COLD,   /* the same, and nothing of it was used shortly before */
+    /* The same, an element at a time: row has how many. */
+    MS_SINGLE,
+    MS_RANDOM,    /* the same, with a random number for each: dropout */
+    MS_LISTS,     /* over lists of tensors of this width: the optimizer's */
+    MS_ROWS_NORM, /* of rows: PyTorch's layer and RMS norm up to 2.7 */
     MS_ROWS_NORM_BACKWARD,
+    MS_ROWS_RMS, /* since then; its layer norm */
+    MS_ROWS_RMS_BACKWARD,
+    MS_ROWS_CENTRED,
+    MS_ROWS_CENTRED_BACKWARD,
     MS_BATCH_NORM, /* over all of the input */
     MS_BATCH_NORM_BACKWARD,
-    MS_ROWS_SOFTMAX, /* PyTorch's, also of logarithms */
+    MS_ROWS_SOFTMAX, /* PyTorch's up to 2.6, also of logarithms */
     MS_ROWS_SOFTMAX_BACKWARD,
-    MS_LOOKUP, /* rows of a table by index */
+    MS_ROWS_REGISTERS, /* softmax since then */
+    MS_ROWS_REGISTERS_BACKWARD,
+    MS_ROWS_LOG, /* log_softmax since then */
+    MS_ROWS_LOG_BACKWARD,
+    MS_LOOKUP, /* rows of a table by index, up to PyTorch 2.7 */
     MS_CAST,   /* to fp8: what it reads was just written, and what it writes
                   the next op reads */
     MS_N_MEMORY_KERNELS
