@@ -11,6 +11,7 @@
 #include "graphs/machines/times/convolutiontime.h"
 #include "graphs/machines/times/kerneltime.h"
 #include "graphs/machines/times/memorytime.h"
+#include "graphs/machines/times/producttime.h"
 #include "graphs/quantized/quantize.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
@@ -30,7 +31,7 @@ typedef struct rates {
     double attention_flops, product_flops, fp8_flops;
     double matrix_flops; /* that large products of other kinds reach */
     double width;        /* bytes of an element of the operands */
-    bool by_tensor;      /* tensor cores multiply them */
+    bool by_tensor, tf32; /* tensor cores multiply them; in tf32 */
     ms_product_unit unit;
     bool newest;          /* PyTorch: memorytime.h */
     uint32_t recorded;    /* passes whose kernels no host queues */
@@ -78,6 +79,7 @@ static rates rates_of(const ms_trace *trace)
                             : fp32,
         .width = half ? 2 : 4,
         .by_tensor = by_tensor,
+        .tf32 = by_tensor && !half,
         .unit = by_tensor ? MS_UNIT_TENSOR : MS_UNIT_PLAIN,
         .newest = trace->settings->framework >= MS_TORCH_2,
         .recorded = ms_hostcode_recorded(trace->settings->training),
@@ -155,6 +157,8 @@ static ms_memory_kernel kernel_of(const rates *r, const task *op)
         return rows_kernel(r, op);
     if (op->end.m == 0)
         return MS_STREAM;
+    if (kind == MS_KIND_REDUCTION && is_backward(op) && op->written > 0)
+        return MS_COLUMN_SUMS;
     if (kind == MS_KIND_DROPOUT && !is_backward(op))
         return MS_RANDOM;
     return is_single(op) ? MS_SINGLE : MS_STREAM;
@@ -169,6 +173,8 @@ static double plain_ns(const rates *r, const task *op)
     ms_memory_kernel kernel = kernel_of(r, op);
     if (kernel == MS_SINGLE)
         row = (double)op->written / width;
+    else if (kernel == MS_COLUMN_SUMS)
+        row = bytes / (double)op->written - 1;
     else if (kernel == MS_RANDOM)
         row = (bytes - (double)op->written) / width;
     double ns = ms_memorytime_ns(r->device, kernel, bytes, row, width);
@@ -190,6 +196,8 @@ static double product_ns(const rates *r, const task *op)
                                  elements + made, MS_UNIT_FP8);
     if (op->end.work == MS_WORK_GROUPED)
         share = r->device->product.grouped_share;
+    else if (r->tf32 && op->pass == MS_CONVOLUTION_WEIGHT)
+        share = ms_producttime_turned(r->device);
     return ms_producttime_ns(r->device, shape, r->product_flops * share,
                              r->width * elements, r->unit);
 }

@@ -26,8 +26,8 @@ WIDTH = 2  # bf16
 FORWARD = ("copy", "fill", "add_", "add", "scale", "multiply", "relu", "gelu",
            "dropout", "cat", "to_fp32", "add_bias", "contiguous", "layer_norm",
            "rms_norm", "softmax")
-BACKWARD = ("scale", "relu", "gelu", "dropout", "to_fp32", "layer_norm",
-            "rms_norm", "softmax")
+BACKWARD = ("scale", "relu", "gelu", "dropout", "to_fp32", "add_bias",
+            "layer_norm", "rms_norm", "softmax")
 # Kernels (test_memories.c) of ops; of others streams that find nothing in the
 # cache.
 ROWS = {"layer_norm": "centred", "rms_norm": "rms", "softmax": "registers"}
@@ -59,7 +59,7 @@ def losses(row):
 
 def pointwise(folder):
     """kernel, op, bytes moved, elements of a row (of "single"
-    and "random": all), bytes of
+    and "random": all; of "columns": rows), bytes of
     one, us beside, us"""
     multiply = {}
     for row in lines(folder, "pointwise"):
@@ -91,6 +91,8 @@ def pointwise(folder):
             elements = row.get("width", 4096)
             if kernel in ("single", "random"):
                 elements = row["bytes"] // WIDTH
+            if op == "add_bias" and back:
+                kernel, elements = "columns", row["rows"]
             name = op + ("_backward" if back else "")
             yield kernel, name, moved, elements, WIDTH, beside, us
 

@@ -13,6 +13,7 @@ static const char *const kernels[MS_N_MEMORY_KERNELS] = {
     [MS_COLD] = "cold",
     [MS_SINGLE] = "single",
     [MS_RANDOM] = "random",
+    [MS_COLUMN_SUMS] = "columns",
     [MS_LISTS] = "lists",
     [MS_ROWS_NORM] = "norm",
     [MS_ROWS_NORM_BACKWARD] = "norm_backward",

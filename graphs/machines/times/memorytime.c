@@ -45,6 +45,10 @@
 #define LISTS_SHARE 0.86
 #define NARROW_LISTS_SHARE 0.70
 #define LIST_WIDTH 4.0
+/* Sums of columns: blocks share them, up to so many rows, and pass what they
+ * have on through memory. */
+#define COLUMNS_NS 12000.0
+#define COLUMN_ROWS 1000.0
 /* Each half of their cache has what all multiprocessors read. */
 #define A100 80u
 #define H100 90u
@@ -61,6 +65,7 @@ static const struct {
     [MS_SINGLE] = {0, 0, 1, 1},
     [MS_RANDOM] = {0, 0, 1, 1},
     [MS_LISTS] = {0, 0, 1, 1},
+    [MS_COLUMN_SUMS] = {0, 0, 1, 1},
     [MS_ROWS_NORM] = {0.5, 0.3, 0.8, 1, 2, 1450, 1.9},
     [MS_ROWS_NORM_BACKWARD] = {0, 0, 1, 1.9, 3, 1885, 2.47},
     [MS_ROWS_RMS] = {0.5, 0.15, 0.4, 1, 2, 1450, 1.9},
@@ -277,7 +282,9 @@ double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
     double ns = fmax(kernels[kernel].slower * stream_ns,
                      fmax(rows_ns(device, kernel, bytes, row, width),
                           elements_ns(device, kernel, bytes, row, width)));
-    if (kernel == MS_ROWS_NORM_BACKWARD)
+    if (kernel == MS_COLUMN_SUMS)
+        ns += COLUMNS_NS * row / (row + COLUMN_ROWS);
+    else if (kernel == MS_ROWS_NORM_BACKWARD)
         ns += weight_ns(device, bytes, row, WEIGHT_PART * stream_ns);
     else if (is_norm_backward(kernel))
         ns += weight_ns(device, bytes, row, WEIGHT_PART_2 * stream_ns) +

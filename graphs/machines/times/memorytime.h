@@ -53,6 +53,7 @@ typedef enum ms_memory_kernel {
     /* The same, an element at a time: row has how many. */
     MS_SINGLE,
     MS_RANDOM,    /* the same, with a random number for each: dropout */
+    MS_COLUMN_SUMS,   /* their sums, each of so many rows (row) */
     MS_LISTS,     /* over lists of tensors of this width: the optimizer's */
     MS_ROWS_NORM, /* of rows: PyTorch's layer and RMS norm up to 2.7 */
     MS_ROWS_NORM_BACKWARD,
