@@ -22,6 +22,7 @@
 /* Of the memory's rate that depthwise convolutions reach, forward and backward:
  * fitted on MobileNet V2 and EfficientNet B2 of times.tsv's half for fits. */
 #define DEPTHWISE_SHARE 0.4
+#define FEW 4u
 
 /* What ops of a trace are held against. */
 typedef struct rates {
@@ -130,15 +131,17 @@ static ms_memory_kernel rows_kernel(const rates *r, const task *op)
 
 /* PyTorch's kernels load vectors where all operands are as the result, or twice
  * as wide (its casts to 16 bits); else an element at a time: of another format,
- * broadcast, or not contiguous (ATen/native/cuda/CUDALoops.cuh). */
+ * or broadcast, which are few bytes (ATen/native/cuda/CUDALoops.cuh).  Kernels
+ * that are not PyTorch's join halves of what they make. */
 static bool is_single(const task *op)
 {
     uint64_t read = op->bytes - op->written;
-    if (op->end.work == MS_WORK_SCATTERED)
-        return true;
-    return (op->kind == MS_KIND_POINTWISE || op->kind == MS_KIND_ADD ||
-            op->kind == MS_KIND_CAST) &&
-           op->end.n == 1 && op->written > 0 && read > 0 && read % op->written > 0;
+    if (op->end.n != 1 || op->written == 0 || read == 0)
+        return false;
+    uint64_t rest = read % op->written;
+    if (op->kind == MS_KIND_POINTWISE)
+        return rest > 0 && rest <= op->written / FEW;
+    return (op->kind == MS_KIND_ADD || op->kind == MS_KIND_CAST) && rest > 0;
 }
 
 static ms_memory_kernel kernel_of(const rates *r, const task *op)
@@ -161,6 +164,8 @@ static ms_memory_kernel kernel_of(const rates *r, const task *op)
         return MS_COLUMN_SUMS;
     if (kind == MS_KIND_DROPOUT && !is_backward(op))
         return MS_RANDOM;
+    if (work == MS_WORK_SCATTERED)
+        return MS_SCATTERED;
     return is_single(op) ? MS_SINGLE : MS_STREAM;
 }
 
@@ -171,7 +176,7 @@ static double plain_ns(const rates *r, const task *op)
     if (curve != MS_NONE && r->device->memory_curves[curve] != NULL)
         return ms_kerneltime_plain_ns(r->device, curve, op->flops, bytes);
     ms_memory_kernel kernel = kernel_of(r, op);
-    if (kernel == MS_SINGLE)
+    if (kernel == MS_SINGLE || kernel == MS_SCATTERED)
         row = (double)op->written / width;
     else if (kernel == MS_COLUMN_SUMS)
         row = bytes / (double)op->written - 1;

@@ -32,7 +32,7 @@ BACKWARD = ("scale", "relu", "gelu", "dropout", "to_fp32", "add_bias",
 # cache.
 ROWS = {"layer_norm": "centred", "rms_norm": "rms", "softmax": "registers"}
 KERNELS = {"dropout": "random", "to_fp32": "single", "add_bias": "single",
-           "contiguous": "single", **ROWS}
+           "contiguous": "scattered", **ROWS}
 MOVED = {"fused": 7, "foreach": 20}  # by AdamW of an element, in its width
 EVENTS_US = 1.28  # "nothing between two events"
 # The loss behind log_softmax: 19.2 us in the profile of a step, and its start.
@@ -58,8 +58,8 @@ def losses(row):
 
 
 def pointwise(folder):
-    """kernel, op, bytes moved, elements of a row (of "single"
-    and "random": all; of "columns": rows), bytes of
+    """kernel, op, bytes moved, elements of a row (of "single",
+    "scattered" and "random": all; of "columns": rows), bytes of
     one, us beside, us"""
     multiply = {}
     for row in lines(folder, "pointwise"):
@@ -89,7 +89,7 @@ def pointwise(folder):
             if back:
                 kernel = ROWS[op] + "_backward" if op in ROWS else "cold"
             elements = row.get("width", 4096)
-            if kernel in ("single", "random"):
+            if kernel in ("single", "scattered", "random"):
                 elements = row["bytes"] // WIDTH
             if op == "add_bias" and back:
                 kernel, elements = "columns", row["rows"]

@@ -12,6 +12,7 @@ static const char *const kernels[MS_N_MEMORY_KERNELS] = {
     [MS_STREAM] = "stream",
     [MS_COLD] = "cold",
     [MS_SINGLE] = "single",
+    [MS_SCATTERED] = "scattered",
     [MS_RANDOM] = "random",
     [MS_COLUMN_SUMS] = "columns",
     [MS_LISTS] = "lists",

@@ -63,6 +63,7 @@ static const struct {
     [MS_STREAM] = {0, 0, 1, 1},
     [MS_COLD] = {0, 0, 1, 1},
     [MS_SINGLE] = {0, 0, 1, 1},
+    [MS_SCATTERED] = {0, 0, 1, 1},
     [MS_RANDOM] = {0, 0, 1, 1},
     [MS_LISTS] = {0, 0, 1, 1},
     [MS_COLUMN_SUMS] = {0, 0, 1, 1},
@@ -154,9 +155,12 @@ static double rows_ns(const ms_device *device, ms_memory_kernel kernel,
 }
 
 /* Elements that a multiprocessor has done in a ns; 0: as fast as they come. */
-static double elements_a_ns(ms_memory_kernel kernel, double row)
+static double elements_a_ns(const ms_device *device, ms_memory_kernel kernel,
+                            double row)
 {
     if (kernel == MS_SINGLE)
+        return SINGLE_A_NS;
+    if (kernel == MS_SCATTERED && device->compute_capability == H100)
         return SINGLE_A_NS;
     if (kernel == MS_RANDOM)
         return RANDOM_A_NS;
@@ -171,7 +175,7 @@ static double elements_a_ns(ms_memory_kernel kernel, double row)
 static double elements_ns(const ms_device *device, ms_memory_kernel kernel,
                           double bytes, double row, double width)
 {
-    double a_ns = elements_a_ns(kernel, row), elements = row;
+    double a_ns = elements_a_ns(device, kernel, row), elements = row;
     if (a_ns <= 0 || device->compute_capability == 0)
         return 0;
     if (kernels[kernel].tensors > 0)
@@ -282,7 +286,7 @@ double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
     double ns = fmax(kernels[kernel].slower * stream_ns,
                      fmax(rows_ns(device, kernel, bytes, row, width),
                           elements_ns(device, kernel, bytes, row, width)));
-    if (kernel == MS_COLUMN_SUMS)
+    if (kernel == MS_COLUMN_SUMS && device->compute_capability == H100)
         ns += COLUMNS_NS * row / (row + COLUMN_ROWS);
     else if (kernel == MS_ROWS_NORM_BACKWARD)
         ns += weight_ns(device, bytes, row, WEIGHT_PART * stream_ns);

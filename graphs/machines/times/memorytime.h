@@ -52,8 +52,11 @@ typedef enum ms_memory_kernel {
     MS_COLD,   /* the same, and nothing of it was used shortly before */
     /* The same, an element at a time: row has how many. */
     MS_SINGLE,
+    /* The same, of a copy into another order, on Hopper; steps on A100s
+     * (vTrain's) have it as fast as a stream. */
+    MS_SCATTERED,
     MS_RANDOM,    /* the same, with a random number for each: dropout */
-    MS_COLUMN_SUMS,   /* their sums, each of so many rows (row) */
+    MS_COLUMN_SUMS,   /* sums, each of so many rows (row); on Hopper they wait */
     MS_LISTS,     /* over lists of tensors of this width: the optimizer's */
     MS_ROWS_NORM, /* of rows: PyTorch's layer and RMS norm up to 2.7 */
     MS_ROWS_NORM_BACKWARD,

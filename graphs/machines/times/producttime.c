@@ -207,7 +207,7 @@ static const struct {
     [MS_FLASH_1] = {100, 100, 1000, 0.55, 1, 1, 1, 0.9, 0.8, 1, 0.8, BLOCK, 0, 0, 0},
     [MS_FLASH_2] = {85, 85, 0, 0.77, 0.7, 0.82, 1, 1, 1.03, 0.9, 0.88, BLOCK, 128,
                     64, 64},
-    [MS_FLASH_3] = {285, 70, 4600, 0.36, 0.8, 0.78, 0.97, 1.15, 1.15, 0.78, 1, 192,
+    [MS_FLASH_3] = {285, 60, 4600, 0.36, 0.8, 0.78, 0.97, 1.15, 1.15, 0.78, 1, 192,
                     128, 128, 64},
     [MS_ATTENTION_EFFICIENT] = {60, 60, 1000, 0.55, 1, 0.77, 0.885, 0.9, 0.8, 0.77,
                                 0.8, BLOCK, 0, 0, 0},
@@ -295,9 +295,12 @@ double ms_producttime_turned(const ms_device *device)
 
 /* Before backward's kernel one multiplies output and gradient and sets the sums
  * of the queries' gradients, which are fp32, to zero; another casts these
- * behind it. */
+ * behind it.  The shares of older chips, of figures of FlashAttention, have
+ * these with the kernel. */
 static double sums_ns(const ms_device *device, double elements)
 {
+    if (device->compute_capability < H100)
+        return 0;
     return 2 * (double)device->kernel_ns +
            SUMS_BYTES * elements * NS /
                (device->hbm_bytes_per_s * device->memory.stream_share);
