@@ -30,13 +30,13 @@ typedef struct rates {
     ms_attention_code flash;
     /* Peaks in the operands' format, as the models take them. */
     double attention_flops, product_flops, fp8_flops;
-    double matrix_flops; /* that large products of other kinds reach */
-    double width;        /* bytes of an element of the operands */
+    double matrix_flops;  /* that large products of other kinds reach */
+    double width;         /* bytes of an element of the operands */
     bool by_tensor, tf32; /* tensor cores multiply them; in tf32 */
     ms_product_unit unit;
-    bool newest;          /* PyTorch: memorytime.h */
-    uint32_t recorded;    /* passes whose kernels no host queues */
-    double queue_ns;      /* of the others, beside a kernel */
+    bool newest;       /* PyTorch: memorytime.h */
+    uint32_t recorded; /* passes whose kernels no host queues */
+    double queue_ns;   /* of the others, beside a kernel */
 } rates;
 
 /* PyTorch has FlashAttention 1 before 2.2, then 2 (aten/src/ATen/native/
@@ -75,9 +75,7 @@ static rates rates_of(const ms_trace *trace)
         .attention_flops = tensor,
         .product_flops = by_tensor ? tensor * step : fp32,
         .fp8_flops = device->fp8_flops * step,
-        .matrix_flops = by_tensor
-                            ? tensor * device->matmul_share * step
-                            : fp32,
+        .matrix_flops = by_tensor ? tensor * device->matmul_share * step : fp32,
         .width = half ? 2 : 4,
         .by_tensor = by_tensor,
         .tf32 = by_tensor && !half,
@@ -91,7 +89,7 @@ static rates rates_of(const ms_trace *trace)
 /* What the time of an op depends on. */
 typedef struct task {
     ms_op_end end;
-    uint64_t bytes;   /* read and written */
+    uint64_t bytes; /* read and written */
     uint64_t written;
     const char *name; /* NULL where the device has no curves by kind */
     double flops;
@@ -155,8 +153,8 @@ static ms_memory_kernel kernel_of(const rates *r, const task *op)
         return MS_COLD;
     if (kind == MS_KIND_EMBEDDING || kind == MS_KIND_INDEX)
         return r->newest && !is_backward(op) ? MS_COLD : MS_LOOKUP;
-    if (kind == MS_KIND_BATCH_NORM || (work >= MS_WORK_ROWS &&
-                                       work <= MS_WORK_ROWS_LOG))
+    if (kind == MS_KIND_BATCH_NORM ||
+        (work >= MS_WORK_ROWS && work <= MS_WORK_ROWS_LOG))
         return rows_kernel(r, op);
     if (op->end.m == 0)
         return MS_STREAM;
@@ -278,12 +276,11 @@ static known *place_of(known *table, const task *op)
 static bool is_same(const task *a, const task *b)
 {
     return a->bytes == b->bytes && a->written == b->written &&
-           a->end.m == b->end.m &&
-           a->end.n == b->end.n && a->end.k == b->end.k &&
-           a->end.taps == b->end.taps && a->end.stride == b->end.stride &&
-           a->end.side == b->end.side && a->end.work == b->end.work &&
-           a->kind == b->kind && a->pass == b->pass && a->flops == b->flops &&
-           a->name == b->name;
+           a->end.m == b->end.m && a->end.n == b->end.n &&
+           a->end.k == b->end.k && a->end.taps == b->end.taps &&
+           a->end.stride == b->end.stride && a->end.side == b->end.side &&
+           a->end.work == b->end.work && a->kind == b->kind &&
+           a->pass == b->pass && a->flops == b->flops && a->name == b->name;
 }
 
 static ms_convolution_pass pass_of(uint8_t pass)

@@ -65,8 +65,7 @@ static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,
         mean = row_statistic(trace, x, "mean");
         rstd = row_statistic(trace, x, "rstd");
     }
-    ms_opend_rows(trace, 9 * ms_trace_count(trace, x), x,
-                  MS_WORK_ROWS_CENTRED);
+    ms_opend_rows(trace, 9 * ms_trace_count(trace, x), x, MS_WORK_ROWS_CENTRED);
     uint32_t n =
         ms_trace_node(trace, &ms_norm_layer_norm_rule, inputs, 3, &y, 1);
     ms_trace_save(trace, n, x);

@@ -147,8 +147,7 @@ const ms_rule ms_view_clone_rule = {"CloneBackward0", NULL, clone_backward};
 
 uint32_t ms_view_copy(ms_trace *trace, uint32_t x)
 {
-    bool together =
-        trace->err || ms_view_is_contiguous(ms_trace_at(trace, x));
+    bool together = trace->err || ms_view_is_contiguous(ms_trace_at(trace, x));
     ms_trace_begin(trace, "aten::clone");
     ms_trace_read(trace, x);
     uint32_t y = ms_trace_make_like(trace, "copy", x);

@@ -52,16 +52,16 @@ typedef struct ms_chunk {
 typedef enum ms_op_work {
     MS_WORK_NONE, /* it was not ended here: it says its time itself */
     MS_WORK_PLAIN,
-    MS_WORK_ROWS,    /* over rows of k elements of m bytes, each as a whole */
+    MS_WORK_ROWS, /* over rows of k elements of m bytes, each as a whole */
     MS_WORK_ROWS_CENTRED, /* the same, less their mean: layer norm */
     MS_WORK_ROWS_LOG,     /* the same, their log_softmax */
     MS_WORK_SCATTERED,    /* plain, of a tensor that is not contiguous */
     MS_WORK_LISTS,        /* a kernel over lists of tensors */
-    MS_WORK_CAST,    /* to fp8, of what was just written */
-    MS_WORK_MATRIX,  /* of a shape that is not told */
-    MS_WORK_PRODUCT, /* of m x k by k x n */
-    MS_WORK_FLASH,   /* attention: k channels a head, of m queries to n keys
-                        on average */
+    MS_WORK_CAST,         /* to fp8, of what was just written */
+    MS_WORK_MATRIX,       /* of a shape that is not told */
+    MS_WORK_PRODUCT,      /* of m x k by k x n */
+    MS_WORK_FLASH, /* attention: k channels a head, of m queries to n keys
+                      on average */
     MS_WORK_EFFICIENT,
     MS_WORK_CONVOLUTION,     /* as products of m x k by k x n, one a group */
     MS_WORK_CONVERTED,       /* the same, its tensors laid out anew */

@@ -50,12 +50,12 @@ static double product_ns(const kernel *k, const char *kind)
     double elements = k->a * (k->b * k->c + k->b * k->d + k->c * k->d);
     double bytes = (half ? HALF_BYTES : FP32_BYTES) * elements;
     if (tf32)
-        return ms_producttime_ns(
-            device, shape,
-            device->tf32_flops * (strcmp(kind, "gemm_wgrad") == 0
-                                      ? ms_producttime_turned(device)
-                                      : 1),
-            bytes, MS_UNIT_TENSOR);
+        return ms_producttime_ns(device, shape,
+                                 device->tf32_flops *
+                                     (strcmp(kind, "gemm_wgrad") == 0
+                                          ? ms_producttime_turned(device)
+                                          : 1),
+                                 bytes, MS_UNIT_TENSOR);
     if (strcmp(kind, "product") == 0)
         bytes = kernelrows_moved(device, shape, HALF_BYTES);
     return ms_producttime_ns(device, shape,

@@ -54,35 +54,29 @@
 #define H100 90u
 
 /* again: what is read again, of bytes.  It comes from memory as far as what is
- * under way goes from the one share of the cache to the other.  slower: what
- * else they take, of the time of a stream.  Of a norm's row: how many tensors
- * it moves, how long its block takes to begin, and for an element. */
+ * under way goes from the one share of the cache to the other.  more: what else
+ * they take, of the time of a stream.  Of a row: how many tensors it moves; of
+ * a norm's, how long its block takes to begin, and for an element. */
 static const struct {
-    double again, from, to, slower, tensors, row_ns, element_ns;
+    double again, from, to, more, tensors, row_ns, element_ns;
 } kernels[MS_N_MEMORY_KERNELS] = {
-    [MS_STREAM] = {0, 0, 1, 1},
-    [MS_COLD] = {0, 0, 1, 1},
-    [MS_SINGLE] = {0, 0, 1, 1},
-    [MS_SCATTERED] = {0, 0, 1, 1},
-    [MS_RANDOM] = {0, 0, 1, 1},
-    [MS_LISTS] = {0, 0, 1, 1},
-    [MS_COLUMN_SUMS] = {0, 0, 1, 1},
-    [MS_ROWS_NORM] = {0.5, 0.3, 0.8, 1, 2, 1450, 1.9},
-    [MS_ROWS_NORM_BACKWARD] = {0, 0, 1, 1.9, 3, 1885, 2.47},
-    [MS_ROWS_RMS] = {0.5, 0.15, 0.4, 1, 2, 1450, 1.9},
-    [MS_ROWS_RMS_BACKWARD] = {0, 0, 1, 1.78, 3, 2880, 4.96},
-    [MS_ROWS_CENTRED] = {0.5, 0.15, 0.4, 1, 2, 2460, 2.56},
-    [MS_ROWS_CENTRED_BACKWARD] = {0, 0, 1, 1.78, 3, 4800, 4.96},
-    [MS_BATCH_NORM] = {0.5, 0.3, 0.85, 1},
-    [MS_BATCH_NORM_BACKWARD] = {2 / 3.0, 0.3, 0.85, 1},
-    [MS_ROWS_SOFTMAX] = {1, 0.07, 0.97, 1},
-    [MS_ROWS_SOFTMAX_BACKWARD] = {2 / 3.0, 0.07, 0.97, 1},
-    [MS_ROWS_REGISTERS] = {0, 0, 1, 1, 2},
-    [MS_ROWS_REGISTERS_BACKWARD] = {0, 0, 1, 1, 3},
-    [MS_ROWS_LOG] = {1, 0.45, 0.7, 1, 2},
-    [MS_ROWS_LOG_BACKWARD] = {0.36, 0.22, 0.35, 1, 3},
-    [MS_LOOKUP] = {0, 0, 1, 1},
-    [MS_CAST] = {0, 0, 1, 1},
+    [MS_ROWS_NORM] = {0.5, 0.3, 0.8, 0, 2, 1450, 1.9},
+    [MS_ROWS_NORM_BACKWARD] = {0, 0, 1, 0.9, 3, 1885, 2.47},
+    [MS_ROWS_RMS] = {0.5, 0.15, 0.4, 0, 2, 1450, 1.9},
+    [MS_ROWS_RMS_BACKWARD] = {0, 0, 1, 0.78, 3, 2880, 4.96},
+    [MS_ROWS_CENTRED] = {0.5, 0.15, 0.4, 0, 2, 2460, 2.56},
+    [MS_ROWS_CENTRED_BACKWARD] = {0, 0, 1, 0.78, 3, 4800, 4.96},
+    [MS_BATCH_NORM] = {.again = 0.5, .from = 0.3, .to = 0.85},
+    [MS_BATCH_NORM_BACKWARD] = {.again = 2 / 3.0, .from = 0.3, .to = 0.85},
+    [MS_ROWS_SOFTMAX] = {.again = 1, .from = 0.07, .to = 0.97},
+    [MS_ROWS_SOFTMAX_BACKWARD] = {.again = 2 / 3.0, .from = 0.07, .to = 0.97},
+    [MS_ROWS_REGISTERS] = {.tensors = 2},
+    [MS_ROWS_REGISTERS_BACKWARD] = {.tensors = 3},
+    [MS_ROWS_LOG] = {.again = 1, .from = 0.45, .to = 0.7, .tensors = 2},
+    [MS_ROWS_LOG_BACKWARD] = {.again = 0.36,
+                              .from = 0.22,
+                              .to = 0.35,
+                              .tensors = 3},
 };
 
 /* The gradients of a norm's weight and bias, of the backward's bytes; columns
@@ -136,8 +130,7 @@ static double weight_ns(const ms_device *device, double bytes, double row,
     double blocks = fmax(1, ceil(row / COLUMNS));
     double waves = ceil(blocks / (double)device->multiprocessors);
     double of_block = bytes * 2 / TENSORS * COLUMNS / fmax(row, COLUMNS);
-    return fmax(least_ns,
-                waves * of_block * NS / BLOCK_BYTES_PER_S);
+    return fmax(least_ns, waves * of_block * NS / BLOCK_BYTES_PER_S);
 }
 
 /* The rows of a norm in waves of blocks, where kernels are CUDA's. */
@@ -216,8 +209,8 @@ static double cast_ns(const ms_device *device, double bytes, double row,
 static double near_cache(const ms_device *device, ms_memory_kernel kernel)
 {
     uint32_t capability = device->compute_capability;
-    bool halves = is_old_softmax(kernel) &&
-                  (capability == A100 || capability == H100);
+    bool halves =
+        is_old_softmax(kernel) && (capability == A100 || capability == H100);
     return device->memory.cache_bytes / (halves ? 2 : 1);
 }
 
@@ -266,7 +259,7 @@ static double share_of(const ms_device *device, ms_memory_kernel kernel,
     const ms_memory_rates *rates = &device->memory;
     if (kernel == MS_LOOKUP)
         return rates->lookup_share;
-    if (kernel == MS_LISTS)
+    if (kernel == MS_LISTS && device->compute_capability == H100)
         return rates->stream_share *
                (width < LIST_WIDTH ? NARROW_LISTS_SHARE : LISTS_SHARE);
     return rates->stream_share;
@@ -279,11 +272,10 @@ double ms_memorytime_ns(const ms_device *device, ms_memory_kernel kernel,
         return cast_ns(device, bytes, row, width);
     double again =
         kernels[kernel].again * gone(device, kernel, bytes, row, width);
-    double stream_ns = bytes * (1 + again) *
-                       (1 - saved(device, kernel, bytes)) * NS /
-                       (device->hbm_bytes_per_s *
-                        share_of(device, kernel, width));
-    double ns = fmax(kernels[kernel].slower * stream_ns,
+    double stream_ns =
+        bytes * (1 + again) * (1 - saved(device, kernel, bytes)) * NS /
+        (device->hbm_bytes_per_s * share_of(device, kernel, width));
+    double ns = fmax((1 + kernels[kernel].more) * stream_ns,
                      fmax(rows_ns(device, kernel, bytes, row, width),
                           elements_ns(device, kernel, bytes, row, width)));
     if (kernel == MS_COLUMN_SUMS && device->compute_capability == H100)

@@ -55,10 +55,10 @@ typedef enum ms_memory_kernel {
     /* The same, of a copy into another order, on Hopper; steps on A100s
      * (vTrain's) have it as fast as a stream. */
     MS_SCATTERED,
-    MS_RANDOM,    /* the same, with a random number for each: dropout */
-    MS_COLUMN_SUMS,   /* sums, each of so many rows (row); on Hopper they wait */
-    MS_LISTS,     /* over lists of tensors of this width: the optimizer's */
-    MS_ROWS_NORM, /* of rows: PyTorch's layer and RMS norm up to 2.7 */
+    MS_RANDOM,      /* the same, with a random number for each: dropout */
+    MS_COLUMN_SUMS, /* sums, each of so many rows (row); on Hopper they wait */
+    MS_LISTS,       /* over lists of tensors of this width: the optimizer's */
+    MS_ROWS_NORM,   /* of rows: PyTorch's layer and RMS norm up to 2.7 */
     MS_ROWS_NORM_BACKWARD,
     MS_ROWS_RMS, /* since then; its layer norm */
     MS_ROWS_RMS_BACKWARD,

@@ -204,13 +204,14 @@ static const struct {
     double of_64, of_96, of_192, of_256, back_64, back_256;
     double narrow_block, narrow_step, step, wide_step;
 } kernels[MS_N_ATTENTION_CODES] = {
-    [MS_FLASH_1] = {100, 100, 1000, 0.55, 1, 1, 1, 0.9, 0.8, 1, 0.8, BLOCK, 0, 0, 0},
-    [MS_FLASH_2] = {85, 85, 0, 0.77, 0.7, 0.82, 1, 1, 1.03, 0.9, 0.88, BLOCK, 128,
-                    64, 64},
-    [MS_FLASH_3] = {285, 60, 4600, 0.36, 0.8, 0.78, 0.97, 1.15, 1.15, 0.78, 1, 192,
-                    128, 128, 64},
-    [MS_ATTENTION_EFFICIENT] = {60, 60, 1000, 0.55, 1, 0.77, 0.885, 0.9, 0.8, 0.77,
-                                0.8, BLOCK, 0, 0, 0},
+    [MS_FLASH_1] = {100, 100, 1000, 0.55, 1, 1, 1, 0.9, 0.8, 1, 0.8, BLOCK, 0,
+                    0, 0},
+    [MS_FLASH_2] = {85, 85, 0, 0.77, 0.7, 0.82, 1, 1, 1.03, 0.9, 0.88, BLOCK,
+                    128, 64, 64},
+    [MS_FLASH_3] = {285, 60, 4600, 0.36, 0.8, 0.78, 0.97, 1.15, 1.15, 0.78, 1,
+                    192, 128, 128, 64},
+    [MS_ATTENTION_EFFICIENT] = {60, 60, 1000, 0.55, 1, 0.77, 0.885, 0.9, 0.8,
+                                0.77, 0.8, BLOCK, 0, 0, 0},
 };
 #define SMALL_SHARE 0.84
 
@@ -332,8 +333,7 @@ double ms_producttime_attention_ns(const ms_device *device,
     waves = most > shape.keys ? waves + kernels[kernel].uneven : ceil(waves);
     double ns = key_ns * fmax(waves * (shape.keys + more),
                               kernels[kernel].alone * (most + more));
-    double beside_ns =
-        backward ? sums_ns(device, queries * shape.head) : 0;
+    double beside_ns = backward ? sums_ns(device, queries * shape.head) : 0;
     return device->product.start_ns + kernels[kernel].start_ns + beside_ns +
            fmax(ns, ms_producttime_moved_ns(device, shape.bytes));
 }
