@@ -44,7 +44,8 @@ typedef struct ms_device {
     uint64_t cublas_workspace_bytes; /* per thread that runs matmuls */
     uint32_t multiprocessors, threads_per_multiprocessor;
     uint64_t launch_ns, kernel_ns; /* host issue; shortest kernel */
-    double host_share; /* hostcode.h: of what a DGX H100's host takes */
+    uint64_t queued_ns; /* shortest that the host queued; less: kernel_ns */
+    double host_share;  /* hostcode.h: of what a DGX H100's host takes */
     double hbm_bytes_per_s;
     double fp32_flops, tf32_flops, half_flops; /* dense peak */
     double fp8_flops;                          /* 0: it has none */
@@ -78,7 +79,8 @@ typedef struct ms_device {
                           [2]; /* of half_flops: by kernel, forward and back */
     double fp32_share;        /* of fp32_flops that large fp32 products reach */
     double convolution_share; /* of that, that convolutions in fp32 do */
-    double step_share; /* of a product's rates alone that a step's reach */
+    double step_share;     /* of a product's rates alone that a step's reach */
+    double step_2_0_share; /* with older libraries; 0: as step_share */
 } ms_device;
 /* The built-in ones, by name: their names, and their files as they are in
  * graphs/devices/. */

@@ -102,6 +102,8 @@ const ms_field ms_devicefile_fields[] = {
     DEFAULT_RATE("host_share", 1,
                  "time of the framework's code on the host, of a DGX H100's"),
     DEFAULT_RATE("kernel_us", 1.5, "shortest kernel, us"),
+    RATE("queued_us", "the same where the host queued it, and no graph; less: "
+                      "as kernel_us"),
     {.name = "cache_mib",
      .type = MS_FLOAT,
      .fallback.f = 32,
@@ -142,6 +144,9 @@ const ms_field ms_devicefile_fields[] = {
     SHARE("step_share", 1,
           "of the rates of a product alone that those of a step reach (power, "
           "cold caches)"),
+    SHARE("step_2_0_share", 0,
+          "the same with the libraries of PyTorch 2.0 to 2.3, and before; 0: "
+          "as step_share"),
     DEFAULT_RATE("h2d_gbps", 24, "pinned copies to the device, GB/s"),
     DEFAULT_RATE("d2h_gbps", 24, "pinned copies to the host, GB/s"),
     SHARE("pageable_share", 0.4, "of these rates that pageable copies reach"),
@@ -215,6 +220,7 @@ static const target targets[] = {
     {offsetof(ms_device, launch_ns), 1e3, LONG},
     {offsetof(ms_device, host_share), 1, REAL},
     {offsetof(ms_device, kernel_ns), 1e3, LONG},
+    {offsetof(ms_device, queued_ns), 1e3, LONG},
     {offsetof(ms_device, memory.cache_bytes), 1048576.0, REAL},
     {offsetof(ms_device, memory.stream_share), 1, REAL},
     {offsetof(ms_device, memory.lookup_share), 1, REAL},
@@ -240,6 +246,7 @@ static const target targets[] = {
     {offsetof(ms_device, fp32_share), 1, REAL},
     {offsetof(ms_device, convolution_share), 1, REAL},
     {offsetof(ms_device, step_share), 1, REAL},
+    {offsetof(ms_device, step_2_0_share), 1, REAL},
     {offsetof(ms_device, h2d_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, d2h_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, pageable_share), 1, REAL},

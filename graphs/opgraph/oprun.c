@@ -273,11 +273,15 @@ static const char *name_kernel(run *r, const char *op)
     return at->name;
 }
 
-static bool goes_by_rows(const ms_aten_row *row)
+/* MS_WORK_NONE: it does not go by rows. */
+static ms_op_work rows_of(const ms_aten_row *row)
 {
-    return row && (row->rule == &ms_norm_layer_norm_rule ||
-                   row->rule == &ms_norm_softmax_rule ||
-                   row->rule == &ms_loss_log_softmax_rule);
+    if (row && row->rule == &ms_norm_layer_norm_rule)
+        return MS_WORK_ROWS_CENTRED;
+    if (row && row->rule == &ms_loss_log_softmax_rule)
+        return MS_WORK_ROWS_LOG;
+    return row && row->rule == &ms_norm_softmax_rule ? MS_WORK_ROWS
+                                                     : MS_WORK_NONE;
 }
 
 /* The op, with inputs that are what it reads. */
@@ -285,6 +289,7 @@ static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
 {
     ms_trace *trace = r->trace;
     bool kernel = launches(r, node);
+    ms_op_work rows = rows_of(row);
     r->call.whole = written_whole(r, node);
     if (kernel) {
         const char *name = name_kernel(r, node->op);
@@ -302,8 +307,8 @@ static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
     if (kernel && !trace->settings->cpu && !trace->err)
         ms_reductions_scratch(trace, &r->call);
     double flops = node->flops > 0 ? node->flops : 0;
-    if (kernel && goes_by_rows(row))
-        ms_opend_rows(trace, flops, r->read[0]);
+    if (kernel && rows != MS_WORK_NONE)
+        ms_opend_rows(trace, flops, r->read[0], rows);
     else if (kernel)
         ms_trace_end(trace, flops, row && row->matrix);
     if (row)

@@ -36,7 +36,7 @@ static void log_softmax_backward(ms_trace *trace, const ms_node *node,
     ms_trace_read(trace, grads[0]);
     ms_trace_read(trace, node->saved[0]);
     out[0] = ms_trace_make_like(trace, "grad", x);
-    ms_opend_rows(trace, 2 * ms_trace_count(trace, x), x);
+    ms_opend_rows(trace, 2 * ms_trace_count(trace, x), x, MS_WORK_ROWS_LOG);
 }
 
 /* Zeros, and a number in each row: of the log-probabilities only their shape
@@ -102,7 +102,8 @@ static uint32_t log_softmax(ms_trace *trace, uint32_t rows)
     ms_trace_begin(trace, "aten::_log_softmax");
     ms_trace_read(trace, rows);
     uint32_t log_probs = ms_trace_make_like(trace, "log_probs", rows);
-    ms_opend_rows(trace, 5 * ms_trace_count(trace, rows), rows);
+    ms_opend_rows(trace, 5 * ms_trace_count(trace, rows), rows,
+                  MS_WORK_ROWS_LOG);
     uint32_t n = ms_trace_node(trace, &ms_loss_log_softmax_rule, &rows, 1,
                                &log_probs, 1);
     ms_trace_save(trace, n, log_probs);

@@ -28,7 +28,8 @@ static void layer_norm_backward(ms_trace *trace, const ms_node *node,
     if (trace->settings->cpu && node->n_inputs > 1 && node->needs[1])
         ms_trace_workspace(
             trace, 8 * ms_trace_elements(ms_trace_at(trace, node->input[1])));
-    ms_opend_rows(trace, 21 * ms_trace_count(trace, grads[0]), grads[0]);
+    ms_opend_rows(trace, 21 * ms_trace_count(trace, grads[0]), grads[0],
+                  MS_WORK_ROWS_CENTRED);
 }
 
 const ms_rule ms_norm_layer_norm_rule = {"NativeLayerNormBackward0",
@@ -64,7 +65,7 @@ static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,
         mean = row_statistic(trace, x, "mean");
         rstd = row_statistic(trace, x, "rstd");
     }
-    ms_opend_rows(trace, 9 * ms_trace_count(trace, x), x);
+    ms_opend_rows(trace, 9 * ms_trace_count(trace, x), x, MS_WORK_ROWS_CENTRED);
     uint32_t n =
         ms_trace_node(trace, &ms_norm_layer_norm_rule, inputs, 3, &y, 1);
     ms_trace_save(trace, n, x);
@@ -97,7 +98,8 @@ static void rms_norm_backward(ms_trace *trace, const ms_node *node,
 {
     ms_trace_begin_backward(trace, node, grads[0]);
     make_grads(trace, node, out);
-    ms_opend_rows(trace, 14 * ms_trace_count(trace, grads[0]), grads[0]);
+    ms_opend_rows(trace, 14 * ms_trace_count(trace, grads[0]), grads[0],
+                  MS_WORK_ROWS);
 }
 
 static const ms_rule rms_norm_rule = {"FusedRmsNormBackward0",
@@ -115,7 +117,7 @@ uint32_t ms_norm_rms(ms_trace *trace, uint32_t x, uint32_t weight)
     uint32_t y = ms_trace_make_like(trace, "out", x);
     if (statistics)
         rstd = row_statistic(trace, x, "rstd");
-    ms_opend_rows(trace, 5 * ms_trace_count(trace, x), x);
+    ms_opend_rows(trace, 5 * ms_trace_count(trace, x), x, MS_WORK_ROWS);
     uint32_t n = ms_trace_node(trace, &rms_norm_rule, inputs, 2, &y, 1);
     ms_trace_save(trace, n, x);
     if (weight != MS_NONE)
@@ -261,7 +263,8 @@ static void softmax_backward(ms_trace *trace, const ms_node *node,
     ms_trace_read(trace, grads[0]);
     ms_trace_read(trace, node->saved[0]);
     out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
-    ms_opend_rows(trace, 8 * ms_trace_count(trace, grads[0]), grads[0]);
+    ms_opend_rows(trace, 8 * ms_trace_count(trace, grads[0]), grads[0],
+                  MS_WORK_ROWS);
 }
 
 const ms_rule ms_norm_softmax_rule = {
@@ -278,7 +281,7 @@ uint32_t ms_norm_softmax(ms_trace *trace, uint32_t x)
     ms_trace_read(trace, in);
     uint32_t y =
         ms_trace_make(trace, "out", dtype, tensor->n_dims, tensor->size);
-    ms_opend_rows(trace, 5 * ms_trace_count(trace, in), in);
+    ms_opend_rows(trace, 5 * ms_trace_count(trace, in), in, MS_WORK_ROWS);
     ms_trace_save(
         trace, ms_trace_node(trace, &ms_norm_softmax_rule, &in, 1, &y, 1), y);
     ms_trace_drop(trace, in);

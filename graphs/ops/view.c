@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Views: shape and strides change, the storage is shared. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 
 #include <assert.h>
@@ -146,10 +147,11 @@ const ms_rule ms_view_clone_rule = {"CloneBackward0", NULL, clone_backward};
 
 uint32_t ms_view_copy(ms_trace *trace, uint32_t x)
 {
+    bool together = trace->err || ms_view_is_contiguous(ms_trace_at(trace, x));
     ms_trace_begin(trace, "aten::clone");
     ms_trace_read(trace, x);
     uint32_t y = ms_trace_make_like(trace, "copy", x);
-    ms_trace_end(trace, 0, false);
+    ms_opend_plain(trace, 0, together ? MS_WORK_PLAIN : MS_WORK_SCATTERED);
     ms_trace_node(trace, &ms_view_clone_rule, &x, 1, &y, 1);
     return y;
 }

@@ -11,6 +11,7 @@
 #include "graphs/optimizer/stepkernels.h"
 #include "graphs/quantized/quantize.h"
 #include "graphs/trace/columns.h"
+#include "graphs/trace/opend.h"
 #include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
@@ -32,6 +33,20 @@ static uint32_t open_scalar(step *s, const ms_step_op *op)
     return scalar;
 }
 
+/* PyTorch has one kind of kernel for lists and for what is fused. */
+static void end_op(step *s, const ms_step_op *op, double flops)
+{
+    ms_trace *trace = s->trace;
+    bool lists = s->foreach || s->fused;
+    if (op->inner != MS_INNER_NONE)
+        ms_trace_end(trace, flops, true);
+    else
+        ms_opend_plain(trace, flops, lists ? MS_WORK_LISTS : MS_WORK_PLAIN);
+    if (!trace->err && lists)
+        trace->ends[trace->graph->n_ops - 1].m =
+            ms_dtypes_bytes[s->mixed ? MS_FLOAT32 : trace->weight_dtype];
+}
+
 /* Over all parameters with this update (NULL: whatever theirs). */
 static void over_all(step *s, const ms_step_op *op,
                      const ms_read_update *update, ms_step_kernel run)
@@ -49,7 +64,7 @@ static void over_all(step *s, const ms_step_op *op,
         flops += ms_stepkernels_flops(s, op, p);
     }
     trace->layer = MS_NONE;
-    ms_trace_end(trace, flops, op->inner != MS_INNER_NONE);
+    end_op(s, op, flops);
     ms_trace_drop_storage(trace, scalar);
 }
 
@@ -61,8 +76,7 @@ static void over_one(step *s, const ms_step_op *op, uint32_t p,
     ms_trace_begin(trace, op->op);
     uint32_t scalar = open_scalar(s, op);
     run(s, op, p);
-    ms_trace_end(trace, ms_stepkernels_flops(s, op, p),
-                 op->inner != MS_INNER_NONE);
+    end_op(s, op, ms_stepkernels_flops(s, op, p));
     ms_trace_drop_storage(trace, scalar);
 }
 

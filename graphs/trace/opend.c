@@ -97,14 +97,21 @@ static void row_of(ms_trace *trace, uint32_t x, ms_op_end *op)
     op->m = ms_dtypes_bytes[tensor->dtype];
 }
 
-void ms_opend_rows(ms_trace *trace, double flops, uint32_t x)
+void ms_opend_rows(ms_trace *trace, double flops, uint32_t x, ms_op_work work)
 {
     ms_trace_end(trace, flops, false);
     if (trace->err || trace->kernels.keeps_rows)
         return;
     ms_op_end *op = &trace->ends[trace->graph->n_ops - 1];
-    op->work = MS_WORK_ROWS;
+    op->work = (uint8_t)work;
     row_of(trace, x, op);
+}
+
+void ms_opend_plain(ms_trace *trace, double flops, ms_op_work work)
+{
+    ms_trace_end(trace, flops, false);
+    if (!trace->err)
+        trace->ends[trace->graph->n_ops - 1].work = (uint8_t)work;
 }
 
 void ms_opend_cast(ms_trace *trace, double flops, uint32_t x)

@@ -25,9 +25,12 @@ typedef struct ms_convolved {
 } ms_convolved;
 void ms_opend_convolution(ms_trace *trace, double flops, ms_op_work work,
                           const ms_convolved *convolved);
-/* A norm or softmax, which goes over each row of x, its last dimension, as a
- * whole; more than once where kernels do not keep_rows. */
-void ms_opend_rows(ms_trace *trace, double flops, uint32_t x);
+/* A norm or softmax (MS_WORK_ROWS or one behind it), which goes over each row
+ * of x, its last dimension, as a whole; more than once where kernels do not
+ * keep_rows. */
+void ms_opend_rows(ms_trace *trace, double flops, uint32_t x, ms_op_work work);
+/* What goes over its bytes once: MS_WORK_SCATTERED, MS_WORK_LISTS. */
+void ms_opend_plain(ms_trace *trace, double flops, ms_op_work work);
 /* A cast to fp8 of x, which the ops before have just written. */
 void ms_opend_cast(ms_trace *trace, double flops, uint32_t x);
 

@@ -305,8 +305,12 @@ uint32_t ms_trace_make(ms_trace *trace, const char *role, uint8_t dtype,
     if (t == MS_NONE)
         return t;
     ms_tensor *tensor = ms_trace_at(trace, t);
+    uint32_t width = ms_dtypes_bytes[dtype], op = trace->graph->n_ops - 1;
     tensor->storage =
         ms_trace_make_storage(trace, role, ms_trace_bytes(tensor));
+    if (width > trace->ends[op].m)
+        trace->ends[op].m = width;
+    trace->ends[op].n++;
     return trace->err ? MS_NONE : t;
 }
 
@@ -336,6 +340,8 @@ void ms_trace_end(ms_trace *trace, double flops, bool matrix)
     g->op_flags[op] |= matrix ? MS_OP_MATRIX : 0;
     trace->ends[op] =
         (ms_op_end){.storages = g->n_storages,
+                    .m = trace->ends[op].m,
+                    .n = trace->ends[op].n,
                     .work = matrix ? MS_WORK_MATRIX : MS_WORK_PLAIN};
 }
 

@@ -52,12 +52,16 @@ typedef struct ms_chunk {
 typedef enum ms_op_work {
     MS_WORK_NONE, /* it was not ended here: it says its time itself */
     MS_WORK_PLAIN,
-    MS_WORK_ROWS,    /* over rows of k elements of m bytes, each as a whole */
-    MS_WORK_CAST,    /* to fp8, of what was just written */
-    MS_WORK_MATRIX,  /* of a shape that is not told */
-    MS_WORK_PRODUCT, /* of m x k by k x n */
-    MS_WORK_FLASH,   /* attention: k channels a head, of m queries to n keys
-                        on average */
+    MS_WORK_ROWS, /* over rows of k elements of m bytes, each as a whole */
+    MS_WORK_ROWS_CENTRED, /* the same, less their mean: layer norm */
+    MS_WORK_ROWS_LOG,     /* the same, their log_softmax */
+    MS_WORK_SCATTERED,    /* plain, of a tensor that is not contiguous */
+    MS_WORK_LISTS,        /* a kernel over lists of tensors */
+    MS_WORK_CAST,         /* to fp8, of what was just written */
+    MS_WORK_MATRIX,       /* of a shape that is not told */
+    MS_WORK_PRODUCT,      /* of m x k by k x n */
+    MS_WORK_FLASH, /* attention: k channels a head, of m queries to n keys
+                      on average */
     MS_WORK_EFFICIENT,
     MS_WORK_CONVOLUTION,     /* as products of m x k by k x n, one a group */
     MS_WORK_CONVERTED,       /* the same, its tensors laid out anew */
@@ -70,7 +74,8 @@ typedef enum ms_op_work {
 } ms_op_work;
 typedef struct ms_op_end {
     uint32_t storages; /* there by then: what its library takes follows them */
-    uint32_t m, n, k;  /* as work has them */
+    uint32_t m, n, k;  /* as work has them; of plain ones m: bytes of an
+                          element that the op makes, n: how many tensors */
     uint8_t work;      /* ms_op_work */
     /* Of a convolution: of its filter; of an image that it makes; at most
      * 255. */

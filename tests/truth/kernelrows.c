@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define MOST_ROWS 1024u
-#define MOST_KEYS 3u
+#define MOST_KEYS 4u
 #define WEIGHTS 5.0 /* gemm_fit.py */
 
 double kernelrows_number(const truth_table *table, uint32_t row,
@@ -26,6 +26,12 @@ const ms_device *kernelrows_device(const truth_table *table, uint32_t row)
         ms_device_find(truth_cell(table, row, "device"), &device, &fault),
         MS_OK);
     return device;
+}
+
+double kernelrows_queue_us(const truth_table *table, uint32_t row)
+{
+    const ms_device *device = kernelrows_device(table, row);
+    return ((double)device->queued_ns - (double)device->kernel_ns) / 1e3;
 }
 
 static uint32_t n_keys(const kernelrows *of)

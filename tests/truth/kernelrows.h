@@ -16,7 +16,7 @@
 
 typedef struct kernelrows {
     const char *group;   /* of truth_compare */
-    const char *keys[3]; /* columns in which a row is equal to its bound */
+    const char *keys[4]; /* columns in which a row is equal to its bound */
     double (*told_us)(const truth_table *table, uint32_t row);
 } kernelrows;
 
@@ -32,6 +32,8 @@ double kernelrows_number(const truth_table *table, uint32_t row,
                          const char *column);
 /* That of the column "device". */
 const ms_device *kernelrows_device(const truth_table *table, uint32_t row);
+/* us: what a kernel that the host queued takes beside one of a graph. */
+double kernelrows_queue_us(const truth_table *table, uint32_t row);
 /* Of a kernel that is timed again and again, what it moves: bytes that the
  * cache holds from one time to the next, where all that is used again fits,
  * count as many as memory moves meanwhile.  A100's and H100's cache is two

@@ -143,6 +143,7 @@ STEPS = [np.arange(0, 0.65, 0.05), np.arange(0, 0.8, 0.05),
 # gpu-benches goes over the same buffers of doubles again and again.
 HOT_WIDTH = 8
 CACHE_RATE = 41e3  # bytes a us and multiprocessor (gemm_fit.py)
+HOPPER_CACHED = 0.4
 THREADS = 128  # of a norm's block, which has a row
 COLUMNS = 32   # of a block of the weight's gradient, and its bytes a us
 BLOCK_RATE = 60e3
@@ -176,7 +177,10 @@ def streamed_us(p, t, share):
     odd_us = odd * p[10] * again * (1 - gone) * t["bytes"] / np.maximum(
         CACHE_RATE * processors, gbps * 1e3 * share)
     again = again * gone
-    saved = np.where(kernel == "lookup", 0, p[0] / (1 + (t["bytes"] / cache) ** 2))
+    part = t["bytes"] / cache
+    saved = np.where((kernel == "stream") & (t["device"] == "h100"),
+                     HOPPER_CACHED / (1 + part), p[0] / (1 + part ** 2))
+    saved = np.where(kernel == "lookup", 0, saved)
     rate = gbps * 1e3 * share
     hot = np.clip((1 - t["bytes"] / cache) * 10, 0, 1)
     return odd_us + t["bytes"] * np.where(

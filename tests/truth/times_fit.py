@@ -5,8 +5,8 @@ times.tsv that is called fit, and says how far off the steps are:
 
     times_fit.py MEMSIM [DEVICES | --leave-out]
 
-A device has at most two: "step_share", of a product's rates alone that a step's
-reach (power, cold caches), and, where no kernel was measured, "stream_share", of
+A device has at most three: "step_share", of a product's rates alone that a
+step's reach (power, cold caches), "step_2_0_share", with older libraries, and, where no kernel was measured, "stream_share", of
 the memory's rate.  The loss is the mean error of the device's steps, a source by
 the square root of how many it has: they are alike, but not one.
 Where it is given graphs/devices, it begins with the numbers there, and goes on
@@ -30,6 +30,7 @@ FITS = [
     (("a100-80gb-sxm",), "step_share"),
     (("a100-40gb-sxm",), "step_share"),
     (("h100-80gb-sxm",), "step_share"),
+    (("h100-80gb-sxm",), "step_2_0_share"),
     (("h100-96gb-sxm",), "step_share"),
     (("b200-180gb-sxm",), "step_share"),
     (("rtx3090-24gb",), "step_share"),
@@ -43,7 +44,7 @@ SAME_CHIP = {"h100-96gb-sxm": "h100-80gb-sxm",
              "a100-80gb-sxm": "a100-40gb-sxm"}
 # Its steps wait for the host and say nothing of products.
 WAITS = "megatron"
-NONE = {"step_share": 1.0, "stream_share": 0.85}
+NONE = {"step_share": 1.0, "step_2_0_share": 1.0, "stream_share": 0.85}
 LEAST, MOST = 0.5, 1.0
 GAIN = 0.001
 STEP = 0.01
@@ -150,18 +151,22 @@ def number_of(folder, device, key):
         return json.load(file)[key]
 
 
-def telling(steps, devices):
-    return [r for r in steps if r["device"] in devices and r["source"] != WAITS]
+def telling(steps, devices, key):
+    """Of an older PyTorch's steps where the device has a number for those."""
+    apart = (devices, "step_2_0_share") in FITS and key != "stream_share"
+    return [r for r in steps if r["device"] in devices and r["source"] != WAITS
+            and (not apart or
+                 ("torch-2.0" in r["options"]) == (key == "step_2_0_share"))]
 
 
 def borrow(steps, found):
     """Devices without steps take what their chip's other module has."""
     for devices, key in FITS:
         other = SAME_CHIP.get(devices[0])
-        if other is None or telling(steps, devices):
+        if other is None or telling(steps, devices, key):
             continue
         for (owners, k), value in list(found.items()):
-            if other in owners and k == key and telling(steps, owners):
+            if other in owners and k == key and telling(steps, owners, k):
                 found[devices, key] = value
 
 
@@ -171,7 +176,7 @@ def fit(clock, steps, folder=None):
     for _ in range(3):
         before = dict(found)
         for what in FITS:
-            of = telling(steps, what[0])
+            of = telling(steps, *what)
             if of:
                 found[what] = best_of(clock, of, found, what, GAIN if folder else 0)
         if found == before:

@@ -134,7 +134,8 @@ static uint32_t sums_of(ms_trace *trace, uint32_t logits)
     ms_trace_begin(trace, "aten::logsumexp");
     ms_trace_read(trace, logits);
     uint32_t y = ms_trace_make(trace, "out", all.dtype, 1, &all.size[0]);
-    ms_opend_rows(trace, 3 * ms_trace_count(trace, logits), logits);
+    ms_opend_rows(trace, 3 * ms_trace_count(trace, logits), logits,
+                  MS_WORK_ROWS);
     uint32_t n = ms_trace_node(trace, &sums_rule, &logits, 1, &y, 1);
     ms_trace_save(trace, n, logits);
     ms_trace_save(trace, n, y);

@@ -25,7 +25,18 @@
  * The backward of a norm over rows has kernels for the gradients of its weight
  * and bias, a block for 32 columns, which goes over all rows at 60 GB/s: 8,192
  * rows of 128 take 17 of 27 us on an H200 (cudnn-frontend's runs of PyTorch).
- * Rows that are looked up are the same time whether they fit the cache or not.
+ * Rows that are looked up by index_select (up to PyTorch 2.7) are the same time
+ * whether they fit the cache or not; since then they are gathered as a stream.
+ *
+ * The newest PyTorch's kernels are others, measured on an H100 with 2.11
+ * (tests/truth/h100.py; fitted on the half for fits of h100memory.tsv). Softmax
+ * has rows of up to 2,048 in a warp, up to 9,216 in a block's registers, loaded
+ * an element at a time, and multiplies gradient and output in a kernel of its
+ * own; log_softmax goes over long rows three times.  A norm's gradient of the
+ * weight reads both operands once more.  A kernel whose operands are not alike
+ * loads no vectors: 2.7 elements a ns and multiprocessor, which is 1.98 of an
+ * H100's 3.03 TB/s where 16 bits become 32.  Lists of tensors reach 0.86 of a
+ * stream's rate on Hopper.
  *
  * A cast to fp8 has all of its bytes in the cache, if they fit: a
  * multiprocessor moves 41 GB/s there.  Else they go as fast as what a product
@@ -47,15 +58,31 @@
 #include "graphs/device.h"
 
 typedef enum ms_memory_kernel {
-    MS_STREAM,    /* each byte once */
-    MS_COLD,      /* the same, and nothing of it was used shortly before */
-    MS_ROWS_NORM, /* of rows: PyTorch's layer and RMS norm */
+    MS_STREAM, /* each byte once */
+    MS_COLD,   /* the same, and nothing of it was used shortly before */
+    /* The same, an element at a time: row has how many. */
+    MS_SINGLE,
+    /* The same, of a copy into another order, on Hopper; steps on A100s
+     * (vTrain's) have it as fast as a stream. */
+    MS_SCATTERED,
+    MS_RANDOM,      /* the same, with a random number for each: dropout */
+    MS_COLUMN_SUMS, /* sums, each of so many rows (row); on Hopper they wait */
+    MS_LISTS,       /* over lists of tensors of this width: the optimizer's */
+    MS_ROWS_NORM,   /* of rows: PyTorch's layer and RMS norm up to 2.7 */
     MS_ROWS_NORM_BACKWARD,
+    MS_ROWS_RMS, /* since then; its layer norm */
+    MS_ROWS_RMS_BACKWARD,
+    MS_ROWS_CENTRED,
+    MS_ROWS_CENTRED_BACKWARD,
     MS_BATCH_NORM, /* over all of the input */
     MS_BATCH_NORM_BACKWARD,
-    MS_ROWS_SOFTMAX, /* PyTorch's, also of logarithms */
+    MS_ROWS_SOFTMAX, /* PyTorch's up to 2.6, also of logarithms */
     MS_ROWS_SOFTMAX_BACKWARD,
-    MS_LOOKUP, /* rows of a table by index */
+    MS_ROWS_REGISTERS, /* softmax since then */
+    MS_ROWS_REGISTERS_BACKWARD,
+    MS_ROWS_LOG, /* log_softmax since then */
+    MS_ROWS_LOG_BACKWARD,
+    MS_LOOKUP, /* rows of a table by index, up to PyTorch 2.7 */
     MS_CAST,   /* to fp8: what it reads was just written, and what it writes
                   the next op reads */
     MS_N_MEMORY_KERNELS

@@ -187,6 +187,8 @@ double ms_producttime_implicit_ns(const ms_device *device,
 #define BLOCK 128.0
 #define SMALL_BLOCK 64.0
 #define NARROW 64.0
+#define SUMS_BYTES 16.0
+#define TURNED 0.62 /* ms_producttime_turned */
 #define MIDDLE 96.0
 #define WIDE 128.0
 
@@ -198,17 +200,18 @@ double ms_producttime_implicit_ns(const ms_device *device,
  * at up to 96 channels, and keys that it goes on by at up to 64 and 128
  * channels and at more; 0: of those, nothing is known. */
 static const struct {
-    double keys, start_ns, uneven, alone;
+    double keys, back_keys, start_ns, uneven, alone;
     double of_64, of_96, of_192, of_256, back_64, back_256;
     double narrow_block, narrow_step, step, wide_step;
 } kernels[MS_N_ATTENTION_CODES] = {
-    [MS_FLASH_1] = {100, 1000, 0.55, 1, 1, 1, 0.9, 0.8, 1, 0.8, BLOCK, 0, 0, 0},
-    [MS_FLASH_2] = {85, 0, 0.77, 0.7, 0.82, 1, 1, 1.03, 0.9, 0.88, BLOCK, 128,
-                    64, 64},
-    [MS_FLASH_3] = {285, 4600, 0.36, 0.8, 0.78, 0.97, 1.15, 1.15, 0.78, 1, 192,
-                    128, 128, 64},
-    [MS_ATTENTION_EFFICIENT] = {60, 1000, 0.55, 1, 0.77, 0.885, 0.9, 0.8, 0.77,
-                                0.8, BLOCK, 0, 0, 0},
+    [MS_FLASH_1] = {100, 100, 1000, 0.55, 1, 1, 1, 0.9, 0.8, 1, 0.8, BLOCK, 0,
+                    0, 0},
+    [MS_FLASH_2] = {85, 85, 0, 0.77, 0.7, 0.82, 1, 1, 1.03, 0.9, 0.88, BLOCK,
+                    128, 64, 64},
+    [MS_FLASH_3] = {285, 60, 4600, 0.36, 0.8, 0.78, 0.97, 1.15, 1.15, 0.78, 1,
+                    192, 128, 128, 64},
+    [MS_ATTENTION_EFFICIENT] = {60, 60, 1000, 0.55, 1, 0.77, 0.885, 0.9, 0.8,
+                                0.77, 0.8, BLOCK, 0, 0, 0},
 };
 #define SMALL_SHARE 0.84
 
@@ -286,6 +289,24 @@ static double hidden(ms_attention_code kernel, double head, double block,
     return step > 0 ? (block + step) / 2 * (most / keys - 1) : 0;
 }
 
+double ms_producttime_turned(const ms_device *device)
+{
+    return device->compute_capability == H100 ? TURNED : 1;
+}
+
+/* Before backward's kernel one multiplies output and gradient and sets the sums
+ * of the queries' gradients, which are fp32, to zero; another casts these
+ * behind it.  The shares of older chips, of figures of FlashAttention, have
+ * these with the kernel. */
+static double sums_ns(const ms_device *device, double elements)
+{
+    if (device->compute_capability < H100)
+        return 0;
+    return 2 * (double)device->kernel_ns +
+           SUMS_BYTES * elements * NS /
+               (device->hbm_bytes_per_s * device->memory.stream_share);
+}
+
 /* The last block of a causal mask sees twice as many keys as they do on
  * average. */
 double ms_producttime_attention_ns(const ms_device *device,
@@ -306,11 +327,13 @@ double ms_producttime_attention_ns(const ms_device *device,
     double blocks =
         queries / fmax(1, shape.queries) * fmax(1, ceil(shape.queries / block));
     double more =
-        kernels[kernel].keys + hidden(kernel, head, block, shape.keys, most);
+        (backward ? kernels[kernel].back_keys : kernels[kernel].keys) +
+        hidden(kernel, head, block, shape.keys, most);
     double waves = blocks / (double)device->multiprocessors;
     waves = most > shape.keys ? waves + kernels[kernel].uneven : ceil(waves);
     double ns = key_ns * fmax(waves * (shape.keys + more),
                               kernels[kernel].alone * (most + more));
-    return device->product.start_ns + kernels[kernel].start_ns +
+    double beside_ns = backward ? sums_ns(device, queries * shape.head) : 0;
+    return device->product.start_ns + kernels[kernel].start_ns + beside_ns +
            fmax(ns, ms_producttime_moved_ns(device, shape.bytes));
 }

@@ -82,6 +82,14 @@ double ms_producttime_moved_ns(const ms_device *device, double bytes);
 double ms_producttime_depth(const ms_device *device, double flops_per_s,
                             ms_product_unit unit);
 
+/* Of the rate of a product in tf32 both of whose operands lie along the output,
+ * not along k, as those of a weight's gradient do: Hopper's tensor cores read
+ * 16-bit operands in either order, tf32 along k alone (PTX ISA,
+ * wgmma.mma_async: the operands' transposition is of .f16 and .bf16 types), so
+ * that its products are those of older ones.  Fitted on half of
+ * h100kernels.tsv. */
+double ms_producttime_turned(const ms_device *device);
+
 /* Which kernel computes attention. */
 typedef enum ms_attention_code {
     MS_FLASH_1,             /* Dao et al. 2022 */
