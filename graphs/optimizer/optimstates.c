@@ -399,7 +399,8 @@ bool ms_optimstates_home(ms_trace *trace)
 }
 
 /* What DistributedDataParallel reduces: flat copies of all gradients
- * (torch/csrc/distributed/c10d/reducer.cpp). */
+ * (torch/csrc/distributed/c10d/reducer.cpp).  Stages of a pipeline have each
+ * parameter's own instead, as theirs are not all. */
 static void buckets(ms_trace *trace, uint64_t bytes)
 {
     uint32_t s = ms_trace_storage(trace, "gradient_buckets", bytes,
@@ -440,6 +441,8 @@ static void note_untrained(ms_trace *trace, const ms_parameter *parameter)
 void ms_optimstates_make(ms_trace *trace)
 {
     const ms_kernel_hooks *hooks = trace->kernels.hooks;
+    const ms_shape *shape = trace->settings->shape;
+    bool staged = shape->pipeline_ranks > 1;
     uint64_t grad_bytes = 0;
     bool kept =
         (trace->settings->training->zero_grad &&
@@ -470,6 +473,10 @@ void ms_optimstates_make(ms_trace *trace)
         trace->graph->storage_grad[parameter->storage] =
             parameter->grad_storage;
         home_gradient(trace, parameter);
+        if (shape->copies_gradients && staged)
+            state(trace, "gradient_bucket",
+                  ms_precisions_gradient(trace, parameter), MS_COMMUNICATION,
+                  parameter->elements, true);
         if (ms_precisions_has_sum(trace->settings)) /* made at construction */
             parameter->sum = state(trace, "fp32_grad", MS_FLOAT32, MS_GRADIENTS,
                                    parameter->elements, true);
@@ -480,7 +487,7 @@ void ms_optimstates_make(ms_trace *trace)
         }
         grad_bytes += trace->graph->storage_bytes[parameter->grad_storage];
     }
-    if (trace->settings->shape->copies_gradients && !trace->err)
+    if (shape->copies_gradients && !staged && !trace->err)
         buckets(trace, grad_bytes);
     code_maps(trace);
     ms_hosttiles_buffers(trace);

@@ -164,6 +164,9 @@ START_TEST(sums_of_each_rank)
             uint64_t once = others(rank->parameters_bytes);
             uint64_t sums = stage == 2 ? orders[_i].backward : 1;
             uint64_t bytes = rank->group_bytes[MS_GROUP_DATA];
+            if (stage == 0 && !orders[_i].rooms) /* its buckets */
+                ck_assert_uint_eq(rank->category_peaks[MS_COMMUNICATION],
+                                  rank->gradients_bytes);
             if (orders[_i].splits && stage == 2) {
                 ck_assert_uint_le(bytes, once * (sums + 1));
                 ck_assert_uint_gt(bytes, once * sums);
