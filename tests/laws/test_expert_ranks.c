@@ -92,8 +92,9 @@ START_TEST(one_rank_changes_nothing)
             expect_equal(kernels, models[m], "none", "expert:1,etp=1");
             expect_equal(kernels, models[m], "tensor:2,sp",
                          "tensor:2,sp+expert:1");
-            expect_equal(kernels, models[m], "zero:1,dp=4+context:2",
-                         "zero:1,dp=4+context:2+expert:1");
+            if (kernels != MS_NANOTRON) /* it divides no sequence */
+                expect_equal(kernels, models[m], "zero:1,dp=4+context:2",
+                             "zero:1,dp=4+context:2+expert:1");
         }
 }
 END_TEST

@@ -231,11 +231,14 @@ static const char *const beside[] = {
 static const pieces cuts[] = {{3, false}, {0, true}, {-1, true}, {5, true}};
 
 /* Kernels that say why they have no pieces, a ring that needs a fused kernel,
- * and Transformer Engine, which repeats no heads. */
+ * Transformer Engine, which repeats no heads, and nanotron, which divides no
+ * sequence. */
 static bool is_refused(const char *model, uint32_t kernels, const char *policy,
                        pieces cut)
 {
-    return (kernels == MS_MEGATRON && cut.mlp != 0) ||
+    bool modules = kernels == MS_MEGATRON || kernels == MS_NANOTRON;
+    return (modules && cut.mlp != 0) ||
+           (kernels == MS_NANOTRON && strstr(policy, "context")) ||
            (kernels == MS_EAGER && strstr(policy, "mode=ring")) ||
            (kernels == MS_MEGATRON && model == llama &&
             strstr(policy, "context:8"));
@@ -380,7 +383,7 @@ START_TEST(what_is_not_known_is_refused)
     ck_assert_int_eq(run(llama, MS_FLASH, "tensor:2", four), MS_EUSAGE);
     ck_assert_ptr_nonnull(strstr(fault.what, "split an MLP"));
     ck_assert_int_eq(run(llama, MS_MEGATRON, "none", four), MS_EUSAGE);
-    ck_assert_ptr_nonnull(strstr(fault.what, "Megatron-Core"));
+    ck_assert_ptr_nonnull(strstr(fault.what, "these kernels"));
     ck_assert_int_eq(run_in("precision", "autocast-bf16"), MS_EUSAGE);
     ck_assert_ptr_nonnull(strstr(fault.what, "autocast is off"));
     ck_assert_int_eq(run_in("precision", "fp8"), MS_EUSAGE);

@@ -190,7 +190,8 @@ static const struct {
      GPT3 "--batch 4 --precision fp8 --kernels fused -p checkpoint:full "
           "--memory 1767MiB --host-memory 16MiB"},
     {"optimizer=adam-8bit", GPT3 "--optimizer adam --precision bf16 "
-                                 "--kernels fused --memory 1128MiB"},
+                                 "--kernels fused --memory 1128MiB "
+                                 "-p checkpoint:full --host-memory 16MiB"},
     {"optimizer=lion-8bit", GPT3 "--optimizer lion --precision bf16 "
                                  "--kernels fused --memory 965MiB "
                                  "--host-memory 16MiB"},

@@ -171,7 +171,7 @@ static ms_err check(const ms_trace *trace)
         ms_precisions_of(trace->settings->training);
     if (trace->kernels.hooks->attention)
         return refuse(trace, "choose other kernels, or leave it out",
-                      "the modules of Megatron-Core have no MLP that runs in "
+                      "the modules of these kernels have no MLP that runs in "
                       "pieces");
     if (trace->shards)
         return refuse(trace, "leave tensor or it out",
