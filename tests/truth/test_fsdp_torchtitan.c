@@ -159,6 +159,7 @@ Suite *suite_fsdp_torchtitan(void)
 {
     Suite *suite = suite_create("fsdp_torchtitan");
     TCase *tcase = tcase_create("fsdp_torchtitan");
+    tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, peaks);
     tcase_add_test(tcase, differences);
     tcase_add_test(tcase, stages);

@@ -15,6 +15,7 @@
 #include "tools/job/result.h"
 #include "tools/job/settings.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char llama[] =
@@ -251,6 +252,33 @@ START_TEST(between_none_and_full)
 }
 END_TEST
 
+/* Where weights are gathered for each unit of a replay, what its last unit
+ * reads is there as long: the same runs again. */
+START_TEST(replays_in_parts)
+{
+    static const char *const saves[] = {"sac", "save=aten.addmm",
+                                        "save=aten.addmm/aten.gelu"};
+    static const char *const shares[] = {"zero:3,dp=4", "fsdp:dp=4"};
+    static const char gpt[] =
+        "{\"memsim\": 1, \"name\": \"m\", \"family\": \"decoder\", "
+        "\"config\": {\"layers\": 3, \"hidden\": 64, \"heads\": 4, "
+        "\"vocab\": 128, \"positions\": 16}}";
+    for (size_t i = 0; i < sizeof saves / sizeof *saves; i++) {
+        char words[96];
+        snprintf(words, sizeof words, "checkpoint:%s", saves[i]);
+        simulate(gpt, words, "flash");
+        double again = result.report->recompute_flops;
+        ck_assert(again > 0);
+        for (size_t k = 0; k < sizeof shares / sizeof *shares; k++) {
+            snprintf(words, sizeof words, "checkpoint:%s+%s", saves[i],
+                     shares[k]);
+            simulate(gpt, words, "flash");
+            ck_assert(result.report->recompute_flops == again);
+        }
+    }
+}
+END_TEST
+
 Suite *suite_sac(void)
 {
     Suite *suite = suite_create("sac");
@@ -261,6 +289,7 @@ Suite *suite_sac(void)
     tcase_add_test(tcase, products_with_a_bias_go);
     tcase_add_test(tcase, what_autograd_does_not_save_is_held);
     tcase_add_test(tcase, kept_ops_do_not_run_again);
+    tcase_add_test(tcase, replays_in_parts);
     tcase_add_loop_test(tcase, between_none_and_full, 0,
                         (int)(sizeof cases / sizeof *cases));
     suite_add_tcase(suite, tcase);

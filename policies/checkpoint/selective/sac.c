@@ -65,7 +65,8 @@ typedef struct cache {
     uint8_t *wanted;   /* per storage: a replayed op reads it */
     uint32_t *run_set; /* of the forward RUN, with what was there */
     uint32_t *again;   /* cached, and in the RUN's set already */
-    /* Of a segment's first unit: what its replay pops, what it does not. */
+    /* Of a segment's last unit: what its replay pops; of its first: what it
+     * does not. */
     uint32_t *popped, *left;
     uint8_t *known;  /* per unit: 1: its segment was looked at; 2: its forward
                         has sets, too */
@@ -174,9 +175,11 @@ static ms_err hold_unit(cache *c, uint32_t unit, uint32_t set)
                               &c->again[unit], c->fault);
 }
 
-static ms_err end_segment(cache *c, uint32_t unit, uint32_t first, uint32_t end)
+static ms_err end_segment(cache *c, const ms_call *rerun)
 {
     const ms_graph *graph = c->graph;
+    uint32_t first = graph->forward_at[rerun->unit];
+    uint32_t end = graph->forward_at[rerun->last + 1];
     uint32_t popped = 0, left = 0;
     for (uint32_t i = graph->out_at[first]; i < graph->out_at[end]; i++) {
         uint32_t s = graph->out[i];
@@ -188,9 +191,9 @@ static ms_err end_segment(cache *c, uint32_t unit, uint32_t first, uint32_t end)
             c->other[left++] = s;
     }
     MS_TRY(ms_program_add_set(&c->made, c->list, popped, c->arena,
-                              &c->popped[unit], c->fault));
+                              &c->popped[rerun->last], c->fault));
     return ms_program_add_set(&c->made, c->other, left, c->arena,
-                              &c->left[unit], c->fault);
+                              &c->left[rerun->unit], c->fault);
 }
 
 static ms_err find_segments(cache *c)
@@ -205,7 +208,7 @@ static ms_err find_segments(cache *c)
         find_cached(c, first, end, graph->backward_at[call->last + 1]);
         for (uint32_t u = call->unit; u <= call->last; u++)
             c->known[u] = 1;
-        MS_TRY(end_segment(c, call->unit, first, end));
+        MS_TRY(end_segment(c, call));
     }
     return MS_OK;
 }
@@ -235,8 +238,8 @@ static ms_err rewrite(cache *c, ms_call call)
         return emit(c, MS_HOLD, &call, c->again[call.unit]);
     if (runs)
         return emit(c, MS_DROP_SET, &call, c->left[call.unit]);
-    if (call.verb == MS_RERUN)
-        return emit(c, MS_DROP_SET, &call, c->popped[call.unit]);
+    if (call.verb == MS_RERUN && (!call.rerun.part || call.unit == call.last))
+        return emit(c, MS_DROP_SET, &call, c->popped[call.last]);
     return MS_OK;
 }
 
