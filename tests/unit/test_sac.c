@@ -259,20 +259,20 @@ START_TEST(replays_in_parts)
     static const char *const saves[] = {"sac", "save=aten.addmm",
                                         "save=aten.addmm/aten.gelu"};
     static const char *const shares[] = {"zero:3,dp=4", "fsdp:dp=4"};
-    static const char gpt[] =
+    static const char decoder[] =
         "{\"memsim\": 1, \"name\": \"m\", \"family\": \"decoder\", "
         "\"config\": {\"layers\": 3, \"hidden\": 64, \"heads\": 4, "
         "\"vocab\": 128, \"positions\": 16}}";
     for (size_t i = 0; i < sizeof saves / sizeof *saves; i++) {
         char words[96];
         snprintf(words, sizeof words, "checkpoint:%s", saves[i]);
-        simulate(gpt, words, "flash");
+        simulate(decoder, words, "flash");
         double again = result.report->recompute_flops;
         ck_assert(again > 0);
         for (size_t k = 0; k < sizeof shares / sizeof *shares; k++) {
             snprintf(words, sizeof words, "checkpoint:%s+%s", saves[i],
                      shares[k]);
-            simulate(gpt, words, "flash");
+            simulate(decoder, words, "flash");
             ck_assert(result.report->recompute_flops == again);
         }
     }
