@@ -238,6 +238,9 @@ typedef struct ms_call {
  * final program is what runs, and measured; 0: there is no such policy. */
 typedef struct ms_foreseen {
     uint64_t peak_bytes, step_ns;
+    uint64_t unit_bytes; /* it is the best where all sizes are rounded up to
+                            multiples of it; 1: as they are; 0: the fastest of
+                            those that were tried */
 } ms_foreseen;
 
 typedef struct ms_program {

@@ -67,8 +67,10 @@ static ms_err find_besides(planner *p)
     return MS_OK;
 }
 
-/* Writes and measures the plan; it may be the best so far. */
-static ms_err try_plan(planner *p, const ms_chain_plan *plan)
+/* Writes and measures the plan; it may be the best so far.  unit_bytes: as of
+ * ms_foreseen. */
+static ms_err try_plan(planner *p, const ms_chain_plan *plan,
+                       uint64_t unit_bytes)
 {
     ms_program program;
     uint64_t time_ns, chain_bytes;
@@ -82,8 +84,8 @@ static ms_err try_plan(planner *p, const ms_chain_plan *plan)
     if (p->peak_bytes > p->choice->budget_bytes || p->step_ns >= p->best_ns)
         return MS_OK;
     p->best = program;
-    p->best.foreseen =
-        (ms_foreseen){chain_bytes + p->besides_bytes, time_ns + p->besides_ns};
+    p->best.foreseen = (ms_foreseen){chain_bytes + p->besides_bytes,
+                                     time_ns + p->besides_ns, unit_bytes};
     p->best_ns = p->step_ns;
     return MS_OK;
 }
@@ -94,7 +96,7 @@ static ms_err try_budget(planner *p, uint64_t chain_bytes)
     ms_optimum optimum;
     MS_TRY(ms_optimum_find(&p->stages.chain, chain_bytes, p->choice->slots,
                            p->context->arena, &optimum, p->fault));
-    return try_plan(p, &optimum.plan);
+    return try_plan(p, &optimum.plan, optimum.exact ? 1 : optimum.unit_bytes);
 }
 
 /* Of a lowered model the least of the chain need not be that of the step: what
@@ -109,7 +111,7 @@ static ms_err try_binomial(planner *p)
         ms_chain_plan plan;
         MS_TRY(ms_binomial_plan(chain->n, slots, p->context->arena, &plan,
                                 p->fault));
-        MS_TRY(try_plan(p, &plan));
+        MS_TRY(try_plan(p, &plan, 0));
     }
     return MS_OK;
 }
@@ -122,7 +124,7 @@ static ms_err try_least(planner *p)
     char budget[MS_SIZE_COUNT], hint[128];
     MS_TRY(ms_leastmemory_find(&p->stages.chain, p->context->arena, &bytes,
                                &plan, p->fault));
-    MS_TRY(try_plan(p, &plan));
+    MS_TRY(try_plan(p, &plan, 0));
     bool is_exact = p->foreseen && p->besides_bytes == 0;
     if (!is_exact)
         MS_TRY(try_binomial(p));
@@ -222,7 +224,7 @@ static ms_err find_optimum(planner *p, ms_program *program)
     bracket b = {.high = 2 * budget};
     MS_TRY(find_besides(p));
     if (p->peak_bytes <= budget) { /* all may be saved */
-        program->foreseen = (ms_foreseen){p->peak_bytes, p->step_ns};
+        program->foreseen = (ms_foreseen){p->peak_bytes, p->step_ns, 1};
         return MS_OK;
     }
     if (budget > p->besides_bytes)
