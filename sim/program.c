@@ -247,6 +247,12 @@ ms_err ms_program_part_replays(ms_program *program, ms_arena *arena,
     return MS_OK;
 }
 
+bool ms_program_ends_backward(const ms_call *call)
+{
+    return call->verb == MS_RUN && call->run.pass != MS_FORWARD &&
+           (!call->run.half || call->run.pass == MS_GRAD_WEIGHT);
+}
+
 uint8_t ms_program_group(const ms_call *call)
 {
     switch ((ms_verb)call->verb) {

@@ -322,6 +322,8 @@ ms_call ms_program_gather(const ms_call *like, uint32_t set,
 ms_call ms_program_reduce(const ms_call *like, uint32_t set,
                           ms_reduce_call how);
 ms_call ms_program_wait(const ms_call *like, uint32_t set);
+/* Does the call end a unit's backward, be it whole or the second half? */
+bool ms_program_ends_backward(const ms_call *call);
 /* The row of the groups that the call names; 0: it names none. */
 uint8_t ms_program_group(const ms_call *call);
 /* from's sets, buffers, tasks and stages, in tables of its own, and no calls: a

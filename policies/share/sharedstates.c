@@ -173,13 +173,6 @@ static uint32_t *last_of(const writer *w, const ms_call *call)
     return &w->last[(size_t)call->rank * w->graph->n_units + call->unit];
 }
 
-/* Does the call end a backward, be it a whole or its second half? */
-static bool ends_backward(const ms_call *call)
-{
-    return call->verb == MS_RUN && call->run.pass != MS_FORWARD &&
-           (!call->run.half || call->run.pass == MS_GRAD_WEIGHT);
-}
-
 static ms_err open_writer(writer *w, const ms_program *old)
 {
     uint32_t n = w->graph->n_persistent;
@@ -189,7 +182,7 @@ static ms_err open_writer(writer *w, const ms_program *old)
     if (!w->last)
         return ms_fail_nomem(w->fault);
     for (uint32_t i = 0; i < old->n_calls; i++)
-        if (ends_backward(&old->calls[i]))
+        if (ms_program_ends_backward(&old->calls[i]))
             *last_of(w, &old->calls[i]) = i;
     w->seen = ms_arena_take(w->arena, n, sizeof *w->seen);
     w->due = ms_arena_take(w->arena, n, sizeof *w->due);
@@ -343,8 +336,8 @@ static ms_err reduce(writer *w, const ms_call *run, bool last)
 {
     unit_lists *grads = &w->grads;
     uint32_t first = grads->at[run->unit], end = grads->at[run->unit + 1];
-    if (!ends_backward(run) || (w->shared < MS_SHARED_GRADIENTS && !last) ||
-        w->reduces_at_end)
+    if (!ms_program_ends_backward(run) ||
+        (w->shared < MS_SHARED_GRADIENTS && !last) || w->reduces_at_end)
         return MS_OK;
     if (w->full_bytes > 0)
         return fill_buckets(w, run, grads->item + first, end - first);

@@ -6,23 +6,18 @@
 /* The modules that are wrapped: the model, or each stage of a pipeline. */
 typedef struct modules {
     const ms_program *old;
-    uint32_t n;
+    bool staged; /* ms_unshard */
     ms_unshardhooks *hooks;
     const ms_call **last; /* per module: the call that ends its last backward */
     uint32_t *own; /* with stages: ms_stage_units of the rank under way */
     uint32_t rank;
 } modules;
 
-static bool is_staged(const modules *m)
-{
-    return m->old->n_stages > 0;
-}
-
 /* The module that the call is about; NULL: it is about none. */
 static ms_unshardhooks *module_of(modules *m, const ms_call *call)
 {
     uint32_t n_units = m->hooks[0].graph->n_units;
-    if (!is_staged(m))
+    if (!m->staged)
         return &m->hooks[0];
     if (call->verb != MS_RUN && call->verb != MS_RERUN)
         return NULL;
@@ -32,31 +27,24 @@ static ms_unshardhooks *module_of(modules *m, const ms_call *call)
     return &m->hooks[m->own[call->unit] - 1];
 }
 
-/* Backward, or the half that makes gradients of weights. */
-static bool ends_backward(const ms_call *call)
-{
-    return call->verb == MS_RUN && call->run.pass != MS_FORWARD &&
-           (!call->run.half || call->run.pass == MS_GRAD_WEIGHT);
-}
-
 static ms_err open_modules(modules *m, ms_unshardunits units)
 {
     const ms_graph *graph = units.graph;
-    m->n = is_staged(m) ? m->old->n_stages : 1;
-    m->hooks = ms_arena_take(units.arena, m->n, sizeof *m->hooks);
-    m->last = ms_arena_take(units.arena, m->n, sizeof(const ms_call *));
+    uint32_t n = m->staged ? m->old->n_stages : 1;
+    m->hooks = ms_arena_take(units.arena, n, sizeof *m->hooks);
+    m->last = ms_arena_take(units.arena, n, sizeof(const ms_call *));
     m->own = ms_arena_take(units.arena, graph->n_units, sizeof *m->own);
     m->rank = MS_NONE;
     if (!m->hooks || !m->last || !m->own)
         return ms_fail_nomem(units.fault);
     const ms_call *end = m->old->calls + m->old->n_calls;
-    for (uint32_t i = 0; i < m->n; i++) {
-        units.first = is_staged(m) ? m->old->stages[i].first : 0;
-        units.last = is_staged(m) ? m->old->stages[i].last : graph->n_units - 1;
+    for (uint32_t i = 0; i < n; i++) {
+        units.first = m->staged ? m->old->stages[i].first : 0;
+        units.last = m->staged ? m->old->stages[i].last : graph->n_units - 1;
         MS_TRY(ms_unshardhooks_open(&units, end, &m->hooks[i]));
     }
     for (const ms_call *call = m->old->calls; call < end; call++)
-        if (ends_backward(call))
+        if (ms_program_ends_backward(call))
             m->last[module_of(m, call) - m->hooks] = call;
     return MS_OK;
 }
@@ -70,7 +58,7 @@ static ms_err write_calls(modules *m, ms_program *made, ms_arena *arena,
         if (hooks != NULL)
             MS_TRY(ms_unshardhooks_before(hooks, call));
         MS_TRY(ms_program_add(made, *call, arena, fault));
-        if (hooks != NULL && is_staged(m))
+        if (hooks != NULL && m->staged)
             MS_TRY(ms_unshardhooks_after(hooks, call,
                                          m->last[hooks - m->hooks] == call));
     }
@@ -82,7 +70,7 @@ ms_err ms_unshard_write(const ms_policy_context *context,
                         ms_fault *fault)
 {
     ms_program old = *program, made;
-    modules m = {.old = &old};
+    modules m = {.old = &old, .staged = options->staged};
     MS_TRY(ms_program_part_replays(&old, context->arena, fault));
     MS_TRY(ms_program_fork(program, context->arena, &made, fault));
     MS_TRY(open_modules(&m, (ms_unshardunits){.graph = context->graph,
