@@ -42,6 +42,10 @@ static ms_err check_settings(const ms_trace *trace)
         return refuse_key(trace, in_backward, "beside micro-batches",
                           "gradients that end cannot be summed up: leave "
                           "microbatch out");
+    if (shape->pipeline_ranks > 1)
+        return refuse_key(trace, in_backward, "beside pipeline",
+                          "a stage updates when the gradients of all its "
+                          "micro-batches are there: leave one out");
     if (shape->flat_step.used)
         return refuse_key(trace, in_backward, "to DeepSpeed",
                           shape->flat_step.is_named

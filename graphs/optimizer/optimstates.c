@@ -105,11 +105,14 @@ static bool counts_on_device(const ms_trace *trace, const ms_optimizer_row *row,
 }
 
 /* The states that the update keeps, and a counter of steps on the CPU or
- * beside a fused kernel. */
+ * beside a fused kernel.  Those of the host's update are there before the first
+ * step, as DeepSpeed makes them (stage_1_and_2.py,
+ * initialize_optimizer_states).
+ */
 static void parameter_states(ms_trace *trace, ms_parameter *parameter)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
-    bool steady = trace->settings->training->step == 0;
+    bool kept_before = trace->settings->training->step == 0 || parameter->far;
     parameter->update =
         &trace->optimizer
              ->updates[!ms_updates_is_chosen(trace, row, parameter)];
@@ -121,12 +124,12 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
         parameter->state[i] =
             state(trace, kept->role, state_dtype(trace, parameter, kept),
                   MS_OPTIMIZER_STATE, state_elements(trace, parameter, kept),
-                  steady || kept->at_construction);
+                  kept_before || kept->at_construction);
     }
     if (trace->settings->cpu && row->counts)
         ms_trace_storage(trace, "step", 4, MS_OPTIMIZER_STATE, true);
     if (counts_on_device(trace, row, parameter))
-        state(trace, "step", MS_FLOAT32, MS_OPTIMIZER_STATE, 1, steady);
+        state(trace, "step", MS_FLOAT32, MS_OPTIMIZER_STATE, 1, kept_before);
 }
 
 /* ---- what DeepSpeed has besides ------------------------------------------ */

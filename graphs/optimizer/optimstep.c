@@ -100,10 +100,18 @@ static bool decays(const step *s)
     return decay == MS_DECAY_AUTO ? s->row->decays : decay == MS_DECAY_YES;
 }
 
+/* Does this step find anew what others reuse? */
+static bool refreshes(const step *s)
+{
+    const ms_training *training = s->trace->settings->training;
+    return training->optimizer_refresh != 0 ||
+           (training->step != 0 && s->row->starts_anew);
+}
+
 /* p: the parameter of a loop, else any of the list. */
 static bool runs(const step *s, const ms_step_op *op, uint32_t p)
 {
-    if (op->refreshes && s->trace->settings->training->optimizer_refresh == 0)
+    if (op->refreshes && !refreshes(s))
         return false;
     if (op->when == MS_WHEN_DECAYS || op->when == MS_WHEN_UNDECAYED)
         return decays(s) == (op->when == MS_WHEN_DECAYS);

@@ -240,7 +240,8 @@ static const ms_update muon = {
  * Adam's grafting.  A refresh finds the inverse roots, a block's after another
  * (matrix_functions.py, matrix_inverse_root by eigendecomposition: the factor
  * by its bias correction, with a ridge, decomposed; eigenvectors, scaled, and
- * their product); cuSOLVER's workspace is left out. */
+ * their product); cuSOLVER's workspace is left out.  The states are made at
+ * construction. */
 #define ROOT(factor_, inverse_, block_)                                        \
     "refresh div# " factor_ " =A:corrected." block_ "; "                       \
     "refresh add# A =B:ridge." block_ "; "                                     \
@@ -249,8 +250,8 @@ static const ms_update muon = {
     "refresh mm D C =E:root." block_ " -D -C; "                                \
     "refresh copy_ E >" inverse_ " -E -A; "
 static const ms_update shampoo_matrix = {
-    .states = "left.left right.right inverse_left.left inverse_right.right "
-              "filtered_grad grafting",
+    .states = "left.left! right.right! inverse_left.left! "
+              "inverse_right.right! filtered_grad! grafting!",
     .loop = "tensordot@columns G G =A:outer.left; lerp_ A >S0 -A; "
             "tensordot@rows G G =A:outer.right; lerp_ A >S1 -A; " ROOT(
                 "S0", "S2", "left_block")
@@ -263,7 +264,7 @@ static const ms_update shampoo_matrix = {
                                     "norm B; mul_# >B -D; "
                                     "decay mul_ >W; add_ B >W"};
 static const ms_update shampoo_vector = {
-    .states = "left.left inverse_left.left filtered_grad grafting",
+    .states = "left.left! inverse_left.left! filtered_grad! grafting!",
     .loop = "outer G G =A:outer.left; lerp_ A >S0 -A; " ROOT(
         "S0", "S1",
         "left_block") "addcmul_ G >S3; "
@@ -307,10 +308,10 @@ static const ms_update soap = {
 /* ---- little memory ------------------------------------------------------- */
 
 /* jiaweizzhao/GaLore, galore_torch/adamw.py and galore_projector.py.  A refresh
- * (one step of 200) decomposes the gradient in fp32, of which linalg_svd makes
- * another copy: U and V^H together have n m + min(n, m)^2 elements; what is not
- * kept is multiplied by the singular values.  cuSOLVER's workspace and what has
- * one dimension are left out. */
+ * (one step of 200, the first one) decomposes the gradient in fp32, of which
+ * linalg_svd makes another copy: U and V^H together have n m + min(n, m)^2
+ * elements; what is not kept is multiplied by the singular values.  cuSOLVER's
+ * workspace and what has one dimension are left out. */
 static const ms_update galore = {
     .states = "projector.projector exp_avg.low exp_avg_sq.low",
     .loop = "refresh narrow _to_copy G =A:matrix.whole.fp32; "
@@ -425,7 +426,8 @@ const ms_optimizer_row ms_optimtable[] = {
      .chosen = MS_CHOSEN_HIDDEN,
      .impl = MS_IMPL_LOOP,
      .has_rank = true,
-     .refreshes = true},
+     .refreshes = true,
+     .starts_anew = true},
     {.name = "lomo",
      .update = &lomo,
      .no_decay = true,

@@ -150,6 +150,7 @@ typedef struct ms_optimizer_row {
     uint32_t block;   /* of training.optimizer_block=0; 0: it has none */
     bool has_rank;    /* reads training.optimizer_rank */
     bool refreshes;   /* has steps of training.optimizer_refresh */
+    bool starts_anew; /* its first step is one of them */
     bool counts;      /* a step counter per parameter, in host memory; beside
                        * a fused kernel on the device */
     uint8_t maps;     /* of 8-bit codes to fp32, shared by all parameters */

@@ -22,24 +22,27 @@ static uint64_t touched_bytes(const ms_step *s, uint32_t p, uint32_t storage)
     return bytes / parameter->elements * parameter->part;
 }
 
+/* A state that the first step creates, as zeros or ones, is made by the op that
+ * touches it first. */
 static void read_state(ms_step *s, uint32_t p, uint32_t storage)
 {
-    if (!s->trace->err && storage != MS_NONE)
-        ms_trace_read_storage(s->trace, storage, touched_bytes(s, p, storage));
-}
-
-/* A state that the first step creates is made by the op that writes it. */
-static void write_state(ms_step *s, uint32_t p, uint32_t storage)
-{
-    ms_trace *trace = s->trace;
-    ms_graph *g = trace->graph;
-    if (trace->err || storage == MS_NONE)
+    const ms_graph *g = s->trace->graph;
+    if (s->trace->err || storage == MS_NONE)
         return;
     if (g->storage_at_start[storage] || g->storage_maker[storage] != MS_NONE)
-        read_state(s, p, storage);
+        ms_trace_read_storage(s->trace, storage, touched_bytes(s, p, storage));
     else
-        ms_trace_out(trace, storage);
-    if (!trace->err)
+        ms_trace_out(s->trace, storage);
+}
+
+static void write_state(ms_step *s, uint32_t p, uint32_t storage)
+{
+    ms_graph *g = s->trace->graph;
+    bool made_here = !s->trace->err && storage != MS_NONE &&
+                     g->storage_maker[storage] == g->n_ops - 1;
+    if (!made_here)
+        read_state(s, p, storage);
+    if (!s->trace->err && storage != MS_NONE)
         g->op_write_bytes[g->n_ops - 1] += touched_bytes(s, p, storage);
 }
 

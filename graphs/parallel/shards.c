@@ -157,13 +157,16 @@ static bool is_tied(const ms_layer *layer)
     return name && *name;
 }
 
-/* A table that others share is split as they are. */
-static bool ties_are_split(const plan *p, const ms_layer *table)
+/* All that share a table are split alike: where a product that is not split
+ * reads it, none of them is. */
+static bool ties_are_split(const plan *p, const ms_layer *embedding)
 {
     const ms_model *model = p->trace->settings->model;
+    const char *table =
+        is_tied(embedding) ? text_of(embedding, "tied") : embedding->name;
     for (uint32_t l = 0; l < model->n_layers; l++) {
         const char *name = text_of(&model->layers[l], "tied");
-        if (name && strcmp(name, table->name) == 0 &&
+        if (name && strcmp(name, table) == 0 &&
             is_type(&model->layers[l], "linear") &&
             split_of(p, l) != MS_SPLIT_COLUMNS)
             return false;

@@ -317,9 +317,11 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
 static ms_err rerun_list(ms_books *books, const ms_books_at *at, uint32_t n)
 {
     uint32_t *ops = books->work, next = 0; /* nothing below asks for more */
+    if (n == 0)
+        return MS_OK;
     qsort(ops, n, sizeof *ops, by_number);
     pin_list(books, n);
-    for (uint32_t op = n > 0 ? ops[0] : 0; next < n; op++) {
+    for (uint32_t op = ops[0]; next < n; op++) {
         if (op != ops[next]) {
             end_locals(books, at, op);
             continue;

@@ -14,9 +14,9 @@ typedef struct finder {
     ms_program *program;
     ms_fault *fault;
     ms_keepsets *sets;
-    uint32_t *held;    /* per storage: a segment of this stage holds it, 1
-                          and up; 0: none */
-    uint32_t *entered; /* the same of what segments get from other stages */
+    uint32_t *held;         /* per storage: a segment of this stage holds it, 1
+                               and up; 0: none */
+    uint32_t *entered;      /* the same of what replays get from other stages */
     uint8_t *segment_reads; /* per storage: does a segment's backward read it,
                                on its maker's rank?  2: listed */
     uint32_t *list, *other; /* room for n_storages */
@@ -38,14 +38,19 @@ static ms_err take_columns(finder *f)
     sets->segments = ms_arena_take_raw(f->arena, units, sizeof *sets->segments);
     sets->outside = ms_arena_take_raw(f->arena, units, sizeof(uint32_t));
     sets->outside_drop = ms_arena_take_raw(f->arena, units, sizeof(uint32_t));
+    sets->remade = ms_arena_take_raw(f->arena, units, sizeof(uint32_t));
+    sets->release = ms_arena_take_raw(f->arena, units, sizeof(uint32_t));
     sets->entry = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
     sets->between = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
     sets->retained = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
     sets->outputs = ms_arena_take_raw(f->arena, stages, sizeof(uint32_t));
     f->list = ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
+    f->other = ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
+    f->entered = ms_arena_take(f->arena, storages, sizeof(uint32_t));
     if (!sets->kept || !sets->held || !sets->segment_of || !sets->segments ||
-        !sets->outside || !sets->outside_drop || !sets->entry ||
-        !sets->between || !sets->retained || !sets->outputs || !f->list)
+        !sets->outside || !sets->outside_drop || !sets->remade ||
+        !sets->release || !sets->entry || !sets->between || !sets->retained ||
+        !sets->outputs || !f->list || !f->other || !f->entered)
         return ms_fail_nomem(f->fault);
     return MS_OK;
 }
@@ -59,11 +64,8 @@ static ms_err take_readers(finder *f)
     f->sets->open_reader =
         ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
     f->held = ms_arena_take(f->arena, storages, sizeof(uint32_t));
-    f->entered = ms_arena_take(f->arena, storages, sizeof(uint32_t));
-    f->other = ms_arena_take_raw(f->arena, storages, sizeof(uint32_t));
     f->segment_reads = ms_arena_take(f->arena, storages, 1);
-    if (!f->sets->open_reader || !f->held || !f->entered || !f->other ||
-        !f->segment_reads)
+    if (!f->sets->open_reader || !f->held || !f->segment_reads)
         return ms_fail_nomem(f->fault);
     memset(f->sets->open_reader, 0xff, storages * sizeof(uint32_t));
     return MS_OK;
@@ -197,15 +199,57 @@ static ms_err hold_inputs(finder *f, ms_keepspan *segment, uint32_t *n_entry)
     return add_set(f, f->list, n, &segment->drop);
 }
 
+/* Has forward dropped it, to be made again alone? */
+static bool is_remade(const finder *f, uint32_t s)
+{
+    const ms_graph *graph = f->graph;
+    uint32_t maker = graph->storage_maker[s];
+    return s >= graph->n_persistent && f->keep->place[s] == MS_GONE &&
+           maker < graph->forward_at[graph->n_units] &&
+           f->sets->segment_of[graph->op_unit[maker]] == MS_NONE;
+}
+
+static bool has_remade(const finder *f, uint32_t unit)
+{
+    const ms_graph *graph = f->graph;
+    uint32_t end = graph->out_at[graph->forward_at[unit + 1]];
+    for (uint32_t i = graph->out_at[graph->forward_at[unit]]; i < end; i++)
+        if (is_remade(f, graph->out[i]))
+            return true;
+    return false;
+}
+
+/* The same of a unit in no segment some of whose storages are made again. */
+static ms_err hold_unit_inputs(finder *f, uint32_t unit, uint32_t *n_entry)
+{
+    const ms_graph *graph = f->graph;
+    uint32_t stage = f->stage_of[unit], first = *n_entry;
+    uint32_t end = has_remade(f, unit) ? graph->unit_in_at[unit + 1] : 0;
+    for (uint32_t i = graph->unit_in_at[unit]; i < end; i++) {
+        uint32_t s = graph->unit_in[i];
+        if (stage_of_maker(f, s) == stage || f->entered[s] == stage + 1)
+            continue;
+        f->entered[s] = stage + 1;
+        f->other[(*n_entry)++] = s;
+    }
+    return add_set(f, f->other + first, *n_entry - first,
+                   &f->sets->release[unit]);
+}
+
 static ms_err hold_all_inputs(finder *f)
 {
     ms_keepsets *sets = f->sets;
-    uint32_t i = 0;
     for (uint32_t k = 0; k < f->schedule->n_stages; k++) {
+        const ms_stage *stage = &f->schedule->stages[k];
         uint32_t n_entry = 0;
-        while (i < sets->n_segments &&
-               f->stage_of[sets->segments[i].first] == k)
-            MS_TRY(hold_inputs(f, &sets->segments[i++], &n_entry));
+        for (uint32_t u = stage->first; u <= stage->last; u++) {
+            uint32_t id = sets->segment_of[u];
+            sets->release[u] = MS_NOTHING;
+            if (id == MS_NONE)
+                MS_TRY(hold_unit_inputs(f, u, &n_entry));
+            else if (sets->segments[id].first == u)
+                MS_TRY(hold_inputs(f, &sets->segments[id], &n_entry));
+        }
         MS_TRY(add_set(f, f->other, n_entry, &sets->entry[k]));
     }
     return MS_OK;
@@ -305,6 +349,49 @@ static ms_err find_retained(finder *f)
     return MS_OK;
 }
 
+/* Appends the items of the set to the list. */
+static uint32_t append_set(finder *f, uint32_t set, uint32_t n)
+{
+    const ms_program *program = f->program;
+    if (set == MS_NOTHING)
+        return n;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
+        f->list[n++] = program->set_item[i];
+    return n;
+}
+
+/* listed: per storage, unit + 1 where the unit has it already. */
+static ms_err find_unit_remade(finder *f, const uint8_t *second,
+                               uint32_t *listed, uint32_t unit)
+{
+    const ms_graph *graph = f->graph;
+    uint32_t n = 0;
+    for (uint32_t op = graph->backward_at[unit + 1];
+         op < graph->backward_at[unit]; op++)
+        for (uint32_t i = graph->in_at[op];
+             second[op] && i < graph->in_at[op + 1]; i++) {
+            uint32_t s = graph->in[i];
+            if (listed[s] == unit + 1 || !is_remade(f, s))
+                continue;
+            listed[s] = unit + 1;
+            f->list[n++] = s;
+        }
+    MS_TRY(add_set(f, f->list, n, &f->sets->remade[unit]));
+    n = append_set(f, f->sets->release[unit], n);
+    return add_set(f, f->list, n, &f->sets->release[unit]);
+}
+
+static ms_err find_remade(finder *f, const uint8_t *second)
+{
+    uint32_t *listed =
+        ms_arena_take(f->arena, f->graph->n_storages, sizeof *listed);
+    if (listed == NULL)
+        return ms_fail_nomem(f->fault);
+    for (uint32_t u = 0; u < f->graph->n_units; u++)
+        MS_TRY(find_unit_remade(f, second, listed, u));
+    return MS_OK;
+}
+
 /* f->entered: rank + 1 where a stage of the rank that is before the one at hand
  * touches a storage in backward. */
 static uint32_t list_between(finder *f, const uint8_t *second, uint32_t k)
@@ -331,25 +418,35 @@ static uint32_t list_between(finder *f, const uint8_t *second, uint32_t k)
     return n;
 }
 
-static ms_err find_between(finder *f)
+static ms_err find_between(finder *f, const uint8_t *second)
 {
     uint32_t stages = f->schedule->n_stages;
-    for (uint32_t k = 0; k < stages; k++)
-        f->sets->between[k] = MS_NOTHING;
-    if (!ms_schedule_splits(f->schedule) || stages == f->schedule->n_ranks)
+    if (stages == f->schedule->n_ranks)
         return MS_OK;
-    uint8_t *second = ms_arena_take_raw(f->arena, f->graph->n_ops, 1);
-    f->entered =
-        ms_arena_take(f->arena, f->graph->n_storages, sizeof *f->entered);
-    if (second == NULL || f->entered == NULL)
-        return ms_fail_nomem(f->fault);
-    ms_stage_halves(f->graph, second);
+    memset(f->entered, 0, f->graph->n_storages * sizeof *f->entered);
     for (uint32_t r = 0; r < f->schedule->n_ranks; r++)
         for (uint32_t k = 0; k < stages; k++)
             if (f->schedule->stages[k].rank == r)
                 MS_TRY(add_set(f, f->list, list_between(f, second, k),
                                &f->sets->between[k]));
     return MS_OK;
+}
+
+/* What the halves of backward need. */
+static ms_err find_halves(finder *f)
+{
+    for (uint32_t k = 0; k < f->schedule->n_stages; k++)
+        f->sets->between[k] = MS_NOTHING;
+    for (uint32_t u = 0; u < f->graph->n_units; u++)
+        f->sets->remade[u] = MS_NOTHING;
+    if (!ms_schedule_splits(f->schedule))
+        return MS_OK;
+    uint8_t *second = ms_arena_take_raw(f->arena, f->graph->n_ops, 1);
+    if (second == NULL)
+        return ms_fail_nomem(f->fault);
+    ms_stage_halves(f->graph, second);
+    MS_TRY(find_between(f, second));
+    return find_remade(f, second);
 }
 
 ms_err ms_keepsets_find(const ms_graph *graph, const ms_keep *keep,
@@ -379,7 +476,7 @@ ms_err ms_keepsets_find(const ms_graph *graph, const ms_keep *keep,
     }
     for (uint32_t u = 0; u < graph->n_units; u++)
         MS_TRY(find_outside(&f, u));
-    MS_TRY(find_between(&f));
+    MS_TRY(find_halves(&f));
     MS_TRY(find_retained(&f));
     return find_outputs(&f);
 }
@@ -392,6 +489,8 @@ void ms_keepsets_drop(ms_keepsets *sets, ms_arena *arena)
     ms_arena_drop(arena, sets->segments);
     ms_arena_drop(arena, sets->outside);
     ms_arena_drop(arena, sets->outside_drop);
+    ms_arena_drop(arena, sets->remade);
+    ms_arena_drop(arena, sets->release);
     ms_arena_drop(arena, sets->open_reader);
     *sets = (ms_keepsets){0};
 }

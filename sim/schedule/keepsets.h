@@ -29,7 +29,13 @@ typedef struct ms_keepsets {
     /* Per unit: what it makes in a segment and units in none saved, too; what
      * such a unit's backward is the last to read. */
     uint32_t *outside, *outside_drop;
-    uint32_t *entry;    /* per stage: what its segments read from others */
+    uint32_t *remade;   /* per unit, where backward has halves: what its second
+                           half reads, and forward has dropped outside of
+                           segments: made again before the first half, as long
+                           as what it is made from is there */
+    uint32_t *release;  /* per unit: what its backward, whole or the second
+                           half, is the last to need of these and of entry */
+    uint32_t *entry;    /* per stage: what its replays read from others */
     uint32_t *between;  /* per stage, where backward has halves: what its second
                            half reads and another stage of the rank, whose
                            backward comes later, too: held from the end of the

@@ -45,6 +45,16 @@ static void write_hold(writer *w, uint32_t set, bool saves)
     add(w, call);
 }
 
+/* As Megatron's recomputation, which runs when the gradient of what it makes
+ * comes (core/tensor_parallel/random.py, CheckpointWithoutOutput). */
+static void write_remade(writer *w, uint32_t set)
+{
+    uint32_t before = w->program->n_calls;
+    write_hold(w, set, false);
+    if (w->program->n_calls > before)
+        w->program->calls[before].hold.again = true;
+}
+
 /* torch.utils.checkpoint keeps the random state that a segment began with. */
 static void write_state(writer *w, uint32_t unit, ms_place place)
 {
@@ -191,6 +201,8 @@ static void write_unit_backward(writer *w, uint32_t unit, ms_turn_kind kind)
     bool second = kind == MS_TURN_GRAD_WEIGHT;
     if (segment != NULL && unit == segment->last && !second)
         write_rerun(w, segment);
+    if (kind == MS_TURN_GRAD_INPUT)
+        write_remade(w, sets->remade[unit]);
     ms_call call = ms_program_call(MS_RUN);
     call.run.pass = second ? MS_GRAD_WEIGHT : MS_GRAD_INPUT;
     call.run.half = kind != MS_TURN_BACKWARD;
@@ -198,6 +210,7 @@ static void write_unit_backward(writer *w, uint32_t unit, ms_turn_kind kind)
     add(w, call);
     if (kind == MS_TURN_GRAD_INPUT)
         return;
+    write_drop(w, sets->release[unit], MS_NONE, MS_NONE);
     write_drop(w, sets->outside_drop[unit], MS_NONE, MS_NONE);
     if (segment != NULL && unit == segment->first)
         end_segment(w, segment);
@@ -266,9 +279,9 @@ static void write_backward(writer *w, uint32_t k, ms_turn_kind kind)
 /* ---- all of them --------------------------------------------------------- */
 
 /* Four marks, drops and holds, and per unit at most forward, two holds, replay,
- * backward, three drops and a state three times. */
+ * backward, four drops and a state three times. */
 #define FIXED_CALLS 10u
-#define CALLS_PER_UNIT 11u
+#define CALLS_PER_UNIT 12u
 
 ms_err ms_turncalls_write(const ms_graph *graph, const ms_keep *keep,
                           const ms_schedule *schedule, const ms_keepsets *sets,

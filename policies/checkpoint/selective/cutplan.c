@@ -30,7 +30,8 @@ typedef struct planner {
     uint64_t *weight, *time_ns;
     uint8_t *is_dear, *is_listed, *is_read, *is_small, *needed;
     uint8_t *banned, *is_saved;
-    uint32_t *until; /* the unit behind whose backward it is needed no more */
+    uint8_t *is_fixed; /* never made again */
+    uint32_t *until;   /* the unit behind whose backward it is needed no more */
     ms_mincut_net net;
     uint64_t all_bytes; /* that mincut saves */
 } planner;
@@ -92,11 +93,22 @@ static uint64_t read_bytes(const ms_graph *graph, uint32_t op)
     return bytes;
 }
 
+/* A fused loss makes gradients in forward, which backward hands on: they are
+ * not made again, nor what comes with them. */
+static bool makes_gradients(const ms_graph *graph, uint32_t op)
+{
+    bool some = false;
+    for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
+        some |= graph->storage_category[graph->out[i]] == MS_BECOMES_GRAD;
+    return some;
+}
+
 static void describe_output(planner *p, uint32_t op, uint32_t storage)
 {
     const ms_graph *graph = p->graph;
     uint8_t kind = graph->op_kind[op];
     uint32_t v = storage - p->first;
+    p->is_fixed[v] |= makes_gradients(graph, op);
     p->is_dear[v] |= is_dear(kind);
     p->is_listed[v] &= is_listed(kind);
     p->time_ns[v] += graph->op_ns[op];
@@ -183,8 +195,9 @@ static ms_err weigh(planner *p, const uint8_t *is_written)
 
 static ms_err take_columns(planner *p)
 {
-    uint8_t **flags[] = {&p->is_dear, &p->is_listed, &p->is_read, &p->is_small,
-                         &p->needed,  &p->banned,    &p->is_saved};
+    uint8_t **flags[] = {&p->is_dear,  &p->is_listed, &p->is_read,
+                         &p->is_small, &p->needed,    &p->banned,
+                         &p->is_saved, &p->is_fixed};
     size_t n = p->n + 1u;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         *flags[i] = ms_arena_take(p->arena, n, 1);
@@ -229,7 +242,7 @@ static ms_err open(planner *p)
 
 static bool is_banned(const planner *p, strictness rules, uint32_t v)
 {
-    if (p->is_dear[v])
+    if (p->is_dear[v] || p->is_fixed[v])
         return true;
     if (rules == DEAR_OPS)
         return false;
@@ -270,7 +283,7 @@ static ms_err cut_best(planner *p, uint64_t room)
     if (weight == NULL || value == NULL || of == NULL || kept == NULL)
         return ms_fail_nomem(p->fault);
     for (uint32_t v = 0; v < p->n; v++) {
-        if (!p->is_dear[v] || !p->is_saved[v])
+        if (!p->is_dear[v] || !p->is_saved[v] || p->is_fixed[v])
             continue;
         weight[n] = p->graph->storage_bytes[p->first + v];
         value[n] = p->time_ns[v] > 0 ? p->time_ns[v] : 1;
