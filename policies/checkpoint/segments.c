@@ -114,15 +114,18 @@ static ms_err read_count(const ms_policy_context *context, uint32_t row,
     const ms_param *param = &ms_checkpointrows_params[row];
     int64_t value =
         ms_blocklists_number(context->values[row].text, blocks->stage);
-    char where[64];
+    char where[64], hint[64];
     *count = (uint32_t)value;
     if (value <= blocks->n)
         return MS_OK;
     snprintf(where, sizeof where, "checkpoint:%s=%" PRId64, param->name, value);
-    return ms_fail(fault, MS_EUSAGE, where, NULL,
-                   "%s has %u blocks: %s is from %d to %u",
+    snprintf(hint, sizeof hint, "%s=%u would be all of them", param->name,
+             blocks->n);
+    return ms_fail(fault, MS_EUSAGE, where, hint,
+                   "%s has %u block%s: %s is from %d to %u",
                    blocks->alone ? "the model" : "a stage", blocks->n,
-                   param->name, (int)param->low, blocks->n);
+                   blocks->n == 1 ? "" : "s", param->name, (int)param->low,
+                   blocks->n);
 }
 
 static ms_err cut_counted(const ms_policy_context *context, uint32_t row,
