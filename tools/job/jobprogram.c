@@ -14,6 +14,8 @@
 #include "tools/job/result.h"
 #include "tools/terminal/quantity.h"
 
+#include <stdio.h>
+
 /* The most ops of a step that does not repeat: its plan takes some 6 GB of
  * host memory. */
 #define MOST_OPS (UINT64_C(1) << 24)
@@ -26,14 +28,15 @@ static ms_err read_program(const ms_job *job, ms_arena *trial,
     MS_TRY(ms_dumpread_program(result->graph, job->program, job->program_text,
                                job->program_length, trial, result->program,
                                fault));
-    if (result->program->n_micro_batches != result->shape.micro_batches)
-        return ms_fail(fault, MS_EINPUT, job->program,
-                       "give the microbatch policy that it was made with, "
-                       "e.g. -p microbatch:4",
-                       "the program has %u micro-batches, the step has %u",
-                       result->program->n_micro_batches,
-                       result->shape.micro_batches);
-    return MS_OK;
+    uint32_t n = result->program->n_micro_batches;
+    char hint[96];
+    if (n == result->shape.micro_batches)
+        return MS_OK;
+    snprintf(hint, sizeof hint,
+             "give the policy that it was made with: -p microbatch:%u", n);
+    return ms_fail(fault, MS_EINPUT, job->program, hint,
+                   "the program has %u micro-batches, the step has %u", n,
+                   result->shape.micro_batches);
 }
 
 /* What the simulation of a step fills, allocated as one piece. */
