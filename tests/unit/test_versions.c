@@ -73,7 +73,7 @@ static ms_facts *facts_of(const ms_format *format, ms_pairs *pairs)
 /* The first value that a row is about, and what it is now. */
 static const char *value_of(const ms_keyversion *row, const char **now)
 {
-    bool known;
+    bool known = false;
     size_t n = row->values != NULL ? strcspn(row->values, "=|") : 0;
     const char *value =
         n > 0 ? ms_arena_text(&arena, row->values, n) : texts("%s", "2", "");

@@ -233,7 +233,7 @@ static bool holds(const reader *r, const ms_formatkey *row)
 static ms_err take_value(const reader *r, const ms_formatkey *row,
                          const char *value, const ms_pair *pair)
 {
-    bool known;
+    bool known = false;
     const char *ours =
         ms_formatkeys_value(r->facts->arena, row->values, value, &known);
     char why[320];

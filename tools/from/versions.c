@@ -82,7 +82,7 @@ static const ms_keyversion *row_of(const reader *r, const char *key,
 {
     for (uint32_t i = 0; i < ms_keyversions_n; i++) {
         const ms_keyversion *row = &ms_keyversions[i];
-        bool known;
+        bool known = false;
         if (row->absent != NULL && !is_declaration(row))
             continue;
         if (strcmp(row->format, r->format->name) != 0 ||
@@ -235,7 +235,7 @@ static ms_err take_span(reader *r, const span *s)
 {
     ms_pair *pair = &r->pairs->all[s->pair];
     const ms_keyversion *row = s->row;
-    bool mixed = is_before(r, row) || is_behind(r, row), known;
+    bool mixed = is_before(r, row) || is_behind(r, row), known = false;
     if (row->now == NULL || (mixed && r->declared))
         return mixed ? tell_mixed(r, s, NULL) : tell_old(r, s, NULL);
     const char *now = now_of(r, row, key_of(r, pair));
