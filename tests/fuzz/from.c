@@ -4,6 +4,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tools/from/compose.h"
 #include "tools/from/formats.h"
+#include "tools/from/versions.h"
 
 #include <string.h>
 
@@ -26,7 +27,7 @@ static ms_err read_settings(const char *text, size_t length, ms_arena *arena,
     ms_arguments typed = {.n_given = 0}, out;
     MS_TRY(
         ms_formats_read("fuzz", text, length, arena, &pairs, &format, fault));
-    MS_TRY(ms_facts_read(&facts, format, &pairs, fault));
+    MS_TRY(ms_versions_read(&facts, format, &pairs, fault));
     MS_TRY(ms_facts_settle(&facts, 4096, fault));
     MS_TRY(
         ms_compose_arguments(&facts, MS_FOR_RUN, &typed, arena, &out, fault));

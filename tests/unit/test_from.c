@@ -5,6 +5,7 @@
 #include "tests/tests.h"
 #include "tools/from/compose.h"
 #include "tools/from/formats.h"
+#include "tools/from/versions.h"
 #include "tools/job/settings.h"
 
 #include <stdio.h>
@@ -196,7 +197,7 @@ static ms_err understand(const char *const *texts, const char *typed,
         ms_pairs *of = ms_arena_take(&arena, 1, sizeof *of);
         MS_TRY(ms_formats_read("file", *texts, strlen(*texts), &arena, of,
                                &format, &fault));
-        MS_TRY(ms_facts_read(&facts, format, of, &fault));
+        MS_TRY(ms_versions_read(&facts, format, of, &fault));
     }
     MS_TRY(ms_facts_settle(&facts, 1024, &fault));
     MS_TRY(ms_compose_arguments(&facts, MS_FOR_RUN, &arguments, &arena, &out,

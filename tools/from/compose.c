@@ -72,7 +72,7 @@ static ms_err put_model(ms_compose *c, ms_fault *fault)
                              "FILE, MODEL being a config.json or a layer list",
                              "%s: the model is not a GPT that memsim builds "
                              "from these arguments",
-                             refused->pair->key);
+                             ms_pairs_name(refused->pair));
     const char *name = ms_modelwidth_named(model->value);
     if (name == NULL)
         return ms_facts_fail(model, fault,

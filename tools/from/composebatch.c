@@ -82,9 +82,21 @@ static ms_err read_ranks(ms_compose *c, sizes *s, ms_fault *fault)
                    c->gpus, s->divided);
 }
 
+/* torchtitan before 2025-04 counts a pipeline's micro-batches; 0: it does
+ * not. */
+static ms_err read_pieces(const ms_compose *c, uint64_t stages,
+                          uint64_t *pieces, ms_fault *fault)
+{
+    const char *value = ms_facts_value(c->facts, "batch.pieces");
+    *pieces = stages;
+    return value != NULL && strcmp(value, "stages") == 0
+               ? MS_OK
+               : ms_facts_number(c->facts, "batch.pieces", pieces, fault);
+}
+
 static ms_err read_micro(const ms_compose *c, sizes *s, ms_fault *fault)
 {
-    uint64_t local, pipeline, stage;
+    uint64_t local, pipeline, stage, pieces;
     MS_TRY(ms_facts_number(c->facts, "batch.micro", &s->micro, fault));
     MS_TRY(ms_facts_number(c->facts, "batch.global", &s->global, fault));
     MS_TRY(
@@ -92,8 +104,11 @@ static ms_err read_micro(const ms_compose *c, sizes *s, ms_fault *fault)
     MS_TRY(ms_facts_number(c->facts, "batch.local", &local, fault));
     MS_TRY(ms_facts_number(c->facts, "batch.stages", &stage, fault));
     MS_TRY(ms_composepolicies_degree(c, "pipeline", &pipeline, fault));
+    MS_TRY(read_pieces(c, pipeline, &pieces, fault));
     if (local == 0)
         return MS_OK;
+    if (pieces > 0 && local % pieces == 0)
+        stage = local / pieces;
     if (pipeline > 1 && stage > 0 && local % stage == 0 && s->global == 0) {
         s->accumulate = local / stage;
         local = stage;

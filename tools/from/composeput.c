@@ -67,7 +67,7 @@ ms_err ms_composeput_wins(ms_compose *c, const char *option, const char *typed,
     return ms_facts_say(c->facts, &c->facts->told, fault,
                         "%s %.80s, which you typed, stands over %s (%s=%.60s)",
                         option, typed, ms_facts_place(c->facts, fact),
-                        fact->pair->key, fact->pair->value);
+                        ms_pairs_name(fact->pair), ms_pairs_value(fact->pair));
 }
 
 ms_err ms_composeput_setting(ms_compose *c, const char *key, const char *value,

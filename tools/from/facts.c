@@ -39,8 +39,8 @@ static ms_err warn(const reader *r, const ms_pair *pair, const char *why)
 {
     return ms_facts_say(r->facts, &r->facts->warnings, r->fault,
                         "%s:%u: %s=%.60s: %s", r->pairs->source.name,
-                        ms_pairs_line(r->pairs, pair->at), pair->key,
-                        pair->value, why);
+                        ms_pairs_line(r->pairs, pair->at), ms_pairs_name(pair),
+                        ms_pairs_value(pair), why);
 }
 
 /* ---- facts --------------------------------------------------------------- */
@@ -136,9 +136,11 @@ static ms_err contradict(const ms_facts *facts, const ms_fact *old,
 {
     char hint[256];
     snprintf(hint, sizeof hint, "%s says %s=%.60s; let one of the two say it",
-             ms_facts_place(facts, old), old->pair->key, old->pair->value);
-    return ms_facts_fail(new, fault, hint, "%s=%.60s contradicts another file",
-                         new->pair->key, new->pair->value);
+             ms_facts_place(facts, old), ms_pairs_name(old->pair),
+             ms_pairs_value(old->pair));
+    return ms_facts_fail(new, fault, hint, "%s=%.60s contradicts another %s",
+                         ms_pairs_name(new->pair), ms_pairs_value(new->pair),
+                         old->pairs == new->pairs ? "key" : "file");
 }
 
 /* Two values of a fact whose name ends in + stand side by side. */
@@ -185,38 +187,6 @@ static ms_err add(const reader *r, const char *to, const char *value,
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* Is the key as the pattern says, in which * stands for anything? */
-static bool matches(const char *pattern, const char *key)
-{
-    const char *star = strchr(pattern, '*');
-    if (star == NULL)
-        return strcmp(pattern, key) == 0;
-    size_t before = (size_t)(star - pattern), after = strlen(star + 1);
-    size_t length = strlen(key);
-    return length >= before + after && memcmp(pattern, key, before) == 0 &&
-           (after == 0 || strcmp(key + length - after, star + 1) == 0);
-}
-
-/* Is the value one of "a|b", whatever its case? */
-static bool is_one(const char *words, const char *value)
-{
-    size_t length = strlen(value);
-    for (const char *w = words; w != NULL;) {
-        size_t n = strcspn(w, "|");
-        if (n == length && strncasecmp(w, value, n) == 0)
-            return true;
-        w = w[n] == '|' ? w + n + 1 : NULL;
-    }
-    return false;
-}
-
-/* The key as the table has it. */
-static const char *stripped(const ms_format *format, const char *key)
-{
-    size_t n = format->strips != NULL ? strlen(format->strips) : 0;
-    return n > 0 && strncmp(key, format->strips, n) == 0 ? key + n : key;
-}
-
 /* The pair of a key of the format, under its prefix or, where it is not there,
  * at the root; NULL: it is absent or null. */
 static const ms_pair *pair_of(const reader *r, const char *key)
@@ -228,9 +198,10 @@ static const ms_pair *pair_of(const reader *r, const char *key)
         if (strcmp(pair->value, "null") == 0)
             continue;
         if (strncmp(pair->key, r->prefix, n) == 0 &&
-            strcmp(stripped(r->format, pair->key + n), key) == 0)
+            strcmp(ms_formatkeys_strip(r->format, pair->key + n), key) == 0)
             return pair;
-        if (strcmp(stripped(r->format, pair->key), key) == 0 && n > 0)
+        if (strcmp(ms_formatkeys_strip(r->format, pair->key), key) == 0 &&
+            n > 0)
             root = pair;
     }
     return root;
@@ -256,40 +227,15 @@ static bool holds(const reader *r, const ms_formatkey *row)
     const ms_pair *pair = pair_of(r, key);
     const char *value =
         pair != NULL ? pair->value : fallback_of(r->format, key);
-    return is_one(row->when + n + 1, value);
-}
-
-/* Ours for theirs; *known is false where the row does not have the value. */
-static const char *translate(const reader *r, const ms_formatkey *row,
-                             const char *value, bool *known)
-{
-    size_t length = strlen(value);
-    *known = true;
-    for (const char *w = row->values; w != NULL;) {
-        size_t n = strcspn(w, "|"), left = strcspn(w, "=|");
-        bool any = left == 1 && *w == '*';
-        if (any || (left == length && strncasecmp(w, value, left) == 0)) {
-            if (left == n)
-                return ms_arena_text(r->facts->arena, w, n);
-            const char *at = memchr(w + left, '@', n - left);
-            if (at == NULL)
-                return ms_arena_text(r->facts->arena, w + left + 1,
-                                     n - left - 1);
-            return ms_arena_format(r->facts->arena, "%.*s%s",
-                                   (int)(at - w - (long)left - 1), w + left + 1,
-                                   value);
-        }
-        w = w[n] == '|' ? w + n + 1 : NULL;
-    }
-    *known = row->values == NULL;
-    return value;
+    return ms_formatkeys_one_of(row->when + n + 1, value);
 }
 
 static ms_err take_value(const reader *r, const ms_formatkey *row,
                          const char *value, const ms_pair *pair)
 {
-    bool known;
-    const char *ours = translate(r, row, value, &known);
+    bool known = false;
+    const char *ours =
+        ms_formatkeys_value(r->facts->arena, row->values, value, &known);
     char why[320];
     if (ours == NULL)
         return ms_fail_nomem(r->fault);
@@ -325,8 +271,8 @@ static ms_err take_row(const reader *r, const ms_formatkey *row,
                        const ms_pair *pair)
 {
     ms_facts *facts = r->facts;
-    if (!holds(r, row) ||
-        (row->harmless != NULL && is_one(row->harmless, pair->value)))
+    if (!holds(r, row) || (row->harmless != NULL &&
+                           ms_formatkeys_one_of(row->harmless, pair->value)))
         return MS_OK;
     if (row->to == NULL)
         return row->warns != NULL ? warn(r, pair, row->warns) : MS_OK;
@@ -345,14 +291,14 @@ static ms_err take_pair(const reader *r, const ms_pair *pair, const char *key,
 {
     *is_known = false;
     for (uint32_t i = 0; i < r->format->n_keys; i++) {
-        if (!matches(r->format->keys[i].key, key))
+        if (!ms_formatkeys_match(r->format->keys[i].key, key))
             continue;
         *is_known = true;
         if (strcmp(pair->value, "null") != 0)
             MS_TRY(take_row(r, &r->format->keys[i], pair));
     }
     for (uint32_t i = 0; r->format->passed[i] != NULL && !*is_known; i++)
-        *is_known = matches(r->format->passed[i], key);
+        *is_known = ms_formatkeys_match(r->format->passed[i], key);
     return MS_OK;
 }
 
@@ -379,8 +325,8 @@ static ms_err take_format(const reader *r)
         if (pair->read || strncmp(pair->key, r->prefix, n) != 0)
             continue;
         any = true;
-        MS_TRY(
-            take_pair(r, pair, stripped(r->format, pair->key + n), &is_known));
+        MS_TRY(take_pair(r, pair, ms_formatkeys_strip(r->format, pair->key + n),
+                         &is_known));
         pair->read = is_known;
     }
     return any ? take_fallbacks(r) : MS_OK;
@@ -439,7 +385,8 @@ static ms_err settle(ms_facts *facts, const ms_fact *of, uint64_t hidden,
                      ms_fault *fault)
 {
     const ms_fact *other = ms_facts_find(facts, of->to);
-    const char *place = ms_facts_place(facts, of), *key = of->pair->key;
+    const char *place = ms_facts_place(facts, of),
+               *key = ms_pairs_name(of->pair);
     uint64_t number = from_width(of->to, hidden);
     if (other != NULL && other->pairs != of->pairs)
         return ms_facts_say(facts, &facts->told, fault,

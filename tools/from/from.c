@@ -3,6 +3,7 @@
 #include "tools/from/compose.h"
 #include "tools/from/formats.h"
 #include "tools/from/modelwidth.h"
+#include "tools/from/versions.h"
 #include "tools/job/settings.h"
 
 #include <string.h>
@@ -42,7 +43,7 @@ static ms_err read_file(reader *r, const char *path)
     MS_TRY(ms_formats_open(path, r->arena, pairs, &format, r->fault));
     r->from->files[r->from->n_files++] =
         (ms_from_file){.path = path, .format = format->name};
-    return ms_facts_read(&r->facts, format, pairs, r->fault);
+    return ms_versions_read(&r->facts, format, pairs, r->fault);
 }
 
 /* A file that another names: as it is written, or beside that one. */
@@ -73,7 +74,7 @@ static ms_err follow(reader *r, const ms_fact *fact)
         return ms_facts_say(&r->facts, &r->facts.warnings, r->fault,
                             "%s: %s=%.80s is not here: give it with one more "
                             "--from",
-                            place, fact->pair->key, fact->value);
+                            place, ms_pairs_name(fact->pair), fact->value);
     if (is_read(r, path))
         return MS_OK;
     MS_TRY(ms_facts_say(&r->facts, &r->facts.told, r->fault,

@@ -18,6 +18,16 @@ ms_err ms_pairs_fail(const ms_pairs *pairs, size_t at, ms_fault *fault,
     return ms_fail_at(fault, MS_EINPUT, &place, hint, "%s", what);
 }
 
+const char *ms_pairs_name(const ms_pair *pair)
+{
+    return pair->old_key != NULL ? pair->old_key : pair->key;
+}
+
+const char *ms_pairs_value(const ms_pair *pair)
+{
+    return pair->old_value != NULL ? pair->old_value : pair->value;
+}
+
 const ms_pair *ms_pairs_find(const ms_pairs *pairs, const char *key)
 {
     for (uint32_t i = 0; i < pairs->n; i++)

@@ -32,6 +32,8 @@
 
 typedef struct ms_pair {
     const char *key, *value;
+    /* What the file has instead, where these are its words now; or NULL. */
+    const char *old_key, *old_value;
     size_t at; /* of the key (JSON, YAML: of the value) in the text */
     bool read; /* a row of a table has dealt with it */
 } ms_pair;
@@ -58,6 +60,9 @@ bool ms_yamlpairs_is_there(void);
  * wins (again). */
 ms_err ms_pairs_add(ms_pairs *pairs, const char *key, const char *value,
                     size_t at, bool again, ms_fault *fault);
+/* The key and the value as the file has them. */
+const char *ms_pairs_name(const ms_pair *pair);
+const char *ms_pairs_value(const ms_pair *pair);
 /* NULL: there is no such key. */
 const ms_pair *ms_pairs_find(const ms_pairs *pairs, const char *key);
 /* The line of a place, from 1. */

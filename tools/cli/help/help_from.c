@@ -47,6 +47,23 @@ static void put_passed(const ms_format *format, ms_text *text)
         ms_screen_fill(text, INDENT, "  passed: ", words.bytes);
 }
 
+/* Keys that have another name now, with the versions that do not have them any
+ * more. */
+static void put_older(const ms_format *format, ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    for (uint32_t i = 0; i < ms_keyversions_n; i++) {
+        const ms_keyversion *row = &ms_keyversions[i];
+        if (strcmp(row->format, format->name) == 0 && row->until != NULL &&
+            row->absent == NULL)
+            ms_text_add(&words, "%s%s (%s)", words.length > 0 ? ", " : "",
+                        row->key, row->until);
+    }
+    text->failed |= words.failed;
+    if (words.length > 0)
+        ms_screen_fill(text, INDENT, "  before: ", words.bytes);
+}
+
 static void put_format(const ms_format *format, ms_text *text)
 {
     ms_text marks = {.arena = text->arena};
@@ -62,6 +79,7 @@ static void put_format(const ms_format *format, ms_text *text)
     put_keys(format, true, "  read: ", text);
     put_keys(format, false, "  warned: ", text);
     put_passed(format, text);
+    put_older(format, text);
 }
 
 void ms_help_from_write(ms_text *text)
@@ -92,7 +110,11 @@ void ms_help_from_write(ms_text *text)
         "options; warned: those",
         "that matter and that memsim does not have; passed: those that matter "
         "neither for memory",
-        "nor for time; * stands for anything.",
+        "nor for time; before: those that versions before the one in brackets "
+        "have, which are",
+        "read as what says the same now, or warned of beside keys of later "
+        "versions; * stands",
+        "for anything.",
         NULL};
     ms_textlines_lines(lines, text);
     for (uint32_t i = 0; i < ms_formats_n; i++)

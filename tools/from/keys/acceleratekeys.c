@@ -73,10 +73,6 @@ static const ms_formatkey keys[] = {
      .harmless = "no|false",
      .warns = "torch.compile: memsim has its launches, --set "
               "training.launch=compiled"},
-    {.key = "dynamo_backend",
-     .harmless = "no|false",
-     .warns = "torch.compile: memsim has its launches, --set "
-              "training.launch=compiled"},
     {.key = "fp8_config.*",
      .warns = "the way of fp8: --precision fp8, --set fp8.*"},
     {.key = "downcast_bf16", .harmless = "no|false", .warns = "it is for TPUs"},

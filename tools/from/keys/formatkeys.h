@@ -23,11 +23,10 @@
  *     trainerkeys.c       training_args.json of Transformers
  *     torchtitankeys.c    train_config.toml
  *     megatronkeys.c      Megatron-LM's arguments
- *     axolotlkeys.c, llamafactorykeys.c */
+ *     axolotlkeys.c, llamafactorykeys.c
+ *     keyversions.c       what versions of these formats have otherwise */
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 typedef struct ms_formatkey {
     /* A * stands for anything.  "": no key, so that the fallback always
@@ -62,6 +61,49 @@ typedef struct ms_format {
         const struct ms_format *format;
     } inner[2];
 } ms_format;
+
+/* What a key was called, or meant, in some versions of a format: such keys are
+ * read as those that say the same now, which is told, and files that mix
+ * versions are warned of (tools/from/versions.h).
+ *
+ *     {"torchtitan", "training.batch_size", .until = "2025-06",
+ *      .now = "training.local_batch_size"}
+ *     {"DeepSpeed", "zero_optimization.cpu_offload", "true=cpu|false=none",
+ *      .until = "0.3.16", .now = "zero_optimization.offload_optimizer.device"}
+ *     {"FSDP", "limit_all_gathers", .until = "2", .note = "it has no effect"}
+ */
+typedef struct ms_keyversion {
+    const char *format, *key; /* a * stands for anything */
+    /* The row is about these values, as those of ms_formatkey; NULL: all. */
+    const char *values;
+    /* The versions that have it: from since on, before until; NULL: no bound.
+     * MS_KEYVERSION_DECLARED: the key's value is the file's version. */
+    const char *since, *until;
+    const char
+        *now; /* a * is what the key's stands for; NULL: the key itself */
+    const char *note;
+    /* The value in a file of these versions that does not have the key, if it
+     * has the key beside (NULL: in any). */
+    const char *absent, *beside;
+} ms_keyversion;
+
+#define MS_KEYVERSION_DECLARED "="
+
+extern const ms_keyversion ms_keyversions[];
+extern const uint32_t ms_keyversions_n;
+
+/* ---- formatkeys.c: what the texts of the tables say ---------------------- */
+
+/* Is the key as the pattern says, in which * stands for anything? */
+bool ms_formatkeys_match(const char *pattern, const char *key);
+/* The key without what the format's keys may begin with. */
+const char *ms_formatkeys_strip(const ms_format *format, const char *key);
+/* Is the value one of "a|b", whatever its case? */
+bool ms_formatkeys_one_of(const char *words, const char *value);
+/* Ours for theirs by "theirs=ours|..."; *known is false where they do not have
+ * the value, which is then what comes back.  NULL: out of memory. */
+const char *ms_formatkeys_value(ms_arena *arena, const char *values,
+                                const char *value, bool *known);
 
 extern const ms_format ms_deepspeedkeys_format, ms_acceleratekeys_format,
     ms_fsdpkeys_format, ms_trainerkeys_format, ms_torchtitankeys_format,

@@ -28,10 +28,6 @@ static const ms_formatkey keys[] = {
          "BACKWARD_PRE=pre|BACKWARD_POST=post|NO_PREFETCH=none|1=pre|2=post|"
          "null=none",
      .when = ONE},
-    {.key = "backward_prefetch_policy",
-     .to = FSDP("prefetch"),
-     .values = "BACKWARD_PRE=pre|BACKWARD_POST=post|NO_PREFETCH=none",
-     .when = ONE},
     {.key = "forward_prefetch",
      .to = FSDP("forward_prefetch"),
      .values = "true=1|false=0",

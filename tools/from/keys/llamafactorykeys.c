@@ -12,6 +12,8 @@
 static const ms_formatkey keys[] = {
     {.key = "model_name_or_path", .to = "model"},
     {.key = "cutoff_len", .to = "training.sequence", .fallback = "2048"},
+    {.key = "max_source_length", .warns = "the sequence: --sequence"},
+    {.key = "max_target_length", .warns = "the sequence: --sequence"},
     {.key = "finetuning_type",
      .to = "lora.on",
      .values = "lora|full=|freeze=",
