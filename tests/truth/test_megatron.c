@@ -44,17 +44,22 @@ static const ms_rank_report *writer_of(const ms_result *result)
     return &result->report->ranks[result->report->n_ranks - 1];
 }
 
+static const ms_pooled_step *pool_step(const ms_pooled *pooled, uint32_t step)
+{
+    return &pooled->steps[(step + 1) * pooled->n_ranks - 1];
+}
+
 static uint64_t number(const ms_result *result, const char *quantity)
 {
     const ms_rank_report *rank = writer_of(result);
     const ms_pooled *pooled = result->line->pooled;
     if (strcmp(quantity, "pool_end") == 0)
-        return pooled->steps[pooled->setup.steps - 1].allocated_bytes -
+        return pool_step(pooled, pooled->setup.steps - 1)->allocated_bytes -
                rank->category_peaks[MS_INPUTS];
     if (strcmp(quantity, "pool_peak") == 0)
-        return pooled->ranks[0].allocated_peak_bytes;
+        return pooled->ranks[pooled->n_ranks - 1].allocated_peak_bytes;
     if (strcmp(quantity, "pool_first") == 0)
-        return pooled->steps[0].allocated_peak_bytes;
+        return pool_step(pooled, 0)->allocated_peak_bytes;
     if (strcmp(quantity, "end") == 0)
         return end_of_step(rank);
     if (strcmp(quantity, "states") == 0)
