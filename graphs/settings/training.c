@@ -292,7 +292,8 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "how long fp8 copies of weights last: from forward to backward, "
              "always, one product; auto: layer where ranks share the weights, "
-             "kept beside fp8-primary, else forward"},
+             "kept beside fp8-primary and with Megatron's kernels, else "
+             "forward"},
     {.name = "blocks",
      .group = "frozen",
      .type = MS_INT,

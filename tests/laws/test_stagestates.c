@@ -15,6 +15,7 @@
 #include "tools/job/result.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define MANY(list) (sizeof(list) / sizeof *(list))
 #define RANKS UINT64_C(4) /* that divide the states of a stage */
@@ -213,6 +214,51 @@ START_TEST(states_on_the_host)
 }
 END_TEST
 
+/* Products read copies of the weights alone, which last; no bias says whose the
+ * layers are.  dualpipe has each layer on two ranks. */
+static const char copied[] =
+    "{\"memsim\": 1, \"name\": \"c\", \"family\": \"decoder\", \"config\": "
+    "{\"layers\": 8, \"hidden\": 64, \"heads\": 8, \"vocab\": 512, "
+    "\"positions\": 32, \"tied\": false, \"bias\": false, \"norm_type\": "
+    "\"rms_norm\"}}";
+
+static void states_of(const char *policy, int64_t precision, int64_t weights,
+                      uint64_t sums[3])
+{
+    ms_job job;
+    inlined_begin(&job, &keep, &trial, &fault);
+    job.training.batch = (int64_t)MICRO_BATCHES;
+    job.training.precision = precision;
+    job.training.fp8_weights = weights;
+    ck_assert_msg(inlined_step(copied, policy, &job, &keep, &trial, &result,
+                               &fault) == MS_OK,
+                  "%s: %s: %s", policy, fault.what, fault.hint);
+    memset(sums, 0, 3 * sizeof *sums);
+    for (uint32_t r = 0; r < result.report->n_ranks; r++) {
+        const ms_rank_report *rank = &result.report->ranks[r];
+        sums[0] += rank->parameters_bytes;
+        sums[1] += rank->gradients_bytes;
+        sums[2] += rank->optimizer_state_bytes;
+    }
+}
+
+START_TEST(copies_have_their_weights_states)
+{
+    static const int64_t precisions[] = {MS_FP8, MS_FP8_PRIMARY};
+    bool twice = strcmp(orders[_i].policy, "pipeline:4,schedule=dualpipe") == 0;
+    char policy[160];
+    snprintf(policy, sizeof policy, "microbatch:8+%s", orders[_i].policy);
+    for (size_t p = 0; p < MANY(precisions); p++)
+        for (int64_t weights = 0; weights < 4; weights++) {
+            uint64_t whole[3], parts[3];
+            states_of("microbatch:8", precisions[p], weights, whole);
+            states_of(policy, precisions[p], weights, parts);
+            for (int i = 0; i < 3; i++)
+                ck_assert_uint_eq(parts[i], (twice ? 2 : 1) * whole[i]);
+        }
+}
+END_TEST
+
 START_TEST(one_stage_changes_nothing)
 {
     static const char *const more[] = {"", "+checkpoint:full"};
@@ -265,6 +311,8 @@ Suite *suite_stagestates(void)
     tcase_add_loop_test(tcase, fsdp_that_lets_go, 0, MANY(orders));
     tcase_add_loop_test(tcase, sums_of_each_rank, 0, MANY(orders));
     tcase_add_loop_test(tcase, states_on_the_host, 0, MANY(orders));
+    tcase_add_loop_test(tcase, copies_have_their_weights_states, 0,
+                        MANY(orders));
     tcase_add_test(tcase, one_stage_changes_nothing);
     tcase_add_test(tcase, what_is_refused);
     suite_add_tcase(suite, tcase);
