@@ -170,8 +170,9 @@ START_TEST(bytes_of_a_layer)
 }
 END_TEST
 
-/* Bytes per parameter of the states: 18; with fp16 weights 16, and 4 more
- * during the step; on 8 ranks 6 + 12 / 8 and 4 + 16 / 8. */
+/* Bytes per parameter of the states: 18; with fp16 weights, or gradients like
+ * bf16 ones, 16, and 4 more during the step; on 8 ranks 6 + 12 / 8 and 4 + 16 /
+ * 8.  Remainders, 2 for 4, need no fp32 gradients. */
 static void compare_states(const char *name, const char *options,
                            uint64_t eighths)
 {
@@ -195,6 +196,20 @@ START_TEST(bytes_of_states)
     compare_states("fp16", "--precision fp16-mixed", 20 * 8);
     compare_states("fp16, 8 ranks", "--precision fp16-mixed -p zero:1,dp=8",
                    4 * 8 + 16);
+    compare_states("bf16 gradients", "--set training.gradients=weights",
+                   20 * 8);
+    compare_states("bf16 gradients, 8 ranks",
+                   "--set training.gradients=weights "
+                   "-p zero:1,dp=8,impl=megatron",
+                   4 * 8 + 16);
+    compare_states("remainders", "--precision bf16-remainders", 16 * 8);
+    compare_states("remainders, bf16 gradients, 8 ranks",
+                   "--precision bf16-remainders "
+                   "--set training.gradients=weights "
+                   "-p zero:1,dp=8,impl=megatron",
+                   4 * 8 + 10);
+    compare_states("fp8, forward", "--precision fp8 --set fp8.weights=forward",
+                   18 * 8);
     compare_states("fp32", "--precision fp32", 16 * 8);
     truth_end();
 }
