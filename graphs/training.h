@@ -30,7 +30,8 @@ typedef enum ms_precision {
 typedef enum ms_gradient_format {
     MS_GRADIENTS_AUTO,
     MS_GRADIENTS_FP32,
-    MS_GRADIENTS_MAIN
+    MS_GRADIENTS_MAIN,
+    MS_GRADIENTS_WEIGHTS
 } ms_gradient_format;
 typedef enum ms_optimizer {
     MS_SGD,

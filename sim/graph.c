@@ -95,15 +95,17 @@ static ms_err check_ops(const ms_graph *graph, ms_fault *fault)
     return MS_OK;
 }
 
-/* Each storage is in one out list at most, its maker's, and there once; seen
- * tells which have been there. */
+/* Each storage is in one out list at most, its maker's, and there once, but for
+ * workspaces that last; seen tells which have been there. */
 static ms_err check_makers(const ms_graph *graph, uint8_t *seen,
                            ms_fault *fault)
 {
     for (uint32_t op = 0; op < graph->n_ops; op++)
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
             uint32_t s = graph->out[i];
-            if (graph->storage_maker[s] != op || seen[s])
+            bool claimed = s < graph->n_persistent && seen[s] &&
+                           graph->storage_category[s] == MS_WORKSPACE;
+            if (!claimed && (graph->storage_maker[s] != op || seen[s]))
                 return fail_row(graph, fault, "op", op,
                                 "makes a storage that has another maker");
             seen[s] = 1;

@@ -71,7 +71,9 @@ enum {                    /* ms_graph.op_flags */
  * its backward ops [backward_at[u + 1], backward_at[u]) (so backward_at is
  * descending in u); a forward op reads only storages made before it; each
  * storage is in the out list of exactly one op (its maker), none for those
- * that exist at the start. */
+ * that exist at the start.  A workspace that lasts is in those of later ops,
+ * too, where ranks have layers of their own: the first one that a rank runs
+ * makes the rank's, and a rank that runs none has none. */
 #define MS_UNSHARED UINT64_MAX
 
 /* What the ranks of a group divide among them. */

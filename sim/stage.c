@@ -2,6 +2,7 @@
 #include "sim/stage.h"
 #include "sim/graph.h"
 #include "sim/program.h"
+#include "sim/shape.h"
 
 #include <string.h>
 
@@ -132,8 +133,9 @@ ms_err ms_stage_check_call(const ms_graph *graph, const ms_program *program,
 
 /* Columns while they are filled: touched says which storages any unit touches;
  * layer, which layers the rank at work has a part of; weighted, which layers
- * have weights: only those of its weights make them the rank's (others may read
- * a buffer of the layer, such as the angles of rotary embeddings). */
+ * have weights: only those of its weights, or copies of weights that products
+ * read instead, make them the rank's (others may read a buffer of the layer,
+ * such as the angles of rotary embeddings). */
 typedef struct finder {
     const ms_graph *graph;
     const ms_program *program;
@@ -183,6 +185,12 @@ static bool is_asked(const ms_graph *graph, uint32_t s)
            (maker != MS_NONE && maker >= graph->step_first);
 }
 
+static bool is_of_weight(const ms_graph *graph, uint32_t s)
+{
+    return ms_graph_is_weight(graph, s) ||
+           graph->storage_buffer[s] == MS_COPY_OF_WEIGHTS;
+}
+
 /* What a unit or a layer says.  held has the storages of the rank's units. */
 static void hold_owned(const finder *find)
 {
@@ -192,7 +200,7 @@ static void hold_owned(const finder *find)
     for (uint32_t s = 0; s < graph->n_persistent; s++) {
         uint32_t layer = layer_of(graph, s);
         if (find->held[s] && layer != MS_NONE &&
-            (ms_graph_is_weight(graph, s) || !find->weighted[layer]))
+            (is_of_weight(graph, s) || !find->weighted[layer]))
             find->layer[layer] = 1;
     }
     for (uint32_t s = 0; s < graph->n_storages; s++) {

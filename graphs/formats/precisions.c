@@ -256,6 +256,12 @@ ms_err ms_precisions_refuse(const ms_trace *trace)
     if (row->linear.gradient != SETTING && shape->fp32_gradients)
         return refuse(trace, "has its own gradients, Megatron's are fp32",
                       "take fp8, or leave impl=megatron out");
+    if (trace->settings->training->gradients == MS_GRADIENTS_WEIGHTS &&
+        (shape->part_is_master ||
+         (shape->fp32_gradients && shape->shared != MS_SHARED_OPTIMIZER)))
+        return ms_fail(trace->fault, MS_EUSAGE, "training.gradients",
+                       "leave it out here",
+                       "gradients of fsdp have the format of its parts");
     if (trace->settings->training->gradients == MS_GRADIENTS_MAIN &&
         (shape->fp32_gradients || shape->copies_parts ||
          shape->flat_step.used || far))

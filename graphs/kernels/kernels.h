@@ -166,6 +166,11 @@ typedef struct ms_kernel_set {
     bool joins_gates;   /* a gate reads one tensor, of which it makes one
                            gradient */
     bool fuses_updates; /* optimizers that have one kernel for it */
+    bool keeps_fp8;     /* layers say which micro-batch is a step's first, so
+                           that Transformer Engine keeps fp8 copies of weights
+                           for the others, and for good (Megatron-LM,
+                           core/extensions/transformer_engine.py,
+                           is_first_microbatch) */
     const ms_kernel_hooks *hooks;
 } ms_kernel_set;
 #define MS_KERNELS_DECLARE(id, word, object, help)                             \

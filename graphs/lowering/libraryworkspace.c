@@ -13,16 +13,40 @@
 
 #include <string.h>
 
+/* An op at the end of whose outputs a storage stands. */
+typedef struct claim {
+    uint32_t storage, op;
+} claim;
+
+/* Of one workspace, in this pass: its storage, and the layer of the last op of
+ * each pass that has claimed it. */
+typedef struct claimed {
+    uint32_t storage, layer[MS_RECOMPUTE + 1];
+} claimed;
+
 typedef struct finder {
     ms_trace *trace;
     ms_libraryworkspaces *held;
+    claim *claims; /* by rising op */
+    uint32_t n_claims, claims_capacity;
+    claimed of[MS_N_LIBRARY_WORKSPACES];
 } finder;
 
 /* ---- what is added ------------------------------------------------------- */
 
-static uint32_t add(ms_trace *trace, uint32_t op, const char *role,
-                    uint64_t bytes, bool persistent, bool is_made)
+static void put_claim(finder *f, uint32_t storage, uint32_t op)
 {
+    ms_trace *trace = f->trace;
+    if (storage != MS_NONE &&
+        ms_columns_grow(trace, trace->scratch, &f->claims, &f->claims_capacity,
+                        f->n_claims + 1, sizeof *f->claims))
+        f->claims[f->n_claims++] = (claim){storage, op};
+}
+
+static uint32_t add(finder *f, uint32_t op, const char *role, uint64_t bytes,
+                    bool persistent)
+{
+    ms_trace *trace = f->trace;
     trace->layer = persistent ? MS_NONE : trace->graph->op_layer[op];
     uint32_t s = ms_trace_storage(trace, role, bytes, MS_WORKSPACE, persistent);
     if (s == MS_NONE ||
@@ -30,21 +54,63 @@ static uint32_t add(ms_trace *trace, uint32_t op, const char *role,
                          &trace->added_capacity, trace->n_added + 1,
                          sizeof *trace->added))
         return MS_NONE;
-    trace->added[trace->n_added++] = (ms_added){
-        .storage = s, .after = trace->ends[op].storages, .op = op, is_made};
-    if (is_made)
-        trace->graph->storage_maker[s] = op;
+    trace->added[trace->n_added++] =
+        (ms_added){.storage = s, .after = trace->ends[op].storages};
     return s;
+}
+
+static void make(finder *f, uint32_t op, uint32_t storage)
+{
+    if (storage != MS_NONE)
+        f->trace->graph->storage_maker[storage] = op;
+    put_claim(f, storage, op);
+}
+
+/* Whose layers are on several ranks: the first of its ops that a rank runs
+ * makes the rank's own, so that one of each layer and pass says so. */
+static void claim_again(finder *f, ms_library_workspace which, uint32_t op)
+{
+    const ms_graph *graph = f->trace->graph;
+    claimed *of = &f->of[which];
+    uint32_t *layer = &of->layer[graph->op_pass[op]];
+    if (of->storage == MS_NONE || *layer == graph->op_layer[op])
+        return;
+    *layer = graph->op_layer[op];
+    put_claim(f, of->storage, op);
 }
 
 /* A workspace is there from the op on, and in later steps from the beginning.
  */
-static void hold(ms_trace *trace, uint32_t op, const char *role, uint64_t bytes)
+static void hold(finder *f, ms_library_workspace which, uint32_t op,
+                 uint64_t bytes)
 {
-    bool first = trace->settings->training->step == 1;
-    uint32_t s = add(trace, op, role, bytes, true, first);
-    if (s != MS_NONE)
-        trace->graph->storage_at_start[s] = !first;
+    static const char *const roles[] = {
+        [MS_CUBLAS_FORWARD] = "forward:cublas_workspace",
+        [MS_CUBLAS_BACKWARD] = "backward:cublas_workspace",
+        [MS_CUBLASLT_FORWARD] = "forward:cublaslt_workspace",
+        [MS_CUBLASLT_BACKWARD] = "backward:cublaslt_workspace",
+        [MS_TE_WORKSPACE] = "transformer_engine_workspace",
+        [MS_TE_USERBUFFERS] = "transformer_engine_userbuffer_workspaces",
+        [MS_TE_STREAMS] = "transformer_engine_stream_workspaces"};
+    const ms_step_settings *settings = f->trace->settings;
+    bool first = settings->training->step == 1;
+    bool staged = settings->shape->pipeline_ranks > 1;
+    claimed *of = &f->of[which];
+    if (f->held->is[which]) {
+        claim_again(f, which, op);
+        return;
+    }
+    f->held->is[which] = true;
+    uint32_t s = add(f, op, roles[which], bytes, true);
+    if (s == MS_NONE)
+        return;
+    f->trace->graph->storage_at_start[s] = !first;
+    if (staged) {
+        of->storage = s;
+        of->layer[f->trace->graph->op_pass[op]] = f->trace->graph->op_layer[op];
+    }
+    if (first || staged)
+        make(f, op, s);
 }
 
 /* ---- Transformer Engine -------------------------------------------------- */
@@ -64,13 +130,9 @@ static uint64_t te_bytes(const finder *f)
  * get_cublas_workspace_size_bytes). */
 static void hold_te(finder *f, uint32_t op)
 {
-    if (f->held->te)
-        return;
-    f->held->te = true;
-    hold(f->trace, op, "transformer_engine_workspace", te_bytes(f));
+    hold(f, MS_TE_WORKSPACE, op, te_bytes(f));
     if (f->trace->shards && f->trace->settings->shape->overlaps)
-        hold(f->trace, op, "transformer_engine_userbuffer_workspaces",
-             TE_OVERLAP_STREAMS * te_bytes(f));
+        hold(f, MS_TE_USERBUFFERS, op, TE_OVERLAP_STREAMS * te_bytes(f));
 }
 
 /* Products in groups run on streams of their own, each with such a one
@@ -79,11 +141,7 @@ static void hold_te(finder *f, uint32_t op)
 #define TE_STREAMS 4u
 static void hold_te_streams(finder *f, uint32_t op)
 {
-    if (f->held->te_streams)
-        return;
-    f->held->te_streams = true;
-    hold(f->trace, op, "transformer_engine_stream_workspaces",
-         TE_STREAMS * te_bytes(f));
+    hold(f, MS_TE_STREAMS, op, TE_STREAMS * te_bytes(f));
 }
 
 /* ---- cuBLAS -------------------------------------------------------------- */
@@ -107,13 +165,7 @@ static uint32_t thread_of(const finder *f, uint32_t op)
  * stays. */
 static void hold_cublas(finder *f, uint32_t op)
 {
-    static const char *const names[2] = {"forward:cublas_workspace",
-                                         "backward:cublas_workspace"};
-    uint32_t thread = thread_of(f, op);
-    if (f->held->cublas[thread])
-        return;
-    f->held->cublas[thread] = true;
-    hold(f->trace, op, names[thread], cublas_bytes(f->trace));
+    hold(f, MS_CUBLAS_FORWARD + thread_of(f, op), op, cublas_bytes(f->trace));
 }
 
 /* cublasLt, which adds a bias, had one for each call (aten CUDABlas.cpp) until
@@ -124,15 +176,10 @@ static void hold_cublas(finder *f, uint32_t op)
 
 static void hold_lt(finder *f, uint32_t op)
 {
-    static const char *const names[2] = {"forward:cublaslt_workspace",
-                                         "backward:cublaslt_workspace"};
     uint64_t most = cublas_bytes(f->trace);
-    uint32_t thread = thread_of(f, op);
-    if (f->held->cublaslt[thread] || most == 0)
-        return;
-    f->held->cublaslt[thread] = true;
-    hold(f->trace, op, names[thread],
-         most < LT_WORKSPACE_BYTES ? most : LT_WORKSPACE_BYTES);
+    if (most > 0)
+        hold(f, MS_CUBLASLT_FORWARD + thread_of(f, op), op,
+             most < LT_WORKSPACE_BYTES ? most : LT_WORKSPACE_BYTES);
 }
 
 static void product(finder *f, uint32_t op)
@@ -150,7 +197,7 @@ static void product(finder *f, uint32_t op)
     else if (te && linear)
         hold_te(f, op);
     else if (biased && trace->settings->framework < MS_TORCH_2)
-        add(trace, op, "workspace", LT_WORKSPACE_BYTES, false, true);
+        make(f, op, add(f, op, "workspace", LT_WORKSPACE_BYTES, false));
     else if (linear || kind == MS_KIND_BMM)
         hold_cublas(f, op);
     /* Megatron's own linear layers add the bias behind torch.matmul
@@ -162,21 +209,20 @@ static void product(finder *f, uint32_t op)
 
 /* ---- the pass ------------------------------------------------------------ */
 
-/* Puts what ops make at the end of their outputs: from the last to the first,
+/* Puts what ops claim at the end of their outputs: from the last to the first,
  * so that each stretch between two moves once. */
-static void make_room(ms_trace *trace, uint32_t n)
+static void make_room(const finder *f)
 {
+    ms_trace *trace = f->trace;
     ms_graph *g = trace->graph;
-    uint32_t end = trace->n_out, next = g->n_ops;
+    uint32_t n = f->n_claims, end = trace->n_out, next = g->n_ops;
     if (n == 0 ||
         !ms_columns_grow(trace, trace->arena, &g->out, &trace->out_capacity,
                          trace->n_out + n, sizeof *g->out))
         return;
     trace->n_out += n;
-    for (uint32_t i = trace->n_added; i-- > 0;) {
-        const ms_added *it = &trace->added[i];
-        if (!it->is_made)
-            continue;
+    while (n > 0) {
+        const claim *it = &f->claims[n - 1];
         /* Of two that an op makes the second has been moved already. */
         uint32_t at = it->op + 1 < next ? g->out_at[it->op + 1] : end;
         memmove(g->out + at + n, g->out + at, (end - at) * sizeof *g->out);
@@ -193,18 +239,17 @@ void ms_libraryworkspace_add(ms_trace *trace, uint32_t first,
                              ms_libraryworkspaces *held)
 {
     finder f = {.trace = trace, .held = held};
-    uint32_t n_made = 0, layer = trace->layer;
+    uint32_t layer = trace->layer;
     /* torchao multiplies by torch._scaled_mm. */
     bool by_te = !ms_precisions_of(trace->settings->training)->wide;
+    memset(f.of, 0xff, sizeof f.of);
     for (uint32_t op = first; op < trace->graph->n_ops && !trace->err; op++) {
         if (trace->ends[op].work == MS_WORK_FP8 && by_te)
             hold_te(&f, op);
         if (trace->ends[op].work >= MS_WORK_MATRIX)
             product(&f, op);
     }
-    for (uint32_t i = 0; i < trace->n_added; i++)
-        n_made += trace->added[i].is_made;
     if (!trace->err)
-        make_room(trace, n_made);
+        make_room(&f);
     trace->layer = layer;
 }

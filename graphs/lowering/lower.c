@@ -60,9 +60,10 @@ static ms_err open_trace(ms_trace *trace)
     MS_TRY(ms_lora_open(trace));
     trace->grad_dtype = trace->trained_dtype;
     const ms_kernel_hooks *hooks = trace->kernels.hooks;
-    if (trace->settings->shape->fp32_gradients ||
-        (hooks->has_fp32_gradients &&
-         hooks->has_fp32_gradients(trace->settings)) ||
+    bool by_code = trace->settings->shape->fp32_gradients ||
+                   (hooks->has_fp32_gradients &&
+                    hooks->has_fp32_gradients(trace->settings));
+    if ((by_code && training->gradients != MS_GRADIENTS_WEIGHTS) ||
         (training->gradients == MS_GRADIENTS_FP32 &&
          !ms_precisions_has_sum(trace->settings)))
         trace->grad_dtype = MS_FLOAT32;

@@ -22,12 +22,20 @@ void ms_autograd_inside(ms_trace *trace, uint32_t first);
 /* ---- libraryworkspace.c
  * ----------------------------------------------------------- */
 
+typedef enum ms_library_workspace {
+    MS_CUBLAS_FORWARD,  /* of the forward's thread */
+    MS_CUBLAS_BACKWARD, /* of autograd's */
+    MS_CUBLASLT_FORWARD,
+    MS_CUBLASLT_BACKWARD,
+    MS_TE_WORKSPACE,   /* Transformer Engine's */
+    MS_TE_USERBUFFERS, /* for products beside exchanges */
+    MS_TE_STREAMS,     /* for products in groups */
+    MS_N_LIBRARY_WORKSPACES
+} ms_library_workspace;
+
 /* What libraries of matrix products have allocated so far. */
 typedef struct ms_libraryworkspaces {
-    bool cublas[2];   /* for the forward's and for autograd's thread */
-    bool cublaslt[2]; /* likewise */
-    bool te;          /* Transformer Engine's */
-    bool te_streams;  /* its, for products in groups */
+    bool is[MS_N_LIBRARY_WORKSPACES];
 } ms_libraryworkspaces;
 
 /* A pass over the ops from `first` on: what these libraries allocate for them.

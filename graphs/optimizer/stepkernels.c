@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/optimizer/stepkernels.h"
+#include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/trace.h"
@@ -127,7 +128,11 @@ void ms_stepkernels_run(ms_step *s, const ms_step_op *op, uint32_t p)
 bool ms_stepkernels_has_main_grads(const ms_trace *trace)
 {
     const ms_kernel_hooks *hooks = trace->kernels.hooks;
-    return trace->settings->training->gradients == MS_GRADIENTS_MAIN ||
+    const ms_training *training = trace->settings->training;
+    return training->gradients == MS_GRADIENTS_MAIN ||
+           (training->gradients == MS_GRADIENTS_WEIGHTS &&
+            trace->settings->shape->fp32_gradients &&
+            ms_precisions_is_mixed(training)) ||
            (hooks->casts_gradients && hooks->casts_gradients(trace));
 }
 

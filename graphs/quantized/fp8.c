@@ -284,7 +284,7 @@ static void save_operands(ms_trace *trace, uint32_t node, uint32_t rows,
         ms_quantize_save(trace, node, x, late ? MS_ROWS : MS_COLUMNS);
         trace->nodes[node].i[0] = 1;
     }
-    if (ms_quantize_lasts(trace->settings) == MS_FP8_LAYER)
+    if (ms_quantize_lasts(trace) == MS_FP8_LAYER)
         return;
     for (uint32_t side = MS_ROWS; side <= MS_COLUMNS; side++)
         if (weight->data[side] != MS_NONE) {
@@ -321,8 +321,7 @@ static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
     bool by_input = ms_trace_needs(trace, rows) && !apart;
     ms_quantized q = ms_quantize_tensor(trace, rows, by_weight, MS_NONE, NULL);
     ms_quantized w = ms_quantize_weight(
-        trace, weight,
-        by_input && ms_quantize_lasts(trace->settings) != MS_FP8_LAYER);
+        trace, weight, by_input && ms_quantize_lasts(trace) != MS_FP8_LAYER);
     ms_quantized all = ms_quantize_nothing;
     if (gathers)
         gather(trace, &q, MS_ROWS, &all);

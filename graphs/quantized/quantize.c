@@ -109,8 +109,9 @@ static bool one_serves(const ms_step_settings *settings)
            settings->device->compute_capability >= MS_BLACKWELL;
 }
 
-ms_fp8_weights ms_quantize_lasts(const ms_step_settings *settings)
+ms_fp8_weights ms_quantize_lasts(const ms_trace *trace)
 {
+    const ms_step_settings *settings = trace->settings;
     int64_t set = settings->training->fp8_weights;
     if (ms_quantize_is_wide(settings))
         return MS_FP8_LAYER;
@@ -120,8 +121,9 @@ ms_fp8_weights ms_quantize_lasts(const ms_step_settings *settings)
         return MS_FP8_FORWARD;
     if (ms_precisions_of(settings->training)->quantized)
         return MS_FP8_KEPT;
-    return settings->shape->shared == MS_SHARED_PARAMETERS ? MS_FP8_LAYER
-                                                           : MS_FP8_FORWARD;
+    if (settings->shape->shared == MS_SHARED_PARAMETERS)
+        return MS_FP8_LAYER;
+    return trace->kernels.keeps_fp8 ? MS_FP8_KEPT : MS_FP8_FORWARD;
 }
 
 static bool is_primary(const ms_step_settings *settings)
@@ -370,7 +372,7 @@ void ms_quantize_parameter(ms_trace *trace, uint32_t weight)
         it->elements * ms_dtypes_bytes[row->linear.weight];
     if (row->linear.gradient != MS_NO_DTYPE) /* autograd's dtype is that */
         tensor->dtype = row->linear.gradient;
-    if (ms_quantize_lasts(trace->settings) == MS_FP8_KEPT)
+    if (ms_quantize_lasts(trace) == MS_FP8_KEPT)
         keep_copies(trace, it, ms_trace_at(trace, weight));
 }
 

@@ -36,7 +36,8 @@ enum {
 /* How long quantized copies of weights last (fp8.weights). */
 typedef enum ms_fp8_weights {
     MS_FP8_AUTO,    /* kept where a transposed copy of the only weight is meant,
-                       layer where ranks share the weights, else forward */
+                       layer where ranks share the weights, kept by Megatron's
+                       layers, else forward */
     MS_FP8_FORWARD, /* from a micro-batch's forward to its backward */
     MS_FP8_KEPT,    /* always: made anew by each step (is_first_microbatch) */
     MS_FP8_LAYER    /* for one product: backward makes them again */
@@ -50,7 +51,7 @@ typedef enum ms_fp8_weights {
 bool ms_quantize_is_late(const ms_step_settings *settings);
 /* torchao's: nothing quantized is kept. */
 bool ms_quantize_is_wide(const ms_step_settings *settings);
-ms_fp8_weights ms_quantize_lasts(const ms_step_settings *settings);
+ms_fp8_weights ms_quantize_lasts(const ms_trace *trace);
 /* Of what the sizes of products must be multiples. */
 void ms_quantize_multiples(const ms_step_settings *settings, uint32_t *rows,
                            uint32_t *width);

@@ -68,10 +68,12 @@ const ms_field ms_training_fields[] = {
      .help = "where the kernels run, where they differ"},
     {.name = "gradients",
      .type = MS_WORD,
-     .words = "auto|fp32|main",
+     .words = "auto|fp32|main|weights",
      .help = "format of the gradients; auto: as the weights, with Megatron's "
              "kernels fp32 for bf16; main: as the weights, and the step casts "
-             "them to fp32 gradients of the master copies (Megatron's fp16)"},
+             "them to fp32 gradients of the master copies (Megatron's fp16); "
+             "weights: as the weights in Megatron's code, too, whose step "
+             "casts them (grad_reduce_in_bf16) unless it is bf16-remainders'"},
     {.name = "hold_output",
      .type = MS_WORD,
      .words = "backward|step|none",
@@ -292,7 +294,8 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "how long fp8 copies of weights last: from forward to backward, "
              "always, one product; auto: layer where ranks share the weights, "
-             "kept beside fp8-primary, else forward"},
+             "kept beside fp8-primary and with Megatron's kernels, else "
+             "forward"},
     {.name = "blocks",
      .group = "frozen",
      .type = MS_INT,

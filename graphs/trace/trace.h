@@ -84,8 +84,7 @@ typedef struct ms_op_end {
 /* A storage that a pass adds: numbered as if it had been made when `after`
  * storages were there. */
 typedef struct ms_added {
-    uint32_t storage, after, op;
-    bool is_made; /* by op, at the end of its outputs; else it is there */
+    uint32_t storage, after;
 } ms_added;
 
 typedef struct ms_storage_count {
@@ -177,7 +176,7 @@ struct ms_trace {
     ms_given *given; /* those that have not ended: few at a time */
     uint32_t n_given, given_capacity;
     ms_op_end *ends; /* per op */
-    ms_added *added; /* by rising op; their storages follow each other */
+    ms_added *added; /* by rising `after`; their storages follow each other */
     uint32_t n_added, added_capacity;
     uint32_t n_numbered; /* storages whose order is the graph's already */
     uint64_t all_bytes;  /* of all storages */

@@ -65,6 +65,8 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
         uint32_t end = graph->storage_saved_end[s];
         bool saved = end != MS_NONE && end >= saved_from;
         uint8_t category = graph->storage_category[s];
+        if (s < graph->n_persistent && books->row[c] != MS_NONE)
+            continue; /* made once */
         if (end != MS_NONE && !saved && i > graph->out_at[op] &&
             ms_books_spares(books, op))
             continue;

@@ -15,6 +15,7 @@
 #include "tools/job/result.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define MANY(list) (sizeof(list) / sizeof *(list))
 #define RANKS UINT64_C(4) /* that divide the states of a stage */
@@ -213,6 +214,77 @@ START_TEST(states_on_the_host)
 }
 END_TEST
 
+/* Products read copies of the weights alone, which last; no bias says whose the
+ * layers are.  dualpipe has each layer on two ranks. */
+static const char copied[] =
+    "{\"memsim\": 1, \"name\": \"c\", \"family\": \"decoder\", \"config\": "
+    "{\"layers\": 8, \"hidden\": 64, \"heads\": 8, \"vocab\": 512, "
+    "\"positions\": 32, \"tied\": false, \"bias\": false, \"norm_type\": "
+    "\"rms_norm\"}}";
+
+/* Sums over ranks of weights, gradients and optimizer state. */
+static void states_of(const char *policy, const ms_training *like,
+                      uint64_t sums[3])
+{
+    ms_job job;
+    inlined_begin(&job, &keep, &trial, &fault);
+    job.training = *like;
+    job.training.batch = (int64_t)MICRO_BATCHES;
+    ck_assert_msg(inlined_step(copied, policy, &job, &keep, &trial, &result,
+                               &fault) == MS_OK,
+                  "%s: %s: %s", policy, fault.what, fault.hint);
+    memset(sums, 0, 3 * sizeof *sums);
+    for (uint32_t r = 0; r < result.report->n_ranks; r++) {
+        const ms_rank_report *rank = &result.report->ranks[r];
+        sums[0] += rank->parameters_bytes;
+        sums[1] += rank->gradients_bytes;
+        sums[2] += rank->optimizer_state_bytes;
+    }
+}
+
+static void compare_parts(const char *order, const ms_training *like)
+{
+    bool twice = strcmp(order, "pipeline:4,schedule=dualpipe") == 0;
+    uint64_t whole[3], parts[3];
+    char policy[160];
+    snprintf(policy, sizeof policy, "microbatch:8+%s", order);
+    states_of("microbatch:8", like, whole);
+    states_of(policy, like, parts);
+    for (int i = 0; i < 3; i++)
+        ck_assert_uint_eq(parts[i], (twice ? 2 : 1) * whole[i]);
+}
+
+START_TEST(copies_have_their_weights_states)
+{
+    ms_training like;
+    ms_training_init(&like);
+    for (like.fp8_weights = 0; like.fp8_weights < 4; like.fp8_weights++) {
+        like.precision = MS_FP8;
+        compare_parts(orders[_i].policy, &like);
+        like.precision = MS_FP8_PRIMARY;
+        compare_parts(orders[_i].policy, &like);
+    }
+}
+END_TEST
+
+/* Megatron's: those of the master copies exist at the step alone. */
+START_TEST(gradients_of_each_rank)
+{
+    static const int64_t precisions[] = {MS_BF16_MIXED, MS_BF16_REMAINDERS,
+                                         MS_FP8, MS_FP16_MIXED};
+    static const int64_t formats[] = {MS_GRADIENTS_AUTO, MS_GRADIENTS_WEIGHTS};
+    ms_training like;
+    ms_training_init(&like);
+    like.kernels = MS_MEGATRON;
+    for (size_t p = 0; p < MANY(precisions); p++)
+        for (size_t f = 0; f < MANY(formats); f++) {
+            like.precision = precisions[p];
+            like.gradients = formats[f];
+            compare_parts(orders[_i].policy, &like);
+        }
+}
+END_TEST
+
 START_TEST(one_stage_changes_nothing)
 {
     static const char *const more[] = {"", "+checkpoint:full"};
@@ -265,6 +337,9 @@ Suite *suite_stagestates(void)
     tcase_add_loop_test(tcase, fsdp_that_lets_go, 0, MANY(orders));
     tcase_add_loop_test(tcase, sums_of_each_rank, 0, MANY(orders));
     tcase_add_loop_test(tcase, states_on_the_host, 0, MANY(orders));
+    tcase_add_loop_test(tcase, copies_have_their_weights_states, 0,
+                        MANY(orders));
+    tcase_add_loop_test(tcase, gradients_of_each_rank, 0, MANY(orders));
     tcase_add_test(tcase, one_stage_changes_nothing);
     tcase_add_test(tcase, what_is_refused);
     suite_add_tcase(suite, tcase);

@@ -44,17 +44,22 @@ static const ms_rank_report *writer_of(const ms_result *result)
     return &result->report->ranks[result->report->n_ranks - 1];
 }
 
+static const ms_pooled_step *pool_step(const ms_pooled *pooled, uint32_t step)
+{
+    return &pooled->steps[(step + 1) * pooled->n_ranks - 1];
+}
+
 static uint64_t number(const ms_result *result, const char *quantity)
 {
     const ms_rank_report *rank = writer_of(result);
     const ms_pooled *pooled = result->line->pooled;
     if (strcmp(quantity, "pool_end") == 0)
-        return pooled->steps[pooled->setup.steps - 1].allocated_bytes -
+        return pool_step(pooled, pooled->setup.steps - 1)->allocated_bytes -
                rank->category_peaks[MS_INPUTS];
     if (strcmp(quantity, "pool_peak") == 0)
-        return pooled->ranks[0].allocated_peak_bytes;
+        return pooled->ranks[pooled->n_ranks - 1].allocated_peak_bytes;
     if (strcmp(quantity, "pool_first") == 0)
-        return pooled->steps[0].allocated_peak_bytes;
+        return pool_step(pooled, 0)->allocated_peak_bytes;
     if (strcmp(quantity, "end") == 0)
         return end_of_step(rank);
     if (strcmp(quantity, "states") == 0)
@@ -165,8 +170,9 @@ START_TEST(bytes_of_a_layer)
 }
 END_TEST
 
-/* Bytes per parameter of the states: 18; with fp16 weights 16, and 4 more
- * during the step; on 8 ranks 6 + 12 / 8 and 4 + 16 / 8. */
+/* Bytes per parameter of the states: 18; with fp16 weights, or gradients like
+ * bf16 ones, 16, and 4 more during the step; on 8 ranks 6 + 12 / 8 and 4 + 16 /
+ * 8.  Remainders, 2 for 4, need no fp32 gradients. */
 static void compare_states(const char *name, const char *options,
                            uint64_t eighths)
 {
@@ -190,6 +196,20 @@ START_TEST(bytes_of_states)
     compare_states("fp16", "--precision fp16-mixed", 20 * 8);
     compare_states("fp16, 8 ranks", "--precision fp16-mixed -p zero:1,dp=8",
                    4 * 8 + 16);
+    compare_states("bf16 gradients", "--set training.gradients=weights",
+                   20 * 8);
+    compare_states("bf16 gradients, 8 ranks",
+                   "--set training.gradients=weights "
+                   "-p zero:1,dp=8,impl=megatron",
+                   4 * 8 + 16);
+    compare_states("remainders", "--precision bf16-remainders", 16 * 8);
+    compare_states("remainders, bf16 gradients, 8 ranks",
+                   "--precision bf16-remainders "
+                   "--set training.gradients=weights "
+                   "-p zero:1,dp=8,impl=megatron",
+                   4 * 8 + 10);
+    compare_states("fp8, forward", "--precision fp8 --set fp8.weights=forward",
+                   18 * 8);
     compare_states("fp32", "--precision fp32", 16 * 8);
     truth_end();
 }

@@ -38,5 +38,6 @@ const ms_kernel_set ms_mcore = {
     .keeps_parts = true,
     .joins_gates = true,
     .fuses_updates = true, /* Transformer Engine's or Apex' FusedAdam */
+    .keeps_fp8 = true,
     .hooks = &hooks,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Gradients in main_grad, and the products that add to it. */
+#include "graphs/formats/precisions.h"
 #include "graphs/kernels/mcore/mcore.h"
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/trace/trace.h"
@@ -16,16 +17,22 @@ bool ms_mcoregrads_hold(const ms_step_settings *settings)
            shape->offload.gradients == MS_DEVICE_POOL;
 }
 
+/* bf16, with which arguments.py sets accumulate_allreduce_grads_in_fp32,
+ * products in fp8 or not. */
 bool ms_mcoregrads_are_fp32(const ms_step_settings *settings)
 {
-    return ms_mcoregrads_hold(settings) &&
-           settings->training->precision == MS_BF16_MIXED;
+    const ms_precision_row *row = ms_precisions_of(settings->training);
+    return ms_mcoregrads_hold(settings) && row->other.weight == MS_BFLOAT16 &&
+           row->other.master != MS_NO_DTYPE;
 }
 
+/* To gradients of fp32 master copies; the optimizer that completes weights
+ * reads 16 bits (distrib_optimizer.py, _copy_model_grads_to_main_grads). */
 bool ms_mcoregrads_are_cast(const ms_trace *trace)
 {
     return ms_mcoregrads_hold(trace->settings) &&
-           trace->grad_dtype == MS_FLOAT16;
+           trace->grad_dtype != MS_FLOAT32 &&
+           ms_precisions_is_mixed(trace->settings->training);
 }
 
 /* The parameter of a weight whose gradient products add to main_grad, or NULL.

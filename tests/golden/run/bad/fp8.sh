@@ -28,6 +28,7 @@ tiny --precision bf16-remainders --set optimizer_impl=foreach
 tiny --precision msamp-o1 --set gradients=fp32
 tiny --precision bf16 --set gradients=main
 tiny --precision fp16-mixed --set gradients=main -p fsdp:dp=8
+tiny --set gradients=weights -p fsdp:dp=8
 tiny --precision fp8-primary -p zero:3,dp=8
 tiny --precision msamp-o2 -p fsdp:dp=8
 tiny --precision msamp-o2 -p zero:1,dp=8,impl=megatron
