@@ -273,8 +273,10 @@ static void note_kept(ms_books *books, const ms_program *program, uint32_t set)
 /* AccumulateGrad (torch/csrc/autograd/functions/accumulate_grad.h): without a
  * .grad the incoming buffer is stolen, or cloned where something else holds
  * it or its layout differs; with one, it is added in place. */
-static inline bool steal(const ms_graph *graph, columns *w, uint32_t op)
+static inline bool steal(ms_books *books, const ms_books_at *at, columns *w,
+                         uint32_t op)
 {
+    const ms_graph *graph = books->graph;
     uint32_t buffer = cell_of(w, graph->in[graph->in_at[op]]);
     uint32_t grad = cell_of(w, w->out[w->out_at[op]]);
     if (w->row[grad] != MS_NONE || graph->op_flags[op] & MS_OP_CLONES)
@@ -284,6 +286,8 @@ static inline bool steal(const ms_graph *graph, columns *w, uint32_t op)
     w->state[buffer] &= (uint8_t)~MS_REF_ANY;
     if (!(graph->op_flags[op] & MS_OP_SHARES))
         w->row[buffer] = MS_NONE;
+    /* without an op of its own, behind which to drop what ends */
+    books->strays |= w->op[w->n_ops - 1].rank != at->rank;
     return true;
 }
 
@@ -308,7 +312,7 @@ static ms_err clone_or_add(ms_books *books, const ms_books_at *at, uint32_t op)
 static inline ms_err accumulate(ms_books *books, const ms_books_at *at,
                                 columns *w, uint32_t op)
 {
-    if (steal(books->graph, w, op))
+    if (steal(books, at, w, op))
         return MS_OK;
     close_columns(w, books);
     MS_TRY(clone_or_add(books, at, op));
@@ -462,7 +466,7 @@ static ms_err run_streams(ms_books *books, const ms_books_at *at, uint32_t keep,
     columns w = open_columns(books, at);
     for (uint32_t op = first; op < end; op++) {
         bool adds = graph->op_pass[op] == MS_ACCUMULATE;
-        if (adds && steal(graph, &w, op)) {
+        if (adds && steal(books, at, &w, op)) {
             end_references(books, &w, op);
         } else if (is_plain(graph, &w, op)) {
             run_plain(books, at, &w, keep, op);
