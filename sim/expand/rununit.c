@@ -457,15 +457,26 @@ static ms_err make_room(ms_books *books, uint32_t first, uint32_t end)
         graph->in_at[end] - graph->in_at[first] + end - first);
 }
 
-/* As run_op one by one, the plain ones at once. */
+/* Is nobody asked before or behind each op? */
+static bool runs_in_one_go(const ms_books *books)
+{
+    return books->streams && !books->opts->uses && books->hooked == NULL &&
+           books->evictions == NULL;
+}
+
+/* As run_op one by one, the plain ones at once.  half: per op, in which of the
+ * two halves it runs, if only one of them does now. */
 static ms_err run_streams(ms_books *books, const ms_books_at *at, uint32_t keep,
-                          uint32_t first, uint32_t end)
+                          uint32_t first, uint32_t end, const uint8_t *half,
+                          uint8_t which)
 {
     const ms_graph *graph = books->graph;
     MS_TRY(make_room(books, first, end));
     columns w = open_columns(books, at);
     for (uint32_t op = first; op < end; op++) {
         bool adds = graph->op_pass[op] == MS_ACCUMULATE;
+        if (half != NULL && half[op] != which)
+            continue;
         if (adds && steal(books, at, &w, op)) {
             end_references(books, &w, op);
         } else if (is_plain(graph, &w, op)) {
@@ -487,9 +498,8 @@ static ms_err run_ops(ms_books *books, const ms_books_at *at, uint32_t keep,
 {
     if (books->complete)
         return run_complete(books, at, keep, first, end);
-    if (books->streams && !books->opts->uses && books->hooked == NULL &&
-        books->evictions == NULL)
-        return run_streams(books, at, keep, first, end);
+    if (runs_in_one_go(books))
+        return run_streams(books, at, keep, first, end, NULL, 0);
     for (uint32_t op = first; op < end; op++)
         MS_TRY(run_op(books, at, keep, op));
     return MS_OK;
@@ -524,15 +534,19 @@ static ms_err run_half(ms_books *books, const ms_books_at *at,
                        const ms_call *call, uint32_t first, uint32_t end)
 {
     const ms_graph *whole = books->graph;
+    const uint8_t *half = books->halves->second;
     bool second = call->run.pass == MS_GRAD_WEIGHT;
     ms_err err = MS_OK;
     books->graph =
         &books->halves
              ->views[ms_roles_of(&books->roles, at->rank, at->micro_batch)];
     books->complete = false;
-    for (uint32_t op = first; op < end && err == MS_OK; op++)
-        if (books->halves->second[op] == second)
-            err = run_op(books, at, MS_ALL, op);
+    if (runs_in_one_go(books))
+        err = run_streams(books, at, MS_ALL, first, end, half, second);
+    else
+        for (uint32_t op = first; op < end && err == MS_OK; op++)
+            if (half[op] == second)
+                err = run_op(books, at, MS_ALL, op);
     books->graph = whole;
     return err;
 }
