@@ -120,7 +120,9 @@ ms_err ms_replay_clock(const ms_plan *plan, const ms_machine *machine,
 /* Where one rank has one stream and books in host order, the events are those
  * of the ops one by one: an op's rows at its start, its releases at its end.
  * More than MS_EVENTWALK_LISTED of them would take more memory than all else of
- * a run, so there is no list of these: a walk makes some at a time.
+ * a run, so there is no list of these: a walk makes some at a time.  Nor is
+ * there one of several ranks on a machine that is unmerged, where it is not
+ * needed.
  *
  *     ms_eventwalk walk;
  *     ms_timeline_walk(line, 0, &walk);
