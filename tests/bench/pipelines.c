@@ -108,7 +108,7 @@ static void time_toy(void)
     ms_arena_free(&keep);
 }
 
-/* ---- what grows --------------------------------------------------------- */
+/* ---- what grows ---------------------------------------------------------- */
 
 enum { STAGES, CHUNKS, MICRO_BATCHES, LAYERS, N_AXES };
 #define DOUBLINGS 4u
