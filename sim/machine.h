@@ -60,6 +60,8 @@ typedef struct ms_machine {
     uint32_t data_ranks;  /* side by side, on other samples; 0, 1: alone */
     bool book_device;     /* book by device time, not in host issue order */
     bool wall;            /* with book_device: ops wait where memory is full */
+    bool unmerged;        /* nobody looks at the events: those of several ranks
+                             are not merged by time */
     uint32_t node_ranks;  /* of data_ranks that share a node; 0: all */
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
     ms_host_pools host;

@@ -24,21 +24,31 @@ static uint32_t op_at(const ms_plan *plan, uint32_t event)
 void ms_timeline_walk(const ms_timeline *line, uint32_t first,
                       ms_eventwalk *walk)
 {
+    if (!line->events) {
+        ms_timeline_walk_plan(line, first, walk);
+        return;
+    }
+    walk->line = line;
+    walk->made = line->n_events;
+    walk->at = line->events + first;
+    walk->end = line->events + line->n_events;
+}
+
+void ms_timeline_walk_plan(const ms_timeline *line, uint32_t first,
+                           ms_eventwalk *walk)
+{
     const ms_plan *plan = line->plan;
     walk->line = line;
     walk->at = walk->end = walk->some;
-    walk->made = line->events ? line->n_events : first;
-    if (line->events) {
-        walk->at = line->events + first;
-        walk->end = line->events + line->n_events;
-    } else if (first < line->n_events) {
-        uint32_t op = op_at(plan, first);
-        uint32_t own = first - plan->op[op].alloc_at - plan->op[op].release_at;
-        uint32_t rows = plan->op[op + 1].alloc_at - plan->op[op].alloc_at;
-        walk->op = op;
-        walk->row = plan->op[op].alloc_at + (own < rows ? own : rows);
-        walk->release = plan->op[op].release_at + (own < rows ? 0 : own - rows);
-    }
+    walk->made = first;
+    if (first >= line->n_events)
+        return;
+    uint32_t op = op_at(plan, first);
+    uint32_t own = first - plan->op[op].alloc_at - plan->op[op].release_at;
+    uint32_t rows = plan->op[op + 1].alloc_at - plan->op[op].alloc_at;
+    walk->op = op;
+    walk->row = plan->op[op].alloc_at + (own < rows ? own : rows);
+    walk->release = plan->op[op].release_at + (own < rows ? 0 : own - rows);
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -156,14 +166,18 @@ static uint32_t until_by_device(const ms_timeline *line,
 }
 
 /* In host order the rows and releases before the mark. */
-static uint32_t events_until(const ms_timeline *line,
-                             const struct ms_plan_mark *mark)
+static uint32_t until_in_plan(const ms_timeline *line,
+                              const struct ms_plan_mark *mark)
 {
-    if (line->by_device)
-        return until_by_device(line, mark);
-    if (line->plan->n_ranks > 1)
-        return until_in_host_order(line, mark);
     return line->plan->op[mark->op + 1].alloc_at + mark->releases;
+}
+
+/* Of the marks of a rank and kind the one that counts is the first, or the
+ * last. */
+static bool replaces(const struct ms_plan_mark *before,
+                     const struct ms_plan_mark *mark)
+{
+    return before == NULL || mark->mark > MS_MARK_AFTER_FORWARD;
 }
 
 uint32_t ms_timeline_until(const ms_timeline *line, uint16_t rank, ms_mark mark)
@@ -171,42 +185,16 @@ uint32_t ms_timeline_until(const ms_timeline *line, uint16_t rank, ms_mark mark)
     const struct ms_plan_mark *found = NULL;
     for (uint32_t m = 0; m < line->plan->n_marks; m++) {
         const struct ms_plan_mark *it = &line->plan->marks[m];
-        if (it->rank != rank || it->mark != mark)
-            continue;
-        found = it;
-        if (mark <= MS_MARK_AFTER_FORWARD)
-            break;
+        if (it->rank == rank && it->mark == mark && replaces(found, it))
+            found = it;
     }
-    return found ? events_until(line, found) : MS_NONE;
-}
-
-/* The marks of a rank that are wanted, and the events before them so far. */
-typedef struct wanted {
-    const struct ms_plan_mark *mark; /* NULL: the program has none */
-    uint32_t drops, until;
-    bool passed;
-} wanted;
-
-static void want(const ms_plan *plan, wanted *all)
-{
-    for (uint32_t m = 0; m < plan->n_marks; m++) {
-        const struct ms_plan_mark *it = &plan->marks[m];
-        wanted *to = &all[it->rank * (uint32_t)MS_N_MARKS + it->mark];
-        if (to->mark != NULL && it->mark <= MS_MARK_AFTER_FORWARD)
-            continue;
-        to->mark = it;
-        to->drops = it->releases - plan->op[it->op].release_at;
-    }
-}
-
-static void pass(wanted *it, uint32_t event, uint32_t op, bool allocates)
-{
-    if (it->mark == NULL || it->passed)
-        return;
-    it->passed = op > it->mark->op ||
-                 (op == it->mark->op && !allocates && it->drops-- == 0);
-    if (!it->passed)
-        it->until = event + 1;
+    if (found == NULL)
+        return MS_NONE;
+    if (line->by_device)
+        return until_by_device(line, found);
+    return line->plan->n_ranks > 1 && line->events != NULL
+               ? until_in_host_order(line, found)
+               : until_in_plan(line, found);
 }
 
 ms_err ms_timeline_marks(const ms_timeline *line, ms_arena *arena,
@@ -214,22 +202,20 @@ ms_err ms_timeline_marks(const ms_timeline *line, ms_arena *arena,
 {
     const ms_plan *plan = line->plan;
     uint32_t n = plan->n_ranks * (uint32_t)MS_N_MARKS;
-    bool walks = plan->n_ranks > 1 && !line->by_device;
-    wanted *all = ms_arena_take(arena, n, sizeof *all);
+    const struct ms_plan_mark **found = ms_arena_take(arena, n, sizeof *found);
     *until = ms_arena_take_raw(arena, n, sizeof **until);
-    if (all == NULL || *until == NULL)
+    if (found == NULL || *until == NULL)
         return ms_fail_nomem(fault);
-    want(plan, all);
-    for (uint32_t e = 0; e < line->n_events && walks; e++) {
-        uint32_t op = line->events[e].op_act >> 1;
-        wanted *own = &all[plan->op[op].rank * (uint32_t)MS_N_MARKS];
-        for (uint32_t mark = 0; mark < MS_N_MARKS; mark++)
-            pass(&own[mark], e, op, line->events[e].op_act & 1u);
+    for (uint32_t m = 0; m < plan->n_marks; m++) {
+        const struct ms_plan_mark *it = &plan->marks[m];
+        uint32_t i = it->rank * (uint32_t)MS_N_MARKS + it->mark;
+        if (replaces(found[i], it))
+            found[i] = it;
     }
     for (uint32_t i = 0; i < n; i++)
-        (*until)[i] = all[i].mark == NULL ? MS_NONE
-                      : walks             ? all[i].until
-                                          : events_until(line, all[i].mark);
+        (*until)[i] = found[i] == NULL  ? MS_NONE
+                      : line->by_device ? until_by_device(line, found[i])
+                                        : until_in_plan(line, found[i]);
     return MS_OK;
 }
 

@@ -120,7 +120,9 @@ ms_err ms_replay_clock(const ms_plan *plan, const ms_machine *machine,
 /* Where one rank has one stream and books in host order, the events are those
  * of the ops one by one: an op's rows at its start, its releases at its end.
  * More than MS_EVENTWALK_LISTED of them would take more memory than all else of
- * a run, so there is no list of these: a walk makes some at a time.
+ * a run, so there is no list of these: a walk makes some at a time.  Nor is
+ * there one of several ranks on a machine that is unmerged, where it is not
+ * needed.
  *
  *     ms_eventwalk walk;
  *     ms_timeline_walk(line, 0, &walk);
@@ -139,6 +141,10 @@ typedef struct ms_eventwalk { /* not to be copied */
 /* From event `first` on; it may be the end. */
 void ms_timeline_walk(const ms_timeline *line, uint32_t first,
                       ms_eventwalk *walk);
+/* The same in the order of the plan, op by op: with several ranks that of each,
+ * not merged by time.  The times are those of the ops. */
+void ms_timeline_walk_plan(const ms_timeline *line, uint32_t first,
+                           ms_eventwalk *walk);
 /* Makes the next ones; false: there are none. */
 bool ms_timeline_make(ms_eventwalk *walk);
 /* The next event, which stays the next, or NULL. */
@@ -163,8 +169,8 @@ ms_event ms_timeline_event(const ms_timeline *line, uint32_t event);
  * MS_NONE: the program has no such mark. */
 uint32_t ms_timeline_until(const ms_timeline *line, uint16_t rank,
                            ms_mark mark);
-/* The same of every rank and mark: row rank * MS_N_MARKS + mark, in one pass
- * over the events. */
+/* The same of every rank and mark, row rank * MS_N_MARKS + mark, as events in
+ * the order of the plan (ms_timeline_walk_plan) where hosts book. */
 ms_err ms_timeline_marks(const ms_timeline *line, ms_arena *arena,
                          uint32_t **until, ms_fault *fault);
 

@@ -68,6 +68,7 @@ typedef struct ms_books {
     bool reads;         /* streams or opts->uses: record what ops read */
     bool complete;      /* what the ops of this RUN read is here, and room */
     bool ran_due;       /* a STEP_SET of a set has come */
+    bool strays;        /* a drop is booked behind an op of another rank */
     const ms_program *staged; /* NULL unless ranks have stages (sim/stage.h) */
     ms_roles roles;           /* of ranks with stages */
     ms_graph *views;          /* per role: the graph as it sees it; NULL without
@@ -368,7 +369,11 @@ static inline bool ms_books_apart(const ms_books *books, uint32_t storage,
 /* The host drops a row after the current op. */
 static inline void ms_books_give(ms_books *books, uint32_t row)
 {
-    books->plan->release[books->n_release++] = row;
+    ms_plan *plan = books->plan;
+    plan->release[books->n_release++] = row;
+    if (plan->n_ranks > 1)
+        books->strays |=
+            plan->op[plan->n_ops - 1].rank != plan->op[plan->row[row].op].rank;
 }
 
 /* The cell now holds row r with these references; none: dropped at once. */

@@ -201,9 +201,10 @@ static ms_err make_views(ms_books *books, const ms_program *program)
     return MS_OK;
 }
 
-/* Up to so many ops and rows there is room from the start.  Columns of more lie
- * alone and grow without a copy left behind. */
-#define MOST_GUESSED 20000u
+/* Up to so many ops and rows there is room from the start: columns that grow in
+ * an arena that was reset are copied each time.  Beyond, they lie alone, and
+ * grow without a copy. */
+#define MOST_GUESSED (1u << 20)
 
 /* The ops that a call runs at most, of the graph. */
 static uint32_t ops_of(const ms_graph *graph, const ms_call *call,

@@ -63,12 +63,32 @@ static void place(settle_state *state, uint32_t *list)
         memcpy(plan->release, list, n_release * sizeof *list);
 }
 
+/* Where every drop is behind its own rank's op, a mark behind another rank's
+ * comes behind the drops of the last op of its own. */
+static void move_marks(ms_plan *plan, uint32_t *last)
+{
+    struct ms_plan_mark *mark = plan->marks, *end = mark + plan->n_marks;
+    for (uint32_t op = 0; mark < end; op++) {
+        last[plan->op[op].rank] = op;
+        for (; mark < end && mark->op == op; mark++) {
+            if (plan->op[op].rank == mark->rank)
+                continue;
+            mark->op = last[mark->rank];
+            mark->releases = plan->op[mark->op + 1].release_at;
+        }
+    }
+}
+
 ms_err ms_rankdrops_settle(ms_books *books)
 {
     ms_plan *plan = books->plan;
     uint32_t n_release = plan->op[plan->n_ops].release_at;
     settle_state state = {.plan = plan};
     state.last = ms_arena_take(books->arena, plan->n_ranks, sizeof(uint32_t));
+    if (state.last && !books->strays) {
+        move_marks(plan, state.last);
+        return MS_OK;
+    }
     state.owner = ms_arena_take_raw(books->arena, n_release, sizeof(uint32_t));
     state.n = ms_arena_take(books->arena, plan->n_ops, sizeof(uint32_t));
     uint32_t *list =

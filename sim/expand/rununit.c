@@ -26,6 +26,10 @@ typedef struct columns {
     uint32_t n_rows, n_release, n_ops;
     uint32_t *held, run; /* books->held where a RUN's set is held, else NULL */
     bool elsewhere;      /* copies may lie in other columns than row */
+    /* with several streams: */
+    const uint32_t *in_at, *in;
+    uint32_t *ready_op, *wait_at, *wait, *last_compute;
+    uint32_t n_wait, own; /* own: ops from it on are of the compute stream */
 } columns;
 
 static inline columns open_columns(const ms_books *books, const ms_books_at *at)
@@ -54,7 +58,15 @@ static inline columns open_columns(const ms_books *books, const ms_books_at *at)
                      .held = books->holds ? books->held : NULL,
                      .run = books->run,
                      .elsewhere = books->host_row || books->nvme_row ||
-                                  books->shard_row || books->packed};
+                                  books->shard_row || books->packed,
+                     .in_at = graph->in_at,
+                     .in = graph->in,
+                     .ready_op = books->ready_op,
+                     .wait_at = plan->wait_at,
+                     .wait = plan->wait,
+                     .last_compute = books->last_compute,
+                     .n_wait = books->n_wait,
+                     .own = plan->n_ops};
 }
 
 static inline void close_columns(const columns *w, ms_books *books)
@@ -62,6 +74,7 @@ static inline void close_columns(const columns *w, ms_books *books)
     books->plan->n_rows = w->n_rows;
     books->plan->n_ops = w->n_ops;
     books->n_release = w->n_release;
+    books->n_wait = w->n_wait;
 }
 
 static inline uint32_t cell_of(const columns *w, uint32_t storage)
@@ -260,8 +273,10 @@ static void note_kept(ms_books *books, const ms_program *program, uint32_t set)
 /* AccumulateGrad (torch/csrc/autograd/functions/accumulate_grad.h): without a
  * .grad the incoming buffer is stolen, or cloned where something else holds
  * it or its layout differs; with one, it is added in place. */
-static inline bool steal(const ms_graph *graph, columns *w, uint32_t op)
+static inline bool steal(ms_books *books, const ms_books_at *at, columns *w,
+                         uint32_t op)
 {
+    const ms_graph *graph = books->graph;
     uint32_t buffer = cell_of(w, graph->in[graph->in_at[op]]);
     uint32_t grad = cell_of(w, w->out[w->out_at[op]]);
     if (w->row[grad] != MS_NONE || graph->op_flags[op] & MS_OP_CLONES)
@@ -271,6 +286,8 @@ static inline bool steal(const ms_graph *graph, columns *w, uint32_t op)
     w->state[buffer] &= (uint8_t)~MS_REF_ANY;
     if (!(graph->op_flags[op] & MS_OP_SHARES))
         w->row[buffer] = MS_NONE;
+    /* without an op of its own, behind which to drop what ends */
+    books->strays |= w->op[w->n_ops - 1].rank != at->rank;
     return true;
 }
 
@@ -295,7 +312,7 @@ static ms_err clone_or_add(ms_books *books, const ms_books_at *at, uint32_t op)
 static inline ms_err accumulate(ms_books *books, const ms_books_at *at,
                                 columns *w, uint32_t op)
 {
-    if (steal(books->graph, w, op))
+    if (steal(books, at, w, op))
         return MS_OK;
     close_columns(w, books);
     MS_TRY(clone_or_add(books, at, op));
@@ -362,11 +379,127 @@ static ms_err run_complete(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
+/* ---- with several streams ------------------------------------------------ */
+
+/* As ms_books_read of a row of the rank's own, by an op of its compute stream.
+ */
+static inline void read_row(columns *w, uint32_t row, uint16_t rank)
+{
+    uint32_t writer = w->ready_op[row];
+    w->rows[row].streams |= 1u << MS_STREAM_COMPUTE;
+    if (writer >= w->own)
+        return;
+    const ms_plan_op *it = &w->op[writer];
+    if ((it->stream == MS_STREAM_COMPUTE && it->rank == rank) ||
+        it->pass == MS_START)
+        return;
+    if (w->n_wait == w->wait_at[w->n_ops - 1] ||
+        w->wait[w->n_wait - 1] != writer)
+        w->wait[w->n_wait++] = writer;
+}
+
+static inline bool are_here(const columns *w, uint32_t op)
+{
+    for (uint32_t i = w->in_at[op]; i < w->in_at[op + 1]; i++)
+        if (w->row[cell_of(w, w->in[i])] == MS_NONE)
+            return false;
+    return true;
+}
+
+/* An op of the compute stream, no collective, that reads what is here. */
+static inline bool is_plain(const ms_graph *graph, const columns *w,
+                            uint32_t op)
+{
+    if (graph->op_stream[op] != MS_STREAM_COMPUTE ||
+        (graph->op_meets != NULL && graph->op_meets[op] != 0) ||
+        !are_here(w, op))
+        return false;
+    return graph->op_pass[op] != MS_ACCUMULATE ||
+           w->row[cell_of(w, w->out[w->out_at[op]])] != MS_NONE;
+}
+
+/* Issues a plain op; of one that accumulates .grad is there. */
+static inline void run_plain(ms_books *books, const ms_books_at *at, columns *w,
+                             uint32_t keep, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+    uint8_t pass = graph->op_pass[op];
+    uint32_t i = w->n_ops++, first = w->n_rows;
+    w->op[i] = (ms_plan_op){.ns = graph->op_ns[op],
+                            .of = op,
+                            .micro_batch = at->micro_batch,
+                            .alloc_at = first,
+                            .release_at = w->n_release,
+                            .pass = pass,
+                            .stream = MS_STREAM_COMPUTE,
+                            .rank = at->rank};
+    w->wait_at[i] = w->n_wait;
+    w->last_compute[at->rank] = i;
+    for (uint32_t k = w->in_at[op]; k < w->in_at[op + 1]; k++)
+        read_row(w, w->row[cell_of(w, w->in[k])], at->rank);
+    if (pass == MS_ACCUMULATE) {
+        uint32_t grad = w->row[cell_of(w, w->out[w->out_at[op]])];
+        read_row(w, grad, at->rank);
+        w->ready_op[grad] = i;
+        return;
+    }
+    make(books, w, keep, op);
+    for (uint32_t row = first; row < w->n_rows; row++)
+        w->ready_op[row] = i;
+}
+
+/* Room for ops [first, end), which read what they add to as well. */
+static ms_err make_room(ms_books *books, uint32_t first, uint32_t end)
+{
+    const ms_graph *graph = books->graph;
+    return ms_books_reserve(
+        books, end - first, graph->out_at[end] - graph->out_at[first],
+        graph->in_at[end] - graph->in_at[first] + end - first);
+}
+
+/* Is nobody asked before or behind each op? */
+static bool runs_in_one_go(const ms_books *books)
+{
+    return books->streams && !books->opts->uses && books->hooked == NULL &&
+           books->evictions == NULL;
+}
+
+/* As run_op one by one, the plain ones at once.  half: per op, in which of the
+ * two halves it runs, if only one of them does now. */
+static ms_err run_streams(ms_books *books, const ms_books_at *at, uint32_t keep,
+                          uint32_t first, uint32_t end, const uint8_t *half,
+                          uint8_t which)
+{
+    const ms_graph *graph = books->graph;
+    MS_TRY(make_room(books, first, end));
+    columns w = open_columns(books, at);
+    for (uint32_t op = first; op < end; op++) {
+        bool adds = graph->op_pass[op] == MS_ACCUMULATE;
+        if (half != NULL && half[op] != which)
+            continue;
+        if (adds && steal(books, at, &w, op)) {
+            end_references(books, &w, op);
+        } else if (is_plain(graph, &w, op)) {
+            run_plain(books, at, &w, keep, op);
+            end_references(books, &w, op);
+        } else {
+            close_columns(&w, books);
+            MS_TRY(run_op(books, at, keep, op));
+            MS_TRY(make_room(books, op + 1, end));
+            w = open_columns(books, at);
+        }
+    }
+    close_columns(&w, books);
+    return MS_OK;
+}
+
 static ms_err run_ops(ms_books *books, const ms_books_at *at, uint32_t keep,
                       uint32_t first, uint32_t end)
 {
     if (books->complete)
         return run_complete(books, at, keep, first, end);
+    if (runs_in_one_go(books))
+        return run_streams(books, at, keep, first, end, NULL, 0);
     for (uint32_t op = first; op < end; op++)
         MS_TRY(run_op(books, at, keep, op));
     return MS_OK;
@@ -401,15 +534,19 @@ static ms_err run_half(ms_books *books, const ms_books_at *at,
                        const ms_call *call, uint32_t first, uint32_t end)
 {
     const ms_graph *whole = books->graph;
+    const uint8_t *half = books->halves->second;
     bool second = call->run.pass == MS_GRAD_WEIGHT;
     ms_err err = MS_OK;
     books->graph =
         &books->halves
              ->views[ms_roles_of(&books->roles, at->rank, at->micro_batch)];
     books->complete = false;
-    for (uint32_t op = first; op < end && err == MS_OK; op++)
-        if (books->halves->second[op] == second)
-            err = run_op(books, at, MS_ALL, op);
+    if (runs_in_one_go(books))
+        err = run_streams(books, at, MS_ALL, first, end, half, second);
+    else
+        for (uint32_t op = first; op < end && err == MS_OK; op++)
+            if (half[op] == second)
+                err = run_op(books, at, MS_ALL, op);
     books->graph = whole;
     return err;
 }

@@ -4,6 +4,7 @@
 
 #include "sim/graph.h"
 #include "sim/machine.h"
+#include "sim/measure/inflight.h"
 #include "sim/plan.h"
 #include "sim/report.h"
 #include "sim/stage.h"
@@ -25,9 +26,8 @@ typedef struct rank_state {
     uint64_t level[MS_N_CATEGORIES];
     uint64_t part_bytes[MS_N_CATEGORIES]; /* see is_part */
     uint64_t total_bytes;
-    uint32_t in_flight;
-    uint32_t next_op; /* booked in host order: its ops before it have begun */
-    uint8_t phase;    /* of the last op issued, or CARRIED before the first */
+    uint32_t n_events;
+    uint8_t phase; /* of the last op issued, or CARRIED before the first */
     ms_rank_report *out;
 } rank_state;
 
@@ -40,8 +40,10 @@ typedef struct fold_state {
     const ms_timeline *line;
     const ms_plan *plan;
     timed_op *order;  /* ops by start, when booked by device time; else NULL */
-    uint32_t next_op; /* ops before it in that order have begun */
-    uint32_t *after;  /* per op the next of its rank; NULL: of one rank */
+    uint32_t next_op; /* ops before it in that order, or the plan's, have begun
+                       */
+    bool merged; /* events lie merged by time: those of ranks are folded in the
+                    order of the plan */
     uint8_t phase_of[MS_N_PASSES];
     struct far_level {
         uint64_t now_bytes, by_category[MS_N_CATEGORIES];
@@ -91,14 +93,13 @@ static inline void begin_op(const fold_state *fold, rank_state *state,
     see_phase(state, phase);
 }
 
-/* Those of a rank up to last, in host order. */
-static void begin_until(const fold_state *fold, rank_state *state,
-                        uint32_t last)
+/* In host order. */
+static inline void begin_until(fold_state *fold, uint32_t last, bool alone)
 {
-    while (state->next_op <= last && state->next_op < fold->plan->n_ops) {
-        uint32_t op = state->next_op;
-        state->next_op = fold->after ? fold->after[op] : op + 1;
-        begin_op(fold, state, op);
+    const ms_plan *plan = fold->plan;
+    while (fold->next_op <= last && fold->next_op < plan->n_ops) {
+        uint32_t op = fold->next_op++;
+        begin_op(fold, &fold->ranks[alone ? 0 : plan->op[op].rank], op);
     }
 }
 
@@ -118,20 +119,20 @@ static void begin_next(fold_state *fold)
     begin_op(fold, &fold->ranks[fold->plan->op[op].rank], op);
 }
 
-/* What has begun when the event, of the rank, is booked. */
-static void begin_ops(fold_state *fold, rank_state *state,
-                      const ms_event *event)
+/* What has begun when the event is booked. */
+static inline void begin_ops(fold_state *fold, const ms_event *event,
+                             bool alone)
 {
     if (!fold->order)
-        begin_until(fold, state, event->op_act >> 1);
+        begin_until(fold, event->op_act >> 1, alone);
     while (fold->order && has_begun(fold, event))
         begin_next(fold);
 }
 
 static void begin_rest(fold_state *fold)
 {
-    for (uint32_t r = 0; !fold->order && r < fold->plan->n_ranks; r++)
-        begin_until(fold, &fold->ranks[r], UINT32_MAX);
+    if (!fold->order)
+        begin_until(fold, UINT32_MAX, false);
     while (fold->order && fold->next_op < fold->plan->n_ops)
         begin_next(fold);
 }
@@ -191,9 +192,11 @@ static void apply(rank_state *state, uint8_t category, uint64_t delta,
                  state->part_bytes[MS_WORKSPACE]);
 }
 
-/* Applies the run that starts at an event; where it ends. */
-static const ms_event *apply_run(fold_state *fold, rank_state *state,
-                                 const ms_event *first, const ms_event *end)
+/* Applies the run that starts at an event; where it ends.  Inlining is forced
+ * because gcc does not inline what two loops call. */
+static inline __attribute__((always_inline)) const ms_event *
+apply_run(fold_state *fold, rank_state *state, const ms_event *first,
+          const ms_event *end)
 {
     const ms_plan *plan = fold->plan;
     const ms_row *row = &plan->row[first->row], *next = row;
@@ -208,13 +211,16 @@ static const ms_event *apply_run(fold_state *fold, rank_state *state,
         next = &plan->row[event->row];
     } while (same_run(first, event, row, next));
     if (row->pool != MS_DEVICE_POOL) {
-        apply_far(fold, row, allocates ? bytes : 0 - bytes);
+        if (!fold->merged)
+            apply_far(fold, row, allocates ? bytes : 0 - bytes);
         return event;
     }
     apply(state, row->category, allocates ? bytes : 0 - bytes,
           allocates ? part : 0 - part);
-    if (allocates)
-        see_phase(state, phase_for(fold, state, first->op_act >> 1));
+    if (allocates) /* in host order its op is the last of the rank that began */
+        see_phase(state, fold->order
+                             ? phase_for(fold, state, first->op_act >> 1)
+                             : state->phase);
     return event;
 }
 
@@ -229,6 +235,8 @@ static void read_stop(const fold_state *fold, const level_stop *stop)
             out->saved_for_backward_bytes = state->part_bytes[MS_ACTIVATIONS];
         return;
     }
+    out->peak.number =
+        fold->plan->n_ranks > 1 ? state->n_events - 1 : out->peak.event;
     for (int c = 0; c < MS_N_CATEGORIES; c++)
         out->peak.by_category[c] = state->level[c];
     uint8_t phase = phase_for(fold, state, out->peak.plan_op);
@@ -237,20 +245,57 @@ static void read_stop(const fold_state *fold, const level_stop *stop)
                           : phase;
 }
 
+/* alone: there is one rank. */
+static inline void apply_events(fold_state *fold, const ms_event *event,
+                                const ms_event *end, bool alone)
+{
+    while (event < end) {
+        uint16_t rank = alone ? 0 : fold->plan->op[event->op_act >> 1].rank;
+        rank_state *state = &fold->ranks[rank];
+        begin_ops(fold, event, alone);
+        const ms_event *next = apply_run(fold, state, event, end);
+        if (!alone)
+            state->n_events += (uint32_t)(next - event);
+        event = next;
+    }
+}
+
 static void run_events(fold_state *fold, uint32_t first, uint32_t end)
 {
     ms_eventwalk walk;
-    ms_timeline_walk(fold->line, first, &walk);
+    if (fold->merged)
+        ms_timeline_walk_plan(fold->line, first, &walk);
+    else
+        ms_timeline_walk(fold->line, first, &walk);
     for (uint32_t left = end - first, n; left > 0; left -= n) {
         const ms_event *event = ms_timeline_peek(&walk);
         uint64_t made = (uint64_t)(walk.end - event);
         n = made < left ? (uint32_t)made : left;
         walk.at += n;
-        while (event < walk.at) {
-            uint16_t rank = fold->plan->op[event->op_act >> 1].rank;
-            begin_ops(fold, &fold->ranks[rank], event);
-            event = apply_run(fold, &fold->ranks[rank], event, walk.at);
-        }
+        if (fold->plan->n_ranks == 1)
+            apply_events(fold, event, walk.at, true);
+        else
+            apply_events(fold, event, walk.at, false);
+    }
+}
+
+/* Host memory and disk are those of all ranks together, by time. */
+static void run_far(fold_state *fold)
+{
+    ms_eventwalk walk;
+    uint64_t peak_bytes = 0;
+    for (uint32_t r = 0; r < fold->plan->n_ranks; r++)
+        for (int p = MS_DEVICE_POOL + 1; p < MS_N_POOLS; p++)
+            peak_bytes |= fold->line->ranks[r].pool[p].peak_bytes;
+    if (!fold->merged || peak_bytes == 0)
+        return;
+    ms_timeline_walk(fold->line, 0, &walk);
+    for (uint32_t e = 0; e < fold->line->n_events; e++) {
+        const ms_event *event = ms_timeline_next(&walk);
+        const ms_row *row = &fold->plan->row[event->row];
+        if (row->pool != MS_DEVICE_POOL)
+            apply_far(fold, row,
+                      event->op_act & 1u ? row->bytes : 0 - row->bytes);
     }
 }
 
@@ -264,6 +309,7 @@ static void run_fold(fold_state *fold, const level_stop *stops,
         e = stops[s].at;
     }
     run_events(fold, e, n_events);
+    run_far(fold);
     begin_rest(fold);
     for (; s < n_stops; s++)
         read_stop(fold, &stops[s]);
@@ -277,13 +323,22 @@ static int compare_stops(const void *left, const void *right)
     return (a->at > b->at) - (a->at < b->at);
 }
 
+/* The event of the peak, in the order of the fold. */
+static uint32_t peak_of(const fold_state *fold, const ms_rank_report *out)
+{
+    if (!fold->merged || out->peak.event == MS_NONE)
+        return out->peak.event;
+    const ms_event event = ms_timeline_event(fold->line, out->peak.event);
+    return fold->plan->op[event.op_act >> 1].release_at + event.row;
+}
+
 static uint32_t list_stops(const fold_state *fold, const uint32_t *until,
                            level_stop *stops)
 {
     const ms_plan *plan = fold->plan;
     uint32_t n = 0;
     for (uint16_t rank = 0; rank < plan->n_ranks; rank++) {
-        uint32_t peak = fold->ranks[rank].out->peak.event;
+        uint32_t peak = peak_of(fold, fold->ranks[rank].out);
         for (uint32_t mark = 0; mark < MS_N_MARKS; mark++) {
             uint32_t at = until[rank * (uint32_t)MS_N_MARKS + mark];
             if (at != MS_NONE)
@@ -318,19 +373,6 @@ static void name_peak(const ms_plan *plan, ms_peak *peak)
     name_op(plan, peak->plan_op, &peak->op, &peak->layer);
 }
 
-/* The number of the event among those of its rank. */
-static uint32_t number_of(const ms_timeline *line, uint32_t event,
-                          uint32_t rank)
-{
-    const ms_plan *plan = line->plan;
-    uint32_t n = 0;
-    if (plan->n_ranks == 1)
-        return event;
-    for (uint32_t e = 0; e < event; e++)
-        n += plan->op[line->events[e].op_act >> 1].rank == rank;
-    return n;
-}
-
 static void find_peak(const ms_timeline *line, ms_rank_report *out)
 {
     const ms_rank_levels *levels = &line->ranks[out->rank];
@@ -349,91 +391,9 @@ static void find_peak(const ms_timeline *line, ms_rank_report *out)
         return;
     const ms_event event = ms_timeline_event(line, device->peak_event);
     peak->event = device->peak_event;
-    peak->number = number_of(line, peak->event, out->rank);
     peak->t_ns = event.t_ns;
     peak->plan_op = event.op_act >> 1;
     name_peak(line->plan, peak);
-}
-
-/* ---- micro-batches in flight --------------------------------------------- */
-
-static bool is_backward(uint8_t pass)
-{
-    return pass == MS_GRAD_INPUT || pass == MS_GRAD_WEIGHT ||
-           pass == MS_ACCUMULATE;
-}
-
-/* A micro-batch of a rank begins or ends with this op. */
-typedef struct flight_turn {
-    uint32_t op;
-    uint16_t rank;
-    bool begins;
-} flight_turn;
-
-static int compare_turns(const void *left, const void *right)
-{
-    const flight_turn *a = left, *b = right;
-    return (a->op > b->op) - (a->op < b->op);
-}
-
-/* first and last: per (rank, micro-batch), the op of its first forward and
- * of its last backward. */
-static void find_spans(const ms_plan *plan, uint32_t *first, uint32_t *last)
-{
-    const ms_plan_op *it = plan->op;
-    uint32_t n_micro_batches = plan->n_micro_batches;
-    for (uint32_t op = 0; op < plan->n_ops; op++, it++) {
-        if (it->micro_batch >= n_micro_batches)
-            continue;
-        uint32_t span = it->rank * n_micro_batches + it->micro_batch;
-        if (it->pass == MS_FORWARD && first[span] == MS_NONE)
-            first[span] = op;
-        else if (is_backward(it->pass))
-            last[span] = op;
-    }
-}
-
-/* In the order of ops. */
-static uint32_t list_turns(const ms_plan *plan, const uint32_t *first,
-                           const uint32_t *last, flight_turn *turns)
-{
-    uint32_t n = 0, n_micro_batches = plan->n_micro_batches;
-    for (uint32_t span = 0; span < plan->n_ranks * n_micro_batches; span++) {
-        uint16_t rank = (uint16_t)(span / n_micro_batches);
-        if (first[span] != MS_NONE)
-            turns[n++] = (flight_turn){first[span], rank, true};
-        if (last[span] != MS_NONE)
-            turns[n++] = (flight_turn){last[span], rank, false};
-    }
-    qsort(turns, n, sizeof *turns, compare_turns);
-    return n;
-}
-
-/* The highest number of micro-batches between first forward and last
- * backward. */
-static ms_err fold_in_flight(fold_state *fold, ms_arena *arena, ms_fault *fault)
-{
-    const ms_plan *plan = fold->plan;
-    uint32_t n_spans = plan->n_ranks * plan->n_micro_batches;
-    uint32_t *first = ms_arena_take_raw(arena, n_spans, sizeof *first);
-    uint32_t *last = ms_arena_take_raw(arena, n_spans, sizeof *last);
-    flight_turn *turns =
-        ms_arena_take_raw(arena, 2 * (size_t)n_spans, sizeof *turns);
-    if (!first || !last || !turns)
-        return ms_fail_nomem(fault);
-    for (uint32_t span = 0; span < n_spans; span++)
-        first[span] = last[span] = MS_NONE;
-    find_spans(plan, first, last);
-    uint32_t n = list_turns(plan, first, last, turns);
-    for (uint32_t i = 0; i < n; i++) {
-        rank_state *state = &fold->ranks[turns[i].rank];
-        uint32_t *most = &state->out->in_flight_micro_batches;
-        if (!turns[i].begins)
-            state->in_flight--;
-        else if (++state->in_flight > *most)
-            *most = state->in_flight;
-    }
-    return MS_OK;
 }
 
 /* ---- rates --------------------------------------------------------------- */
@@ -497,25 +457,6 @@ static ms_err order_ops(fold_state *fold, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
-/* The ops of each rank, from its first. */
-static ms_err chain_ops(fold_state *fold, ms_arena *arena, ms_fault *fault)
-{
-    const ms_plan *plan = fold->plan;
-    if (plan->n_ranks == 1)
-        return MS_OK;
-    fold->after = ms_arena_take_raw(arena, plan->n_ops, sizeof *fold->after);
-    if (!fold->after)
-        return ms_fail_nomem(fault);
-    for (uint32_t r = 0; r < plan->n_ranks; r++)
-        fold->ranks[r].next_op = plan->n_ops;
-    for (uint32_t op = plan->n_ops; op-- > 0;) {
-        rank_state *state = &fold->ranks[plan->op[op].rank];
-        fold->after[op] = state->next_op;
-        state->next_op = op;
-    }
-    return MS_OK;
-}
-
 static void init_rank(fold_state *fold, ms_rank_report *out, uint16_t rank)
 {
     fold->ranks[rank].out = out;
@@ -544,8 +485,8 @@ static ms_err init_fold(fold_state *fold, ms_arena *arena, ms_report *report,
         fold->phase_of[pass] = pass == MS_START || pass == MS_COPY
                                    ? CARRIED
                                    : (uint8_t)ms_names_phase_of(pass);
-    return fold->line->by_device ? order_ops(fold, arena, fault)
-                                 : chain_ops(fold, arena, fault);
+    fold->merged = plan->n_ranks > 1 && !fold->line->by_device;
+    return fold->line->by_device ? order_ops(fold, arena, fault) : MS_OK;
 }
 
 uint64_t ms_measure_libraries(const ms_graph *graph, uint32_t *n)
@@ -592,7 +533,7 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
     MS_TRY(ms_times_measure(line, arena, report, fault));
     if (line->lack.missing_bytes > 0)
         name_op(plan, line->lack.op, &report->lack_op, &report->lack_layer);
-    MS_TRY(fold_in_flight(&fold, arena, fault));
+    MS_TRY(ms_inflight_measure(plan, arena, report, fault));
     ms_measure_rates(line, machine, report);
     MS_TRY(ms_hostmemory_measure(line, machine, arena, report, fault));
     ms_capacity_judge(&line->pages, machine, report);

@@ -152,9 +152,14 @@ static void close_times(rank_clock *clock, uint64_t step_ns)
 
 typedef struct interval {
     uint64_t from_ns, to_ns;
-    uint8_t link;
+    uint8_t link, stream;
     uint16_t rank;
 } interval;
+
+/* Those of a rank's stream, which come one after the other: [at, end). */
+typedef struct lane {
+    uint32_t at, end;
+} lane;
 
 /* Until when each link, and each kind of links, is known to work. */
 typedef struct busy_until {
@@ -196,8 +201,9 @@ static void put_interval(const ms_waits *waits, uint32_t op, uint64_t from_ns,
     ms_link link = ms_waits_link(waits, op);
     if (link == MS_N_LINKS)
         return;
-    list[(*n)++] = (interval){from_ns, to_ns, (uint8_t)link,
-                              waits->line->plan->op[op].rank};
+    const ms_plan_op *it = &waits->line->plan->op[op];
+    list[(*n)++] =
+        (interval){from_ns, to_ns, (uint8_t)link, it->stream, it->rank};
 }
 
 /* Into list, with the copies that came again. */
@@ -219,21 +225,79 @@ static uint32_t list_intervals(const ms_waits *waits, interval *list)
     return n;
 }
 
+static uint32_t lane_of(const interval *it)
+{
+    return it->rank * (uint32_t)MS_N_STREAMS + it->stream;
+}
+
+/* Copies that came again lie behind those that came in time. */
+static void sort_lane(interval *first, interval *end)
+{
+    for (interval *it = first + 1; it < end; it++)
+        if (by_start(it - 1, it) > 0) {
+            qsort(first, (size_t)(end - first), sizeof *first, by_start);
+            return;
+        }
+}
+
+/* n intervals by lane, and in the order of their starts on each; lanes: n_lanes
+ * of them, zero. */
+static void divide(const interval *list, uint32_t n, interval *to, lane *lanes,
+                   uint32_t n_lanes)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < n; i++)
+        lanes[lane_of(&list[i])].end++;
+    for (uint32_t l = 0; l < n_lanes; l++) {
+        uint32_t length = lanes[l].end;
+        lanes[l] = (lane){at, at};
+        at += length;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        to[lanes[lane_of(&list[i])].end++] = list[i];
+    for (uint32_t l = 0; l < n_lanes; l++)
+        if (lanes[l].at < lanes[l].end)
+            sort_lane(to + lanes[l].at, to + lanes[l].end);
+}
+
+/* The intervals of a rank in the order of their starts. */
+static void merge_lanes(const interval *list, const lane *lanes,
+                        ms_rank_report *out)
+{
+    lane left[MS_N_STREAMS];
+    busy_until until = {0};
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < MS_N_STREAMS; s++)
+        if (lanes[s].at < lanes[s].end)
+            left[n++] = lanes[s];
+    while (n > 0) {
+        uint32_t first = 0;
+        for (uint32_t i = 1; i < n; i++)
+            if (list[left[i].at].from_ns < list[left[first].at].from_ns)
+                first = i;
+        add_interval(&list[left[first].at++], &until, out);
+        if (left[first].at == left[first].end)
+            left[first] = left[--n];
+    }
+}
+
 static ms_err fold_busy(const ms_waits *waits, ms_arena *arena,
                         ms_report *report, ms_fault *fault)
 {
     if (!waits->kind && !waits->before)
         return MS_OK; /* all is on the compute stream */
     size_t most = (size_t)waits->line->plan->n_ops + waits->line->n_revoked;
+    uint32_t n_lanes = report->n_ranks * (uint32_t)MS_N_STREAMS;
     interval *list = ms_arena_take_raw(arena, most, sizeof *list);
-    busy_until *until = ms_arena_take(arena, report->n_ranks, sizeof *until);
-    if (!list || !until)
+    lane *lanes = ms_arena_take(arena, n_lanes, sizeof *lanes);
+    uint32_t n = list ? list_intervals(waits, list) : 0;
+    interval *sorted = ms_arena_take_raw(arena, n, sizeof *sorted);
+    if (!list || !sorted || !lanes)
         return ms_fail_nomem(fault);
-    uint32_t n = list_intervals(waits, list);
-    qsort(list, n, sizeof *list, by_start);
-    for (uint32_t i = 0; i < n; i++)
-        add_interval(&list[i], &until[list[i].rank],
-                     &report->ranks[list[i].rank]);
+    divide(list, n, sorted, lanes, n_lanes);
+    for (uint32_t r = 0; r < report->n_ranks; r++)
+        merge_lanes(sorted, lanes + r * (size_t)MS_N_STREAMS,
+                    &report->ranks[r]);
     return MS_OK;
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The clock.  Streams are FIFO, so at most one op per stream runs: the next
- * instant of a rank is the minimum over its streams' ends, that of the job the
- * first of a heap over the ranks.  At one instant all completions come first,
- * in stream order, then starts.
+/* The clock of ops that wait for memory; other plans have clocks of their own
+ * in streams/, which say what this one would.  Streams are FIFO, so at most one
+ * op per stream runs: the next instant of a rank is the minimum over its
+ * streams' ends, that of the job the first of a heap over the ranks.  At one
+ * instant all completions come first, in stream order, then starts.
  *
  * A rank is looked at when something of its own happens, and when an op ends
- * for which a head of it waits: such a head is in the list of that op.  Of the
- * heads of a rank those are looked at in whose way something was that has gone
- * since: the op before, an op that they wait for, a sync of the host.
+ * for which a head of it waits: such a head is in the list of that op.
  *
  * Where ops interfere, what is left of each is counted again whenever an op on
  * its rank starts or ends; an op that starts later than it is scheduled has an
@@ -15,9 +14,9 @@
 #include "sim/replay/clock.h"
 
 #include "sim/graph.h"
+#include "sim/replay/streams/aheadclock.h"
 #include "sim/replay/streams/hosts.h"
 #include "sim/replay/streams/inorder.h"
-#include "sim/replay/streams/oneclock.h"
 #include "sim/replay/streams/pace.h"
 #include "sim/replay/streams/rankheap.h"
 #include "sim/replay/streams/speed.h"
@@ -59,16 +58,13 @@ typedef struct clock_state {
     ms_rankheap ranks; /* by their next instant; unused where one is alone */
     uint32_t *waiter;  /* per op: a stream of another rank whose head waits for
                           it, or MS_NONE; NULL: no op waits for another rank */
-    uint64_t *wake_ns; /* per rank, with a wall: a head may start then */
+    uint64_t *wake_ns; /* per rank: a head may start then */
     uint8_t *ends;     /* per rank: streams whose op ends, or begins, at its
                           next instant, as bits */
-    uint8_t *look;     /* per rank: streams whose head may start, as bits */
-    uint8_t *held;     /* per stream: those of its rank whose head waits for an
-                          op on it */
     bool alone;        /* there is one rank */
     ms_pace *pace;     /* NULL: nothing interferes */
-    ms_wall *wall;     /* NULL: nothing waits for memory */
-    bool *again;       /* with a wall, per stream: a revoked copy comes again */
+    ms_wall *wall;
+    bool *again; /* per stream: a revoked copy comes again */
     uint64_t now_ns;
 } clock_state;
 
@@ -122,8 +118,6 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     MS_TRY(open_ranks(clock, arena, fault));
     clock->wake_ns = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
     clock->ends = ms_arena_take(arena, plan->n_ranks, 1);
-    clock->look = ms_arena_take(arena, plan->n_ranks, 1);
-    clock->held = ms_arena_take(arena, n, 1);
     clock->head = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->running = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->end_ns = ms_arena_take_raw(arena, n, sizeof(uint64_t));
@@ -133,9 +127,8 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     clock->done = ms_arena_take(arena, plan->n_ops, sizeof(bool));
     if (!clock->head || !clock->running || !clock->end_ns || !clock->free_ns ||
         !clock->next || !clock->done || !clock->waiting || !clock->wake_ns ||
-        !clock->ends || !clock->look || !clock->held)
+        !clock->ends)
         return ms_fail_nomem(fault);
-    memset(clock->look, 0xff, plan->n_ranks);
     memset(clock->head, 0xff, n * sizeof(uint32_t));
     memset(clock->running, 0xff, n * sizeof(uint32_t));
     memset(clock->end_ns, 0xff, n * sizeof(uint64_t));
@@ -149,9 +142,8 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     if (ms_speed_varies(clock->machine))
         MS_TRY(ms_pace_open(clock->machine, plan->n_ranks, arena, &clock->pace,
                             fault));
-    if (clock->wall && !(clock->again = ms_arena_take(arena, n, sizeof(bool))))
-        return ms_fail_nomem(fault);
-    return MS_OK;
+    clock->again = ms_arena_take(arena, n, sizeof(bool));
+    return clock->again != NULL ? MS_OK : ms_fail_nomem(fault);
 }
 
 /* The latest end among what the head of stream s, op, waits for; false while
@@ -195,23 +187,13 @@ static uint32_t next_due(clock_state *clock)
     return rank;
 }
 
-/* Of a stream of all ranks, among those of its own. */
-static uint8_t stream_bit(uint32_t s)
-{
-    return (uint8_t)(1u << s % MS_N_STREAMS);
-}
-
 /* The head of stream s waits for an op that has not ended. */
 static void list_waiter(clock_state *clock, uint32_t s)
 {
     const ms_plan *plan = clock->plan;
     waiting *now = &clock->waiting[s];
     uint32_t other = plan->wait[now->at];
-    if (plan->op[other].rank == s / MS_N_STREAMS) {
-        clock->held[ms_inorder_stream(plan, other)] |= stream_bit(s);
-        return;
-    }
-    if (now->listed)
+    if (now->listed || plan->op[other].rank == s / MS_N_STREAMS)
         return;
     now->listed = true;
     now->next = clock->waiter[other];
@@ -223,7 +205,6 @@ static void wake_waiters(clock_state *clock, uint32_t op)
     for (uint32_t s = clock->waiter[op]; s != MS_NONE;
          s = clock->waiting[s].next) {
         clock->waiting[s].listed = false;
-        clock->look[s / MS_N_STREAMS] |= stream_bit(s);
         add_due(clock, s / MS_N_STREAMS);
     }
     clock->waiter[op] = MS_NONE;
@@ -308,7 +289,7 @@ static ms_err start_head(clock_state *clock, const struct ms_hosts_host *host,
 {
     uint32_t op = clock->head[s];
     uint8_t cause;
-    bool may = true;
+    bool may;
     if (op == MS_NONE || clock->running[s] != MS_NONE ||
         !ms_hosts_issued(host, op))
         return MS_OK;
@@ -317,8 +298,7 @@ static ms_err start_head(clock_state *clock, const struct ms_hosts_host *host,
         return MS_OK;
     }
     uint64_t t_ns = ready_ns(clock, host, s, &cause);
-    if (clock->wall)
-        MS_TRY(pass_wall(clock, op, &t_ns, &cause, &may));
+    MS_TRY(pass_wall(clock, op, &t_ns, &cause, &may));
     if (!may)
         return MS_OK;
     clock->line->start_ns[op] = t_ns;
@@ -344,8 +324,6 @@ static void end_op(clock_state *clock, uint32_t s, uint32_t op)
     clock->done[op] = true;
     clock->n_done++;
     clock->hosts.of[rank].n_done++;
-    clock->look[rank] |= clock->held[s] | stream_bit(s);
-    clock->held[s] = 0;
     if (clock->waiter)
         wake_waiters(clock, op);
 }
@@ -355,13 +333,13 @@ static ms_err complete(clock_state *clock, uint32_t s)
     uint32_t op = clock->running[s];
     uint64_t end_ns = clock->end_ns[s];
     leave(clock, s);
-    if (clock->again && clock->again[s]) {
+    if (clock->again[s]) {
         clock->again[s] = false;
         return ms_wall_arrive(clock->wall, op);
     }
     clock->line->end_ns[op] = end_ns;
     end_op(clock, s, op);
-    return clock->wall ? ms_wall_end(clock->wall, op) : MS_OK;
+    return ms_wall_end(clock->wall, op);
 }
 
 static void pass_syncs(clock_state *clock, uint32_t rank)
@@ -371,14 +349,13 @@ static void pass_syncs(clock_state *clock, uint32_t rank)
         return;
     ms_hosts_pass(&clock->hosts, rank, clock->done, clock->line->end_ns,
                   clock->now_ns);
-    clock->look[rank] = UINT8_MAX;
 }
 
 /* When something happens on the rank next, and on which streams. */
 static uint64_t find_next(clock_state *clock, uint32_t rank)
 {
     const uint64_t *end_ns = clock->end_ns + rank * (size_t)MS_N_STREAMS;
-    uint64_t t_ns = clock->wall ? clock->wake_ns[rank] : UINT64_MAX;
+    uint64_t t_ns = clock->wake_ns[rank];
     uint32_t ends = 0;
     for (uint32_t i = 0; i < MS_N_STREAMS; i++) {
         if (end_ns[i] > t_ns)
@@ -407,8 +384,7 @@ static ms_err complete_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
 
 static ms_err pass_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
 {
-    if (clock->wall)
-        ms_wall_round(clock->wall, rank, now_ns);
+    ms_wall_round(clock->wall, rank, now_ns);
     return complete_rank(clock, rank, now_ns);
 }
 
@@ -434,17 +410,13 @@ static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
                         : pass_ranks(clock, now_ns);
 }
 
+/* Of all streams, because any op may have made room. */
 static ms_err start_heads(clock_state *clock, uint32_t rank)
 {
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
-    /* With a wall any op may have made room. */
-    uint32_t look = clock->wall ? UINT8_MAX : clock->look[rank];
-    clock->look[rank] = 0;
     clock->wake_ns[rank] = UINT64_MAX;
-    for (; look != 0; look &= look - 1) {
-        uint32_t s = first + (uint32_t)__builtin_ctz(look);
+    for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
         MS_TRY(start_head(clock, &clock->hosts.of[rank], s));
-    }
     return MS_OK;
 }
 
@@ -494,10 +466,8 @@ static ms_err make_room(clock_state *clock, uint32_t rank, bool idle,
     return MS_OK;
 }
 
-/* Ops that wait for memory may get some, and start.  Kept apart because gcc
- * prepares its loops wherever it is inlined, with a wall or without. */
-static __attribute__((noinline)) ms_err start_behind_wall(clock_state *clock,
-                                                          uint32_t rank)
+/* Ops that wait for memory may get some, and start. */
+static ms_err start_behind_wall(clock_state *clock, uint32_t rank)
 {
     bool more = true;
     while (more && clock->wake_ns[rank] == UINT64_MAX) {
@@ -516,8 +486,7 @@ static __attribute__((noinline)) ms_err start_behind_wall(clock_state *clock,
 static ms_err start_rank(clock_state *clock, uint32_t rank)
 {
     MS_TRY(start_heads(clock, rank));
-    if (clock->wall)
-        MS_TRY(start_behind_wall(clock, rank));
+    MS_TRY(start_behind_wall(clock, rank));
     if (clock->pace)
         ms_pace_rank(clock->pace, rank, clock->now_ns, clock->end_ns);
     return MS_OK;
@@ -529,8 +498,7 @@ static ms_err start_due(clock_state *clock)
         return start_rank(clock, 0);
     while (clock->due.n > 0) {
         uint32_t rank = next_due(clock);
-        if (clock->wall)
-            ms_wall_round(clock->wall, rank, clock->now_ns);
+        ms_wall_round(clock->wall, rank, clock->now_ns);
         MS_TRY(start_rank(clock, rank));
         ms_rankheap_set(&clock->ranks, rank,
                         (ms_rankkey){find_next(clock, rank), 0});
@@ -549,8 +517,7 @@ static void open_hosts(clock_state *clock)
     clock->line->passed_ns = clock->hosts.passed_ns;
     for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
         add_due(clock, r);
-        if (clock->wall)
-            ms_wall_round(clock->wall, r, 0);
+        ms_wall_round(clock->wall, r, 0);
         pass_syncs(clock, r);
     }
 }
@@ -575,11 +542,10 @@ ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
 {
     clock_state clock = {
         .plan = plan, .machine = machine, .line = line, .wall = wall};
-    bool paced = ms_speed_varies(machine) && !ms_inorder_alone(plan);
-    if (!wall && !paced)
-        return ms_inorder_run(plan, machine, arena, line, fault);
-    if (!wall && plan->n_ranks == 1)
-        return ms_oneclock_run(plan, machine, arena, line, fault);
+    if (wall == NULL)
+        return ms_speed_varies(machine) && !ms_inorder_alone(plan)
+                   ? ms_aheadclock_run(plan, machine, arena, line, fault)
+                   : ms_inorder_run(plan, machine, arena, line, fault);
     MS_TRY(clock_open(&clock, arena, fault));
     return run_clock(&clock, fault);
 }

@@ -143,6 +143,25 @@ static inline void book_ops(book_state *state, bool listed)
     *state = books;
 }
 
+/* The levels of several ranks, each in the order of the plan, which is its own:
+ * events are counted as ms_timeline_walk_plan makes them. */
+static void book_ranks(book_state *state)
+{
+    book_state books = *state; /* in registers */
+    const ms_plan *plan = books.plan;
+    const ms_plan_op *it = plan->op;
+    for (uint32_t op = 0; op < plan->n_ops; op++, it++) {
+        ms_level *levels = books.line->ranks[it->rank].pool;
+        uint32_t row = it[0].alloc_at, last = it[1].alloc_at;
+        uint32_t i = it[0].release_at, end = it[1].release_at;
+        for (; row < last; row++)
+            book_alloc(&books, levels, row, op, 0, false);
+        for (; i < end; i++)
+            book_release(&books, levels, plan->release[i], op, 0, false);
+    }
+    *state = books;
+}
+
 /* The hosts of several ranks: each in its own order, and all by time; at one
  * time the first of each rank's comes before the second of any. */
 typedef struct host_cursor {
@@ -199,13 +218,40 @@ static ms_rankkey next_event(const ms_timeline *line, host_cursor *at,
     return (ms_rankkey){at->t_ns, at->turn};
 }
 
-static void book_next(book_state *books, host_cursor *at)
+/* The next event of the rank; all: that of its op which come at the same time
+ * are next, too. */
+static inline void book_next(book_state *books, host_cursor *at, bool all)
 {
-    if (at->row < at->end)
-        book_alloc(books, at->levels, at->row++, at->op, at->t_ns, true);
-    else
-        book_release(books, at->levels, books->plan->release[at->release++],
-                     at->op, at->t_ns, true);
+    const uint32_t *list = books->plan->release;
+    if (at->row < at->end) {
+        uint32_t end = all ? at->end : at->row + 1;
+        while (at->row < end)
+            book_alloc(books, at->levels, at->row++, at->op, at->t_ns, true);
+        return;
+    }
+    uint32_t last = books->plan->op[at->op + 1].release_at;
+    uint32_t end = all ? last : at->release + 1;
+    while (at->release < end)
+        book_release(books, at->levels, list[at->release++], at->op, at->t_ns,
+                     true);
+}
+
+/* Those of all ranks, merged by time. */
+static void merge_hosts(book_state *state, host_cursor *cursors,
+                        const uint32_t *next, ms_rankheap *heap)
+{
+    book_state books = *state; /* in registers */
+    while (ms_rankheap_first_ns(heap) != MS_RANKHEAP_NEVER) {
+        uint32_t r = ms_rankheap_first(heap);
+        uint64_t until_ns = ms_rankheap_others_ns(heap, r);
+        ms_rankkey key;
+        do {
+            book_next(&books, &cursors[r], cursors[r].t_ns < until_ns);
+            key = next_event(books.line, &cursors[r], next);
+        } while (key.t_ns < until_ns);
+        ms_rankheap_set(heap, r, key);
+    }
+    *state = books;
 }
 
 static ms_err book_hosts(book_state *books, ms_arena *arena, ms_fault *fault)
@@ -223,16 +269,7 @@ static ms_err book_hosts(book_state *books, ms_arena *arena, ms_fault *fault)
         enter_op(plan, &cursors[r], cursors[r].op);
         ms_rankheap_set(&heap, r, next_event(books->line, &cursors[r], next));
     }
-    while (ms_rankheap_first_ns(&heap) != MS_RANKHEAP_NEVER) {
-        uint32_t r = ms_rankheap_first(&heap);
-        uint64_t until_ns = ms_rankheap_others_ns(&heap, r);
-        ms_rankkey key;
-        do {
-            book_next(books, &cursors[r]);
-            key = next_event(books->line, &cursors[r], next);
-        } while (key.t_ns < until_ns);
-        ms_rankheap_set(&heap, r, key);
-    }
+    merge_hosts(books, cursors, next, &heap);
     return MS_OK;
 }
 
@@ -324,6 +361,15 @@ static ms_err open_line(const ms_plan *plan, ms_arena *arena, ms_timeline *line,
     return MS_OK;
 }
 
+/* Host memory and disk are those of all ranks. */
+static bool is_far(const ms_plan *plan)
+{
+    for (uint32_t r = 0; r < plan->n_rows; r++)
+        if (plan->row[r].pool != MS_DEVICE_POOL)
+            return true;
+    return false;
+}
+
 /* Where they follow from the ops, a list of few is read faster than made. */
 static ms_err open_events(const ms_plan *plan, const ms_machine *machine,
                           ms_arena *arena, ms_timeline *line, ms_fault *fault)
@@ -331,6 +377,9 @@ static ms_err open_events(const ms_plan *plan, const ms_machine *machine,
     size_t n = (size_t)plan->n_rows + plan->op[plan->n_ops].release_at;
     if (n > MS_EVENTWALK_LISTED && plan->n_ranks == 1 && !plan->wait_at &&
         !machine->book_device)
+        return MS_OK;
+    if (plan->n_ranks > 1 && machine->unmerged && !machine->book_device &&
+        !is_far(plan))
         return MS_OK;
     line->events = ms_arena_take_raw(arena, n, sizeof *line->events);
     return line->events ? MS_OK : ms_fail_nomem(fault);
@@ -393,7 +442,9 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
     } else {
         MS_TRY(find_until(&books, arena, fault));
         open_books(&books);
-        if (plan->n_ranks > 1)
+        if (plan->n_ranks > 1 && line->events == NULL)
+            book_ranks(&books);
+        else if (plan->n_ranks > 1)
             MS_TRY(book_hosts(&books, arena, fault));
         else if (line->events)
             book_ops(&books, true);

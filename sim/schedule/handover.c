@@ -137,38 +137,57 @@ static ms_err list_by_stage(finder *f, bool out, uint32_t **at, uint32_t **rows)
     return MS_OK;
 }
 
-static bool names(const finder *f, uint32_t set, uint32_t s)
+/* A handover that names a storage, and the next such. */
+typedef struct naming {
+    uint32_t of, next;
+} naming;
+
+/* Lists per storage the handovers that name it, from f->last on. */
+static ms_err list_namings(const finder *f, naming **list)
 {
     const ms_program *program = f->program;
-    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
-        if (program->set_item[i] == s)
-            return true;
-    return false;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->found->n; i++) {
+        uint32_t set = f->found->all[i].set;
+        n += program->set_at[set + 1] - program->set_at[set];
+    }
+    *list = ms_arena_take_raw(f->arena, n, sizeof **list);
+    if (*list == NULL)
+        return ms_fail_nomem(f->fault);
+    memset(f->last, 0xff, f->graph->n_storages * sizeof *f->last);
+    for (uint32_t i = f->found->n; i-- > 0;) {
+        uint32_t set = f->found->all[i].set;
+        for (uint32_t k = program->set_at[set]; k < program->set_at[set + 1];
+             k++) {
+            uint32_t *first = &f->last[program->set_item[k]];
+            (*list)[--n] = (naming){i, *first};
+            *first = n;
+        }
+    }
+    return MS_OK;
 }
 
 /* Does a later handover bring it back to where it was? */
-static bool comes_again(const finder *f, const ms_handover *it, uint32_t s)
+static bool comes_again(const finder *f, const naming *list,
+                        const ms_handover *it, uint32_t s)
 {
-    const ms_handovers *found = f->found;
     const ms_stage *stages = f->schedule->stages;
-    for (uint32_t k = 0; k < f->schedule->n_stages; k++) {
-        bool later = it->backward ? k < it->to : k > it->to;
-        if (!later || stages[k].rank != stages[it->from].rank)
-            continue;
-        for (uint32_t i = found->in_at[k]; i < found->in_at[k + 1]; i++)
-            if (found->all[found->in[i]].backward == it->backward &&
-                names(f, found->all[found->in[i]].set, s))
-                return true;
+    for (uint32_t i = f->last[s]; i != MS_NONE; i = list[i].next) {
+        const ms_handover *other = &f->found->all[list[i].of];
+        bool later = it->backward ? other->to < it->to : other->to > it->to;
+        if (later && other->backward == it->backward &&
+            stages[other->to].rank == stages[it->from].rank)
+            return true;
     }
     return false;
 }
 
-static void find_again(const finder *f, ms_handover *it)
+static void find_again(const finder *f, const naming *list, ms_handover *it)
 {
     uint32_t first = f->program->set_at[it->set];
-    it->again = comes_again(f, it, f->program->set_item[first]);
+    it->again = comes_again(f, list, it, f->program->set_item[first]);
     for (uint32_t i = first; i < f->program->set_at[it->set + 1]; i++)
-        it->returns |= comes_again(f, it, f->program->set_item[i]);
+        it->returns |= comes_again(f, list, it, f->program->set_item[i]);
 }
 
 ms_err ms_handover_find(const ms_graph *graph, const ms_schedule *schedule,
@@ -201,7 +220,11 @@ ms_err ms_handover_find(const ms_graph *graph, const ms_schedule *schedule,
     }
     MS_TRY(list_by_stage(&f, true, &handovers->out_at, &handovers->out));
     MS_TRY(list_by_stage(&f, false, &handovers->in_at, &handovers->in));
+    if (handovers->n == 0)
+        return MS_OK;
+    naming *list;
+    MS_TRY(list_namings(&f, &list));
     for (uint32_t i = 0; i < handovers->n; i++)
-        find_again(&f, &handovers->all[i]);
+        find_again(&f, list, &handovers->all[i]);
     return MS_OK;
 }

@@ -23,9 +23,9 @@
  *                                 against replay_choices_us; new_: of choices
  *                                 that are new; program_: with a program
  *     choice_micro_64_us     31   the same of 64 micro-batches
- *     pipeline_told_ms       50   GPT-3, 8 stages x 512 micro-batches, from
- * few; pipeline_replayed_ms 1000, _toy_replayed_ms 200 (64 ranks x 8 chunks x
- * 512) library_policy_exact_us 10  libmemsim: another policy, evaluated
+ *     pipeline_told_ms       50   GPT-3, 8 stages x 512 micro-batches, from few
+ *     pipeline_replayed_ms 1000   _16x64_ 10, _toy_ 200 (64 ranks x 8 x 512)
+ *     library_policy_exact_us 10  libmemsim: another policy, evaluated
  *     library_batch_exact_us      another batch: 50 more than it is lowered
  *     process_version_ms    1.5   memsim --version
  *     process_exact_ms        4   GPT-3 175B, checkpoint:sqrt, --json, exact
@@ -43,7 +43,7 @@
  *     record_ns_per_event    50   a step of 1.4 million events to its record
  *     figure_million_ms    2000   its figure as PNG: more than without it
  *     layers_12 ... layers_10000: the same ns per op and event, within noise
- *     growth_NAME_exponent    1   of the last doubling of a model's depth
+ *     growth_NAME_exponent    1   of the last doubling: depth, pipelines
  *     fit_7b_ms            1000   llama-2-7b on 8 GPUs; fit_175b_ms 5000 */
 #include "graphs/modelgraph.h"
 #include "plots/record/record.h"

@@ -15,8 +15,10 @@
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RUNS 5
 
@@ -36,6 +38,21 @@ static void check(const ms_rank_report *told, const ms_report *all)
     }
 }
 
+/* A job whose report alone is asked for, as of a point of a sweep, lowered. */
+static void open_job(const char *const *words, uint32_t n, ms_arena *keep,
+                     ms_job *job, ms_result *result)
+{
+    ms_fault fault = {0};
+    ms_arguments arguments = {0};
+    demand(ms_options_parse(MS_FOR_RUN, words, n, keep, &arguments, &fault),
+           &fault);
+    demand(ms_settings_read(&arguments, keep, job, &fault), &fault);
+    demand(ms_jobway_read(job, keep, result, &fault), &fault);
+    demand(ms_jobway_lower(job, keep, result, &fault), &fault);
+    job->whole_ops = UINT64_MAX;
+    job->brief = job->unmerged = true;
+}
+
 /* GPT-3 on so many stages, with so many micro-batches: told from few of them
  * (told_ms NULL: they are too few for that), and replayed. */
 static void time_gpt3(const char *batch, const char *policy,
@@ -46,15 +63,9 @@ static void time_gpt3(const char *batch, const char *policy,
     struct bench_times tells = {.n = RUNS}, replays = {.n = RUNS};
     ms_arena keep = {0}, trial = {0};
     ms_fault fault = {0};
-    ms_arguments arguments = {0};
     ms_result result = {0};
     ms_job job;
-    demand(ms_options_parse(MS_FOR_RUN, words, 5, &keep, &arguments, &fault),
-           &fault);
-    demand(ms_settings_read(&arguments, &keep, &job, &fault), &fault);
-    demand(ms_jobway_read(&job, &keep, &result, &fault), &fault);
-    demand(ms_jobway_lower(&job, &keep, &result, &fault), &fault);
-    job.whole_ops = UINT64_MAX;
+    open_job(words, 5, &keep, &job, &result);
     for (size_t i = 0; i < RUNS; i++) {
         ms_rank_report *told;
         ms_arena_reset(&trial);
@@ -97,6 +108,69 @@ static void time_toy(void)
     ms_arena_free(&keep);
 }
 
+/* ---- what grows ---------------------------------------------------------- */
+
+enum { STAGES, CHUNKS, MICRO_BATCHES, LAYERS, N_AXES };
+#define DOUBLINGS 4u
+
+/* From these sizes on each axis is doubled, the others stay. */
+static const struct axis {
+    const char *name;
+    uint32_t from[N_AXES];
+} axes[N_AXES] = {
+    [STAGES] = {"stages", {2, 1, 32, 32}},
+    [CHUNKS] = {"chunks", {2, 2, 16, 64}},
+    [MICRO_BATCHES] = {"micro_batches", {4, 1, 8, 8}},
+    [LAYERS] = {"layers", {4, 1, 16, 8}},
+};
+
+/* The best time of a step of GPT-2 of this size, lowered before. */
+static double time_size(const uint32_t *size)
+{
+    char layers[40], batch[40], policy[120];
+    const char *words[] = {"gpt2", "--set", layers, batch, "--allocator=exact",
+                           "-p",   policy};
+    ms_arena keep = {0}, trial = {0};
+    ms_fault fault = {0};
+    ms_result result = {0};
+    ms_job job;
+    double best_ns = 0;
+    snprintf(layers, sizeof layers, "model.layers=%u", size[LAYERS]);
+    snprintf(batch, sizeof batch, "--batch=%u", size[MICRO_BATCHES]);
+    int n = snprintf(policy, sizeof policy, "microbatch:%u+pipeline:%u",
+                     size[MICRO_BATCHES], size[STAGES]);
+    if (size[CHUNKS] > 1)
+        snprintf(policy + n, sizeof policy - (size_t)n,
+                 ",schedule=interleaved,chunks=%u", size[CHUNKS]);
+    open_job(words, sizeof words / sizeof *words, &keep, &job, &result);
+    for (size_t i = 0; i < RUNS; i++) {
+        ms_arena_reset(&trial);
+        double t0 = bench_times_now_ns();
+        demand(ms_jobway_step(&job, &trial, &result, &fault), &fault);
+        double ns = bench_times_now_ns() - t0;
+        best_ns = i == 0 || ns < best_ns ? ns : best_ns;
+    }
+    ms_arena_free(&trial);
+    ms_arena_free(&keep);
+    return best_ns;
+}
+
+/* Prints the best times, and the exponent of the last doubling. */
+static void time_growth(uint32_t axis)
+{
+    uint32_t size[N_AXES];
+    double last_ns = 0, ns = 0;
+    memcpy(size, axes[axis].from, sizeof size);
+    printf(",\n  \"growth_pipeline_%s_ms\": [", axes[axis].name);
+    for (uint32_t i = 0; i <= DOUBLINGS; i++, size[axis] *= 2) {
+        last_ns = ns;
+        ns = time_size(size);
+        printf("%s%.3f", i > 0 ? ", " : "", ns / 1e6);
+    }
+    printf("],\n  \"growth_pipeline_%s_exponent\": %.2f", axes[axis].name,
+           log2(ns / last_ns));
+}
+
 void bench_pipelines_run(const char *memsim)
 {
     (void)memsim;
@@ -105,4 +179,6 @@ void bench_pipelines_run(const char *memsim)
     time_gpt3("--batch=64", "pipeline:16+microbatch:64", NULL,
               "pipeline_16x64_replayed_ms");
     time_toy();
+    for (uint32_t axis = 0; axis < N_AXES; axis++)
+        time_growth(axis);
 }

@@ -188,16 +188,36 @@ static void leave_step_out(ms_program *program)
     program->n_calls = n;
 }
 
-/* All marks at once are as one after the other. */
+/* How many of the next n events are of the rank. */
+static uint32_t count_of(ms_eventwalk *walk, uint32_t n, uint16_t rank)
+{
+    uint32_t count = 0;
+    for (uint32_t e = 0; e < n; e++) {
+        const ms_event *event = ms_timeline_next(walk);
+        count += walk->line->plan->op[event->op_act >> 1].rank == rank;
+    }
+    return count;
+}
+
+/* Before a mark lie the same events of its rank in the order of the plan, where
+ * all marks are found at once, and merged by time. */
 static void check_marks(const ms_timeline *line)
 {
     uint32_t *until;
+    ms_eventwalk merged, plan;
     MUST(ms_timeline_marks(line, &arena, &until, &fault));
     for (uint16_t r = 0; r < line->plan->n_ranks; r++)
-        for (uint32_t mark = 0; mark < MS_N_MARKS; mark++)
-            HOLDS(until[r * (uint32_t)MS_N_MARKS + mark] ==
-                      ms_timeline_until(line, r, (ms_mark)mark),
+        for (uint32_t mark = 0; mark < MS_N_MARKS; mark++) {
+            uint32_t n = ms_timeline_until(line, r, (ms_mark)mark);
+            uint32_t own = until[r * (uint32_t)MS_N_MARKS + mark];
+            LAW((n == MS_NONE) == (own == MS_NONE));
+            if (n == MS_NONE)
+                continue;
+            ms_timeline_walk(line, 0, &merged);
+            ms_timeline_walk_plan(line, 0, &plan);
+            HOLDS(count_of(&merged, n, r) == count_of(&plan, own, r),
                   "rank %u, mark %u", (unsigned)r, mark);
+        }
 }
 
 /* The text of the program reads back to itself. */

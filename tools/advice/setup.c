@@ -159,7 +159,7 @@ static ms_err attempt(const search *s, const char *policy, uint32_t gpus,
     ms_result tried;
     job.spec = (ms_spec){0};
     job.gpus = gpus > 1 ? gpus : 0;
-    job.brief = true;
+    job.brief = job.unmerged = true;
     job.uses = job.addresses = false;
     MS_TRY(ms_spec_parse(policy, scratch, &job.spec, fault));
     if (job.allocator != NULL && job.lengths == NULL && job.steps < 2) {

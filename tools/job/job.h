@@ -67,6 +67,7 @@ typedef struct ms_job {
     const struct ms_lengths *lengths;
     bool addresses; /* record the addresses of blocks */
     bool brief;     /* leave out what of the pool is idle at the peak */
+    bool unmerged;  /* the report alone is asked for: as of ms_machine */
     bool levels;    /* the timeline alone is asked for: no pool, no report */
     bool spends;    /* only the record is asked for (spend.c) */
     /* larger steps are replayed without the micro-batches that repeat; 0: a

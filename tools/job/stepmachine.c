@@ -39,6 +39,7 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result,
         .data_ranks = result->shape.data_ranks,
         .book_device = job->book_device,
         .wall = job->wall,
+        .unmerged = job->unmerged,
         .node_ranks = device->gpus_per_node,
         .host_memory_bytes = job->host_memory_bytes > 0
                                  ? job->host_memory_bytes

@@ -329,7 +329,7 @@ memsim_status memsim_peak(memsim_job *job, memsim_brief *brief)
     ms_job of = job->now->job;
     of.allocator = NULL;
     of.usual = false;
-    of.brief = true;
+    of.brief = of.unmerged = true;
     job->has_result = job->has_numbers = false;
     job->seat.fold.by_category = false;
     ms_err err = ms_points_fold(&job->points, &job->seat, &of, &job->result,

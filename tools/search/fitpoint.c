@@ -12,7 +12,7 @@ static ms_err job_of(const ms_fit *fit, const ms_fit_point *point,
 {
     ms_arena_reset(&at->words);
     MS_TRY(ms_fitsetup_job(fit, point, &at->words, job, fault));
-    job->brief = true;
+    job->brief = job->unmerged = true;
     return MS_OK;
 }
 

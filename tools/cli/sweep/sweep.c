@@ -335,7 +335,7 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
     ms_arena_reset(trial);
     ms_err err = ms_grid_job(sweep->grid, ms_sweep_rows_point(sweep, item),
                              sweep->base, trial, &job, &outcome->fault);
-    job.brief = true;
+    job.brief = job.unmerged = true;
     if (err == MS_OK)
         err = ms_points_fold(points, seat, &job, &result, &folded,
                              &outcome->fault);
