@@ -278,8 +278,8 @@ const ms_option ms_options_table[] = {
           {.commands = PLOT,
            .help = "the figure, as .svg, .png or .pdf (default memsim.svg); - "
                    "is standard output, as SVG"},
-          {.commands = REPORT,
-           .help = "the page, one HTML file (default memsim.html); - is "
+          {.commands = REPORT | DIFF,
+           .help = "a page, one HTML file (report: default memsim.html); - is "
                    "standard output"}}},
     {.id = MS_OPTION_RESUME,
      .name = "resume",

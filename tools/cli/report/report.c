@@ -62,9 +62,7 @@ static ms_err check_path(const ms_hall *hall, const ms_comparison *c,
 {
     const ms_arguments *arguments = hall->arguments;
     const char *const files[] = {path};
-    if (!ms_outputs_is_stdout(path) && !ms_options_ends_in(".html|.htm", path))
-        return ms_fail(fault, MS_EUSAGE, path, "name it NAME.html",
-                       "the page is HTML, and this does not end so");
+    MS_TRY(ms_outputs_page(path, fault));
     if (c->n > 0)
         MS_TRY(ms_outputs_check(&c->variants[0].job, files, 1, fault));
     return ms_outputs_keep((const char *const *)arguments->operands,
@@ -149,21 +147,6 @@ static ms_err read_page(const asked *a, const ms_comparison *c, uint32_t i,
     return ms_report_variant_read(page, fault);
 }
 
-static ms_err put_opening(const ms_hall *hall, ms_text *text, ms_fault *fault)
-{
-    ms_text made = {.arena = hall->trial};
-    ms_text_add(&made, "Made by memsim " MS_VERSION ": ");
-    ms_settings_again("report", hall->arguments, &made);
-    if (made.failed)
-        return ms_fail_nomem(fault);
-    ms_text_add(text, "{\"made\":");
-    ms_text_json(text, made.bytes);
-    ms_text_add(text, ",");
-    ms_htmlpage_put_colors(text);
-    ms_text_add(text, ",");
-    return text->failed ? ms_fail_nomem(fault) : MS_OK;
-}
-
 static ms_err read_variants(const asked *a, ms_points *points, ms_comparison *c,
                             ms_fault *fault)
 {
@@ -200,16 +183,16 @@ static const char *title_of(const asked *a, const ms_comparison *c)
 static ms_err make_file(const ms_hall *hall, const asked *a,
                         const ms_comparison *c, ms_text *file, ms_fault *fault)
 {
-    uint32_t n = c->n + a->n_recorded;
-    ms_report_page *pages = ms_arena_take(hall->trial, n, sizeof *pages);
-    ms_text opening = {.arena = hall->trial};
-    if (pages == NULL)
+    ms_report_pages pages = {.opening = {.arena = hall->trial},
+                             .n = c->n + a->n_recorded};
+    pages.all = ms_arena_take(hall->trial, pages.n, sizeof *pages.all);
+    if (pages.all == NULL)
         return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < n; i++)
-        MS_TRY(read_page(a, c, i, &pages[i], fault));
-    MS_TRY(put_opening(hall, &opening, fault));
-    return ms_report_share_make(title_of(a, c), &opening, pages, n, file,
-                                fault);
+    for (uint32_t i = 0; i < pages.n; i++)
+        MS_TRY(read_page(a, c, i, &pages.all[i], fault));
+    MS_TRY(
+        ms_outputs_opening("report", hall->arguments, &pages.opening, fault));
+    return ms_report_share_make(title_of(a, c), &pages, file, fault);
 }
 
 static ms_err report(const ms_hall *hall, ms_points *points, ms_comparison *c,

@@ -70,10 +70,13 @@ ms_err ms_report_recorded_read(const char *path, ms_report_page *page,
 
 /* ---- report_share.c ------------------------------------------------------ */
 
-/* opening: what the object begins with, up to its variants.  The file, of at
- * most MS_PAGE_BYTES: shares are halved until it is. */
-ms_err ms_report_share_make(const char *title, const ms_text *opening,
-                            const ms_report_page *pages, uint32_t n,
+typedef struct ms_report_pages {
+    ms_text opening; /* what the object begins with, up to its variants */
+    ms_report_page *all;
+    uint32_t n;
+} ms_report_pages;
+/* The file, of at most MS_PAGE_BYTES. */
+ms_err ms_report_share_make(const char *title, const ms_report_pages *pages,
                             ms_text *file, ms_fault *fault);
 
 #endif
