@@ -72,6 +72,31 @@ def check_command(memsim, folder):
         assert result["time"]["step_ns"] == row["step_ns"], row
 
 
+def check_front(memsim, folder):
+    """The front of a page is that of memsim fit, whatever the policies; each
+    command does what its row says."""
+    path = os.path.join(folder, "k.html")
+    words = ["bert-base", "--batch", "4", "--memory", "6GiB"]
+    pagedata.run(memsim, "report", *words, "-p", "none", "-p",
+                 "checkpoint:full", "--goal", "step", "-q", "-o", path)
+    page = pagedata.Page(path)
+    page.check()
+    fronts = [variant["front"] for variant in page.data["variants"]]
+    assert fronts[0] == fronts[1] and fronts[0]["rows"]
+    told = json.loads(pagedata.run(memsim, "fit", *words, "--goal", "step",
+                                   "--json"))
+    rows = fronts[0]["rows"]
+    assert [(row["reserved_bytes"], row["step_ns"]) for row in rows] == \
+        [(row["peak_reserved_bytes"], row["step_ns"])
+         for row in told["rows"]]
+    assert told["command"] in [row["command"] for row in rows if row["best"]]
+    for row in (rows[0], rows[-1]):
+        result = json.loads(pagedata.run(memsim, *row["command"].split()[1:],
+                                         "--json"))
+        assert result["peak"]["reserved_bytes"] == row["reserved_bytes"], row
+        assert result["time"]["step_ns"] == row["step_ns"], row
+
+
 def check_saved(memsim, folder):
     """A saved result beside a simulated step; one without a timeline."""
     saved = os.path.join(folder, "saved.json")
@@ -240,6 +265,7 @@ def main():
         for words, least in CASES:
             check_case(memsim, folder, words, least)
         check_command(memsim, folder)
+        check_front(memsim, folder)
         check_saved(memsim, folder)
         check_recorded(memsim, folder)
         check_limit(memsim, folder)

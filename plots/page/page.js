@@ -81,6 +81,28 @@ function whatif(variant) {
              el('code', {textContent: variant.search})));
 }
 
+/* Of what memsim fit searched: nothing that fits is both smaller and faster
+ * than a row. */
+function front(variant) {
+    const found = variant.front;
+    if (!found)
+        return null;
+    return section('What a search finds', found.rows.length === 0
+        ? el('p', {textContent: 'Nothing that was searched fits.'}) : table([
+            ['', '', row => row.best ? '★ best' : ''],
+            ['Set-up', 'name', row => row.setup],
+            ['Reserved', 'number', row => size(row.reserved_bytes)],
+            ['To spare', 'number', row => size(row.headroom_bytes)],
+            ['Step', 'number', row => time(row.step_ns)],
+            ['Tokens/s', 'number', row => row.tokens_per_second > 0
+                ? row.tokens_per_second.toLocaleString('en') : '-'],
+            ['Command', 'words',
+             row => el('code', {textContent: row.command})]
+        ], found.rows), el('p', {className: 'faint', textContent: 'Of ' +
+            `${found.searched.toLocaleString('en')} set-ups these fit, and ` +
+            'none of the others is both smaller and faster than a row.'}));
+}
+
 /* Pairs of words. */
 const facts = (title, pairs) => section(title, table([
     ['', 'faint', row => row[0]], ['', '', row => row[1]]], pairs));
@@ -105,6 +127,7 @@ function body(variant, charts) {
         timeline(variant, charts),
         alive(variant),
         whatif(variant),
+        front(variant),
         facts('How accurate such runs are', variant.accuracy),
         facts('What was assumed', variant.facts),
         section('The command', variant.command === null ? null

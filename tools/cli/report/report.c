@@ -75,7 +75,7 @@ static ms_err check_options(const ms_arguments *arguments, ms_fault *fault)
     for (uint32_t i = 0; i < arguments->n_given; i++) {
         const ms_option *option = arguments->given[i].option;
         if (ms_settings_shapes(option->id) || option->id == MS_OPTION_RANK ||
-            option->id == MS_OPTION_LABEL)
+            option->id == MS_OPTION_LABEL || option->id == MS_OPTION_GOAL)
             return ms_fail(fault, MS_EUSAGE, NULL,
                            "leave it out, or name a model beside it",
                            "option \"--%s\" is for steps that are simulated, "
@@ -180,8 +180,48 @@ static const char *title_of(const asked *a, const ms_comparison *c)
     return title != NULL ? title : c->variants[c->base].name;
 }
 
+/* Each model is searched once: policies do not shape the search. */
+static ms_err add_front(ms_report_pages *pages, uint32_t i, ms_points *points,
+                        ms_fault *fault)
+{
+    ms_report_page *page = &pages->all[i];
+    ms_text front = {.arena = page->arena};
+    if (page->arguments == NULL || page->variant->refused != NULL)
+        return MS_OK;
+    for (uint32_t j = 0; j < i && page->front == NULL; j++)
+        if (pages->all[j].front != NULL &&
+            strcmp(pages->all[j].variant->job.model,
+                   page->variant->job.model) == 0)
+            page->front = pages->all[j].front;
+    if (page->front == NULL) {
+        MS_TRY(ms_report_front_find(page->arguments, points, &front, fault));
+        page->front = front.bytes;
+    }
+    ms_text_add(&page->head, ",\"front\":");
+    ms_text_put(&page->head, page->front, strlen(page->front));
+    return MS_OK;
+}
+
+static ms_err add_fronts(const asked *a, ms_report_pages *pages,
+                         ms_points *points, ms_fault *fault)
+{
+    uint32_t n = 0;
+    if (ms_options_value(&a->others, MS_OPTION_GOAL) == NULL)
+        return MS_OK;
+    for (uint32_t i = 0; i < pages->n; i++) {
+        MS_TRY(add_front(pages, i, points, fault));
+        n += pages->all[i].front != NULL;
+    }
+    return n > 0 ? MS_OK
+                 : ms_fail(fault, MS_EUSAGE, NULL,
+                           "leave it out, or name a model that can be trained",
+                           "option \"--goal\" searches set-ups of a model, and "
+                           "nothing here is simulated");
+}
+
 static ms_err make_file(const ms_hall *hall, const asked *a,
-                        const ms_comparison *c, ms_text *file, ms_fault *fault)
+                        const ms_comparison *c, ms_points *points,
+                        ms_text *file, ms_fault *fault)
 {
     ms_report_pages pages = {.opening = {.arena = hall->trial},
                              .n = c->n + a->n_recorded};
@@ -190,6 +230,7 @@ static ms_err make_file(const ms_hall *hall, const asked *a,
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < pages.n; i++)
         MS_TRY(read_page(a, c, i, &pages.all[i], fault));
+    MS_TRY(add_fronts(a, &pages, points, fault));
     MS_TRY(
         ms_outputs_opening("report", hall->arguments, &pages.opening, fault));
     return ms_report_share_make(title_of(a, c), &pages, file, fault);
@@ -209,7 +250,7 @@ static ms_err report(const ms_hall *hall, ms_points *points, ms_comparison *c,
     MS_TRY(check_number(c->n + a.n_recorded, fault));
     MS_TRY(check_path(hall, c, path, fault));
     MS_TRY(fill_variants(&a, points, c, fault));
-    MS_TRY(make_file(hall, &a, c, &file, fault));
+    MS_TRY(make_file(hall, &a, c, points, &file, fault));
     if (ms_outputs_is_stdout(path))
         ms_screen_end_with_reader();
     MS_TRY(ms_output_write(path, file.bytes, file.length, fault));
