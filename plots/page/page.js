@@ -89,7 +89,7 @@ function front(variant) {
         return null;
     return section('What a search finds', found.rows.length === 0
         ? el('p', {textContent: 'Nothing that was searched fits.'}) : table([
-            ['', '', row => row.best ? '★ best' : ''],
+            ['', 'short', row => row.best ? '★ best' : ''],
             ['Set-up', 'name', row => row.setup],
             ['Reserved', 'number', row => size(row.reserved_bytes)],
             ['To spare', 'number', row => size(row.headroom_bytes)],

@@ -54,7 +54,6 @@ static const char *const lines[][MOST_WORDS] = {
     {"plot", "@swept.csv", "--x=batch", "-o", "/tmp/memsim-swept.svg"},
     {"report", "@tiny.json", "--batch=4", "-p", "none", "-p", "checkpoint:full",
      "-o", "-"},
-    {"report", "@tiny.json", "--batch=4", "--goal=memory", "-o", "-"},
     {"diff", "@stacks.pickle", "@tiny.json", "--batch=4"},
     {"diff", "@stacks.pickle", "@tiny.json", "--batch=4", "-o", "-"},
     {"diff", "@stacks.pickle", "@stacks-keeps.pickle", "--json"},

@@ -63,9 +63,9 @@ static ms_err put_rows(const ms_fit_reply *reply, ms_text *text,
 ms_err ms_report_front_find(const ms_arguments *arguments, ms_points *points,
                             ms_text *text, ms_fault *fault)
 {
-    ms_job job;
+    ms_job job = {0};
     ms_fit fit = {.points = points, .arena = text->arena};
-    ms_arguments own;
+    ms_arguments own = {0};
     const ms_fit_reply reply = {.fit = &fit, .arguments = &own};
     MS_TRY(leave_policies(arguments, text->arena, &own, fault));
     MS_TRY(ms_fit_ask_read(&own, &job, &fit, fault));
