@@ -2,6 +2,7 @@
 """Opens pages in headless Chromium and uses them: tests/browser.sh."""
 
 import base64
+import collections
 import json
 import os
 import pickle
@@ -307,6 +308,124 @@ def point_at_slices(memsim, folder, browser):
         "document.body.textContent")
 
 
+def left_over(overlay, states, key):
+    """What of each side has no partner of equal key on the other."""
+    counts = [collections.Counter(
+        key(side["step"]["tensors"], row)
+        for row in pagedata.alive(side["step"], state))
+        for side, state in zip(overlay["sides"], states)]
+    return [counts[0] - counts[1], counts[1] - counts[0]]
+
+
+def check_differences(browser, overlay):
+    """Wherever the cursor is, what is said to differ is what does, and together
+    with what has no name it is the difference."""
+    def by_name(tensors, row):
+        return (row[pagedata.CATEGORY], row[pagedata.BYTES],
+                tensors["words"][row[pagedata.NAME]])
+
+    def by_size(_, row):
+        return -(-row[pagedata.BYTES] // 512)
+
+    key = by_name if overlay["by_name"] else by_size
+    n = browser.ask("charts[0].points.n")
+    for point in random.sample(range(n), 40):
+        browser.ask(f"charts[0].moveTo({point})")
+        states, counts, levels, gaps = browser.ask(
+            "(() => { const c = charts[0], f = c.found(); return ["
+            "c.sides.map((s, i) => s.points.state[c.points.of[i][f.point]]), "
+            "f.groups.map(g => g.count), f.levels, "
+            "f.groups.map(g => g.gap)]; })()")
+        want = left_over(overlay, states, key)
+        for side in (0, 1):
+            all_of = sum(want[side].values())
+            told = sum(count[side] for count in counts)
+            assert told <= all_of, (point, told, all_of)
+        if not any(want):
+            assert not counts, (point, counts)
+        hidden = any(side["step"]["tensors"]["hidden"]
+                     for side in overlay["sides"])
+        if overlay["by_name"] and not hidden:
+            assert sum(gaps) == levels[1] - levels[0], (point, gaps, levels)
+
+
+def use_overlay(memsim, folder, browser, *words):
+    path = os.path.join(folder, "overlay.html")
+    pagedata.run(memsim, "diff", *words, "-q", "-o", path)
+    page = pagedata.Page(path)
+    overlay = page.data["overlay"]
+    browser.open(path)
+    browser.settle()
+    browser.check("overlay")
+    browser.ask("document.querySelector('.chart').focus()")
+    for key, side in (("a", 0), ("b", 1)):
+        browser.key(key)
+        assert browser.ask("charts[0].found().levels")[side] == \
+            overlay["sides"][side]["peak_bytes"], (key, at(browser))
+    browser.key("d")
+    widest = browser.ask("charts[0].found().levels")
+    assert abs(widest[0] - widest[1]) == browser.ask(
+        "Math.max(...charts[0].points.gap)")
+    assert at(browser).startswith("A "), at(browser)
+    if all(side["step"]["tensors"] for side in overlay["sides"]):
+        check_differences(browser, overlay)
+    return overlay
+
+
+def check_overlay(memsim, folder, browser):
+    """Two steps on one axis: recorded, simulated and saved; keys, pointer,
+    zoom, the dark."""
+    snapshot = os.path.join(folder, "overlay.pickle")
+    pagedata.run(memsim, "run", "gpt2", "-q", "--snapshot", snapshot)
+    odd = os.path.join(folder, "odd.json")
+    result = json.loads(pagedata.run(memsim, "run", "gpt2", "--json"))
+    with open(odd, "w", encoding="utf-8") as file:
+        json.dump({**result, "policy": "no-such-policy"}, file)
+    name = pagedata.HOSTILE[0]
+    use_overlay(memsim, folder, browser, pagedata.write_hostile(folder, name),
+                "gpt2")
+    assert browser.ask("document.querySelectorAll('b, img').length") == 0
+    use_overlay(memsim, folder, browser, odd, snapshot)
+    use_overlay(memsim, folder, browser, "@stacks.pickle".replace(
+        "@", os.path.join(os.path.dirname(__file__), "golden/files/")), "gpt2")
+    use_overlay(memsim, folder, browser, snapshot, "gpt2", "-p",
+                "checkpoint:full")
+    browser.key("a")
+    assert "A: 12 x 6.00 MiB, activations" in at(browser), at(browser)
+    said = at(browser)
+    browser.key("ArrowDown")
+    assert at(browser) != said
+    browser.key("ArrowUp")
+    assert at(browser) == said
+    for _ in range(4):
+        browser.key("+")
+    assert abs(browser.ask("charts[0].to - charts[0].from") - 62500) < 2
+    browser.key("0")
+    box = browser.ask("(() => { const b = document.querySelector('.chart')"
+                      ".getBoundingClientRect(); return [b.left, b.top, "
+                      "b.width]; })()")
+    browser.mouse("mouseMoved", box[0] + LEFT + (box[2] - LEFT - RIGHT) / 8,
+                  box[1] + 100)
+    assert at(browser) != said and ", forward" in at(browser), at(browser)
+    light = pixels(browser)
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.call("Emulation.setEmulatedMedia", features=dark)
+    assert pixels(browser) != light
+    browser.call("Emulation.setEmulatedMedia", features=dark, media="print")
+    assert browser.ask("getComputedStyle(document.querySelector('.tools'))"
+                       ".display") == "none"
+    browser.call("Emulation.setEmulatedMedia", features=[], media="")
+    assert pixels(browser) == light
+    million = write_million(folder)
+    use_overlay(memsim, folder, browser, million, million)
+    each = browser.ask("(() => { const from = performance.now(); for (let i = "
+                       "0; i < 50; i++) charts[0].hover(100 + 10 * i, 200); "
+                       "return (performance.now() - from) / 50; })()")
+    limit = 100 * float(os.environ.get("CK_TIMEOUT_MULTIPLIER", "1"))
+    assert each < limit, each
+    return each
+
+
 def main():
     memsim, browser = sys.argv[1], Browser()
     with tempfile.TemporaryDirectory() as folder:
@@ -331,12 +450,14 @@ def main():
         check_names(memsim, folder, browser)
         point_at_slices(memsim, folder, browser)
         events, took, each = check_million(memsim, folder, browser)
+        beside = check_overlay(memsim, folder, browser)
     browser.close()
     version = subprocess.run([BROWSER, "--version"], capture_output=True,
                              check=True).stdout.decode()
     number = re.search(r"[\d.]+", version)
     print(f"pages work in Chromium {number.group(0)}; {events:,} events are "
-          f"drawn in {took:.0f} ms, the pointer followed in {each:.1f} ms")
+          f"drawn in {took:.0f} ms, the pointer followed in {each:.1f} ms, "
+          f"over two of them in {beside:.1f} ms")
 
 
 main()

@@ -94,3 +94,11 @@ def alive(step, state):
     return [row for row in step["tensors"]["rows"]
             if row[FROM] != NONE and row[FROM] <= state
             and (row[TO] == NONE or state < row[TO])]
+
+
+def place(knots, t):
+    """Where on the axis of both an instant of a side lies."""
+    before = [knot for knot in knots if knot[0] <= t] or knots[:1]
+    behind = knots[knots.index(before[-1]) + 1:] if t >= knots[0][0] else []
+    (t0, at0), (t1, at1) = before[-1], (behind or before[-1:])[0]
+    return at0 if t1 == t0 else at0 + (at1 - at0) * (t - t0) / (t1 - t0)

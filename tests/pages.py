@@ -72,6 +72,31 @@ def check_command(memsim, folder):
         assert result["time"]["step_ns"] == row["step_ns"], row
 
 
+def check_front(memsim, folder):
+    """The front of a page is that of memsim fit, whatever the policies; each
+    command does what its row says."""
+    path = os.path.join(folder, "k.html")
+    words = ["bert-base", "--batch", "4", "--memory", "6GiB"]
+    pagedata.run(memsim, "report", *words, "-p", "none", "-p",
+                 "checkpoint:full", "--goal", "step", "-q", "-o", path)
+    page = pagedata.Page(path)
+    page.check()
+    fronts = [variant["front"] for variant in page.data["variants"]]
+    assert fronts[0] == fronts[1] and fronts[0]["rows"]
+    told = json.loads(pagedata.run(memsim, "fit", *words, "--goal", "step",
+                                   "--json"))
+    rows = fronts[0]["rows"]
+    assert [(row["reserved_bytes"], row["step_ns"]) for row in rows] == \
+        [(row["peak_reserved_bytes"], row["step_ns"])
+         for row in told["rows"]]
+    assert told["command"] in [row["command"] for row in rows if row["best"]]
+    for row in (rows[0], rows[-1]):
+        result = json.loads(pagedata.run(memsim, *row["command"].split()[1:],
+                                         "--json"))
+        assert result["peak"]["reserved_bytes"] == row["reserved_bytes"], row
+        assert result["time"]["step_ns"] == row["step_ns"], row
+
+
 def check_saved(memsim, folder):
     """A saved result beside a simulated step; one without a timeline."""
     saved = os.path.join(folder, "saved.json")
@@ -167,6 +192,72 @@ def check_names(memsim, folder):
         assert any(part in word for word in words), (name, words)
 
 
+def check_side(side, told):
+    """Its levels are those of diff --json, at the same places of the axis."""
+    states = [(pagedata.place(side["knots"], t), sum(levels))
+              for _, t, levels in pagedata.points(side["step"])]
+    assert all(a[0] <= b[0] for a, b in zip(states, states[1:]))
+    assert max(level for _, level in states) == told["peak_bytes"]
+    if side["step"]["shown"] < side["step"]["events"]:
+        return
+    levels = {(int(at + 1e-6), level) for at, level in states}
+    for at, level in zip(told["line_at"], told["line_bytes"]):
+        assert (at, level) in levels or (at + 1, level) in levels, (at, level)
+
+
+def check_tensors(step):
+    """Those of a category lie within its level, and are it where all have
+    names."""
+    for state, _, levels in list(pagedata.points(step))[::97]:
+        sums = [0] * 9
+        for row in pagedata.alive(step, state):
+            sums[row[pagedata.CATEGORY]] += row[pagedata.BYTES]
+        for low, high in zip(sums, levels):
+            assert low <= high, (state, sums, levels)
+            assert step["tensors"]["hidden"] or low == high, (state, sums)
+
+
+def check_overlay(memsim, folder, *words):
+    """The page of a diff says what its JSON does."""
+    path = os.path.join(folder, "i.html")
+    pagedata.run(memsim, "diff", *words, "--top", "7", "-q", "-o", path)
+    page = pagedata.Page(path)
+    page.check()
+    told = json.loads(pagedata.run(memsim, "diff", *words, "--json"))
+    overlay = page.data["overlay"]
+    assert overlay["cause"] == told["cause"] and page.data["variants"] == []
+    for side, of in zip(overlay["sides"], told["sides"]):
+        assert side["peak_bytes"] == of["peak_bytes"]
+        check_side(side, of)
+        if side["step"]["tensors"] is not None:
+            check_tensors(side["step"])
+    groups = told["differences"] or []
+    assert overlay["differences"] == len(groups)
+    assert len(overlay["groups"]) == min(7, len(groups))
+    for row, group in zip(overlay["groups"], groups):
+        assert row["gap"] == group["difference_bytes"], (row, group)
+        assert row["name"] in (group["name"], "allocations without a stack")
+        for key in ("category", "phase"):
+            assert row[key] == group[key], (row, group)
+
+
+def check_overlays(memsim, folder):
+    snapshot, saved, odd = (os.path.join(folder, name) for name in
+                            ("j.pickle", "j.json", "odd.json"))
+    pagedata.run(memsim, "run", "gpt2", "-q", "--snapshot", snapshot)
+    result = json.loads(pagedata.run(memsim, "run", "gpt2", "--json"))
+    for path, policy in ((saved, result["policy"]), (odd, "no-such-policy")):
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({**result, "policy": policy}, file)
+    model = pagedata.write_hostile(folder, pagedata.HOSTILE[0])
+    for words in (["gpt2", "-p", "none", "-p", "checkpoint:sqrt"],
+                  [snapshot, "gpt2", "--batch", "2"], [saved, snapshot],
+                  [odd, saved], [model, "gpt2"], [snapshot, snapshot],
+                  ["gpt2-medium", "--batch", "32", "-p", "microbatch:32", "-p",
+                   "microbatch:2"]):
+        check_overlay(memsim, folder, *words)
+
+
 def main():
     memsim = sys.argv[1]
     random.seed(23)
@@ -174,11 +265,13 @@ def main():
         for words, least in CASES:
             check_case(memsim, folder, words, least)
         check_command(memsim, folder)
+        check_front(memsim, folder)
         check_saved(memsim, folder)
         check_recorded(memsim, folder)
         check_limit(memsim, folder)
         check_turns(memsim, folder)
         check_names(memsim, folder)
+        check_overlays(memsim, folder)
     print(f"{len(CASES)} pages are what their steps are")
 
 

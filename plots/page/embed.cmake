@@ -5,7 +5,8 @@
 # base 64.  Included by CMakeLists.txt; the target is "plots".
 
 set(PAGE_FOLDER ${CMAKE_CURRENT_LIST_DIR})
-set(PAGE_SCRIPTS pagedata.js pagechart.js page.js) # in this order
+# In this order:
+set(PAGE_SCRIPTS pagedata.js pagefigure.js pagechart.js pageoverlay.js page.js)
 
 function(page_hash text result)
     set(digits ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
@@ -58,9 +59,10 @@ endfunction()
 
 set(PAGE_OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/embedded/pageparts.c)
 page_embed(${PAGE_OUTPUT})
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-             ${PAGE_FOLDER}/page.css ${PAGE_FOLDER}/pagedata.js
-             ${PAGE_FOLDER}/pagechart.js ${PAGE_FOLDER}/page.js)
+foreach(name IN ITEMS page.css ${PAGE_SCRIPTS})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+                 ${PAGE_FOLDER}/${name})
+endforeach()
 # A script is longer than the 4095 characters that C11 promises.
 set_source_files_properties(${PAGE_OUTPUT} PROPERTIES
                             COMPILE_OPTIONS -Wno-overlength-strings)

@@ -11,6 +11,7 @@
  *     pagelevels.c    its memory, event by event
  *     pagetensors.c   its largest tensors
  *     pagelives.c     the data of a recorded history of allocations
+ *     pageoverlay.c   the data of one of two steps on one axis
  *     page.css, page.js   embedded by embed.cmake; page.js reads the data
  *
  * Data is JSON in a block that browsers do not run.  Names may be any bytes:
@@ -33,8 +34,8 @@
 
 /* ---- htmlpage.c ---------------------------------------------------------- */
 
-/* data: the object that page.js reads, with the keys of tools/cli/report/.
- * page: the file. */
+/* data: the object that page.js reads, with the keys of tools/cli/report/ or
+ * tools/cli/diff/.  page: the file. */
 ms_err ms_htmlpage_make(const char *title, const ms_text *data, ms_text *page,
                         ms_fault *fault);
 /* "categories": [["parameters", "#2F62A8"], ...], "works": ..., "phases": ...:
@@ -54,10 +55,18 @@ typedef struct ms_pageshare {
     uint32_t groups;  /* of what is alive at the peak, the largest */
 } ms_pageshare;
 
-/* Of one of n steps on a page. */
-ms_pageshare ms_pageshare_first(uint32_t n);
-/* Half of it; false: it is so little that less would not be a figure. */
-bool ms_pageshare_halve(ms_pageshare *share);
+/* A page of n steps: what writes its data where each has such a share. */
+typedef struct ms_pagedata {
+    const char *title;
+    uint32_t n;
+    ms_err (*put)(const void *of, const ms_pageshare *share, ms_text *data,
+                  ms_fault *fault);
+    const void *of;
+} ms_pagedata;
+/* The file, of at most MS_PAGE_BYTES: shares are halved until it is.
+ * MS_EUSAGE: with less it would not be a figure. */
+ms_err ms_pageshare_fit(const ms_pagedata *data, ms_text *page,
+                        ms_fault *fault);
 
 /* ---- pagestep.c ---------------------------------------------------------- */
 
@@ -123,7 +132,7 @@ ms_err ms_pagetensors_put(const ms_pagestep *step, uint16_t rank, ms_text *text,
 /* ---- pagelives.c --------------------------------------------------------- */
 
 /* A block of a recorded history: alive in the states from <= s < to; from 1,
- * each state is of one block alone. */
+ * each state is of one block alone, 0 is what is there before. */
 typedef struct ms_pagelife {
     uint64_t bytes;
     uint32_t from, to; /* to MS_NONE: it is there at the end */
@@ -146,5 +155,35 @@ ms_err ms_pagelives_put(const ms_pagelives *of, ms_text *text, ms_fault *fault);
 /* Of it "events", "points" and "shown" (pagelevels.c). */
 ms_err ms_pagelevels_lives(const ms_pagelives *of, ms_text *text,
                            ms_fault *fault);
+/* The object of "tensors". */
+ms_err ms_pagelives_tensors(const ms_pagelives *of, ms_text *text,
+                            ms_fault *fault);
+
+/* ---- pageoverlay.c ------------------------------------------------------- */
+
+/* Where an instant of a step lies on an axis: between two knots in proportion,
+ * before the first and behind the last with it. */
+typedef struct ms_pageknot {
+    double t; /* a state, or ns where levels alone are known */
+    uint64_t at;
+} ms_pageknot;
+
+/* One of two steps on one axis. */
+typedef struct ms_pageoverlay {
+    const ms_pagelives *lives;    /* of the step; NULL: its levels alone */
+    const ms_record_rank *levels; /* then these */
+    const ms_pageknot *knots;
+    uint32_t n_knots;
+} ms_pageoverlay;
+
+/* Of an object:
+ *
+ *     "knots": [[0, 0], [914, 402311], ...],
+ *     "step": {"events": 914, "points": [...], "shown": 914,
+ *              "tensors": {...} or null}
+ *
+ * as in those of ms_pagestep_put; group: the phase that makes it. */
+ms_err ms_pageoverlay_put(const ms_pageoverlay *of, ms_text *text,
+                          ms_fault *fault);
 
 #endif

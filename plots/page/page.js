@@ -2,7 +2,8 @@
 /* The page around the figures. */
 /* ---- the page -------------------------------------------------------------- */
 
-function eventWords(step) {
+/* What is told together. */
+function hiddenWords(step) {
     const words = [];
     if (step.tensors === null)
         words.push('A saved result has no tensors: only categories are told.');
@@ -16,6 +17,11 @@ function eventWords(step) {
             `${step.shown.toLocaleString('en')} are drawn: the lowest, the ` +
             `highest and the last of each part of the step, so every peak is ` +
             `exact.`);
+    return words;
+}
+
+function eventWords(step) {
+    const words = hiddenWords(step);
     const turns = step.stages.reduce((n, stage) => n + stage.hidden, 0);
     if (turns > 0)
         words.push(`The ${turns.toLocaleString('en')} turns of the stages are ` +
@@ -25,6 +31,11 @@ function eventWords(step) {
         ? el('p', {className: 'faint', textContent: words.join(' ')}) : null;
 }
 
+const keyWords = (what, jumps) => el('p', {className: 'keys', textContent:
+    'Drag to zoom, double-click for the whole step, Ctrl or Shift and the ' +
+    'wheel. Keys: left and right move, up and down go through the ' +
+    `${what}, + and - zoom, 0 whole step, ${jumps}.`});
+
 function timeline(variant, charts) {
     if (!variant.step)
         return null;
@@ -33,15 +44,12 @@ function timeline(variant, charts) {
     return section(variant.fits === null ? 'Memory over the events'
             : 'Memory over time, of rank ' + variant.step.rank,
         chart.tools(), el('div', {}, chart.canvas), chart.at,
-        el('p', {className: 'keys', textContent: 'Drag to zoom, double-click ' +
-            'for the whole step, Ctrl or Shift and the wheel. Keys: left and ' +
-            'right move, up and down go through the tensors, + and - zoom, 0 ' +
-            'whole step, p peak.'}),
+        keyWords('tensors', 'p peak'),
         chart.works(), chart.legend(), eventWords(variant.step));
 }
 
-function numbers(variant) {
-    return el('dl', {className: 'numbers'}, ...variant.numbers.map(
+function numbers(pairs) {
+    return el('dl', {className: 'numbers'}, ...pairs.map(
         ([name, value]) => el('div', {}, el('dt', {textContent: name}),
                               el('dd', {textContent: value}))));
 }
@@ -73,11 +81,31 @@ function whatif(variant) {
              el('code', {textContent: variant.search})));
 }
 
-function facts(variant) {
-    return section('What was assumed', table([
-        ['', 'faint', row => row[0]], ['', '', row => row[1]]
-    ], variant.facts));
+/* Of what memsim fit searched: nothing that fits is both smaller and faster
+ * than a row. */
+function front(variant) {
+    const found = variant.front;
+    if (!found)
+        return null;
+    return section('What a search finds', found.rows.length === 0
+        ? el('p', {textContent: 'Nothing that was searched fits.'}) : table([
+            ['', 'short', row => row.best ? '★ best' : ''],
+            ['Set-up', 'name', row => row.setup],
+            ['Reserved', 'number', row => size(row.reserved_bytes)],
+            ['To spare', 'number', row => size(row.headroom_bytes)],
+            ['Step', 'number', row => time(row.step_ns)],
+            ['Tokens/s', 'number', row => row.tokens_per_second > 0
+                ? row.tokens_per_second.toLocaleString('en') : '-'],
+            ['Command', 'words',
+             row => el('code', {textContent: row.command})]
+        ], found.rows), el('p', {className: 'faint', textContent: 'Of ' +
+            `${found.searched.toLocaleString('en')} set-ups these fit, and ` +
+            'none of the others is both smaller and faster than a row.'}));
 }
+
+/* Pairs of words. */
+const facts = (title, pairs) => section(title, table([
+    ['', 'faint', row => row[0]], ['', '', row => row[1]]], pairs));
 
 /* A recording neither fits nor does not. */
 function verdict(variant) {
@@ -94,15 +122,14 @@ function body(variant, charts) {
     return [
         el('p', {className: 'faint', textContent: variant.subtitle}),
         verdict(variant),
-        numbers(variant),
+        numbers(variant.numbers),
         sideBySide(),
         timeline(variant, charts),
         alive(variant),
         whatif(variant),
-        section('How accurate such runs are', table([
-            ['', 'faint', row => row[0]], ['', '', row => row[1]]
-        ], variant.accuracy)),
-        facts(variant),
+        front(variant),
+        facts('How accurate such runs are', variant.accuracy),
+        facts('What was assumed', variant.facts),
         section('The command', variant.command === null ? null
             : el('p', {}, el('code', {textContent: variant.command})))
     ];
@@ -133,19 +160,74 @@ function sideBySide() {
     ], data.variants));
 }
 
+/* ---- two steps on one axis ------------------------------------------------- */
+
+function overlaid(overlay, charts) {
+    const chart = new Overlay(overlay), words = overlay.sides.flatMap(
+        (side, s) => hiddenWords(side.step).map(
+            said => `Of ${s === 0 ? 'A' : 'B'}: ${said}`));
+    charts.push(chart);
+    return section('Both on one axis', chart.tools(),
+        el('div', {}, chart.canvas), chart.at,
+        keyWords('differences', 'a and b the peaks, d the widest gap'),
+        chart.legend(),
+        el('p', {className: 'faint', textContent: (overlay.phases.length > 0
+            ? 'Each phase is as long as the mean of its shares of the two ' +
+              'steps. ' : '') + 'At the cursor: what one holds there and the ' +
+            'other lacks at the same place. ' + words.join(' ')}));
+}
+
+function differences(overlay) {
+    const rest = overlay.differences - overlay.groups.length;
+    return section('What one holds at its peak and the other lacks', table([
+        ['B less A', 'number', row => gapWords(row.gap)],
+        ['A holds', 'number', row => row.sides[0]],
+        ['B holds', 'number', row => row.sides[1]],
+        ['Category', 'short', row => plain(row.category)],
+        ['Made in', 'short', row => row.phase],
+        ['Tensor and op', 'name', row => row.name],
+        ['At the other', 'words', row => row.made]
+    ], overlay.groups), rest === 0 ? null : el('p', {className: 'faint',
+        textContent: `Smaller ones that are not in the table: ${rest} (with ` +
+            '--top 0 they are).'}));
+}
+
+function against(overlay, charts) {
+    const [peak] = overlay.rows;
+    return [
+        el('p', {className: 'verdict', textContent: overlay.cause}),
+        numbers([['Peak of A', peak[1]], ['Peak of B', peak[2]],
+                 ['B less A', peak[3]]]),
+        overlaid(overlay, charts),
+        differences(overlay),
+        section('Peaks', table([
+            ['', 'faint', row => row[0].trim()],
+            ...['A', 'B', 'B less A'].map(
+                (name, i) => [name, 'number', row => row[i + 1]])
+        ], overlay.rows)),
+        facts('What was compared', overlay.facts)
+    ];
+}
+
+/* ---- all ------------------------------------------------------------------- */
+
 const charts = [], title = el('h1'), shown = el('div');
-function select(i) {
-    const variant = data.variants[i];
+function fill(words, body) {
     charts.length = 0;
-    title.textContent = variant.title;
-    shown.replaceChildren(...body(variant, charts).filter(it => it != null));
+    title.textContent = words;
+    shown.replaceChildren(...body(charts).filter(it => it != null));
     charts.forEach(chart => chart.draw());
 }
+const select = i => fill(data.variants[i].title,
+                         charts => body(data.variants[i], charts));
 const redraw = () => charts.forEach(chart => chart.draw());
 document.getElementById('page').replaceChildren(
     title, ...[choices(select)].filter(it => it != null), shown,
     el('p', {className: 'faint', textContent: data.made}));
-select(0);
+if (data.overlay)
+    fill(data.overlay.title, charts => against(data.overlay, charts));
+else
+    select(0);
 window.addEventListener('resize', redraw);
 for (const query of ['print', '(prefers-color-scheme: dark)'])
     window.matchMedia(query).addEventListener('change', redraw);

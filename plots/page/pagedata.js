@@ -8,14 +8,14 @@ const NONE = -1;
 /* ---- words ---------------------------------------------------------------- */
 
 const GIB = 1024 ** 3, MIB = 1024 ** 2;
+const UNITS = [['TiB', 1024 * GIB, 10 * 1024 * GIB], ['GiB', GIB, GIB],
+               ['MiB', MIB, MIB], ['KiB', 1024, 1024]];
 
+/* As the text of memsim says it. */
 function size(bytes) {
-    const b = Math.abs(bytes);
-    if (b >= 10 * MIB)
-        return b >= 100 * MIB ? (bytes / GIB).toFixed(2) + ' GiB'
-                              : (bytes / MIB).toFixed(2) + ' MiB';
-    return b >= MIB ? (bytes / MIB).toFixed(2) + ' MiB'
-         : b >= 1024 ? (bytes / 1024).toFixed(2) + ' KiB' : bytes + ' B';
+    const unit = UNITS.find(([, , from]) => bytes >= from);
+    return unit === undefined ? `${bytes} bytes`
+                              : `${(bytes / unit[1]).toFixed(2)} ${unit[0]}`;
 }
 
 function time(ns, like = ns) {

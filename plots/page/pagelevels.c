@@ -174,16 +174,23 @@ ms_err ms_pagelevels_lives(const ms_pagelives *of, ms_text *text,
     uint8_t *category = ms_arena_take(text->arena, n + 1, sizeof *category);
     if (bytes == NULL || category == NULL)
         return ms_fail_nomem(fault);
+    walk w = open_walk(n, &of->most, n, text);
     for (uint32_t i = 0; i < of->n; i++) {
         const ms_pagelife *life = &of->lives[i];
-        bytes[life->from] = (int64_t)life->bytes;
-        category[life->from] = life->category;
+        if (life->from == 0) {
+            w.now.bytes[life->category] += life->bytes;
+            w.now.total_bytes += life->bytes;
+        } else {
+            bytes[life->from] = (int64_t)life->bytes;
+            category[life->from] = life->category;
+        }
         if (life->to == MS_NONE)
             continue;
         bytes[life->to] = -(int64_t)life->bytes;
         category[life->to] = life->category;
     }
-    walk w = open_walk(n, &of->most, n, text);
+    if (w.now.total_bytes > 0)
+        put_state(&w, &w.now);
     for (uint32_t s = 1; s <= n; s++)
         take(&w, s, category[s], bytes[s]);
     return close_walk(&w, fault);

@@ -71,8 +71,8 @@ static ms_err put_words(const ms_pagelives *of, const pick *picks, uint32_t n,
     return MS_OK;
 }
 
-static ms_err put_tensors(const ms_pagelives *of, ms_text *text,
-                          ms_fault *fault)
+ms_err ms_pagelives_tensors(const ms_pagelives *of, ms_text *text,
+                            ms_fault *fault)
 {
     pick *picks = ms_arena_take_raw(text->arena, of->n + 1, sizeof *picks);
     uint32_t *number_of =
@@ -85,7 +85,7 @@ static ms_err put_tensors(const ms_pagelives *of, ms_text *text,
     qsort(picks, of->n, sizeof *picks, by_size);
     uint64_t hidden_bytes = n < of->n ? picks[n].bytes : 0;
     qsort(picks, n, sizeof *picks, by_life);
-    ms_text_add(text, ",\"tensors\":{\"words\":[");
+    ms_text_add(text, "{\"words\":[");
     MS_TRY(put_words(of, picks, n, number_of, text, fault));
     ms_text_add(text, "],\"rows\":[");
     for (uint32_t i = 0; i < n; i++) {
@@ -94,7 +94,7 @@ static ms_err put_tensors(const ms_pagelives *of, ms_text *text,
     }
     ms_text_add(text, "],\"hidden\":%u,\"hidden_bytes\":", of->n - n);
     ms_text_u64(text, hidden_bytes);
-    ms_text_add(text, "}}");
+    ms_text_add(text, "}");
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
@@ -106,5 +106,8 @@ ms_err ms_pagelives_put(const ms_pagelives *of, ms_text *text, ms_fault *fault)
                 "\"stages\":[],",
                 of->n_states + 1);
     MS_TRY(ms_pagelevels_lives(of, text, fault));
-    return put_tensors(of, text, fault);
+    ms_text_add(text, ",\"tensors\":");
+    MS_TRY(ms_pagelives_tensors(of, text, fault));
+    ms_text_add(text, "}");
+    return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }

@@ -22,7 +22,8 @@ static uint32_t part(uint32_t step, uint32_t page, uint32_t n)
     return page / n < step ? page / n : step;
 }
 
-ms_pageshare ms_pageshare_first(uint32_t n)
+/* Of one of n steps on a page. */
+static ms_pageshare first(uint32_t n)
 {
     return (ms_pageshare){part(of_step.events, of_page.events, n),
                           part(of_step.parts, of_page.parts, n),
@@ -32,7 +33,8 @@ ms_pageshare ms_pageshare_first(uint32_t n)
                           part(of_step.groups, of_page.groups, n)};
 }
 
-bool ms_pageshare_halve(ms_pageshare *share)
+/* False: it is so little that less would not be a figure. */
+static bool halve(ms_pageshare *share)
 {
     if (share->parts <= 50)
         return false;
@@ -43,4 +45,22 @@ bool ms_pageshare_halve(ms_pageshare *share)
     share->slices /= 2;
     share->groups /= 2;
     return true;
+}
+
+ms_err ms_pageshare_fit(const ms_pagedata *data, ms_text *page, ms_fault *fault)
+{
+    ms_pageshare share = first(data->n);
+    do {
+        ms_text text = {.arena = page->arena};
+        *page = text;
+        MS_TRY(data->put(data->of, &share, &text, fault));
+        MS_TRY(ms_htmlpage_make(data->title, &text, page, fault));
+        if (page->length <= MS_PAGE_BYTES)
+            return MS_OK;
+    } while (halve(&share));
+    return ms_fail(fault, MS_EUSAGE, NULL,
+                   data->n > 1 ? "name fewer variants"
+                               : "are its names, or its ranks, so many?",
+                   "the page would have %u bytes, and %u are the most",
+                   page->length, MS_PAGE_BYTES);
 }

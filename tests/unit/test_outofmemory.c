@@ -55,6 +55,7 @@ static const char *const lines[][MOST_WORDS] = {
     {"report", "@tiny.json", "--batch=4", "-p", "none", "-p", "checkpoint:full",
      "-o", "-"},
     {"diff", "@stacks.pickle", "@tiny.json", "--batch=4"},
+    {"diff", "@stacks.pickle", "@tiny.json", "--batch=4", "-o", "-"},
     {"diff", "@stacks.pickle", "@stacks-keeps.pickle", "--json"},
     {"check", "@cases.json", "--json"},
     {"run", "@tiny.json", "--from=@from/ds_config.json", "--gpus=2"},

@@ -87,7 +87,7 @@ static const ms_command rows[] = {
      2,
      ms_diff_command,
      {"memsim diff snapshot.pickle gpt2 --batch 8",
-      "memsim diff before.pickle after.pickle --plot",
+      "memsim diff before.pickle after.pickle -o review.html",
       "memsim diff gpt2 --batch 8 -p none -p checkpoint:full", NULL}},
     {"check",
      "CASES",

@@ -132,10 +132,8 @@ static uint64_t key_of(const pairing *p, int s, const ms_pagelife *life, way by)
 static bool takes_part(const ms_side *side, const ms_pagelife *life,
                        bool at_peak)
 {
-    if (at_peak)
-        return ms_side_is_alive(life, side->peak_state);
-    return life->from < side->to &&
-           (life->to == MS_NONE || life->to > side->from);
+    return at_peak ? ms_side_is_alive(life, side->peak_state)
+                   : ms_side_is_of_step(side, life);
 }
 
 static void collect(pairing *p, uint32_t *const partner[2], bool at_peak,
@@ -315,6 +313,10 @@ ms_err ms_pairings_find(ms_side sides[2], ms_arena *arena, ms_pairings *pairs,
         .by_name = sides[0].tells_layers == sides[1].tells_layers &&
                    (sides[0].n_words > 0) == (sides[1].n_words > 0)};
     MS_TRY(find_names(&p, fault));
+    pairs->names = p.names;
+    pairs->n_names = p.n_names;
+    for (int s = 0; s < 2; s++)
+        pairs->name_of[s] = p.name_of[s];
     MS_TRY(take_room(&p, fault));
     if (pairs->by_name) {
         ms_side_guess(&sides[0]);

@@ -35,9 +35,12 @@ typedef struct ms_pairings_group {
 typedef struct ms_pairings {
     ms_pairings_group *groups; /* the largest difference first */
     uint32_t n;
-    bool by_name;         /* else by phase and size */
-    uint32_t same_count;  /* pairs at the peaks */
-    uint64_t same_bytes;  /* of side 0 */
+    bool by_name;             /* else by phase and size */
+    const char *const *names; /* of both, as they are compared */
+    uint32_t n_names;
+    const uint32_t *name_of[2]; /* by site, the last of what has none */
+    uint32_t same_count;        /* pairs at the peaks */
+    uint64_t same_bytes;        /* of side 0 */
     uint64_t rounding[2]; /* pairs of other sizes within 512 bytes: by how much
                              a side's are larger */
     /* Of the whole step: */

@@ -114,6 +114,7 @@ ms_err ms_savedside_of(const ms_record *record, ms_arena *arena, ms_side *side,
     put_phases(rank, side);
     put_peaks(&record->report.ranks[told], side);
     side->kind = MS_SIDE_SAVED;
+    side->levels = rank;
     side->end = (double)rank->end_ns;
     side->n_line = rank->n_points;
     side->line = ms_arena_take(arena, rank->n_points + 1u, sizeof *side->line);

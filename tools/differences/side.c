@@ -29,6 +29,12 @@ bool ms_side_is_alive(const ms_pagelife *life, uint32_t state)
     return life->from <= state && (life->to == MS_NONE || life->to > state);
 }
 
+bool ms_side_is_of_step(const ms_side *side, const ms_pagelife *life)
+{
+    return life->from < side->to &&
+           (life->to == MS_NONE || life->to > side->from);
+}
+
 /* ---- states -------------------------------------------------------------- */
 
 static ms_err take_states(ms_side *side, ms_arena *arena, ms_fault *fault)
@@ -187,29 +193,50 @@ static bool knows_phases(const ms_side *side)
     return side->n_steps > 0;
 }
 
-/* The place of an instant on the axis of both. */
-static uint64_t place(const ms_side *side, const uint64_t edges[MS_N_PHASES],
-                      double t)
+static void put_knot(ms_side *side, double t, uint64_t at)
 {
-    bool has_phases = edges[MS_N_PHASES - 1] > 0;
-    double from = 0, span = side->end - side->begin;
-    for (int p = 0; p < MS_N_PHASES && has_phases; p++) {
-        const ms_side_phase *of = &side->phase[p];
-        double to = (double)edges[p];
-        if (of->is_there && t < of->from)
-            return (uint64_t)from;
-        if (of->is_there && t < of->to)
-            return (uint64_t)(from + (to - from) * (t - of->from) /
-                                         (of->to - of->from));
-        from = to;
-    }
-    if (has_phases)
-        return MS_SIDE_AXIS;
-    return span > 0 ? (uint64_t)(MS_SIDE_AXIS * (t - side->begin) / span) : 0;
+    uint32_t n = side->n_knots;
+    if (n == 0 || side->knots[n - 1].t < t || side->knots[n - 1].at != at)
+        side->knots[side->n_knots++] = (ms_pageknot){t, at};
 }
 
-static ms_err draw_states(ms_side *side, const uint64_t edges[MS_N_PHASES],
-                          ms_arena *arena, ms_fault *fault)
+/* What lies between two phases is where the second begins. */
+static void tie(ms_side *side, const uint64_t edges[MS_N_PHASES])
+{
+    uint64_t from = 0;
+    if (edges[MS_N_PHASES - 1] == 0) {
+        put_knot(side, side->begin, 0);
+        put_knot(side, side->end, MS_SIDE_AXIS);
+        return;
+    }
+    for (int p = 0; p < MS_N_PHASES; p++) {
+        const ms_side_phase *of = &side->phase[p];
+        if (of->is_there && side->n_knots > 0)
+            put_knot(side, side->knots[side->n_knots - 1].t, from);
+        if (of->is_there) {
+            put_knot(side, of->from, from);
+            put_knot(side, of->to, edges[p]);
+        }
+        from = edges[p];
+    }
+    put_knot(side, side->knots[side->n_knots - 1].t, MS_SIDE_AXIS);
+}
+
+/* The place of an instant on the axis of both. */
+static uint64_t place(const ms_side *side, double t)
+{
+    const ms_pageknot *knot = side->knots;
+    const ms_pageknot *last = &side->knots[side->n_knots - 1];
+    while (knot < last && knot[1].t <= t)
+        knot++;
+    if (knot == last || t < knot->t)
+        return knot->at;
+    return (uint64_t)((double)knot->at + (double)(knot[1].at - knot->at) *
+                                             (t - knot->t) /
+                                             (knot[1].t - knot->t));
+}
+
+static ms_err draw_states(ms_side *side, ms_arena *arena, ms_fault *fault)
 {
     uint64_t n = side->to - side->from;
     uint32_t parts = n < MS_SIDE_LEVELS ? (uint32_t)n : MS_SIDE_LEVELS;
@@ -224,7 +251,7 @@ static ms_err draw_states(ms_side *side, const uint64_t edges[MS_N_PHASES],
             if (side->bytes[s] > side->bytes[highest])
                 highest = s;
         side->line[side->n_line++] =
-            (ms_side_level){place(side, edges, highest), side->bytes[highest]};
+            (ms_side_level){place(side, highest), side->bytes[highest]};
     }
     return MS_OK;
 }
@@ -239,11 +266,11 @@ ms_err ms_side_align(ms_side sides[2], uint64_t edges[MS_N_PHASES],
         edges[p] = has_phases ? (uint64_t)(MS_SIDE_AXIS * at + 0.5) : 0;
     }
     for (int s = 0; s < 2; s++) {
+        tie(&sides[s], edges);
         if (sides[s].lives != NULL)
-            MS_TRY(draw_states(&sides[s], edges, arena, fault));
+            MS_TRY(draw_states(&sides[s], arena, fault));
         for (uint32_t i = 0; sides[s].lives == NULL && i < sides[s].n_line; i++)
-            sides[s].line[i].at =
-                place(&sides[s], edges, (double)sides[s].line[i].at);
+            sides[s].line[i].at = place(&sides[s], (double)sides[s].line[i].at);
     }
     return MS_OK;
 }

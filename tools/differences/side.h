@@ -47,6 +47,7 @@ typedef struct ms_side_level {
 } ms_side_level;
 
 #define MS_SIDE_LEVELS 600u
+#define MS_SIDE_KNOTS (3u * MS_N_PHASES + 1u)
 
 typedef struct ms_side {
     const char *name; /* any bytes */
@@ -61,6 +62,7 @@ typedef struct ms_side {
     uint32_t n_words;
     uint8_t phase_without; /* of what has no site */
     const char *without;
+    const ms_record_rank *levels; /* of such a result; else NULL */
     /* What side.c finds: */
     uint32_t n_steps;    /* 0: phases are not known */
     uint32_t from, to;   /* the states of the step: from <= s < to */
@@ -68,6 +70,8 @@ typedef struct ms_side {
     uint64_t *bytes;     /* by state */
     ms_side_level *line; /* of the step */
     uint32_t n_line;
+    ms_pageknot knots[MS_SIDE_KNOTS]; /* where on the axis of both it lies */
+    uint32_t n_knots;
     double begin, end; /* of the step, as those of phases */
     uint64_t peak_bytes;
     uint32_t peak_state;
@@ -83,6 +87,8 @@ ms_err ms_side_measure(ms_side *side, ms_arena *arena, ms_fault *fault);
 /* The phase in which a life begins: what does not tell is of the one before. */
 uint8_t ms_side_phase_of(const ms_side *side, const ms_pagelife *life);
 bool ms_side_is_alive(const ms_pagelife *life, uint32_t state);
+/* Is it alive at some time of the step? */
+bool ms_side_is_of_step(const ms_side *side, const ms_pagelife *life);
 /* Gives lives whose category nobody knows one by how long they live: made in
  * forward and alive when it ends are activations, made in backward and alive in
  * the optimizer gradients, made by the optimizer for good its state, what is
@@ -91,9 +97,9 @@ void ms_side_guess(ms_side *side);
 /* by_category, of the peak and of the phases. */
 void ms_side_categorize(ms_side *side);
 /* The lines of both on one axis, on which each phase has the mean of its shares
- * of the two steps; of at most MS_SIDE_LEVELS levels, each the highest of its
- * part, the peak one of them.  edges: where the phases end, 0
- * where they are not known of both. */
+ * of the two steps, with the knots of the way there; lines of at most
+ * MS_SIDE_LEVELS levels, each the highest of its part, the peak one of them.
+ * edges: where the phases end, 0 where they are not known of both. */
 ms_err ms_side_align(ms_side sides[2], uint64_t edges[MS_N_PHASES],
                      ms_arena *arena, ms_fault *fault);
 

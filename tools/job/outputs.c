@@ -2,9 +2,11 @@
 /* The files of results. No input and no other output may be overwritten. */
 
 #include "tools/job/outputs.h"
+#include "plots/page/htmlpage.h"
 #include "plots/plots.h"
 #include "sim/report.h"
 #include "tools/job/job.h"
+#include "tools/job/settings.h"
 #include "tools/options/options.h"
 #include "tools/terminal/screen.h"
 
@@ -129,6 +131,32 @@ ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
     return MS_OK;
 }
 
+/* ---- pages and figures --------------------------------------------------- */
+
+ms_err ms_outputs_page(const char *path, ms_fault *fault)
+{
+    if (ms_outputs_is_stdout(path) || ms_options_ends_in(".html|.htm", path))
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, path, "name it NAME.html",
+                   "the page is HTML, and this does not end so");
+}
+
+ms_err ms_outputs_opening(const char *command, const ms_arguments *arguments,
+                          ms_text *text, ms_fault *fault)
+{
+    ms_text made = {.arena = text->arena};
+    ms_text_add(&made, "Made by memsim " MS_VERSION ": ");
+    ms_settings_again(command, arguments, &made);
+    if (made.failed)
+        return ms_fail_nomem(fault);
+    ms_text_add(text, "{\"made\":");
+    ms_text_json(text, made.bytes);
+    ms_text_add(text, ",");
+    ms_htmlpage_put_colors(text);
+    ms_text_add(text, ",");
+    return text->failed ? ms_fail_nomem(fault) : MS_OK;
+}
+
 ms_err ms_outputs_picture(const ms_arguments *arguments, ms_arena *arena,
                           ms_picture *picture, ms_fault *fault)
 {
@@ -138,8 +166,9 @@ ms_err ms_outputs_picture(const ms_arguments *arguments, ms_arena *arena,
         (ms_picture){.path = ms_options_value(arguments, MS_OPTION_PLOT),
                      .kind = ms_options_value(arguments, MS_OPTION_FIGURE),
                      .title = ms_options_value(arguments, MS_OPTION_TITLE)};
-    if (picture->path == NULL &&
-        (keeps || picture->kind != NULL || picture->title != NULL))
+    bool is_titled = picture->title != NULL &&
+                     ms_options_value(arguments, MS_OPTION_OUTPUT) == NULL;
+    if (picture->path == NULL && (keeps || picture->kind != NULL || is_titled))
         return ms_fail(fault, MS_EUSAGE, NULL, "add --plot",
                        "option \"--%s\" needs a figure",
                        keeps                   ? "keep-script"

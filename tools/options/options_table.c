@@ -278,8 +278,8 @@ const ms_option ms_options_table[] = {
           {.commands = PLOT,
            .help = "the figure, as .svg, .png or .pdf (default memsim.svg); - "
                    "is standard output, as SVG"},
-          {.commands = REPORT,
-           .help = "the page, one HTML file (default memsim.html); - is "
+          {.commands = REPORT | DIFF,
+           .help = "a page, one HTML file (report: default memsim.html); - is "
                    "standard output"}}},
     {.id = MS_OPTION_RESUME,
      .name = "resume",
@@ -304,10 +304,10 @@ const ms_option ms_options_table[] = {
      .name = "goal",
      .takes = MS_TAKES_VALUE,
      .value = "GOAL",
-     .uses = {{.commands = FIT,
-               .help = "the most tokens a second (default), for which the "
-                       "batch is searched unless --batch or --global-batch "
-                       "fixes it; the shortest step; or the least memory",
+     .uses = {{.commands = FIT | REPORT,
+               .help = "the most tokens a second (fit: default), the batch "
+                       "searched unless it is given; the shortest step; or the "
+                       "least memory; report: put the front on the page",
                .words = "tokens|step|memory"}}},
     {.id = MS_OPTION_VARY,
      .name = "vary",

@@ -29,3 +29,10 @@ fails stacks.pickle gpt2 --plot=stacks.pickle
 fails stacks.pickle gpt2 --title x
 fails stacks.pickle gpt2 --json --plot=-
 fails stacks.pickle gpt2 --top x
+fails stacks.pickle gpt2 -o page.svg
+fails stacks.pickle gpt2 -o stacks.pickle
+cp stacks.pickle in.html
+fails in.html gpt2 -o in.html
+fails stacks.pickle gpt2 --json -o -
+fails stacks.pickle gpt2 --plot=- -o -
+fails stacks.pickle gpt2 -q -o no/such/folder/page.html

@@ -20,6 +20,9 @@ fails gpt2 --plot page.svg
 "$MEMSIM" run gpt2 -q --snapshot run.pickle
 fails run.pickle --batch 8 -o page.html
 fails run.pickle -o run.pickle
+fails run.pickle --goal tokens -o page.html
+fails saved.html --goal tokens -o page.html
+fails gpt2 --goal speed -o page.html
 head -c 3000 run.pickle >cut.pickle
 fails cut.pickle -o page.html
 ls ./*.html

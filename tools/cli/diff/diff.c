@@ -193,39 +193,82 @@ static ms_err find(asked *a, ms_diff *diff, ms_fault *fault)
 
 /* ---- the command --------------------------------------------------------- */
 
+/* What is asked for, and where it goes. */
+typedef struct outputs {
+    ms_picture figure;
+    const char *page, *colour;
+    bool json, quiet;
+} outputs;
+
+static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
+{
+    const ms_arguments *arguments = hall->arguments;
+    MS_TRY(ms_outputs_picture(arguments, hall->keep, &out->figure, fault));
+    out->page = ms_options_value(arguments, MS_OPTION_OUTPUT);
+    out->json = ms_options_value(arguments, MS_OPTION_JSON) != NULL;
+    out->quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL;
+    out->colour = ms_options_value(arguments, MS_OPTION_COLOR);
+    if (out->page != NULL)
+        MS_TRY(ms_outputs_page(out->page, fault));
+    const char *const files[] = {out->figure.path, out->figure.script,
+                                 out->page};
+    MS_TRY(ms_outputs_keep((const char *const *)arguments->operands,
+                           arguments->n_operands, files, 3, fault));
+    int n = out->json + ms_outputs_is_stdout(out->figure.path) +
+            ms_outputs_is_stdout(out->page);
+    if (n > 1)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       ms_outputs_is_stdout(out->page)
+                           ? "name a file for -o"
+                           : "name a file for --plot",
+                       "standard output can carry one result only");
+    return MS_OK;
+}
+
+static ms_err write_page(const ms_hall *hall, const ms_diff *diff,
+                         const outputs *out, ms_fault *fault)
+{
+    ms_text file = {.arena = hall->trial};
+    bool is_stdout = ms_outputs_is_stdout(out->page);
+    MS_TRY(ms_diff_page_make(diff, hall->arguments, out->figure.title, &file,
+                             fault));
+    if (is_stdout)
+        ms_screen_end_with_reader();
+    return ms_outputs_write(out->page, &file, out->quiet || is_stdout, fault);
+}
+
+static ms_err write_figure(const ms_hall *hall, const ms_diff *diff,
+                           const outputs *out, ms_fault *fault)
+{
+    bool is_stdout = ms_outputs_is_stdout(out->figure.path);
+    if (is_stdout)
+        ms_screen_end_with_reader();
+    MS_TRY(ms_diff_figure_draw(diff, &out->figure, hall->trial, fault));
+    if (!out->quiet && !is_stdout)
+        ms_complain_note("wrote", out->figure.path);
+    return MS_OK;
+}
+
 static ms_err diff_all(asked *a, const ms_hall *hall, ms_diff *diff,
                        ms_fault *fault)
 {
-    const ms_arguments *arguments = hall->arguments;
-    ms_picture figure;
+    outputs out = {.page = NULL};
     ms_text text = {.arena = hall->trial};
-    bool json = ms_options_value(arguments, MS_OPTION_JSON) != NULL;
-    bool quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL;
-    const char *colour = ms_options_value(arguments, MS_OPTION_COLOR);
-    MS_TRY(ms_outputs_picture(arguments, hall->keep, &figure, fault));
-    MS_TRY(ms_explain_text_top(arguments, &diff->top, fault));
-    const char *const files[] = {figure.path, figure.script};
-    MS_TRY(ms_outputs_keep((const char *const *)arguments->operands,
-                           arguments->n_operands, files, 2, fault));
-    if (json && ms_outputs_is_stdout(figure.path))
-        return ms_fail(fault, MS_EUSAGE, NULL, "name a file for --plot",
-                       "standard output can carry one result only");
+    MS_TRY(read_outputs(hall, &out, fault));
+    MS_TRY(ms_explain_text_top(hall->arguments, &diff->top, fault));
     MS_TRY(read_recordings(a, diff, fault));
     MS_TRY(read_variants(a, fault));
     MS_TRY(find(a, diff, fault));
-    if (json)
+    if (out.json)
         ms_diff_keys_write(diff, &text);
-    else if (!quiet && !ms_outputs_is_stdout(figure.path))
-        ms_diff_text_write(diff, ms_screen_style(1, colour), &text);
+    else if (!out.quiet && !ms_outputs_is_stdout(out.figure.path) &&
+             !ms_outputs_is_stdout(out.page))
+        ms_diff_text_write(diff, ms_screen_style(1, out.colour), &text);
     MS_TRY(ms_screen_print(&text, fault));
-    if (figure.path == NULL)
-        return MS_OK;
-    if (ms_outputs_is_stdout(figure.path))
-        ms_screen_end_with_reader();
-    MS_TRY(ms_diff_figure_draw(diff, &figure, hall->trial, fault));
-    if (!quiet && !ms_outputs_is_stdout(figure.path))
-        ms_complain_note("wrote", figure.path);
-    return MS_OK;
+    if (out.page != NULL)
+        MS_TRY(write_page(hall, diff, &out, fault));
+    return out.figure.path != NULL ? write_figure(hall, diff, &out, fault)
+                                   : MS_OK;
 }
 
 ms_err ms_diff_command(const ms_hall *hall, int *status, ms_fault *fault)

@@ -5,11 +5,10 @@
 
 #include <string.h>
 
-/* The name of a file without its folders. */
-static const char *short_name(const char *name)
+const char *ms_diff_figure_name(const ms_side *side)
 {
-    const char *slash = strrchr(name, '/');
-    return slash != NULL && slash[1] != '\0' ? slash + 1 : name;
+    const char *slash = strrchr(side->name, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : side->name;
 }
 
 static ms_err fill(const ms_side *side, const char *letter, ms_arena *arena,
@@ -17,9 +16,10 @@ static ms_err fill(const ms_side *side, const char *letter, ms_arena *arena,
 {
     ms_overlay_point *points =
         ms_arena_take(arena, side->n_line + 1u, sizeof *points);
+    const char *file = ms_diff_figure_name(side);
     ms_text name = {.arena = arena};
     ms_text_add(&name, "%s: ", letter);
-    ms_text_put(&name, short_name(side->name), strlen(short_name(side->name)));
+    ms_text_put(&name, file, strlen(file));
     if (points == NULL || name.failed)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < side->n_line; i++)

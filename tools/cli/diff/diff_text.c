@@ -19,8 +19,8 @@ static const char *const kind_words[MS_SIDE_N_KINDS] = {
     [MS_SIDE_SAVED] = "a saved result",
 };
 
-/* "+1.50 GiB", "-", in the unit of `like`. */
-static ms_label difference(int64_t bytes)
+/* "+1.50 GiB"; "-": no difference. */
+ms_label ms_diff_text_gap(int64_t bytes)
 {
     ms_label label = {"-"};
     uint64_t size = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
@@ -45,8 +45,7 @@ static void put_category(uint8_t category, ms_text *text)
 
 /* ---- the cause ----------------------------------------------------------- */
 
-/* "12 of 48.00 MiB", "3, together 2.00 MiB" */
-static void put_count(const ms_pairings_group *group, int s, ms_text *text)
+void ms_diff_text_count(const ms_pairings_group *group, int s, ms_text *text)
 {
     if (group->count[s] == 1)
         ms_text_add(text, "%s", ms_quantity_size(group->bytes[s]).s);
@@ -58,12 +57,9 @@ static void put_count(const ms_pairings_group *group, int s, ms_text *text)
                     ms_quantity_count(group->count[s]).s);
 }
 
-static void put_name(const ms_pairings_group *group, ms_text *text)
+const char *ms_diff_text_name(const ms_pairings_group *group)
 {
-    if (group->name[0] == '\0')
-        ms_text_add(text, "allocations without a stack");
-    else
-        ms_text_put(text, group->name, strlen(group->name));
+    return group->name[0] != '\0' ? group->name : "allocations without a stack";
 }
 
 static void put_group(const ms_pairings_group *group, ms_text *text)
@@ -73,12 +69,13 @@ static void put_group(const ms_pairings_group *group, ms_text *text)
             continue;
         ms_text_add(text, "%s%s: ", s == 1 && group->count[0] > 0 ? "; " : "",
                     s == 0 ? "A" : "B");
-        put_count(group, s, text);
+        ms_diff_text_count(group, s, text);
     }
     ms_text_add(text, ", ");
     put_category(group->category, text);
     ms_text_add(text, ", of ");
-    put_name(group, text);
+    ms_text_put(text, ms_diff_text_name(group),
+                strlen(ms_diff_text_name(group)));
 }
 
 static void put_cause(const ms_diff *diff, ms_text *text)
@@ -99,7 +96,7 @@ static void put_cause(const ms_diff *diff, ms_text *text)
         return;
     }
     ms_text_add(text, "; the largest difference is %s, ",
-                difference(pairs->groups[0].gap).s);
+                ms_diff_text_gap(pairs->groups[0].gap).s);
     put_group(&pairs->groups[0], text);
 }
 
@@ -112,81 +109,95 @@ const char *ms_diff_text_cause(const ms_diff *diff, ms_arena *arena)
 
 /* ---- the table ----------------------------------------------------------- */
 
-static void put_row(const char *label, const uint64_t bytes[2], bool in_a,
-                    bool in_b, ms_text *text)
+static void add_row(ms_diff_rows *rows, const char *label, const char *a,
+                    const char *b, const char *gap)
 {
-    bool both = in_a && in_b;
-    ms_text_add(text, "%-*s", (int)LABEL_COLUMNS, label);
-    ms_screen_right(text, CELL_COLUMNS,
-                    in_a ? ms_quantity_size(bytes[0]).s : "-");
-    ms_screen_right(text, CELL_COLUMNS,
-                    in_b ? ms_quantity_size(bytes[1]).s : "-");
-    ms_screen_right(text, CELL_COLUMNS,
-                    both ? difference((int64_t)(bytes[1] - bytes[0])).s : "");
-    ms_text_add(text, "\n");
+    ms_diff_row *row = &rows->rows[rows->n++];
+    snprintf(row->label.s, sizeof row->label.s, "%.31s", label);
+    snprintf(row->cells[0].s, sizeof row->cells[0].s, "%.31s", a);
+    snprintf(row->cells[1].s, sizeof row->cells[1].s, "%.31s", b);
+    snprintf(row->cells[2].s, sizeof row->cells[2].s, "%.31s", gap);
 }
 
-static void put_categories(const ms_diff *diff, ms_text *text)
+static void add_bytes(ms_diff_rows *rows, const char *label, uint64_t a,
+                      uint64_t b)
 {
+    add_row(rows, label, ms_quantity_size(a).s, ms_quantity_size(b).s,
+            ms_diff_text_gap((int64_t)(b - a)).s);
+}
+
+/* What one side does not have is not 0 bytes. */
+static void add_phase(ms_diff_rows *rows, const ms_side_phase *a,
+                      const ms_side_phase *b, const char *label)
+{
+    if (a->is_there && b->is_there)
+        add_bytes(rows, label, a->peak_bytes, b->peak_bytes);
+    else if (a->is_there)
+        add_row(rows, label, ms_quantity_size(a->peak_bytes).s, "-", "");
+    else if (b->is_there)
+        add_row(rows, label, "-", ms_quantity_size(b->peak_bytes).s, "");
+}
+
+ms_diff_rows ms_diff_text_rows(const ms_diff *diff)
+{
+    const ms_side *a = &diff->sides[0], *b = &diff->sides[1];
+    ms_diff_rows rows = {.n = 0};
+    char label[32];
+    add_bytes(&rows, "peak allocated", a->peak_bytes, b->peak_bytes);
     for (uint32_t c = 0; c < MS_PAGE_CATEGORIES; c++) {
-        const uint64_t bytes[2] = {diff->sides[0].by_category[c],
-                                   diff->sides[1].by_category[c]};
-        ms_text label = {.arena = text->arena};
-        ms_text_add(&label, "  ");
-        put_category((uint8_t)c, &label);
-        text->failed |= label.failed;
-        if (bytes[0] + bytes[1] > 0 && !label.failed)
-            put_row(label.bytes, bytes, true, true, text);
+        snprintf(label, sizeof label, "  %s", ms_diff_keys_categories[c]);
+        for (char *at = label; *at != '\0'; at++)
+            *at = *at == '_' ? ' ' : *at;
+        if (a->by_category[c] + b->by_category[c] > 0)
+            add_bytes(&rows, label, a->by_category[c], b->by_category[c]);
     }
-}
-
-static void put_phases(const ms_diff *diff, ms_text *text)
-{
+    add_row(&rows, "  in the phase", ms_diff_keys_phases[a->peak_phase],
+            ms_diff_keys_phases[b->peak_phase], "");
     for (int p = 0; p < MS_N_PHASES; p++) {
-        const ms_side_phase *a = &diff->sides[0].phase[p];
-        const ms_side_phase *b = &diff->sides[1].phase[p];
-        const uint64_t bytes[2] = {a->peak_bytes, b->peak_bytes};
-        char label[32];
         snprintf(label, sizeof label, "peak of %s", ms_diff_keys_phases[p]);
-        if (a->is_there || b->is_there)
-            put_row(label, bytes, a->is_there, b->is_there, text);
+        add_phase(&rows, &a->phase[p], &b->phase[p], label);
     }
+    return rows;
 }
 
 static void put_table(const ms_diff *diff, const ms_style *style, ms_text *text)
 {
-    const ms_side *a = &diff->sides[0], *b = &diff->sides[1];
-    const uint64_t peaks[2] = {a->peak_bytes, b->peak_bytes};
+    const ms_diff_rows rows = ms_diff_text_rows(diff);
     size_t from = text->length;
     ms_text_add(text, "%s%-*s", style->strong, (int)LABEL_COLUMNS, "");
     ms_screen_right(text, CELL_COLUMNS, "A");
     ms_screen_right(text, CELL_COLUMNS, "B");
     ms_screen_right(text, CELL_COLUMNS, "B less A");
     ms_text_add(text, "%s\n", style->plain);
-    put_row("peak allocated", peaks, true, true, text);
-    put_categories(diff, text);
-    ms_text_add(text, "%-*s", (int)LABEL_COLUMNS, "  in the phase");
-    ms_screen_right(text, CELL_COLUMNS, ms_diff_keys_phases[a->peak_phase]);
-    ms_screen_right(text, CELL_COLUMNS, ms_diff_keys_phases[b->peak_phase]);
-    ms_text_add(text, "\n");
-    put_phases(diff, text);
+    for (uint32_t i = 0; i < rows.n; i++) {
+        ms_text_add(text, "%-*s", (int)LABEL_COLUMNS, rows.rows[i].label.s);
+        for (int c = 0; c < 3; c++)
+            if (c < 2 || rows.rows[i].cells[c].s[0] != '\0')
+                ms_screen_right(text, CELL_COLUMNS, rows.rows[i].cells[c].s);
+        ms_text_add(text, "\n");
+    }
     ms_narrow_table(text, from);
 }
 
 /* ---- all ----------------------------------------------------------------- */
 
-static void put_side(const ms_side *side, const char *letter, ms_text *text)
+void ms_diff_text_side(const ms_side *side, ms_text *words)
 {
-    ms_text words = {.arena = text->arena};
-    ms_text_put(&words, side->name, strlen(side->name));
-    ms_text_add(&words, ", %s", kind_words[side->kind]);
+    ms_text_put(words, side->name, strlen(side->name));
+    ms_text_add(words, ", %s", kind_words[side->kind]);
     if (side->lives != NULL)
-        ms_text_add(&words, ", %s allocations", ms_quantity_count(side->n).s);
+        ms_text_add(words, ", %s allocations", ms_quantity_count(side->n).s);
     if (side->n_steps > 1)
-        ms_text_add(&words,
+        ms_text_add(words,
                     " in %s steps, of which the one with the peak is "
                     "looked at",
                     ms_quantity_count(side->n_steps).s);
+}
+
+static void put_side(const ms_side *side, const char *letter, ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    ms_diff_text_side(side, &words);
     ms_textlines_put(letter, MS_TEXTLINES_INDENT, &words, text);
 }
 
@@ -200,7 +211,8 @@ static void put_groups(const ms_diff *diff, ms_text *text)
     for (uint32_t i = 0; i < n; i++) {
         ms_text words = {.arena = text->arena};
         char label[48];
-        snprintf(label, sizeof label, "%s", difference(pairs->groups[i].gap).s);
+        snprintf(label, sizeof label, "%s",
+                 ms_diff_text_gap(pairs->groups[i].gap).s);
         put_group(&pairs->groups[i], &words);
         ms_textlines_put(label, NAME_INDENT, &words, text);
     }
@@ -208,12 +220,10 @@ static void put_groups(const ms_diff *diff, ms_text *text)
         ms_text_add(text, "%u more: --top 0\n", pairs->n - n);
 }
 
-/* What was paired, and how. */
-static void put_same(const ms_diff *diff, ms_text *text)
+void ms_diff_text_same(const ms_diff *diff, ms_text *words)
 {
     const ms_pairings *pairs = &diff->pairs;
-    ms_text words = {.arena = text->arena};
-    ms_text_add(&words,
+    ms_text_add(words,
                 "%s allocations, %s, at the peaks; of the whole step "
                 "%s of A's %s and B's %s",
                 ms_quantity_count(pairs->same_count).s,
@@ -222,23 +232,20 @@ static void put_same(const ms_diff *diff, ms_text *text)
                 ms_quantity_count(pairs->step_count[0]).s,
                 ms_quantity_count(pairs->step_count[1]).s);
     if (!pairs->by_name)
-        ms_text_add(&words, "; paired by phase and size");
-    ms_textlines_put("the same:", MS_TEXTLINES_INDENT, &words, text);
+        ms_text_add(words, "; paired by phase and size");
 }
 
-static void put_why_not(const ms_diff *diff, ms_text *text)
+void ms_diff_text_why_not(const ms_diff *diff, ms_text *words)
 {
-    ms_text words = {.arena = text->arena};
-    ms_text_add(&words, "which allocations differ is not known: ");
-    ms_text_put(&words, diff->why_not, strlen(diff->why_not));
-    ms_text_add(&words, "; memsim run --snapshot FILE saves them");
-    ms_textlines_put("note:", MS_TEXTLINES_INDENT, &words, text);
+    ms_text_add(words, "which allocations differ is not known: ");
+    ms_text_put(words, diff->why_not, strlen(diff->why_not));
+    ms_text_add(words, "; memsim run --snapshot FILE saves them");
 }
 
 void ms_diff_text_write(const ms_diff *diff, const ms_style *style,
                         ms_text *text)
 {
-    ms_text cause = {.arena = text->arena};
+    ms_text cause = {.arena = text->arena}, words = cause;
     put_side(&diff->sides[0], "A:", text);
     put_side(&diff->sides[1], "B:", text);
     ms_text_add(text, "\n");
@@ -246,10 +253,12 @@ void ms_diff_text_write(const ms_diff *diff, const ms_style *style,
     if (diff->has_pairs) {
         put_groups(diff, text);
         ms_text_add(text, "\n");
-        put_same(diff, text);
+        ms_diff_text_same(diff, &words);
+        ms_textlines_put("the same:", MS_TEXTLINES_INDENT, &words, text);
     } else if (diff->why_not != NULL) {
         ms_text_add(text, "\n");
-        put_why_not(diff, text);
+        ms_diff_text_why_not(diff, &words);
+        ms_textlines_put("note:", MS_TEXTLINES_INDENT, &words, text);
     }
     ms_text_put(&cause, diff->cause, strlen(diff->cause));
     ms_textlines_put("verdict:", MS_TEXTLINES_INDENT, &cause, text);

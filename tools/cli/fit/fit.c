@@ -4,6 +4,7 @@
 #include "tools/search/fit.h"
 #include "graphs/training.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/fit/fit_ask.h"
 #include "tools/cli/fit/fit_keys.h"
 #include "tools/job/job.h"
 #include "tools/job/outputs.h"
@@ -51,27 +52,9 @@ static ms_err check_outputs(run *r, ms_fault *fault)
     return ms_outputs_check(&r->job, files, 3, fault);
 }
 
-/* Makes the allocator the one that proves what is shown, over so many steps;
- * the search itself goes without. Steps of several lengths need it in the
- * search as well, since only a pool tells them apart. */
-static void take_proof(run *r)
-{
-    if (r->job.lengths != NULL)
-        return;
-    r->fit.proof = r->job.allocator;
-    r->fit.proof_steps = r->job.steps;
-    r->job.allocator = NULL;
-    r->job.steps = 0;
-}
-
-static ms_err read_goal(run *r, ms_fault *fault)
+static ms_err check_goal(const run *r, ms_fault *fault)
 {
     const char *goal = ms_options_value(r->arguments, MS_OPTION_GOAL);
-    for (size_t i = 0; i < MS_FIT_N_GOALS && goal != NULL; i++)
-        if (strcmp(goal, ms_fit_keys_goals[i]) == 0)
-            r->fit.goal = (ms_fit_goal)i;
-    r->fit.vary_precision =
-        ms_options_value(r->arguments, MS_OPTION_VARY) != NULL;
     if (goal != NULL && r->out.max != NULL)
         return ms_fail(fault, MS_EUSAGE, NULL, "leave one of the two out",
                        "--max has a goal of its own, not --goal %s", goal);
@@ -90,11 +73,10 @@ static ms_err read_options(run *r, ms_fault *fault)
                   .style = ms_screen_style(1, colour)};
     if (r->out.max != NULL && strcmp(r->out.max, "seq") == 0)
         r->out.max = "sequence";
-    MS_TRY(ms_settings_usual(arguments, r->hall->keep, &r->job, fault));
     r->fit =
         (ms_fit){.job = &r->job, .points = &r->points, .arena = r->hall->keep};
-    MS_TRY(read_goal(r, fault));
-    take_proof(r);
+    MS_TRY(ms_fit_ask_read(arguments, &r->job, &r->fit, fault));
+    MS_TRY(check_goal(r, fault));
     MS_TRY(ms_workers_read(ms_options_value(arguments, MS_OPTION_JOBS),
                            &r->fit.threads, fault));
     MS_TRY(

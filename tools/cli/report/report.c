@@ -62,9 +62,7 @@ static ms_err check_path(const ms_hall *hall, const ms_comparison *c,
 {
     const ms_arguments *arguments = hall->arguments;
     const char *const files[] = {path};
-    if (!ms_outputs_is_stdout(path) && !ms_options_ends_in(".html|.htm", path))
-        return ms_fail(fault, MS_EUSAGE, path, "name it NAME.html",
-                       "the page is HTML, and this does not end so");
+    MS_TRY(ms_outputs_page(path, fault));
     if (c->n > 0)
         MS_TRY(ms_outputs_check(&c->variants[0].job, files, 1, fault));
     return ms_outputs_keep((const char *const *)arguments->operands,
@@ -77,7 +75,7 @@ static ms_err check_options(const ms_arguments *arguments, ms_fault *fault)
     for (uint32_t i = 0; i < arguments->n_given; i++) {
         const ms_option *option = arguments->given[i].option;
         if (ms_settings_shapes(option->id) || option->id == MS_OPTION_RANK ||
-            option->id == MS_OPTION_LABEL)
+            option->id == MS_OPTION_LABEL || option->id == MS_OPTION_GOAL)
             return ms_fail(fault, MS_EUSAGE, NULL,
                            "leave it out, or name a model beside it",
                            "option \"--%s\" is for steps that are simulated, "
@@ -149,21 +147,6 @@ static ms_err read_page(const asked *a, const ms_comparison *c, uint32_t i,
     return ms_report_variant_read(page, fault);
 }
 
-static ms_err put_opening(const ms_hall *hall, ms_text *text, ms_fault *fault)
-{
-    ms_text made = {.arena = hall->trial};
-    ms_text_add(&made, "Made by memsim " MS_VERSION ": ");
-    ms_settings_again("report", hall->arguments, &made);
-    if (made.failed)
-        return ms_fail_nomem(fault);
-    ms_text_add(text, "{\"made\":");
-    ms_text_json(text, made.bytes);
-    ms_text_add(text, ",");
-    ms_htmlpage_put_colors(text);
-    ms_text_add(text, ",");
-    return text->failed ? ms_fail_nomem(fault) : MS_OK;
-}
-
 static ms_err read_variants(const asked *a, ms_points *points, ms_comparison *c,
                             ms_fault *fault)
 {
@@ -197,19 +180,60 @@ static const char *title_of(const asked *a, const ms_comparison *c)
     return title != NULL ? title : c->variants[c->base].name;
 }
 
-static ms_err make_file(const ms_hall *hall, const asked *a,
-                        const ms_comparison *c, ms_text *file, ms_fault *fault)
+/* Each model is searched once: policies do not shape the search. */
+static ms_err add_front(ms_report_pages *pages, uint32_t i, ms_points *points,
+                        ms_fault *fault)
 {
-    uint32_t n = c->n + a->n_recorded;
-    ms_report_page *pages = ms_arena_take(hall->trial, n, sizeof *pages);
-    ms_text opening = {.arena = hall->trial};
-    if (pages == NULL)
+    ms_report_page *page = &pages->all[i];
+    ms_text front = {.arena = page->arena};
+    if (page->arguments == NULL || page->variant->refused != NULL)
+        return MS_OK;
+    for (uint32_t j = 0; j < i && page->front == NULL; j++)
+        if (pages->all[j].front != NULL &&
+            strcmp(pages->all[j].variant->job.model,
+                   page->variant->job.model) == 0)
+            page->front = pages->all[j].front;
+    if (page->front == NULL) {
+        MS_TRY(ms_report_front_find(page->arguments, points, &front, fault));
+        page->front = front.bytes;
+    }
+    ms_text_add(&page->head, ",\"front\":");
+    ms_text_put(&page->head, page->front, strlen(page->front));
+    return MS_OK;
+}
+
+static ms_err add_fronts(const asked *a, ms_report_pages *pages,
+                         ms_points *points, ms_fault *fault)
+{
+    uint32_t n = 0;
+    if (ms_options_value(&a->others, MS_OPTION_GOAL) == NULL)
+        return MS_OK;
+    for (uint32_t i = 0; i < pages->n; i++) {
+        MS_TRY(add_front(pages, i, points, fault));
+        n += pages->all[i].front != NULL;
+    }
+    return n > 0 ? MS_OK
+                 : ms_fail(fault, MS_EUSAGE, NULL,
+                           "leave it out, or name a model that can be trained",
+                           "option \"--goal\" searches set-ups of a model, and "
+                           "nothing here is simulated");
+}
+
+static ms_err make_file(const ms_hall *hall, const asked *a,
+                        const ms_comparison *c, ms_points *points,
+                        ms_text *file, ms_fault *fault)
+{
+    ms_report_pages pages = {.opening = {.arena = hall->trial},
+                             .n = c->n + a->n_recorded};
+    pages.all = ms_arena_take(hall->trial, pages.n, sizeof *pages.all);
+    if (pages.all == NULL)
         return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < n; i++)
-        MS_TRY(read_page(a, c, i, &pages[i], fault));
-    MS_TRY(put_opening(hall, &opening, fault));
-    return ms_report_share_make(title_of(a, c), &opening, pages, n, file,
-                                fault);
+    for (uint32_t i = 0; i < pages.n; i++)
+        MS_TRY(read_page(a, c, i, &pages.all[i], fault));
+    MS_TRY(add_fronts(a, &pages, points, fault));
+    MS_TRY(
+        ms_outputs_opening("report", hall->arguments, &pages.opening, fault));
+    return ms_report_share_make(title_of(a, c), &pages, file, fault);
 }
 
 static ms_err report(const ms_hall *hall, ms_points *points, ms_comparison *c,
@@ -226,7 +250,7 @@ static ms_err report(const ms_hall *hall, ms_points *points, ms_comparison *c,
     MS_TRY(check_number(c->n + a.n_recorded, fault));
     MS_TRY(check_path(hall, c, path, fault));
     MS_TRY(fill_variants(&a, points, c, fault));
-    MS_TRY(make_file(hall, &a, c, &file, fault));
+    MS_TRY(make_file(hall, &a, c, points, &file, fault));
     if (ms_outputs_is_stdout(path))
         ms_screen_end_with_reader();
     MS_TRY(ms_output_write(path, file.bytes, file.length, fault));

@@ -8,6 +8,7 @@
  *     report.c           the command
  *     report_variant.c   what the page says of a variant
  *     report_peak.c      who is alive at its peak, and what would change that
+ *     report_front.c     the front that memsim fit finds for its model
  *     report_recorded.c  a recorded snapshot as a variant
  *     report_share.c     all of them on a page that is no larger than it may be
  *
@@ -25,7 +26,11 @@
  *                  "why": "...", "less": ["checkpoint:full"]}, ...],
  *       "whatif": [{"change": "...", "costs": "...", "reserved_bytes": 8,
  *                   "step_ns": 8, "fits": true, "command": "..."}, ...],
- *       "search": "memsim fit ..."}]} */
+ *       "search": "memsim fit ...",
+ *       "front": {"searched": 609, "rows": [
+ *        {"setup": "fused kernels, ...", "best": true, "reserved_bytes": 8,
+ *         "headroom_bytes": 8, "step_ns": 8, "tokens_per_second": 8,
+ *         "command": "memsim run ..."}, ...]}}]}   front: with --goal */
 
 #include "plots/page/htmlpage.h"
 #include "tools/cli/compare/compare.h"
@@ -45,6 +50,7 @@ typedef struct ms_report_page {
     uint32_t n_groups;
     /* report_peak.c: by row of the plan its group, or MS_NONE; NULL: none */
     uint32_t *group_of;
+    const char *front;  /* report_front.c; NULL: none was asked for */
     ms_pagelives lives; /* of a recording */
 } ms_report_page;
 
@@ -62,6 +68,13 @@ ms_err ms_report_variant_step(const ms_report_page *page,
  * variant was read back.  Sets page->group_of. */
 ms_err ms_report_peak_read(ms_report_page *page, ms_fault *fault);
 
+/* ---- report_front.c ------------------------------------------------------ */
+
+/* The object of "front": what memsim fit shows, whatever the policies of the
+ * arguments; no rows where nothing fits. */
+ms_err ms_report_front_find(const ms_arguments *arguments, ms_points *points,
+                            ms_text *text, ms_fault *fault);
+
 /* ---- report_recorded.c --------------------------------------------------- */
 
 /* The page of the snapshot: "fits" and "command" are null. */
@@ -70,10 +83,13 @@ ms_err ms_report_recorded_read(const char *path, ms_report_page *page,
 
 /* ---- report_share.c ------------------------------------------------------ */
 
-/* opening: what the object begins with, up to its variants.  The file, of at
- * most MS_PAGE_BYTES: shares are halved until it is. */
-ms_err ms_report_share_make(const char *title, const ms_text *opening,
-                            const ms_report_page *pages, uint32_t n,
+typedef struct ms_report_pages {
+    ms_text opening; /* what the object begins with, up to its variants */
+    ms_report_page *all;
+    uint32_t n;
+} ms_report_pages;
+/* The file, of at most MS_PAGE_BYTES. */
+ms_err ms_report_share_make(const char *title, const ms_report_pages *pages,
                             ms_text *file, ms_fault *fault);
 
 #endif

@@ -37,35 +37,23 @@ static ms_err put_page(const ms_report_page *page, const ms_pageshare *share,
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
-static ms_err make(const char *title, const ms_text *opening,
-                   const ms_report_page *pages, uint32_t n,
-                   const ms_pageshare *share, ms_text *file, ms_fault *fault)
+static ms_err put_pages(const void *of, const ms_pageshare *share,
+                        ms_text *data, ms_fault *fault)
 {
-    ms_text data = {.arena = file->arena};
-    ms_text_put(&data, opening->bytes, opening->length);
-    ms_text_add(&data, "\"variants\":[\n");
-    for (uint32_t i = 0; i < n; i++) {
-        ms_text_add(&data, "%s", i > 0 ? ",\n" : "");
-        MS_TRY(put_page(&pages[i], share, &data, fault));
+    const ms_report_pages *pages = of;
+    ms_text_put(data, pages->opening.bytes, pages->opening.length);
+    ms_text_add(data, "\"variants\":[\n");
+    for (uint32_t i = 0; i < pages->n; i++) {
+        ms_text_add(data, "%s", i > 0 ? ",\n" : "");
+        MS_TRY(put_page(&pages->all[i], share, data, fault));
     }
-    ms_text_add(&data, "]}");
-    return ms_htmlpage_make(title, &data, file, fault);
+    ms_text_add(data, "]}");
+    return data->failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
-ms_err ms_report_share_make(const char *title, const ms_text *opening,
-                            const ms_report_page *pages, uint32_t n,
+ms_err ms_report_share_make(const char *title, const ms_report_pages *pages,
                             ms_text *file, ms_fault *fault)
 {
-    ms_pageshare share = ms_pageshare_first(n);
-    do {
-        *file = (ms_text){.arena = file->arena};
-        MS_TRY(make(title, opening, pages, n, &share, file, fault));
-        if (file->length <= MS_PAGE_BYTES)
-            return MS_OK;
-    } while (ms_pageshare_halve(&share));
-    return ms_fail(fault, MS_EUSAGE, NULL,
-                   n > 1 ? "name fewer variants"
-                         : "are its names, or its ranks, so many?",
-                   "the page would have %u bytes, and %u are the most",
-                   file->length, MS_PAGE_BYTES);
+    const ms_pagedata data = {title, pages->n, put_pages, pages};
+    return ms_pageshare_fit(&data, file, fault);
 }
