@@ -121,11 +121,10 @@ static ms_err read_count(const ms_policy_context *context, uint32_t row,
     snprintf(where, sizeof where, "checkpoint:%s=%" PRId64, param->name, value);
     snprintf(hint, sizeof hint, "%s=%u would be all of them", param->name,
              blocks->n);
-    return ms_fail(fault, MS_EUSAGE, where, hint,
-                   "%s has %u block%s: %s is from %d to %u",
-                   blocks->alone ? "the model" : "a stage", blocks->n,
-                   blocks->n == 1 ? "" : "s", param->name, (int)param->low,
-                   blocks->n);
+    return ms_fail(
+        fault, MS_EUSAGE, where, hint, "%s has %u block%s: %s is from %d to %u",
+        blocks->alone ? "the model" : "a stage", blocks->n,
+        blocks->n == 1 ? "" : "s", param->name, (int)param->low, blocks->n);
 }
 
 static ms_err cut_counted(const ms_policy_context *context, uint32_t row,

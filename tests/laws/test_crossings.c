@@ -226,8 +226,8 @@ static ms_err run(const char *words, ms_job *job, ms_result *result,
     return ms_jobway_step(job, &trial, result, fault);
 }
 
-/* The level of each rank's device, from what is allocated and freed: never below
- * nothing, its highest is the peak, its last what the step leaves. */
+/* The level of each rank's device, from what is allocated and freed: never
+ * below nothing, its highest is the peak, its last what the step leaves. */
 static void check_levels(const ms_timeline *line)
 {
     const ms_plan *plan = line->plan;
