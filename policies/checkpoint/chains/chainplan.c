@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/checkpoint/chainplan.h"
-#include "policies/checkpoint/chaincalls.h"
+#include "policies/checkpoint/chains/chainplan.h"
+#include "policies/checkpoint/chains/chaincalls.h"
 #include "policies/checkpoint/dagplan.h"
 #include "policies/common/profile.h"
 #include "sim/base/size.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/checkpoint/chen.h"
-#include "policies/checkpoint/chaincalls.h"
+#include "policies/checkpoint/chains/chen.h"
+#include "policies/checkpoint/chains/chaincalls.h"
 #include "policies/checkpoint/checkpointrows.h"
-#include "policies/checkpoint/segmentplan.h"
+#include "policies/checkpoint/chains/segmentplan.h"
 #include "policies/common/profile.h"
 #include "sim/base/size.h"
 #include "sim/program.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/checkpoint/chaincalls.h"
+#include "policies/checkpoint/chains/chaincalls.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 

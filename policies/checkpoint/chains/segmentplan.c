@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/checkpoint/segmentplan.h"
+#include "policies/checkpoint/chains/segmentplan.h"
 #include "policies/checkpoint/blocklists.h"
-#include "policies/checkpoint/chaincalls.h"
+#include "policies/checkpoint/chains/chaincalls.h"
 #include "policies/checkpoint/checkpointrows.h"
 #include "policies/checkpoint/cuts.h"
 #include "sim/graph.h"
