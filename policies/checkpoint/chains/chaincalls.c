@@ -1,31 +1,40 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/checkpoint/chains/chaincalls.h"
+#include "policies/checkpoint/chains/handedon.h"
 #include "sim/graph.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 
 #include <assert.h>
 #include <string.h>
 
+/* Of a stage: its calls before its backward, then those behind it. */
+typedef struct form {
+    uint32_t before, behind, end;
+} form;
+
 typedef struct writer {
     const ms_graph *graph;
-    const ms_stages *stages;
-    const ms_chain_plan *plan;
-    bool early_stop;
+    const ms_chaincalls *how;
     ms_arena *arena;
     ms_program *program; /* the new one */
+    ms_program forms;    /* calls alone, the same for each micro-batch */
     ms_fault *fault;
-    uint32_t *stage_of;     /* per unit */
-    uint32_t *input;        /* per stage: the set that it reads of the one
-                               before */
-    uint32_t *keep, *hold;  /* per unit: of its forward */
-    uint32_t *act_at;       /* per stage: the first of the acts before its
-                               backward, behind that of the stage above */
-    uint32_t *held;         /* per stage: what the plan holds of its input, or
-                               NOTHING */
-    uint32_t *forward_held; /* the same behind the forward */
-    uint32_t *kept;  /* per stage: what is kept for it and those behind it */
-    uint32_t *rerun; /* per stage whose output a RERUN left: the first and
-                        the last unit of it */
+    ms_handedon handed;
+    uint32_t *stage_of;    /* per unit, in the chain of its part */
+    uint32_t *keep, *hold; /* per unit: of its forward */
+    form **form_of;        /* per part and stage */
+    /* Of the part at hand. */
+    const ms_stages *stages;
+    const ms_chain_plan *plan;
+    uint32_t *input;  /* per stage: the set that it reads of the one before */
+    uint32_t *act_at; /* per stage: the first of the acts before its
+                         backward, behind that of the stage above */
+    uint32_t *held;   /* per stage: what the plan holds of its input, or
+                         NOTHING */
+    uint32_t *kept;   /* per stage: what is kept for it and those behind it */
+    uint32_t *rerun;  /* per stage whose output a RERUN left: the first and
+                         the last unit of it */
 } writer;
 
 static ms_chain_act act(const writer *w, uint32_t i)
@@ -109,7 +118,8 @@ static ms_err find_kept(writer *w)
     return MS_OK;
 }
 
-/* What the unit makes that is kept whatever the plan. */
+/* What the unit makes that is kept whatever the plan, or saved by nodes of
+ * another part of the rank. */
 static ms_err kept_set(writer *w, uint32_t unit, uint32_t *set)
 {
     const ms_graph *graph = w->graph;
@@ -120,130 +130,127 @@ static ms_err kept_set(writer *w, uint32_t unit, uint32_t *set)
     if (list == NULL)
         return ms_fail_nomem(w->fault);
     for (uint32_t i = first; i < end; i++)
-        if (w->stages->is_kept[graph->out[i]])
+        if (w->stages->is_kept[graph->out[i]] ||
+            ms_handedon_is_saved(&w->handed, graph->out[i]))
             list[n++] = graph->out[i];
     return ms_program_add_set(w->program, list, n, w->arena, set, w->fault);
 }
 
-/* What the forward of a stage's units keeps and holds. */
+/* What the forward of a stage's units keeps and holds.  The output of the last
+ * one with units is other parts'. */
 static ms_err plan_forward(writer *w, uint32_t i)
 {
+    const ms_stages *stages = w->stages;
     uint32_t l = act(w, i).stage;
     bool saves = act(w, i).verb == MS_CHAIN_SAVE;
     uint8_t next = act(w, i + 1).verb;
     bool again = next == MS_CHAIN_CHECKPOINT;
-    needs which = {.saved = !saves && (again || next == MS_CHAIN_SAVE),
+    bool hands_on = l < stages->chain.n &&
+                    stages->first[l + 1] > stages->last[l + 1];
+    needs which = {.saved = !saves && !hands_on &&
+                            (again || next == MS_CHAIN_SAVE),
                    .unsaved = again};
-    for (uint32_t u = w->stages->first[l]; u <= w->stages->last[l]; u++) {
+    for (uint32_t u = stages->first[l]; u <= stages->last[l]; u++) {
         w->keep[u] = MS_ALL;
         if (!saves)
             MS_TRY(kept_set(w, u, &w->keep[u]));
         MS_TRY(held_set(w, l, u, which, &w->hold[u]));
     }
-    return held_set(w, l, MS_NONE, which, &w->forward_held[l + 1]);
-}
-
-static void write_forward(const writer *w, ms_call call)
-{
-    call.run.keep = w->keep[call.unit];
-    call.set = w->hold[call.unit];
-    w->program->calls[w->program->n_calls++] = call;
+    return held_set(w, l, MS_NONE, which, &w->held[l + 1]);
 }
 
 /* ---- backward ------------------------------------------------------------ */
 
-static void add(const writer *w, ms_call call)
+static ms_err add(writer *w, ms_call call)
 {
-    w->program->calls[w->program->n_calls++] = call;
+    return ms_program_add(&w->forms, call, w->arena, w->fault);
 }
 
 /* Stages from that of act i on are saved again: the act behind them. */
-static uint32_t write_rerun(const writer *w, const ms_call *like, uint32_t i)
+static ms_err form_rerun(writer *w, uint32_t *i)
 {
-    uint32_t first = act(w, i).stage, last = first;
-    ms_call call = ms_program_call_like(MS_RERUN, like);
-    for (i++; act(w, i).verb == MS_CHAIN_SAVE; i++)
-        last = act(w, i).stage;
-    bool goes_back = act(w, i).verb == MS_CHAIN_BACKWARD;
+    uint32_t first = act(w, *i).stage, last = first;
+    ms_call call = ms_program_call(MS_RERUN);
+    for ((*i)++; act(w, *i).verb == MS_CHAIN_SAVE; (*i)++)
+        last = act(w, *i).stage;
+    bool goes_back = act(w, *i).verb == MS_CHAIN_BACKWARD;
     call.unit = w->stages->first[first];
     call.last = w->stages->last[last];
-    call.rerun = (ms_rerun_call){.whole = !goes_back || !w->early_stop,
+    call.rerun = (ms_rerun_call){.whole = !goes_back || !w->how->early_stop,
                                  .holds = !goes_back,
                                  .state = w->graph->unit_state != NULL};
-    add(w, call);
     if (!goes_back) {
         w->rerun[2 * last] = call.unit;
         w->rerun[2 * last + 1] = call.last;
     }
-    return i;
+    return add(w, call);
 }
 
 /* The input of a stage is made again from the last one that is there. */
-static uint32_t write_again(const writer *w, const ms_call *like, uint32_t i)
+static ms_err form_again(writer *w, uint32_t *i)
 {
-    ms_call call = ms_program_call_like(MS_HOLD, like);
-    for (i++; act(w, i).verb == MS_CHAIN_PASS; i++)
+    ms_call call = ms_program_call(MS_HOLD);
+    for ((*i)++; act(w, *i).verb == MS_CHAIN_PASS; (*i)++)
         ;
-    call.set = w->input[act(w, i).stage];
+    call.set = w->input[act(w, *i).stage];
     call.hold.again = true;
-    if (call.set != MS_NOTHING)
-        add(w, call);
-    w->held[act(w, i).stage] = call.set;
-    return i;
+    w->held[act(w, *i).stage] = call.set;
+    return call.set != MS_NOTHING ? add(w, call) : MS_OK;
 }
 
-static void write_before(const writer *w, const ms_call *like, uint32_t stage)
+static ms_err form_before(writer *w, uint32_t stage)
 {
     uint32_t i = w->act_at[stage];
     while (act(w, i).verb != MS_CHAIN_BACKWARD)
-        i = act(w, i).verb == MS_CHAIN_SAVE ? write_rerun(w, like, i)
-                                            : write_again(w, like, i);
+        MS_TRY(act(w, i).verb == MS_CHAIN_SAVE ? form_rerun(w, &i)
+                                               : form_again(w, &i));
     assert(act(w, i).stage == stage);
+    return MS_OK;
+}
+
+static ms_err form_drop(writer *w, uint32_t set)
+{
+    ms_call call = ms_program_call(MS_DROP_SET);
+    call.set = set;
+    return set != MS_NOTHING ? add(w, call) : MS_OK;
 }
 
 /* What the backward of the stage was the last to need. */
-static void write_behind(const writer *w, const ms_call *like, uint32_t stage)
+static ms_err form_behind(writer *w, uint32_t k, uint32_t stage)
 {
-    ms_call call = ms_program_call_like(MS_DROP_SET, like);
+    ms_call call = ms_program_call(MS_DROP_SET);
     uint32_t *rerun = &w->rerun[2 * (stage - 1)];
-    call.set = w->held[stage];
-    if (call.set != MS_NOTHING)
-        add(w, call);
-    call.set = w->kept[stage];
-    if (call.set != MS_NOTHING)
-        add(w, call);
-    if (rerun[0] != MS_NONE) {
-        call.set = MS_NOTHING;
-        call.unit = rerun[0];
-        call.last = rerun[1];
-        add(w, call);
-        rerun[0] = MS_NONE;
-    }
+    MS_TRY(form_drop(w, w->held[stage]));
+    MS_TRY(form_drop(w, w->kept[stage]));
+    MS_TRY(form_drop(w, w->handed.entered[k][stage]));
+    if (rerun[0] == MS_NONE)
+        return MS_OK;
+    call.unit = rerun[0];
+    call.last = rerun[1];
+    rerun[0] = MS_NONE;
+    return add(w, call);
 }
 
-/* ---- the program --------------------------------------------------------- */
+/* ---- a part -------------------------------------------------------------- */
 
-static ms_err take_columns(writer *w)
+static ms_err open_part(writer *w, uint32_t k)
 {
-    uint32_t units = w->graph->n_units, n = w->stages->chain.n;
-    w->stage_of = ms_arena_take_raw(w->arena, units, sizeof *w->stage_of);
-    w->keep = ms_arena_take_raw(w->arena, units, sizeof *w->keep);
-    w->hold = ms_arena_take_raw(w->arena, units, sizeof *w->hold);
+    uint32_t n = w->how->parts->of[k].chain.n;
+    w->stages = &w->how->parts->of[k];
+    w->plan = &w->how->plans[k];
     w->input = ms_arena_take_raw(w->arena, n + 2u, sizeof *w->input);
     w->act_at = ms_arena_take(w->arena, n + 2u, sizeof *w->act_at);
     w->held = ms_arena_take_raw(w->arena, n + 2u, sizeof *w->held);
-    w->forward_held =
-        ms_arena_take_raw(w->arena, n + 2u, sizeof *w->forward_held);
     w->kept = ms_arena_take_raw(w->arena, n + 2u, sizeof *w->kept);
     w->rerun = ms_arena_take_raw(w->arena, 2 * (n + 2u), sizeof *w->rerun);
-    if (w->stage_of == NULL || w->keep == NULL || w->hold == NULL ||
-        w->input == NULL || w->act_at == NULL || w->held == NULL ||
-        w->forward_held == NULL || w->kept == NULL || w->rerun == NULL)
+    w->form_of[k] = ms_arena_take(w->arena, n + 2u, sizeof **w->form_of);
+    if (w->input == NULL || w->act_at == NULL || w->held == NULL ||
+        w->kept == NULL || w->rerun == NULL || w->form_of[k] == NULL)
         return ms_fail_nomem(w->fault);
     for (uint32_t l = 0; l < 2 * (n + 2u); l++)
         w->rerun[l] = MS_NONE;
     for (uint32_t l = 0; l < n + 2u; l++)
-        w->forward_held[l] = MS_NOTHING;
+        w->held[l] = MS_NOTHING;
     for (uint32_t l = 1; l <= n; l++)
         for (uint32_t u = w->stages->first[l]; u <= w->stages->last[l]; u++)
             w->stage_of[u] = l;
@@ -273,53 +280,116 @@ static ms_err read_plan(writer *w)
     return MS_OK;
 }
 
-static void write_backward(const writer *w, const ms_call *call)
+static bool is_planned(const writer *w, uint32_t unit)
 {
+    return w->how->plans[w->how->parts->of_unit[unit]].n > 0;
+}
+
+static ms_err plan_part(writer *w, uint32_t k)
+{
+    if (w->how->plans[k].n == 0)
+        return MS_OK;
+    MS_TRY(open_part(w, k));
+    MS_TRY(read_plan(w));
+    for (uint32_t l = w->stages->chain.n; l > 0; l--) {
+        form *own = &w->form_of[k][l];
+        own->before = w->forms.n_calls;
+        MS_TRY(form_before(w, l));
+        own->behind = w->forms.n_calls;
+        MS_TRY(form_behind(w, k, l));
+        own->end = w->forms.n_calls;
+    }
+    return MS_OK;
+}
+
+/* ---- the program --------------------------------------------------------- */
+
+static ms_err copy_forms(writer *w, const ms_call *like, uint32_t first,
+                         uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++) {
+        ms_call call = w->forms.calls[i];
+        call.rank = like->rank;
+        call.frame = like->frame;
+        call.micro_batch = like->micro_batch;
+        MS_TRY(ms_program_add(w->program, call, w->arena, w->fault));
+    }
+    return MS_OK;
+}
+
+static ms_err write_forward(writer *w, ms_call call)
+{
+    uint32_t k = w->how->parts->of_unit[call.unit];
+    ms_call hold = ms_program_call_like(MS_HOLD, &call);
+    hold.set = w->handed.entry[k];
+    if (call.unit == w->how->parts->of[k].first[1] && hold.set != MS_NOTHING)
+        MS_TRY(ms_program_add(w->program, hold, w->arena, w->fault));
+    call.run.keep = w->keep[call.unit];
+    call.set = w->hold[call.unit];
+    return ms_program_add(w->program, call, w->arena, w->fault);
+}
+
+static ms_err write_backward(writer *w, const ms_call *call)
+{
+    uint32_t k = w->how->parts->of_unit[call->unit];
     uint32_t l = w->stage_of[call->unit];
-    if (call->unit == w->stages->last[l])
-        write_before(w, call, l);
-    add(w, *call);
-    if (call->unit == w->stages->first[l])
-        write_behind(w, call, l);
+    const ms_stages *stages = &w->how->parts->of[k];
+    const form *own = &w->form_of[k][l];
+    bool begins = call->run.pass != MS_GRAD_WEIGHT;
+    if (begins && call->unit == stages->last[l])
+        MS_TRY(copy_forms(w, call, own->before, own->behind));
+    MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
+    if (ms_program_ends_backward(call) && call->unit == stages->first[l])
+        MS_TRY(copy_forms(w, call, own->behind, own->end));
+    return MS_OK;
 }
 
-/* What backward has marked of one micro-batch is put back for the next. */
-static void begin_micro_batch(const writer *w)
+static ms_err write_call(writer *w, const ms_program *from, uint32_t i)
 {
-    memcpy(w->held, w->forward_held,
-           (w->stages->chain.n + 2u) * sizeof *w->held);
+    ms_call call = from->calls[i];
+    bool runs = call.verb == MS_RUN && is_planned(w, call.unit);
+    if (runs && call.run.pass == MS_FORWARD)
+        return write_forward(w, call);
+    if (runs)
+        return write_backward(w, &call);
+    if (!ms_handedon_change(&w->handed, from, i, &call))
+        return MS_OK;
+    return ms_program_add(w->program, call, w->arena, w->fault);
 }
 
-ms_err ms_chaincalls_write(const ms_graph *graph, const ms_chaincalls *how,
-                           ms_arena *arena, ms_program *program,
-                           ms_fault *fault)
+static ms_err take_columns(writer *w)
+{
+    uint32_t units = w->graph->n_units;
+    w->stage_of = ms_arena_take_raw(w->arena, units, sizeof *w->stage_of);
+    w->keep = ms_arena_take_raw(w->arena, units, sizeof *w->keep);
+    w->hold = ms_arena_take_raw(w->arena, units, sizeof *w->hold);
+    w->form_of =
+        ms_arena_take_raw(w->arena, w->how->parts->n, sizeof *w->form_of);
+    if (w->stage_of == NULL || w->keep == NULL || w->hold == NULL ||
+        w->form_of == NULL)
+        return ms_fail_nomem(w->fault);
+    return MS_OK;
+}
+
+ms_err ms_chaincalls_write(const ms_policy_context *context,
+                           const ms_chaincalls *how, ms_arena *arena,
+                           ms_program *program, ms_fault *fault)
 {
     ms_program made;
-    writer w = {.graph = graph,
-                .stages = how->stages,
-                .plan = how->plan,
-                .early_stop = how->early_stop,
+    writer w = {.graph = context->graph,
+                .how = how,
                 .arena = arena,
                 .program = &made,
                 .fault = fault};
     MS_TRY(ms_program_fork(program, arena, &made, fault));
     MS_TRY(take_columns(&w));
-    MS_TRY(read_plan(&w));
-    uint64_t more = (uint64_t)program->n_micro_batches *
-                    (how->plan->n + 3u * how->stages->chain.n);
-    MS_TRY(ms_program_reserve(&made, program->n_calls + more, arena, fault));
-    for (uint32_t i = 0; i < program->n_calls; i++) {
-        const ms_call *call = &program->calls[i];
-        bool runs = call->verb == MS_RUN;
-        if (runs && call->run.pass == MS_FORWARD && call->unit == 0)
-            begin_micro_batch(&w);
-        if (runs && call->run.pass == MS_FORWARD)
-            write_forward(&w, *call);
-        else if (runs)
-            write_backward(&w, call);
-        else
-            add(&w, *call);
-    }
+    MS_TRY(ms_handedon_find(context, how->parts, how->plans, program, arena,
+                            &made, &w.handed, fault));
+    for (uint32_t k = 0; k < how->parts->n; k++)
+        MS_TRY(plan_part(&w, k));
+    MS_TRY(ms_program_reserve(&made, program->n_calls, arena, fault));
+    for (uint32_t i = 0; i < program->n_calls; i++)
+        MS_TRY(write_call(&w, program, i));
     *program = made;
     return MS_OK;
 }

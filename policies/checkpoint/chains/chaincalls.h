@@ -2,7 +2,8 @@
 #ifndef MS_POLICIES_CHAINCALLS_H
 #define MS_POLICIES_CHAINCALLS_H
 
-/* A plan of a chain (policies/solve/chain.h) as calls of a program:
+/* Plans of chains (policies/solve/chain.h), one for each part of the model, as
+ * calls of a program:
  *
  *     SAVE l           RUN forward, keep all; once more: RERUN
  *     CHECKPOINT l, PASS l + 1 .. k - 1, before the input of k is needed
@@ -11,21 +12,27 @@
  *     BACKWARD l       RUN backward, then DROP the reference on its input
  *
  * Stages that are saved one behind the other, and go backward next, are one
- * RERUN, which ends with the last tensor that backward needs. */
+ * RERUN, which ends with the last tensor that backward needs.  Where backward
+ * has halves, what stands before it stands before the first, what stands behind
+ * it behind the second.
+ *
+ * What other parts hand to one is held from its forward to the backward of the
+ * first of its stages that reads it and runs again. */
 
-#include "policies/solve/stages.h"
+#include "policies/checkpoint/chains/parts.h"
 
 typedef struct ms_chaincalls {
-    const ms_stages *stages;
-    const ms_chain_plan *plan;
+    const ms_parts *parts;
+    const ms_chain_plan *plans; /* per part; one of no acts: the program's calls
+                                   stay as they are, it saves all */
     bool early_stop;
 } ms_chaincalls;
 
 /* Writes the runs of the program's units, each micro-batch the same, as the
- * plan has them.  program is a default one that keeps all, perhaps with calls
+ * plans have them.  program is a default one that keeps all, perhaps with calls
  * that other policies have placed. */
-ms_err ms_chaincalls_write(const ms_graph *graph, const ms_chaincalls *how,
-                           ms_arena *arena, ms_program *program,
-                           ms_fault *fault);
+ms_err ms_chaincalls_write(const ms_policy_context *context,
+                           const ms_chaincalls *how, ms_arena *arena,
+                           ms_program *program, ms_fault *fault);
 
 #endif

@@ -6,141 +6,10 @@
 #include "sim/base/size.h"
 #include "sim/graph.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-typedef struct planner {
-    const ms_policy_context *context;
-    const ms_chainplan_choice *choice;
-    const ms_program *program; /* as it was given */
-    ms_fault *fault;
-    ms_stages stages;
-    ms_arena scratch;     /* of one measurement */
-    ms_program best;      /* the fastest that keeps to the budget */
-    uint64_t best_ns;     /* UINT64_MAX: there is none yet */
-    uint64_t least_bytes; /* of all that were measured */
-    uint64_t
-        besides_bytes;   /* what the step has at its peak besides the chain */
-    uint64_t besides_ns; /* and what it takes */
-    uint64_t peak_bytes, step_ns; /* of the last one tried */
-    bool foreseen; /* its peak is the chain's, and what is besides */
-} planner;
-
-static ms_err write_calls(const planner *p, const ms_chain_plan *plan,
-                          ms_program *program)
-{
-    const ms_chaincalls how = {.stages = &p->stages,
-                               .plan = plan,
-                               .early_stop = p->choice->early_stop};
-    *program = *p->program;
-    return ms_chaincalls_write(p->context->graph, &how, p->context->arena,
-                               program, p->fault);
-}
-
-static ms_err measure(planner *p, const ms_program *program)
-{
-    ms_arena_reset(&p->scratch);
-    return ms_profile_measure_in(p->context, program, &p->scratch,
-                                 &p->peak_bytes, &p->step_ns, p->fault);
-}
-
-/* ---- the optimum --------------------------------------------------------- */
-
-/* What the step has at its peak besides the chain, where all is saved. */
-static ms_err find_besides(planner *p)
-{
-    ms_chain_plan all = {0};
-    const ms_chain *chain = &p->stages.chain;
-    ms_arena *arena = p->context->arena;
-    uint64_t time_ns, chain_bytes;
-    for (uint32_t l = 1; l <= chain->n; l++)
-        MS_TRY(ms_chain_add(&all, MS_CHAIN_SAVE, l, arena, p->fault));
-    for (uint32_t l = chain->n; l > 0; l--)
-        MS_TRY(ms_chain_add(&all, MS_CHAIN_BACKWARD, l, arena, p->fault));
-    MS_TRY(measure(p, p->program));
-    MS_TRY(ms_chain_cost(chain, &all, arena, &time_ns, &chain_bytes, p->fault));
-    if (p->peak_bytes > chain_bytes)
-        p->besides_bytes = p->peak_bytes - chain_bytes;
-    if (p->step_ns > time_ns)
-        p->besides_ns = p->step_ns - time_ns;
-    return MS_OK;
-}
-
-/* Writes and measures the plan; it may be the best so far.  unit_bytes: as of
- * ms_foreseen. */
-static ms_err try_plan(planner *p, const ms_chain_plan *plan,
-                       uint64_t unit_bytes)
-{
-    ms_program program;
-    uint64_t time_ns, chain_bytes;
-    MS_TRY(write_calls(p, plan, &program));
-    MS_TRY(measure(p, &program));
-    MS_TRY(ms_chain_cost(&p->stages.chain, plan, p->context->arena, &time_ns,
-                         &chain_bytes, p->fault));
-    p->foreseen = p->peak_bytes == chain_bytes + p->besides_bytes;
-    if (p->peak_bytes < p->least_bytes)
-        p->least_bytes = p->peak_bytes;
-    if (p->peak_bytes > p->choice->budget_bytes || p->step_ns >= p->best_ns)
-        return MS_OK;
-    p->best = program;
-    p->best.foreseen = (ms_foreseen){chain_bytes + p->besides_bytes,
-                                     time_ns + p->besides_ns, unit_bytes};
-    p->best_ns = p->step_ns;
-    return MS_OK;
-}
-
-/* The plan for so many bytes of the chain. */
-static ms_err try_budget(planner *p, uint64_t chain_bytes)
-{
-    ms_optimum optimum;
-    MS_TRY(ms_optimum_find(&p->stages.chain, chain_bytes, p->choice->slots,
-                           p->context->arena, &optimum, p->fault));
-    return try_plan(p, &optimum.plan, optimum.exact ? 1 : optimum.unit_bytes);
-}
-
-/* Of a lowered model the least of the chain need not be that of the step: what
- * is besides the chain differs from plan to plan.  Few inputs of stages, or
- * many, are tried, too. */
-#define MOST_CHECKPOINTS 16u
-static ms_err try_binomial(planner *p)
-{
-    const ms_chain *chain = &p->stages.chain;
-    for (uint32_t slots = 1; slots < chain->n && slots <= MOST_CHECKPOINTS;
-         slots++) {
-        ms_chain_plan plan;
-        MS_TRY(ms_binomial_plan(chain->n, slots, p->context->arena, &plan,
-                                p->fault));
-        MS_TRY(try_plan(p, &plan, 0));
-    }
-    return MS_OK;
-}
-
-/* Sizes that are rounded up to units may hide the last plans that there are. */
-static ms_err try_least(planner *p)
-{
-    ms_chain_plan plan;
-    uint64_t bytes;
-    char budget[MS_SIZE_COUNT], hint[128];
-    MS_TRY(ms_leastmemory_find(&p->stages.chain, p->context->arena, &bytes,
-                               &plan, p->fault));
-    MS_TRY(try_plan(p, &plan, 0));
-    bool is_exact = p->foreseen && p->besides_bytes == 0;
-    if (!is_exact)
-        MS_TRY(try_binomial(p));
-    if (p->best_ns != UINT64_MAX)
-        return MS_OK;
-    ms_size_count(p->choice->budget_bytes, budget);
-    snprintf(hint, sizeof hint, "the least %sis budget=%" PRIu64,
-             is_exact ? "" : "of the plans that were tried ", p->least_bytes);
-    return ms_fail(p->fault, MS_EINFEASIBLE, "checkpoint:optimal", hint,
-                   "no plan keeps the step to %s bytes", budget);
-}
-
-/* How often the chain's budget is moved, by what the step's peak was beside the
- * given one, or half the way between one that was enough and one that was not.
- */
-#define MOST_TRIES 8
 
 typedef struct bracket {
     uint64_t low, high;  /* the most that kept to the budget, the least that did
@@ -148,43 +17,320 @@ typedef struct bracket {
     uint64_t peak_bytes; /* of the plan before */
 } bracket;
 
-/* The next budget of the chain to try behind this one. */
-static uint64_t next_budget(const planner *p, bracket *b, uint64_t chain_bytes)
+/* A rank, whose parts have the same budget each. */
+typedef struct ranked {
+    uint32_t flight;      /* at most so many runs of its parts are between
+                             forward and backward */
+    uint64_t best_ns;     /* of the fastest that keeps to the budget;
+                             UINT64_MAX: there is none yet */
+    uint64_t least_bytes; /* of all that were measured */
+    uint64_t
+        besides_bytes;   /* what the step has at its peak besides the chains */
+    uint64_t besides_ns; /* and what it takes */
+    bracket at;
+    uint64_t left_bytes; /* the budget of a chain to try next; 0: there is no
+                            better plan */
+    uint32_t tries;
+    bool tried;          /* in the replay at hand */
+    bool foreseen;       /* its peak is the chain's, and what is besides */
+    bool searches, is_exact; /* the least; it is that of all plans */
+    uint64_t chain_bytes, chain_ns, unit_bytes; /* of the plans at hand */
+    ms_foreseen best;
+} ranked;
+
+typedef struct planner {
+    const ms_policy_context *context;
+    const ms_chainplan_choice *choice;
+    const ms_program *program; /* as it was given */
+    ms_fault *fault;
+    ms_parts parts;
+    uint32_t n_ranks;
+    ranked *ranks;
+    ms_profile_rank *costs;      /* per rank, of what was measured last */
+    ms_chain_plan *plans, *best; /* per part: at hand, the fastest */
+    ms_arena calls;              /* of one program */
+    ms_arena scratch;            /* of one measurement */
+} planner;
+
+static ms_err write_calls(const planner *p, const ms_chain_plan *plans,
+                          ms_arena *arena, ms_program *program)
 {
-    uint64_t budget = p->choice->budget_bytes;
-    if (p->peak_bytes <= budget)
-        b->low = chain_bytes;
-    else
-        b->high = chain_bytes;
-    bool same = b->peak_bytes == p->peak_bytes;
-    b->peak_bytes = p->peak_bytes;
-    chain_bytes += budget - p->peak_bytes; /* it may be less */
-    return !same && chain_bytes > b->low && chain_bytes < b->high
-               ? chain_bytes
-               : b->low + (b->high - b->low) / 2;
+    const ms_chaincalls how = {.parts = &p->parts,
+                               .plans = plans,
+                               .early_stop = p->choice->early_stop};
+    *program = *p->program;
+    return ms_chaincalls_write(p->context, &how, arena, program, p->fault);
 }
 
-/* Tries a budget of the chain, and names the next one; 0: there is no better
- * plan. */
-static ms_err try_next(planner *p, bracket *b, bool first,
-                       uint64_t *chain_bytes)
+static bool has_part(const planner *p, uint32_t rank, uint32_t k)
 {
-    ms_fault fault = {.caret = -1}, *told = p->fault;
-    p->fault = &fault;
-    ms_err err = try_budget(p, *chain_bytes);
-    p->fault = told;
-    if (err == MS_EINFEASIBLE) {
-        b->low = *chain_bytes;
-        *chain_bytes += (b->high - b->low) / 2;
-        return MS_OK;
+    return p->context->schedule->stages[k].rank == rank;
+}
+
+/* ---- a replay of all ranks ----------------------------------------------- */
+
+/* What the plans of a rank cost by their chains, as many at a time as are in
+ * flight. */
+static ms_err cost_rank(planner *p, uint32_t rank, const ms_chain_plan *plans,
+                        uint64_t *bytes, uint64_t *ns)
+{
+    const ms_schedule *schedule = p->context->schedule;
+    *bytes = *ns = 0;
+    for (uint32_t k = 0; k < p->parts.n; k++) {
+        uint64_t own_ns, own_bytes;
+        if (!has_part(p, rank, k) || plans[k].n == 0)
+            continue;
+        MS_TRY(ms_chain_cost(&p->parts.of[k].chain, &plans[k],
+                             p->context->arena, &own_ns, &own_bytes, p->fault));
+        own_bytes *= p->ranks[rank].flight;
+        *bytes = own_bytes > *bytes ? own_bytes : *bytes;
+        *ns += p->n_ranks > 1 ? own_ns * schedule->n_micro_batches : own_ns;
     }
-    if (err != MS_OK)
-        *told = fault;
-    else if (first && p->foreseen && p->peak_bytes <= p->choice->budget_bytes)
-        *chain_bytes = 0;
+    return MS_OK;
+}
+
+/* The plans that were tried may be the best so far. */
+static void judge(planner *p, uint32_t rank)
+{
+    ranked *r = &p->ranks[rank];
+    const ms_profile_rank *cost = &p->costs[rank];
+    r->foreseen = cost->peak_bytes == r->chain_bytes + r->besides_bytes;
+    if (cost->peak_bytes < r->least_bytes)
+        r->least_bytes = cost->peak_bytes;
+    if (cost->peak_bytes > p->choice->budget_bytes ||
+        cost->work_ns >= r->best_ns)
+        return;
+    r->best = (ms_foreseen){r->chain_bytes + r->besides_bytes,
+                            r->chain_ns + r->besides_ns, r->unit_bytes};
+    r->best_ns = cost->work_ns;
+    for (uint32_t k = 0; k < p->parts.n; k++)
+        if (has_part(p, rank, k))
+            p->best[k] = p->plans[k];
+}
+
+/* Writes and measures the plans at hand.  What a rank's memory comes to is not
+ * changed by what others replay. */
+static ms_err measure_tried(planner *p)
+{
+    ms_program program;
+    ms_arena_reset(&p->calls);
+    MS_TRY(write_calls(p, p->plans, &p->calls, &program));
+    MS_TRY(ms_profile_ranks_in(p->context, &program, &p->scratch, p->costs,
+                               p->fault));
+    for (uint32_t r = 0; r < p->n_ranks; r++) {
+        if (!p->ranks[r].tried)
+            continue;
+        MS_TRY(cost_rank(p, r, p->plans, &p->ranks[r].chain_bytes,
+                         &p->ranks[r].chain_ns));
+        judge(p, r);
+    }
+    return MS_OK;
+}
+
+/* ---- the optimum --------------------------------------------------------- */
+
+/* What the step has at its peak besides the chains, where all is saved. */
+static ms_err find_besides(planner *p)
+{
+    ms_arena *arena = p->context->arena;
+    for (uint32_t k = 0; k < p->parts.n; k++) {
+        ms_chain_plan *all = &p->plans[k];
+        *all = (ms_chain_plan){0};
+        for (uint32_t l = 1; l <= p->parts.of[k].chain.n; l++)
+            MS_TRY(ms_chain_add(all, MS_CHAIN_SAVE, l, arena, p->fault));
+        for (uint32_t l = p->parts.of[k].chain.n; l > 0; l--)
+            MS_TRY(ms_chain_add(all, MS_CHAIN_BACKWARD, l, arena, p->fault));
+    }
+    MS_TRY(ms_profile_ranks_in(p->context, p->program, &p->scratch, p->costs,
+                               p->fault));
+    for (uint32_t r = 0; r < p->n_ranks; r++) {
+        ranked *own = &p->ranks[r];
+        uint64_t chain_bytes, ns;
+        MS_TRY(cost_rank(p, r, p->plans, &chain_bytes, &ns));
+        if (p->costs[r].peak_bytes > chain_bytes)
+            own->besides_bytes = p->costs[r].peak_bytes - chain_bytes;
+        if (p->costs[r].work_ns > ns)
+            own->besides_ns = p->costs[r].work_ns - ns;
+    }
+    for (uint32_t k = 0; k < p->parts.n; k++)
+        p->plans[k] = p->best[k] = (ms_chain_plan){0};
+    return MS_OK;
+}
+
+/* How often a rank's budget of a chain is moved, by what its peak was beside
+ * the given one, or half the way between one that was enough and one that was
+ * not. */
+#define MOST_TRIES 8u
+
+/* The plans for so many bytes of each chain of a rank. */
+static ms_err plan_rank(planner *p, uint32_t rank)
+{
+    ranked *r = &p->ranks[rank];
+    r->unit_bytes = 1;
+    for (uint32_t k = 0; k < p->parts.n; k++) {
+        ms_optimum optimum;
+        if (!has_part(p, rank, k))
+            continue;
+        MS_TRY(ms_optimum_find(&p->parts.of[k].chain, r->left_bytes,
+                               p->choice->slots, p->context->arena, &optimum,
+                               p->fault));
+        p->plans[k] = optimum.plan;
+        r->unit_bytes = optimum.exact ? r->unit_bytes : optimum.unit_bytes;
+    }
+    return MS_OK;
+}
+
+/* Readies the next plans of a rank, where there may be better ones. */
+static ms_err ready(planner *p, uint32_t rank)
+{
+    ranked *r = &p->ranks[rank];
+    ms_fault *told = p->fault;
+    uint64_t budget = p->choice->budget_bytes / r->flight;
+    r->tried = false;
+    while (!r->tried && r->tries < MOST_TRIES && r->left_bytes > 0 &&
+           r->at.high - r->at.low > budget / MS_OPTIMUM_LOW) {
+        ms_fault fault = {.caret = -1};
+        r->tries++;
+        p->fault = &fault;
+        ms_err err = plan_rank(p, rank);
+        p->fault = told;
+        if (err != MS_OK && err != MS_EINFEASIBLE) {
+            *told = fault;
+            return err;
+        }
+        r->tried = err == MS_OK;
+        if (r->tried)
+            continue;
+        r->at.low = r->left_bytes;
+        r->left_bytes += (r->at.high - r->at.low) / 2;
+    }
+    return MS_OK;
+}
+
+/* The next budget of a chain to try behind this one. */
+static void move_budget(planner *p, uint32_t rank)
+{
+    ranked *r = &p->ranks[rank];
+    bracket *b = &r->at;
+    uint64_t peak_bytes = p->costs[rank].peak_bytes, next = r->left_bytes;
+    uint64_t budget = p->choice->budget_bytes;
+    bool keeps = peak_bytes <= budget;
+    if (r->tries == 1 && r->foreseen && keeps) {
+        r->left_bytes = 0;
+        return;
+    }
+    if (keeps)
+        b->low = next;
     else
-        *chain_bytes = next_budget(p, b, *chain_bytes);
-    return err;
+        b->high = next;
+    bool same = b->peak_bytes == peak_bytes;
+    b->peak_bytes = peak_bytes;
+    if (keeps)
+        next += (budget - peak_bytes) / r->flight;
+    else /* it may come to less than nothing */
+        next -= (peak_bytes - budget) / r->flight;
+    r->left_bytes = !same && next > b->low && next < b->high
+                        ? next
+                        : b->low + (b->high - b->low) / 2;
+}
+
+static bool is_any_tried(const planner *p)
+{
+    for (uint32_t r = 0; r < p->n_ranks; r++)
+        if (p->ranks[r].tried)
+            return true;
+    return false;
+}
+
+static ms_err try_budgets(planner *p)
+{
+    for (;;) {
+        for (uint32_t r = 0; r < p->n_ranks; r++)
+            MS_TRY(ready(p, r));
+        if (!is_any_tried(p))
+            return MS_OK;
+        MS_TRY(measure_tried(p));
+        for (uint32_t r = 0; r < p->n_ranks; r++)
+            if (p->ranks[r].tried)
+                move_budget(p, r);
+    }
+}
+
+/* ---- the least ----------------------------------------------------------- */
+
+/* Of a lowered model the least of the chain need not be that of the step: what
+ * is besides the chain differs from plan to plan.  Few inputs of stages, or
+ * many, are tried, too; 0: the chain's least. */
+#define MOST_CHECKPOINTS 16u
+static ms_err plan_least(planner *p, uint32_t rank, uint32_t slots)
+{
+    for (uint32_t k = 0; k < p->parts.n; k++) {
+        const ms_chain *chain = &p->parts.of[k].chain;
+        uint32_t most = chain->n > 1 ? chain->n - 1 : 1;
+        uint64_t bytes;
+        if (!has_part(p, rank, k))
+            continue;
+        MS_TRY(slots == 0
+                   ? ms_leastmemory_find(chain, p->context->arena, &bytes,
+                                         &p->plans[k], p->fault)
+                   : ms_binomial_plan(chain->n, slots < most ? slots : most,
+                                      p->context->arena, &p->plans[k],
+                                      p->fault));
+    }
+    return MS_OK;
+}
+
+static uint32_t longest(const planner *p, uint32_t rank)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->parts.n; k++)
+        if (has_part(p, rank, k) && p->parts.of[k].chain.n > n)
+            n = p->parts.of[k].chain.n;
+    return n;
+}
+
+/* Sizes that are rounded up to units may hide the last plans that there are:
+ * of ranks that have none yet. */
+static ms_err try_least(planner *p)
+{
+    for (uint32_t slots = 0; slots <= MOST_CHECKPOINTS; slots++) {
+        for (uint32_t r = 0; r < p->n_ranks; r++) {
+            ranked *own = &p->ranks[r];
+            own->searches = slots == 0 ? own->best_ns == UINT64_MAX
+                                       : own->searches && !own->is_exact;
+            own->tried =
+                own->searches && (slots == 0 || slots < longest(p, r));
+            own->unit_bytes = 0;
+            if (own->tried)
+                MS_TRY(plan_least(p, r, slots));
+        }
+        if (is_any_tried(p))
+            MS_TRY(measure_tried(p));
+        for (uint32_t r = 0; r < p->n_ranks && slots == 0; r++)
+            p->ranks[r].is_exact =
+                p->ranks[r].foreseen && p->ranks[r].besides_bytes == 0;
+    }
+    return MS_OK;
+}
+
+static ms_err check_best(planner *p)
+{
+    const ranked *worst = NULL;
+    char budget[MS_SIZE_COUNT], hint[128];
+    for (uint32_t r = 0; r < p->n_ranks; r++) {
+        const ranked *own = &p->ranks[r];
+        if (own->best_ns == UINT64_MAX &&
+            (worst == NULL || own->least_bytes > worst->least_bytes))
+            worst = own;
+    }
+    if (worst == NULL)
+        return MS_OK;
+    ms_size_count(p->choice->budget_bytes, budget);
+    snprintf(hint, sizeof hint, "the least %sis budget=%" PRIu64,
+             worst->is_exact ? "" : "of the plans that were tried ",
+             worst->least_bytes);
+    return ms_fail(p->fault, MS_EINFEASIBLE, "checkpoint:optimal", hint,
+                   "no plan keeps the step to %s bytes", budget);
 }
 
 /* What is kept over stages is in no plan's hand: said where it is much beside
@@ -193,18 +339,20 @@ static ms_err try_next(planner *p, bracket *b, bool first,
 static ms_err tell_skips(const planner *p, ms_program *program)
 {
     const ms_graph *graph = p->context->graph;
-    const ms_chain *chain = &p->stages.chain;
     uint64_t bytes = 0, largest = 0;
     uint32_t n = 0;
     char size[MS_SIZE_COUNT];
-    for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
-        if (p->stages.is_kept[s] && p->stages.first_reader[s] > 0) {
-            bytes += graph->storage_bytes[s];
-            n++;
-        }
-    for (uint32_t l = 1; l < chain->n; l++)
-        if (chain->stages[l].output_bytes > largest)
-            largest = chain->stages[l].output_bytes;
+    for (uint32_t k = 0; k < p->parts.n; k++) {
+        const ms_stages *stages = &p->parts.of[k];
+        for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
+            if (stages->is_kept[s] && stages->first_reader[s] > 0) {
+                bytes += graph->storage_bytes[s];
+                n++;
+            }
+        for (uint32_t l = 1; l < stages->chain.n; l++)
+            if (stages->chain.stages[l].output_bytes > largest)
+                largest = stages->chain.stages[l].output_bytes;
+    }
     if (bytes <= largest / 4)
         return MS_OK;
     ms_size_count(bytes, size);
@@ -218,33 +366,88 @@ static ms_err tell_skips(const planner *p, ms_program *program)
     return program->told == NULL ? ms_fail_nomem(p->fault) : MS_OK;
 }
 
+/* ---- all of it ----------------------------------------------------------- */
+
+/* At most so many forwards of its parts wait for their backward. */
+static uint32_t find_flight(const ms_schedule *schedule, uint32_t rank)
+{
+    uint32_t now = 0, most = 1;
+    for (uint32_t i = schedule->turn_at[rank]; i < schedule->turn_at[rank + 1];
+         i++) {
+        uint8_t kind = schedule->turns[i].kind;
+        now += kind == MS_TURN_FORWARD;
+        most = now > most ? now : most;
+        now -= kind == MS_TURN_BACKWARD || kind == MS_TURN_GRAD_WEIGHT;
+    }
+    return most;
+}
+
+static ms_err open_ranks(planner *p)
+{
+    ms_arena *arena = p->context->arena;
+    uint32_t n = p->context->schedule->n_ranks;
+    MS_TRY(ms_parts_find(p->context, &p->parts, p->fault));
+    p->n_ranks = n;
+    p->ranks = ms_arena_take(arena, n, sizeof *p->ranks);
+    p->costs = ms_arena_take(arena, n, sizeof *p->costs);
+    p->plans = ms_arena_take(arena, p->parts.n, sizeof *p->plans);
+    p->best = ms_arena_take(arena, p->parts.n, sizeof *p->best);
+    if (p->ranks == NULL || p->costs == NULL || p->plans == NULL ||
+        p->best == NULL)
+        return ms_fail_nomem(p->fault);
+    for (uint32_t r = 0; r < n; r++)
+        p->ranks[r] = (ranked){.flight = find_flight(p->context->schedule, r),
+                               .best_ns = UINT64_MAX,
+                               .least_bytes = UINT64_MAX};
+    return MS_OK;
+}
+
+/* A rank on which all may be saved has its plan. */
+static bool open_budgets(planner *p)
+{
+    uint64_t budget = p->choice->budget_bytes;
+    bool all = true;
+    for (uint32_t r = 0; r < p->n_ranks; r++) {
+        ranked *own = &p->ranks[r];
+        if (p->costs[r].peak_bytes <= budget) {
+            own->best_ns = p->costs[r].work_ns;
+            continue;
+        }
+        all = false;
+        own->at.high = 2 * (budget / own->flight);
+        own->left_bytes = budget;
+        if (budget > own->besides_bytes)
+            own->left_bytes = budget - own->besides_bytes;
+        own->left_bytes /= own->flight;
+    }
+    return all;
+}
+
+/* The optimum is a claim about one chain in one budget. */
 static ms_err find_optimum(planner *p, ms_program *program)
 {
-    uint64_t budget = p->choice->budget_bytes, left = budget;
-    bracket b = {.high = 2 * budget};
     MS_TRY(find_besides(p));
-    if (p->peak_bytes <= budget) { /* all may be saved */
-        program->foreseen = (ms_foreseen){p->peak_bytes, p->step_ns, 1};
+    if (open_budgets(p)) {
+        if (p->n_ranks == 1)
+            program->foreseen = (ms_foreseen){p->costs[0].peak_bytes,
+                                              p->costs[0].work_ns, 1};
         return MS_OK;
     }
-    if (budget > p->besides_bytes)
-        left = budget - p->besides_bytes;
-    for (int i = 0;
-         i < MOST_TRIES && left > 0 && b.high - b.low > budget / MS_OPTIMUM_LOW;
-         i++)
-        MS_TRY(try_next(p, &b, i == 0, &left));
-    if (p->best_ns == UINT64_MAX)
-        MS_TRY(try_least(p));
-    *program = p->best;
+    MS_TRY(try_budgets(p));
+    MS_TRY(try_least(p));
+    MS_TRY(check_best(p));
+    MS_TRY(write_calls(p, p->best, p->context->arena, program));
+    if (p->n_ranks == 1)
+        program->foreseen = p->ranks[0].best;
     return MS_OK;
 }
 
 static ms_err find_binomial(planner *p, ms_program *program)
 {
-    ms_chain_plan plan;
-    MS_TRY(ms_binomial_plan(p->stages.chain.n, p->choice->checkpoints,
-                            p->context->arena, &plan, p->fault));
-    return write_calls(p, &plan, program);
+    for (uint32_t k = 0; k < p->parts.n; k++)
+        MS_TRY(ms_binomial_plan(p->parts.of[k].chain.n, p->choice->checkpoints,
+                                p->context->arena, &p->plans[k], p->fault));
+    return write_calls(p, p->plans, p->context->arena, program);
 }
 
 ms_err ms_chainplan_place(const ms_policy_context *context,
@@ -255,9 +458,7 @@ ms_err ms_chainplan_place(const ms_policy_context *context,
     planner p = {.context = context,
                  .choice = choice,
                  .program = &given,
-                 .fault = fault,
-                 .best_ns = UINT64_MAX,
-                 .least_bytes = UINT64_MAX};
+                 .fault = fault};
     if (choice->checkpoints == 0 && choice->budget_bytes == 0)
         return ms_fail(fault, MS_EUSAGE, "checkpoint:optimal",
                        "write checkpoint:optimal,budget=40GiB",
@@ -268,14 +469,14 @@ ms_err ms_chainplan_place(const ms_policy_context *context,
                        "it is for stages in a row: a measured DAG has nodes");
     if (context->graph->nodes)
         return ms_dagplan_place(context, choice->budget_bytes, program, fault);
-    p.scratch.limit_bytes = context->arena->limit_bytes;
-    ms_err err =
-        ms_stages_find(context->graph, context->arena, &p.stages, fault);
+    p.calls.limit_bytes = p.scratch.limit_bytes = context->arena->limit_bytes;
+    ms_err err = open_ranks(&p);
     if (err == MS_OK)
         err = choice->checkpoints > 0 ? find_binomial(&p, program)
                                       : find_optimum(&p, program);
     if (err == MS_OK)
         err = tell_skips(&p, program);
+    ms_arena_free(&p.calls);
     ms_arena_free(&p.scratch);
     return err;
 }

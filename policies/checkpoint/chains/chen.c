@@ -6,6 +6,7 @@
 #include "policies/common/profile.h"
 #include "sim/base/size.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,90 +17,138 @@ typedef struct candidate {
     uint64_t size_bytes, time_ns, peak_bytes;
 } candidate;
 
+/* The sizes that the parts of a rank may have; none: it has none of its own. */
+typedef struct candidates {
+    candidate *list;
+    uint32_t n, capacity;
+} candidates;
+
 typedef struct chooser {
     const ms_policy_context *context;
     const ms_program *program; /* as it was given */
-    bool early_stop, opens_last;
+    bool early_stop;
     ms_fault *fault;
     ms_arena calls;   /* of one plan */
     ms_arena scratch; /* of one replay */
-    ms_stages stages;
-    uint32_t *block, n_blocks; /* per stage its number */
-    uint32_t *segment;         /* per stage, of the plan at hand */
-    candidate *list;
-    uint32_t n, capacity;
+    ms_parts parts;
+    ms_chain_plan *plans;   /* per part */
+    uint32_t **segment;     /* per part and stage, of the plan at hand */
+    candidates *of;         /* per rank */
+    uint64_t *size_bytes;   /* per rank, of the plan at hand */
+    ms_profile_rank *costs; /* per rank, of the plan at hand */
 } chooser;
 
 /* ---- the plans ----------------------------------------------------------- */
 
-/* Cuts by the size; returns the next one that cuts differently, or 0. */
-static uint64_t cut(chooser *c, uint64_t size_bytes)
+static uint32_t rank_of(const chooser *c, uint32_t k)
 {
-    const ms_chain *chain = &c->stages.chain;
+    return c->context->schedule->stages[k].rank;
+}
+
+/* Without last=, where its backward follows at once. */
+static bool opens_last(const chooser *c, uint32_t k)
+{
+    const ms_policy_value *last = &c->context->values[MS_CHECKPOINT_LAST];
+    return last->given ? last->number == MS_CHECKPOINT_OPEN
+                       : k + 1 == c->parts.n;
+}
+
+/* Cuts a part by the size; returns the next one that cuts differently, or 0. */
+static uint64_t cut(chooser *c, uint32_t k, uint64_t size_bytes)
+{
+    const ms_chain *chain = &c->parts.of[k].chain;
+    const uint32_t *block = c->parts.block[k];
+    uint32_t *segment = c->segment[k];
     uint64_t sum = 0, next = 0;
     uint32_t id = 0, last = MS_NONE;
     for (uint32_t l = 1; l <= chain->n; l++) {
-        c->segment[l] = MS_NONE;
-        if (c->block[l] == MS_NONE)
+        segment[l] = MS_NONE;
+        if (block[l] == MS_NONE)
             continue;
-        c->segment[l] = last = id;
+        segment[l] = last = id;
         sum += chain->stages[l].saved_bytes;
         if (sum <= size_bytes)
             continue;
-        bool ends_all = c->block[l] + 1 == c->n_blocks;
+        bool ends_all = block[l] + 1 == c->parts.n_blocks[k];
         if (!ends_all && (next == 0 || sum < next))
             next = sum;
         sum = 0;
         id++;
     }
-    for (uint32_t l = chain->n; l > 0 && c->opens_last; l--)
-        if (c->segment[l] == last)
-            c->segment[l] = MS_NONE;
+    for (uint32_t l = chain->n; l > 0; l--)
+        if (segment[l] == last && opens_last(c, k))
+            segment[l] = MS_NONE;
     return next;
 }
 
-static ms_err plan_for(chooser *c, uint64_t size_bytes, ms_arena *arena,
-                       ms_chain_plan *plan, uint64_t *next)
+static ms_err plan_for(chooser *c, uint32_t k, uint64_t size_bytes,
+                       ms_arena *arena, uint64_t *next)
 {
-    *next = cut(c, size_bytes);
-    return ms_segmentplan_write(&c->stages.chain,
-                                &(ms_segmentplan){.segment = c->segment}, arena,
-                                plan, c->fault);
+    *next = cut(c, k, size_bytes);
+    return ms_segmentplan_write(&c->parts.of[k].chain,
+                                &(ms_segmentplan){.segment = c->segment[k]},
+                                arena, &c->plans[k], c->fault);
 }
 
-static ms_err write_calls(chooser *c, uint64_t size_bytes, ms_arena *arena,
-                          ms_program *program)
+static ms_err write_calls(chooser *c, ms_arena *arena, ms_program *program)
 {
-    ms_chain_plan plan;
     uint64_t next;
-    MS_TRY(plan_for(c, size_bytes, arena, &plan, &next));
+    for (uint32_t k = 0; k < c->parts.n; k++)
+        MS_TRY(plan_for(c, k, c->size_bytes[rank_of(c, k)], arena, &next));
     *program = *c->program;
-    return ms_chaincalls_write(c->context->graph,
-                               &(ms_chaincalls){.stages = &c->stages,
-                                                .plan = &plan,
+    return ms_chaincalls_write(c->context,
+                               &(ms_chaincalls){.parts = &c->parts,
+                                                .plans = c->plans,
                                                 .early_stop = c->early_stop},
                                arena, program, c->fault);
 }
 
-static ms_err list_plans(chooser *c)
+/* What the size costs the rank, and the next one. */
+static ms_err cost_of(chooser *c, uint32_t rank, candidate *at, uint64_t *next)
 {
-    ms_chain_plan plan;
+    *next = 0;
+    for (uint32_t k = 0; k < c->parts.n; k++) {
+        uint64_t time_ns, peak_bytes, own;
+        if (rank_of(c, k) != rank)
+            continue;
+        MS_TRY(plan_for(c, k, at->size_bytes, &c->calls, &own));
+        MS_TRY(ms_chain_cost(&c->parts.of[k].chain, &c->plans[k], &c->calls,
+                             &time_ns, &peak_bytes, c->fault));
+        at->time_ns += time_ns;
+        at->peak_bytes += peak_bytes;
+        if (own > 0 && (*next == 0 || own < *next))
+            *next = own;
+    }
+    return MS_OK;
+}
+
+static bool has_parts(const chooser *c, uint32_t rank)
+{
+    for (uint32_t k = 0; k < c->parts.n; k++)
+        if (rank_of(c, k) == rank)
+            return true;
+    return false;
+}
+
+static ms_err list_sizes(chooser *c, uint32_t rank)
+{
+    candidates *own = &c->of[rank];
     uint64_t size_bytes = 0, next;
+    if (!has_parts(c, rank))
+        return MS_OK;
     do {
         candidate at = {.size_bytes = size_bytes};
         ms_arena_reset(&c->calls);
-        MS_TRY(plan_for(c, size_bytes, &c->calls, &plan, &next));
-        MS_TRY(ms_chain_cost(&c->stages.chain, &plan, &c->calls, &at.time_ns,
-                             &at.peak_bytes, c->fault));
-        if (c->n == c->capacity) {
+        MS_TRY(cost_of(c, rank, &at, &next));
+        if (own->n == own->capacity) {
             candidate *list =
-                ms_arena_grow(c->context->arena, c->list, &c->capacity,
-                              c->n + 1, sizeof *list);
+                ms_arena_grow(c->context->arena, own->list, &own->capacity,
+                              own->n + 1, sizeof *list);
             if (list == NULL)
                 return ms_fail_nomem(c->fault);
-            c->list = list;
+            own->list = list;
         }
-        c->list[c->n++] = at;
+        own->list[own->n++] = at;
         size_bytes = next;
     } while (next > 0);
     return MS_OK;
@@ -118,94 +167,140 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Leaves those that no other one beats in time and peak. */
-static void leave_best(chooser *c)
+static void leave_best(candidates *own)
 {
     uint32_t n = 0;
-    if (c->n <= MS_CHEN_REPLAYS)
+    if (own->n <= MS_CHEN_REPLAYS)
         return;
-    qsort(c->list, c->n, sizeof *c->list, by_time);
-    for (uint32_t i = 0; i < c->n; i++)
-        if (n == 0 || c->list[i].peak_bytes < c->list[n - 1].peak_bytes)
-            c->list[n++] = c->list[i];
-    c->n = n;
+    qsort(own->list, own->n, sizeof *own->list, by_time);
+    for (uint32_t i = 0; i < own->n; i++)
+        if (n == 0 || own->list[i].peak_bytes < own->list[n - 1].peak_bytes)
+            own->list[n++] = own->list[i];
+    own->n = n;
 }
 
-static ms_err replay(chooser *c, candidate *at)
+/* The plans of number i of all ranks, in one replay: of those that have fewer,
+ * their last. */
+static ms_err replay(chooser *c, uint32_t i)
 {
+    uint32_t n_ranks = c->context->schedule->n_ranks;
     ms_program program;
     ms_arena_reset(&c->calls);
-    MS_TRY(write_calls(c, at->size_bytes, &c->calls, &program));
-    return ms_profile_measure_in(c->context, &program, &c->scratch,
-                                 &at->peak_bytes, &at->time_ns, c->fault);
+    for (uint32_t r = 0; r < n_ranks; r++)
+        if (i < c->of[r].n)
+            c->size_bytes[r] = c->of[r].list[i].size_bytes;
+    MS_TRY(write_calls(c, &c->calls, &program));
+    MS_TRY(ms_profile_ranks_in(c->context, &program, &c->scratch, c->costs,
+                               c->fault));
+    for (uint32_t r = 0; r < n_ranks; r++)
+        if (i < c->of[r].n) {
+            c->of[r].list[i].peak_bytes = c->costs[r].peak_bytes;
+            c->of[r].list[i].time_ns = c->costs[r].work_ns;
+        }
+    return MS_OK;
 }
 
-static ms_err refuse(const chooser *c, uint64_t budget, uint64_t least_bytes)
+static ms_err refuse(const chooser *c, const candidates *of, uint64_t budget,
+                     uint64_t least_bytes)
 {
     char given[MS_SIZE_COUNT], hint[96];
     ms_size_count(budget, given);
     snprintf(hint, sizeof hint,
              "the least of its %" PRIu32 " plans is budget="
              "%" PRIu64,
-             c->n, least_bytes);
+             of->n, least_bytes);
     return ms_fail(c->fault, MS_EINFEASIBLE, "checkpoint:chen", hint,
                    "no segments of equal bytes keep the step to %s bytes",
                    given);
 }
 
+static uint64_t least_of(const candidates *own)
+{
+    uint64_t least = own->n > 0 ? UINT64_MAX : 0;
+    for (uint32_t i = 0; i < own->n; i++)
+        if (own->list[i].peak_bytes < least)
+            least = own->list[i].peak_bytes;
+    return least;
+}
+
 /* The fastest in the budget; without one, that of the least peak. */
-static ms_err choose(chooser *c, uint64_t *size_bytes)
+static void choose_best(chooser *c, uint32_t rank, uint64_t budget)
+{
+    const candidates *own = &c->of[rank];
+    const candidate *best = NULL;
+    for (uint32_t i = 0; i < own->n; i++)
+        if (own->list[i].peak_bytes <= budget &&
+            (best == NULL || own->list[i].time_ns < best->time_ns))
+            best = &own->list[i];
+    if (best != NULL)
+        c->size_bytes[rank] = best->size_bytes;
+}
+
+/* Each rank chooses for its own parts. */
+static ms_err choose(chooser *c)
 {
     const ms_policy_value *value = &c->context->values[MS_CHECKPOINT_BUDGET];
     uint64_t budget = (uint64_t)value->number;
-    const candidate *best = NULL;
-    MS_TRY(list_plans(c));
-    leave_best(c);
-    for (uint32_t i = 0; i < c->n; i++)
-        MS_TRY(replay(c, &c->list[i]));
-    uint64_t least = UINT64_MAX;
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->list[i].peak_bytes < least)
-            least = c->list[i].peak_bytes;
-    if (value->given && least > budget)
-        return refuse(c, budget, least);
-    for (uint32_t i = 0; i < c->n; i++) {
-        const candidate *at = &c->list[i];
-        if (at->peak_bytes <= (value->given ? budget : least) &&
-            (best == NULL || at->time_ns < best->time_ns))
-            best = at;
+    uint32_t n_ranks = c->context->schedule->n_ranks, most = 0, worst = 0;
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        MS_TRY(list_sizes(c, r));
+        leave_best(&c->of[r]);
+        most = c->of[r].n > most ? c->of[r].n : most;
     }
-    *size_bytes = best->size_bytes;
+    for (uint32_t i = 0; i < most; i++)
+        MS_TRY(replay(c, i));
+    for (uint32_t r = 1; r < n_ranks; r++)
+        if (least_of(&c->of[r]) > least_of(&c->of[worst]))
+            worst = r;
+    if (value->given && least_of(&c->of[worst]) > budget)
+        return refuse(c, &c->of[worst], budget, least_of(&c->of[worst]));
+    for (uint32_t r = 0; r < n_ranks; r++)
+        choose_best(c, r, value->given ? budget : least_of(&c->of[r]));
+    return MS_OK;
+}
+
+static ms_err take_columns(chooser *c)
+{
+    ms_arena *arena = c->context->arena;
+    uint32_t n = c->parts.n, n_ranks = c->context->schedule->n_ranks;
+    c->plans = ms_arena_take(arena, n, sizeof *c->plans);
+    c->segment = ms_arena_take(arena, n, sizeof *c->segment);
+    c->of = ms_arena_take(arena, n_ranks, sizeof *c->of);
+    c->size_bytes = ms_arena_take(arena, n_ranks, sizeof *c->size_bytes);
+    c->costs = ms_arena_take(arena, n_ranks, sizeof *c->costs);
+    if (c->plans == NULL || c->segment == NULL || c->of == NULL ||
+        c->size_bytes == NULL || c->costs == NULL)
+        return ms_fail_nomem(c->fault);
+    for (uint32_t k = 0; k < n; k++) {
+        c->segment[k] = ms_arena_take_raw(arena, c->parts.of[k].chain.n + 1u,
+                                          sizeof **c->segment);
+        if (c->segment[k] == NULL)
+            return ms_fail_nomem(c->fault);
+    }
     return MS_OK;
 }
 
 static ms_err place(chooser *c, ms_program *program)
 {
-    const ms_policy_value *values = c->context->values;
-    const ms_policy_value *given = &values[MS_CHECKPOINT_SEGMENT];
-    uint64_t size_bytes = (uint64_t)given->number;
-    ms_arena *arena = c->context->arena;
-    MS_TRY(ms_stages_find(c->context->graph, arena, &c->stages, c->fault));
-    MS_TRY(ms_segmentplan_blocks(c->context->graph, &c->stages, arena,
-                                 &c->block, &c->n_blocks, c->fault));
-    c->segment =
-        ms_arena_take_raw(arena, c->stages.chain.n + 1u, sizeof *c->segment);
-    if (c->segment == NULL)
-        return ms_fail_nomem(c->fault);
+    const ms_policy_value *given = &c->context->values[MS_CHECKPOINT_SEGMENT];
+    uint32_t most;
+    MS_TRY(ms_parts_find(c->context, &c->parts, c->fault));
+    MS_TRY(ms_parts_blocks(&c->parts, &most, c->fault));
+    MS_TRY(take_columns(c));
+    for (uint32_t r = 0; r < c->context->schedule->n_ranks; r++)
+        c->size_bytes[r] = (uint64_t)given->number;
     if (!given->given)
-        MS_TRY(choose(c, &size_bytes));
-    return write_calls(c, size_bytes, arena, program);
+        MS_TRY(choose(c));
+    return write_calls(c, c->context->arena, program);
 }
 
 ms_err ms_chen_place(const ms_policy_context *context, bool early_stop,
                      ms_program *program, ms_fault *fault)
 {
-    const ms_policy_value *last = &context->values[MS_CHECKPOINT_LAST];
     ms_program given = *program;
     chooser c = {.context = context,
                  .program = &given,
                  .early_stop = early_stop,
-                 .opens_last =
-                     !last->given || last->number == MS_CHECKPOINT_OPEN,
                  .fault = fault};
     c.calls.limit_bytes = context->arena->limit_bytes;
     c.scratch.limit_bytes = context->arena->limit_bytes;
