@@ -16,6 +16,7 @@ typedef struct finder {
     ms_fault *fault;
     uint32_t *stage_of; /* per unit, in the chain of its part */
     uint32_t *held_by;  /* per storage: the last part that holds it + 1 */
+    uint8_t *is_kept;   /* per storage: its unit's forward saves */
     uint32_t *list;     /* room for n_storages */
 } finder;
 
@@ -89,8 +90,13 @@ static void find_saved(finder *f)
     ms_handedon *h = f->handed;
     for (uint32_t u = 0; u < graph->n_units; u++) {
         uint32_t k = h->parts->of_unit[u];
-        for (uint32_t i = graph->unit_in_at[u];
-             i < graph->unit_in_at[u + 1] && saves(h, k, f->stage_of[u]); i++) {
+        if (!saves(h, k, f->stage_of[u]))
+            continue;
+        for (uint32_t i = graph->out_at[graph->forward_at[u]];
+             i < graph->out_at[graph->forward_at[u + 1]]; i++)
+            f->is_kept[graph->out[i]] = 1;
+        for (uint32_t i = graph->unit_in_at[u]; i < graph->unit_in_at[u + 1];
+             i++) {
             uint32_t s = graph->unit_in[i], from = part_of_maker(h, s);
             if (from < k && is_one_rank(f, from, k))
                 h->is_saved[s] = graph->storage_saved_end[s] != MS_NONE;
@@ -100,39 +106,60 @@ static void find_saved(finder *f)
 
 /* ---- what the first half of backward keeps to its end -------------------- */
 
-/* ms_schedule_keeps.graphs: a set of all that the part's nodes save, of which
- * those are there that its forward saves. */
-static uint32_t list_retained(const finder *f, uint32_t k, bool planned)
+/* Of what the part's nodes save, or of what of it is kept. */
+static uint32_t list_retained(const ms_graph *graph, const ms_stage *stage,
+                              const uint8_t *is_kept, uint32_t *list)
 {
-    const ms_graph *graph = f->graph;
-    const ms_stage *stage = &f->schedule->stages[k];
     uint32_t n = 0;
-    for (uint32_t u = stage->first; u <= stage->last; u++)
-        for (uint32_t i = graph->out_at[graph->forward_at[u]];
-             i < graph->out_at[graph->forward_at[u + 1]]; i++) {
-            uint32_t s = graph->out[i];
-            if (graph->storage_saved_end[s] != MS_NONE &&
-                s >= graph->n_persistent &&
-                (!planned || saves(f->handed, k, f->stage_of[u])))
-                f->list[n++] = s;
-        }
+    for (uint32_t i = graph->out_at[graph->forward_at[stage->first]];
+         i < graph->out_at[graph->forward_at[stage->last + 1]]; i++) {
+        uint32_t s = graph->out[i];
+        if (graph->storage_saved_end[s] != MS_NONE &&
+            s >= graph->n_persistent && (is_kept == NULL || is_kept[s]))
+            list[n++] = s;
+    }
     return n;
 }
 
-static ms_err find_retained(finder *f, const ms_program *program, uint32_t k)
+ms_err ms_handedon_retain(const ms_policy_context *context,
+                          const ms_program *program, const uint8_t *is_kept,
+                          ms_arena *arena, ms_program *made, uint32_t **instead,
+                          ms_fault *fault)
 {
-    uint32_t n = list_retained(f, k, false);
-    for (uint32_t set = 0; set < program->n_sets && n > 0; set++) {
-        uint32_t first = program->set_at[set];
-        if (program->set_at[set + 1] - first != n ||
-            memcmp(program->set_item + first, f->list, n * sizeof *f->list) !=
-                0)
-            continue;
-        MS_TRY(add_set(f, list_retained(f, k, true),
-                       &f->handed->instead[set]));
-        list_retained(f, k, false);
-    }
+    const ms_graph *graph = context->graph;
+    const ms_schedule *schedule = context->schedule;
+    bool retains = schedule->keeps.graphs && ms_schedule_splits(schedule);
+    uint32_t n_sets = program->n_sets;
+    uint32_t *list =
+        ms_arena_take_raw(arena, graph->n_storages + 1u, sizeof *list);
+    *instead = ms_arena_take_raw(arena, n_sets + 1u, sizeof **instead);
+    if (list == NULL || *instead == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t set = 0; set < n_sets; set++)
+        (*instead)[set] = set;
+    for (uint32_t k = 0; k < schedule->n_stages && retains; k++)
+        for (uint32_t set = 0; set < n_sets; set++) {
+            uint32_t first = program->set_at[set];
+            uint32_t n = program->set_at[set + 1] - first;
+            if (n == 0 ||
+                n != list_retained(graph, &schedule->stages[k], NULL, list) ||
+                memcmp(program->set_item + first, list, n * sizeof *list) != 0)
+                continue;
+            n = list_retained(graph, &schedule->stages[k], is_kept, list);
+            MS_TRY(ms_program_add_set(made, list, n, arena, &(*instead)[set],
+                                      fault));
+        }
     return MS_OK;
+}
+
+bool ms_handedon_instead(const uint32_t *instead, const ms_program *program,
+                         ms_call *call)
+{
+    if ((call->verb != MS_HOLD && call->verb != MS_DROP_SET) ||
+        call->set >= program->n_sets)
+        return true;
+    call->set = instead[call->set];
+    return call->set != MS_NOTHING || call->unit != MS_NONE;
 }
 
 /* ---- all of it ----------------------------------------------------------- */
@@ -144,19 +171,16 @@ static ms_err take_columns(finder *f, const ms_program *program)
     h->entry = ms_arena_take_raw(h->arena, n, sizeof *h->entry);
     h->entered = ms_arena_take_raw(h->arena, n, sizeof *h->entered);
     h->is_saved = ms_arena_take(h->arena, storages, 1);
-    h->instead =
-        ms_arena_take_raw(h->arena, program->n_sets + 1u, sizeof *h->instead);
     h->saves = ms_arena_take_raw(h->arena, program->n_sets + 1u, 1);
     f->held_by = ms_arena_take(h->arena, storages, sizeof *f->held_by);
+    f->is_kept = ms_arena_take(h->arena, storages, 1);
     f->list = ms_arena_take_raw(h->arena, storages, sizeof *f->list);
     f->stage_of =
         ms_arena_take(h->arena, f->graph->n_units, sizeof *f->stage_of);
     if (h->entry == NULL || h->entered == NULL || h->is_saved == NULL ||
-        h->instead == NULL || h->saves == NULL || f->held_by == NULL ||
+        h->saves == NULL || f->held_by == NULL || f->is_kept == NULL ||
         f->list == NULL || f->stage_of == NULL)
         return ms_fail_nomem(f->fault);
-    for (uint32_t set = 0; set < program->n_sets; set++)
-        h->instead[set] = set;
     memset(h->saves, NOT_KNOWN, program->n_sets);
     for (uint32_t k = 0; k < n; k++)
         for (uint32_t l = 1; l <= h->parts->of[k].chain.n; l++)
@@ -178,15 +202,12 @@ ms_err ms_handedon_find(const ms_policy_context *context, const ms_parts *parts,
                 .fault = fault};
     *handed = (ms_handedon){
         .context = context, .parts = parts, .plans = plans, .arena = arena};
-    bool retains = f.schedule->keeps.graphs && ms_schedule_splits(f.schedule);
     MS_TRY(take_columns(&f, program));
     find_saved(&f);
-    for (uint32_t k = 0; k < parts->n; k++) {
+    for (uint32_t k = 0; k < parts->n; k++)
         MS_TRY(find_entered(&f, k));
-        if (retains)
-            MS_TRY(find_retained(&f, program, k));
-    }
-    return MS_OK;
+    return ms_handedon_retain(context, program, f.is_kept, arena, made,
+                              &handed->instead, fault);
 }
 
 /* ---- calls --------------------------------------------------------------- */
@@ -248,11 +269,8 @@ bool ms_handedon_is_saved(const ms_handedon *handed, uint32_t storage)
 bool ms_handedon_change(ms_handedon *handed, const ms_program *program,
                         uint32_t i, ms_call *call)
 {
-    bool is_row = call->set < program->n_sets;
-    if (call->verb == MS_RECV_SET && is_row && call->message.saves)
+    if (call->verb == MS_RECV_SET && call->set < program->n_sets &&
+        call->message.saves)
         call->message.saves = saves_message(handed, program, i);
-    if ((call->verb != MS_HOLD && call->verb != MS_DROP_SET) || !is_row)
-        return true;
-    call->set = handed->instead[call->set];
-    return call->set != MS_NOTHING || call->unit != MS_NONE;
+    return ms_handedon_instead(handed->instead, program, call);
 }

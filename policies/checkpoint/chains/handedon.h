@@ -38,5 +38,15 @@ bool ms_handedon_is_saved(const ms_handedon *handed, uint32_t storage);
 /* Call i of the program, as it is with the plans; false: it is left out. */
 bool ms_handedon_change(ms_handedon *handed, const ms_program *program,
                         uint32_t i, ms_call *call);
+/* Where the first half of backward keeps all that its nodes save to its end
+ * (ms_schedule_keeps.graphs), of what forward does not save (is_kept, per
+ * storage) it keeps nothing: per set of the program the set instead. */
+ms_err ms_handedon_retain(const ms_policy_context *context,
+                          const ms_program *program, const uint8_t *is_kept,
+                          ms_arena *arena, ms_program *made, uint32_t **instead,
+                          ms_fault *fault);
+/* A HOLD or DROP_SET of the set instead; false: the call is left out. */
+bool ms_handedon_instead(const uint32_t *instead, const ms_program *program,
+                         ms_call *call);
 
 #endif
