@@ -17,10 +17,9 @@ typedef struct bracket {
     uint64_t peak_bytes; /* of the plan before */
 } bracket;
 
-/* A rank, whose parts have the same budget each. */
+/* A rank, whose parts have the same share of its budget each. */
 typedef struct ranked {
-    uint32_t flight;      /* at most so many runs of its parts are between
-                             forward and backward */
+    uint32_t n;           /* parts */
     uint64_t best_ns;     /* of the fastest that keeps to the budget;
                              UINT64_MAX: there is none yet */
     uint64_t least_bytes; /* of all that were measured */
@@ -44,6 +43,7 @@ typedef struct planner {
     const ms_program *program; /* as it was given */
     ms_fault *fault;
     ms_parts parts;
+    ms_chain *chains; /* per part, as its rank's memory sees it */
     uint32_t n_ranks;
     ranked *ranks;
     ms_profile_rank *costs;      /* per rank, of what was measured last */
@@ -69,22 +69,19 @@ static bool has_part(const planner *p, uint32_t rank, uint32_t k)
 
 /* ---- a replay of all ranks ----------------------------------------------- */
 
-/* What the plans of a rank cost by their chains, as many at a time as are in
- * flight. */
+/* What the plans of a rank cost by their chains. */
 static ms_err cost_rank(planner *p, uint32_t rank, const ms_chain_plan *plans,
                         uint64_t *bytes, uint64_t *ns)
 {
-    const ms_schedule *schedule = p->context->schedule;
     *bytes = *ns = 0;
     for (uint32_t k = 0; k < p->parts.n; k++) {
         uint64_t own_ns, own_bytes;
         if (!has_part(p, rank, k) || plans[k].n == 0)
             continue;
-        MS_TRY(ms_chain_cost(&p->parts.of[k].chain, &plans[k],
-                             p->context->arena, &own_ns, &own_bytes, p->fault));
-        own_bytes *= p->ranks[rank].flight;
-        *bytes = own_bytes > *bytes ? own_bytes : *bytes;
-        *ns += p->n_ranks > 1 ? own_ns * schedule->n_micro_batches : own_ns;
+        MS_TRY(ms_chain_cost(&p->chains[k], &plans[k], p->context->arena,
+                             &own_ns, &own_bytes, p->fault));
+        *bytes += own_bytes / p->ranks[rank].n;
+        *ns += own_ns;
     }
     return MS_OK;
 }
@@ -171,7 +168,7 @@ static ms_err plan_rank(planner *p, uint32_t rank)
         ms_optimum optimum;
         if (!has_part(p, rank, k))
             continue;
-        MS_TRY(ms_optimum_find(&p->parts.of[k].chain, r->left_bytes,
+        MS_TRY(ms_optimum_find(&p->chains[k], r->left_bytes,
                                p->choice->slots, p->context->arena, &optimum,
                                p->fault));
         p->plans[k] = optimum.plan;
@@ -185,7 +182,7 @@ static ms_err ready(planner *p, uint32_t rank)
 {
     ranked *r = &p->ranks[rank];
     ms_fault *told = p->fault;
-    uint64_t budget = p->choice->budget_bytes / r->flight;
+    uint64_t budget = p->choice->budget_bytes;
     r->tried = false;
     while (!r->tried && r->tries < MOST_TRIES && r->left_bytes > 0 &&
            r->at.high - r->at.low > budget / MS_OPTIMUM_LOW) {
@@ -225,10 +222,7 @@ static void move_budget(planner *p, uint32_t rank)
         b->high = next;
     bool same = b->peak_bytes == peak_bytes;
     b->peak_bytes = peak_bytes;
-    if (keeps)
-        next += (budget - peak_bytes) / r->flight;
-    else /* it may come to less than nothing */
-        next -= (peak_bytes - budget) / r->flight;
+    next += budget - peak_bytes; /* it may be less */
     r->left_bytes = !same && next > b->low && next < b->high
                         ? next
                         : b->low + (b->high - b->low) / 2;
@@ -265,7 +259,7 @@ static ms_err try_budgets(planner *p)
 static ms_err plan_least(planner *p, uint32_t rank, uint32_t slots)
 {
     for (uint32_t k = 0; k < p->parts.n; k++) {
-        const ms_chain *chain = &p->parts.of[k].chain;
+        const ms_chain *chain = &p->chains[k];
         uint32_t most = chain->n > 1 ? chain->n - 1 : 1;
         uint64_t bytes;
         if (!has_part(p, rank, k))
@@ -368,18 +362,45 @@ static ms_err tell_skips(const planner *p, ms_program *program)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* At most so many forwards of its parts wait for their backward. */
-static uint32_t find_flight(const ms_schedule *schedule, uint32_t rank)
+/* At most so many forwards of part k wait for their backward on a rank. */
+static uint32_t find_flight(const ms_schedule *schedule, uint32_t k)
 {
-    uint32_t now = 0, most = 1;
-    for (uint32_t i = schedule->turn_at[rank]; i < schedule->turn_at[rank + 1];
-         i++) {
-        uint8_t kind = schedule->turns[i].kind;
-        now += kind == MS_TURN_FORWARD;
-        most = now > most ? now : most;
-        now -= kind == MS_TURN_BACKWARD || kind == MS_TURN_GRAD_WEIGHT;
-    }
+    uint32_t most = 1;
+    for (uint32_t r = 0; r < schedule->n_ranks; r++)
+        for (uint32_t i = schedule->turn_at[r], now = 0;
+             i < schedule->turn_at[r + 1]; i++) {
+            uint8_t kind = schedule->turns[i].kind;
+            if (schedule->turns[i].stage != k)
+                continue;
+            now += kind == MS_TURN_FORWARD;
+            most = now > most ? now : most;
+            now -= kind == MS_TURN_BACKWARD || kind == MS_TURN_GRAD_WEIGHT;
+        }
     return most;
+}
+
+/* In a rank's memory what a part keeps is there for each micro-batch in flight,
+ * so that of the budget, less what is besides, one in flight has that part
+ * (AdaPipe, Sun et al., ASPLOS 2024, section 4.2); what an act takes besides is
+ * there once.  Parts of a rank have equal shares of it: the chain of one of v
+ * takes v times as much. */
+static ms_err weigh_chain(planner *p, uint32_t k)
+{
+    const ms_chain *own = &p->parts.of[k].chain;
+    uint32_t rank = p->context->schedule->stages[k].rank;
+    uint64_t times =
+        (uint64_t)find_flight(p->context->schedule, k) * p->ranks[rank].n;
+    ms_chain_stage *stages =
+        ms_arena_take_raw(p->context->arena, own->n + 1u, sizeof *stages);
+    if (stages == NULL)
+        return ms_fail_nomem(p->fault);
+    for (uint32_t l = 0; l <= own->n; l++) {
+        stages[l] = own->stages[l];
+        stages[l].output_bytes *= times;
+        stages[l].saved_bytes *= times;
+    }
+    p->chains[k] = (ms_chain){own->n, own->input_bytes * times, stages};
+    return MS_OK;
 }
 
 static ms_err open_ranks(planner *p)
@@ -392,13 +413,17 @@ static ms_err open_ranks(planner *p)
     p->costs = ms_arena_take(arena, n, sizeof *p->costs);
     p->plans = ms_arena_take(arena, p->parts.n, sizeof *p->plans);
     p->best = ms_arena_take(arena, p->parts.n, sizeof *p->best);
+    p->chains = ms_arena_take(arena, p->parts.n, sizeof *p->chains);
     if (p->ranks == NULL || p->costs == NULL || p->plans == NULL ||
-        p->best == NULL)
+        p->best == NULL || p->chains == NULL)
         return ms_fail_nomem(p->fault);
     for (uint32_t r = 0; r < n; r++)
-        p->ranks[r] = (ranked){.flight = find_flight(p->context->schedule, r),
-                               .best_ns = UINT64_MAX,
-                               .least_bytes = UINT64_MAX};
+        p->ranks[r] =
+            (ranked){.best_ns = UINT64_MAX, .least_bytes = UINT64_MAX};
+    for (uint32_t k = 0; k < p->parts.n; k++)
+        p->ranks[p->context->schedule->stages[k].rank].n++;
+    for (uint32_t k = 0; k < p->parts.n; k++)
+        MS_TRY(weigh_chain(p, k));
     return MS_OK;
 }
 
@@ -414,11 +439,10 @@ static bool open_budgets(planner *p)
             continue;
         }
         all = false;
-        own->at.high = 2 * (budget / own->flight);
+        own->at.high = 2 * budget * own->n;
         own->left_bytes = budget;
         if (budget > own->besides_bytes)
             own->left_bytes = budget - own->besides_bytes;
-        own->left_bytes /= own->flight;
     }
     return all;
 }

@@ -244,7 +244,7 @@ static ms_err take_columns(ms_cutnet *p, ms_fault *fault)
 {
     uint8_t **flags[] = {&p->is_dear,  &p->is_listed, &p->is_read,
                          &p->is_small, &p->needed,    &p->banned,
-                         &p->is_saved, &p->is_given};
+                         &p->is_saved, &p->is_given,  &p->makes};
     size_t n = p->n + 1u;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         *flags[i] = ms_arena_take(p->arena, n, 1);
@@ -365,13 +365,18 @@ static ms_err choose(ms_cutnet *p, uint64_t percent, ms_fault *fault)
  * or to make again what others need. */
 static void find_ends(ms_cutnet *p)
 {
-    for (uint32_t v = 0; v < p->n; v++)
+    for (uint32_t v = 0; v < p->n; v++) {
         p->until[v] = p->saved_until[v];
+        p->makes[v] = 0;
+    }
     for (uint32_t v = p->n; v-- > 0;)
         for (uint32_t i = p->net.dep_at[v];
-             i < p->net.dep_at[v + 1] && !p->is_saved[v]; i++)
-            if (p->until[v] < p->until[p->net.dep[i]])
-                p->until[p->net.dep[i]] = p->until[v];
+             i < p->net.dep_at[v + 1] && !p->is_saved[v]; i++) {
+            uint32_t from = p->net.dep[i];
+            p->makes[from] |= p->until[v] != MS_NONE;
+            if (p->until[v] < p->until[from])
+                p->until[from] = p->until[v];
+        }
 }
 
 ms_err ms_cutnet_choose(ms_cutnet *p, uint64_t percent, ms_fault *fault)

@@ -31,12 +31,13 @@ typedef struct ms_cutnet {
     uint8_t *banned, *is_saved;
     uint32_t *saved_until; /* the last unit to go back whose nodes save it */
     uint32_t *until; /* the unit behind whose backward it is needed no more */
+    uint8_t *makes;  /* backward makes others of it again */
     ms_mincut_net net;
     uint64_t all_bytes; /* that mincut saves */
 } ms_cutnet;
 
 ms_err ms_cutnet_open(ms_cutnet *net, ms_fault *fault);
-/* The choice in so many percent of what mincut saves: is_saved, until. */
+/* The choice in so many percent of what mincut saves: is_saved, until, makes. */
 ms_err ms_cutnet_choose(ms_cutnet *net, uint64_t percent, ms_fault *fault);
 
 #endif

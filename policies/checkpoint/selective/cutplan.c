@@ -24,17 +24,20 @@ typedef struct planner {
     ms_cutnet *nets;   /* per part */
     uint32_t *part_of; /* per unit */
     uint64_t *percent; /* per rank: the share of its parts */
+    bool splits;       /* backward has halves */
 } planner;
 
 /* ---- calls --------------------------------------------------------------- */
 
-/* Does the program hold it, because its nodes do not as long as it is
- * needed? */
-static bool is_held(const ms_cutnet *net, uint32_t v)
+/* Does the program hold it, because its nodes do not as long as it is needed?
+ * Where backward has halves they let go of it in the first, and others may be
+ * made of it in the second. */
+static bool is_held(const planner *p, const ms_cutnet *net, uint32_t v)
 {
     return net->is_saved[v] && net->until[v] != MS_NONE &&
            (net->saved_until[v] == MS_NONE ||
-            net->saved_until[v] > net->until[v]);
+            net->saved_until[v] > net->until[v] ||
+            (p->splits && net->makes[v]));
 }
 
 typedef struct writer {
@@ -70,12 +73,12 @@ static ms_err add_sets(writer *w, const ms_cutnet *net, uint32_t unit)
     MS_TRY(add_set(w, n, &w->keep[unit]));
     n = 0;
     for (uint32_t v = 0; v < net->n; v++)
-        if (maker_of(net, v) == unit && is_held(net, v))
+        if (maker_of(net, v) == unit && is_held(w->p, net, v))
             w->list[n++] = net->storage[v];
     MS_TRY(add_set(w, n, &w->hold[unit]));
     n = 0;
     for (uint32_t v = 0; v < net->n; v++)
-        if (net->until[v] == unit && is_held(net, v))
+        if (net->until[v] == unit && is_held(w->p, net, v))
             w->list[n++] = net->storage[v];
     return add_set(w, n, &w->drop[unit]);
 }
@@ -99,7 +102,7 @@ static ms_err add_entry(writer *w, uint32_t k)
     const ms_cutnet *net = &w->p->nets[k];
     uint32_t n = 0;
     for (uint32_t v = 0; v < net->n; v++)
-        if (net->is_given[v] && is_held(net, v))
+        if (net->is_given[v] && is_held(w->p, net, v))
             w->list[n++] = net->storage[v];
     return add_set(w, n, &w->entry[k]);
 }
@@ -256,6 +259,7 @@ static ms_err open_nets(planner *p)
 {
     const ms_schedule *schedule = p->context->schedule;
     p->n = schedule->n_stages;
+    p->splits = ms_schedule_splits(schedule);
     p->nets = ms_arena_take(p->arena, p->n, sizeof *p->nets);
     p->percent =
         ms_arena_take(p->arena, schedule->n_ranks, sizeof *p->percent);
