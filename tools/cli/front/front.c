@@ -2,6 +2,7 @@
 /* memsim compare MODEL --checkpoint-all. */
 #include "tools/cli/front/front.h"
 #include "sim/base/size.h"
+#include "sim/shape.h"
 #include "tools/job/outputs.h"
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
@@ -80,6 +81,19 @@ static ms_err read_budgets(const ms_arguments *arguments, uint64_t *budgets,
     return MS_OK;
 }
 
+/* Where no policy says how the GPUs share the work they share it as in fit, as
+ * DDP does: the question is how to checkpoint. */
+static ms_err share(ms_job *job, ms_arena *arena, ms_fault *fault)
+{
+    ms_spec ddp = {0};
+    ms_shape shape = {.micro_batches = 1, .gpus = job->gpus, .data_ranks = 1};
+    MS_TRY(ms_apply_shape(&job->spec, &shape, fault));
+    if (job->gpus <= 1 || ms_shape_ranks(&shape) > 1)
+        return MS_OK;
+    MS_TRY(ms_spec_parse("ddp", arena, &ddp, fault));
+    return ms_spec_join(&ddp, &job->spec, fault);
+}
+
 static ms_err read_job(const ms_hall *hall, ms_job *job, ms_front *front,
                        ms_fault *fault)
 {
@@ -100,6 +114,7 @@ static ms_err read_job(const ms_hall *hall, ms_job *job, ms_front *front,
                            "leave it out, or leave --checkpoint-all out",
                            "all ways to checkpoint are compared, and this is "
                            "one");
+    MS_TRY(share(job, hall->keep, fault));
     job->allocator = NULL;
     job->allocator_given = true;
     front->policy = ms_spec_print(&job->spec, hall->keep);
