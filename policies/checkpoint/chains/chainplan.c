@@ -11,13 +11,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* A rank of several parts divides its budget among them in so many shares; what
+ * a share is worth is found in so many units. */
+#define SHARES 16u
+#define SHARE_SLOTS 500u
+
 typedef struct bracket {
     uint64_t low, high;  /* the most that kept to the budget, the least that did
                             not */
     uint64_t peak_bytes; /* of the plan before */
 } bracket;
 
-/* A rank, whose parts have the same share of its budget each. */
+/* A rank, whose parts have shares of its budget. */
 typedef struct ranked {
     uint32_t n;           /* parts */
     uint64_t best_ns;     /* of the fastest that keeps to the budget;
@@ -44,6 +49,8 @@ typedef struct planner {
     ms_fault *fault;
     ms_parts parts;
     ms_chain *chains; /* per part, as its rank's memory sees it */
+    uint64_t *part_bytes; /* per part: its share of what is left, */
+    uint32_t (*share)[SHARES + 1]; /* of so many of both */
     uint32_t n_ranks;
     ranked *ranks;
     ms_profile_rank *costs;      /* per rank, of what was measured last */
@@ -80,7 +87,7 @@ static ms_err cost_rank(planner *p, uint32_t rank, const ms_chain_plan *plans,
             continue;
         MS_TRY(ms_chain_cost(&p->chains[k], &plans[k], p->context->arena,
                              &own_ns, &own_bytes, p->fault));
-        *bytes += own_bytes / p->ranks[rank].n;
+        *bytes += own_bytes;
         *ns += own_ns;
     }
     return MS_OK;
@@ -159,16 +166,76 @@ static ms_err find_besides(planner *p)
  * not. */
 #define MOST_TRIES 8u
 
-/* The plans for so many bytes of each chain of a rank. */
+/* The least time of part k with each number of shares; UINT64_MAX: there is no
+ * plan. */
+static ms_err price_shares(planner *p, uint32_t k, uint64_t left_bytes,
+                           uint64_t *time_ns)
+{
+    uint32_t slots = p->choice->slots > 0 ? p->choice->slots : SHARE_SLOTS;
+    for (uint32_t i = 0; i <= SHARES; i++) {
+        ms_optimum optimum;
+        ms_fault fault = {.caret = -1};
+        ms_arena_reset(&p->scratch);
+        time_ns[i] = UINT64_MAX;
+        if (left_bytes / SHARES * i == 0)
+            continue;
+        ms_err err =
+            ms_optimum_find(&p->chains[k], left_bytes / SHARES * i, slots,
+                            &p->scratch, &optimum, &fault);
+        if (err == MS_OK)
+            time_ns[i] = optimum.time_ns;
+        else if (err != MS_EINFEASIBLE)
+            return ms_fail_nomem(p->fault);
+    }
+    return MS_OK;
+}
+
+/* The shares of all parts of a rank that together take the least time: the best
+ * of the parts up to each one in so many shares. */
+static ms_err divide_budget(planner *p, uint32_t rank)
+{
+    uint64_t best[SHARES + 1] = {0}, time_ns[SHARES + 1];
+    uint64_t left_bytes = p->ranks[rank].left_bytes;
+    uint32_t rest = SHARES;
+    for (uint32_t k = 0; k < p->parts.n; k++) {
+        if (!has_part(p, rank, k))
+            continue;
+        MS_TRY(price_shares(p, k, left_bytes, time_ns));
+        for (uint32_t j = SHARES + 1; j-- > 0;) {
+            uint64_t least = UINT64_MAX;
+            for (uint32_t i = 0; i <= j; i++)
+                if (time_ns[i] < UINT64_MAX && best[j - i] < UINT64_MAX &&
+                    time_ns[i] + best[j - i] < least) {
+                    least = time_ns[i] + best[j - i];
+                    p->share[k][j] = i;
+                }
+            best[j] = least;
+        }
+    }
+    if (best[SHARES] == UINT64_MAX)
+        return ms_fail(p->fault, MS_EINFEASIBLE, "checkpoint:optimal", NULL,
+                       "no shares of the budget are enough for all stages");
+    for (uint32_t k = p->parts.n; k-- > 0;)
+        if (has_part(p, rank, k)) {
+            p->part_bytes[k] = left_bytes / SHARES * p->share[k][rest];
+            rest -= p->share[k][rest];
+        }
+    return MS_OK;
+}
+
+/* The plans for so many bytes of a rank's chains. */
 static ms_err plan_rank(planner *p, uint32_t rank)
 {
     ranked *r = &p->ranks[rank];
     r->unit_bytes = 1;
+    if (r->n > 1)
+        MS_TRY(divide_budget(p, rank));
     for (uint32_t k = 0; k < p->parts.n; k++) {
         ms_optimum optimum;
         if (!has_part(p, rank, k))
             continue;
-        MS_TRY(ms_optimum_find(&p->chains[k], r->left_bytes,
+        MS_TRY(ms_optimum_find(&p->chains[k],
+                               r->n > 1 ? p->part_bytes[k] : r->left_bytes,
                                p->choice->slots, p->context->arena, &optimum,
                                p->fault));
         p->plans[k] = optimum.plan;
@@ -379,17 +446,12 @@ static uint32_t find_flight(const ms_schedule *schedule, uint32_t k)
     return most;
 }
 
-/* In a rank's memory what a part keeps is there for each micro-batch in flight,
- * so that of the budget, less what is besides, one in flight has that part
- * (AdaPipe, Sun et al., ASPLOS 2024, section 4.2); what an act takes besides is
- * there once.  Parts of a rank have equal shares of it: the chain of one of v
- * takes v times as much. */
+/* In a rank's memory what a part keeps is there for each micro-batch in flight;
+ * what an act takes besides is there once (policies/sources.md 1, AdaPipe). */
 static ms_err weigh_chain(planner *p, uint32_t k)
 {
     const ms_chain *own = &p->parts.of[k].chain;
-    uint32_t rank = p->context->schedule->stages[k].rank;
-    uint64_t times =
-        (uint64_t)find_flight(p->context->schedule, k) * p->ranks[rank].n;
+    uint64_t times = find_flight(p->context->schedule, k);
     ms_chain_stage *stages =
         ms_arena_take_raw(p->context->arena, own->n + 1u, sizeof *stages);
     if (stages == NULL)
@@ -414,8 +476,11 @@ static ms_err open_ranks(planner *p)
     p->plans = ms_arena_take(arena, p->parts.n, sizeof *p->plans);
     p->best = ms_arena_take(arena, p->parts.n, sizeof *p->best);
     p->chains = ms_arena_take(arena, p->parts.n, sizeof *p->chains);
+    p->part_bytes = ms_arena_take(arena, p->parts.n, sizeof *p->part_bytes);
+    p->share = ms_arena_take(arena, p->parts.n, sizeof *p->share);
     if (p->ranks == NULL || p->costs == NULL || p->plans == NULL ||
-        p->best == NULL || p->chains == NULL)
+        p->best == NULL || p->chains == NULL || p->part_bytes == NULL ||
+        p->share == NULL)
         return ms_fail_nomem(p->fault);
     for (uint32_t r = 0; r < n; r++)
         p->ranks[r] =
