@@ -2,10 +2,10 @@
 /* Activation checkpointing: a segment of blocks saves nothing but its inputs
  * in forward and runs again before its backward. */
 #include "policies/checkpoint/chains/chainplan.h"
-#include "policies/checkpoint/checkpointrows.h"
 #include "policies/checkpoint/chains/chen.h"
-#include "policies/checkpoint/secondchoice.h"
 #include "policies/checkpoint/chains/segmentplan.h"
+#include "policies/checkpoint/checkpointrows.h"
+#include "policies/checkpoint/secondchoice.h"
 #include "policies/checkpoint/segments.h"
 #include "policies/checkpoint/selective/cutplan.h"
 #include "policies/checkpoint/selective/modules.h"

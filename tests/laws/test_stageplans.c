@@ -25,8 +25,8 @@
 #define MOST_RANKS 4u
 
 #define MODEL(layers)                                                          \
-    "{\"memsim\": 1, \"name\": \"m\", \"family\": \"decoder\", \"config\": "         \
-    "{\"layers\": " layers ", \"hidden\": 256, \"heads\": 4, \"vocab\": 64, "      \
+    "{\"memsim\": 1, \"name\": \"m\", \"family\": \"decoder\", \"config\": "   \
+    "{\"layers\": " layers ", \"hidden\": 256, \"heads\": 4, \"vocab\": 64, "  \
     "\"positions\": 1024, \"tied\": false, \"bias\": false}}"
 static const char *model = MODEL("8");
 
@@ -119,8 +119,9 @@ static char *program_text(void)
 
 START_TEST(one_stage_is_the_model)
 {
-    static const char *const planned[] = {
-        "optimal,budget=220MiB", "chen,budget=220MiB", "knapsack,budget=220MiB"};
+    static const char *const planned[] = {"optimal,budget=220MiB",
+                                          "chen,budget=220MiB",
+                                          "knapsack,budget=220MiB"};
     for (size_t i = 0; i < MANY(ways) + MANY(planned); i++) {
         const char *way = i < MANY(ways) ? ways[i] : planned[i - MANY(ways)];
         must_run("", way);
@@ -208,10 +209,13 @@ END_TEST
 /* A stage of four blocks replays them as a model of four does. */
 START_TEST(a_stage_is_cut_as_a_model)
 {
-    static const char *const cut[] = {
-        "nested=2/1",  "nested=4/2/1",  "nested=3/1,last=open",
-        "recursive",   "recursive,parts=3",
-        "chen,segment=12MiB,last=closed", "chen,segment=0,last=open"};
+    static const char *const cut[] = {"nested=2/1",
+                                      "nested=4/2/1",
+                                      "nested=3/1,last=open",
+                                      "recursive",
+                                      "recursive,parts=3",
+                                      "chen,segment=12MiB,last=closed",
+                                      "chen,segment=0,last=open"};
     for (size_t i = 0; i < MANY(cut); i++) {
         model = MODEL("4");
         must_run("", cut[i]);

@@ -145,10 +145,10 @@ static ms_err plan_forward(writer *w, uint32_t i)
     bool saves = act(w, i).verb == MS_CHAIN_SAVE;
     uint8_t next = act(w, i + 1).verb;
     bool again = next == MS_CHAIN_CHECKPOINT;
-    bool hands_on = l < stages->chain.n &&
-                    stages->first[l + 1] > stages->last[l + 1];
-    needs which = {.saved = !saves && !hands_on &&
-                            (again || next == MS_CHAIN_SAVE),
+    bool hands_on =
+        l < stages->chain.n && stages->first[l + 1] > stages->last[l + 1];
+    needs which = {.saved =
+                       !saves && !hands_on && (again || next == MS_CHAIN_SAVE),
                    .unsaved = again};
     for (uint32_t u = stages->first[l]; u <= stages->last[l]; u++) {
         w->keep[u] = MS_ALL;

@@ -19,10 +19,10 @@
  * What other parts hand to one is held from its forward to the backward of the
  * first of its stages that reads it and runs again. */
 
-#include "policies/checkpoint/chains/parts.h"
+#include "policies/checkpoint/chains/chainparts.h"
 
 typedef struct ms_chaincalls {
-    const ms_parts *parts;
+    const ms_chainparts *parts;
     const ms_chain_plan *plans; /* per part; one of no acts: the program's calls
                                    stay as they are, it saves all */
     bool early_stop;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/checkpoint/chains/chainplan.h"
 #include "policies/checkpoint/chains/chaincalls.h"
-#include "policies/checkpoint/dagplan.h"
+#include "policies/checkpoint/chains/dagplan.h"
 #include "policies/common/profile.h"
 #include "sim/base/size.h"
 #include "sim/graph.h"
@@ -35,8 +35,8 @@ typedef struct ranked {
     uint64_t left_bytes; /* the budget of a chain to try next; 0: there is no
                             better plan */
     uint32_t tries;
-    bool tried;          /* in the replay at hand */
-    bool foreseen;       /* its peak is the chain's, and what is besides */
+    bool tried;              /* in the replay at hand */
+    bool foreseen;           /* its peak is the chain's, and what is besides */
     bool searches, is_exact; /* the least; it is that of all plans */
     uint64_t chain_bytes, chain_ns, unit_bytes; /* of the plans at hand */
     ms_foreseen best;
@@ -47,9 +47,9 @@ typedef struct planner {
     const ms_chainplan_choice *choice;
     const ms_program *program; /* as it was given */
     ms_fault *fault;
-    ms_parts parts;
-    ms_chain *chains; /* per part, as its rank's memory sees it */
-    uint64_t *part_bytes; /* per part: its share of what is left, */
+    ms_chainparts parts;
+    ms_chain *chains;              /* per part, as its rank's memory sees it */
+    uint64_t *part_bytes;          /* per part: its share of what is left, */
     uint32_t (*share)[SHARES + 1]; /* of so many of both */
     uint32_t n_ranks;
     ranked *ranks;
@@ -179,9 +179,8 @@ static ms_err price_shares(planner *p, uint32_t k, uint64_t left_bytes,
         time_ns[i] = UINT64_MAX;
         if (left_bytes / SHARES * i == 0)
             continue;
-        ms_err err =
-            ms_optimum_find(&p->chains[k], left_bytes / SHARES * i, slots,
-                            &p->scratch, &optimum, &fault);
+        ms_err err = ms_optimum_find(&p->chains[k], left_bytes / SHARES * i,
+                                     slots, &p->scratch, &optimum, &fault);
         if (err == MS_OK)
             time_ns[i] = optimum.time_ns;
         else if (err != MS_EINFEASIBLE)
@@ -234,10 +233,9 @@ static ms_err plan_rank(planner *p, uint32_t rank)
         ms_optimum optimum;
         if (!has_part(p, rank, k))
             continue;
-        MS_TRY(ms_optimum_find(&p->chains[k],
-                               r->n > 1 ? p->part_bytes[k] : r->left_bytes,
-                               p->choice->slots, p->context->arena, &optimum,
-                               p->fault));
+        MS_TRY(ms_optimum_find(
+            &p->chains[k], r->n > 1 ? p->part_bytes[k] : r->left_bytes,
+            p->choice->slots, p->context->arena, &optimum, p->fault));
         p->plans[k] = optimum.plan;
         r->unit_bytes = optimum.exact ? r->unit_bytes : optimum.unit_bytes;
     }
@@ -331,12 +329,11 @@ static ms_err plan_least(planner *p, uint32_t rank, uint32_t slots)
         uint64_t bytes;
         if (!has_part(p, rank, k))
             continue;
-        MS_TRY(slots == 0
-                   ? ms_leastmemory_find(chain, p->context->arena, &bytes,
-                                         &p->plans[k], p->fault)
-                   : ms_binomial_plan(chain->n, slots < most ? slots : most,
-                                      p->context->arena, &p->plans[k],
-                                      p->fault));
+        MS_TRY(slots == 0 ? ms_leastmemory_find(chain, p->context->arena,
+                                                &bytes, &p->plans[k], p->fault)
+                          : ms_binomial_plan(
+                                chain->n, slots < most ? slots : most,
+                                p->context->arena, &p->plans[k], p->fault));
     }
     return MS_OK;
 }
@@ -359,8 +356,7 @@ static ms_err try_least(planner *p)
             ranked *own = &p->ranks[r];
             own->searches = slots == 0 ? own->best_ns == UINT64_MAX
                                        : own->searches && !own->is_exact;
-            own->tried =
-                own->searches && (slots == 0 || slots < longest(p, r));
+            own->tried = own->searches && (slots == 0 || slots < longest(p, r));
             own->unit_bytes = 0;
             if (own->tried)
                 MS_TRY(plan_least(p, r, slots));
@@ -469,7 +465,7 @@ static ms_err open_ranks(planner *p)
 {
     ms_arena *arena = p->context->arena;
     uint32_t n = p->context->schedule->n_ranks;
-    MS_TRY(ms_parts_find(p->context, &p->parts, p->fault));
+    MS_TRY(ms_chainparts_find(p->context, &p->parts, p->fault));
     p->n_ranks = n;
     p->ranks = ms_arena_take(arena, n, sizeof *p->ranks);
     p->costs = ms_arena_take(arena, n, sizeof *p->costs);
@@ -518,8 +514,8 @@ static ms_err find_optimum(planner *p, ms_program *program)
     MS_TRY(find_besides(p));
     if (open_budgets(p)) {
         if (p->n_ranks == 1)
-            program->foreseen = (ms_foreseen){p->costs[0].peak_bytes,
-                                              p->costs[0].work_ns, 1};
+            program->foreseen =
+                (ms_foreseen){p->costs[0].peak_bytes, p->costs[0].work_ns, 1};
         return MS_OK;
     }
     MS_TRY(try_budgets(p));

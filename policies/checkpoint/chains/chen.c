@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/checkpoint/chains/chen.h"
 #include "policies/checkpoint/chains/chaincalls.h"
-#include "policies/checkpoint/checkpointrows.h"
 #include "policies/checkpoint/chains/segmentplan.h"
+#include "policies/checkpoint/checkpointrows.h"
 #include "policies/common/profile.h"
 #include "sim/base/size.h"
 #include "sim/program.h"
@@ -30,7 +30,7 @@ typedef struct chooser {
     ms_fault *fault;
     ms_arena calls;   /* of one plan */
     ms_arena scratch; /* of one replay */
-    ms_parts parts;
+    ms_chainparts parts;
     ms_chain_plan *plans;   /* per part */
     uint32_t **segment;     /* per part and stage, of the plan at hand */
     candidates *of;         /* per rank */
@@ -284,8 +284,8 @@ static ms_err place(chooser *c, ms_program *program)
 {
     const ms_policy_value *given = &c->context->values[MS_CHECKPOINT_SEGMENT];
     uint32_t most;
-    MS_TRY(ms_parts_find(c->context, &c->parts, c->fault));
-    MS_TRY(ms_parts_blocks(&c->parts, &most, c->fault));
+    MS_TRY(ms_chainparts_find(c->context, &c->parts, c->fault));
+    MS_TRY(ms_chainparts_blocks(&c->parts, &most, c->fault));
     MS_TRY(take_columns(c));
     for (uint32_t r = 0; r < c->context->schedule->n_ranks; r++)
         c->size_bytes[r] = (uint64_t)given->number;

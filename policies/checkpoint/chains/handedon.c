@@ -190,10 +190,10 @@ static ms_err take_columns(finder *f, const ms_program *program)
     return MS_OK;
 }
 
-ms_err ms_handedon_find(const ms_policy_context *context, const ms_parts *parts,
-                        const ms_chain_plan *plans, const ms_program *program,
-                        ms_arena *arena, ms_program *made, ms_handedon *handed,
-                        ms_fault *fault)
+ms_err ms_handedon_find(const ms_policy_context *context,
+                        const ms_chainparts *parts, const ms_chain_plan *plans,
+                        const ms_program *program, ms_arena *arena,
+                        ms_program *made, ms_handedon *handed, ms_fault *fault)
 {
     finder f = {.handed = handed,
                 .graph = context->graph,

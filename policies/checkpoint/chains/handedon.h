@@ -11,11 +11,11 @@
  *
  * Of a model that is one part all of it is nothing. */
 
-#include "policies/checkpoint/chains/parts.h"
+#include "policies/checkpoint/chains/chainparts.h"
 
 typedef struct ms_handedon {
     const ms_policy_context *context;
-    const ms_parts *parts;
+    const ms_chainparts *parts;
     const ms_chain_plan *plans; /* per part */
     ms_arena *arena;
     uint32_t *entry;    /* per part: the set that its forward holds first */
@@ -25,15 +25,15 @@ typedef struct ms_handedon {
     uint8_t *is_saved;
     uint32_t *instead; /* per set of the program as it was given: the set that
                           takes its place in HOLD and DROP_SET */
-    uint8_t *saves;    /* per set: as it comes, do nodes save it?  0: yes, 1: no,
-                          2: it is not known yet */
+    uint8_t *saves; /* per set: as it comes, do nodes save it?  0: yes, 1: no,
+                       2: it is not known yet */
 } ms_handedon;
 
 /* Sets are added to `made`, a fork of the program. */
-ms_err ms_handedon_find(const ms_policy_context *context, const ms_parts *parts,
-                        const ms_chain_plan *plans, const ms_program *program,
-                        ms_arena *arena, ms_program *made, ms_handedon *handed,
-                        ms_fault *fault);
+ms_err ms_handedon_find(const ms_policy_context *context,
+                        const ms_chainparts *parts, const ms_chain_plan *plans,
+                        const ms_program *program, ms_arena *arena,
+                        ms_program *made, ms_handedon *handed, ms_fault *fault);
 bool ms_handedon_is_saved(const ms_handedon *handed, uint32_t storage);
 /* Call i of the program, as it is with the plans; false: it is left out. */
 bool ms_handedon_change(ms_handedon *handed, const ms_program *program,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/checkpoint/chains/segmentplan.h"
-#include "policies/checkpoint/blocklists.h"
 #include "policies/checkpoint/chains/chaincalls.h"
+#include "policies/checkpoint/chains/cuts.h"
 #include "policies/checkpoint/checkpointrows.h"
-#include "policies/checkpoint/cuts.h"
 #include "sim/graph.h"
 
 #include <stdio.h>
@@ -150,8 +149,9 @@ static ms_err check_sizes(const char *sizes, ms_fault *fault)
 }
 
 /* The blocks of part k; what is longer than it is one segment. */
-static ms_err cut_part(const ms_policy_context *context, const ms_parts *parts,
-                       uint32_t k, ms_segmentplan *how, ms_fault *fault)
+static ms_err cut_part(const ms_policy_context *context,
+                       const ms_chainparts *parts, uint32_t k,
+                       ms_segmentplan *how, ms_fault *fault)
 {
     const ms_policy_value *last = &context->values[MS_CHECKPOINT_LAST];
     uint32_t n = parts->n_blocks[k], count = parts->of[k].chain.n;
@@ -174,12 +174,12 @@ static ms_err cut_part(const ms_policy_context *context, const ms_parts *parts,
 }
 
 static ms_err read_values(const ms_policy_context *context,
-                          const ms_parts *parts, ms_segmentplan *how,
+                          const ms_chainparts *parts, ms_segmentplan *how,
                           ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
     uint32_t most;
-    MS_TRY(ms_parts_blocks(parts, &most, fault));
+    MS_TRY(ms_chainparts_blocks(parts, &most, fault));
     if (values[MS_CHECKPOINT_RECURSIVE].given) {
         how->parts = (uint32_t)values[MS_CHECKPOINT_PARTS].number;
         return MS_OK;
@@ -199,8 +199,8 @@ ms_err ms_segmentplan_place(const ms_policy_context *context, bool early_stop,
 {
     ms_arena *arena = context->arena;
     ms_segmentplan how = {0};
-    ms_parts parts;
-    MS_TRY(ms_parts_find(context, &parts, fault));
+    ms_chainparts parts;
+    MS_TRY(ms_chainparts_find(context, &parts, fault));
     MS_TRY(read_values(context, &parts, &how, fault));
     ms_chain_plan *plans = ms_arena_take(arena, parts.n, sizeof *plans);
     if (plans == NULL)

@@ -14,7 +14,7 @@
  * Chen et al. 2016 (arXiv 1604.06174), section 4.3: k parts a level are the
  * memory g(n) = k + g(n / (k + 1)). */
 
-#include "policies/checkpoint/chains/parts.h"
+#include "policies/checkpoint/chains/chainparts.h"
 
 typedef struct ms_segmentplan {
     const uint32_t *segment; /* per stage [1 .. n]; MS_NONE: it saves all */

@@ -133,8 +133,7 @@ static void find_saved(ms_cutnet *p)
         for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
             uint32_t s = graph->in[i];
             if (p->node_of[s] != MS_NONE &&
-                graph->storage_saved_end[s] != MS_NONE &&
-                is_given(p, s))
+                graph->storage_saved_end[s] != MS_NONE && is_given(p, s))
                 save_until(p, p->node_of[s], graph->op_unit[op]);
         }
     for (uint32_t v = 0; v < p->n; v++)
@@ -304,8 +303,7 @@ static ms_err cut(ms_cutnet *p, ms_fault *fault)
 {
     uint64_t weight;
     ms_arena scratch = {.limit_bytes = p->arena->limit_bytes};
-    ms_err err =
-        ms_mincut_find(&p->net, &scratch, p->is_saved, &weight, fault);
+    ms_err err = ms_mincut_find(&p->net, &scratch, p->is_saved, &weight, fault);
     ms_arena_free(&scratch);
     return err;
 }

@@ -37,7 +37,8 @@ typedef struct ms_cutnet {
 } ms_cutnet;
 
 ms_err ms_cutnet_open(ms_cutnet *net, ms_fault *fault);
-/* The choice in so many percent of what mincut saves: is_saved, until, makes. */
+/* The choice in so many percent of what mincut saves: is_saved, until, makes.
+ */
 ms_err ms_cutnet_choose(ms_cutnet *net, uint64_t percent, ms_fault *fault);
 
 #endif

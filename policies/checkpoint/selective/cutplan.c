@@ -45,9 +45,9 @@ typedef struct writer {
     ms_arena *arena;
     ms_program made;
     uint32_t *keep, *hold, *drop; /* per unit: sets */
-    uint32_t *entry;              /* per part: a set of what others hand to it */
-    uint8_t *is_kept;             /* per storage: nodes of a rank save it */
-    uint32_t *instead;            /* per set of the program as it was given */
+    uint32_t *entry;   /* per part: a set of what others hand to it */
+    uint8_t *is_kept;  /* per storage: nodes of a rank save it */
+    uint32_t *instead; /* per set of the program as it was given */
     uint32_t *list;
 } writer;
 
@@ -261,14 +261,12 @@ static ms_err open_nets(planner *p)
     p->n = schedule->n_stages;
     p->splits = ms_schedule_splits(schedule);
     p->nets = ms_arena_take(p->arena, p->n, sizeof *p->nets);
-    p->percent =
-        ms_arena_take(p->arena, schedule->n_ranks, sizeof *p->percent);
+    p->percent = ms_arena_take(p->arena, schedule->n_ranks, sizeof *p->percent);
     if (p->nets == NULL || p->percent == NULL)
         return ms_fail_nomem(p->fault);
     for (uint32_t k = 0; k < p->n; k++) {
-        p->nets[k] = (ms_cutnet){.graph = p->graph,
-                                 .part = schedule->stages[k],
-                                 .arena = p->arena};
+        p->nets[k] = (ms_cutnet){
+            .graph = p->graph, .part = schedule->stages[k], .arena = p->arena};
         MS_TRY(ms_cutnet_open(&p->nets[k], p->fault));
     }
     return ms_schedule_stage_of(p->graph, schedule, p->arena, &p->part_of,

@@ -3,7 +3,8 @@
 #define MS_POLICIES_CUTPLAN_H
 
 /* Private to policies/checkpoint: which tensors of the whole forward (of each
- * stage of a pipeline, which is compiled by itself) are saved, as torch.compile's partitioner chooses them (torch 2.5,
+ * stage of a pipeline, which is compiled by itself) are saved, as
+ * torch.compile's partitioner chooses them (torch 2.5,
  * torch/_functorch/partitioners.py), in a run that is not compiled: what is not
  * saved is made again kernel by kernel where backward needs it.
  *

@@ -144,8 +144,8 @@ static ms_err count_together(finder *f, ms_result *result, uint32_t *n)
     *n = count_blocks(result->graph);
     if (result->shape.pipeline_ranks <= 1)
         return MS_OK;
-    MS_TRY(ms_jobprogram_begin(f->job, &f->seat.arena, &opts, result,
-                               f->fault));
+    MS_TRY(
+        ms_jobprogram_begin(f->job, &f->seat.arena, &opts, result, f->fault));
     MS_TRY(ms_jobprogram_schedule(f->job, &f->seat.arena, &opts, result,
                                   result->shape.micro_batches, &schedule,
                                   f->fault));
@@ -166,8 +166,8 @@ static ms_err run_ways(finder *f)
     MS_TRY(ms_points_lower(f->points, &f->seat, f->job, &result, f->fault));
     front->n_blocks = count_blocks(result.graph);
     MS_TRY(count_together(f, &result, &n));
-    MS_TRY(ms_strategies_list(n, f->arena, list, MS_FRONT_MOST / 2, &n,
-                              f->fault));
+    MS_TRY(
+        ms_strategies_list(n, f->arena, list, MS_FRONT_MOST / 2, &n, f->fault));
     f->seat.coming = n;
     for (uint32_t i = 0; i < n; i++) {
         ms_front_row *row = &front->rows[front->n++];

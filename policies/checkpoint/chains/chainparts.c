@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/checkpoint/chains/parts.h"
+#include "policies/checkpoint/chains/chainparts.h"
 #include "sim/graph.h"
 #include "sim/schedule/schedule.h"
 
 /* A stage without units stands for the loss; it is no block, nor is that. */
-static ms_err number_blocks(const ms_policy_context *context, ms_parts *parts,
-                            uint32_t k, ms_fault *fault)
+static ms_err number_blocks(const ms_policy_context *context,
+                            ms_chainparts *parts, uint32_t k, ms_fault *fault)
 {
     const ms_graph *graph = context->graph;
     const ms_stages *stages = &parts->of[k];
-    uint32_t *block = ms_arena_take_raw(context->arena, stages->chain.n + 2u,
-                                        sizeof *block);
+    uint32_t *block =
+        ms_arena_take_raw(context->arena, stages->chain.n + 2u, sizeof *block);
     if (block == NULL)
         return ms_fail_nomem(fault);
     parts->block[k] = block;
@@ -25,7 +25,8 @@ static ms_err number_blocks(const ms_policy_context *context, ms_parts *parts,
     return MS_OK;
 }
 
-ms_err ms_parts_blocks(const ms_parts *parts, uint32_t *most, ms_fault *fault)
+ms_err ms_chainparts_blocks(const ms_chainparts *parts, uint32_t *most,
+                            ms_fault *fault)
 {
     *most = 0;
     for (uint32_t k = 0; k < parts->n; k++)
@@ -37,8 +38,8 @@ ms_err ms_parts_blocks(const ms_parts *parts, uint32_t *most, ms_fault *fault)
                    "the model has no blocks to checkpoint");
 }
 
-ms_err ms_parts_find(const ms_policy_context *context, ms_parts *parts,
-                     ms_fault *fault)
+ms_err ms_chainparts_find(const ms_policy_context *context,
+                          ms_chainparts *parts, ms_fault *fault)
 {
     const ms_schedule *schedule = context->schedule;
     const ms_graph *graph = context->graph;
