@@ -23,7 +23,7 @@ typedef struct writer {
     ms_handedon handed;
     uint32_t *stage_of;    /* per unit, in the chain of its part */
     uint32_t *keep, *hold; /* per unit: of its forward */
-    form **form_of;        /* per part and stage */
+    form *form_of;         /* of a stage, at its first unit */
     /* Of the part at hand. */
     const ms_stages *stages;
     const ms_chain_plan *plan;
@@ -243,9 +243,8 @@ static ms_err open_part(writer *w, uint32_t k)
     w->held = ms_arena_take_raw(w->arena, n + 2u, sizeof *w->held);
     w->kept = ms_arena_take_raw(w->arena, n + 2u, sizeof *w->kept);
     w->rerun = ms_arena_take_raw(w->arena, 2 * (n + 2u), sizeof *w->rerun);
-    w->form_of[k] = ms_arena_take(w->arena, n + 2u, sizeof **w->form_of);
     if (w->input == NULL || w->act_at == NULL || w->held == NULL ||
-        w->kept == NULL || w->rerun == NULL || w->form_of[k] == NULL)
+        w->kept == NULL || w->rerun == NULL)
         return ms_fail_nomem(w->fault);
     for (uint32_t l = 0; l < 2 * (n + 2u); l++)
         w->rerun[l] = MS_NONE;
@@ -292,12 +291,13 @@ static ms_err plan_part(writer *w, uint32_t k)
     MS_TRY(open_part(w, k));
     MS_TRY(read_plan(w));
     for (uint32_t l = w->stages->chain.n; l > 0; l--) {
-        form *own = &w->form_of[k][l];
-        own->before = w->forms.n_calls;
+        form own = {.before = w->forms.n_calls};
         MS_TRY(form_before(w, l));
-        own->behind = w->forms.n_calls;
+        own.behind = w->forms.n_calls;
         MS_TRY(form_behind(w, k, l));
-        own->end = w->forms.n_calls;
+        own.end = w->forms.n_calls;
+        if (w->stages->first[l] <= w->stages->last[l])
+            w->form_of[w->stages->first[l]] = own;
     }
     return MS_OK;
 }
@@ -334,7 +334,7 @@ static ms_err write_backward(writer *w, const ms_call *call)
     uint32_t k = w->how->parts->of_unit[call->unit];
     uint32_t l = w->stage_of[call->unit];
     const ms_stages *stages = &w->how->parts->of[k];
-    const form *own = &w->form_of[k][l];
+    const form *own = &w->form_of[stages->first[l]];
     bool begins = call->run.pass != MS_GRAD_WEIGHT;
     if (begins && call->unit == stages->last[l])
         MS_TRY(copy_forms(w, call, own->before, own->behind));
@@ -363,8 +363,7 @@ static ms_err take_columns(writer *w)
     w->stage_of = ms_arena_take_raw(w->arena, units, sizeof *w->stage_of);
     w->keep = ms_arena_take_raw(w->arena, units, sizeof *w->keep);
     w->hold = ms_arena_take_raw(w->arena, units, sizeof *w->hold);
-    w->form_of =
-        ms_arena_take_raw(w->arena, w->how->parts->n, sizeof *w->form_of);
+    w->form_of = ms_arena_take_raw(w->arena, units, sizeof *w->form_of);
     if (w->stage_of == NULL || w->keep == NULL || w->hold == NULL ||
         w->form_of == NULL)
         return ms_fail_nomem(w->fault);
