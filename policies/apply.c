@@ -117,9 +117,8 @@ static ms_err check_ranks(const ms_spec *spec, const ms_schedule *schedule,
             return ms_fail(fault, MS_EUSAGE, ms_policy_written(&spec->items[i]),
                            "take zero:1 beside pipeline", "%s", why);
         return ms_fail(fault, MS_EUSAGE, ms_policy_written(&spec->items[i]),
-                       "beside pipeline stand microbatch, checkpoint (without "
-                       "sac), ddp, fsdp, zero:1 or zero:2, and "
-                       "offload:optimizer",
+                       "beside pipeline stand microbatch, checkpoint, ddp, "
+                       "fsdp, zero:1 or zero:2, and offload:optimizer",
                        "memsim does not yet simulate this policy on ranks that "
                        "have parts of the model");
     }

@@ -104,8 +104,8 @@ const ms_param ms_checkpointrows_params[MS_CHECKPOINT_N] = {
         {.name = "recursive",
          .type = MS_PARAM_FLAG,
          .choice = true,
-         .help = "the blocks are cut into parts=, each part again, down to "
-                 "single blocks: memory grows as log L"},
+         .help = "the blocks (of each stage) are cut into parts=, each part "
+                 "again, down to single blocks: memory grows as log L"},
     [MS_CHECKPOINT_CHEN] =
         {.name = "chen",
          .type = MS_PARAM_FLAG,
@@ -254,5 +254,5 @@ const ms_param ms_checkpointrows_params[MS_CHECKPOINT_N] = {
                               .with = "auto|optimal|chen|knapsack",
                               .help =
                                   "the peak that swap:auto, optimal, chen or "
-                                  "knapsack keeps to"},
+                                  "knapsack keeps to, on each rank"},
 };

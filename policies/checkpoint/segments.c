@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/checkpoint/segments.h"
 #include "policies/checkpoint/blocklists.h"
+#include "policies/checkpoint/chains/cuts.h"
 #include "policies/checkpoint/checkpointrows.h"
-#include "policies/checkpoint/cuts.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 #include "sim/schedule/schedule.h"

@@ -4,6 +4,7 @@
 #include "sim/machine.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
 #include "sim/timeline.h"
 
 #include <string.h>
@@ -302,6 +303,41 @@ ms_err ms_profile_measure(const ms_policy_context *context,
                                        step_ns, fault);
     ms_arena_free(&scratch);
     return err;
+}
+
+/* Copies of stages are kept alike. */
+static void join_copies(const ms_schedule *schedule, ms_profile_rank *ranks)
+{
+    uint32_t n = schedule->rank_of != NULL ? schedule->n_stages : 0;
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t m = 0; m < schedule->n_micro_batches; m++) {
+            const ms_profile_rank *copy =
+                &ranks[ms_schedule_rank(schedule, k, m)];
+            ms_profile_rank *own = &ranks[schedule->stages[k].rank];
+            if (copy->peak_bytes > own->peak_bytes)
+                own->peak_bytes = copy->peak_bytes;
+            if (copy->work_ns > own->work_ns)
+                own->work_ns = copy->work_ns;
+        }
+}
+
+ms_err ms_profile_ranks_in(const ms_policy_context *context,
+                           const ms_program *program, ms_arena *scratch,
+                           ms_profile_rank *ranks, ms_fault *fault)
+{
+    profiler p = {.context = context, .scratch = scratch, .fault = fault};
+    ms_arena_reset(scratch);
+    MS_TRY(check_context(context, fault));
+    MS_TRY(replay(&p, program, false, context->machine->book_device));
+    for (uint32_t r = 0; r < p.plan.n_ranks; r++) {
+        ranks[r].peak_bytes = p.line.ranks[r].pool[MS_DEVICE_POOL].peak_bytes;
+        ranks[r].work_ns = p.plan.n_ranks == 1 ? p.line.step_ns : 0;
+    }
+    for (uint32_t i = 0; i < p.plan.n_ops && p.plan.n_ranks > 1; i++)
+        if (p.plan.op[i].stream == MS_STREAM_COMPUTE)
+            ranks[p.plan.op[i].rank].work_ns += p.plan.op[i].ns;
+    join_copies(context->schedule, ranks);
+    return MS_OK;
 }
 
 /* ---- copies waited for --------------------------------------------------- */

@@ -59,6 +59,16 @@ ms_err ms_profile_measure_in(const ms_policy_context *context,
                              const ms_program *program, ms_arena *scratch,
                              uint64_t *peak_bytes, uint64_t *step_ns,
                              ms_fault *fault);
+/* What a rank comes to: what the ops of its compute stream take or, of the only
+ * rank, the step. */
+typedef struct ms_profile_rank {
+    uint64_t peak_bytes, work_ns;
+} ms_profile_rank;
+/* Per rank of the schedule; ranks that run copies of the same stages have the
+ * highest of both in the row of that which ms_schedule.stages names. */
+ms_err ms_profile_ranks_in(const ms_policy_context *context,
+                           const ms_program *program, ms_arena *scratch,
+                           ms_profile_rank *ranks, ms_fault *fault);
 /* The copies in that the compute stream had to wait for. */
 typedef struct ms_profile_copy {
     uint32_t storage, micro_batch;

@@ -6,10 +6,12 @@
 
 typedef struct finder {
     const ms_graph *graph;
+    ms_stage part; /* units [first, last] */
     ms_arena *arena;
     ms_stages *stages;
     ms_fault *fault;
-    uint32_t *stage_of; /* per unit */
+    uint32_t *stage_of; /* per unit of the part; 0 of others before it, MS_NONE
+                           of those behind it */
     uint8_t *is_out;    /* per storage: the stage behind its maker's reads it */
     uint8_t *refs;      /* per storage, while a pass is walked */
 } finder;
@@ -23,36 +25,62 @@ static ms_err number_stages(finder *f)
 {
     const ms_graph *graph = f->graph;
     ms_stages *stages = f->stages;
-    uint32_t n = 0, units = graph->n_units;
+    uint32_t n = 0, units = f->part.last + 1 - f->part.first;
     stages->first =
-        ms_arena_take_raw(f->arena, units + 2u, sizeof *stages->first);
+        ms_arena_take_raw(f->arena, units + 3u, sizeof *stages->first);
     stages->last =
-        ms_arena_take_raw(f->arena, units + 2u, sizeof *stages->last);
-    f->stage_of = ms_arena_take_raw(f->arena, units + 1u, sizeof *f->stage_of);
+        ms_arena_take_raw(f->arena, units + 3u, sizeof *stages->last);
+    f->stage_of =
+        ms_arena_take(f->arena, graph->n_units + 1u, sizeof *f->stage_of);
     if (stages->first == NULL || stages->last == NULL || f->stage_of == NULL)
         return ms_fail_nomem(f->fault);
-    for (uint32_t u = 0; u < units; u++) {
+    for (uint32_t u = f->part.first; u <= f->part.last; u++) {
         uint32_t block = graph->unit_block[u];
-        bool goes_on =
-            u > 0 && block != MS_NONE && block == graph->unit_block[u - 1];
+        bool goes_on = u > f->part.first && block != MS_NONE &&
+                       block == graph->unit_block[u - 1];
         if (u <= graph->loss_unit && !goes_on)
             stages->first[++n] = u;
         if (n > 0)
             stages->last[n] = u;
         f->stage_of[u] = n;
     }
+    for (uint32_t u = f->part.last + 1; u < graph->n_units; u++)
+        f->stage_of[u] = MS_NONE;
+    if (f->part.last < graph->loss_unit) {
+        stages->first[++n] = f->part.last + 1;
+        stages->last[n] = f->part.last;
+    }
     stages->chain.n = n;
-    if (n > 1 && graph->loss_unit < units)
-        return MS_OK;
-    return ms_fail(f->fault, MS_EUSAGE, "checkpoint", NULL,
-                   "the model has no layers before its loss");
+    return MS_OK;
 }
 
+/* 0: none of the part. */
 static uint32_t maker_stage(const finder *f, uint32_t storage)
 {
     uint32_t op = f->graph->storage_maker[storage];
     uint32_t unit = op == MS_NONE ? MS_NONE : f->graph->op_unit[op];
     return unit == MS_NONE ? 0 : f->stage_of[unit];
+}
+
+/* Is the unit another part's, or what it reads? */
+static bool is_others(const finder *f, uint32_t unit, uint32_t storage)
+{
+    uint32_t op = f->graph->storage_maker[storage];
+    uint32_t by = op == MS_NONE ? f->part.first : f->graph->op_unit[op];
+    return unit < f->part.first || unit > f->part.last || by < f->part.first;
+}
+
+/* What parts behind this one read is the output of its last stage, as far as
+ * that makes it. */
+static void find_handed(finder *f)
+{
+    const ms_graph *graph = f->graph;
+    uint32_t last = f->stages->chain.n - 1;
+    for (uint32_t u = f->part.last + 1; u < graph->n_units; u++)
+        for (uint32_t i = graph->unit_in_at[u]; i < graph->unit_in_at[u + 1];
+             i++)
+            if (maker_stage(f, graph->unit_in[i]) == last && last > 0)
+                f->is_out[graph->unit_in[i]] = 1;
 }
 
 /* Who reads what an earlier stage has made: the next one, or others too. */
@@ -64,7 +92,7 @@ static void find_readers(finder *f)
              i++) {
             uint32_t s = graph->unit_in[i], from = maker_stage(f, s);
             uint32_t *first = &f->stages->first_reader[s];
-            if (from >= f->stage_of[u])
+            if (from >= f->stage_of[u] || is_others(f, u, s))
                 continue;
             if (from + 1 == f->stage_of[u])
                 f->is_out[s] = 1;
@@ -72,6 +100,7 @@ static void find_readers(finder *f)
                 f->stages->is_kept[s] = 1;
             *first = *first == 0 ? f->stage_of[u] : *first; /* in order */
         }
+    find_handed(f);
     /* The training loop's own variables hold these. */
     for (uint32_t i = 0; i < graph->n_kept; i++) {
         f->stages->is_kept[graph->kept[i]] = 1;
@@ -236,23 +265,40 @@ static void measure_backward(finder *f, uint32_t l, ms_chain_stage *stage)
     forget(f, from, to);
 }
 
-static uint64_t input_bytes(const ms_graph *graph)
+/* The batch, or what other parts hand to this one. */
+static uint64_t input_bytes(finder *f)
 {
+    const ms_graph *graph = f->graph;
     uint64_t bytes = 0;
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
+    for (uint32_t s = 0; s < graph->n_persistent && f->part.first == 0; s++)
         if (graph->storage_category[s] == MS_INPUTS)
             bytes += graph->storage_bytes[s];
+    for (uint32_t i = graph->unit_in_at[f->part.first];
+         i < graph->unit_in_at[f->part.last + 1] && f->part.first > 0; i++) {
+        uint32_t s = graph->unit_in[i];
+        bool counts = s >= graph->n_persistent && f->refs[s] == 0 &&
+                      is_others(f, f->part.first, s);
+        bytes += counts ? graph->storage_bytes[s] : 0;
+        f->refs[s] |= counts ? REF_LOCAL : 0;
+    }
     return bytes;
 }
 
-ms_err ms_stages_find(const ms_graph *graph, ms_arena *arena, ms_stages *stages,
-                      ms_fault *fault)
+ms_err ms_stages_find(const ms_graph *graph, const ms_stage *part,
+                      ms_arena *arena, ms_stages *stages, ms_fault *fault)
 {
-    finder f = {
-        .graph = graph, .arena = arena, .stages = stages, .fault = fault};
+    finder f = {.graph = graph,
+                .part = *part,
+                .arena = arena,
+                .stages = stages,
+                .fault = fault};
     *stages = (ms_stages){0};
     MS_TRY(number_stages(&f));
     uint32_t n = stages->chain.n;
+    bool is_all = f.part.first == 0 && f.part.last + 1 == graph->n_units;
+    if (is_all && (n < 2 || graph->loss_unit >= graph->n_units))
+        return ms_fail(fault, MS_EUSAGE, "checkpoint", NULL,
+                       "the model has no layers before its loss");
     ms_chain_stage *rows = ms_arena_take(arena, n + 1u, sizeof *rows);
     stages->out_at = ms_arena_take(arena, n + 2u, sizeof *stages->out_at);
     stages->out =
@@ -272,6 +318,6 @@ ms_err ms_stages_find(const ms_graph *graph, ms_arena *arena, ms_stages *stages,
     for (uint32_t l = n; l > 0; l--)
         measure_backward(&f, l, &rows[l]);
     stages->chain.stages = rows;
-    stages->chain.input_bytes = input_bytes(graph);
+    stages->chain.input_bytes = input_bytes(&f);
     return MS_OK;
 }

@@ -3,6 +3,7 @@
 #include "sim/expand/bind.h"
 #include "sim/expand/books.h"
 #include "sim/expand/move.h"
+#include "sim/expand/views/halves.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 
@@ -54,6 +55,17 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
 
 /* ---- running forward ops again ------------------------------------------- */
 
+/* Is op `end` not over when `from` runs?  All of the second half comes behind
+ * the first. */
+static bool comes_behind(const ms_books *books, uint32_t end, uint32_t from)
+{
+    const uint8_t *second =
+        books->in_half && from != MS_NONE ? books->halves->second : NULL;
+    if (second != NULL && second[end] != second[from])
+        return second[end];
+    return end >= from;
+}
+
 /* Makes op's outputs again.  saved_from: a storage whose SAVED reference ends
  * at this op or later is saved again. */
 static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
@@ -63,7 +75,7 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
     for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
         uint32_t s = graph->out[i], c = ms_books_cell(books, at, s);
         uint32_t end = graph->storage_saved_end[s];
-        bool saved = end != MS_NONE && end >= saved_from;
+        bool saved = end != MS_NONE && comes_behind(books, end, saved_from);
         uint8_t category = graph->storage_category[s];
         if (s < graph->n_persistent && books->row[c] != MS_NONE)
             continue; /* made once */

@@ -74,6 +74,7 @@ typedef struct ms_books {
     ms_graph *views;          /* per role: the graph as it sees it; NULL without
                                  stages */
     struct ms_halves *halves; /* NULL: no backward runs in halves */
+    bool in_half;             /* one runs: graph is as halves see it */
     uint8_t *stage_holds; /* then, per rank and storage: MS_STAGE_HELD, OWNED */
     /* bind.c: NULL until something is made again. */
     uint32_t *stamps;           /* per rank: */

@@ -541,12 +541,14 @@ static ms_err run_half(ms_books *books, const ms_books_at *at,
         &books->halves
              ->views[ms_roles_of(&books->roles, at->rank, at->micro_batch)];
     books->complete = false;
+    books->in_half = true;
     if (runs_in_one_go(books))
         err = run_streams(books, at, MS_ALL, first, end, half, second);
     else
         for (uint32_t op = first; op < end && err == MS_OK; op++)
             if (half[op] == second)
                 err = run_op(books, at, MS_ALL, op);
+    books->in_half = false;
     books->graph = whole;
     return err;
 }

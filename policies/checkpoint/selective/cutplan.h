@@ -2,8 +2,9 @@
 #ifndef MS_POLICIES_CUTPLAN_H
 #define MS_POLICIES_CUTPLAN_H
 
-/* Private to policies/checkpoint: which tensors of the whole forward are saved,
- * as torch.compile's partitioner chooses them (torch 2.5,
+/* Private to policies/checkpoint: which tensors of the whole forward (of each
+ * stage of a pipeline, which is compiled by itself) are saved, as
+ * torch.compile's partitioner chooses them (torch 2.5,
  * torch/_functorch/partitioners.py), in a run that is not compiled: what is not
  * saved is made again kernel by kernel where backward needs it.
  *
@@ -24,7 +25,8 @@
  * with nothing banned but products, attention and random ops; and with those of
  * these banned that the best choice in so many bytes, by the time to make them
  * again, has (solve/cut/knapsack.h).  budget: of all shares in steps of five,
- * that of the fastest step whose peak keeps to it.
+ * that of the fastest step whose peak keeps to it; each rank of a pipeline has
+ * its own.
  *
  * Left out: the rules on readers far apart and on chains of more than 100
  * fusible ops, which are about compiled kernels. */

@@ -236,7 +236,7 @@ static ms_err rewrite(cache *c, ms_call call)
     MS_TRY(ms_program_add(&c->made, call, c->arena, c->fault));
     if (runs && call.run.pass == MS_FORWARD)
         return emit(c, MS_HOLD, &call, c->again[call.unit]);
-    if (runs)
+    if (ms_program_ends_backward(&call))
         return emit(c, MS_DROP_SET, &call, c->left[call.unit]);
     if (call.verb == MS_RERUN && (!call.rerun.part || call.unit == call.last))
         return emit(c, MS_DROP_SET, &call, c->popped[call.last]);

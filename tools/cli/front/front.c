@@ -2,6 +2,7 @@
 /* memsim compare MODEL --checkpoint-all. */
 #include "tools/cli/front/front.h"
 #include "sim/base/size.h"
+#include "sim/shape.h"
 #include "tools/job/outputs.h"
 #include "tools/job/settings.h"
 #include "tools/options/options.h"
@@ -80,8 +81,7 @@ static ms_err read_budgets(const ms_arguments *arguments, uint64_t *budgets,
     return MS_OK;
 }
 
-static ms_err read_job(const ms_hall *hall, ms_job *job, ms_front *front,
-                       ms_fault *fault)
+static ms_err read_job(const ms_hall *hall, ms_job *job, ms_fault *fault)
 {
     const ms_arguments *arguments = hall->arguments;
     MS_TRY(ms_settings_open(arguments, hall->keep, job, fault));
@@ -102,6 +102,53 @@ static ms_err read_job(const ms_hall *hall, ms_job *job, ms_front *front,
                            "one");
     job->allocator = NULL;
     job->allocator_given = true;
+    return MS_OK;
+}
+
+/* ---- who shares the work ------------------------------------------------- */
+
+/* Those of fit, by what they take of the links. */
+static const char *const shares[] = {"ddp", "zero:1", "zero:2", "zero:3"};
+#define N_SHARES (sizeof shares / sizeof *shares)
+
+static ms_err join(const char *spec, ms_arena *arena, ms_job *job,
+                   ms_fault *fault)
+{
+    ms_spec more = {0};
+    MS_TRY(ms_spec_parse(spec, arena, &more, fault));
+    return ms_spec_join(&more, &job->spec, fault);
+}
+
+/* Does the step fit where each block is a checkpoint? */
+static ms_err try_share(const ms_hall *hall, ms_points *points, ms_job job,
+                        bool *fits, ms_fault *fault)
+{
+    ms_points_seat seat = {0};
+    ms_result result;
+    ms_fault own = {.caret = -1};
+    bool folded;
+    MS_TRY(join("checkpoint:full", hall->keep, &job, fault));
+    ms_err err = ms_points_fold(points, &seat, &job, &result, &folded, &own);
+    *fits = err == MS_OK && result.report->status == MS_FITS;
+    ms_points_leave(points, &seat);
+    return err == MS_ENOMEM ? ms_fail_nomem(fault) : MS_OK;
+}
+
+/* Where no policy says how several GPUs share the work: the first way that fits
+ * with checkpoints, or that which takes the least memory. */
+static ms_err share(const ms_hall *hall, ms_points *points, ms_job *job,
+                    ms_front *front, ms_fault *fault)
+{
+    ms_shape shape = {.micro_batches = 1, .gpus = job->gpus, .data_ranks = 1};
+    const ms_job given = *job;
+    bool fits = false;
+    MS_TRY(ms_apply_shape(&job->spec, &shape, fault));
+    bool alone = job->gpus > 1 && ms_shape_ranks(&shape) == 1;
+    for (size_t i = 0; i < N_SHARES && alone && !fits; i++) {
+        *job = given;
+        MS_TRY(join(shares[i], hall->keep, job, fault));
+        MS_TRY(try_share(hall, points, *job, &fits, fault));
+    }
     front->policy = ms_spec_print(&job->spec, hall->keep);
     return front->policy == NULL ? ms_fail_nomem(fault) : MS_OK;
 }
@@ -172,7 +219,8 @@ static ms_err make(const ms_hall *hall, ms_points *points, ms_front *front,
     outputs out;
     MS_TRY(check_options(hall->arguments, fault));
     MS_TRY(read_budgets(hall->arguments, budgets, &n, fault));
-    MS_TRY(read_job(hall, &job, front, fault));
+    MS_TRY(read_job(hall, &job, fault));
+    MS_TRY(share(hall, points, &job, front, fault));
     MS_TRY(read_outputs(hall, &job, &out, fault));
     MS_TRY(
         ms_frontfind_rows(&job, points, budgets, n, hall->keep, front, fault));

@@ -64,8 +64,8 @@ typedef struct ms_strategy {
     const char *spec, *family;
 } ms_strategy;
 
-/* For a model of n blocks; in list, at most most, n_found.  Some are refused
- * where the model, or a policy beside them, does not know them. */
+/* For n blocks that are cut together; in list, at most most, n_found.  Some are
+ * refused where the model, or a policy beside them, does not know them. */
 ms_err ms_strategies_list(uint32_t n, ms_arena *arena, ms_strategy *list,
                           uint32_t most, uint32_t *n_found, ms_fault *fault);
 

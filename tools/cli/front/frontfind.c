@@ -3,8 +3,10 @@
 #include "sim/names.h"
 #include "sim/program.h"
 #include "sim/report.h"
+#include "sim/schedule/schedule.h"
 #include "sim/shape.h"
 #include "tools/cli/front/front.h"
+#include "tools/job/jobprogram.h"
 #include "tools/job/settings.h"
 #include "tools/words/words.h"
 
@@ -121,6 +123,40 @@ static uint32_t count_blocks(const ms_graph *graph)
     return graph->n_blocks > 0 ? graph->n_blocks : graph->loss_unit;
 }
 
+/* The blocks of a stage. */
+static uint32_t count_own(const ms_graph *graph, const ms_stage *stage)
+{
+    uint32_t n = 0, before = MS_NONE;
+    for (uint32_t u = stage->first; u <= stage->last; u++) {
+        uint32_t block = graph->n_blocks > 0 ? graph->unit_block[u] : u;
+        n += block != MS_NONE && block != before && u != graph->loss_unit;
+        before = block;
+    }
+    return n;
+}
+
+/* The most that are cut together: those of the model, or of the longest stage
+ * of its pipeline. */
+static ms_err count_together(finder *f, ms_result *result, uint32_t *n)
+{
+    ms_expand_opts opts;
+    ms_schedule schedule;
+    *n = count_blocks(result->graph);
+    if (result->shape.pipeline_ranks <= 1)
+        return MS_OK;
+    MS_TRY(
+        ms_jobprogram_begin(f->job, &f->seat.arena, &opts, result, f->fault));
+    MS_TRY(ms_jobprogram_schedule(f->job, &f->seat.arena, &opts, result,
+                                  result->shape.micro_batches, &schedule,
+                                  f->fault));
+    *n = 0;
+    for (uint32_t k = 0; k < schedule.n_stages; k++) {
+        uint32_t own = count_own(result->graph, &schedule.stages[k]);
+        *n = own > *n ? own : *n;
+    }
+    return MS_OK;
+}
+
 static ms_err run_ways(finder *f)
 {
     ms_strategy list[MS_FRONT_MOST];
@@ -129,8 +165,9 @@ static ms_err run_ways(finder *f)
     uint32_t n;
     MS_TRY(ms_points_lower(f->points, &f->seat, f->job, &result, f->fault));
     front->n_blocks = count_blocks(result.graph);
-    MS_TRY(ms_strategies_list(front->n_blocks, f->arena, list,
-                              MS_FRONT_MOST / 2, &n, f->fault));
+    MS_TRY(count_together(f, &result, &n));
+    MS_TRY(
+        ms_strategies_list(n, f->arena, list, MS_FRONT_MOST / 2, &n, f->fault));
     f->seat.coming = n;
     for (uint32_t i = 0; i < n; i++) {
         ms_front_row *row = &front->rows[front->n++];

@@ -1,36 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/checkpoint/segmentplan.h"
-#include "policies/checkpoint/blocklists.h"
-#include "policies/checkpoint/chaincalls.h"
+#include "policies/checkpoint/chains/segmentplan.h"
+#include "policies/checkpoint/chains/chaincalls.h"
+#include "policies/checkpoint/chains/cuts.h"
 #include "policies/checkpoint/checkpointrows.h"
-#include "policies/checkpoint/cuts.h"
 #include "sim/graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- the blocks of a chain ----------------------------------------------- */
-
-ms_err ms_segmentplan_blocks(const ms_graph *graph, const ms_stages *stages,
-                             ms_arena *arena, uint32_t **block, uint32_t *n,
-                             ms_fault *fault)
-{
-    *block = ms_arena_take_raw(arena, stages->chain.n + 2u, sizeof **block);
-    *n = 0;
-    if (*block == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t l = 1; l <= stages->chain.n; l++) {
-        bool is_one = graph->n_blocks == 0
-                          ? l < stages->chain.n
-                          : graph->unit_block[stages->first[l]] != MS_NONE;
-        (*block)[l] = is_one ? (*n)++ : MS_NONE;
-    }
-    if (*n > 0)
-        return MS_OK;
-    return ms_fail(fault, MS_EUSAGE, "checkpoint", NULL,
-                   "the model has no blocks to checkpoint");
-}
 
 /* ---- the plan ------------------------------------------------------------ */
 
@@ -171,51 +148,71 @@ static ms_err check_sizes(const char *sizes, ms_fault *fault)
     return MS_OK;
 }
 
-static ms_err cut_top(const ms_policy_context *context, uint32_t n,
-                      uint32_t *cut, ms_segmentplan *how, ms_fault *fault)
+/* The blocks of part k; what is longer than it is one segment. */
+static ms_err cut_part(const ms_policy_context *context,
+                       const ms_chainparts *parts, uint32_t k,
+                       ms_segmentplan *how, ms_fault *fault)
+{
+    const ms_policy_value *last = &context->values[MS_CHECKPOINT_LAST];
+    uint32_t n = parts->n_blocks[k], count = parts->of[k].chain.n;
+    const uint32_t *block = parts->block[k];
+    uint32_t *cut = ms_arena_take_raw(context->arena, n + 1u, sizeof *cut);
+    uint32_t *segment =
+        ms_arena_take_raw(context->arena, count + 1u, sizeof *segment);
+    if (cut == NULL || segment == NULL)
+        return ms_fail_nomem(fault);
+    if (n > 0 && how->parts > 0)
+        ms_cuts_even(n, how->parts < n ? how->parts : n, cut);
+    else if (n > 0)
+        ms_cuts_every(n, size_of(how->sizes, 0), cut);
+    if (n > 0 && last->given && last->number == MS_CHECKPOINT_OPEN)
+        ms_cuts_open_last(n, cut);
+    for (uint32_t l = 1; l <= count; l++)
+        segment[l] = block[l] == MS_NONE ? MS_NONE : cut[block[l]];
+    how->segment = segment;
+    return MS_OK;
+}
+
+static ms_err read_values(const ms_policy_context *context,
+                          const ms_chainparts *parts, ms_segmentplan *how,
+                          ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
+    uint32_t most;
+    MS_TRY(ms_chainparts_blocks(parts, &most, fault));
     if (values[MS_CHECKPOINT_RECURSIVE].given) {
-        uint32_t parts = (uint32_t)values[MS_CHECKPOINT_PARTS].number;
-        how->parts = parts;
-        ms_cuts_even(n, parts < n ? parts : n, cut);
+        how->parts = (uint32_t)values[MS_CHECKPOINT_PARTS].number;
         return MS_OK;
     }
     how->sizes = values[MS_CHECKPOINT_NESTED].text;
     MS_TRY(check_sizes(how->sizes, fault));
-    if (size_of(how->sizes, 0) > n)
-        return ms_fail(fault, MS_EUSAGE, "checkpoint:nested", NULL,
-                       "the model has %u blocks: segments are of 1 to %u", n,
-                       n);
-    ms_cuts_every(n, size_of(how->sizes, 0), cut);
-    return MS_OK;
+    if (size_of(how->sizes, 0) <= most)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "checkpoint:nested", NULL,
+                   "%s %u blocks: segments are of 1 to %u",
+                   parts->n == 1 ? "the model has" : "a stage has at most",
+                   most, most);
 }
 
 ms_err ms_segmentplan_place(const ms_policy_context *context, bool early_stop,
                             ms_program *program, ms_fault *fault)
 {
-    const ms_policy_value *last = &context->values[MS_CHECKPOINT_LAST];
     ms_arena *arena = context->arena;
     ms_segmentplan how = {0};
-    ms_chain_plan plan;
-    ms_stages stages;
-    uint32_t *segment, n;
-    MS_TRY(ms_stages_find(context->graph, arena, &stages, fault));
-    MS_TRY(ms_segmentplan_blocks(context->graph, &stages, arena, &segment, &n,
-                                 fault));
-    uint32_t *cut = ms_arena_take_raw(arena, n, sizeof *cut);
-    if (cut == NULL)
+    ms_chainparts parts;
+    MS_TRY(ms_chainparts_find(context, &parts, fault));
+    MS_TRY(read_values(context, &parts, &how, fault));
+    ms_chain_plan *plans = ms_arena_take(arena, parts.n, sizeof *plans);
+    if (plans == NULL)
         return ms_fail_nomem(fault);
-    MS_TRY(cut_top(context, n, cut, &how, fault));
-    if (last->given && last->number == MS_CHECKPOINT_OPEN)
-        ms_cuts_open_last(n, cut);
-    for (uint32_t l = 1; l <= stages.chain.n; l++)
-        segment[l] = segment[l] == MS_NONE ? MS_NONE : cut[segment[l]];
-    how.segment = segment;
-    MS_TRY(ms_segmentplan_write(&stages.chain, &how, arena, &plan, fault));
-    return ms_chaincalls_write(context->graph,
-                               &(ms_chaincalls){.stages = &stages,
-                                                .plan = &plan,
+    for (uint32_t k = 0; k < parts.n; k++) {
+        MS_TRY(cut_part(context, &parts, k, &how, fault));
+        MS_TRY(ms_segmentplan_write(&parts.of[k].chain, &how, arena, &plans[k],
+                                    fault));
+    }
+    return ms_chaincalls_write(context,
+                               &(ms_chaincalls){.parts = &parts,
+                                                .plans = plans,
                                                 .early_stop = early_stop},
                                arena, program, fault);
 }

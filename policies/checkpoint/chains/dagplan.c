@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/checkpoint/dagplan.h"
+#include "policies/checkpoint/chains/dagplan.h"
 #include "policies/solve/blocks/blockplan.h"
 #include "policies/solve/nodecalls.h"
 #include "sim/base/size.h"

@@ -14,7 +14,7 @@
  * Chen et al. 2016 (arXiv 1604.06174), section 4.3: k parts a level are the
  * memory g(n) = k + g(n / (k + 1)). */
 
-#include "policies/solve/stages.h"
+#include "policies/checkpoint/chains/chainparts.h"
 
 typedef struct ms_segmentplan {
     const uint32_t *segment; /* per stage [1 .. n]; MS_NONE: it saves all */
@@ -23,10 +23,6 @@ typedef struct ms_segmentplan {
                                 level by the next number; NULL: not */
 } ms_segmentplan;
 
-/* Per stage the number of its block, from 0 up, or MS_NONE; n_blocks. */
-ms_err ms_segmentplan_blocks(const ms_graph *graph, const ms_stages *stages,
-                             ms_arena *arena, uint32_t **block, uint32_t *n,
-                             ms_fault *fault);
 ms_err ms_segmentplan_write(const ms_chain *chain, const ms_segmentplan *how,
                             ms_arena *arena, ms_chain_plan *plan,
                             ms_fault *fault);

@@ -12,7 +12,12 @@
  * differently are tried: behind the plan of b the next one is that of the
  * smallest segment of it, so that there are no more than pairs of blocks.  Each
  * is scored by a replay of the final program; beyond MS_CHEN_REPLAYS plans
- * those are that no other one beats in both time and peak on the chain. */
+ * those are that no other one beats in both time and peak on the chain.
+ *
+ * Each rank of a pipeline has one b for all of its stages, and chooses by its
+ * own peak and work: a replay tries the next plan of all ranks at once.  The
+ * last segment is open in the stage of the loss alone: elsewhere other
+ * micro-batches run before its backward. */
 
 #include "policies/common/policy.h"
 

@@ -3,7 +3,10 @@
 #define MS_POLICIES_CHAINPLAN_H
 
 /* checkpoint:revolve=N and checkpoint:optimal,budget=B: the model as a chain, a
- * plan for it, and the plan as calls. */
+ * plan for it, and the plan as calls.  Each part of it (chainparts.h) is a
+ * chain, and the budget is each rank's: two chunks of a rank with 3 and 2
+ * micro-batches in flight have half of it each, in which their sets count 3 and
+ * 2 times. */
 
 #include "policies/common/policy.h"
 
@@ -15,9 +18,10 @@ typedef struct ms_chainplan_choice {
 } ms_chainplan_choice;
 
 /* The peak of the final program decides, not the chain's: what the step has
- * besides the chain is taken from a replay, and the budget of the chain is
- * moved until the program keeps to the given one.  MS_EUSAGE: no budget;
- * MS_EINFEASIBLE names the least. */
+ * besides the chain is taken from a replay, and the budget of a rank's chains
+ * is moved until the program keeps to the given one; a replay tries the next
+ * plans of all ranks.  MS_EUSAGE: no budget; MS_EINFEASIBLE names the least, of
+ * the rank that needs the most. */
 ms_err ms_chainplan_place(const ms_policy_context *context,
                           const ms_chainplan_choice *choice,
                           ms_program *program, ms_fault *fault);

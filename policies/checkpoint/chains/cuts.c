@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/checkpoint/cuts.h"
+#include "policies/checkpoint/chains/cuts.h"
 
 void ms_cuts_every(uint32_t n, uint32_t size, uint32_t *segment)
 {
