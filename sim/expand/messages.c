@@ -25,6 +25,9 @@ struct ms_messages {
     uint32_t *next;    /* per call: the next one of its rank, or MS_NONE */
     uint32_t *cursor;  /* per rank: the call that comes next, or MS_NONE */
     uint32_t *open;    /* per rank: receives that nothing was sent for */
+    uint32_t *first;   /* of these, the first that is in line, or MS_NONE */
+    uint32_t *last;    /* per rank: the op of the last message that was in line
+                          there, or MS_NONE */
     uint32_t *awaited; /* per cell: the message that fills it + 1; 0: none */
     uint32_t *filled;  /* the same per rank and buffer */
     ms_matching of;
@@ -74,6 +77,8 @@ static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
     ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
     m->post[m->of.of_call[i]] = books->plan->n_ops - 1;
     m->open[at->rank]++;
+    if (call->message.in_line && m->first[at->rank] == MS_NONE)
+        m->first[at->rank] = i;
     if (call->set == MS_NOTHING)
         m->filled[at->buffers + call->buffer] = m->of.of_call[i] + 1;
     for (uint32_t k = 0; k < n; k++) {
@@ -132,6 +137,72 @@ static void fill(ms_books *books, const ms_books_at *to, messages *m,
     m->open[to->rank]--;
 }
 
+/* ---- queues -------------------------------------------------------------- */
+
+static uint8_t queue_of(const messages *m, const ms_group *group,
+                        const ms_call *call)
+{
+    uint32_t n = m->program->n_ranks, peer = call->message.peer;
+    if (call->message.pairs && peer == (call->rank + 1u) % n)
+        return MS_STREAM_NEXT;
+    if (call->message.pairs && call->rank == (peer + 1) % n)
+        return MS_STREAM_BEFORE;
+    return group->queue == MS_STREAM_OUTER ? MS_STREAM_OUTER : MS_STREAM_COMM;
+}
+
+/* The rank that has yet to send what is in line in front of a message at one of
+ * its ends, or MS_NONE. */
+static uint32_t sends_before(const messages *m, const ms_matched *it)
+{
+    const ms_call *calls = m->program->calls;
+    const ms_call *send = &calls[it->send], *receive = &calls[it->receive];
+    uint32_t own = m->first[send->rank], other = m->first[receive->rank];
+    if (send->message.in_line && own != MS_NONE)
+        return calls[own].message.peer;
+    if (receive->message.in_line && other != it->receive)
+        return calls[other].message.peer;
+    return MS_NONE;
+}
+
+/* The current op is a message that has come to the front at this end. */
+static void stand_in_line(ms_books *books, messages *m, uint32_t rank)
+{
+    const ms_plan *plan = books->plan;
+    uint32_t op = plan->n_ops - 1, last = m->last[rank];
+    bool queued = last != MS_NONE && plan->op[last].rank == plan->op[op].rank &&
+                  plan->op[last].stream == plan->op[op].stream;
+    if (last != MS_NONE && !queued)
+        plan->wait[books->n_wait++] = last;
+    m->last[rank] = op;
+}
+
+/* The first receive of the rank that is in line is over: who sends what is
+ * behind it may go on. */
+static void leave_line(messages *m, uint32_t rank)
+{
+    const ms_call *calls = m->program->calls;
+    uint32_t i = m->next[m->first[rank]];
+    while (i != MS_NONE &&
+           (calls[i].verb != MS_RECV_SET || !calls[i].message.in_line))
+        i = m->next[i];
+    bool posted = i != MS_NONE && m->post[m->of.of_call[i]] != MS_NONE;
+    m->first[rank] = posted ? i : MS_NONE;
+    if (posted)
+        m->woken[m->n_woken++] = calls[i].message.peer;
+}
+
+static void pass_queues(ms_books *books, messages *m, const ms_matched *it)
+{
+    const ms_call *send = &m->program->calls[it->send];
+    const ms_call *receive = &m->program->calls[it->receive];
+    if (send->message.in_line)
+        stand_in_line(books, m, send->rank);
+    if (!receive->message.in_line)
+        return;
+    stand_in_line(books, m, receive->rank);
+    leave_line(m, receive->rank);
+}
+
 /* Does one of the sends that follow without another call between name it? */
 static bool is_sent_again(const messages *m, uint32_t i, uint32_t storage)
 {
@@ -186,10 +257,9 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
             MS_TRY(ms_bind_storage(books, at, s, MS_NONE));
         bytes += books->graph->storage_bytes[s];
     }
-    MS_TRY(ms_move_issue(
-        books, at, MS_TRANSFER_SEND,
-        group->queue == MS_STREAM_OUTER ? MS_STREAM_OUTER : MS_STREAM_COMM,
-        bytes, ms_collective_ns(&pair, MS_SEND, bytes), n + 1));
+    MS_TRY(ms_move_issue(books, at, MS_TRANSFER_SEND, queue_of(m, group, call),
+                         bytes, ms_collective_ns(&pair, MS_SEND, bytes),
+                         n + 2));
     books->plan->transfers[books->plan->n_transfers - 1].group =
         call->message.group;
     books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
@@ -202,6 +272,7 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
     if (call->set == MS_NOTHING && bytes > 0)
         ms_books_read(books, ms_books_buffer(books, at, call->buffer));
     books->plan->wait[books->n_wait++] = m->post[m->of.of_call[i]];
+    pass_queues(books, m, it);
     let_go(books, at, m, i);
     ms_books_at to =
         ms_books_at_of(books, other->rank, other->frame, other->micro_batch);
@@ -288,8 +359,14 @@ static uint32_t held_by(const ms_books *books, const messages *m, uint32_t rank)
     const ms_call *call = &m->program->calls[i];
     ms_books_at at =
         ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
-    if (call->verb == MS_SEND_SET && m->post[m->of.of_call[i]] == MS_NONE)
-        return call->message.peer;
+    if (call->verb == MS_SEND_SET) {
+        uint32_t sent = m->of.of_call[i];
+        uint32_t before = m->post[sent] == MS_NONE
+                              ? call->message.peer
+                              : sends_before(m, &m->of.all[sent]);
+        if (before != MS_NONE)
+            return before;
+    }
     if (call->verb == MS_RECV_SET)
         return MS_NONE;
     if (meets(call) && ms_meetings_has_come(books, call))
@@ -339,17 +416,20 @@ static ms_err take_tables(ms_books *books, messages *m)
     m->next = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     m->cursor = ms_arena_take_raw(arena, ranks, sizeof(uint32_t));
     m->open = ms_arena_take(arena, ranks, sizeof(uint32_t));
-    m->woken = ms_arena_take_raw(arena, (size_t)n + ranks, sizeof(uint32_t));
+    m->first = ms_arena_take_raw(arena, ranks, sizeof(uint32_t));
+    m->last = ms_arena_take_raw(arena, ranks, sizeof(uint32_t));
+    m->woken =
+        ms_arena_take_raw(arena, 2 * (size_t)n + ranks, sizeof(uint32_t));
     m->awaited = ms_arena_take(arena, books->n_cells, sizeof(uint32_t));
     m->filled = ms_arena_take(arena, (size_t)ranks * program->n_buffers + 1u,
                               sizeof(uint32_t));
     m->post = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     if (!m->next || !m->cursor || !m->open || !m->woken || !m->awaited ||
-        !m->filled || !m->post)
+        !m->filled || !m->post || !m->first || !m->last)
         return ms_fail_nomem(books->fault);
     memset(m->post, 0xff, n * sizeof(uint32_t));
     for (uint32_t r = 0; r < ranks; r++)
-        m->cursor[r] = MS_NONE;
+        m->cursor[r] = m->first[r] = m->last[r] = MS_NONE;
     for (uint32_t i = n; i-- > 0;) {
         m->next[i] = m->cursor[program->calls[i].rank];
         m->cursor[program->calls[i].rank] = i;

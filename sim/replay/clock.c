@@ -60,10 +60,10 @@ typedef struct clock_state {
     uint32_t *waiter;  /* per op: a stream of another rank whose head waits for
                           it, or MS_NONE; NULL: no op waits for another rank */
     uint64_t *wake_ns; /* per rank, with a wall: a head may start then */
-    uint8_t *ends;     /* per rank: streams whose op ends, or begins, at its
-                          next instant, as bits */
-    uint8_t *look;     /* per rank: streams whose head may start, as bits */
-    uint8_t *held;     /* per stream: those of its rank whose head waits for an
+    ms_streams *ends;  /* per rank: those whose op ends, or begins, at its next
+                          instant */
+    ms_streams *look;  /* per rank: those whose head may start */
+    ms_streams *held;  /* per stream: those of its rank whose head waits for an
                           op on it */
     bool alone;        /* there is one rank */
     ms_pace *pace;     /* NULL: nothing interferes */
@@ -121,9 +121,9 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     MS_TRY(ms_hosts_open(&clock->hosts, plan, clock->machine, arena, fault));
     MS_TRY(open_ranks(clock, arena, fault));
     clock->wake_ns = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
-    clock->ends = ms_arena_take(arena, plan->n_ranks, 1);
-    clock->look = ms_arena_take(arena, plan->n_ranks, 1);
-    clock->held = ms_arena_take(arena, n, 1);
+    clock->ends = ms_arena_take(arena, plan->n_ranks, sizeof *clock->ends);
+    clock->look = ms_arena_take(arena, plan->n_ranks, sizeof *clock->look);
+    clock->held = ms_arena_take(arena, n, sizeof *clock->held);
     clock->head = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->running = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->end_ns = ms_arena_take_raw(arena, n, sizeof(uint64_t));
@@ -135,7 +135,8 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
         !clock->next || !clock->done || !clock->waiting || !clock->wake_ns ||
         !clock->ends || !clock->look || !clock->held)
         return ms_fail_nomem(fault);
-    memset(clock->look, 0xff, plan->n_ranks);
+    for (uint32_t r = 0; r < plan->n_ranks; r++)
+        clock->look[r] = MS_ALL_STREAMS;
     memset(clock->head, 0xff, n * sizeof(uint32_t));
     memset(clock->running, 0xff, n * sizeof(uint32_t));
     memset(clock->end_ns, 0xff, n * sizeof(uint64_t));
@@ -196,9 +197,9 @@ static uint32_t next_due(clock_state *clock)
 }
 
 /* Of a stream of all ranks, among those of its own. */
-static uint8_t stream_bit(uint32_t s)
+static ms_streams stream_bit(uint32_t s)
 {
-    return (uint8_t)(1u << s % MS_N_STREAMS);
+    return (ms_streams)(1u << s % MS_N_STREAMS);
 }
 
 /* The head of stream s waits for an op that has not ended. */
@@ -371,7 +372,7 @@ static void pass_syncs(clock_state *clock, uint32_t rank)
         return;
     ms_hosts_pass(&clock->hosts, rank, clock->done, clock->line->end_ns,
                   clock->now_ns);
-    clock->look[rank] = UINT8_MAX;
+    clock->look[rank] = MS_ALL_STREAMS;
 }
 
 /* When something happens on the rank next, and on which streams. */
@@ -386,7 +387,7 @@ static uint64_t find_next(clock_state *clock, uint32_t rank)
         ends = end_ns[i] < t_ns ? 1u << i : ends | 1u << i;
         t_ns = end_ns[i];
     }
-    clock->ends[rank] = (uint8_t)ends;
+    clock->ends[rank] = (ms_streams)ends;
     return t_ns;
 }
 
@@ -438,7 +439,7 @@ static ms_err start_heads(clock_state *clock, uint32_t rank)
 {
     uint32_t first = rank * (uint32_t)MS_N_STREAMS;
     /* With a wall any op may have made room. */
-    uint32_t look = clock->wall ? UINT8_MAX : clock->look[rank];
+    uint32_t look = clock->wall ? MS_ALL_STREAMS : clock->look[rank];
     clock->look[rank] = 0;
     clock->wake_ns[rank] = UINT64_MAX;
     for (; look != 0; look &= look - 1) {

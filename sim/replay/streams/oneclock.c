@@ -18,8 +18,8 @@ typedef struct stream_state {
     uint32_t running;
     uint64_t end_ns, free_ns;
     ms_pace_progress of;
-    uint8_t held; /* streams whose head waits for an op of this one, */
-    uint32_t by;  /* the first such op */
+    ms_streams held; /* streams whose head waits for an op of this one, */
+    uint32_t by;     /* the first such op */
 } stream_state;
 
 /* Sets of streams are bits. */
@@ -116,7 +116,7 @@ static void pass_syncs(one_clock *clock)
         return;
     ms_hosts_pass(&clock->hosts, 0, clock->done, clock->line->end_ns,
                   clock->now_ns);
-    clock->look = UINT8_MAX;
+    clock->look = MS_ALL_STREAMS;
 }
 
 /* What happens next, all of it. */
@@ -156,7 +156,7 @@ static inline bool is_ready(one_clock *clock, stream_state *it, uint32_t s)
         uint32_t other = clock->plan->wait[it->at];
         if (!clock->done[other]) {
             stream_state *by = &clock->streams[clock->plan->op[other].stream];
-            by->held |= (uint8_t)(1u << s);
+            by->held |= (ms_streams)(1u << s);
             by->by = other < by->by ? other : by->by;
             return false;
         }
@@ -223,7 +223,7 @@ static void count_speeds(one_clock *clock)
 {
     uint32_t left = clock->busy;
     clock->counts = false;
-    const uint16_t *speed = ms_pace_speeds(clock->pace, (uint8_t)left);
+    const uint16_t *speed = ms_pace_speeds(clock->pace, (ms_streams)left);
     for (; left != 0; left &= left - 1) {
         uint32_t s = (uint32_t)__builtin_ctz(left);
         stream_state *it = &clock->streams[s];
@@ -255,7 +255,8 @@ static void run_alone(one_clock *clock, uint32_t s)
     uint64_t end_ns = it->end_ns;
     if (it->of.speed == 0)
         end_ns += clock->plan->op[op].ns;
-    if (ms_pace_speeds(clock->pace, (uint8_t)(1u << s))[s] != MS_SPEED_WHOLE ||
+    if (ms_pace_speeds(clock->pace, (ms_streams)(1u << s))[s] !=
+            MS_SPEED_WHOLE ||
         !ends_unseen(clock, it, op))
         return;
     for (;;) {
@@ -276,7 +277,7 @@ static void run_alone(one_clock *clock, uint32_t s)
 ms_err ms_oneclock_run(const ms_plan *plan, const ms_machine *machine,
                        ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
-    one_clock clock = {.plan = plan, .line = line, .look = UINT8_MAX};
+    one_clock clock = {.plan = plan, .line = line, .look = MS_ALL_STREAMS};
     MS_TRY(open_clock(&clock, machine, arena, fault));
     pass_syncs(&clock);
     for (;;) {
