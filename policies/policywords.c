@@ -230,6 +230,8 @@ static const ms_word rows[] = {
                   "optimizer"),
     MS_WORD_MEANS(PARAM, "overlap_p2p_communication|overlap_p2p_comm",
                   "overlap"),
+    MS_WORD_MEANS(PARAM, "batch_p2p_comm|batch_p2p|batch_isend_irecv",
+                  "queues"),
     MS_WORD_MEANS(PARAM,
                   "pipeline_parallel_schedule|pipeline_parallel_schedule_csv|"
                   "schedule_csv",

@@ -33,6 +33,7 @@ typedef enum ms_resource {
     MS_LINK_IN,  /* PCIe from the host's side to the device */
     MS_LINK_OUT, /* and back: full duplex, a resource of its own */
     MS_HOST_DRAM,
+    MS_MESSAGES_OUT, /* the link by which messages to either neighbour go */
     MS_N_RESOURCES
 } ms_resource;
 

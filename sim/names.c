@@ -57,6 +57,8 @@ const char *const ms_names_stream[MS_N_STREAMS] = {
     [MS_STREAM_HOST] = "host",
     [MS_STREAM_NVME_READ] = "nvme-read",
     [MS_STREAM_NVME_WRITE] = "nvme-write",
+    [MS_STREAM_NEXT] = "next",
+    [MS_STREAM_BEFORE] = "before",
 };
 
 const char *const ms_names_home[MS_N_HOMES] = {

@@ -5,6 +5,7 @@
 /* The enumerations of the house and their words. */
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum ms_category {
     MS_PARAMETERS, /* weights and buffers of the model */
@@ -74,8 +75,16 @@ typedef enum ms_stream_kind {
     MS_STREAM_HOST,  /* work of the host's cores, at the rate of its memory */
     MS_STREAM_NVME_READ,
     MS_STREAM_NVME_WRITE,
+    MS_STREAM_NEXT,   /* what goes to the rank behind this one alone, where
+                         neighbours have queues of their own */
+    MS_STREAM_BEFORE, /* to the one before it */
     MS_N_STREAMS
 } ms_stream_kind;
+
+/* A set of them: a bit each. */
+typedef uint16_t ms_streams;
+_Static_assert(MS_N_STREAMS <= 10, "a row has 10 bits for its streams");
+#define MS_ALL_STREAMS ((ms_streams)((1u << MS_N_STREAMS) - 1))
 
 /* What an op that moves bytes does. */
 typedef enum ms_transfer_kind {

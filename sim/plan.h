@@ -54,11 +54,11 @@ typedef struct ms_row {
     uint32_t buffer;  /* then, which; else MS_NONE or unset */
     uint32_t op;      /* the op that allocates it */
     uint8_t category;
-    uint8_t pool;     /* ms_pool_kind */
-    uint8_t streams;  /* see above */
-    bool saved : 1;   /* held by an autograd node */
-    uint8_t home : 2; /* ms_block_home: whose block it is */
-    bool waited : 1;  /* no record_stream: freed is free */
+    uint8_t pool;            /* ms_pool_kind */
+    ms_streams streams : 10; /* see above */
+    bool saved : 1;          /* held by an autograd node */
+    uint8_t home : 2;        /* ms_block_home: whose block it is */
+    bool waited : 1;         /* no record_stream: freed is free */
 } ms_row;
 
 typedef struct ms_plan {

@@ -188,15 +188,21 @@ typedef struct ms_work_call {
  * that have the same set and tag, in the order in which both have those.  It
  * begins when both have come to their calls (the receiver's compute stream,
  * too, which hands out the memory), and ends for both at once, as NCCL's
- * kernels do, which wait for each other. */
+ * kernels do, which wait for each other.
+ *
+ * The sender sends on its group's queue, one message after the other, or, with
+ * pairs, on one for each of its two neighbours (the last rank's is the first
+ * one).  With in_line a call has a place among the sends and receives of its
+ * rank that are so: none begins before those in front of it have ended. */
 typedef struct ms_message_call {
     uint16_t peer;
-    uint8_t group; /* row of the program's groups, whose links carry it, on
-                      whose queue the sender sends */
+    uint8_t group; /* row of the program's groups, whose links carry it */
     bool again;    /* SEND_SET: the rank receives it anew before it touches it
                       again: its variable ends with the call */
     bool saves;    /* RECV_SET: nodes of the units that read it save it, as far
                       as they do (a RUN's keep) */
+    bool pairs;    /* SEND_SET */
+    bool in_line;
     uint32_t tag;
 } ms_message_call;
 

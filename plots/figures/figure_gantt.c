@@ -35,6 +35,8 @@ static const struct {
     {MS_STREAM_COMPUTE, "compute", NULL, MS_WORK_IDLE},
     {MS_STREAM_COMM, "comm", "collectives", MS_WORK_COMM},
     {MS_STREAM_OUTER, "outer", "between groups", MS_WORK_COMM},
+    {MS_STREAM_NEXT, "to next", "to the next stage", MS_WORK_COMM},
+    {MS_STREAM_BEFORE, "to before", "to the stage before", MS_WORK_COMM},
     {MS_STREAM_H2D, "H2D", "copies H2D", MS_WORK_H2D},
     {MS_STREAM_D2H, "D2H", "copies D2H", MS_WORK_D2H},
     {MS_STREAM_HOST, "host", "host cores", MS_WORK_HOST},

@@ -22,7 +22,8 @@ static const uint8_t work_of_stream[MS_N_STREAMS] = {
     [MS_STREAM_H2D] = MS_WORK_H2D,         [MS_STREAM_D2H] = MS_WORK_D2H,
     [MS_STREAM_COMM] = MS_WORK_COMM,       [MS_STREAM_HOST] = MS_WORK_HOST,
     [MS_STREAM_OUTER] = MS_WORK_COMM,      [MS_STREAM_NVME_READ] = MS_WORK_NVME,
-    [MS_STREAM_NVME_WRITE] = MS_WORK_NVME,
+    [MS_STREAM_NVME_WRITE] = MS_WORK_NVME, [MS_STREAM_NEXT] = MS_WORK_COMM,
+    [MS_STREAM_BEFORE] = MS_WORK_COMM,
 };
 
 /* ---- slices -------------------------------------------------------------- */

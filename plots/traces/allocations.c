@@ -46,7 +46,7 @@ static uint64_t *piece_of(const allocations *a, uint32_t row, uint32_t stream)
 
 static void put_uses(allocations *a, uint32_t row)
 {
-    uint8_t streams = ms_active_foreign(a->plan, &a->plan->row[row]);
+    ms_streams streams = ms_active_foreign(a->plan, &a->plan->row[row]);
     for (uint32_t s = 0; s < MS_N_STREAMS; s++) {
         if (!(streams & 1u << s))
             continue;
@@ -58,7 +58,7 @@ static void put_uses(allocations *a, uint32_t row)
 
 static void put_passed(allocations *a, uint32_t row)
 {
-    uint8_t streams = ms_active_foreign(a->plan, &a->plan->row[row]);
+    ms_streams streams = ms_active_foreign(a->plan, &a->plan->row[row]);
     for (uint32_t s = 0; s < MS_N_STREAMS; s++) {
         uint64_t piece = *piece_of(a, row, s);
         if (!(streams & 1u << s) || piece <= a->works[s].done)

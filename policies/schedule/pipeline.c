@@ -25,6 +25,7 @@ enum {
     FIRST,
     LAST,
     OVERLAP,
+    QUEUES,
     GROUP,
     IMPL,
     DEALLOCATE,
@@ -34,6 +35,7 @@ enum {
 };
 
 enum { MEGATRON, TORCH, ZERO_BUBBLE };
+enum { PAIRS, ONE };
 
 #define MOST_RANKS 1024
 #define MOST_LAYERS 100000
@@ -108,6 +110,15 @@ static const ms_param params[N_PARAMS] = {
                          "reads them; default 0 where a rank has one stage "
                          "that goes back whole and receives when its turn is "
                          "over (gpipe, 1f1b), else 1"},
+    [QUEUES] = {.name = "queues",
+                .type = MS_PARAM_WORD,
+                .words = "pairs|one",
+                .help = "with overlap=1, which messages wait for each other: "
+                        "pairs: what goes to one neighbour (isend and irecv "
+                        "one by one: Megatron-LM, the zero-bubble authors); "
+                        "one: all that a rank sends and receives, in the "
+                        "order of the turns (batch_isend_irecv on one "
+                        "communicator: PyTorch's schedule files)"},
     [GROUP] = {.name = "group",
                .type = MS_PARAM_INT,
                .low = 1,
@@ -231,7 +242,21 @@ static uint8_t receives(const ms_policy_value *values,
     for (uint32_t i = 0; i < schedule->turn_at[schedule->n_ranks]; i++)
         simple &= !schedule->turns[i].pairs;
     bool early = values[OVERLAP].given ? values[OVERLAP].number : !simple;
-    return early ? MS_RECEIVE_AHEAD : MS_RECEIVE_NEXT;
+    bool one = values[QUEUES].given && values[QUEUES].number == ONE;
+    if (!early)
+        return MS_RECEIVE_NEXT;
+    return one ? MS_RECEIVE_IN_LINE : MS_RECEIVE_AHEAD;
+}
+
+static ms_err check_queues(const ms_policy_value *values,
+                           const ms_schedule *schedule, ms_fault *fault)
+{
+    if (!values[QUEUES].given || schedule->receives != MS_RECEIVE_NEXT)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "pipeline:queues",
+                   "add overlap=1, or leave queues= out",
+                   "messages that are exchanged when a turn is over do not "
+                   "wait for each other");
 }
 
 static ms_err check_keeps(const ms_policy_value *values, bool splits,
@@ -382,6 +407,7 @@ static ms_err write_turns(const ms_policy_context *context,
         MS_TRY(read_schedule(context, micro_batches, schedule, fault));
     else
         MS_TRY(write_order(context, micro_batches, schedule, fault));
+    MS_TRY(check_queues(values, schedule, fault));
     return write_keeps(values, schedule, fault);
 }
 

@@ -371,7 +371,8 @@ void ms_books_read(ms_books *books, uint32_t row)
         const ms_plan_op *it = &plan->op[writer], *now = &plan->op[op];
         ms_row *read = &plan->row[row];
         if (is_noted(books, read, now))
-            read->streams |= (uint8_t)(1u << now->stream);
+            read->streams =
+                (read->streams | 1u << now->stream) & MS_ALL_STREAMS;
         /* Streams are FIFO: an op waits for other streams only. */
         if ((it->stream != now->stream || it->rank != now->rank) &&
             it->pass != MS_START)

@@ -10,6 +10,7 @@
  * the plan between ranks and no time.  Ranks that all stand still wait for each
  * other: a deadlock. */
 #include "sim/expand/hooks.h"
+#include "sim/expand/matching.h"
 #include "sim/expand/move.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
@@ -17,153 +18,28 @@
 #include "sim/replay/collective.h"
 
 #include <stdio.h>
-
-/* A message: its calls, MS_NONE where they are not booked, and the ops. */
-typedef struct message {
-    uint32_t send, receive, post;
-    uint32_t next; /* in its bucket */
-} message;
+#include <string.h>
 
 struct ms_messages {
     const ms_program *program;
     uint32_t *next;    /* per call: the next one of its rank, or MS_NONE */
     uint32_t *cursor;  /* per rank: the call that comes next, or MS_NONE */
     uint32_t *open;    /* per rank: receives that nothing was sent for */
+    uint32_t *first;   /* of these, the first that is in line, or MS_NONE */
+    uint32_t *last;    /* per rank: the op of the last message that was in line
+                          there, or MS_NONE */
     uint32_t *awaited; /* per cell: the message that fills it + 1; 0: none */
     uint32_t *filled;  /* the same per rank and buffer */
-    message *all;
-    uint32_t n, n_buckets;
-    uint32_t *buckets;        /* the first of each, + 1 */
-    uint32_t *of_call;        /* per call: its message */
+    ms_matching of;
+    uint32_t *post;           /* per message: the op of its receive, or MS_NONE:
+                                 it is not booked */
     uint32_t *woken, n_woken; /* ranks that may go on */
 };
 typedef struct ms_messages messages;
 
-static bool is_message(const ms_call *call)
-{
-    return call->verb == MS_SEND_SET || call->verb == MS_RECV_SET;
-}
-
 static bool meets(const ms_call *call)
 {
     return call->verb == MS_REDUCE && call->reduce.tag > 0;
-}
-
-static uint16_t sender(const ms_call *call)
-{
-    return call->verb == MS_SEND_SET ? call->rank : call->message.peer;
-}
-
-static uint16_t receiver(const ms_call *call)
-{
-    return call->verb == MS_SEND_SET ? call->message.peer : call->rank;
-}
-
-/* ---- who sends to whom --------------------------------------------------- */
-
-static bool same_way(const ms_call *a, const ms_call *b)
-{
-    return sender(a) == sender(b) && receiver(a) == receiver(b) &&
-           a->message.tag == b->message.tag;
-}
-
-static uint32_t bucket_of(const messages *m, const ms_call *call)
-{
-    uint64_t key = (uint64_t)sender(call) << 16 | receiver(call);
-    key = (key << 32 | call->message.tag) * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(key >> 32) & (m->n_buckets - 1);
-}
-
-/* The other call of a message is the first of its way that has none yet: calls
- * of one rank come in its order. */
-static void match(messages *m, uint32_t i)
-{
-    const ms_call *calls = m->program->calls, *call = &calls[i];
-    uint32_t *link = &m->buckets[bucket_of(m, call)];
-    bool sends = call->verb == MS_SEND_SET;
-    for (; *link > 0; link = &m->all[*link - 1].next) {
-        message *it = &m->all[*link - 1];
-        uint32_t *own = sends ? &it->send : &it->receive;
-        uint32_t other = sends ? it->receive : it->send;
-        if (*own != MS_NONE || !same_way(call, &calls[other]))
-            continue;
-        *own = i;
-        m->of_call[i] = *link - 1;
-        return;
-    }
-    m->of_call[i] = m->n;
-    m->all[m->n++] = (message){.send = sends ? i : MS_NONE,
-                               .receive = sends ? MS_NONE : i,
-                               .post = MS_NONE};
-    *link = m->n;
-}
-
-static ms_err fail_unmatched(const ms_graph *graph, const ms_program *program,
-                             const message *it, ms_fault *fault)
-{
-    bool sends = it->send != MS_NONE;
-    uint32_t i = sends ? it->send : it->receive;
-    const ms_call *call = &program->calls[i];
-    return ms_fail(fault, MS_EINPUT, graph->name,
-                   "write a call of the peer with the same tag for each",
-                   "rank %u %s set %u %s rank %u (call %u, tag %u, micro-batch "
-                   "%u), which never %s it",
-                   (unsigned)call->rank, sends ? "sends" : "receives",
-                   call->set, sends ? "to" : "from",
-                   (unsigned)call->message.peer, i, call->message.tag,
-                   call->micro_batch, sends ? "receives" : "sends");
-}
-
-static uint32_t length_of(const ms_program *program, const ms_call *call)
-{
-    uint32_t set = call->set;
-    return set == MS_NOTHING ? 0
-                             : program->set_at[set + 1] - program->set_at[set];
-}
-
-/* Of a message of nothing but a buffer. */
-static uint64_t bytes_of(const ms_program *program, const ms_call *call)
-{
-    return call->set == MS_NOTHING ? program->buffers[call->buffer].bytes : 0;
-}
-
-static ms_err check_sets(const ms_graph *graph, const ms_program *program,
-                         const message *it, ms_fault *fault)
-{
-    const ms_call *sends = &program->calls[it->send];
-    const ms_call *takes = &program->calls[it->receive];
-    uint32_t a = sends->set, b = takes->set, n = length_of(program, sends);
-    bool same = n == length_of(program, takes);
-    if (n == 0 && same)
-        same = a == b && (a != MS_NOTHING ||
-                          bytes_of(program, sends) == bytes_of(program, takes));
-    for (uint32_t i = 0; same && i < n; i++)
-        same = program->set_item[program->set_at[a] + i] ==
-               program->set_item[program->set_at[b] + i];
-    if (same)
-        return MS_OK;
-    return ms_fail(fault, MS_EINPUT, graph->name,
-                   "name the same storages in the same order, or buffers of "
-                   "as many bytes",
-                   "rank %u sends set %u (call %u), rank %u receives set %u "
-                   "(call %u)",
-                   (unsigned)program->calls[it->send].rank, a, it->send,
-                   (unsigned)program->calls[it->receive].rank, b, it->receive);
-}
-
-static ms_err match_all(ms_books *books, messages *m)
-{
-    const ms_program *program = m->program;
-    for (uint32_t i = 0; i < program->n_calls; i++)
-        if (is_message(&program->calls[i]))
-            match(m, i);
-    for (uint32_t i = 0; i < m->n; i++) {
-        const message *it = &m->all[i];
-        if (it->send == MS_NONE || it->receive == MS_NONE)
-            return fail_unmatched(books->graph, program, it, books->fault);
-        MS_TRY(check_sets(books->graph, program, it, books->fault));
-    }
-    return MS_OK;
 }
 
 /* ---- the two calls ------------------------------------------------------- */
@@ -192,17 +68,19 @@ static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
 {
     const ms_program *program = m->program;
     const ms_call *call = &program->calls[i];
-    uint32_t n = length_of(program, call);
+    uint32_t n = ms_matching_length(program, call);
     uint32_t first = n > 0 ? program->set_at[call->set] : 0;
     if (call->buffer != MS_NONE &&
         ms_books_buffer(books, at, call->buffer) == MS_NONE)
         return ms_pack_not_taken(books, call->buffer);
     MS_TRY(ms_books_reserve(books, 1, n, 0));
     ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
-    m->all[m->of_call[i]].post = books->plan->n_ops - 1;
+    m->post[m->of.of_call[i]] = books->plan->n_ops - 1;
     m->open[at->rank]++;
+    if (call->message.in_line && m->first[at->rank] == MS_NONE)
+        m->first[at->rank] = i;
     if (call->set == MS_NOTHING)
-        m->filled[at->buffers + call->buffer] = m->of_call[i] + 1;
+        m->filled[at->buffers + call->buffer] = m->of.of_call[i] + 1;
     for (uint32_t k = 0; k < n; k++) {
         uint32_t s = program->set_item[first + k];
         uint32_t c = ms_books_cell(books, at, s);
@@ -216,7 +94,7 @@ static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
         if (call->buffer != MS_NONE)
             books->plan->row[r].bytes = 0;
         ms_books_hold(books, c, r, refs);
-        m->awaited[c] = m->of_call[i] + 1;
+        m->awaited[c] = m->of.of_call[i] + 1;
     }
     return MS_OK;
 }
@@ -242,7 +120,7 @@ static void fill(ms_books *books, const ms_books_at *to, messages *m,
                  const ms_call *call)
 {
     const ms_program *program = m->program;
-    uint32_t n = length_of(program, call);
+    uint32_t n = ms_matching_length(program, call);
     if (call->set == MS_NOTHING) {
         uint32_t row = ms_books_buffer(books, to, call->buffer);
         if (row != MS_NONE)
@@ -257,6 +135,72 @@ static void fill(ms_books *books, const ms_books_at *to, messages *m,
         m->awaited[c] = 0;
     }
     m->open[to->rank]--;
+}
+
+/* ---- queues -------------------------------------------------------------- */
+
+static uint8_t queue_of(const messages *m, const ms_group *group,
+                        const ms_call *call)
+{
+    uint32_t n = m->program->n_ranks, peer = call->message.peer;
+    if (call->message.pairs && peer == (call->rank + 1u) % n)
+        return MS_STREAM_NEXT;
+    if (call->message.pairs && call->rank == (peer + 1) % n)
+        return MS_STREAM_BEFORE;
+    return group->queue == MS_STREAM_OUTER ? MS_STREAM_OUTER : MS_STREAM_COMM;
+}
+
+/* The rank that has yet to send what is in line in front of a message at one of
+ * its ends, or MS_NONE. */
+static uint32_t sends_before(const messages *m, const ms_matched *it)
+{
+    const ms_call *calls = m->program->calls;
+    const ms_call *send = &calls[it->send], *receive = &calls[it->receive];
+    uint32_t own = m->first[send->rank], other = m->first[receive->rank];
+    if (send->message.in_line && own != MS_NONE)
+        return calls[own].message.peer;
+    if (receive->message.in_line && other != it->receive)
+        return calls[other].message.peer;
+    return MS_NONE;
+}
+
+/* The current op is a message that has come to the front at this end. */
+static void stand_in_line(ms_books *books, messages *m, uint32_t rank)
+{
+    const ms_plan *plan = books->plan;
+    uint32_t op = plan->n_ops - 1, last = m->last[rank];
+    bool queued = last != MS_NONE && plan->op[last].rank == plan->op[op].rank &&
+                  plan->op[last].stream == plan->op[op].stream;
+    if (last != MS_NONE && !queued)
+        plan->wait[books->n_wait++] = last;
+    m->last[rank] = op;
+}
+
+/* The first receive of the rank that is in line is over: who sends what is
+ * behind it may go on. */
+static void leave_line(messages *m, uint32_t rank)
+{
+    const ms_call *calls = m->program->calls;
+    uint32_t i = m->next[m->first[rank]];
+    while (i != MS_NONE &&
+           (calls[i].verb != MS_RECV_SET || !calls[i].message.in_line))
+        i = m->next[i];
+    bool posted = i != MS_NONE && m->post[m->of.of_call[i]] != MS_NONE;
+    m->first[rank] = posted ? i : MS_NONE;
+    if (posted)
+        m->woken[m->n_woken++] = calls[i].message.peer;
+}
+
+static void pass_queues(ms_books *books, messages *m, const ms_matched *it)
+{
+    const ms_call *send = &m->program->calls[it->send];
+    const ms_call *receive = &m->program->calls[it->receive];
+    if (send->message.in_line)
+        stand_in_line(books, m, send->rank);
+    if (!receive->message.in_line)
+        return;
+    stand_in_line(books, m, receive->rank);
+    leave_line(m, receive->rank);
 }
 
 /* Does one of the sends that follow without another call between name it? */
@@ -283,7 +227,7 @@ static void let_go(ms_books *books, const ms_books_at *at, const messages *m,
 {
     const ms_program *program = m->program;
     const ms_call *call = &program->calls[i];
-    uint32_t n = length_of(program, call);
+    uint32_t n = ms_matching_length(program, call);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t s = program->set_item[program->set_at[call->set] + k];
         bool ends = call->message.again ||
@@ -297,14 +241,14 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
                    uint32_t i)
 {
     const ms_program *program = m->program;
-    const message *it = &m->all[m->of_call[i]];
+    const ms_matched *it = &m->of.all[m->of.of_call[i]];
     const ms_call *call = &program->calls[i];
     const ms_call *other = &program->calls[it->receive];
     const ms_group *group = ms_books_group(books, call->message.group);
     const ms_group pair = pair_of(group, call);
-    uint32_t n = length_of(program, call);
+    uint32_t n = ms_matching_length(program, call);
     uint32_t first = n > 0 ? program->set_at[call->set] : 0;
-    uint64_t bytes = bytes_of(program, call);
+    uint64_t bytes = ms_matching_bytes(program, call);
     if (bytes > 0 && ms_books_buffer(books, at, call->buffer) == MS_NONE)
         return ms_pack_not_taken(books, call->buffer);
     for (uint32_t k = 0; k < n; k++) {
@@ -313,10 +257,9 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
             MS_TRY(ms_bind_storage(books, at, s, MS_NONE));
         bytes += books->graph->storage_bytes[s];
     }
-    MS_TRY(ms_move_issue(
-        books, at, MS_TRANSFER_SEND,
-        group->queue == MS_STREAM_OUTER ? MS_STREAM_OUTER : MS_STREAM_COMM,
-        bytes, ms_collective_ns(&pair, MS_SEND, bytes), n + 1));
+    MS_TRY(ms_move_issue(books, at, MS_TRANSFER_SEND, queue_of(m, group, call),
+                         bytes, ms_collective_ns(&pair, MS_SEND, bytes),
+                         n + 2));
     books->plan->transfers[books->plan->n_transfers - 1].group =
         call->message.group;
     books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
@@ -328,7 +271,8 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
     }
     if (call->set == MS_NOTHING && bytes > 0)
         ms_books_read(books, ms_books_buffer(books, at, call->buffer));
-    books->plan->wait[books->n_wait++] = it->post;
+    books->plan->wait[books->n_wait++] = m->post[m->of.of_call[i]];
+    pass_queues(books, m, it);
     let_go(books, at, m, i);
     ms_books_at to =
         ms_books_at_of(books, other->rank, other->frame, other->micro_batch);
@@ -415,14 +359,20 @@ static uint32_t held_by(const ms_books *books, const messages *m, uint32_t rank)
     const ms_call *call = &m->program->calls[i];
     ms_books_at at =
         ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
-    if (call->verb == MS_SEND_SET && m->all[m->of_call[i]].post == MS_NONE)
-        return call->message.peer;
+    if (call->verb == MS_SEND_SET) {
+        uint32_t sent = m->of.of_call[i];
+        uint32_t before = m->post[sent] == MS_NONE
+                              ? call->message.peer
+                              : sends_before(m, &m->of.all[sent]);
+        if (before != MS_NONE)
+            return before;
+    }
     if (call->verb == MS_RECV_SET)
         return MS_NONE;
     if (meets(call) && ms_meetings_has_come(books, call))
         return ms_meetings_awaited(books, call);
     uint32_t it = awaited_by(books, m, &at, call);
-    return it > 0 ? m->program->calls[m->all[it - 1].send].rank : MS_NONE;
+    return it > 0 ? m->program->calls[m->of.all[it - 1].send].rank : MS_NONE;
 }
 
 static void tell(const ms_program *program, uint32_t i, char *words,
@@ -463,24 +413,23 @@ static ms_err take_tables(ms_books *books, messages *m)
     const ms_program *program = m->program;
     ms_arena *arena = books->arena;
     uint32_t n = program->n_calls, ranks = program->n_ranks;
-    m->n_buckets = 1;
-    while (m->n_buckets < n)
-        m->n_buckets *= 2;
     m->next = ms_arena_take_raw(arena, n, sizeof(uint32_t));
-    m->of_call = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     m->cursor = ms_arena_take_raw(arena, ranks, sizeof(uint32_t));
     m->open = ms_arena_take(arena, ranks, sizeof(uint32_t));
-    m->woken = ms_arena_take_raw(arena, (size_t)n + ranks, sizeof(uint32_t));
+    m->first = ms_arena_take_raw(arena, ranks, sizeof(uint32_t));
+    m->last = ms_arena_take_raw(arena, ranks, sizeof(uint32_t));
+    m->woken =
+        ms_arena_take_raw(arena, 2 * (size_t)n + ranks, sizeof(uint32_t));
     m->awaited = ms_arena_take(arena, books->n_cells, sizeof(uint32_t));
     m->filled = ms_arena_take(arena, (size_t)ranks * program->n_buffers + 1u,
                               sizeof(uint32_t));
-    m->all = ms_arena_take_raw(arena, n, sizeof *m->all);
-    m->buckets = ms_arena_take(arena, m->n_buckets, sizeof(uint32_t));
-    if (!m->next || !m->of_call || !m->cursor || !m->open || !m->woken ||
-        !m->awaited || !m->filled || !m->all || !m->buckets)
+    m->post = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    if (!m->next || !m->cursor || !m->open || !m->woken || !m->awaited ||
+        !m->filled || !m->post || !m->first || !m->last)
         return ms_fail_nomem(books->fault);
+    memset(m->post, 0xff, n * sizeof(uint32_t));
     for (uint32_t r = 0; r < ranks; r++)
-        m->cursor[r] = MS_NONE;
+        m->cursor[r] = m->first[r] = m->last[r] = MS_NONE;
     for (uint32_t i = n; i-- > 0;) {
         m->next[i] = m->cursor[program->calls[i].rank];
         m->cursor[program->calls[i].rank] = i;
@@ -494,7 +443,7 @@ static ms_err book(ms_books *books, messages *m, uint32_t i,
     const ms_call *call = &m->program->calls[i];
     ms_books_at at =
         ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
-    if (!is_message(call))
+    if (!ms_matching_has(call))
         return other(books, &at, m->program, call);
     m->woken[m->n_woken++] = call->message.peer;
     return call->verb == MS_SEND_SET ? send(books, &at, m, i)
@@ -545,7 +494,8 @@ ms_err ms_messages_walk(ms_books *books, const ms_program *program,
 {
     messages m = {.program = program};
     MS_TRY(take_tables(books, &m));
-    MS_TRY(match_all(books, &m));
+    MS_TRY(ms_matching_find(books->graph, program, books->arena, &m.of,
+                            books->fault));
     for (uint32_t i = 0; i < program->n_calls; i++) {
         MS_TRY(go_on(books, &m, program->calls[i].rank, i, other));
         while (m.n_woken > 0)

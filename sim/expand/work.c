@@ -11,6 +11,8 @@ static double bytes_per_s(const ms_expand_opts *opts, uint8_t stream)
         [MS_STREAM_COMPUTE] = opts->hbm_bytes_per_s,
         [MS_STREAM_COMM] = opts->hbm_bytes_per_s,
         [MS_STREAM_OUTER] = opts->hbm_bytes_per_s,
+        [MS_STREAM_NEXT] = opts->hbm_bytes_per_s,
+        [MS_STREAM_BEFORE] = opts->hbm_bytes_per_s,
         [MS_STREAM_H2D] = opts->h2d_bytes_per_s,
         [MS_STREAM_D2H] = opts->d2h_bytes_per_s,
         [MS_STREAM_HOST] = opts->host_bytes_per_s,

@@ -5,6 +5,7 @@
 /* What a step asks an allocator for, request by request. */
 
 #include "sim/base/base.h"
+#include "sim/names.h"
 #include "sim/nouns.h"
 
 /* FREE_LATER: freed by the host while other streams still use it; COMPLETED
@@ -31,7 +32,7 @@ ms_err ms_requests_list(const ms_timeline *line, const ms_machine *machine,
  * each; the stream whose own it is; and the handle, for PyTorch's pool, of the
  * stream whose memory it is (ms_block_home): above MS_N_STREAMS - 1, of one
  * that has no queue of its own here. */
-uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row);
+ms_streams ms_active_foreign(const ms_plan *plan, const ms_row *row);
 uint8_t ms_active_home(const ms_plan *plan, const ms_row *row);
 uint64_t ms_active_memory(const ms_plan *plan, const ms_row *row);
 /* The bytes that a real pool is asked for when a row is made; 0: it lies in the

@@ -44,7 +44,7 @@ static uint64_t fill_op(const ms_plan *plan, uint32_t op, rank_ops *ops,
     to->late_at = ops->n_late;
     for (uint32_t i = it->release_at; i < it[1].release_at; i++) {
         const ms_row *row = &plan->row[plan->release[i]];
-        uint8_t streams = ms_active_foreign(plan, row);
+        ms_streams streams = ms_active_foreign(plan, row);
         if (streams == 0) {
             to->given_bytes += row->bytes;
             continue;

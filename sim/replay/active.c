@@ -51,7 +51,7 @@ uint64_t ms_active_asked(const ms_plan *plan, const ms_row *row)
     return graph->storage_asked_bytes[row->storage];
 }
 
-uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row)
+ms_streams ms_active_foreign(const ms_plan *plan, const ms_row *row)
 {
     if (row->streams == 0 || row->waited || row->pool != MS_DEVICE_POOL)
         return 0;
@@ -59,7 +59,7 @@ uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row)
      * stream that calls it (without TORCH_NCCL_AVOID_RECORD_STREAMS). */
     if (row->home > MS_HOME_COMPUTE && row->storage == MS_NONE)
         return row->streams;
-    return (uint8_t)(row->streams & ~(1u << ms_active_home(plan, row)));
+    return (ms_streams)(row->streams & ~(1u << ms_active_home(plan, row)));
 }
 
 /* ---- in host issue order ------------------------------------------------- */

@@ -59,8 +59,8 @@ typedef struct clock_state {
     uint32_t *waiter;  /* per op: a stream of another rank whose head waits for
                           it, or MS_NONE; NULL: no op waits for another rank */
     uint64_t *wake_ns; /* per rank: a head may start then */
-    uint8_t *ends;     /* per rank: streams whose op ends, or begins, at its
-                          next instant, as bits */
+    ms_streams *ends;  /* per rank: those whose op ends, or begins, at its next
+                          instant */
     bool alone;        /* there is one rank */
     ms_pace *pace;     /* NULL: nothing interferes */
     ms_wall *wall;
@@ -117,7 +117,7 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     MS_TRY(ms_hosts_open(&clock->hosts, plan, clock->machine, arena, fault));
     MS_TRY(open_ranks(clock, arena, fault));
     clock->wake_ns = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
-    clock->ends = ms_arena_take(arena, plan->n_ranks, 1);
+    clock->ends = ms_arena_take(arena, plan->n_ranks, sizeof *clock->ends);
     clock->head = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->running = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->end_ns = ms_arena_take_raw(arena, n, sizeof(uint64_t));
@@ -363,7 +363,7 @@ static uint64_t find_next(clock_state *clock, uint32_t rank)
         ends = end_ns[i] < t_ns ? 1u << i : ends | 1u << i;
         t_ns = end_ns[i];
     }
-    clock->ends[rank] = (uint8_t)ends;
+    clock->ends[rank] = (ms_streams)ends;
     return t_ns;
 }
 

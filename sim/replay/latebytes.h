@@ -17,7 +17,7 @@
  * ended and the host looks. */
 typedef struct ms_latebytes_free {
     uint64_t bytes;
-    uint8_t streams; /* one bit each; not 0 */
+    ms_streams streams; /* not 0 */
 } ms_latebytes_free;
 
 /* late_at: of its frees the first; those of the op behind it begin where its

@@ -163,6 +163,7 @@ static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
         w->program->calls[w->program->n_calls++] = call;
         return;
     }
+    uint8_t receives = w->schedule->receives;
     call.message = (ms_message_call){
         .peer = ms_schedule_rank(w->schedule, sends ? it->to : it->from,
                                  deed->micro_batch),
@@ -170,6 +171,8 @@ static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
         .again = sends && it->again,
         .saves = !sends &&
                  saved[takes_other(w, it->to, deed->micro_batch)][deed->what],
+        .pairs = sends && receives == MS_RECEIVE_AHEAD,
+        .in_line = receives == MS_RECEIVE_IN_LINE,
         .tag = deed->micro_batch * w->handovers.n + deed->what};
     w->program->calls[w->program->n_calls++] = call;
     if (!sends || it->relayed == MS_NOTHING)

@@ -67,7 +67,7 @@ static void receive_for(exchange *x, uint32_t rank, uint32_t i)
 static void send(exchange *x, uint32_t rank, const ms_turn *turn)
 {
     const ms_handovers *h = x->handovers;
-    bool early = x->schedule->receives == MS_RECEIVE_AHEAD;
+    bool early = x->schedule->receives != MS_RECEIVE_NEXT;
     for (uint32_t i = h->out_at[turn->stage]; i < h->out_at[turn->stage + 1];
          i++) {
         const ms_handover *it = &h->all[h->out[i]];
@@ -108,8 +108,11 @@ static void wait_for(exchange *x, uint32_t rank, const ms_turn *turn)
             put(x, rank, MS_DEED_WAIT, h->in[k], turn->micro_batch);
 }
 
+/* Room for what comes with turn i, before its sender comes to it. */
 static void receive_behind(exchange *x, uint32_t rank, uint32_t i)
 {
+    if (x->schedule->receives == MS_RECEIVE_IN_LINE)
+        return;
     receive_for(x, rank, i);
     if (i < x->schedule->turn_at[rank + 1] && length_of(x, i) == 2)
         receive_for(x, rank, i + 1);
@@ -141,7 +144,7 @@ static uint32_t take_turn(exchange *x, uint32_t rank)
         return 0;
     const ms_turn *turn = &x->schedule->turns[i];
     uint32_t n = length_of(x, i);
-    bool early = x->schedule->receives == MS_RECEIVE_AHEAD;
+    bool early = x->schedule->receives != MS_RECEIVE_NEXT;
     bool late = early && comes_back(x, rank, i, n);
     if (early && !late)
         receive_behind(x, rank, i + n);

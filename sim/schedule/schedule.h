@@ -49,16 +49,24 @@ typedef struct ms_turn {
                    have run (PyTorch's OVERLAP_F_B; deepseek-ai/DualPipe) */
 } ms_turn;
 
-/* When a rank makes room for a message. */
+/* When a rank makes room for a message, and which messages wait for others. */
 typedef enum ms_receives {
-    MS_RECEIVE_NEXT, /* for its next turn, when the turn before is done, in one
-                        exchange with what that sends (Megatron-LM's 1F1B,
-                        send_forward_recv_backward); what skips a stage as
-                        soon as the sender comes to it */
-    MS_RECEIVE_AHEAD /* beside the turn before, or as soon as the sender comes
-                        to it where that is earlier (PyTorch,
-                        distributed/pipelining/schedules.py, _add_send_recv;
-                        Megatron-LM's overlap_p2p_communication) */
+    MS_RECEIVE_NEXT,  /* for its next turn, when the turn before is done, in one
+                         exchange with what that sends (Megatron-LM's 1F1B,
+                         send_forward_recv_backward); what skips a stage as
+                         soon as the sender comes to it.  What a rank sends is
+                         in one queue */
+    MS_RECEIVE_AHEAD, /* beside the turn before, or as soon as the sender comes
+                         to it where that is earlier.  What a rank sends to one
+                         neighbour does not wait for what it sends to the other
+                         (Megatron-LM's overlap_p2p_communication: isend and
+                         irecv one by one, for which torch has a communicator
+                         for each pair of ranks) */
+    MS_RECEIVE_IN_LINE /* as soon as the sender comes to it.  What a rank sends
+                          and receives is in one queue, in this order: a message
+                          that has not come holds up all behind it (PyTorch,
+                          distributed/pipelining/schedules.py, _add_send_recv
+                          and _batch_p2p: one communicator) */
 } ms_receives;
 
 /* What a rank keeps beyond what its turns need. */

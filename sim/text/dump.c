@@ -6,7 +6,7 @@
 
 #define KEY(name) (1u << MS_DUMP_##name)
 #define WHEN (KEY(FRAME) | KEY(MICRO) | KEY(RANK))
-#define GOES (KEY(PEER) | KEY(TAG) | KEY(GROUP))
+#define GOES (KEY(PEER) | KEY(TAG) | KEY(GROUP) | KEY(IN_LINE))
 #define RUNS (KEY(UNIT) | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) | KEY(PAIRS))
 
 const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
@@ -37,7 +37,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_WORK] = {"work", MS_DUMP_TASK, WHEN | KEY(OF)},
     [MS_SEND_SET] = {"send", MS_DUMP_SET,
-                     WHEN | GOES | KEY(AGAIN) | KEY(BUFFER)},
+                     WHEN | GOES | KEY(AGAIN) | KEY(PAIRS) | KEY(BUFFER)},
     [MS_RECV_SET] = {"recv", MS_DUMP_SET,
                      WHEN | GOES | KEY(SAVES) | KEY(BUFFER)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
@@ -102,6 +102,9 @@ static const struct {
     FLAG(MS_RECV_SET, SAVES, message.saves),
     FLAG(MS_HOLD, AGAIN, hold.again),
     FLAG(MS_SEND_SET, AGAIN, message.again),
+    FLAG(MS_SEND_SET, PAIRS, message.pairs),
+    FLAG(MS_SEND_SET, IN_LINE, message.in_line),
+    FLAG(MS_RECV_SET, IN_LINE, message.in_line),
     FLAG(MS_STEP_SET, AHEAD, step.norms),
     FLAG(MS_STEP_SET, LATER, step.behind),
     FLAG(MS_SYNC, IN_LINE, sync.compute),
@@ -316,6 +319,7 @@ static void dump_unit(const ms_graph *graph, uint32_t u, ms_text *text)
     ms_text_put(text, "\n", 1);
 }
 
+/* Without a graph (NULL), of a program: their links are not told. */
 static void dump_groups(const ms_graph *graph, const ms_group *groups,
                         uint32_t n, ms_text *text)
 {
@@ -323,7 +327,8 @@ static void dump_groups(const ms_graph *graph, const ms_group *groups,
         if (groups[id].ranks < 2)
             continue;
         put_group_row(&groups[id], id, text);
-        put_group_links(graph, &groups[id], id, text);
+        if (graph != NULL)
+            put_group_links(graph, &groups[id], id, text);
         ms_text_put(text, "\n", 1);
     }
 }
@@ -565,14 +570,6 @@ static void dump_hooks(const ms_hooks *hooks, ms_text *text)
     ms_text_put(text, "\n", 1);
 }
 
-static void dump_group(const ms_group *group, uint32_t id, ms_text *text)
-{
-    if (group->ranks < 2)
-        return;
-    put_group_row(group, id, text);
-    ms_text_put(text, "\n", 1);
-}
-
 void ms_dump_program(const ms_graph *graph, const ms_program *program,
                      ms_text *text)
 {
@@ -585,8 +582,7 @@ void ms_dump_program(const ms_graph *graph, const ms_program *program,
                     "# %s evicts while rows are taken: not in this text\n",
                     program->online->name);
     dump_hooks(&program->hooks, text);
-    for (uint32_t group = 0; group < program->n_groups; group++)
-        dump_group(&program->groups[group], group, text);
+    dump_groups(NULL, program->groups, program->n_groups, text);
     for (uint32_t set = 0; set < program->n_sets; set++)
         dump_set(graph, program, set, text);
     for (uint32_t buffer = 0; buffer < program->n_buffers; buffer++)

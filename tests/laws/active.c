@@ -126,10 +126,10 @@ void laws_check_active(const ms_plan *plan, const ms_timeline *line,
 void laws_check_streams(const ms_plan *plan)
 {
     ms_arena arena = {0};
-    uint8_t *used = ms_arena_take(&arena, plan->n_rows, 1);
+    ms_streams *used = ms_arena_take(&arena, plan->n_rows, sizeof *used);
     for (uint32_t op = 0; op < plan->n_ops; op++)
         for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
-            used[plan->use[i]] |= (uint8_t)(1u << plan->op[op].stream);
+            used[plan->use[i]] |= (ms_streams)(1u << plan->op[op].stream);
     for (uint32_t r = 0; r < plan->n_rows; r++) {
         uint8_t home = (uint8_t)(1u << plan->op[plan->row[r].op].stream);
         if (plan->wait_at)

@@ -64,7 +64,7 @@ static ms_schedule schedule_of(laws_random *random, const ms_graph *graph)
         .stages = cut(random, graph, order, &size),
         .n_ranks = (uint16_t)size.ranks,
         .n_micro_batches = size.micro_batches,
-        .receives = (uint8_t)laws_below(random, 2),
+        .receives = (uint8_t)laws_below(random, MS_RECEIVE_IN_LINE + 1u),
         .turn_at =
             ms_arena_take(&arena, size.ranks + 1, sizeof *schedule.turn_at),
         .turns = ms_arena_take(&arena, ms_orders_room(&size),
@@ -73,10 +73,11 @@ static ms_schedule schedule_of(laws_random *random, const ms_graph *graph)
         schedule.keeps = (ms_schedule_keeps){laws_chance(random, 70),
                                              laws_chance(random, 70),
                                              laws_chance(random, 70)};
-    if (order > MS_ORDER_GPIPE) /* rendezvous at turns' ends may deadlock */
+    bool any = laws_chance(random, 30);
+    /* Rendezvous at turns' ends may deadlock. */
+    if ((any || order > MS_ORDER_GPIPE) && schedule.receives == MS_RECEIVE_NEXT)
         schedule.receives = MS_RECEIVE_AHEAD;
-    if (laws_chance(random, 30)) {
-        schedule.receives = MS_RECEIVE_AHEAD;
+    if (any) {
         laws_turns(random, &arena, &schedule);
         MUST(ms_schedule_check(graph, &schedule, &fault));
         return schedule;

@@ -109,6 +109,10 @@ static void set_demands(const ms_expand_opts *opts, double whole,
     comm[MS_MULTIPROCESSORS].held =
         in_node && links ? HELD_BY_NVLINK : HELD_BY_NETWORK;
     machine->demand[MS_STREAM_OUTER][MS_MULTIPROCESSORS].held = HELD_BY_NETWORK;
+    for (uint32_t s = MS_STREAM_NEXT; s <= MS_STREAM_BEFORE; s++) {
+        machine->demand[s][MS_MULTIPROCESSORS].held = HELD_BY_NETWORK;
+        machine->demand[s][MS_MESSAGES_OUT].shared = WHOLE;
+    }
     if (in_node && !links)
         comm[MS_LINK_IN].shared = comm[MS_LINK_OUT].shared = WHOLE;
     set_memory_demands(opts, whole, machine);

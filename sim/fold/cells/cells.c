@@ -104,7 +104,7 @@ static ms_err put_row(ms_cells *cells, uint32_t storage, uint32_t id,
                  .op = kind.maker == MS_STREAM_COMPUTE ? 0 : 1u + kind.maker,
                  .category = kind.category,
                  .pool = kind.pool,
-                 .streams = kind.streams,
+                 .streams = (uint32_t)kind.streams & MS_ALL_STREAMS,
                  .home = kind.home & 3u,
                  .waited = kind.waited};
     if (books->streams)

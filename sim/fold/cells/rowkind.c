@@ -12,7 +12,7 @@ static void pack_kind(const ms_rowkind *kind, uint32_t words[KIND_WORDS])
     words[0] = kind->size | (uint32_t)kind->home << 2 |
                (uint32_t)kind->waited << 4 | (uint32_t)kind->maker << 5 |
                (uint32_t)kind->writer << 9 | (uint32_t)kind->streams << 13 |
-               (uint32_t)kind->pool << 21 | (uint32_t)kind->category << 23;
+               (uint32_t)kind->pool << 23 | (uint32_t)kind->category << 25;
     words[1] = (uint32_t)kind->bytes;
     words[2] = (uint32_t)(kind->bytes >> 32);
 }
@@ -24,9 +24,9 @@ static ms_rowkind unpack_kind(const uint32_t words[KIND_WORDS])
                         .waited = words[0] >> 4 & 1u,
                         .maker = words[0] >> 5 & 15u,
                         .writer = words[0] >> 9 & 15u,
-                        .streams = (uint8_t)(words[0] >> 13),
-                        .pool = words[0] >> 21 & 3u,
-                        .category = (uint8_t)(words[0] >> 23 & 15u),
+                        .streams = words[0] >> 13 & MS_ALL_STREAMS,
+                        .pool = words[0] >> 23 & 3u,
+                        .category = (uint8_t)(words[0] >> 25 & 15u),
                         .bytes = (uint64_t)words[2] << 32 | words[1]};
 }
 

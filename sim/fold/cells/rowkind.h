@@ -23,7 +23,8 @@ typedef enum ms_rowkind_whose {
 #define MS_ROWKIND_AT_START MS_N_STREAMS
 
 typedef struct ms_rowkind {
-    uint8_t size, home, pool, streams; /* size: ms_rowkind_whose */
+    uint8_t size, home, pool; /* size: ms_rowkind_whose */
+    ms_streams streams;
     bool waited;
     uint8_t category;      /* with one stream; else of no row */
     uint8_t maker, writer; /* streams; writer: or AT_START */

@@ -134,7 +134,7 @@ static ms_err note_release(const noter *it, uint32_t row, uint32_t op,
 {
     const ms_plan *plan = &it->cells->plan;
     const ms_row *from = &plan->row[row];
-    uint8_t streams = ms_active_foreign(plan, from);
+    ms_streams streams = ms_active_foreign(plan, from);
     if (is_far(it, row))
         PUT(it, release, n_releases, 1,
             (ms_span_release){row_of(it, row), from->streams});

@@ -41,7 +41,7 @@ typedef struct ms_span_row {
  * the span) while these streams have yet to pass. */
 typedef struct ms_span_late {
     uint32_t op;
-    uint8_t streams;
+    ms_streams streams;
     uint64_t bytes;
 } ms_span_late;
 
@@ -62,7 +62,7 @@ typedef struct ms_span_term {
 /* The streams that have used a row before it is let go. */
 typedef struct ms_span_release {
     ms_earlier row;
-    uint8_t streams;
+    ms_streams streams;
 } ms_span_release;
 
 typedef struct ms_span_sync {

@@ -115,9 +115,11 @@ static void put_releases(const putter *it, uint32_t first, uint32_t end)
     for (uint32_t i = first; i < end; i++) {
         const ms_span_release *from =
             &it->spans->release[it->span->release + i];
-        uint32_t row = find_row(it, from->row);
-        tape->plan.row[row].streams |= from->streams;
-        tape->plan.release[tape->n_releases++] = row;
+        uint32_t r = find_row(it, from->row);
+        ms_row *row = &tape->plan.row[r];
+        row->streams =
+            ((uint32_t)row->streams | from->streams) & MS_ALL_STREAMS;
+        tape->plan.release[tape->n_releases++] = r;
     }
 }
 

@@ -172,7 +172,7 @@ static ms_err release(pooled_run *run, uint32_t r)
     if (block == MS_NONE)
         return MS_OK;
     run->blocks.block[r] = MS_NONE;
-    uint8_t streams = run->queue ? ms_active_foreign(plan, row) : 0;
+    ms_streams streams = run->queue ? ms_active_foreign(plan, row) : 0;
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
         if ((streams & 1u << s) != 0)
             MS_TRY(ms_torchstreams_record(pool, block, s, run->fault));

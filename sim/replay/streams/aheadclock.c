@@ -19,7 +19,7 @@ typedef struct stream_state {
     uint32_t running;
     uint64_t end_ns, free_ns;
     ms_pace_progress of;
-    uint8_t held;     /* streams whose head waits for an op of this one, */
+    ms_streams held;  /* streams whose head waits for an op of this one, */
     uint32_t by;      /* the first such op */
     uint32_t awaited; /* the first op for which heads of other ranks wait; */
     uint32_t waiter;  /* streams of all ranks, a list of those that wait for */
@@ -163,7 +163,7 @@ static void pass_syncs(rank_clock *rank)
         return;
     ms_hosts_pass(rank->hosts, rank->rank, rank->done, rank->end_ns,
                   rank->now_ns);
-    rank->look = UINT8_MAX;
+    rank->look = MS_ALL_STREAMS;
 }
 
 /* When something happens on the rank next, and on which streams. */
@@ -207,7 +207,7 @@ static void wait_for(rank_clock *rank, uint32_t s, uint32_t op)
     const ms_plan_op *it = &rank->plan->op[op];
     stream_state *of = &rank->all->ranks[it->rank].streams[it->stream];
     if (it->rank == rank->rank) {
-        of->held |= (uint8_t)(1u << s);
+        of->held |= (ms_streams)(1u << s);
         of->by = op < of->by ? op : of->by;
         return;
     }
@@ -294,7 +294,7 @@ static void count_speeds(rank_clock *rank)
 {
     uint32_t left = rank->busy;
     rank->counts = false;
-    const uint16_t *speed = ms_pace_speeds(rank->pace, (uint8_t)left);
+    const uint16_t *speed = ms_pace_speeds(rank->pace, (ms_streams)left);
     for (; left != 0; left &= left - 1) {
         uint32_t s = (uint32_t)__builtin_ctz(left);
         stream_state *it = &rank->streams[s];
@@ -325,7 +325,7 @@ static void run_alone(rank_clock *rank, uint32_t s)
     uint64_t end_ns = it->end_ns;
     if (it->of.speed == 0)
         end_ns += rank->plan->op[op].ns;
-    if (ms_pace_speeds(rank->pace, (uint8_t)(1u << s))[s] != MS_SPEED_WHOLE ||
+    if (ms_pace_speeds(rank->pace, (ms_streams)(1u << s))[s] != MS_SPEED_WHOLE ||
         end_ns > rank->until_ns || !ends_unseen(host, it, op))
         return;
     for (;;) {
@@ -381,7 +381,7 @@ static void open_rank(const ahead_clock *all, const rank_clock *shared,
     *rank = *shared;
     rank->rank = r;
     rank->host = &all->hosts.of[r];
-    rank->look = UINT8_MAX;
+    rank->look = MS_ALL_STREAMS;
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
         rank->streams[s] = (stream_state){.head = MS_NONE,
                                           .by = MS_NONE,

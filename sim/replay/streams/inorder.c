@@ -8,6 +8,7 @@ static const uint8_t gap_of[MS_N_STREAMS] = {
     [MS_STREAM_D2H] = MS_GAP_COPY,       [MS_STREAM_COMM] = MS_GAP_COMM,
     [MS_STREAM_OUTER] = MS_GAP_COMM,     [MS_STREAM_HOST] = MS_GAP_COPY,
     [MS_STREAM_NVME_READ] = MS_GAP_COPY, [MS_STREAM_NVME_WRITE] = MS_GAP_COPY,
+    [MS_STREAM_NEXT] = MS_GAP_COMM,      [MS_STREAM_BEFORE] = MS_GAP_COMM,
 };
 
 uint8_t ms_inorder_cause(const ms_plan *plan, uint32_t op, uint32_t other)

@@ -13,7 +13,7 @@ ms_err ms_pace_open(const ms_machine *machine, uint32_t n_ranks,
     it->machine = machine;
     it->of =
         ms_arena_take(arena, n_ranks * (size_t)MS_N_STREAMS, sizeof *it->of);
-    it->busy = ms_arena_take(arena, n_ranks, 1);
+    it->busy = ms_arena_take(arena, n_ranks, sizeof *it->busy);
     it->counted = ms_arena_take(arena, n_ranks, sizeof *it->counted);
     if (!it->of || !it->busy || !it->counted)
         return ms_fail_nomem(fault);
@@ -27,7 +27,7 @@ uint64_t ms_pace_begin(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t now_ns)
         (ms_pace_progress){ns * MS_SPEED_WHOLE, now_ns, MS_SPEED_WHOLE};
     pace->counted[s / MS_N_STREAMS] = UNCOUNTED; /* a new op: count again */
     if (ns > 0 && ns <= MS_PACE_LONGEST_NS)
-        pace->busy[s / MS_N_STREAMS] |= (uint8_t)(1u << s % MS_N_STREAMS);
+        pace->busy[s / MS_N_STREAMS] |= (ms_streams)(1u << s % MS_N_STREAMS);
     return now_ns + ns;
 }
 
@@ -40,7 +40,7 @@ uint64_t ms_pace_start(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t t_ns,
     return t_ns;
 }
 
-const uint16_t *ms_pace_find_speeds(ms_pace *pace, uint8_t busy)
+const uint16_t *ms_pace_find_speeds(ms_pace *pace, ms_streams busy)
 {
     for (uint32_t i = 0; i < MS_N_STREAMS; i++)
         if (busy & 1u << i)
@@ -53,7 +53,7 @@ const uint16_t *ms_pace_find_speeds(ms_pace *pace, uint8_t busy)
 void ms_pace_rank(ms_pace *pace, uint32_t rank, uint64_t now_ns,
                   uint64_t *end_ns)
 {
-    uint8_t busy = pace->busy[rank];
+    ms_streams busy = pace->busy[rank];
     if (busy == pace->counted[rank])
         return;
     pace->counted[rank] = busy;

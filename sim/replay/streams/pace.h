@@ -24,14 +24,12 @@ typedef struct ms_pace_progress {
     uint32_t speed;    /* 0: it has not begun */
 } ms_pace_progress;
 
-/* Streams of a rank as bits, MS_N_STREAMS of them. */
 #define MS_PACE_SETS (1u << MS_N_STREAMS)
-_Static_assert(MS_N_STREAMS <= 8, "a set of streams is a byte");
 
 typedef struct ms_pace {
     const ms_machine *machine;
     ms_pace_progress *of; /* per stream */
-    uint8_t *busy;        /* per rank: streams whose op runs */
+    ms_streams *busy;     /* per rank: those whose op runs */
     uint16_t *counted;    /* per rank: the streams that ran when last counted */
     bool known[MS_PACE_SETS];
     uint16_t speed[MS_PACE_SETS][MS_N_STREAMS];
@@ -51,11 +49,11 @@ uint64_t ms_pace_begin(ms_pace *pace, uint32_t s, uint64_t ns, uint64_t now_ns);
 /* The op of the stream has ended. */
 static inline void ms_pace_leave(ms_pace *pace, uint32_t s)
 {
-    pace->busy[s / MS_N_STREAMS] &= (uint8_t) ~(1u << s % MS_N_STREAMS);
+    pace->busy[s / MS_N_STREAMS] &= (ms_streams) ~(1u << s % MS_N_STREAMS);
 }
 /* The speeds of the streams in busy, while just these run; the first time. */
-const uint16_t *ms_pace_find_speeds(ms_pace *pace, uint8_t busy);
-static inline const uint16_t *ms_pace_speeds(ms_pace *pace, uint8_t busy)
+const uint16_t *ms_pace_find_speeds(ms_pace *pace, ms_streams busy);
+static inline const uint16_t *ms_pace_speeds(ms_pace *pace, ms_streams busy)
 {
     return pace->known[busy] ? pace->speed[busy]
                              : ms_pace_find_speeds(pace, busy);
