@@ -115,10 +115,11 @@ static ms_err check_ranks(const ms_spec *spec, const ms_schedule *schedule,
                               : NULL;
         if (why != NULL)
             return ms_fail(fault, MS_EUSAGE, ms_policy_written(&spec->items[i]),
-                           "take zero:1 beside pipeline", "%s", why);
+                           policy->serves_instead, "%s", why);
         return ms_fail(fault, MS_EUSAGE, ms_policy_written(&spec->items[i]),
                        "beside pipeline stand microbatch, checkpoint, ddp, "
-                       "fsdp, zero:1 or zero:2, and offload:optimizer",
+                       "fsdp, zero:1 or zero:2, offload:optimizer, and swap:megatron, checkpoints or "
+                       "save_on_cpu",
                        "memsim does not yet simulate this policy on ranks that "
                        "have parts of the model");
     }

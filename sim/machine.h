@@ -56,14 +56,16 @@ typedef struct ms_machine {
     uint64_t context_bytes;  /* outside the pool, in all; its parts: */
     ms_outside outside;      /* 0: not told */
     double peak_flops;       /* for mfu; 0: unknown */
-    uint32_t split_ranks; /* beside each of them, on the same samples (tensor);
-                             0, 1: none */
-    uint32_t data_ranks;  /* side by side, on other samples; 0, 1: alone */
-    bool book_device;     /* book by device time, not in host issue order */
-    bool wall;            /* with book_device: ops wait where memory is full */
-    bool unmerged;        /* nobody looks at the events: those of several ranks
-                             are not merged by time */
-    uint32_t node_ranks;  /* of data_ranks that share a node; 0: all */
+    uint32_t split_ranks;  /* beside each of them, on the same samples (tensor);
+                              0, 1: none */
+    uint32_t data_ranks;   /* side by side, on other samples; 0, 1: alone */
+    bool book_device;      /* book by device time, not in host issue order */
+    bool wall;             /* with book_device: ops wait where memory is full */
+    bool unmerged;         /* nobody looks at the events: those of several ranks
+                              are not merged by time */
+    uint32_t node_ranks;   /* of data_ranks that share a node; 0: all */
+    uint32_t stage_stride; /* of a pipeline: ranks of one stage next to each
+                              other; 0: 1 */
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
     ms_host_pools host;
     ms_paging paging; /* with book_device; then these: */

@@ -94,6 +94,11 @@ typedef struct ms_rank_report {
     ms_link_use links[MS_N_LINKS];
     uint64_t group_bytes[MS_GROUP_NAMES]; /* of comm_bytes, by group; the last
                                              is all rows of a program's own */
+    /* Of memories outside the device, by ms_pool_kind: what the rank holds
+     * there at most, and what that takes (ms_report.far). */
+    struct ms_rank_far {
+        uint64_t peak_bytes, reserved_bytes;
+    } far[MS_N_POOLS];
     ms_overlap comm, copies; /* all collectives; all copies, the disk's too */
     uint64_t h2d_bytes, d2h_bytes, comm_bytes, nvme_bytes;
     /* Where the compute stream's first op begins and its last one ends, of
@@ -120,9 +125,10 @@ typedef struct ms_report {
     uint64_t host_peak_bytes, nvme_peak_bytes; /* far's peak_bytes */
     /* Of memories outside the device, by ms_pool_kind: what the ranks of the
      * plan hold there at most (and of that, by category); what all ranks of a
-     * node do, where each holds as much; what the node has, 0: not known (then
-     * it is none that anything could exceed).  Reserved is what they take for
-     * it: PyTorch's blocks of pinned memory are powers of two and stay
+     * node do, where others hold as much beside each, and of nodes whose
+     * stages differ the one that holds most; what the node has, 0: not known
+     * (then it is none that anything could exceed).  Reserved is what they take
+     * for it: PyTorch's blocks of pinned memory are powers of two and stay
      * (pools/hostpool.h); elsewhere it is what they hold. */
     struct ms_far_memory {
         uint64_t peak_bytes, by_category[MS_N_CATEGORIES];

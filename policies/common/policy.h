@@ -112,8 +112,10 @@ typedef struct ms_policy {
      * backward?  Without it, place is refused beside ranks that have parts of
      * the model. */
     bool (*serves_ranks)(const ms_policy_value *values);
-    /* (optional) Why its own code does not run so; NULL: it does. */
+    /* (optional) Why its own code does not run so; NULL: it does.  And what to
+     * take instead. */
     const char *(*refuses_ranks)(const ms_policy_value *values);
+    const char *serves_instead;
     /* May a spec have it several times?  Then each takes what those before it
      * leave, in the order in which they are written. */
     bool repeats;

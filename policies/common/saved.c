@@ -50,6 +50,31 @@ static void mark_set(finder *f, const ms_program *program, uint32_t set)
         f->kept[program->set_item[i]] = 1;
 }
 
+void ms_saved_replayed(const ms_graph *graph, const ms_program *program,
+                       uint8_t *replayed)
+{
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        const ms_call *call = &program->calls[i];
+        if (call->verb != MS_RERUN)
+            continue;
+        for (uint32_t k = graph->unit_in_at[call->unit];
+             k < graph->unit_in_at[call->last + 1]; k++)
+            replayed[graph->unit_in[k]] = 1;
+    }
+}
+
+/* What a stage of a pipeline is handed for its replays it holds from then on.
+ */
+static void mark_held(finder *f, const ms_program *program, const ms_call *call,
+                      const uint8_t *replayed)
+{
+    if (call->set == MS_ALL || call->set == MS_NOTHING)
+        return;
+    for (uint32_t i = program->set_at[call->set];
+         i < program->set_at[call->set + 1]; i++)
+        f->kept[program->set_item[i]] |= replayed[program->set_item[i]];
+}
+
 /* Marks what a forward leaves behind: saved tensors that it keeps, and inputs
  * of checkpoints that it holds. */
 static void mark_kept(finder *f, const ms_program *program, const ms_call *call)
@@ -149,8 +174,8 @@ static ms_err add_block_set(finder *f, uint32_t block)
  * so that it is in no group. */
 ms_err ms_saved_find_others(const ms_graph *graph, const ms_program *program,
                             uint64_t min_bytes, const uint8_t *stays,
-                            ms_arena *arena, ms_program *into, ms_saved *saved,
-                            ms_fault *fault)
+                            const uint8_t *replayed, ms_arena *arena,
+                            ms_program *into, ms_saved *saved, ms_fault *fault)
 {
     finder f = {.graph = graph,
                 .arena = arena,
@@ -161,10 +186,14 @@ ms_err ms_saved_find_others(const ms_graph *graph, const ms_program *program,
     MS_TRY(take_columns(&f));
     saved->kept = f.kept;
     saved->last_reader = f.last_reader;
-    for (uint32_t i = 0; i < program->n_calls; i++)
-        if (program->calls[i].verb == MS_RUN &&
-            program->calls[i].run.pass == MS_FORWARD)
-            mark_kept(&f, program, &program->calls[i]);
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        const ms_call *call = &program->calls[i];
+        if (call->verb == MS_RUN && call->run.pass == MS_FORWARD)
+            mark_kept(&f, program, call);
+        else if (call->verb == MS_HOLD && program->n_stages > 0 &&
+                 replayed != NULL)
+            mark_held(&f, program, call, replayed);
+    }
     for (uint32_t s = 0; stays != NULL && s < graph->n_storages; s++)
         f.kept[s] &= !stays[s];
     find_readers(&f);
@@ -181,8 +210,8 @@ ms_err ms_saved_find(const ms_graph *graph, const ms_program *program,
                      uint64_t min_bytes, ms_arena *arena, ms_program *into,
                      ms_saved *saved, ms_fault *fault)
 {
-    return ms_saved_find_others(graph, program, min_bytes, NULL, arena, into,
-                                saved, fault);
+    return ms_saved_find_others(graph, program, min_bytes, NULL, NULL, arena,
+                                into, saved, fault);
 }
 
 bool ms_saved_is_linear(const ms_graph *graph, uint32_t op)

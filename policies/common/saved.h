@@ -28,11 +28,15 @@ typedef struct ms_saved {
 ms_err ms_saved_find(const ms_graph *graph, const ms_program *program,
                      uint64_t min_bytes, ms_arena *arena, ms_program *into,
                      ms_saved *saved, ms_fault *fault);
-/* The same but for storages that stay (a flag each). */
+/* The same but for storages that stay (a flag each), and of what a stage's
+ * replays read of other stages, too, which the stage holds itself. */
 ms_err ms_saved_find_others(const ms_graph *graph, const ms_program *program,
                             uint64_t min_bytes, const uint8_t *stays,
-                            ms_arena *arena, ms_program *into, ms_saved *saved,
-                            ms_fault *fault);
+                            const uint8_t *replayed, ms_arena *arena,
+                            ms_program *into, ms_saved *saved, ms_fault *fault);
+/* Flags the storages that units of replays read. */
+void ms_saved_replayed(const ms_graph *graph, const ms_program *program,
+                       uint8_t *replayed);
 
 /* A product with a weight, by the names that torch gives linear layers' ops. */
 bool ms_saved_is_linear(const ms_graph *graph, uint32_t op);

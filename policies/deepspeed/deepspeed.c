@@ -321,4 +321,5 @@ const ms_policy ms_policy_deepspeed = {
     .shape = shape,
     .place = place,
     .refuses_ranks = refuses_ranks,
+    .serves_instead = "take zero:1 beside pipeline",
 };

@@ -203,24 +203,17 @@ static void sort_groups(ms_swap *w)
     }
 }
 
-/* The last group stays, and so does what is beyond the fraction. */
-static ms_err leave(ms_swap *w)
+/* Of each stage, what is beyond the fraction stays. */
+static void keep_rest(ms_swap *w)
 {
     uint64_t fraction = (uint64_t)w->values[MS_SWAP_FRACTION].number;
-    uint32_t n = (uint32_t)(w->n_groups * fraction / 100), u = 0;
-    if (n > 0 && n == w->n_groups)
-        n--;
-    MS_TRY(ms_swapgroups_open_leaving(w, w->n_groups));
-    for (uint32_t g = 0; g < n; g++) {
-        while (u <= w->groups[g].last)
-            w->leaving_at[u++] = g;
-        w->leaving[g] = w->groups[g].set;
+    for (uint32_t t = 0; t < w->n_turns; t++) {
+        uint32_t first = w->group_at[w->turns[t].first];
+        uint32_t end = w->group_at[w->turns[t].last + 1];
+        uint32_t n = (uint32_t)((end - first) * fraction / 100);
+        for (uint32_t g = first + n; g < end; g++)
+            w->groups[g].set = MS_NOTHING;
     }
-    while (u <= w->saved.graph->n_units)
-        w->leaving_at[u++] = n;
-    for (uint32_t g = n; g < w->n_groups; g++)
-        w->groups[g].set = MS_NOTHING;
-    return MS_OK;
 }
 
 /* ---- the names ----------------------------------------------------------- */
@@ -282,13 +275,33 @@ ms_err ms_megatron_open(ms_swap *w)
     MS_TRY(add_groups(&f));
     MS_TRY(check_found(&f));
     sort_groups(w);
+    w->last_stays = true;
     w->in_flight = (uint32_t)w->values[MS_SWAP_INFLIGHT].number;
-    return leave(w);
+    MS_TRY(ms_swapgroups_close(w));
+    keep_rest(w);
+    return MS_OK;
+}
+
+/* The groups that end with this unit leave. */
+static ms_err leave(ms_swap *w, const ms_call *call)
+{
+    const ms_swap_turn *turn = ms_swapturns_of(w, call);
+    uint32_t first = w->group_at[turn->first];
+    for (uint32_t g = w->group_at[call->unit]; g < w->group_at[call->unit + 1];
+         g++) {
+        uint32_t set = ms_swapgroups_leaves(w, turn, g);
+        if (set == MS_NOTHING)
+            continue;
+        if (w->in_flight > 0 && g - first >= w->in_flight)
+            MS_TRY(ms_swapcalls_wait(w, call, w->groups[g - w->in_flight].set));
+        MS_TRY(ms_swapcalls_move(w, call, set, (ms_move_call){.to = MS_HOST}));
+    }
+    return MS_OK;
 }
 
 ms_err ms_megatron_around(ms_swap *w, const ms_call *call, bool before)
 {
     if (before)
-        MS_TRY(ms_swapgroups_send(w, call));
-    return ms_swapgroups_leave(w, call, before);
+        return ms_swapgroups_send(w, call);
+    return ms_swap_is_forward(call) ? leave(w, call) : MS_OK;
 }

@@ -7,10 +7,29 @@
 #include "policies/swap/swap.h"
 #include "sim/graph.h"
 #include "sim/program.h"
+#include "sim/schedule/schedule.h"
+
+/* torch's stages keep what they receive and hand on themselves. */
+static ms_err check_ranks(const ms_swap *w)
+{
+    const ms_schedule *schedule = w->context->schedule;
+    if (ms_schedule_splits(schedule))
+        return ms_fail(w->fault, MS_EUSAGE, "swap:save_on_cpu",
+                       "take a schedule with whole backwards, or swap:megatron",
+                       "memsim does not follow its hooks through the halves of "
+                       "a backward");
+    if (schedule->n_ranks > 1 && !schedule->keeps.messages)
+        return ms_fail(w->fault, MS_EUSAGE, "swap:save_on_cpu",
+                       "add impl=torch to pipeline, or take swap:megatron",
+                       "it is torch's, whose pipelines keep what a stage "
+                       "receives beside the copies");
+    return MS_OK;
+}
 
 ms_err ms_savecpu_open(ms_swap *w)
 {
     const ms_graph *graph = w->context->graph;
+    MS_TRY(check_ranks(w));
     w->program->hooks = (ms_hooks){.used = true,
                                    .pageable = !w->values[MS_SWAP_PIN].number,
                                    .waits = w->context->torch_1,

@@ -69,8 +69,9 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .type = MS_PARAM_FLAG,
          .choice = true,
          .help = "Megatron's fine-grained offload: the inputs of the modules "
-                 "named leave, except for the last group's; a group comes back "
-                 "one group ahead"},
+                 "named leave, except for the last group's (of a stage where "
+                 "its own backward comes next); a group comes back one group "
+                 "ahead"},
     [MS_SWAP_CAPUCHIN] =
         {.name = "capuchin",
          .type = MS_PARAM_FLAG,
@@ -193,41 +194,62 @@ extern const ms_policy ms_policy_swap;
 
 /* ---- the ways ------------------------------------------------------------ */
 
+/* pack_tensor of torchtune's and TRL's OffloadActivations. */
+#define HOOKS_ALONE                                                            \
+    "its hooks ask that a backward has taken all that they have packed "       \
+    "before the next forward packs; a stage has several micro-batches in "     \
+    "flight"
+#define PLAN_ALONE                                                             \
+    "it plans the moves of one rank's step, one micro-batch after the other"
+
 static const ms_swap_way ways[] = {
     {.row = MS_SWAP_SAVE_ON_CPU,
      .memory = MS_HOSTED_PINNED,
      .stays = ms_swapcheckpoints_stays,
      .open = ms_savecpu_open,
      .around = ms_savecpu_around},
-    {.row = MS_SWAP_VDNN, .write = ms_vdnn_write},
+    {.row = MS_SWAP_VDNN,
+     .write = ms_vdnn_write,
+     .alone = "vDNN brings back the input of the unit before, which another "
+              "stage may have"},
     {.row = MS_SWAP_TE,
      .stays = ms_te_stays,
      .memory = MS_HOSTED_PINNED,
      .open = ms_te_open,
-     .around = ms_te_around},
+     .around = ms_te_around,
+     .alone = "Megatron-LM refuses Transformer Engine's offload beside a "
+              "pipeline (transformer_config.py, cpu_offloading)"},
     {.row = MS_SWAP_TORCHTUNE,
      .memory = MS_HOSTED_PINNED,
      .stays = ms_swapcheckpoints_stays,
      .open = ms_torchtune_open,
-     .around = ms_torchtune_around},
+     .around = ms_torchtune_around,
+     .alone = HOOKS_ALONE},
     {.row = MS_SWAP_TRL,
      .memory = MS_HOSTED_PINNED,
      .stays = ms_swapcheckpoints_stays,
      .open = ms_torchtune_open_trl,
-     .around = ms_torchtune_around},
+     .around = ms_torchtune_around,
+     .alone = HOOKS_ALONE},
     {.row = MS_SWAP_CHECKPOINTS,
      .stays = ms_swapcheckpoints_stays,
      .open = ms_swapcheckpoints_open,
      .write = ms_swapcheckpoints_write},
-    {.row = MS_SWAP_LAYERS, .write = ms_streamedweights_write},
+    {.row = MS_SWAP_LAYERS,
+     .write = ms_streamedweights_write,
+     .alone = "weights are streamed in the order of a whole model's units"},
     {.row = MS_SWAP_MEGATRON,
      .memory = MS_HOSTED_KEYED,
      .open = ms_megatron_open,
      .around = ms_megatron_around},
-    {.row = MS_SWAP_CAPUCHIN, .write = ms_swaprules_capuchin},
-    {.row = MS_SWAP_BELADY, .write = ms_swaprules_belady},
-    {.row = MS_SWAP_SUPERNEURONS, .write = ms_superneurons_write},
-    {.row = MS_SWAP_AUTO, .write = ms_swapauto_write},
+    {.row = MS_SWAP_CAPUCHIN,
+     .write = ms_swaprules_capuchin,
+     .alone = PLAN_ALONE},
+    {.row = MS_SWAP_BELADY, .write = ms_swaprules_belady, .alone = PLAN_ALONE},
+    {.row = MS_SWAP_SUPERNEURONS,
+     .write = ms_superneurons_write,
+     .alone = PLAN_ALONE},
+    {.row = MS_SWAP_AUTO, .write = ms_swapauto_write, .alone = PLAN_ALONE},
 };
 
 static const ms_swap_way *way_of(const ms_policy_value *values)
@@ -341,13 +363,16 @@ static ms_err find_saved(ms_swap *w, const ms_swap_way *way, bool *taken)
 {
     const ms_graph *graph = w->context->graph;
     uint8_t *stays = ms_arena_take(w->arena, graph->n_storages, 1);
-    if (stays == NULL)
+    w->replayed = ms_arena_take(w->arena, graph->n_storages, 1);
+    if (stays == NULL || w->replayed == NULL)
         return ms_fail_nomem(w->fault);
+    ms_saved_replayed(graph, w->from, w->replayed);
     if (way->stays != NULL)
         way->stays(w, stays);
     *taken = mark_taken(w, stays);
-    return ms_saved_find_others(graph, w->from, w->min_bytes, stays, w->arena,
-                                w->program, &w->saved, w->fault);
+    return ms_saved_find_others(graph, w->from, w->min_bytes, stays,
+                                w->replayed, w->arena, w->program, &w->saved,
+                                w->fault);
 }
 
 static bool measures(const ms_policy_value *values);
@@ -431,6 +456,16 @@ static bool measures(const ms_policy_value *values)
            values[MS_SWAP_AUTO].given;
 }
 
+static bool serves_ranks(const ms_policy_value *values)
+{
+    return way_of(values)->alone == NULL;
+}
+
+static const char *refuses_ranks(const ms_policy_value *values)
+{
+    return way_of(values)->alone;
+}
+
 const ms_policy ms_policy_swap = {
     .name = "swap",
     .summary = "saved activations, or weights, wait in host memory",
@@ -441,5 +476,8 @@ const ms_policy ms_policy_swap = {
     .saves = true,
     .shape = shape,
     .place = place,
+    .serves_ranks = serves_ranks,
+    .refuses_ranks = refuses_ranks,
+    .serves_instead = "take swap:megatron, checkpoints or save_on_cpu",
     .measures = measures,
 };

@@ -58,6 +58,19 @@ typedef struct ms_swap_group {
     uint32_t last;
 } ms_swap_group;
 
+/* A turn of a rank: neighbouring runs of one stage on one micro-batch, all
+ * forward or all backward.  Without a pipeline the stage is the model. */
+typedef struct ms_swap_turn {
+    uint32_t call;        /* of its first run */
+    uint32_t first, last; /* the stage's units */
+    uint32_t next;    /* the rank's next turn that begins a backward, or NONE */
+    uint32_t forward; /* of that stage and micro-batch, before it, or NONE */
+    bool waits;       /* forward: another backward comes before its own */
+    bool second;      /* of a backward in halves: all of it is here by then */
+    uint32_t reached, sent; /* swapgroups.c, of a backward: groups from reached
+                               on have begun, from sent on were sent for */
+} ms_swap_turn;
+
 typedef struct ms_swap {
     const ms_policy_context *context;
     const ms_program *from; /* the program as it was */
@@ -67,6 +80,7 @@ typedef struct ms_swap {
     ms_fault *fault;
     const ms_policy_value *values;
     uint64_t min_bytes; /* the smallest tensor that moves */
+    uint8_t *replayed;  /* per storage: does a replay read it? */
     bool convolutions;  /* vDNN: only the inputs of units that convolve */
     uint32_t te;        /* blocks that leave */
 
@@ -75,24 +89,30 @@ typedef struct ms_swap {
      * `sent_for` on were. */
     uint32_t *leaves_below, *convolves_below, sent_for;
 
+    /* swapturns.c */
+    uint32_t n_turns;
+    ms_swap_turn *turns; /* in the order of their calls */
+    uint32_t *turn_of;   /* per call of from: of a run its turn */
+
     /* swapgroups.c */
     uint32_t n_groups, ahead; /* a group is sent for so many groups early */
     ms_swap_group *groups;    /* their last rises */
-    uint32_t reached, next;   /* of this backward: groups from reached on have
-                                 begun, groups from next on were sent for */
-
-    /* swapgroups.c: sets that leave, in order, CSR by the unit that they
-     * leave with: the first leaving_before[unit] of its when it begins. */
-    uint32_t *leaving, *leaving_at, *leaving_before;
-    uint32_t in_flight; /* the n-th waits for the n - in_flight-th; 0: no wait
-                         */
-    ms_move_call leaving_how;
+    uint32_t *group_at; /* per unit: the first group whose last is it or behind
+                           it */
     ms_move_call coming_how; /* of the copies in */
 
-    /* torchtune.c: per unit, the saves that come to the program's hooks, and
+    /* megatron.c: a forward that its own backward follows keeps a stage's last
+     * group; the n-th group out waits for the n - in_flight-th; 0: no wait. */
+    bool last_stays;
+    uint32_t in_flight;
+
+    /* torchtune.c: sets that leave, in order, CSR by the unit that they leave
+     * with: the first leaving_before[unit] of its when it begins.  Per unit,
+     * the saves that come to the program's hooks, and
      * how many have when the last that is packed does; per set that leaves,
      * which tensor it is of all that came in this forward; how many came, and
      * how many of the sets were waited for. */
+    uint32_t *leaving, *leaving_at, *leaving_before;
     uint32_t *saves, *packed, *leaving_id;
     uint32_t came, waited;
 } ms_swap;
@@ -105,6 +125,8 @@ typedef struct ms_swap_way {
     ms_err (*open)(ms_swap *swap); /* (optional) */
     ms_err (*around)(ms_swap *swap, const ms_call *call, bool before);
     ms_err (*write)(ms_swap *swap); /* instead of around */
+    const char *alone; /* why it is for ranks that have all of the model; NULL:
+                          it is not */
 } ms_swap_way;
 
 static inline bool ms_swap_is_forward(const ms_call *call)
@@ -134,15 +156,18 @@ uint64_t ms_swapdisk_copy_ns(const ms_swap *swap, uint64_t bytes, bool in);
 /* Two hops ahead: the disk is read for the next copy in when one is issued. */
 ms_err ms_swapdisk_ahead(ms_swap *swap);
 
-/* swapgroups.c: groups that come back so many groups ahead of their
- * backward.  To be sent before each run. */
+/* swapturns.c: finds the turns of the program; that of one of its runs. */
+ms_err ms_swapturns_find(ms_swap *swap);
+ms_swap_turn *ms_swapturns_of(ms_swap *swap, const ms_call *run);
+
+/* swapgroups.c: groups that come back so many groups ahead of their backward:
+ * room for n, then (close) all are there.  To be sent before each run. */
 ms_err ms_swapgroups_open(ms_swap *swap, uint32_t n, uint32_t ahead);
+ms_err ms_swapgroups_close(ms_swap *swap);
 ms_err ms_swapgroups_send(ms_swap *swap, const ms_call *call);
-/* Room for at most n sets that leave, none yet: fill leaving_at and the rest.
- */
-ms_err ms_swapgroups_open_leaving(ms_swap *swap, uint32_t n);
-/* Before and after each run. */
-ms_err ms_swapgroups_leave(ms_swap *swap, const ms_call *call, bool before);
+/* The set of a group that leaves behind this forward turn, or NOTHING. */
+uint32_t ms_swapgroups_leaves(const ms_swap *swap, const ms_swap_turn *turn,
+                              uint32_t group);
 
 /* savecpu.c, vdnn.c, te.c, torchtune.c, megatron.c, swapcheckpoints.c: fixed
  * rules; streamedweights.c: of weights */

@@ -12,20 +12,22 @@
 
 #include <string.h>
 
-/* Everything stays but what a checkpoint holds. */
+/* Everything stays but what a checkpoint holds; a stage of a pipeline holds
+ * what it hands on, too. */
 void ms_swapcheckpoints_stays(const ms_swap *w, uint8_t *stays)
 {
     const ms_program *program = w->from;
     memset(stays, 1, w->context->graph->n_storages);
     for (uint32_t i = 0; i < program->n_calls; i++) {
-        uint32_t set = program->calls[i].set;
-        bool holds = ms_swap_is_forward(&program->calls[i]) ||
-                     program->calls[i].verb == MS_HOLD;
-        if (!holds || set >= program->n_sets)
+        const ms_call *call = &program->calls[i];
+        bool forward = ms_swap_is_forward(call);
+        bool all = forward || program->n_stages == 0;
+        if ((!forward && call->verb != MS_HOLD) || call->set >= program->n_sets)
             continue;
-        for (uint32_t k = program->set_at[set]; k < program->set_at[set + 1];
-             k++)
-            stays[program->set_item[k]] = 0;
+        for (uint32_t k = program->set_at[call->set];
+             k < program->set_at[call->set + 1]; k++)
+            if (all || w->replayed[program->set_item[k]])
+                stays[program->set_item[k]] = 0;
     }
 }
 
@@ -39,6 +41,11 @@ ms_err ms_swapcheckpoints_open(ms_swap *w)
     const ms_saved *saved = &w->saved;
     const ms_policy_value *prefetch = &w->values[MS_SWAP_PREFETCH];
     bool deepspeed = is_deepspeed(w), some = false;
+    if (deepspeed && w->from->n_ranks > 1)
+        return ms_fail(w->fault, MS_EUSAGE, "swap:checkpoints",
+                       "leave impl=deepspeed or pipeline out",
+                       "DeepSpeed's pipeline keeps each stage's input beside "
+                       "the copy that its cpu_checkpointing moves");
     for (uint32_t b = 0; b < saved->n_blocks; b++)
         some |= saved->block_set[b] != MS_NOTHING;
     if (!some)
@@ -58,7 +65,7 @@ ms_err ms_swapcheckpoints_open(ms_swap *w)
     for (uint32_t b = 0; b < saved->n_blocks; b++)
         w->groups[w->n_groups++] = (ms_swap_group){
             .set = saved->block_set[b], .last = saved->block_last[b]};
-    return MS_OK;
+    return ms_swapgroups_close(w);
 }
 
 static ms_err around(ms_swap *w, const ms_call *call, bool before)

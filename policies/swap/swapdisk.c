@@ -48,7 +48,7 @@ typedef struct walker {
     ms_swap *swap;
     ms_program made;
     uint32_t first_set; /* of the way's own */
-    uint8_t *away;      /* per storage, of the micro-batch under way */
+    uint8_t *away;      /* per rank, frame and storage */
 } walker;
 
 static bool moves(const walker *w, const ms_call *call, uint8_t place)
@@ -57,36 +57,42 @@ static bool moves(const walker *w, const ms_call *call, uint8_t place)
            call->set >= w->first_set && call->set < w->made.n_sets;
 }
 
+static uint8_t *away_of(const walker *w, const ms_call *call)
+{
+    size_t frame = (size_t)call->rank * w->made.n_frames + call->frame;
+    return w->away + frame * w->swap->context->graph->n_storages;
+}
+
 static void mark(walker *w, const ms_call *call)
 {
     bool out = moves(w, call, MS_NVME);
     if (!out && !moves(w, call, MS_HERE))
         return;
+    uint8_t *away = away_of(w, call);
     for (uint32_t i = w->made.set_at[call->set];
          i < w->made.set_at[call->set + 1]; i++)
-        w->away[w->made.set_item[i]] = out;
+        away[w->made.set_item[i]] = out;
 }
 
-static bool is_away(const walker *w, uint32_t set)
+static bool is_away(const walker *w, const ms_call *call)
 {
-    for (uint32_t i = w->made.set_at[set]; i < w->made.set_at[set + 1]; i++)
-        if (!w->away[w->made.set_item[i]])
+    const uint8_t *away = away_of(w, call);
+    for (uint32_t i = w->made.set_at[call->set];
+         i < w->made.set_at[call->set + 1]; i++)
+        if (!away[w->made.set_item[i]])
             return false;
     return true;
 }
 
-/* The next copy in of this micro-batch, if all of it is on the disk by now. */
+/* The rank's next copy in, if all of it is on the disk by now. */
 static const ms_call *next_in(const walker *w, uint32_t i)
 {
     const ms_program *old = w->swap->program;
-    const ms_call *now = &old->calls[i];
     for (uint32_t k = i + 1; k < old->n_calls; k++) {
         const ms_call *next = &old->calls[k];
-        if (!moves(w, next, MS_HERE))
-            continue;
-        bool same = next->micro_batch == now->micro_batch &&
-                    next->frame == now->frame && next->rank == now->rank;
-        return same && is_away(w, next->set) ? next : NULL;
+        if (moves(w, next, MS_HERE))
+            return next->rank == old->calls[i].rank && is_away(w, next) ? next
+                                                                        : NULL;
     }
     return NULL;
 }
@@ -95,9 +101,11 @@ ms_err ms_swapdisk_ahead(ms_swap *swap)
 {
     const ms_program *old = swap->program;
     walker w = {.swap = swap, .first_set = swap->from->n_sets};
-    if (swap->values[MS_SWAP_TO].number != MS_SWAP_TO_NVME || old->n_frames > 1)
+    size_t frames = (size_t)old->n_ranks * old->n_frames;
+    if (swap->values[MS_SWAP_TO].number != MS_SWAP_TO_NVME)
         return MS_OK;
-    w.away = ms_arena_take(swap->arena, swap->context->graph->n_storages, 1);
+    w.away = ms_arena_take(swap->arena,
+                           frames * swap->context->graph->n_storages, 1);
     if (w.away == NULL)
         return ms_fail_nomem(swap->fault);
     MS_TRY(ms_program_fork(old, swap->arena, &w.made, swap->fault));

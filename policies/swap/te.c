@@ -48,7 +48,7 @@ ms_err ms_te_open(ms_swap *w)
         w->groups[w->n_groups++] =
             (ms_swap_group){.set = b < w->te ? saved->block_set[b] : MS_NOTHING,
                             .last = saved->block_last[b]};
-    return MS_OK;
+    return ms_swapgroups_close(w);
 }
 
 /* The block that begins (first) or ends with this unit, or MS_NONE. */

@@ -35,6 +35,21 @@ static uint32_t output_of(const ms_graph *graph)
     return loss;
 }
 
+static ms_err open_leaving(ms_swap *w)
+{
+    const ms_graph *graph = w->saved.graph;
+    uint32_t n = graph->n_storages, units = graph->n_units;
+    w->leaving = ms_arena_take_raw(w->arena, n, sizeof *w->leaving);
+    w->leaving_at =
+        ms_arena_take(w->arena, (size_t)units + 1, sizeof *w->leaving_at);
+    w->leaving_before =
+        ms_arena_take(w->arena, units, sizeof *w->leaving_before);
+    return w->leaving == NULL || w->leaving_at == NULL ||
+                   w->leaving_before == NULL
+               ? ms_fail_nomem(w->fault)
+               : MS_OK;
+}
+
 /* Lists the tensors of a unit, each as a set of its own: those that exist when
  * it begins, then those that it makes. */
 static ms_err list_unit(ms_swap *w, uint32_t unit, uint32_t *n)
@@ -82,10 +97,8 @@ ms_err ms_torchtune_open(ms_swap *w)
     const ms_policy_value *inflight = &w->values[MS_SWAP_INFLIGHT];
     uint32_t units = w->saved.graph->n_units, n = 0;
     MS_TRY(ms_swapgroups_open(w, units, 1));
-    MS_TRY(ms_swapgroups_open_leaving(w, w->saved.graph->n_storages));
-    /* stream s1 */
-    w->leaving_how = (ms_move_call){.to = MS_HOST, .later = true, .side = true};
-    w->coming_how.side = true;
+    MS_TRY(open_leaving(w));
+    w->coming_how.side = true; /* stream s1 */
     w->program->hooks = (ms_hooks){
         .used = true,
         .skips_parameters = true,
@@ -99,6 +112,7 @@ ms_err ms_torchtune_open(ms_swap *w)
                 (ms_swap_group){.set = w->saved.unit_set[u], .last = u};
     }
     w->leaving_at[units] = n;
+    MS_TRY(ms_swapgroups_close(w));
     return count_saves(w);
 }
 
@@ -132,7 +146,9 @@ static ms_err leave(ms_swap *w, const ms_call *call, bool before)
     for (uint32_t i = first; i < end; i++) {
         w->leaving_id[i] = ++w->came;
         MS_TRY(wait_before(w, call, w->came, i));
-        MS_TRY(ms_swapcalls_move(w, call, w->leaving[i], w->leaving_how));
+        MS_TRY(ms_swapcalls_move(
+            w, call, w->leaving[i],
+            (ms_move_call){.to = MS_HOST, .later = true, .side = true}));
     }
     if (before || call->run.keep != MS_ALL)
         return MS_OK;

@@ -14,19 +14,60 @@ static void add_pages(const ms_pages *pages, struct ms_far_memory *host)
         host->by_category[c] += pages->host_by_category[c];
 }
 
-/* What all ranks of a node hold where those of the plan hold so much, and so
- * many others do the same beside each of them; of stages that differ a node has
- * the average. */
-static uint64_t on_node(uint64_t bytes, uint64_t beside, const ms_report *plan,
-                        uint64_t per_node)
+/* What all ranks of a node hold where one holds so much, and so many do the
+ * same. */
+static uint64_t times(uint64_t bytes, uint64_t ranks)
 {
-    uint64_t stages = plan->n_ranks > 1 ? plan->n_ranks : 1, all;
-    uint64_t ranks = beside * stages;
-    if (per_node > 0 && per_node < ranks)
-        ranks = per_node;
-    if (__builtin_mul_overflow(bytes, ranks, &all))
-        return UINT64_MAX;
-    return all / stages + (all % stages > 0);
+    uint64_t all;
+    return __builtin_mul_overflow(bytes, ranks, &all) ? UINT64_MAX : all;
+}
+
+static void raise(uint64_t *most, uint64_t bytes)
+{
+    if (bytes > *most)
+        *most = bytes;
+}
+
+/* The job's ranks in a row: `stride` of one stage, as many of the next, again
+ * from the first stage on when all have come.  A node has per_node of them. */
+static void fill_nodes(uint64_t all, uint64_t stride, uint64_t per_node,
+                       const ms_report *report, ms_pool_kind pool,
+                       struct ms_far_memory *far)
+{
+    uint64_t held = 0, reserved = 0, n = 0;
+    for (uint64_t rank = 0; rank < all; rank += n) {
+        const struct ms_rank_far *own =
+            &report->ranks[rank / stride % report->n_ranks].far[pool];
+        uint64_t left = stride - rank % stride;
+        n = per_node - rank % per_node;
+        if (rank % per_node == 0)
+            held = reserved = 0;
+        n = n < left ? n : left;
+        held += times(own->peak_bytes, n);
+        reserved += times(own->reserved_bytes, n);
+        raise(&far->node_bytes, held);
+        raise(&far->node_reserved_bytes, reserved);
+    }
+}
+
+static void find_node(const ms_machine *machine, uint64_t beside,
+                      ms_report *report, ms_pool_kind pool)
+{
+    struct ms_far_memory *far = &report->far[pool];
+    uint64_t all = beside * (report->n_ranks > 1 ? report->n_ranks : 1);
+    uint64_t per_node = machine->node_ranks;
+    if (per_node == 0 || per_node > all)
+        per_node = all;
+    if (report->n_ranks > 1) {
+        for (uint16_t r = 0; r < report->n_ranks; r++)
+            raise(&report->ranks[r].far[pool].reserved_bytes,
+                  report->ranks[r].far[pool].peak_bytes);
+        fill_nodes(all, machine->stage_stride > 0 ? machine->stage_stride : 1,
+                   per_node, report, pool, far);
+        return;
+    }
+    far->node_bytes = times(far->peak_bytes, per_node);
+    far->node_reserved_bytes = times(far->reserved_bytes, per_node);
 }
 
 /* A node holds the ranks of the plan and those that do the same beside them;
@@ -42,10 +83,8 @@ static void close_far(const ms_machine *machine, ms_report *report)
         struct ms_far_memory *far = &report->far[pool];
         if (far->reserved_bytes < far->peak_bytes)
             far->reserved_bytes = far->peak_bytes;
-        far->node_bytes =
-            on_node(far->peak_bytes, beside, report, machine->node_ranks);
-        far->node_reserved_bytes =
-            on_node(far->reserved_bytes, beside, report, machine->node_ranks);
+        if (far->reserved_bytes > 0)
+            find_node(machine, beside, report, (ms_pool_kind)pool);
     }
     report->host_peak_bytes = report->far[MS_HOST_POOL].peak_bytes;
     report->nvme_peak_bytes = report->far[MS_NVME_POOL].peak_bytes;

@@ -16,7 +16,9 @@ typedef struct taken {
     const ms_timeline *line;
     ms_hostpool *pools; /* per rank */
     uint64_t *tail_ns;  /* per rank and stream: end of what is issued */
-    uint64_t level_bytes, peak_bytes; /* of what is in no pool */
+    struct unpooled {   /* what is in no pool: per rank, then of all */
+        uint64_t level_bytes, peak_bytes;
+    } * unpooled;
 } taken;
 
 static ms_host_memory memory_of(const taken *t, const ms_row *row)
@@ -40,20 +42,32 @@ static bool is_pooled(ms_host_memory memory)
     return memory == MS_HOSTED_PINNED || memory == MS_HOSTED_KEYED;
 }
 
+static void add(struct unpooled *of, uint64_t bytes)
+{
+    of->level_bytes += bytes;
+    if (of->level_bytes > of->peak_bytes)
+        of->peak_bytes = of->level_bytes;
+}
+
+static void add_unpooled(taken *t, uint16_t rank, uint64_t bytes)
+{
+    add(&t->unpooled[rank], bytes);
+    add(&t->unpooled[t->plan->n_ranks], bytes);
+}
+
 static ms_err take(taken *t, uint32_t r, ms_fault *fault)
 {
     const ms_row *row = &t->plan->row[r];
+    uint16_t rank = t->plan->op[row->op].rank;
     if (row->pool != MS_HOST_POOL)
         return MS_OK;
     ms_host_memory memory = memory_of(t, row);
     if (memory == MS_HOSTED_FLAT)
         return MS_OK;
     if (is_pooled(memory))
-        return ms_hostpool_take(&t->pools[t->plan->op[row->op].rank],
-                                row->bytes, t->line->start_ns[row->op], fault);
-    t->level_bytes += row->bytes;
-    if (t->level_bytes > t->peak_bytes)
-        t->peak_bytes = t->level_bytes;
+        return ms_hostpool_take(&t->pools[rank], row->bytes,
+                                t->line->start_ns[row->op], fault);
+    add_unpooled(t, rank, row->bytes);
     return MS_OK;
 }
 
@@ -71,7 +85,7 @@ static ms_err give(taken *t, uint32_t r, ms_fault *fault)
     if (memory == MS_HOSTED_FLAT)
         return MS_OK;
     if (!is_pooled(memory)) {
-        t->level_bytes -= row->bytes;
+        add_unpooled(t, maker->rank, 0 - row->bytes);
         return MS_OK;
     }
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
@@ -102,7 +116,8 @@ static ms_err open(taken *t, ms_arena *arena, ms_fault *fault)
     t->pools = ms_arena_take(arena, n, sizeof *t->pools);
     t->tail_ns =
         ms_arena_take(arena, (size_t)n * MS_N_STREAMS, sizeof *t->tail_ns);
-    if (t->pools == NULL || t->tail_ns == NULL)
+    t->unpooled = ms_arena_take(arena, n + 1, sizeof *t->unpooled);
+    if (t->pools == NULL || t->tail_ns == NULL || t->unpooled == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t rank = 0; rank < n; rank++)
         t->pools[rank] =
@@ -128,12 +143,18 @@ ms_err ms_hostmemory_measure(const ms_timeline *line, const ms_machine *machine,
         return MS_OK;
     MS_TRY(open(&t, arena, fault));
     MS_TRY(walk(&t, fault));
+    uint64_t blocks_bytes = 0;
     for (uint32_t i = 0; i < hosted->n_blocks; i++)
-        far->pinned_bytes +=
-            plan->n_ranks *
+        blocks_bytes +=
             ms_hostpool_round(&machine->host.pinned, hosted->block_bytes[i]);
-    for (uint32_t rank = 0; rank < plan->n_ranks; rank++)
-        far->pinned_bytes += t.pools[rank].allocated_peak_bytes;
-    far->reserved_bytes = far->pinned_bytes + t.peak_bytes;
+    for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {
+        uint64_t pinned_bytes =
+            blocks_bytes + t.pools[rank].allocated_peak_bytes;
+        far->pinned_bytes += pinned_bytes;
+        report->ranks[rank].far[MS_HOST_POOL].reserved_bytes =
+            pinned_bytes + t.unpooled[rank].peak_bytes;
+    }
+    far->reserved_bytes =
+        far->pinned_bytes + t.unpooled[plan->n_ranks].peak_bytes;
     return MS_OK;
 }

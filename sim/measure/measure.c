@@ -4,6 +4,7 @@
 
 #include "sim/graph.h"
 #include "sim/machine.h"
+#include "sim/measure/farlevels.h"
 #include "sim/measure/inflight.h"
 #include "sim/plan.h"
 #include "sim/report.h"
@@ -45,10 +46,7 @@ typedef struct fold_state {
     bool merged; /* events lie merged by time: those of ranks are folded in the
                     order of the plan */
     uint8_t phase_of[MS_N_PASSES];
-    struct far_level {
-        uint64_t now_bytes, by_category[MS_N_CATEGORIES];
-    } far[MS_N_POOLS];              /* host and NVMe: of all ranks */
-    struct ms_far_memory *far_peak; /* the report's */
+    ms_farlevels far; /* host and NVMe */
     rank_state *ranks;
 } fold_state;
 
@@ -164,18 +162,6 @@ static inline bool same_run(const ms_event *a, const ms_event *b,
            x->category == y->category && x->pool == y->pool;
 }
 
-static void apply_far(fold_state *fold, const ms_row *row, uint64_t delta)
-{
-    struct far_level *level = &fold->far[row->pool];
-    struct ms_far_memory *peak = &fold->far_peak[row->pool];
-    level->now_bytes += delta;
-    level->by_category[row->category] += delta;
-    if (level->now_bytes <= peak->peak_bytes)
-        return;
-    peak->peak_bytes = level->now_bytes;
-    memcpy(peak->by_category, level->by_category, sizeof peak->by_category);
-}
-
 static void apply(rank_state *state, uint8_t category, uint64_t delta,
                   uint64_t part)
 {
@@ -212,7 +198,8 @@ apply_run(fold_state *fold, rank_state *state, const ms_event *first,
     } while (same_run(first, event, row, next));
     if (row->pool != MS_DEVICE_POOL) {
         if (!fold->merged)
-            apply_far(fold, row, allocates ? bytes : 0 - bytes);
+            ms_farlevels_add(&fold->far, state->out->rank, row,
+                             allocates ? bytes : 0 - bytes);
         return event;
     }
     apply(state, row->category, allocates ? bytes : 0 - bytes,
@@ -294,8 +281,9 @@ static void run_far(fold_state *fold)
         const ms_event *event = ms_timeline_next(&walk);
         const ms_row *row = &fold->plan->row[event->row];
         if (row->pool != MS_DEVICE_POOL)
-            apply_far(fold, row,
-                      event->op_act & 1u ? row->bytes : 0 - row->bytes);
+            ms_farlevels_add(&fold->far, fold->plan->op[event->op_act >> 1].rank,
+                             row,
+                             event->op_act & 1u ? row->bytes : 0 - row->bytes);
     }
 }
 
@@ -516,8 +504,9 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
                           .pooled = line->pooled,
                           .lack = line->lack,
                           .recomputed_ops = plan->recomputed_ops};
-    fold_state fold = {.line = line, .plan = plan, .far_peak = report->far};
+    fold_state fold = {.line = line, .plan = plan};
     MS_TRY(init_fold(&fold, arena, report, fault));
+    MS_TRY(ms_farlevels_open(&fold.far, report, arena, fault));
     level_stop *stops = ms_arena_take_raw(
         arena, (size_t)plan->n_ranks * (MS_N_MARKS + 1), sizeof *stops);
     if (!stops)

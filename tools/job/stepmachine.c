@@ -138,6 +138,7 @@ ms_err ms_stepmachine_find(const ms_job *job, ms_expand_opts *opts,
     MS_TRY(ms_overheads_find(job->device, &result->training, &result->shape,
                              result->graph, &outside, fault));
     *result->machine = machine_of(job, result, &outside);
+    result->machine->stage_stride = opts->groups[MS_GROUP_PIPELINE].stride;
     MS_TRY(ms_hostcode_check(&result->training, &result->shape, fault));
     result->machine->recorded = ms_hostcode_recorded(&result->training);
     if (result->training.device != 1) /* a CPU's ops are its own */
@@ -149,9 +150,9 @@ ms_err ms_stepmachine_find(const ms_job *job, ms_expand_opts *opts,
                        "for others");
     set_paging(opts, result);
     if (result->training.device != 1) /* a CPU has one stream */
-        set_demands(opts,
-                    ms_device_host_rate(job->device,
-                                        ms_shape_beside(&result->shape), 0),
-                    result->machine);
+        set_demands(
+            opts,
+            ms_device_host_rate(job->device, ms_shape_ranks(&result->shape), 0),
+            result->machine);
     return MS_OK;
 }

@@ -133,7 +133,7 @@ static void put_node(const struct ms_far_memory *far, const char *option,
             words, "; %s reserved, of it %s of PyTorch's pinned blocks",
             ms_quantity_size(far->reserved_bytes).s,
             ms_quantity_size_as(far->pinned_bytes, far->reserved_bytes).s);
-    if (far->node_reserved_bytes > far->reserved_bytes)
+    if (far->node_reserved_bytes != far->reserved_bytes)
         ms_text_add(words, "; %s on a node",
                     ms_quantity_size(far->node_reserved_bytes).s);
     if (far->capacity_bytes > 0)
@@ -143,15 +143,30 @@ static void put_node(const struct ms_far_memory *far, const char *option,
         ms_text_add(words, ", what a node has is not known (%s SIZE)", option);
 }
 
-static void put_far(const struct ms_far_memory *far, uint16_t stages,
+/* The rank of a pipeline that holds most there. */
+static void put_stages(const ms_report *report, ms_pool_kind pool,
+                       ms_text *words)
+{
+    uint16_t most = 0;
+    for (uint16_t r = 1; r < report->n_ranks; r++)
+        if (report->ranks[r].far[pool].peak_bytes >
+            report->ranks[most].far[pool].peak_bytes)
+            most = r;
+    ms_text_add(words, " of %u stages together (rank %u: %s)",
+                (unsigned)report->n_ranks, (unsigned)most,
+                ms_quantity_size(report->ranks[most].far[pool].peak_bytes).s);
+}
+
+static void put_far(const ms_report *report, ms_pool_kind pool,
                     const char *label, const char *option, ms_text *text)
 {
+    const struct ms_far_memory *far = &report->far[pool];
     ms_text words = {.arena = text->arena};
     if (far->peak_bytes == 0)
         return;
     ms_text_add(&words, "%s", ms_quantity_size(far->peak_bytes).s);
-    if (stages > 1)
-        ms_text_add(&words, " of %u stages together", (unsigned)stages);
+    if (report->n_ranks > 1)
+        put_stages(report, pool, &words);
     else if (far->node_bytes > far->peak_bytes)
         ms_text_add(&words, " per rank");
     put_categories(far, &words);
@@ -164,8 +179,6 @@ static void put_far(const struct ms_far_memory *far, uint16_t stages,
 
 void ms_traffic_memories(const ms_result *result, ms_text *text)
 {
-    const struct ms_far_memory *far = result->report->far;
-    uint16_t stages = result->report->n_ranks;
-    put_far(&far[MS_HOST_POOL], stages, "host:", "--host-memory", text);
-    put_far(&far[MS_NVME_POOL], stages, "nvme:", "--nvme", text);
+    put_far(result->report, MS_HOST_POOL, "host:", "--host-memory", text);
+    put_far(result->report, MS_NVME_POOL, "nvme:", "--nvme", text);
 }

@@ -360,6 +360,13 @@ static const char *span_wrong(const void *of, const void *value)
                                            : "it ends before \"first_ns\"";
 }
 
+/* Of a rank alone the run's own keys say it. */
+static bool has_host(const void *of)
+{
+    const ms_rank_report *rank = of;
+    return rank->n_stages > 0 && rank->far[MS_HOST_POOL].peak_bytes > 0;
+}
+
 static const ms_key rank_rows[] = {
     MS_KEYS_COUNT("rank", RANK(U16, rank), MUST),
     MS_KEYS_COUNT_OR_NULL("stage", .make = stage_of, SKIP,
@@ -376,6 +383,18 @@ static const ms_key rank_rows[] = {
     MS_RANK_OVERLAP(MUST),
     MS_KEYS_COUNT("in_flight_micro_batches", RANK(U32, in_flight_micro_batches),
                   MUST),
+    {.name = "host_peak_bytes",
+     .type = MS_KEY_COUNT,
+     RANK(U64, far[MS_HOST_POOL].peak_bytes),
+     .there = has_host,
+     .optional = true,
+     .help = "what it holds in host memory at most"},
+    {.name = "host_reserved_bytes",
+     .type = MS_KEY_COUNT,
+     RANK(U64, far[MS_HOST_POOL].reserved_bytes),
+     .there = has_host,
+     .optional = true,
+     .help = "and what that takes, with blocks of PyTorch's pinned allocator"},
     MS_KEYS_COUNT("busy_ns", .make = busy_ns_of, SKIP,
                   .help =
                       "what its compute stream computes: forward, backward, "
