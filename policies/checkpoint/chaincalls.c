@@ -182,9 +182,11 @@ static uint32_t write_rerun(const writer *w, const ms_call *like, uint32_t i)
 static uint32_t write_again(const writer *w, const ms_call *like, uint32_t i)
 {
     ms_call call = ms_program_call_like(MS_HOLD, like);
+    call.unit = w->stages->first[act(w, i).stage];
     for (i++; act(w, i).verb == MS_CHAIN_PASS; i++)
         ;
     call.set = w->input[act(w, i).stage];
+    call.last = w->stages->first[act(w, i).stage] - 1;
     call.hold.again = true;
     if (call.set != MS_NOTHING)
         add(w, call);

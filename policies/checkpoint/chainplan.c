@@ -23,8 +23,11 @@ typedef struct planner {
     uint64_t
         besides_bytes;   /* what the step has at its peak besides the chain */
     uint64_t besides_ns; /* and what it takes */
+    uint64_t all_bytes;  /* of the chain, where all is saved */
     uint64_t peak_bytes, step_ns; /* of the last one tried */
-    bool foreseen; /* its peak is the chain's, and what is besides */
+    bool foreseen;          /* its peak is the chain's, and what is besides */
+    ms_optimum_class class; /* what is claimed of it */
+    uint64_t unit_bytes;    /* to which sizes were rounded up; 0: none */
 } planner;
 
 static ms_err write_calls(const planner *p, const ms_chain_plan *plan,
@@ -53,24 +56,23 @@ static ms_err find_besides(planner *p)
     ms_chain_plan all = {0};
     const ms_chain *chain = &p->stages.chain;
     ms_arena *arena = p->context->arena;
-    uint64_t time_ns, chain_bytes;
+    uint64_t time_ns;
     for (uint32_t l = 1; l <= chain->n; l++)
         MS_TRY(ms_chain_add(&all, MS_CHAIN_SAVE, l, arena, p->fault));
     for (uint32_t l = chain->n; l > 0; l--)
         MS_TRY(ms_chain_add(&all, MS_CHAIN_BACKWARD, l, arena, p->fault));
     MS_TRY(measure(p, p->program));
-    MS_TRY(ms_chain_cost(chain, &all, arena, &time_ns, &chain_bytes, p->fault));
-    if (p->peak_bytes > chain_bytes)
-        p->besides_bytes = p->peak_bytes - chain_bytes;
+    MS_TRY(
+        ms_chain_cost(chain, &all, arena, &time_ns, &p->all_bytes, p->fault));
+    if (p->peak_bytes > p->all_bytes)
+        p->besides_bytes = p->peak_bytes - p->all_bytes;
     if (p->step_ns > time_ns)
         p->besides_ns = p->step_ns - time_ns;
     return MS_OK;
 }
 
-/* Writes and measures the plan; it may be the best so far.  unit_bytes: as of
- * ms_foreseen. */
-static ms_err try_plan(planner *p, const ms_chain_plan *plan,
-                       uint64_t unit_bytes)
+/* Writes and measures the plan; it may be the best so far. */
+static ms_err try_plan(planner *p, const ms_chain_plan *plan)
 {
     ms_program program;
     uint64_t time_ns, chain_bytes;
@@ -84,8 +86,9 @@ static ms_err try_plan(planner *p, const ms_chain_plan *plan,
     if (p->peak_bytes > p->choice->budget_bytes || p->step_ns >= p->best_ns)
         return MS_OK;
     p->best = program;
-    p->best.foreseen = (ms_foreseen){chain_bytes + p->besides_bytes,
-                                     time_ns + p->besides_ns, unit_bytes};
+    p->best.foreseen =
+        (ms_foreseen){chain_bytes + p->besides_bytes, time_ns + p->besides_ns,
+                      p->class, p->unit_bytes};
     p->best_ns = p->step_ns;
     return MS_OK;
 }
@@ -96,7 +99,9 @@ static ms_err try_budget(planner *p, uint64_t chain_bytes)
     ms_optimum optimum;
     MS_TRY(ms_optimum_find(&p->stages.chain, chain_bytes, p->choice->slots,
                            p->context->arena, &optimum, p->fault));
-    return try_plan(p, &optimum.plan, optimum.exact ? 1 : optimum.unit_bytes);
+    p->class = MS_BEST_PERSISTENT;
+    p->unit_bytes = optimum.exact ? 0 : optimum.unit_bytes;
+    return try_plan(p, &optimum.plan);
 }
 
 /* Of a lowered model the least of the chain need not be that of the step: what
@@ -111,7 +116,7 @@ static ms_err try_binomial(planner *p)
         ms_chain_plan plan;
         MS_TRY(ms_binomial_plan(chain->n, slots, p->context->arena, &plan,
                                 p->fault));
-        MS_TRY(try_plan(p, &plan, 0));
+        MS_TRY(try_plan(p, &plan));
     }
     return MS_OK;
 }
@@ -124,7 +129,9 @@ static ms_err try_least(planner *p)
     char budget[MS_SIZE_COUNT], hint[128];
     MS_TRY(ms_leastmemory_find(&p->stages.chain, p->context->arena, &bytes,
                                &plan, p->fault));
-    MS_TRY(try_plan(p, &plan, 0));
+    p->class = MS_BEST_TRIED;
+    p->unit_bytes = 0;
+    MS_TRY(try_plan(p, &plan));
     bool is_exact = p->foreseen && p->besides_bytes == 0;
     if (!is_exact)
         MS_TRY(try_binomial(p));
@@ -180,7 +187,8 @@ static ms_err try_next(planner *p, bracket *b, bool first,
     }
     if (err != MS_OK)
         *told = fault;
-    else if (first && p->foreseen && p->peak_bytes <= p->choice->budget_bytes)
+    else if (first && p->foreseen && p->unit_bytes == 0 &&
+             p->peak_bytes <= p->choice->budget_bytes)
         *chain_bytes = 0;
     else
         *chain_bytes = next_budget(p, b, *chain_bytes);
@@ -218,19 +226,29 @@ static ms_err tell_skips(const planner *p, ms_program *program)
     return program->told == NULL ? ms_fail_nomem(p->fault) : MS_OK;
 }
 
+/* Does the last plan leave next to nothing of the budget? */
+static bool is_filled(const planner *p, uint64_t close_bytes)
+{
+    uint64_t budget = p->choice->budget_bytes;
+    return p->peak_bytes <= budget && budget - p->peak_bytes <= close_bytes;
+}
+
 static ms_err find_optimum(planner *p, ms_program *program)
 {
     uint64_t budget = p->choice->budget_bytes, left = budget;
-    bracket b = {.high = 2 * budget};
+    bracket b = {.low = 0};
     MS_TRY(find_besides(p));
+    b.high = 2 * p->all_bytes;     /* sizes that are rounded up may double */
     if (p->peak_bytes <= budget) { /* all may be saved */
-        program->foreseen = (ms_foreseen){p->peak_bytes, p->step_ns, 1};
+        program->foreseen =
+            (ms_foreseen){p->peak_bytes, p->step_ns, MS_BEST_PERSISTENT, 0};
         return MS_OK;
     }
     if (budget > p->besides_bytes)
         left = budget - p->besides_bytes;
-    for (int i = 0;
-         i < MOST_TRIES && left > 0 && b.high - b.low > budget / MS_OPTIMUM_LOW;
+    uint64_t close = left / MS_OPTIMUM_LOW;
+    for (int i = 0; i < MOST_TRIES && left > 0 && b.high - b.low > close &&
+                    !is_filled(p, close);
          i++)
         MS_TRY(try_next(p, &b, i == 0, &left));
     if (p->best_ns == UINT64_MAX)

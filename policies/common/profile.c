@@ -274,15 +274,31 @@ ms_err ms_profile_run(const ms_policy_context *context,
     return err;
 }
 
+/* A copy, to which the policies behind this one have done what they do. */
+static ms_err finish(profiler *p, const ms_program *program, ms_program *whole)
+{
+    ms_policy_context context = *p->context;
+    context.arena = p->scratch;
+    MS_TRY(ms_program_fork(program, p->scratch, whole, p->fault));
+    MS_TRY(ms_program_reserve(whole, program->n_calls, p->scratch, p->fault));
+    memcpy(whole->calls, program->calls,
+           program->n_calls * sizeof *whole->calls);
+    whole->n_calls = program->n_calls;
+    return context.finish(&context, whole, p->fault);
+}
+
 ms_err ms_profile_measure_in(const ms_policy_context *context,
                              const ms_program *program, ms_arena *scratch,
                              uint64_t *peak_bytes, uint64_t *step_ns,
                              ms_fault *fault)
 {
     profiler p = {.context = context, .scratch = scratch, .fault = fault};
+    ms_program whole = *program;
     ms_arena_reset(scratch);
     MS_TRY(check_context(context, fault));
-    MS_TRY(replay(&p, program, false, context->machine->book_device));
+    if (context->finish != NULL)
+        MS_TRY(finish(&p, program, &whole));
+    MS_TRY(replay(&p, &whole, false, context->machine->book_device));
     *peak_bytes = 0;
     for (uint32_t r = 0; r < p.plan.n_ranks; r++) {
         const ms_level *level = &p.line.ranks[r].pool[MS_DEVICE_POOL];

@@ -102,7 +102,7 @@ static char *put_both(const ms_record *record)
     ms_graph graph = {.parameters = record->parameters};
     ms_text text = {.arena = &keep};
     ms_report_names names = {record->model, record->device, record->policy,
-                             NULL, NULL};
+                             NULL,          NULL,           NULL};
     ms_sheet_json(&record->report, &graph, &names, record, &text);
     ck_assert(!text.failed);
     return text.bytes;

@@ -37,6 +37,7 @@ typedef struct ms_front_row {
     uint64_t budget_bytes; /* of a row of the curve */
     uint64_t peak_bytes, step_ns, recompute_ns;
     uint64_t foreseen_peak_bytes, foreseen_ns; /* by the solver; 0: none is */
+    const char *best; /* what the plan is the best of; NULL: not claimed */
     /* The row of the curve that takes least within its peak, from 1 up; 0:
      * there is none; by how many percent its step is longer (less: shorter). */
     uint64_t against;
