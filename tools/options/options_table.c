@@ -425,9 +425,10 @@ const ms_option ms_options_table[] = {
                .words = "address"},
               {.commands = PLOT,
                .help = "of one run (default timeline), of several (default "
-                       "bars), of rows of a sweep (default curve, else pareto)",
+                       "bars), of rows of a sweep (default curve, else "
+                       "pareto), of ways to checkpoint (front)",
                .words = "timeline|gantt|layers|ranks|pipeline|bars|pareto|"
-                        "address|curve"}}},
+                        "address|curve|front"}}},
     {.id = MS_OPTION_AXIS,
      .name = "x",
      .takes = MS_TAKES_VALUE,
