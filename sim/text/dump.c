@@ -6,7 +6,7 @@
 
 #define KEY(name) (1u << MS_DUMP_##name)
 #define WHEN (KEY(FRAME) | KEY(MICRO) | KEY(RANK))
-#define GOES (KEY(PEER) | KEY(TAG) | KEY(GROUP))
+#define GOES (WHEN | KEY(PEER) | KEY(TAG) | KEY(GROUP))
 #define RUNS (KEY(UNIT) | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) | KEY(PAIRS))
 
 const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
@@ -37,10 +37,8 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                        KEY(BUFFER) | KEY(TAG)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_WORK] = {"work", MS_DUMP_TASK, WHEN | KEY(OF)},
-    [MS_SEND_SET] = {"send", MS_DUMP_SET,
-                     WHEN | GOES | KEY(AGAIN) | KEY(BUFFER)},
-    [MS_RECV_SET] = {"recv", MS_DUMP_SET,
-                     WHEN | GOES | KEY(SAVES) | KEY(BUFFER)},
+    [MS_SEND_SET] = {"send", MS_DUMP_SET, GOES | KEY(AGAIN) | KEY(BUFFER)},
+    [MS_RECV_SET] = {"recv", MS_DUMP_SET, GOES | KEY(SAVES) | KEY(BUFFER)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };
 
