@@ -2,6 +2,7 @@
 #include "policies/common/earlystep.h"
 #include "policies/common/profile.h"
 #include "policies/common/tiedweights.h"
+#include "policies/order.h"
 #include "policies/schedule/normmeeting.h"
 #include "sim/base/size.h"
 #include "sim/graph.h"
@@ -118,7 +119,8 @@ static ms_err check_ranks(const ms_spec *spec, const ms_schedule *schedule,
                            policy->serves_instead, "%s", why);
         return ms_fail(fault, MS_EUSAGE, ms_policy_written(&spec->items[i]),
                        "beside pipeline stand microbatch, checkpoint, ddp, "
-                       "fsdp, zero:1 or zero:2, offload:optimizer, and swap:megatron, checkpoints or "
+                       "fsdp, zero:1 or zero:2, offload:optimizer, and "
+                       "swap:megatron, checkpoints or "
                        "save_on_cpu",
                        "memsim does not yet simulate this policy on ranks that "
                        "have parts of the model");
@@ -148,23 +150,42 @@ static ms_err before_step(const ms_policy_context *context, ms_program *program,
     return ms_normmeeting_write(context, program, fault);
 }
 
-/* Policies that measure the step come last, so that they measure all of it. */
-static ms_err apply_place(const ms_spec *spec, ms_policy_context context,
+/* The place hooks from context's turn on, of all that measure, or of those that
+ * do not. */
+static ms_err place_turns(ms_policy_context *context, bool measure,
                           ms_program *program, ms_fault *fault)
 {
-    bool due = false;
-    for (uint32_t i = 0; i < spec->n; i++) {
-        const ms_policy *policy = spec->items[i].policy;
-        turn_to(&context, &spec->items[i]);
-        if (!due && policy->measures && policy->measures(context.values)) {
-            due = true;
-            MS_TRY(before_step(&context, program, fault));
-        }
-        if (policy->place != NULL)
-            MS_TRY(written(policy, policy->place(&context, program, fault),
-                           context.graph, program, fault));
+    const struct ms_spec_item *item;
+    for (; (item = ms_order_place(context->spec, context->turn)) != NULL &&
+           ms_order_measures(item) == measure;
+         context->turn++) {
+        turn_to(context, item);
+        if (item->policy->place != NULL)
+            MS_TRY(written(item->policy,
+                           item->policy->place(context, program, fault),
+                           context->graph, program, fault));
     }
-    return due ? MS_OK : before_step(&context, program, fault);
+    return MS_OK;
+}
+
+static ms_err finish(const ms_policy_context *given, ms_program *program,
+                     ms_fault *fault)
+{
+    ms_policy_context context = *given;
+    context.turn++;
+    MS_TRY(place_turns(&context, false, program, fault));
+    return before_step(&context, program, fault);
+}
+
+static ms_err apply_place(ms_policy_context context, ms_program *program,
+                          ms_fault *fault)
+{
+    context.turn = 0;
+    context.finish = finish;
+    MS_TRY(place_turns(&context, false, program, fault));
+    MS_TRY(before_step(&context, program, fault));
+    context.finish = NULL;
+    return place_turns(&context, true, program, fault);
 }
 
 /* One rank, and one micro-batch after the other: the only way in which a pass
@@ -261,7 +282,7 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
     MS_TRY(apply_keep(spec, own, &keep, fault));
     MS_TRY(ms_defaultprogram(own.graph, &keep, &schedule, own.arena, program,
                              fault));
-    MS_TRY(apply_place(spec, own, program, fault));
+    MS_TRY(apply_place(own, program, fault));
     MS_TRY(apply_online(spec, own, program, fault));
     return check_promises(spec, &own, program, fault);
 }

@@ -24,7 +24,7 @@ static uint32_t registry_row(const ms_policy *policy)
     return row;
 }
 
-static bool measures(const struct ms_spec_item *item)
+bool ms_order_measures(const struct ms_spec_item *item)
 {
     return item->policy->measures != NULL &&
            item->policy->measures(item->values);
@@ -33,9 +33,25 @@ static bool measures(const struct ms_spec_item *item)
 bool ms_order_before(const struct ms_spec_item *a, const struct ms_spec_item *b)
 {
     uint32_t x = stage(a->policy), y = stage(b->policy);
-    if (measures(a) != measures(b))
-        return measures(b);
+    if (ms_order_measures(a) != ms_order_measures(b))
+        return ms_order_measures(b);
     return x != y ? x < y : registry_row(a->policy) < registry_row(b->policy);
+}
+
+/* What is kept and run again comes before what serves the runs (gathers,
+ * copies, sums), and what looks at all of it behind. */
+static uint32_t place_turn(const struct ms_spec_item *item)
+{
+    return ms_order_measures(item) ? 2u : item->policy->keep != NULL ? 0u : 1u;
+}
+
+const struct ms_spec_item *ms_order_place(const ms_spec *spec, uint32_t k)
+{
+    for (uint32_t turn = 0; turn < 3; turn++)
+        for (uint32_t i = 0; i < spec->n; i++)
+            if (place_turn(&spec->items[i]) == turn && k-- == 0)
+                return &spec->items[i];
+    return NULL;
 }
 
 bool ms_order_has_hook(const ms_policy *policy)

@@ -131,9 +131,9 @@ static ms_err check_units(const ms_graph *graph, const ms_call *call,
     uint32_t last = call->last;
     if (call->verb == MS_RUN || call->verb == MS_STATE)
         last = call->unit;
-    else if (call->verb == MS_DROP_SET && call->unit == MS_NONE)
-        return MS_OK;
-    else if (call->verb != MS_RERUN && call->verb != MS_DROP_SET)
+    else if (call->verb != MS_RERUN &&
+             ((call->verb != MS_DROP_SET && call->verb != MS_HOLD) ||
+              call->unit == MS_NONE))
         return MS_OK;
     if (call->unit > last || last >= graph->n_units)
         return ms_fail(fault, MS_EINPUT, NULL, NULL,

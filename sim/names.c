@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/program.h"
 #include "sim/report.h"
 
 #include <string.h>
@@ -29,6 +30,11 @@ const char *const ms_names_phase[MS_N_PHASES] = {
     [MS_PHASE_OPTIMIZER] = "optimizer",
 };
 
+const char *const ms_names_best[] = {[MS_BEST_NONE] = NULL,
+                                     [MS_BEST_ALL_ORDERS] = "all_orders",
+                                     [MS_BEST_CUT_POINTS] = "cut_points",
+                                     [MS_BEST_PERSISTENT] = "persistent",
+                                     [MS_BEST_TRIED] = "tried"};
 const char *const ms_names_status[] = {
     [MS_FITS] = "ok",
     [MS_OVER] = "over",

@@ -138,6 +138,7 @@ extern const char *const ms_names_category[MS_N_CATEGORIES];
 extern const char *const ms_names_pass[MS_N_PASSES];
 extern const char *const ms_names_phase[MS_N_PHASES];
 extern const char *const ms_names_status[]; /* by ms_status */
+extern const char *const ms_names_best[];   /* by ms_optimum_class */
 extern const char *const ms_names_place[MS_N_PLACES];
 extern const char *const ms_names_pool[MS_N_POOLS];
 extern const char *const ms_names_stream[MS_N_STREAMS];

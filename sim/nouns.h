@@ -56,6 +56,7 @@ typedef struct ms_report ms_report;
 typedef struct ms_shape ms_shape;
 typedef struct ms_point ms_point;
 typedef struct ms_layer_use ms_layer_use;
+typedef struct ms_foreseen ms_foreseen;
 typedef struct ms_report_names ms_report_names;
 
 #endif

@@ -213,38 +213,140 @@ ms_err ms_program_keep_all(const ms_graph *graph, ms_arena *arena,
     return MS_OK;
 }
 
-static uint32_t count_parted(const ms_program *program)
+/* ---- replays in parts ---------------------------------------------------- */
+
+typedef struct parter {
+    const ms_graph *graph;
+    ms_program *made;
+    ms_arena *arena;
+    ms_fault *fault;
+    uint32_t *list;  /* of a set */
+    uint32_t *last;  /* per storage: the last unit in sight that reads it */
+    uint32_t *stamp; /* per storage: the hold that last is of */
+    uint32_t n_holds;
+} parter;
+
+static bool is_parted(const ms_call *call)
 {
-    uint32_t n = program->n_calls;
-    for (uint32_t i = 0; i < program->n_calls; i++) {
-        const ms_call *call = &program->calls[i];
-        if (call->verb == MS_RERUN && !call->rerun.part)
-            n += call->last - call->unit;
+    bool again = call->verb == MS_HOLD && call->hold.again;
+    return (again || (call->verb == MS_RERUN && !call->rerun.part)) &&
+           call->unit < call->last && call->last != MS_NONE;
+}
+
+static ms_err part_rerun(parter *p, ms_call call)
+{
+    call.rerun.part = true;
+    for (; call.unit < call.last; call.unit++)
+        MS_TRY(ms_program_add(p->made, call, p->arena, p->fault));
+    return ms_program_add(p->made, call, p->arena, p->fault);
+}
+
+/* Which of the units reads last what they make; what the hold is of stays. */
+static void find_last(parter *p, const ms_call *hold)
+{
+    const ms_graph *graph = p->graph;
+    const ms_program *made = p->made;
+    p->n_holds++;
+    for (uint32_t u = hold->unit; u <= hold->last; u++)
+        for (uint32_t i = graph->unit_in_at[u]; i < graph->unit_in_at[u + 1];
+             i++) {
+            p->stamp[graph->unit_in[i]] = p->n_holds;
+            p->last[graph->unit_in[i]] = u;
+        }
+    for (uint32_t i = made->set_at[hold->set]; i < made->set_at[hold->set + 1];
+         i++) {
+        p->stamp[made->set_item[i]] = p->n_holds;
+        p->last[made->set_item[i]] = MS_NONE;
+    }
+}
+
+/* What the unit makes, and others of the hold read. */
+static uint32_t list_made(const parter *p, uint32_t unit)
+{
+    const ms_graph *graph = p->graph;
+    uint32_t end = graph->out_at[graph->forward_at[unit + 1]], n = 0;
+    for (uint32_t i = graph->out_at[graph->forward_at[unit]]; i < end; i++)
+        if (p->stamp[graph->out[i]] == p->n_holds)
+            p->list[n++] = graph->out[i];
+    return n;
+}
+
+/* What units from first on have made and no unit behind this one reads. */
+static uint32_t list_read(const parter *p, uint32_t first, uint32_t unit)
+{
+    const ms_graph *graph = p->graph;
+    uint32_t n = 0;
+    for (uint32_t i = graph->unit_in_at[unit]; i < graph->unit_in_at[unit + 1];
+         i++) {
+        uint32_t s = graph->unit_in[i];
+        if (p->last[s] == unit &&
+            graph->storage_maker[s] >= graph->forward_at[first])
+            p->list[n++] = s;
     }
     return n;
 }
 
-ms_err ms_program_part_replays(ms_program *program, ms_arena *arena,
-                               ms_fault *fault)
+static ms_err add_set(parter *p, ms_call call, uint32_t n)
 {
-    uint32_t n = count_parted(program);
-    ms_program made;
-    if (n == program->n_calls)
+    if (n == 0)
         return MS_OK;
-    MS_TRY(ms_program_fork(program, arena, &made, fault));
-    MS_TRY(ms_program_reserve(&made, n, arena, fault));
+    MS_TRY(
+        ms_program_add_set(p->made, p->list, n, p->arena, &call.set, p->fault));
+    return ms_program_add(p->made, call, p->arena, p->fault);
+}
+
+static ms_err part_hold(parter *p, ms_call call)
+{
+    ms_call drop = ms_program_call_like(MS_DROP_SET, &call);
+    uint32_t first = call.unit, last = call.last;
+    find_last(p, &call);
+    for (uint32_t u = first; u <= last; u++) {
+        call.unit = call.last = u;
+        MS_TRY(add_set(p, call, list_made(p, u)));
+        MS_TRY(add_set(p, drop, list_read(p, first, u)));
+    }
+    return MS_OK;
+}
+
+static ms_err open_parter(parter *p, const ms_program *program)
+{
+    uint32_t n = p->graph->n_storages;
+    p->list = ms_arena_take_raw(p->arena, n, sizeof *p->list);
+    p->last = ms_arena_take_raw(p->arena, n, sizeof *p->last);
+    p->stamp = ms_arena_take(p->arena, n, sizeof *p->stamp);
+    if (p->list == NULL || p->last == NULL || p->stamp == NULL)
+        return ms_fail_nomem(p->fault);
+    MS_TRY(ms_program_fork(program, p->arena, p->made, p->fault));
+    return ms_program_reserve(p->made, program->n_calls, p->arena, p->fault);
+}
+
+ms_err ms_program_part_replays(const ms_graph *graph, ms_program *program,
+                               ms_arena *arena, ms_fault *fault)
+{
+    ms_program made;
+    parter p = {.graph = graph, .made = &made, .arena = arena, .fault = fault};
+    bool parts = false;
+    for (uint32_t i = 0; i < program->n_calls; i++)
+        parts |= is_parted(&program->calls[i]);
+    if (!parts)
+        return MS_OK;
+    MS_TRY(open_parter(&p, program));
     for (uint32_t i = 0; i < program->n_calls; i++) {
-        ms_call call = program->calls[i];
-        bool whole =
-            call.verb == MS_RERUN && call.unit < call.last && !call.rerun.part;
-        if (whole)
-            call.rerun.part = true;
-        for (; whole && call.unit < call.last; call.unit++)
-            made.calls[made.n_calls++] = call;
-        made.calls[made.n_calls++] = call;
+        const ms_call *call = &program->calls[i];
+        if (!is_parted(call))
+            MS_TRY(ms_program_add(&made, *call, arena, fault));
+        else
+            MS_TRY(call->verb == MS_RERUN ? part_rerun(&p, *call)
+                                          : part_hold(&p, *call));
     }
     *program = made;
     return MS_OK;
+}
+
+bool ms_program_runs(const ms_call *call)
+{
+    return call->verb == MS_RUN || call->verb == MS_RERUN ||
+           (call->verb == MS_HOLD && call->hold.again && call->unit != MS_NONE);
 }
 
 bool ms_program_ends_backward(const ms_call *call)

@@ -138,7 +138,8 @@ typedef struct ms_step_call {
 typedef struct ms_hold_call {
     bool saves; /* as of a RUN */
     bool again; /* makes first what of the set is nowhere, and keeps nothing
-                   else that this makes */
+                   else that this makes; with unit and last of the call, these
+                   are the units whose ops may run */
 } ms_hold_call;
 
 typedef struct ms_sync_call {
@@ -240,13 +241,22 @@ typedef struct ms_call {
     };
 } ms_call;
 
+/* Of which plans one takes the least time in its budget, in that model. */
+typedef enum ms_optimum_class {
+    MS_BEST_NONE,       /* nothing is claimed */
+    MS_BEST_ALL_ORDERS, /* of all orders, with anything made again (pebbling) */
+    MS_BEST_CUT_POINTS, /* of persistent ones over the cut points of a DAG, with
+                           all orders inside the blocks */
+    MS_BEST_PERSISTENT, /* of persistent ones of a chain (rotor) */
+    MS_BEST_TRIED       /* of those of a chain that were tried */
+} ms_optimum_class;
+
 /* What the policy that chose a plan by a model of its own says of the step: the
  * final program is what runs, and measured; 0: there is no such policy. */
 typedef struct ms_foreseen {
     uint64_t peak_bytes, step_ns;
-    uint64_t unit_bytes; /* it is the best where all sizes are rounded up to
-                            multiples of it; 1: as they are; 0: the fastest of
-                            those that were tried */
+    ms_optimum_class best; /* among which plans it takes least */
+    uint64_t unit_bytes;   /* sizes were rounded up to it; 0: they were not */
 } ms_foreseen;
 
 typedef struct ms_program {
@@ -328,6 +338,8 @@ ms_call ms_program_gather(const ms_call *like, uint32_t set,
 ms_call ms_program_reduce(const ms_call *like, uint32_t set,
                           ms_reduce_call how);
 ms_call ms_program_wait(const ms_call *like, uint32_t set);
+/* Does the call run ops of its unit, for the first time or again? */
+bool ms_program_runs(const ms_call *call);
 /* Does the call end a unit's backward, be it whole or the second half? */
 bool ms_program_ends_backward(const ms_call *call);
 /* The row of the groups that the call names; 0: it names none. */
@@ -338,10 +350,11 @@ uint8_t ms_program_group(const ms_call *call);
  */
 ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
                        ms_program *program, ms_fault *fault);
-/* Writes the replays of several units in PARTs, so that calls that serve them
- * can stand between their units. */
-ms_err ms_program_part_replays(ms_program *program, ms_arena *arena,
-                               ms_fault *fault);
+/* Writes the replays of several units in PARTs, and a HOLD that runs units
+ * again as one for each unit of what those behind it read, so that calls that
+ * serve them can stand between their units. */
+ms_err ms_program_part_replays(const ms_graph *graph, ms_program *program,
+                               ms_arena *arena, ms_fault *fault);
 /* Room for so many calls more. */
 ms_err ms_program_reserve(ms_program *program, uint64_t more, ms_arena *arena,
                           ms_fault *fault);

@@ -227,8 +227,9 @@ uint64_t ms_capacity_used(const ms_report *report);
 /* What only the caller knows about a run. */
 typedef struct ms_report_names {
     const char *model, *device, *policy;
-    const char *settings_json; /* an object, spliced in as it is, or NULL */
-    const char *from_json;     /* the same, of settings of other programs */
+    const char *settings_json;   /* an object, spliced in as it is, or NULL */
+    const char *from_json;       /* the same, of settings of other programs */
+    const ms_foreseen *foreseen; /* (optional) of a policy with a model */
 } ms_report_names;
 
 #endif

@@ -295,6 +295,10 @@ def check_results():
                   ["gpt2", "-p", "uvm", "--memory", "2GiB"],
                   [f"{files}/ops.json"], [f"{files}/parameters.json"],
                   [f"{files}/names.json"], [f"{files}/lstm.json"],
+                  ["gpt2", "--batch", "8", "-p",
+                   "checkpoint:optimal,budget=9GiB"],
+                  [f"{files}/dag-blocks.json", "-p",
+                   "checkpoint:optimal,budget=64"],
                   [f"{files}/unknown.json", "--set",
                    "graph.unknown_op=conservative"]):
         check_result("result", "run", "--json", *words)

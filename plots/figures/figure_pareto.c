@@ -16,6 +16,7 @@
 /* Below the plot stand ticks and, at NAME_Y_PX, the axis' name; above it, in
  * FLAG_PX, the capacity. */
 #define AREA_PX 400.0
+#define BOUNDED_PX 640.0 /* room for the names of all that is above a bound */
 #define BELOW_PX 76.0
 #define NAME_Y_PX 50.0
 #define FLAG_PX 30.0
@@ -141,7 +142,7 @@ static ms_err put_names(ms_pareto *p, ms_fault *fault)
     for (uint32_t i = 0; i < p->n; i++) {
         const ms_spot *spot = &p->spots[i];
         double r = spot->trade->is_chosen ? STAR_PX : p->radius * 1.1;
-        if (!spot->is_hidden)
+        if (!spot->is_hidden && !spot->trade->is_bound)
             ms_labelplaces_take(
                 &p->places,
                 &(ms_box){spot->x - r, spot->y - r, spot->x + r, spot->y + r});
@@ -294,14 +295,14 @@ static void add_stairs(ms_pareto *p)
     ms_labelplaces_add_line(&p->places, x, y, area->x1, y);
 }
 
-/* A block for each look: sign, filled, pale. */
+/* A block for each look: sign, filled, pale.  A bound is a line alone. */
 static bool put_block(ms_pareto *p, uint32_t look, const char *name)
 {
     bool any = false;
     for (uint32_t i = 0; i < p->n; i++) {
         const ms_spot *spot = &p->spots[i];
         uint32_t own = spot->sign * 4 + spot->is_optimal * 2u + !spot->is_pale;
-        if (own != look || spot->is_hidden)
+        if (own != look || spot->is_hidden || spot->trade->is_bound)
             continue;
         if (!any)
             ms_text_add(p->frame.script, "$%s << EOD\n", name);
@@ -493,11 +494,12 @@ static void put_unnamed(const ms_pareto *p)
 
 static ms_err place(ms_pareto *p, ms_fault *fault)
 {
+    double height = p->bounded ? BOUNDED_PX : AREA_PX;
     find_limits(p);
     find_zone(p);
     p->places.arena = p->frame.script->arena;
     p->frame.area = p->places.area =
-        (ms_box){96.0, 0.0, MS_FRAME_RIGHT - 14.0, AREA_PX};
+        (ms_box){96.0, 0.0, MS_FRAME_RIGHT - 14.0, height};
     set_scales(p);
     MS_TRY(thin(p, fault));
     ms_frame_heading(&p->frame, note_of(p));
@@ -509,7 +511,7 @@ static ms_err place(ms_pareto *p, ms_fault *fault)
     else if (p->limit.usable_bytes > 0 || isfinite(p->zone_bytes))
         top = p->frame.y + FLAG_PX;
     p->frame.area.y0 = ceil(top);
-    p->frame.area.y1 = p->frame.area.y0 + AREA_PX;
+    p->frame.area.y1 = p->frame.area.y0 + height;
     set_scales(p);
     p->places.area = p->frame.area;
     return MS_OK;

@@ -115,10 +115,11 @@ ms_err ms_trades_load(ms_pareto *p, const ms_trade *trades, uint32_t n,
     for (uint32_t i = 0; i < n; i++)
         p->bounded |= trades[i].is_bound;
     for (uint32_t i = 0; i < n; i++)
-        p->spots[i] = (ms_spot){.trade = &trades[i],
-                                .cost = (double)trades[i].step_ns /
-                                        (p->by_rate ? trades[i].work : 1.0),
-                                .sign = sign_of(p, trades[i].family)};
+        p->spots[i] = (ms_spot){
+            .trade = &trades[i],
+            .cost =
+                (double)trades[i].step_ns / (p->by_rate ? trades[i].work : 1.0),
+            .sign = trades[i].is_bound ? 0 : sign_of(p, trades[i].family)};
     find_marks(p);
     judge(p);
     p->radius = n > MS_PARETO_CROWD ? 4.0 : n > 60 ? 5.5 : 8.0;

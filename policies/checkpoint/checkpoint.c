@@ -184,15 +184,6 @@ static bool serves_ranks(const ms_policy_value *values)
     return true;
 }
 
-/* The plan is for what the step has besides. */
-static bool measures(const ms_policy_value *values)
-{
-    return values[MS_CHECKPOINT_OPTIMAL].given ||
-           values[MS_CHECKPOINT_KNAPSACK].given ||
-           (values[MS_CHECKPOINT_CHEN].given &&
-            !values[MS_CHECKPOINT_SEGMENT].given);
-}
-
 const ms_policy ms_policy_checkpoint = {
     .name = "checkpoint",
     .summary = "save less in forward, recompute it in backward",
@@ -204,5 +195,4 @@ const ms_policy ms_policy_checkpoint = {
     .place = place,
     .places = places,
     .serves_ranks = serves_ranks,
-    .measures = measures,
 };

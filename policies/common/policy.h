@@ -80,6 +80,12 @@ typedef struct ms_policy_context {
     const ms_expand_opts *opts;
     const ms_machine *machine;
     const struct ms_spec *spec; /* the policies side by side; NULL in shape */
+    uint32_t turn;              /* in place: its number among the hooks */
+    /* Does to a program that this policy has placed what others will do to it
+     * behind this one, so that what is measured is what runs.  NULL: all that
+     * is left to do looks at a step, or nothing is. */
+    ms_err (*finish)(const struct ms_policy_context *context,
+                     ms_program *program, ms_fault *fault);
 } ms_policy_context;
 
 typedef struct ms_policy {
@@ -122,8 +128,9 @@ typedef struct ms_policy {
     /* Is it about what waits for backward?  So is one that has keep: figures
      * show the step without it, too. */
     bool saves;
-    /* (optional) Does place look at a step?  Then it runs after all that do
-     * not, on the program as the run will have it. */
+    /* (optional) Does place change the step that it looks at?  Then it runs
+     * after all that do not, on the program as the run will have it.  One that
+     * looks at a program of its own finishes it (profile.h). */
     bool (*measures)(const ms_policy_value *values);
 } ms_policy;
 

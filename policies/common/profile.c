@@ -275,15 +275,36 @@ ms_err ms_profile_run(const ms_policy_context *context,
     return err;
 }
 
+/* A copy, to which the policies behind this one have done what they do. */
+static ms_err finish(profiler *p, const ms_program *program, ms_program *whole)
+{
+    ms_policy_context context = *p->context;
+    context.arena = p->scratch;
+    MS_TRY(ms_program_fork(program, p->scratch, whole, p->fault));
+    MS_TRY(ms_program_reserve(whole, program->n_calls, p->scratch, p->fault));
+    memcpy(whole->calls, program->calls,
+           program->n_calls * sizeof *whole->calls);
+    whole->n_calls = program->n_calls;
+    return context.finish(&context, whole, p->fault);
+}
+
+static ms_err replay_finished(profiler *p, const ms_program *program)
+{
+    ms_program whole = *program;
+    ms_arena_reset(p->scratch);
+    MS_TRY(check_context(p->context, p->fault));
+    if (p->context->finish != NULL)
+        MS_TRY(finish(p, program, &whole));
+    return replay(p, &whole, false, p->context->machine->book_device);
+}
+
 ms_err ms_profile_measure_in(const ms_policy_context *context,
                              const ms_program *program, ms_arena *scratch,
                              uint64_t *peak_bytes, uint64_t *step_ns,
                              ms_fault *fault)
 {
     profiler p = {.context = context, .scratch = scratch, .fault = fault};
-    ms_arena_reset(scratch);
-    MS_TRY(check_context(context, fault));
-    MS_TRY(replay(&p, program, false, context->machine->book_device));
+    MS_TRY(replay_finished(&p, program));
     *peak_bytes = 0;
     for (uint32_t r = 0; r < p.plan.n_ranks; r++) {
         const ms_level *level = &p.line.ranks[r].pool[MS_DEVICE_POOL];
@@ -326,9 +347,7 @@ ms_err ms_profile_ranks_in(const ms_policy_context *context,
                            ms_profile_rank *ranks, ms_fault *fault)
 {
     profiler p = {.context = context, .scratch = scratch, .fault = fault};
-    ms_arena_reset(scratch);
-    MS_TRY(check_context(context, fault));
-    MS_TRY(replay(&p, program, false, context->machine->book_device));
+    MS_TRY(replay_finished(&p, program));
     for (uint32_t r = 0; r < p.plan.n_ranks; r++) {
         ranks[r].peak_bytes = p.line.ranks[r].pool[MS_DEVICE_POOL].peak_bytes;
         ranks[r].work_ns = p.plan.n_ranks == 1 ? p.line.step_ns : 0;

@@ -49,7 +49,8 @@ uint64_t ms_profile_copy_ns(const ms_expand_opts *opts, uint64_t bytes,
 ms_err ms_profile_run(const ms_policy_context *context,
                       const ms_program *program, uint64_t min_bytes,
                       ms_profile *profile, ms_fault *fault);
-/* Peak (as the run will book it) and step time alone. */
+/* Peak (as the run will book it) and step time alone, of the program as the
+ * policies behind the context's will leave it. */
 ms_err ms_profile_measure(const ms_policy_context *context,
                           const ms_program *program, uint64_t *peak_bytes,
                           uint64_t *step_ns, ms_fault *fault);

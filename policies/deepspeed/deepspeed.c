@@ -249,7 +249,7 @@ static ms_err write_program(const ms_policy_context *context,
                             ms_fault *fault)
 {
     const ms_shape *shape = context->shape;
-    ms_program made;
+    ms_program old = *program, made;
     ms_deepspeed_writer w = {.context = context,
                              .graph = context->graph,
                              .how = how,
@@ -265,10 +265,12 @@ static ms_err write_program(const ms_policy_context *context,
                                  context->graph->storage_shard_bytes == NULL,
                              .far = shape->offload.gradients != MS_DEVICE_POOL,
                              .item_bytes = 1};
-    MS_TRY(ms_program_fork(program, w.arena, &made, fault));
+    if (how->stage == 3)
+        MS_TRY(ms_program_part_replays(w.graph, &old, w.arena, fault));
+    MS_TRY(ms_program_fork(&old, w.arena, &made, fault));
     MS_TRY(ms_deepspeedrows_open(&w));
-    MS_TRY(how->stage == 3 ? ms_deepspeed3_write(&w, program)
-                           : ms_deepspeedflat_write(&w, program));
+    MS_TRY(how->stage == 3 ? ms_deepspeed3_write(&w, &old)
+                           : ms_deepspeedflat_write(&w, &old));
     *program = made;
     return MS_OK;
 }

@@ -56,11 +56,6 @@ typedef struct trace {
     ms_deepspeed_views views;
 } trace;
 
-static bool runs(const ms_call *call)
-{
-    return call->verb == MS_RUN || call->verb == MS_RERUN;
-}
-
 /* ---- the trace ----------------------------------------------------------- */
 
 static ms_err add_row(trace *t, uint32_t row, uint32_t run, uint32_t *seen)
@@ -175,7 +170,7 @@ static ms_err record(trace *t)
     if (seen == NULL)
         return ms_fail_nomem(t->w->fault);
     for (uint32_t i = 0; i < t->old->n_calls; i++)
-        if (runs(&t->old->calls[i]))
+        if (ms_program_runs(&t->old->calls[i]))
             t->call[t->n++] = i;
     for (uint32_t run = 0; run < t->n; run++) {
         MS_TRY(list_run(t, run, seen));
@@ -470,14 +465,11 @@ static ms_err take_bucket(ms_deepspeed_writer *w, const ms_call *like)
         &w->bucket[0]);
 }
 
-ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *program)
+ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *old)
 {
-    ms_program parted = *program;
-    const ms_program *old = &parted;
     trace t = {.w = w, .old = old};
     const ms_call *last = NULL; /* run of the backward under way */
     uint32_t run = 0;
-    MS_TRY(ms_program_part_replays(&parted, w->arena, w->fault));
     MS_TRY(record(&t));
     for (uint32_t i = 0; i < old->n_calls; i++) {
         const ms_call *call = &old->calls[i];
@@ -487,10 +479,10 @@ ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *program)
             MS_TRY(ms_deepspeedbucket_close(w, last));
             last = NULL;
         }
-        if (runs(call))
+        if (ms_program_runs(call))
             MS_TRY(before_run(&t, call, run));
         MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
-        if (runs(call))
+        if (ms_program_runs(call))
             MS_TRY(after_run(&t, call, run++));
         if (call->verb == MS_RUN && call->run.pass != MS_FORWARD)
             last = call;

@@ -201,11 +201,6 @@ static ms_err open_writer(writer *w, const ms_program *old)
 
 /* ---- calls --------------------------------------------------------------- */
 
-static bool runs(const ms_call *call)
-{
-    return call->verb == MS_RUN || call->verb == MS_RERUN;
-}
-
 /* What a run reads: all of its unit's weights.  Replays are in parts, a unit
  * each. */
 static unit_lists *weights_of(writer *w, const ms_call *call)
@@ -385,7 +380,7 @@ static ms_err gather_updated(writer *w, const ms_call *step)
 /* The first run at or behind call i, or NULL. */
 static const ms_call *run_from(const ms_program *old, uint32_t *i)
 {
-    while (*i < old->n_calls && !runs(&old->calls[*i]))
+    while (*i < old->n_calls && !ms_program_runs(&old->calls[*i]))
         (*i)++;
     return *i < old->n_calls ? &old->calls[(*i)++] : NULL;
 }
@@ -397,7 +392,7 @@ static ms_err write_calls(writer *w, const ms_program *old)
     for (uint32_t i = 0; i < old->n_calls; i++) {
         const ms_call *call = &old->calls[i], *coming;
         /* A gather is issued before the run that is `ahead` runs earlier. */
-        while (gathers && runs(call) && in_sight <= run + w->ahead &&
+        while (gathers && ms_program_runs(call) && in_sight <= run + w->ahead &&
                (coming = run_from(old, &next)) != NULL)
             MS_TRY(gather(w, call, coming, in_sight++));
         if (call->verb == MS_STEP_SET)
@@ -406,7 +401,7 @@ static ms_err write_calls(writer *w, const ms_program *old)
         MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
         if (call->verb == MS_STEP_SET)
             MS_TRY(gather_updated(w, call));
-        if (!runs(call))
+        if (!ms_program_runs(call))
             continue;
         if (gathers)
             MS_TRY(let_go(w, call, run));
@@ -431,10 +426,10 @@ ms_err ms_sharedstates_write(const ms_policy_context *context,
                 .full_bytes = shares->first_bucket_bytes,
                 .later_full_bytes = shares->bucket_bytes};
     ms_program old = *program;
-    MS_TRY(ms_program_fork(program, w.arena, &made, fault));
-    MS_TRY(open_writer(&w, &old));
     if (shares->shared == MS_SHARED_PARAMETERS)
-        MS_TRY(ms_program_part_replays(&old, context->arena, fault));
+        MS_TRY(ms_program_part_replays(w.graph, &old, w.arena, fault));
+    MS_TRY(ms_program_fork(&old, w.arena, &made, fault));
+    MS_TRY(open_writer(&w, &old));
     MS_TRY(write_calls(&w, &old));
     *program = made;
     return MS_OK;

@@ -19,7 +19,7 @@ static ms_unshardhooks *module_of(modules *m, const ms_call *call)
     uint32_t n_units = m->hooks[0].graph->n_units;
     if (!m->staged)
         return &m->hooks[0];
-    if (call->verb != MS_RUN && call->verb != MS_RERUN)
+    if (!ms_program_runs(call))
         return NULL;
     if (m->rank != call->rank)
         ms_stage_units(m->old, call->rank, n_units, m->own);
@@ -71,8 +71,9 @@ ms_err ms_unshard_write(const ms_policy_context *context,
 {
     ms_program old = *program, made;
     modules m = {.old = &old, .staged = options->staged};
-    MS_TRY(ms_program_part_replays(&old, context->arena, fault));
-    MS_TRY(ms_program_fork(program, context->arena, &made, fault));
+    MS_TRY(
+        ms_program_part_replays(context->graph, &old, context->arena, fault));
+    MS_TRY(ms_program_fork(&old, context->arena, &made, fault));
     MS_TRY(open_modules(&m, (ms_unshardunits){.graph = context->graph,
                                               .options = options,
                                               .arena = context->arena,

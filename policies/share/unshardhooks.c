@@ -182,9 +182,10 @@ static uint32_t next_replayed(const writer *w)
 {
     for (const ms_call *call = w->at; call < w->end; call++) {
         bool forward = call->verb == MS_RUN && call->run.pass == MS_FORWARD;
-        if (forward || call->verb == MS_STEP_SET)
+        bool again = call->verb == MS_HOLD && ms_program_runs(call);
+        if (forward || again || call->verb == MS_STEP_SET)
             return MS_NONE;
-        if (call->verb != MS_RUN && call->verb != MS_RERUN)
+        if (!ms_program_runs(call))
             continue;
         if (call->unit < w->units.first || call->unit > w->units.last)
             return MS_NONE;
@@ -455,6 +456,10 @@ ms_err ms_unshardhooks_before(writer *w, const ms_call *call)
                    : before_backward(w, call->unit, call->unit);
     case MS_RERUN: /* in backward, where its last unit's comes next */
         return before_replay(w, call);
+    case MS_HOLD:
+        if (!ms_program_runs(call))
+            return MS_OK;
+        return enter_forward(w, ms_unshardunits_of(&w->units, call->unit));
     case MS_STEP_SET:
         return end_backward(w);
     case MS_MARK:

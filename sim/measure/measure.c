@@ -281,8 +281,8 @@ static void run_far(fold_state *fold)
         const ms_event *event = ms_timeline_next(&walk);
         const ms_row *row = &fold->plan->row[event->row];
         if (row->pool != MS_DEVICE_POOL)
-            ms_farlevels_add(&fold->far, fold->plan->op[event->op_act >> 1].rank,
-                             row,
+            ms_farlevels_add(&fold->far,
+                             fold->plan->op[event->op_act >> 1].rank, row,
                              event->op_act & 1u ? row->bytes : 0 - row->bytes);
     }
 }

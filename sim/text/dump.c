@@ -6,7 +6,7 @@
 
 #define KEY(name) (1u << MS_DUMP_##name)
 #define WHEN (KEY(FRAME) | KEY(MICRO) | KEY(RANK))
-#define GOES (KEY(PEER) | KEY(TAG) | KEY(GROUP) | KEY(IN_LINE))
+#define GOES (WHEN | KEY(PEER) | KEY(TAG) | KEY(GROUP) | KEY(IN_LINE))
 #define RUNS (KEY(UNIT) | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) | KEY(PAIRS))
 
 const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
@@ -22,7 +22,8 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_STATE] = {"state", MS_DUMP_NO_OBJECT, KEY(UNIT) | WHEN | KEY(TO)},
     [MS_STEP_SET] = {"step", MS_DUMP_SET,
                      WHEN | KEY(TO) | KEY(AHEAD) | KEY(LATER)},
-    [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN | KEY(SAVES) | KEY(AGAIN)},
+    [MS_HOLD] = {"hold", MS_DUMP_SET,
+                 KEY(UNITS) | WHEN | KEY(SAVES) | KEY(AGAIN)},
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
     [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT,
                  WHEN | KEY(OF) | KEY(IN_LINE) | KEY(BUFFER)},
@@ -37,9 +38,8 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_WORK] = {"work", MS_DUMP_TASK, WHEN | KEY(OF)},
     [MS_SEND_SET] = {"send", MS_DUMP_SET,
-                     WHEN | GOES | KEY(AGAIN) | KEY(PAIRS) | KEY(BUFFER)},
-    [MS_RECV_SET] = {"recv", MS_DUMP_SET,
-                     WHEN | GOES | KEY(SAVES) | KEY(BUFFER)},
+                     GOES | KEY(AGAIN) | KEY(PAIRS) | KEY(BUFFER)},
+    [MS_RECV_SET] = {"recv", MS_DUMP_SET, GOES | KEY(SAVES) | KEY(BUFFER)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };
 

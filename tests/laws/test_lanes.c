@@ -237,7 +237,7 @@ static const char *const replays[] = {
 /* The curve of a record never falls and ends where the report's sums are. */
 START_TEST(recomputing_adds_up_to_the_report)
 {
-    ms_report_names names = {"gpt2", "device", replays[_i], NULL, NULL};
+    ms_report_names names = {"gpt2", "device", replays[_i], NULL, NULL, NULL};
     ms_record record;
     ms_settings_init(&job);
     job.model = "gpt2";
@@ -354,7 +354,8 @@ static void read_trace(const char *path)
 {
     const size_t room = 16u << 20;
     char *bytes = ms_arena_take_raw(&trial, room, 1);
-    ms_report_names names = {"gpt2", "device", "a \"policy\"", NULL, NULL};
+    ms_report_names names = {"gpt2", "device", "a \"policy\"",
+                             NULL,   NULL,     NULL};
     MUST(ms_chrome_trace(result.line, result.report, &names, path, &trial,
                          &fault));
     size_t n = folder_read(path, bytes, room);

@@ -58,7 +58,7 @@ static uint64_t peak_of(const one_run *run)
 
 static const char *json_of(const one_run *run, ms_arena *arena)
 {
-    ms_report_names names = {"random", "none", "none", "{}", NULL};
+    ms_report_names names = {"random", "none", "none", "{}", NULL, NULL};
     ms_text text = {.arena = arena};
     ms_sheet_json(&run->report, run->plan.graph, &names, NULL, &text);
     ck_assert(!text.failed);

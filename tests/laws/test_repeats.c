@@ -66,7 +66,7 @@ static ms_err read_job(const char *json, const char *policy, uint64_t batch,
 /* The report as text, without what only a timeline has, and the layers. */
 static const char *words_of(ms_result *result)
 {
-    const ms_report_names names = {"model", "device", "none", "{}", NULL};
+    const ms_report_names names = {"model", "device", "none", "{}", NULL, NULL};
     ms_fault fault = {0};
     ms_text text = {.arena = &trial};
     ms_layer_use *layers;

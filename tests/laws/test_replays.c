@@ -113,8 +113,8 @@ START_TEST(parts_are_the_replay)
                          MS_OK);
         ms_plan whole = expand(&graph, &program);
         uint32_t before = count_replays(&program);
-        ck_assert_int_eq(ms_program_part_replays(&program, &trial, &fault),
-                         MS_OK);
+        ck_assert_int_eq(
+            ms_program_part_replays(&graph, &program, &trial, &fault), MS_OK);
         ms_plan parts = expand(&graph, &program);
         LAW(same_rows(&whole, &parts));
         LAW(whole.recomputed_ops == parts.recomputed_ops);

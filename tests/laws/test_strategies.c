@@ -21,17 +21,25 @@ static const char decoder[] =
     "{\"memsim\": 1, \"family\": \"decoder\", \"config\": {\"layers\": 6, "
     "\"hidden\": 64, \"heads\": 2, \"vocab\": 16, \"positions\": 256}}";
 
+/* Sixteen blocks that are all weights: 12 * 256^2 of two bytes each. */
+static const char heavy[] =
+    "{\"memsim\": 1, \"family\": \"decoder\", \"config\": {\"layers\": 16, "
+    "\"hidden\": 256, \"heads\": 2, \"vocab\": 16, \"positions\": 2}}";
+#define HEAVY_BLOCK_BYTES (24u * 256 * 256)
+
 static ms_arena keep, trial;
 static ms_fault fault;
+static const char *model = decoder;
 
 static void teardown(void)
 {
+    model = decoder;
     ms_arena_free(&trial);
     ms_arena_free(&keep);
 }
 
 typedef struct cost {
-    uint64_t peak_bytes, step_ns;
+    uint64_t peak_bytes, step_ns, recomputed_ops;
 } cost;
 
 static ms_err run(const char *policy, const char *kernels, cost *own)
@@ -43,10 +51,11 @@ static ms_err run(const char *policy, const char *kernels, cost *own)
     ck_assert_int_eq(ms_training_set(&job.training, "kernels", kernels, &fault),
                      MS_OK);
     ms_err err =
-        inlined_step(decoder, policy, &job, &keep, &trial, &result, &fault);
+        inlined_step(model, policy, &job, &keep, &trial, &result, &fault);
     if (err == MS_OK)
         *own = (cost){result.report->ranks[0].peak.allocated_bytes,
-                      result.report->ranks[0].time.step_ns};
+                      result.report->ranks[0].time.step_ns,
+                      result.report->recomputed_ops};
     return err;
 }
 
@@ -125,6 +134,37 @@ START_TEST(memory_is_paid_for_with_time)
 }
 END_TEST
 
+/* The weights that a replay reads are gathered before each of its units, and
+ * let go behind it: what a way runs again does not depend on who has the
+ * weights, and no more than two blocks are whole beside those of a plain replay
+ * (the one whose backward waits, and what is gathered ahead of it). */
+START_TEST(replays_have_their_weights_unit_by_unit)
+{
+    static const char *const ways[] = {"revolve=2", "revolve=4", "nested=16/1",
+                                       "recursive", "chen,segment=1KiB"};
+    static const char *const shares[] = {"zero:3,dp=4", "fsdp:dp=4",
+                                         "fsdp1:dp=4", "swap:layers",
+                                         "zero:3,dp=4,impl=deepspeed,"
+                                         "max_live_parameters=0"};
+    const char *share = shares[_i];
+    char alone[64], beside[160], full[160];
+    model = heavy;
+    snprintf(full, sizeof full, "checkpoint:full+%s", share);
+    cost most = cost_of(full, "eager");
+    for (size_t i = 0; i < MANY(ways); i++) {
+        snprintf(alone, sizeof alone, "checkpoint:%s", ways[i]);
+        snprintf(beside, sizeof beside, "%s+%s", alone, share);
+        cost plain = cost_of(alone, "eager"), own = cost_of(beside, "eager");
+        ck_assert_msg(own.recomputed_ops == plain.recomputed_ops,
+                      "%s: %" PRIu64 " ops, not %" PRIu64, beside,
+                      own.recomputed_ops, plain.recomputed_ops);
+        ck_assert_msg(own.peak_bytes <= most.peak_bytes + 2 * HEAVY_BLOCK_BYTES,
+                      "%s: %" PRIu64 " bytes, full %" PRIu64, beside,
+                      own.peak_bytes, most.peak_bytes);
+    }
+}
+END_TEST
+
 /* No size of a segment has a lower peak than chen's choice; in a budget none
  * that keeps to it is faster. */
 START_TEST(chen_tries_all_sizes)
@@ -185,6 +225,7 @@ Suite *suite_strategies(void)
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, two_spellings_are_one_way);
     tcase_add_test(tcase, memory_is_paid_for_with_time);
+    tcase_add_loop_test(tcase, replays_have_their_weights_unit_by_unit, 0, 5);
     tcase_add_test(tcase, chen_tries_all_sizes);
     tcase_add_test(tcase, what_cannot_be_is_refused);
     suite_add_tcase(suite, tcase);

@@ -274,7 +274,7 @@ END_TEST
 
 static ms_err write_trace(const char *path)
 {
-    ms_report_names names = {NAME, "h100", "swap:te=1", NULL, NULL};
+    ms_report_names names = {NAME, "h100", "swap:te=1", NULL, NULL, NULL};
     return ms_chrome_trace(&line, &report, &names, path, &arena, &fault);
 }
 
@@ -345,7 +345,7 @@ START_TEST(trace_has_a_process_per_rank)
     ms_timeline drawn = line;
     drawn.plan = &two;
     ms_report of_both = {.n_ranks = 2, .ranks = both};
-    ms_report_names names = {"m", "d", "p", NULL, NULL};
+    ms_report_names names = {"m", "d", "p", NULL, NULL, NULL};
     const char *path = folder_path("a.json");
     ck_assert_int_eq(
         ms_chrome_trace(&drawn, &of_both, &names, path, &arena, &fault), MS_OK);

@@ -103,7 +103,7 @@ static ms_err keep_record(const ms_report_names *names, ms_text *text,
 
 static ms_err print(ms_text *text, ms_fault *fault)
 {
-    const ms_report_names names = {"model", "device", "none", "{}", NULL};
+    const ms_report_names names = {"model", "device", "none", "{}", NULL, NULL};
     MS_TRY(export(&names, fault));
     MS_TRY(keep_record(&names, text, fault));
     ms_sheet_json(result.report, result.graph, &names, NULL, text);

@@ -305,7 +305,8 @@ START_TEST(parts_are_checked)
     ms_fault found = {0};
     build(4, 1, 3);
     write_default(1);
-    ck_assert_int_eq(ms_program_part_replays(&program, &arena, &found), MS_OK);
+    ck_assert_int_eq(ms_program_part_replays(&graph, &program, &arena, &found),
+                     MS_OK);
     ck_assert_str_eq(letters(), "M0 F0 F1 F2 F3 M1 F4 M2 "
                                 "B4 R1-3 R2-3 R3-3 B3 B2 B1 D B0 M3 D M4 ");
     assert_rerun(2, (ms_rerun_call){.part = true});

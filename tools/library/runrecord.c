@@ -5,6 +5,7 @@
 #include "plots/record/record.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
+#include "sim/program.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tools/advice/leftout.h"
@@ -20,7 +21,10 @@ ms_report_names ms_runrecord_names(const ms_job *job, const ms_result *result,
 {
     return (ms_report_names){.model = result->model.name,
                              .device = job->device->name,
-                             .policy = policy};
+                             .policy = policy,
+                             .foreseen = result->program != NULL
+                                             ? &result->program->foreseen
+                                             : NULL};
 }
 
 /* A figure's subtitle begins with what tells it from other figures of the

@@ -148,7 +148,7 @@ static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
 static ms_err fail_word(const cursor *c, const ms_option *option,
                         const char *all, const char *value)
 {
-    char words[64], hint[96];
+    char words[96], hint[96];
     const char *names[16];
     size_t n = 0;
     assert(strlen(all) < sizeof words);

@@ -424,10 +424,10 @@ const ms_option ms_options_table[] = {
                .help = "what --plot draws",
                .words = "address"},
               {.commands = PLOT,
-               .help = "of one run (default timeline), of several (default "
-                       "bars), of rows of a sweep (default curve, else pareto)",
+               .help = "default: of one run timeline, of several bars, of "
+                       "sweeps curve or pareto, of ways to checkpoint front",
                .words = "timeline|gantt|layers|ranks|pipeline|bars|pareto|"
-                        "address|curve"}}},
+                        "address|curve|front"}}},
     {.id = MS_OPTION_AXIS,
      .name = "x",
      .takes = MS_TAKES_VALUE,

@@ -30,6 +30,8 @@ static const struct {
      "figures are drawn from run --json and compare --json"},
     {"point", NULL, "rows of memsim sweep",
      "draw it with: memsim plot FILE --figure pareto"},
+    {"rows", "blocks", "what compare --checkpoint-all --json prints",
+     "draw it by itself: memsim plot FILE"},
     {"family", NULL, "a model", "simulate it with: memsim run FILE"},
     {"layers", NULL, "a model", "simulate it with: memsim run FILE"},
     {"format", "nodes", "a model", "simulate it with: memsim run FILE"},
@@ -38,7 +40,7 @@ static const struct {
 };
 
 /* the first rows are of files that memsim writes; the others are models */
-#define N_OURS 3u
+#define N_OURS 4u
 
 static bool is_object(const ms_json *json, uint32_t object, size_t which)
 {
@@ -98,7 +100,7 @@ struct list {
     uint32_t n, capacity;
 };
 
-static ms_err check_version(const ms_values *values, uint32_t object)
+ms_err ms_results_version(const ms_values *values, uint32_t object)
 {
     uint32_t member = ms_json_find(values->json, object, "schema_version");
     uint64_t version;
@@ -181,7 +183,7 @@ static ms_err read_variants(const ms_values *values, uint32_t variants,
          row = json->nodes[row].next) {
         ms_record *record = NULL;
         MS_TRY(add_record(values, list, &record));
-        MS_TRY(check_version(values, row));
+        MS_TRY(ms_results_version(values, row));
         MS_TRY((was_refused(json, row) ? read_refusal : read_run)(values, row,
                                                                   record));
         if (name == MS_NONE)
@@ -196,7 +198,7 @@ static ms_err read_object(const ms_values *values, struct list *list)
 {
     const ms_json *json = values->json;
     ms_record *record = NULL;
-    MS_TRY(check_version(values, 0));
+    MS_TRY(ms_results_version(values, 0));
     uint32_t variants = ms_json_find(json, 0, "variants");
     if (variants != MS_NONE && json->nodes[variants].kind == MS_JSON_ARRAY)
         return read_variants(values, variants, list);

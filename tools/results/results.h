@@ -26,6 +26,8 @@ ms_err ms_results_read(const char *path, ms_arena *arena, ms_record **records,
 /* The same for a text that was read already; it ends with a NUL. */
 ms_err ms_results_read_text(const ms_quote *text, ms_arena *arena,
                             ms_record **records, uint32_t *n, ms_fault *fault);
+/* Is the object's schema_version the one that is read? Fault: MS_EINPUT. */
+ms_err ms_results_version(const ms_values *values, uint32_t object);
 /* *ours: was the file written by memsim, be it a result or something of which
  * ms_results_read says what it is? False for a model, for what cannot be read,
  * and for standard input. MS_ENOMEM. */

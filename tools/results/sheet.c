@@ -7,6 +7,7 @@
 #include "sim/graph.h"
 #include "sim/names.h"
 #include "sim/pools/steps/pooled.h"
+#include "sim/program.h"
 #include "sim/report.h"
 
 #include <string.h>
@@ -67,6 +68,21 @@ static void open_exceeded(ms_sheet *sheet)
             sheet->exceeded[sheet->n_exceeded++] = ms_names_pool[pool];
 }
 
+static void open_optimum(ms_sheet *sheet, const ms_foreseen *seen)
+{
+    const ms_rank_report *told = sheet->told;
+    if (seen == NULL || seen->best == MS_BEST_NONE)
+        return;
+    sheet->optimum = (ms_sheet_optimum){
+        .best = ms_names_best[seen->best],
+        .unit_bytes = seen->unit_bytes,
+        .peak_bytes = seen->peak_bytes,
+        .ns = seen->step_ns,
+        .more_bytes =
+            (int64_t)told->peak.allocated_bytes - (int64_t)seen->peak_bytes,
+        .more_ns = (int64_t)told->time.step_ns - (int64_t)seen->step_ns};
+}
+
 void ms_sheet_open(ms_sheet *sheet, const ms_report *report,
                    const ms_graph *graph, const ms_report_names *names,
                    ms_text *text)
@@ -86,6 +102,7 @@ void ms_sheet_open(ms_sheet *sheet, const ms_report *report,
                             report->recompute_flops + report->optimizer_flops};
     sheet->libraries_bytes = ms_measure_libraries(graph, &sheet->n_libraries);
     open_exceeded(sheet);
+    open_optimum(sheet, names->foreseen);
     if (!open_unknown(sheet, graph, text->arena) ||
         !open_pool(sheet, text->arena))
         text->failed = true;

@@ -26,6 +26,15 @@ typedef struct ms_sheet_step {
     ms_pooled_step *step;
 } ms_sheet_step;
 
+/* What the plan of a policy is the best of, and how far the step is from what
+ * that model of it says. */
+typedef struct ms_sheet_optimum {
+    const char *best;        /* NULL: nothing is claimed */
+    uint64_t unit_bytes;     /* 0: no sizes were rounded */
+    uint64_t peak_bytes, ns; /* 0: not foreseen */
+    int64_t more_bytes, more_ns;
+} ms_sheet_optimum;
+
 typedef struct ms_sheet {
     uint64_t parameters;
     const char *memsim, *model, *device, *policy;
@@ -46,6 +55,7 @@ typedef struct ms_sheet {
     uint64_t used_bytes, libraries_bytes; /* what libraries keep in the pool */
     uint32_t n_libraries;
     double total_flops;
+    ms_sheet_optimum optimum;
 } ms_sheet;
 
 /* What stands in the place of a run that could not be simulated. */

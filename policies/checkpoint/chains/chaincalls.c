@@ -190,9 +190,11 @@ static ms_err form_rerun(writer *w, uint32_t *i)
 static ms_err form_again(writer *w, uint32_t *i)
 {
     ms_call call = ms_program_call(MS_HOLD);
+    call.unit = w->stages->first[act(w, *i).stage];
     for ((*i)++; act(w, *i).verb == MS_CHAIN_PASS; (*i)++)
         ;
     call.set = w->input[act(w, *i).stage];
+    call.last = w->stages->first[act(w, *i).stage] - 1;
     call.hold.again = true;
     w->held[act(w, *i).stage] = call.set;
     return call.set != MS_NOTHING ? add(w, call) : MS_OK;

@@ -38,7 +38,12 @@ typedef struct ranked {
     bool tried;              /* in the replay at hand */
     bool foreseen;           /* its peak is the chain's, and what is besides */
     bool searches, is_exact; /* the least; it is that of all plans */
-    uint64_t chain_bytes, chain_ns, unit_bytes; /* of the plans at hand */
+    uint64_t all_bytes;      /* of its chains, where all is saved */
+    uint64_t close_bytes;    /* next to nothing */
+    /* Of the plans at hand: what they cost by their chains, what is claimed of
+     * them, and to which unit sizes were rounded up (0: none). */
+    uint64_t chain_bytes, chain_ns, unit_bytes;
+    ms_optimum_class class;
     ms_foreseen best;
 } ranked;
 
@@ -104,8 +109,9 @@ static void judge(planner *p, uint32_t rank)
     if (cost->peak_bytes > p->choice->budget_bytes ||
         cost->work_ns >= r->best_ns)
         return;
-    r->best = (ms_foreseen){r->chain_bytes + r->besides_bytes,
-                            r->chain_ns + r->besides_ns, r->unit_bytes};
+    r->best =
+        (ms_foreseen){r->chain_bytes + r->besides_bytes,
+                      r->chain_ns + r->besides_ns, r->class, r->unit_bytes};
     r->best_ns = cost->work_ns;
     for (uint32_t k = 0; k < p->parts.n; k++)
         if (has_part(p, rank, k))
@@ -149,10 +155,10 @@ static ms_err find_besides(planner *p)
                                p->fault));
     for (uint32_t r = 0; r < p->n_ranks; r++) {
         ranked *own = &p->ranks[r];
-        uint64_t chain_bytes, ns;
-        MS_TRY(cost_rank(p, r, p->plans, &chain_bytes, &ns));
-        if (p->costs[r].peak_bytes > chain_bytes)
-            own->besides_bytes = p->costs[r].peak_bytes - chain_bytes;
+        uint64_t ns;
+        MS_TRY(cost_rank(p, r, p->plans, &own->all_bytes, &ns));
+        if (p->costs[r].peak_bytes > own->all_bytes)
+            own->besides_bytes = p->costs[r].peak_bytes - own->all_bytes;
         if (p->costs[r].work_ns > ns)
             own->besides_ns = p->costs[r].work_ns - ns;
     }
@@ -226,7 +232,8 @@ static ms_err divide_budget(planner *p, uint32_t rank)
 static ms_err plan_rank(planner *p, uint32_t rank)
 {
     ranked *r = &p->ranks[rank];
-    r->unit_bytes = 1;
+    r->class = MS_BEST_PERSISTENT;
+    r->unit_bytes = 0;
     if (r->n > 1)
         MS_TRY(divide_budget(p, rank));
     for (uint32_t k = 0; k < p->parts.n; k++) {
@@ -242,15 +249,23 @@ static ms_err plan_rank(planner *p, uint32_t rank)
     return MS_OK;
 }
 
+/* Does the last plan leave next to nothing of the budget? */
+static bool is_filled(const planner *p, uint32_t rank)
+{
+    uint64_t budget = p->choice->budget_bytes;
+    uint64_t peak_bytes = p->costs[rank].peak_bytes;
+    return peak_bytes <= budget &&
+           budget - peak_bytes <= p->ranks[rank].close_bytes;
+}
+
 /* Readies the next plans of a rank, where there may be better ones. */
 static ms_err ready(planner *p, uint32_t rank)
 {
     ranked *r = &p->ranks[rank];
     ms_fault *told = p->fault;
-    uint64_t budget = p->choice->budget_bytes;
     r->tried = false;
     while (!r->tried && r->tries < MOST_TRIES && r->left_bytes > 0 &&
-           r->at.high - r->at.low > budget / MS_OPTIMUM_LOW) {
+           r->at.high - r->at.low > r->close_bytes && !is_filled(p, rank)) {
         ms_fault fault = {.caret = -1};
         r->tries++;
         p->fault = &fault;
@@ -277,7 +292,7 @@ static void move_budget(planner *p, uint32_t rank)
     uint64_t peak_bytes = p->costs[rank].peak_bytes, next = r->left_bytes;
     uint64_t budget = p->choice->budget_bytes;
     bool keeps = peak_bytes <= budget;
-    if (r->tries == 1 && r->foreseen && keeps) {
+    if (r->tries == 1 && r->foreseen && r->unit_bytes == 0 && keeps) {
         r->left_bytes = 0;
         return;
     }
@@ -357,6 +372,7 @@ static ms_err try_least(planner *p)
             own->searches = slots == 0 ? own->best_ns == UINT64_MAX
                                        : own->searches && !own->is_exact;
             own->tried = own->searches && (slots == 0 || slots < longest(p, r));
+            own->class = MS_BEST_TRIED;
             own->unit_bytes = 0;
             if (own->tried)
                 MS_TRY(plan_least(p, r, slots));
@@ -500,10 +516,11 @@ static bool open_budgets(planner *p)
             continue;
         }
         all = false;
-        own->at.high = 2 * budget * own->n;
+        own->at.high = 2 * own->all_bytes; /* rounded sizes may double */
         own->left_bytes = budget;
         if (budget > own->besides_bytes)
             own->left_bytes = budget - own->besides_bytes;
+        own->close_bytes = own->left_bytes / MS_OPTIMUM_LOW;
     }
     return all;
 }
@@ -515,7 +532,8 @@ static ms_err find_optimum(planner *p, ms_program *program)
     if (open_budgets(p)) {
         if (p->n_ranks == 1)
             program->foreseen =
-                (ms_foreseen){p->costs[0].peak_bytes, p->costs[0].work_ns, 1};
+                (ms_foreseen){p->costs[0].peak_bytes, p->costs[0].work_ns,
+                              MS_BEST_PERSISTENT, 0};
         return MS_OK;
     }
     MS_TRY(try_budgets(p));

@@ -70,6 +70,10 @@ static ms_err find_blockplan(const ms_policy_context *context,
     MS_TRY(ms_blockplan_find(dag, &blocks, &menus, budget_bytes, arena, &found,
                              fault));
     *plan = found.plan;
+    program->foreseen =
+        (ms_foreseen){.step_ns = found.time_ns,
+                      .best = MS_BEST_CUT_POINTS,
+                      .unit_bytes = found.exact ? 0 : found.unit_bytes};
     program->told = tell(&blocks, &found, arena);
     return program->told == NULL ? ms_fail_nomem(fault) : MS_OK;
 }
@@ -82,12 +86,15 @@ ms_err ms_dagplan_place(const ms_policy_context *context, uint64_t budget_bytes,
     ms_arena *arena = context->arena;
     MS_TRY(ms_nodedag_find(context->graph, arena, &dag, fault));
     MS_TRY(ms_pebble_find(&dag, budget_bytes, arena, &pebble, fault));
-    if (pebble.ended)
+    if (pebble.ended) {
         program->told = "the least time of all orders, gradients made again "
                         "too (pebbling)";
-    else
+        program->foreseen = (ms_foreseen){.step_ns = pebble.time_ns,
+                                          .best = MS_BEST_ALL_ORDERS};
+    } else {
         MS_TRY(find_blockplan(context, &dag, budget_bytes, program,
                               &pebble.plan, fault));
+    }
     return ms_nodecalls_write(context->graph, &pebble.plan, arena, program,
                               fault);
 }

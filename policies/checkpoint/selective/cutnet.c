@@ -252,10 +252,9 @@ static ms_err weigh(ms_cutnet *p, const uint8_t *is_written, ms_fault *fault)
 
 static ms_err take_columns(ms_cutnet *p, ms_fault *fault)
 {
-    uint8_t **flags[] = {&p->is_dear,  &p->is_listed, &p->is_read,
-                         &p->is_small, &p->needed,    &p->banned,
-                         &p->is_saved, &p->is_given,  &p->is_fixed,
-                         &p->makes};
+    uint8_t **flags[] = {
+        &p->is_dear, &p->is_listed, &p->is_read,  &p->is_small, &p->needed,
+        &p->banned,  &p->is_saved,  &p->is_given, &p->is_fixed, &p->makes};
     size_t n = p->n + 1u;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         *flags[i] = ms_arena_take(p->arena, n, 1);

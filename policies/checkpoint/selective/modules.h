@@ -17,6 +17,8 @@
  *
  * Of the first four what others read stays; of the last three it goes, too, and
  * is made again just before the backward of its reader ("output-discarding").
+ * What a backward needs is made again, no more: the last product of an MLP,
+ * which Megatron's replay of the whole module runs too, is not.
  * Modules are found by what layers are for and what their ops do. */
 
 #include "policies/common/policy.h"

@@ -325,7 +325,8 @@ static void run_alone(rank_clock *rank, uint32_t s)
     uint64_t end_ns = it->end_ns;
     if (it->of.speed == 0)
         end_ns += rank->plan->op[op].ns;
-    if (ms_pace_speeds(rank->pace, (ms_streams)(1u << s))[s] != MS_SPEED_WHOLE ||
+    if (ms_pace_speeds(rank->pace, (ms_streams)(1u << s))[s] !=
+            MS_SPEED_WHOLE ||
         end_ns > rank->until_ns || !ends_unseen(host, it, op))
         return;
     for (;;) {

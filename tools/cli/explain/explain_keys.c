@@ -147,7 +147,7 @@ static const ms_key explain_rows[] = {
     {.name = "overheads",
      .type = MS_KEY_OBJECT,
      MS_KEYS_VIA(ms_explain_sheet, run),
-     .of = &ms_keys_run_overheads,
+     .of = &ms_keys_overheads,
      .help = "as in run: there besides"},
     {.name = "groups",
      .type = MS_KEY_OBJECTS,

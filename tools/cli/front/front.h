@@ -9,7 +9,7 @@
  *     strategies.c     which ways there are, for so many blocks
  *     frontfind.c      the steps, the curve, how far each way is above it
  *     front_text.c     for people
- *     front_keys.c     JSON and CSV
+ *     front_keys.c     JSON and CSV, and saved JSON read back
  *     front_figure.c   the figure
  *
  * A row is a way; a row of the curve is the best plan of the solver's model for
@@ -37,6 +37,7 @@ typedef struct ms_front_row {
     uint64_t budget_bytes; /* of a row of the curve */
     uint64_t peak_bytes, step_ns, recompute_ns;
     uint64_t foreseen_peak_bytes, foreseen_ns; /* by the solver; 0: none is */
+    const char *best; /* what the plan is the best of; NULL: not claimed */
     /* The row of the curve that takes least within its peak, from 1 up; 0:
      * there is none; by how many percent its step is longer (less: shorter). */
     uint64_t against;
@@ -82,6 +83,12 @@ void ms_front_text_write(const ms_front *front, const ms_style *style,
                          ms_text *text);
 void ms_front_keys_json(const ms_front *front, ms_text *text);
 void ms_front_keys_csv(const ms_front *front, ms_text *text);
+/* Does the text begin with the object of ms_front_keys_json?  MS_ENOMEM. */
+ms_err ms_front_keys_are(const ms_quote *text, ms_arena *scratch, bool *are,
+                         ms_fault *fault);
+/* What the figure needs, from that object.  Faults: MS_EINPUT. */
+ms_err ms_front_keys_read(const ms_quote *text, ms_arena *arena,
+                          ms_front *front, ms_fault *fault);
 ms_err ms_front_figure_draw(const ms_front *front, const ms_drawing *drawing,
                             ms_fault *fault);
 

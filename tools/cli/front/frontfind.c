@@ -19,7 +19,7 @@
 static const struct {
     uint32_t blocks, slots;
     uint32_t refined; /* how many points are added at most */
-} grain[] = {{64, 200, 2}, {24, 1000, 8}, {0, 3000, 16}};
+} grain[] = {{64, 600, 8}, {24, 1000, 8}, {0, 3000, 16}};
 /* Peaks that are closer than this part of the larger are one budget. */
 #define SAME_PART 400u
 
@@ -84,6 +84,8 @@ static void set_numbers(const ms_result *result, ms_front_row *row)
         return;
     row->foreseen_peak_bytes = result->program->foreseen.peak_bytes;
     row->foreseen_ns = result->program->foreseen.step_ns;
+    if (result->program->foreseen.best != MS_BEST_NONE)
+        row->best = ms_names_best[result->program->foreseen.best];
 }
 
 /* A refusal of the job is a row that says why. */

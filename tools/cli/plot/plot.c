@@ -18,6 +18,14 @@
 
 /* ---- files --------------------------------------------------------------- */
 
+static ms_err read_front(ms_plot *plot, const ms_quote *text, ms_fault *fault)
+{
+    plot->front = ms_arena_take(plot->arena, 1, sizeof *plot->front);
+    return plot->front == NULL
+               ? ms_fail_nomem(fault)
+               : ms_front_keys_read(text, plot->arena, plot->front, fault);
+}
+
 static ms_err read_file(ms_plot *plot, const char *path, ms_fault *fault)
 {
     char *bytes;
@@ -26,10 +34,13 @@ static ms_err read_file(ms_plot *plot, const char *path, ms_fault *fault)
     MS_TRY(ms_files_read(path, MS_JSON_MAX_BYTES, plot->arena, &bytes, &length,
                          fault));
     ms_quote text = {name, bytes, length, 0};
-    bool are_rows;
+    bool are_rows, is_front;
     MS_TRY(ms_rows_are(&text, plot->arena, &are_rows, fault));
     if (are_rows)
         return ms_rows_read(&text, plot->arena, &plot->rows, fault);
+    MS_TRY(ms_front_keys_are(&text, plot->arena, &is_front, fault));
+    if (is_front && plot->arguments->n_operands == 1)
+        return read_front(plot, &text, fault);
     return ms_variants_read_text(&text, plot->arena, &plot->runs, fault);
 }
 
@@ -61,6 +72,8 @@ static ms_err read_files(ms_plot *plot, ms_fault *fault)
                                "name each file once", "is named twice");
         MS_TRY(read_file(plot, arguments->operands[i], fault));
     }
+    if (plot->front != NULL)
+        return MS_OK;
     MS_TRY(ms_plot_rows_part(plot, fault));
     if (plot->runs.n > 0 || plot->rows.n > 0)
         return name_runs(plot, fault);
@@ -81,6 +94,8 @@ static const char *default_kind(const ms_plot *plot)
         ms_options_value(plot->arguments, MS_OPTION_VALUE) != NULL ||
         ms_options_value(plot->arguments, MS_OPTION_SERIES) != NULL)
         return "curve";
+    if (plot->front != NULL)
+        return "front";
     if (plot->rows.n == 0)
         return plot->runs.n == 1 ? "timeline" : "bars";
     return plot->runs.n == 0 && ms_plot_sweep_has_curve(plot) ? "curve"
@@ -105,6 +120,18 @@ static uint32_t count_runs(const ms_plot *plot)
  * only they can. */
 static ms_err check_kind(const ms_plot *plot, const char *kind, ms_fault *fault)
 {
+    if (is(kind, "front") != (plot->front != NULL))
+        return ms_fail(
+            fault, MS_EUSAGE, NULL,
+            plot->front == NULL ? "save them with: memsim compare MODEL "
+                                  "--checkpoint-all --json >FILE"
+                                : "leave --figure out",
+            plot->front == NULL
+                ? "figure front is of every way to checkpoint"
+                : "figure %s cannot be drawn from ways to checkpoint",
+            kind);
+    if (is(kind, "front"))
+        return MS_OK;
     if (is(kind, "curve") && (plot->rows.n == 0 || plot->runs.n > 0))
         return ms_fail(fault, MS_EUSAGE, NULL,
                        "make them, e.g.: memsim sweep MODEL --grid "
@@ -152,7 +179,7 @@ static ms_err check_options(const ms_plot *plot, const char *kind,
                            "a sweep have names of their own");
         if ((option->id == MS_OPTION_MEMORY ||
              option->id == MS_OPTION_DEVICE) &&
-            plot->runs.n > 0)
+            (plot->runs.n > 0 || plot->front != NULL))
             return ms_fail(fault, MS_EUSAGE, NULL, "leave it out",
                            "option \"--%s\" is for rows of a sweep; a result "
                            "knows its capacity",
@@ -206,6 +233,8 @@ static ms_err draw(const ms_plot *plot, ms_fault *fault)
     MS_TRY(check_options(plot, kind, fault));
     if (ms_outputs_is_stdout(plot->drawing.path))
         ms_screen_end_with_reader();
+    if (plot->front != NULL)
+        return ms_front_figure_draw(plot->front, &plot->drawing, fault);
     if (is(kind, "curve"))
         return ms_plot_sweep_curve(plot, fault);
     return plot->rows.n > 0 ? ms_plot_trades_draw(plot, fault)

@@ -14,6 +14,7 @@
 #include "policies/common/policy.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/cli/front/front.h"
 #include "tools/cli/run/figures.h"
 #include "tools/options/options.h"
 #include "tools/results/rows.h"
@@ -24,6 +25,7 @@ typedef struct ms_plot {
     /* they have names where there are several, or rows beside them */
     ms_comparison runs;
     ms_rows rows;
+    ms_front *front; /* of compare --checkpoint-all, alone; NULL: none */
     uint64_t capacity_bytes, usable_bytes; /* of rows; 0: not given */
     ms_drawing drawing; /* its title is that of --title, or NULL */
 } ms_plot;

@@ -18,13 +18,13 @@ void ms_planline_put(const ms_result *result, ms_arena *arena, ms_text *text)
     const ms_foreseen *seen = &program->foreseen;
     uint64_t has_bytes = rank->peak.allocated_bytes;
     uint64_t has_ns = rank->time.step_ns;
-    if (seen->unit_bytes > 0)
-        ms_text_add(&words,
-                    "the best persistent one of the model as a chain, ");
-    else
+    if (seen->best == MS_BEST_TRIED)
         ms_text_add(&words, "the fastest of those that were tried, not proven "
                             "to be the best of the model as a chain, ");
-    if (seen->unit_bytes > 1)
+    else
+        ms_text_add(&words,
+                    "the best persistent one of the model as a chain, ");
+    if (seen->unit_bytes > 0)
         ms_text_add(&words, "its sizes rounded up to multiples of %s, ",
                     ms_quantity_size(seen->unit_bytes).s);
     if (has_bytes == seen->peak_bytes && has_ns == seen->step_ns)

@@ -331,13 +331,14 @@ extern const ms_keys ms_keys_run, ms_keys_row;
 /* The object that stands in the place of a run that could not be simulated. */
 extern const ms_keys ms_keys_run_refused;
 /* The objects within the object of a run: */
-extern const ms_keys ms_keys_rank;          /* of "ranks" */
-extern const ms_keys ms_keys_pool;          /* "pool" */
-extern const ms_keys ms_keys_settings;      /* "settings" */
-extern const ms_keys ms_keys_from;          /* "from" (keys_from.c) */
-extern const ms_keys ms_keys_run_overheads; /* "overheads" */
-extern const ms_keys ms_keys_timeline;      /* "timeline" of a run */
-extern const ms_keys ms_keys_drawn;         /* of its "ranks" */
-extern const ms_keys ms_keys_addresses;     /* "addresses" of a timeline */
+extern const ms_keys ms_keys_rank;      /* of "ranks" */
+extern const ms_keys ms_keys_pool;      /* "pool" */
+extern const ms_keys ms_keys_settings;  /* "settings" */
+extern const ms_keys ms_keys_from;      /* "from" (keys_from.c) */
+extern const ms_keys ms_keys_overheads; /* "overheads" */
+extern const ms_keys ms_keys_optimum;   /* "optimum" */
+extern const ms_keys ms_keys_timeline;  /* "timeline" of a run */
+extern const ms_keys ms_keys_drawn;     /* of its "ranks" */
+extern const ms_keys ms_keys_addresses; /* "addresses" of a timeline */
 
 #endif

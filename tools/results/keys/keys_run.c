@@ -59,6 +59,11 @@ static const ms_key average_rows[] = {
                   MUST)};
 static const ms_keys average = MS_KEYS_OBJECT("average_rank", average_rows);
 
+static bool is_optimum(const void *of)
+{
+    return ((const ms_sheet *)of)->optimum.best != NULL;
+}
+
 static bool is_uneven(const void *of)
 {
     const ms_sheet *sheet = of;
@@ -70,63 +75,6 @@ static bool is_pooled(const void *of)
     const ms_sheet *sheet = of;
     return sheet->report->pooled != NULL;
 }
-
-static bool is_deep(const void *of)
-{
-    const ms_sheet *sheet = of;
-    return sheet->report->outside.deepep_bytes > 0;
-}
-
-static bool is_overlapped(const void *of)
-{
-    const ms_sheet *sheet = of;
-    return sheet->report->outside.userbuffers_bytes > 0;
-}
-
-static const ms_key overheads_rows[] = {
-    {.name = "context_and_kernels_bytes",
-     .type = MS_KEY_COUNT,
-     REPORT(U64, outside.kernels_bytes),
-     MUST,
-     .help = "CUDA context and the kernels loaded with it"},
-    {.name = "nccl_bytes",
-     .type = MS_KEY_COUNT,
-     REPORT(U64, outside.nccl_bytes),
-     MUST,
-     .help = "NCCL's kernels, and buffers of its communicators"},
-    {.name = "nccl_communicators",
-     .type = MS_KEY_COUNT,
-     REPORT(U32, outside.communicators),
-     MUST},
-    {.name = "nccl_channels",
-     .type = MS_KEY_COUNT,
-     REPORT(U32, outside.channels),
-     MUST},
-    {.name = "deepep_bytes",
-     .type = MS_KEY_COUNT,
-     REPORT(U64, outside.deepep_bytes),
-     .there = is_deep,
-     .optional = true,
-     .help = "buffers of DeepEP (expert:E,dispatch=deepep)"},
-    {.name = "userbuffers_bytes",
-     .type = MS_KEY_COUNT,
-     REPORT(U64, outside.userbuffers_bytes),
-     .there = is_overlapped,
-     .optional = true,
-     .help = "what exchanges beside products go through (tensor:T,sp,overlap): "
-             "Transformer Engine's userbuffers, or torch's symmetric memory"},
-    {.name = "library_workspaces_bytes",
-     .type = MS_KEY_COUNT,
-     SHEET(U64, libraries_bytes),
-     SKIP,
-     .help = "what cuBLAS keeps in the pool; part of allocated"},
-    {.name = "library_workspaces",
-     .type = MS_KEY_COUNT,
-     SHEET(U32, n_libraries),
-     SKIP,
-     .help = "how many these are: one per thread that multiplies"}};
-const ms_keys ms_keys_run_overheads =
-    MS_KEYS_OBJECT("overheads", overheads_rows);
 
 static const ms_key flops_rows[] = {
     {.name = "forward",
@@ -315,7 +263,7 @@ static const ms_key run_rows[] = {
      .help = "reserved + context, as nvidia-smi reports"},
     {.name = "overheads",
      .type = MS_KEY_OBJECT,
-     .of = &ms_keys_run_overheads,
+     .of = &ms_keys_overheads,
      .help = "what context_bytes is of, and what libraries keep in the pool"},
     {.name = "out_of_memory",
      .type = MS_KEY_OBJECT,
@@ -566,6 +514,13 @@ static const ms_key run_rows[] = {
      .optional = true,
      .of = &ms_keys_rank_ring,
      .help = "context:C,split=plain: what each rank holds and does"},
+    {.name = "optimum",
+     .type = MS_KEY_OBJECT,
+     .there = is_optimum,
+     SKIP,
+     .optional = true,
+     .of = &ms_keys_optimum,
+     .help = "checkpoint:optimal: what its plan is the best of"},
     {.name = "timeline",
      .type = MS_KEY_OBJECT,
      MS_KEYS_VIA(ms_sheet, record),
