@@ -76,7 +76,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
         return fail_division(shape->batch, value, by_size, fault);
     uint64_t count = by_size ? shape->batch / value : value;
     if (count > MOST)
-        return ms_fail(fault, MS_EUSAGE, "microbatch", NULL,
+        return ms_fail(fault, MS_EUSAGE, "microbatch",
+                       "take larger ones, microbatch:size=N",
                        "%" PRIu64 " micro-batches are too many: at most %d",
                        count, MOST);
     shape->micro_batches = (uint32_t)count;

@@ -34,7 +34,9 @@ ms_err ms_chainparts_blocks(const ms_chainparts *parts, uint32_t *most,
             *most = parts->n_blocks[k];
     if (*most > 0)
         return MS_OK;
-    return ms_fail(fault, MS_EUSAGE, "checkpoint", NULL,
+    return ms_fail(fault, MS_EUSAGE, "checkpoint",
+                   "checkpoint:mincut and checkpoint:optimal,budget=SIZE need "
+                   "none",
                    "the model has no blocks to checkpoint");
 }
 

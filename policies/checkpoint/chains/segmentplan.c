@@ -178,6 +178,7 @@ static ms_err read_values(const ms_policy_context *context,
                           ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
+    char hint[64];
     uint32_t most;
     MS_TRY(ms_chainparts_blocks(parts, &most, fault));
     if (values[MS_CHECKPOINT_RECURSIVE].given) {
@@ -188,7 +189,9 @@ static ms_err read_values(const ms_policy_context *context,
     MS_TRY(check_sizes(how->sizes, fault));
     if (size_of(how->sizes, 0) <= most)
         return MS_OK;
-    return ms_fail(fault, MS_EUSAGE, "checkpoint:nested", NULL,
+    snprintf(hint, sizeof hint, "begin with segments of %u, nested=%u/1", most,
+             most);
+    return ms_fail(fault, MS_EUSAGE, "checkpoint:nested", hint,
                    "%s %u blocks: segments are of 1 to %u",
                    parts->n == 1 ? "the model has" : "a stage has at most",
                    most, most);
