@@ -58,10 +58,10 @@ static void find_node(const ms_machine *machine, uint64_t beside,
     uint64_t per_node = machine->node_ranks;
     if (per_node == 0 || per_node > all)
         per_node = all;
+    for (uint16_t r = 0; r < report->n_ranks; r++)
+        raise(&report->ranks[r].far[pool].reserved_bytes,
+              report->ranks[r].far[pool].peak_bytes);
     if (report->n_ranks > 1) {
-        for (uint16_t r = 0; r < report->n_ranks; r++)
-            raise(&report->ranks[r].far[pool].reserved_bytes,
-                  report->ranks[r].far[pool].peak_bytes);
         fill_nodes(all, machine->stage_stride > 0 ? machine->stage_stride : 1,
                    per_node, report, pool, far);
         return;
