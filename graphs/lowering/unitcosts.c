@@ -5,17 +5,17 @@
 #include "sim/graph.h"
 #include "sim/kinds.h"
 
-/* The multiply-adds of a product, for one token: whole numbers, whose sums are
- * exact. */
+/* The multiply-adds of a product, for one token (of images, for one image):
+ * whole numbers, whose sums are exact. */
 static double macs_of(const ms_trace *trace, uint32_t op)
 {
     const ms_graph *g = trace->graph;
     const ms_step_settings *settings = trace->settings;
+    uint64_t tokens = settings->sequence > 0 ? settings->sequence : 1;
     if (ms_kinds_is_attention(g->op_kind[op]) ||
         !(g->op_flags[op] & MS_OP_MATRIX))
         return 0;
-    return g->op_flops[op] / 2 /
-           ((double)settings->batch * (double)settings->sequence);
+    return g->op_flops[op] / 2 / ((double)settings->batch * (double)tokens);
 }
 
 /* The ops of a layer stand together. */
