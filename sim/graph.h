@@ -169,6 +169,10 @@ typedef struct ms_graph {
     uint32_t *unit_state; /* (optional) per unit: a persistent storage for the
                              random state that a checkpoint which begins there
                              sets aside (in the device's memory: a CPU) */
+    double *unit_cost;    /* (optional) what a unit counts where stages of a
+                             pipeline cost as much each: of its forward's
+                             products, multiply-adds of a token.  NULL: stages
+                             have as many layers each */
     uint32_t n_saves;     /* what the nodes of forward save, as they do */
     struct ms_save *saves;
     uint32_t n_kept, *kept; /* storages that the training loop's own variables

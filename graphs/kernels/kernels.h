@@ -139,6 +139,11 @@ typedef struct ms_kernel_hooks {
     bool (*holds_gradients)(const struct ms_step_settings *settings);
     bool (*has_fp32_gradients)(const struct ms_step_settings *settings);
     bool (*casts_gradients)(const ms_trace *trace);
+
+    /* What the layer counts where the framework's stages of a pipeline cost as
+     * much each (ms_graph.unit_cost); macs: the multiply-adds of its forward's
+     * products, but for attention's core.  NULL: stages have as many layers. */
+    double (*stage_cost)(const ms_layer *layer, double macs);
 } ms_kernel_hooks;
 
 /* What is left out: a maker is ms_torchkernels, the rest is false, no hooks. */

@@ -231,11 +231,23 @@ static void settle(ms_training *training)
         training->hold_output = MS_HOLD_NONE;
 }
 
+/* models/llama.py, get_block_compute_costs, whose attention has as many heads
+ * of keys as of queries: of 2 (heads + kv_heads) blocks of weights 4 heads. */
+static double stage_cost(const ms_layer *layer, double macs)
+{
+    const ms_value *heads = ms_layertypes_field(layer, "heads");
+    const ms_value *kv_heads = ms_layertypes_field(layer, "kv_heads");
+    if (heads == NULL || kv_heads == NULL || kv_heads->i == 0)
+        return macs;
+    return macs * 2 * (double)heads->i / (double)(heads->i + kv_heads->i);
+}
+
 static const ms_kernel_hooks hooks = {
     .settle = settle,
     .attention = attention,
     .loss_temporaries = ms_mcoreloss_temporaries,
     .joined_with = ms_mcorelayers_joined_with,
+    .stage_cost = stage_cost,
 };
 
 const ms_kernel_set ms_nanotron = {

@@ -2,6 +2,7 @@
 #include "graphs/lowering/finish.h"
 #include "graphs/kernels/flatbuffers.h"
 #include "graphs/lowering/numbering.h"
+#include "graphs/lowering/unitcosts.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/parallel/expertops.h"
 #include "graphs/trace/trace.h"
@@ -221,6 +222,7 @@ ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
     g->out_at[g->n_ops] = trace->n_out;
     g->drop_at[g->n_ops] = trace->n_drop;
     MS_TRY(find_ranges(trace, forward));
+    MS_TRY(ms_unitcosts_fill(trace));
     MS_TRY(find_unit_inputs(trace));
     add_up(trace);
     *graph = *g;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/machines/accuracy.h"
+#include "graphs/kernels/kernels.h"
 
 #include <string.h>
 
@@ -39,6 +40,14 @@ const ms_accuracy *ms_accuracy_time(const char *device, int64_t kernels,
     return of != NULL || tokens == 0 || split
                ? of
                : find_time(device, kernels, MS_ACCURACY_ANY);
+}
+
+ms_accuracy_library ms_accuracy_whose(int64_t kernels,
+                                      ms_accuracy_library divided)
+{
+    bool others =
+        divided == MS_ACCURACY_FSDP || divided == MS_ACCURACY_DEEPSPEED;
+    return kernels == MS_NANOTRON && !others ? MS_ACCURACY_NANOTRON : divided;
 }
 
 static const ms_accuracy *find_peak(ms_accuracy_library library, uint64_t again)

@@ -10,9 +10,11 @@
  * A kind of step time is a device, a kernel set and a range of tokens in a
  * sequence (a model of images has none: 0), or ranks that split a model of
  * tokens; tests/truth/times.tsv has the runs.
- * Memory does not depend on the device's rates: a kind of peak is who divides
- * the states among the ranks, and whether backward runs forward again;
- * tests/truth/peaks.tsv has the runs, all of them of models of tokens.
+ * Memory does not depend on the device's rates: a kind of peak is whose code
+ * divides the states among the ranks, or whose training code the kernels are of
+ * (nanotron's, whose ranks split layers, or have stages of them), and whether
+ * backward runs forward again; tests/truth/peaks.tsv has the runs, all of them
+ * of models of tokens.
  *
  * Where fewer than MS_ACCURACY_LEAST runs are of a kind, those in any range (or
  * with recomputation or without) do; where these are too few as well, nothing
@@ -49,13 +51,15 @@ typedef struct ms_accuracy_times {
     ms_accuracy of;
 } ms_accuracy_times;
 
-/* Who divides the states among the ranks. */
+/* Whose runs are those of a kind: who divides the states among the ranks. */
 typedef enum ms_accuracy_library {
     MS_ACCURACY_ALONE, /* nobody: each rank has all */
     MS_ACCURACY_FSDP,
     MS_ACCURACY_MEGATRON, /* its distributed optimizer */
     MS_ACCURACY_DEEPSPEED,
-    MS_ACCURACY_OTHER
+    MS_ACCURACY_OTHER,
+    MS_ACCURACY_NANOTRON /* its kernels, on ranks that may split the model, with
+                            a part of the optimizer's state at most */
 } ms_accuracy_library;
 
 typedef struct ms_accuracy_peaks {
@@ -77,6 +81,9 @@ extern const uint32_t ms_accuracyrows_n_times, ms_accuracyrows_n_peaks;
 /* NULL: no such run was held against a measured one. */
 const ms_accuracy *ms_accuracy_time(const char *device, int64_t kernels,
                                     uint64_t tokens);
+/* Whose runs these kernels are of; else divided, which divides the states. */
+ms_accuracy_library ms_accuracy_whose(int64_t kernels,
+                                      ms_accuracy_library divided);
 const ms_accuracy *ms_accuracy_peak(ms_accuracy_library library, bool again);
 
 #endif

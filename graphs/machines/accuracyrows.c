@@ -30,6 +30,8 @@ const ms_accuracy_peaks ms_accuracyrows_peaks[] = {
     {1, MS_ACCURACY_ANY, {17, 0.4, 5.5}},
     {2, 0, {13, 0.0, 0.1}},
     {2, MS_ACCURACY_ANY, {13, 0.0, 0.1}},
+    {5, 0, {17, 0.0, 0.1}},
+    {5, MS_ACCURACY_ANY, {17, 0.0, 0.1}},
 };
 const uint32_t ms_accuracyrows_n_peaks =
     sizeof ms_accuracyrows_peaks / sizeof *ms_accuracyrows_peaks;

@@ -70,7 +70,8 @@ static const ms_param params[N_PARAMS] = {
                         "as Et*3|(tt|)*4t||mL (m: multi-token prediction, "
                         "which is the last stage's otherwise); default: all "
                         "the same, one more on the first ones where they do "
-                        "not divide"},
+                        "not divide; with --kernels nanotron as many as make "
+                        "the stages cost the same (its build_model)"},
     [PER_STAGE] = {.name = "per_stage",
                    .type = MS_PARAM_INT,
                    .low = 1,

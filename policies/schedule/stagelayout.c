@@ -4,6 +4,7 @@
  * get_num_layers_to_build) and torchtitan (distributed/pipeline_parallel.py,
  * generate_llm_fqn_per_model_part). */
 #include "policies/schedule/stagelayout.h"
+#include "policies/schedule/costsplit.h"
 #include "sim/graph.h"
 #include "sim/shape.h"
 
@@ -17,7 +18,8 @@
 /* ---- the model's blocks -------------------------------------------------- */
 
 typedef struct blocks {
-    uint32_t n, *first;  /* the first unit of each */
+    const ms_graph *graph;
+    uint32_t n, *first;  /* the first unit of each; of n + 1 the first behind */
     uint32_t behind;     /* the first unit behind the last one */
     uint32_t predicting; /* the last ones, of multi-token prediction: no layers
                             of the model */
@@ -34,8 +36,9 @@ static ms_err list_blocks(const ms_policy_context *context, blocks *of,
 {
     const ms_graph *graph = context->graph;
     uint32_t before = MS_NONE;
-    *of = (blocks){.first = ms_arena_take_raw(context->arena, graph->n_units,
-                                              sizeof *of->first)};
+    *of = (blocks){.graph = graph,
+                   .first = ms_arena_take_raw(
+                       context->arena, graph->n_units + 1u, sizeof *of->first)};
     if (of->first == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t u = 0; u < graph->n_units; u++) {
@@ -49,6 +52,7 @@ static ms_err list_blocks(const ms_policy_context *context, blocks *of,
             of->behind = u + 1;
         before = block;
     }
+    of->first[of->n] = of->behind;
     return MS_OK;
 }
 
@@ -399,6 +403,9 @@ static ms_err take(const ms_stagelayout *layout, const blocks *of,
         return take_ends(layout, all, n_ranks, stages, n, layers, fault);
     if (layout->per_stage->given || layout->less->given)
         MS_TRY(read_less(layout, less, fault));
+    else if (of->graph->unit_cost != NULL)
+        return ms_costsplit_take(of->graph, of->first + 1, all, n, layers,
+                                 fault);
     return take_less(all, less, n, "pipeline:less", layers, fault);
 }
 

@@ -17,7 +17,8 @@
 #include "sim/shape.h"
 #include "sim/stage.h"
 
-/* What is asked for, at most one way; each may be not given. */
+/* What is asked for, at most one way; each may be not given.  Where none is,
+ * stages have as many layers each, or cost as much (costsplit.h). */
 typedef struct ms_stagelayout {
     const ms_policy_value *layers; /* 11/13, or Megatron-LM's layout */
     /* torchtitan's: the number that makes stages, and for how many layers the

@@ -59,8 +59,7 @@ typedef struct ms_books {
                               under way reads them */
     uint32_t n_asked, asked_capacity, transfers_capacity, syncs_capacity;
     uint32_t marks_capacity;
-    uint32_t *last_compute; /* per rank: the last op of its compute stream, or
-                               MS_NONE; NULL with one stream */
+    uint32_t *last_compute; /* per rank, or MS_NONE; NULL with one stream */
     uint32_t *last_side;    /* the same of copies with SIDE, on either stream */
     uint8_t *state;
     uint32_t *ready_op; /* per row, with several streams: last writer */

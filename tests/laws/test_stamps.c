@@ -252,6 +252,7 @@ static void compare_columns(const ms_graph *a, const ms_graph *b)
     SAME(storage_width, a->n_persistent);
     SAME(weight_elements, a->n_persistent);
     SAME(unit_state, a->n_units);
+    SAME(unit_cost, a->n_units);
     SAME(storage_pool, a->n_storages);
     SAME(storage_far_bytes, a->n_persistent);
     SAME(hosted.of, a->n_persistent);

@@ -58,7 +58,7 @@ static bool is_such_memory(const ms_job *job, const ms_result *result)
 
 #define ZERO_MEGATRON 1 /* of the words of zero's impl */
 
-static ms_accuracy_library library_of(const ms_spec *spec)
+static ms_accuracy_library divided_by(const ms_spec *spec)
 {
     const ms_policy_value *impl = ms_policy_given(spec, "zero", "impl");
     for (uint32_t i = 0; i < spec->n; i++) {
@@ -76,12 +76,25 @@ static ms_accuracy_library library_of(const ms_spec *spec)
     return MS_ACCURACY_ALONE;
 }
 
+/* nanotron's runs were of tensor ranks and stages, which had a part of the
+ * optimizer's state at most. */
+static bool is_nanotrons(const ms_shape *shape)
+{
+    return shape->context_ranks <= 1 && shape->expert_split == 0 &&
+           shape->shared <= MS_SHARED_OPTIMIZER;
+}
+
 bool ms_stepaccuracy_kind(const ms_job *job, const ms_result *result,
                           ms_accuracy_peaks *kind)
 {
-    *kind = (ms_accuracy_peaks){.library = library_of(&job->spec),
-                                .again = result->report->recomputed_ops > 0};
-    return is_such(result) && !is_split(result) && is_such_memory(job, result);
+    ms_accuracy_library divided = divided_by(&job->spec);
+    *kind = (ms_accuracy_peaks){
+        .library = ms_accuracy_whose(result->training.kernels, divided),
+        .again = result->report->recomputed_ops > 0};
+    bool of_kind = kind->library == MS_ACCURACY_NANOTRON
+                       ? is_nanotrons(&result->shape)
+                       : !is_split(result);
+    return of_kind && is_such(result) && is_such_memory(job, result);
 }
 
 /* At least 1, as 0 stands for none. */
