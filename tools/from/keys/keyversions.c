@@ -41,15 +41,16 @@
 
 #define NEW(F, K, SINCE)                                                       \
     {                                                                          \
-        .format = F, .key = K, .since = SINCE                                  \
+        .format = (F), .key = (K), .since = (SINCE)                            \
     }
 #define OLD(F, K, UNTIL, NOW)                                                  \
     {                                                                          \
-        .format = F, .key = K, .until = UNTIL, .now = NOW                      \
+        .format = (F), .key = (K), .until = (UNTIL), .now = (NOW)              \
     }
 #define OLD_AS(F, K, VALUES, UNTIL, NOW)                                       \
     {                                                                          \
-        .format = F, .key = K, .values = VALUES, .until = UNTIL, .now = NOW    \
+        .format = (F), .key = (K), .values = (VALUES), .until = (UNTIL),       \
+        .now = (NOW)                                                           \
     }
 
 const ms_keyversion ms_keyversions[] = {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# llm-foundry's YAML: references, Composer's FSDP and its micro-batches, files of
-# before 0.1, models of Hugging Face, and what is refused.
+# llm-foundry's YAML: references, Composer's FSDP and its micro-batches, files
+# of before 0.1, models of Hugging Face, and what is refused.
 understand() {
     echo "memsim $*"
     { "$MEMSIM" "$@" >/dev/null; } 2>&1
