@@ -239,7 +239,7 @@ static void check(const point *p)
     check_batch(p, &a);
 }
 
-#define AXIS(i, axis) ((i) % (sizeof axis / sizeof axis[0]))
+#define AXIS(i, axis) ((i) % (sizeof(axis) / sizeof(axis)[0]))
 
 START_TEST(product)
 {

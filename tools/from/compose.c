@@ -90,9 +90,9 @@ static ms_err put_ratio(ms_compose *c, ms_fault *fault)
     const ms_fact *ratio = ms_facts_find(c->facts, "ffn.ratio");
     uint64_t width;
     char words[24], *end;
-    MS_TRY(ms_facts_number(c->facts, "model.hidden", &width, fault));
     if (ratio == NULL)
         return MS_OK;
+    MS_TRY(ms_facts_number(c->facts, "model.hidden", &width, fault));
     double inner = strtod(ratio->value, &end) * (double)width;
     if (*ratio->value == '\0' || *end != '\0' || !(inner >= 1 && inner < 1e9))
         return ms_facts_fail(ratio, fault, NULL,

@@ -136,6 +136,8 @@ static ms_err tell_uneven(ms_compose *c, const sizes *s, uint64_t each,
         each % s->micro, s->micro, s->accumulate);
 }
 
+#define MOST_DIVIDED (1u << 20) /* so large a batch is one micro-batch */
+
 /* The fewest micro-batches of at most batch.most samples, all alike, that the
  * typed batch divides into; lists have one. */
 static void divide_typed(const ms_compose *c, sizes *s)
@@ -148,7 +150,7 @@ static void divide_typed(const ms_compose *c, sizes *s)
         each /= c->ranks > 0 ? c->ranks : 1;
     s->global = 0;
     s->accumulate = 1;
-    if (*end != '\0' || each > UINT32_MAX)
+    if (*end != '\0' || each > MOST_DIVIDED)
         return;
     s->accumulate = (each + s->micro - 1) / s->micro;
     while (s->accumulate > 0 && each % s->accumulate != 0)
