@@ -24,11 +24,13 @@ static step look(const ms_result *result)
                   result->report->host_peak_bytes};
 }
 
-/* The command of a row; a model that it begins with lies here. */
+/* The command of a row; a file that it begins with lies here. */
 static const ms_result *run(const char *words, const char *file)
 {
     char path[TESTS_PATH], relative[TESTS_PATH];
     size_t length = *words != '-' ? strcspn(words, " ") : 0;
+    if (memchr(words, '.', length) == NULL)
+        length = 0; /* a built-in model */
     snprintf(relative, sizeof relative, "tests/truth/%.*s", (int)length, words);
     tests_source(relative, path);
     return truth_run("%s%s%s%s", length > 0 ? path : "", words + length,

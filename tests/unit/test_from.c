@@ -64,7 +64,8 @@ START_TEST(yaml)
     ck_assert_int_eq(read_text("# ü\nbase_model: a/b\nbf16: yes\nlora_r:\n"
                                "fsdp:\n  - full_shard\n  - auto_wrap\n"
                                "micro_batch_size: 1_0\nmixed: 'no'\n"
-                               "datasets:\n  - path: x\n    type: y\n"),
+                               "datasets:\n  - path: x\n    type: y\n"
+                               "peft: {}\n"),
                      MS_OK);
     ck_assert_str_eq(format->name, "axolotl");
     ck_assert_str_eq(value("bf16"), "true");
@@ -73,6 +74,7 @@ START_TEST(yaml)
     ck_assert_str_eq(value("micro_batch_size"), "10");
     ck_assert_str_eq(value("mixed"), "no");
     ck_assert_str_eq(value("datasets.0.type"), "y");
+    ck_assert_str_eq(value("peft"), "{}");
     ck_assert_uint_eq(ms_pairs_line(&pairs, ms_pairs_find(&pairs, "bf16")->at),
                       3);
 }

@@ -60,6 +60,7 @@ static const char *const lines[][MOST_WORDS] = {
     {"check", "@cases.json", "--json"},
     {"run", "@tiny.json", "--from=@from/ds_config.json", "--gpus=2"},
     {"inspect", "@from/config.json", "--from=@from/titan2024.toml", "--json"},
+    {"inspect", "--from=@from/foundry.yaml", "--json"},
     {"run", "@tiny.json", "--from=@from/pretrain.bash", "--gpus=16",
      "--batch=2", "-p", "tensor:1", "-p", "pipeline:1", "-p", "microbatch:2"},
     {"schema", "model"},

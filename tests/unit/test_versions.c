@@ -27,6 +27,8 @@ static const ms_format *format_of(const char *name)
     for (uint32_t i = 0; i < ms_formats_n; i++)
         if (strcmp(ms_formats_all[i]->name, name) == 0)
             return ms_formats_all[i];
+    if (strcmp(name, ms_composerkeys_format.name) == 0)
+        return &ms_composerkeys_format;
     ck_assert_str_eq(name, ms_fsdpkeys_format.name);
     return &ms_fsdpkeys_format;
 }

@@ -84,6 +84,23 @@ static ms_err put_model(ms_compose *c, ms_fault *fault)
     return MS_OK;
 }
 
+/* MPT's MLP, as a multiple of the model's width. */
+static ms_err put_ratio(ms_compose *c, ms_fault *fault)
+{
+    const ms_fact *ratio = ms_facts_find(c->facts, "ffn.ratio");
+    uint64_t width;
+    char words[24], *end;
+    if (ratio == NULL)
+        return MS_OK;
+    MS_TRY(ms_facts_number(c->facts, "model.hidden", &width, fault));
+    double inner = strtod(ratio->value, &end) * (double)width;
+    if (*ratio->value == '\0' || *end != '\0' || !(inner >= 1 && inner < 1e9))
+        return ms_facts_fail(ratio, fault, NULL,
+                             "\"%.40s\" is no ratio of an MLP", ratio->value);
+    snprintf(words, sizeof words, "%" PRIu64, (uint64_t)inner);
+    return ms_composeput_setting(c, "model.ffn", words, fault);
+}
+
 /* The words of a vocabulary that no file of settings tells. */
 static ms_err put_vocabulary(ms_compose *c, ms_fault *fault)
 {
@@ -113,6 +130,7 @@ static ms_err put_numbers(ms_compose *c, ms_fault *fault)
             strcmp(fact->to, "model.refused") != 0)
             MS_TRY(ms_composeput_setting(c, fact->to, fact->value, fault));
     }
+    MS_TRY(put_ratio(c, fault));
     return put_vocabulary(c, fault);
 }
 
@@ -124,13 +142,26 @@ static bool is_on(const ms_compose *c, const char *to)
     return value != NULL && strcmp(value, "true") == 0;
 }
 
-/* Does the code of training hold fp32 masters beside 16-bit weights? */
+/* Does the code of training hold fp32 masters beside 16-bit weights?
+ * llm-foundry's FSDP is none on one GPU. */
 static bool has_masters(const ms_compose *c)
 {
     const char *share = ms_composepolicies_share(c);
     const char *kernels = ms_facts_value(c->facts, "training.kernels");
-    return strcmp(share, "deepspeed") == 0 || strcmp(share, "fsdp") == 0 ||
+    bool alone =
+        c->ranks == 1 && ms_facts_find(c->facts, "fsdp.one_rank") != NULL;
+    return strcmp(share, "deepspeed") == 0 ||
+           (strcmp(share, "fsdp") == 0 && !alone) ||
            (kernels != NULL && strcmp(kernels, "megatron") == 0);
+}
+
+/* Are the weights loaded in 16 bits?  Those beside adapters are, unless the
+ * format says otherwise. */
+static bool is_lean(const ms_compose *c)
+{
+    const char *weights = ms_facts_value(c->facts, "weights");
+    return weights != NULL ? strcmp(weights, "fp32") != 0
+                           : ms_facts_find(c->facts, "lora.rank") != NULL;
 }
 
 /* Is it "auto" in a file, and does no other say? */
@@ -150,9 +181,9 @@ static ms_err precision_of(const ms_compose *c, const char **word,
 {
     bool bf16 = is_on(c, "bf16"), fp16 = is_on(c, "fp16");
     bool autocast = is_on(c, "autocast"), tf32 = is_on(c, "tf32");
-    const char *weights = ms_facts_value(c->facts, "weights");
     const char *dtype = ms_facts_value(c->facts, "autocast.dtype");
     bool adapters = ms_facts_find(c->facts, "lora.rank") != NULL;
+    bool lean = is_lean(c);
     const ms_fact *b = ms_facts_find(c->facts, "bf16");
     *word = ms_facts_value(c->facts, "training.precision");
     if (*word != NULL)
@@ -164,12 +195,12 @@ static ms_err precision_of(const ms_compose *c, const char **word,
         *word = dtype != NULL && strcmp(dtype, "float16") == 0
                     ? "autocast-fp16"
                     : "autocast-bf16";
-    else if (has_masters(c) && !adapters && (bf16 || fp16))
+    else if (has_masters(c) && !(adapters && lean) && (bf16 || fp16))
         *word = bf16 ? "bf16-mixed" : "fp16-mixed";
     else if (bf16)
-        *word = weights != NULL || adapters ? "bf16" : "autocast-bf16";
+        *word = lean ? "bf16" : "autocast-bf16";
     else if (fp16)
-        *word = adapters ? "fp16" : "autocast-fp16";
+        *word = adapters && lean ? "fp16" : "autocast-fp16";
     else if (tf32 || !is_open(c))
         *word = tf32 ? "tf32" : "fp32";
     return MS_OK;
@@ -207,6 +238,7 @@ static const char *targets_of(const char *modules, ms_arena *arena)
         {"q_proj,v_proj", "qv"},
         {"c_attn", "qkv"},
         {"query_key_value", "qkv"},
+        {"Wqkv", "qkv"},
         {"k_proj,q_proj,v_proj", "qkv"},
         {"k_proj,o_proj,q_proj,v_proj", "attention"},
         {"down_proj,gate_proj,up_proj", "mlp"},

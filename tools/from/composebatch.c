@@ -5,7 +5,8 @@
  *     ranks  = gpus / (tensor x context x pipeline)
  *
  * torchtitan says what a rank has (batch.local), which a pipeline cuts into
- * micro-batches of batch.stages samples. */
+ * micro-batches of batch.stages samples.  Composer's micro-batches have at most
+ * batch.most samples of what a rank has, and the last one what is left. */
 
 #include "tools/from/compose.h"
 
@@ -117,14 +118,84 @@ static ms_err read_micro(const ms_compose *c, sizes *s, ms_fault *fault)
     return MS_OK;
 }
 
+static bool is_typed(const ms_compose *c)
+{
+    return ms_composeput_typed(c, "training.batch") != NULL ||
+           ms_composeput_typed(c, "global-batch") != NULL;
+}
+
+static ms_err tell_uneven(ms_compose *c, const sizes *s, uint64_t each,
+                          ms_fault *fault)
+{
+    return ms_facts_say(
+        c->facts, &c->facts->warnings, fault,
+        "%s: of the %" PRIu64
+        " samples of a GPU the last micro-batch has %" PRIu64
+        ": memsim has %" PRIu64 " in all %" PRIu64,
+        ms_facts_place(c->facts, ms_facts_find(c->facts, "batch.most")), each,
+        each % s->micro, s->micro, s->accumulate);
+}
+
+#define MOST_DIVIDED (1u << 20) /* so large a batch is one micro-batch */
+
+/* The fewest micro-batches of at most batch.most samples, all alike, that the
+ * typed batch divides into; lists have one. */
+static void divide_typed(const ms_compose *c, sizes *s)
+{
+    const char *batch = ms_composeput_typed(c, "training.batch");
+    const char *global = ms_composeput_typed(c, "global-batch");
+    char *end;
+    uint64_t each = strtoull(batch != NULL ? batch : global, &end, 10);
+    if (batch == NULL)
+        each /= c->ranks > 0 ? c->ranks : 1;
+    s->global = 0;
+    s->accumulate = 1;
+    if (*end != '\0' || each > MOST_DIVIDED)
+        return;
+    s->accumulate = (each + s->micro - 1) / s->micro;
+    while (s->accumulate > 0 && each % s->accumulate != 0)
+        s->accumulate++;
+}
+
+/* llmfoundry/utils/config_utils.py, calculate_batch_size_info */
+static ms_err read_most(ms_compose *c, sizes *s, ms_fault *fault)
+{
+    const ms_fact *global = ms_facts_find(c->facts, "batch.global");
+    uint64_t most;
+    MS_TRY(ms_facts_number(c->facts, "batch.most", &most, fault));
+    if (most == 0)
+        return MS_OK;
+    s->micro = most;
+    if (is_typed(c)) {
+        divide_typed(c, s);
+        return MS_OK;
+    }
+    if (s->global == 0)
+        return MS_OK;
+    if (c->ranks == 0)
+        return ms_facts_say(c->facts, &c->facts->told, fault,
+                            "%s: %" PRIu64
+                            " samples a step of the whole job: --gpus says how "
+                            "many micro-batches each has, memsim has one",
+                            ms_facts_place(c->facts, global), s->global);
+    if (s->global % c->ranks != 0)
+        return ms_facts_fail(
+            global, fault, "correct the file, or say --gpus",
+            "%" PRIu64 " samples a step do not divide into %" PRIu64 " ranks",
+            s->global, c->ranks);
+    uint64_t each = s->global / c->ranks;
+    s->micro = most < each ? most : each;
+    s->accumulate = (each + s->micro - 1) / s->micro;
+    s->global = s->micro * s->accumulate * c->ranks;
+    return each % s->micro == 0 ? MS_OK : tell_uneven(c, s, each, fault);
+}
+
 /* Two of the three sizes give the third. */
 static ms_err complete(ms_compose *c, sizes *s, ms_fault *fault)
 {
     const ms_fact *global = ms_facts_find(c->facts, "batch.global");
     const ms_fact *given = ms_facts_find(c->facts, "batch.accumulate");
     bool said = ms_facts_is_said(given);
-    bool typed = ms_composeput_typed(c, "training.batch") != NULL ||
-                 ms_composeput_typed(c, "global-batch") != NULL;
     uint64_t each = s->micro * (said ? s->accumulate : 1);
     if (s->global > 0 && c->ranks == 0 && each > 0 && said &&
         s->global % each == 0) {
@@ -142,7 +213,7 @@ static ms_err complete(ms_compose *c, sizes *s, ms_fault *fault)
         s->accumulate = s->global / (each * c->ranks);
     if (s->accumulate == 0)
         s->accumulate = 1;
-    if (typed || s->global == 0 || c->ranks == 0 || s->micro == 0 ||
+    if (is_typed(c) || s->global == 0 || c->ranks == 0 || s->micro == 0 ||
         s->micro * s->accumulate * c->ranks == s->global)
         return MS_OK;
     return ms_facts_fail(global, fault, "correct the file, or say --gpus",
@@ -167,6 +238,8 @@ static ms_err put_batch(ms_compose *c, const sizes *s, ms_fault *fault)
     const ms_fact *micro = ms_facts_find(c->facts, "batch.micro");
     if (micro == NULL)
         micro = ms_facts_find(c->facts, "batch.local");
+    if (micro == NULL)
+        micro = ms_facts_find(c->facts, "batch.most");
     if (typed != NULL || global != NULL)
         return micro == NULL
                    ? MS_OK
@@ -190,6 +263,7 @@ ms_err ms_composebatch_put(ms_compose *c, ms_fault *fault)
     sizes s = {0};
     MS_TRY(read_ranks(c, &s, fault));
     MS_TRY(read_micro(c, &s, fault));
+    MS_TRY(read_most(c, &s, fault));
     MS_TRY(complete(c, &s, fault));
     if (s.accumulate > 1) {
         c->micro_batches = ms_arena_format(c->arena, "%" PRIu64, s.accumulate);

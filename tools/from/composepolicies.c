@@ -14,6 +14,7 @@ typedef struct writer {
     ms_compose *c;
     ms_spec typed;
     ms_text text;
+    bool groups; /* of FSDP 1's ranks, each with all of the states */
     ms_fault *fault;
 } writer;
 
@@ -188,11 +189,14 @@ static void put_parameters(writer *w, const char *name)
     size_t n = strlen(prefix);
     for (uint32_t i = 0; i < w->c->facts->n; i++) {
         const ms_fact *fact = &w->c->facts->all[i];
-        if (strncmp(fact->to, prefix, n) == 0 && fits(w, name, fact))
-            put_argument(&w->text, fact->to + n,
-                         strchr(fact->value, ',') == NULL
-                             ? fact->value
-                             : without_commas(w, fact->value));
+        if (strncmp(fact->to, prefix, n) != 0 || !fits(w, name, fact))
+            continue;
+        bool hybrid = w->groups && strcmp(fact->to + n, "strategy") == 0;
+        put_argument(&w->text, fact->to + n,
+                     hybrid ? "hybrid_shard"
+                     : strchr(fact->value, ',') == NULL
+                         ? fact->value
+                         : without_commas(w, fact->value));
     }
 }
 
@@ -224,11 +228,14 @@ static ms_err shards(const writer *w, uint64_t *shards, ms_fault *fault)
 {
     uint64_t replicas;
     const char *strategy = value(w->c, "policy.fsdp.strategy");
+    const char *mesh = value(w->c, "fsdp.mesh"); /* "replicas,shards" */
     bool hybrid = strategy != NULL && strcmp(strategy, "hybrid_shard") == 0;
     MS_TRY(ms_facts_number(w->c->facts, "fsdp.replicas", &replicas, fault));
+    if (mesh != NULL && strchr(mesh, ',') != NULL)
+        replicas = strtoull(mesh, NULL, 10);
     *shards = replicas > 1 ? w->c->ranks / replicas : 0;
     if (hybrid && *shards == 0)
-        *shards = w->c->ranks > 8 ? 8 : 0;
+        *shards = w->c->ranks > 8 ? 8 : w->c->ranks;
     return MS_OK;
 }
 
@@ -244,6 +251,24 @@ static ms_err check_share(const writer *w)
              ms_facts_place(w->c->facts, other));
     return ms_facts_fail(one, w->fault, hint,
                          "DeepSpeed contradicts another file");
+}
+
+/* Groups of FSDP 1 are a strategy of its own, which Composer takes where a file
+ * has another (dist_strategy.py, prepare_fsdp_module). */
+static ms_err find_groups(writer *w, uint64_t shards)
+{
+    const ms_fact *strategy =
+        ms_facts_find(w->c->facts, "policy.fsdp.strategy");
+    const char *impl = value(w->c, "policy.fsdp.impl");
+    w->groups = shards > 0 && impl != NULL && strcmp(impl, "1") == 0;
+    if (!w->groups || strategy == NULL ||
+        strcmp(strategy->value, "shard_grad_op") != 0)
+        return MS_OK;
+    return ms_facts_say(w->c->facts, &w->c->facts->warnings, w->fault,
+                        "%s: groups of ranks keep their weights from forward "
+                        "to backward there; memsim's hybrid_shard gathers them "
+                        "again",
+                        ms_facts_place(w->c->facts, strategy));
 }
 
 static ms_err put_share(writer *w)
@@ -264,6 +289,7 @@ static ms_err put_share(writer *w)
                             "says",
                             name);
     MS_TRY(shards(w, &some, w->fault));
+    MS_TRY(find_groups(w, some));
     if ((!has_gpus || (is_deepspeed && w->c->gpus == 1)) && w->c->ranks > 0)
         snprintf(extra, sizeof extra, "dp=%" PRIu64, w->c->ranks);
     if (some > 0 && strcmp(name, "fsdp") == 0)

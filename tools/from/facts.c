@@ -216,18 +216,29 @@ static const char *fallback_of(const ms_format *format, const char *key)
     return "";
 }
 
-/* Does the file say what the row needs? */
+/* Does the file say "key=a|b"? */
+static bool says(const reader *r, const char *condition, size_t length)
+{
+    char key[96], words[256];
+    size_t n = strcspn(condition, "=");
+    snprintf(key, sizeof key, "%.*s", (int)n, condition);
+    snprintf(words, sizeof words, "%.*s", (int)(length - n - 1),
+             condition + n + 1);
+    const ms_pair *pair = pair_of(r, key);
+    return ms_formatkeys_one_of(
+        words, pair != NULL ? pair->value : fallback_of(r->format, key));
+}
+
+/* Does the file say all that the row needs? */
 static bool holds(const reader *r, const ms_formatkey *row)
 {
-    char key[96];
-    if (row->when == NULL)
-        return true;
-    size_t n = strcspn(row->when, "=");
-    snprintf(key, sizeof key, "%.*s", (int)n, row->when);
-    const ms_pair *pair = pair_of(r, key);
-    const char *value =
-        pair != NULL ? pair->value : fallback_of(r->format, key);
-    return ms_formatkeys_one_of(row->when + n + 1, value);
+    for (const char *at = row->when; at != NULL;) {
+        size_t n = strcspn(at, "&");
+        if (!says(r, at, n))
+            return false;
+        at = at[n] == '&' ? at + n + 1 : NULL;
+    }
+    return true;
 }
 
 static ms_err take_value(const reader *r, const ms_formatkey *row,
@@ -262,11 +273,6 @@ static ms_err take_words(const reader *r, const ms_formatkey *row,
     return MS_OK;
 }
 
-static bool has_autos(const ms_format *format)
-{
-    return format == &ms_deepspeedkeys_format;
-}
-
 static ms_err take_row(const reader *r, const ms_formatkey *row,
                        const ms_pair *pair)
 {
@@ -276,13 +282,21 @@ static ms_err take_row(const reader *r, const ms_formatkey *row,
         return MS_OK;
     if (row->to == NULL)
         return row->warns != NULL ? warn(r, pair, row->warns) : MS_OK;
-    if (has_autos(r->format) && strcmp(pair->value, "auto") == 0) {
+    if (r->format->autos != NULL && strcmp(pair->value, "auto") == 0) {
         ms_fact fact = {row->to, "auto", r->pairs, pair, r->format};
         return push(facts, &facts->autos, &facts->n_autos,
                     &facts->autos_capacity, &fact, r->fault);
     }
     return row->words ? take_words(r, row, pair)
                       : take_value(r, row, pair->value, pair);
+}
+
+/* Null, or a mapping without members of which the row says nothing. */
+static bool is_empty(const ms_formatkey *row, const char *value)
+{
+    return strcmp(value, "null") == 0 ||
+           (strcmp(value, "{}") == 0 &&
+            (row->values == NULL || strstr(row->values, value) == NULL));
 }
 
 /* *is_known: a row has the key, or it does not matter. */
@@ -294,11 +308,10 @@ static ms_err take_pair(const reader *r, const ms_pair *pair, const char *key,
         if (!ms_formatkeys_match(r->format->keys[i].key, key))
             continue;
         *is_known = true;
-        if (strcmp(pair->value, "null") != 0)
+        if (!is_empty(&r->format->keys[i], pair->value))
             MS_TRY(take_row(r, &r->format->keys[i], pair));
     }
-    for (uint32_t i = 0; r->format->passed[i] != NULL && !*is_known; i++)
-        *is_known = ms_formatkeys_match(r->format->passed[i], key);
+    *is_known = *is_known || ms_formatkeys_is_passed(r->format, key);
     return MS_OK;
 }
 
@@ -345,7 +358,8 @@ ms_err ms_facts_read(ms_facts *facts, const ms_format *format, ms_pairs *pairs,
         MS_TRY(take_format(&inner));
     }
     for (uint32_t i = 0; i < pairs->n; i++) {
-        if (pairs->all[i].read || strcmp(pairs->all[i].value, "null") == 0)
+        if (pairs->all[i].read || pairs->all[i].named ||
+            ms_formatkeys_one_of("null|{}", pairs->all[i].value))
             continue;
         pairs->all[i].read = true;
         MS_TRY(warn(&r, &pairs->all[i],
@@ -395,11 +409,8 @@ static ms_err settle(ms_facts *facts, const ms_fact *of, uint64_t hidden,
     if (follows(of->to) || (other != NULL && other->pair != NULL))
         return MS_OK;
     if (number == 0)
-        return ms_facts_say(facts, &facts->warnings, fault,
-                            "%s: %s=auto: no other file says it, memsim's "
-                            "default holds; give the other file "
-                            "(training_args.json) with one more --from",
-                            place, key);
+        return ms_facts_say(facts, &facts->warnings, fault, "%s: %s=auto: %s",
+                            place, key, of->format->autos);
     ms_fact fact = *of;
     fact.value = ms_arena_format(facts->arena, "%" PRIu64, number);
     if (fact.value == NULL)

@@ -8,7 +8,7 @@ const ms_format *const ms_formats_all[] = {
     &ms_deepspeedkeys_format, &ms_acceleratekeys_format,
     &ms_trainerkeys_format,   &ms_llamafactorykeys_format,
     &ms_axolotlkeys_format,   &ms_torchtitankeys_format,
-    &ms_megatronkeys_format};
+    &ms_megatronkeys_format,  &ms_foundrykeys_format};
 const uint32_t ms_formats_n = sizeof ms_formats_all / sizeof ms_formats_all[0];
 
 #define NAME "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
@@ -61,15 +61,20 @@ static read_syntax *syntax_of(const char *bytes, size_t length)
 
 /* ---- format -------------------------------------------------------------- */
 
+/* mark: a key, one with * behind it, or key=value. */
 static bool has_key(const ms_pairs *pairs, const ms_format *format,
-                    const char *mark, size_t n)
+                    const char *mark, size_t length)
 {
     size_t strip = format->strips != NULL ? strlen(format->strips) : 0;
-    bool open = n > 0 && mark[n - 1] == '*';
+    size_t n = strcspn(mark, "=|");
+    bool open = n > 0 && mark[n - 1] == '*', by_value = n < length;
     for (uint32_t i = 0; i < pairs->n; i++) {
-        const char *key = pairs->all[i].key;
+        const char *key = pairs->all[i].key, *value = pairs->all[i].value;
         if (strip > 0 && strncmp(key, format->strips, strip) == 0)
             key += strip;
+        if (by_value && (strlen(value) != length - n - 1 ||
+                         memcmp(value, mark + n + 1, length - n - 1) != 0))
+            continue;
         if (open ? strncmp(key, mark, n - 1) == 0
                  : strlen(key) == n && memcmp(key, mark, n) == 0)
             return true;

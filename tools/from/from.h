@@ -16,6 +16,7 @@
  *
  *     formats.h   text -> pairs (pairs.h), and which format they are of
  *     keys/       pairs -> facts, a table per format (keys/formatkeys.h)
+ *     references.h  ${key} in a value is the value of that key
  *     versions.h  keys of older versions by their names now
  *     facts.h     batch.micro = 2 of training_args.json:1, for which
  *                 ds_config.json:2 has "auto"; policy.deepspeed = 3

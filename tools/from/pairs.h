@@ -18,8 +18,9 @@
  *         --seq-length 4096                    seq-length                4096
  *
  * Values are texts: true, false and null, numbers as they are written (without
- * underscores), the scalars of a list with commas between them.  Members of
- * objects in a list have its index in their key (datasets.0.path).
+ * underscores), the scalars of a list with commas between them, {} for a
+ * mapping of YAML without members.  Members of objects in a list have its index
+ * in their key (datasets.0.path).
  *
  *     jsonpairs.c  JSON       yamlpairs.c  YAML, by libyaml
  *     tomlpairs.c  a strict subset of TOML
@@ -34,8 +35,9 @@ typedef struct ms_pair {
     const char *key, *value;
     /* What the file has instead, where these are its words now; or NULL. */
     const char *old_key, *old_value;
-    size_t at; /* of the key (JSON, YAML: of the value) in the text */
-    bool read; /* a row of a table has dealt with it */
+    size_t at;  /* of the key (JSON, YAML: of the value) in the text */
+    bool read;  /* a row of a table has dealt with it */
+    bool named; /* another value is made of it (references.h) */
 } ms_pair;
 
 typedef struct ms_pairs {

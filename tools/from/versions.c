@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/from/versions.h"
+#include "tools/from/references.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -317,6 +318,7 @@ static ms_err take_formats(ms_facts *facts, const ms_format *format,
 ms_err ms_versions_read(ms_facts *facts, const ms_format *format,
                         ms_pairs *pairs, ms_fault *fault)
 {
+    MS_TRY(ms_references_resolve(facts, format, pairs, fault));
     MS_TRY(take_formats(facts, format, "", pairs, fault));
     return ms_facts_read(facts, format, pairs, fault);
 }

@@ -23,8 +23,8 @@
 
 #include "tools/from/facts.h"
 
-/* Renames the keys, tells what is to be told, and reads them
- * (ms_facts_read). */
+/* Resolves references (references.h), renames the keys, tells what is to be
+ * told, and reads them (ms_facts_read). */
 ms_err ms_versions_read(ms_facts *facts, const ms_format *format,
                         ms_pairs *pairs, ms_fault *fault);
 /* < 0: a is the older one.  "core 0.4" is behind "3.0", "0.10" behind "0.9". */

@@ -88,10 +88,11 @@ static ms_err add_node(reader *r, yaml_event_t *event, const char *key,
                        uint32_t depth);
 
 /* The members of a mapping, whose start was read. */
-static ms_err add_mapping(reader *r, const char *key, uint32_t depth)
+static ms_err add_mapping(reader *r, const char *key, size_t start,
+                          uint32_t depth)
 {
     yaml_event_t event;
-    for (;;) {
+    for (bool any = false;; any = true) {
         MS_TRY(next(r, &event));
         bool ends = event.type == YAML_MAPPING_END_EVENT;
         bool is_name = event.type == YAML_SCALAR_EVENT;
@@ -103,7 +104,9 @@ static ms_err add_mapping(reader *r, const char *key, uint32_t depth)
                                     event.data.scalar.length);
         yaml_event_delete(&event);
         if (ends)
-            return MS_OK;
+            return any || *key == '\0' ? MS_OK
+                                       : ms_pairs_add(r->pairs, key, "{}",
+                                                      start, false, r->fault);
         if (inner == NULL)
             return ms_fail_nomem(r->fault);
         if (!is_name)
@@ -163,7 +166,7 @@ static ms_err add_node(reader *r, yaml_event_t *event, const char *key,
     if (type == YAML_SCALAR_EVENT)
         return ms_pairs_add(r->pairs, key, value, at, false, r->fault);
     if (type == YAML_MAPPING_START_EVENT)
-        return add_mapping(r, key, depth);
+        return add_mapping(r, key, at, depth);
     if (type == YAML_SEQUENCE_START_EVENT)
         return add_sequence(r, key, at, depth);
     return ms_pairs_fail(r->pairs, at, r->fault, "write the value out",
@@ -186,7 +189,7 @@ static ms_err read_document(reader *r)
             return ms_pairs_fail(r->pairs, at, r->fault, NULL,
                                  "settings are keys and values: KEY: VALUE");
     }
-    MS_TRY(add_mapping(r, "", 0));
+    MS_TRY(add_mapping(r, "", 0, 0));
     for (;;) {
         MS_TRY(next(r, &event));
         yaml_event_type_t type = event.type;

@@ -107,8 +107,8 @@ const ms_option ms_options_table[] = {
      .value = "FILE",
      .uses = {{.commands = MODEL,
                .help = "settings of DeepSpeed, Accelerate, Transformers, "
-                       "torchtitan, Megatron-LM, axolotl or LLaMA-Factory; "
-                       "may be repeated (memsim help from)"}}},
+                       "torchtitan, Megatron-LM, axolotl, LLaMA-Factory or "
+                       "llm-foundry; may be repeated (memsim help from)"}}},
     {.id = MS_OPTION_DEVICE,
      .name = "device",
      .takes = MS_TAKES_VALUE,

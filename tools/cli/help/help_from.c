@@ -104,7 +104,9 @@ void ms_help_from_write(ms_text *text)
         "contradict each other",
         "are refused.  A model that the file names, or describes, needs no "
         "MODEL.  How many GPUs",
-        "there are, some files do not say: --gpus.",
+        "there are, some files do not say: --gpus.  What llm-foundry's values "
+        "are made of",
+        "(${variables.max_seq_len}) is looked up first.",
         "",
         "marks: the keys that tell the format; read: those that become "
         "options; warned: those",
@@ -120,4 +122,5 @@ void ms_help_from_write(ms_text *text)
     for (uint32_t i = 0; i < ms_formats_n; i++)
         put_format(ms_formats_all[i], text);
     put_format(&ms_fsdpkeys_format, text);
+    put_format(&ms_composerkeys_format, text);
 }

@@ -298,6 +298,8 @@ static const char *const passed[] = {
 
 const ms_format ms_deepspeedkeys_format = {
     .name = "DeepSpeed",
+    .autos = "no other file says it, memsim's default holds; give the other "
+             "file (training_args.json) with one more --from",
     .file = "ds_config.json",
     .marks = "zero_optimization*|train_micro_batch_size_per_gpu|"
              "train_batch_size|fp16.enabled|bf16.enabled|"

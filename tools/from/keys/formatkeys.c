@@ -21,6 +21,14 @@ const char *ms_formatkeys_strip(const ms_format *format, const char *key)
     return n > 0 && strncmp(key, format->strips, n) == 0 ? key + n : key;
 }
 
+bool ms_formatkeys_is_passed(const ms_format *format, const char *key)
+{
+    for (uint32_t i = 0; format->passed[i] != NULL; i++)
+        if (ms_formatkeys_match(format->passed[i], key))
+            return true;
+    return false;
+}
+
 bool ms_formatkeys_one_of(const char *words, const char *value)
 {
     size_t length = strlen(value);

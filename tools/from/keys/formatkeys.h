@@ -24,6 +24,8 @@
  *     torchtitankeys.c    train_config.toml
  *     megatronkeys.c      Megatron-LM's arguments
  *     axolotlkeys.c, llamafactorykeys.c
+ *     foundrykeys.c       llm-foundry's YAML
+ *     composerkeys.c      its fsdp_config
  *     keyversions.c       what versions of these formats have otherwise */
 
 #include "sim/base/base.h"
@@ -39,7 +41,8 @@ typedef struct ms_formatkey {
      * in ours is theirs.  NULL: the value stays as it is. */
     const char *values;
     const char *fallback; /* their value where the key is absent or null */
-    /* "key=a|b" of the same file: elsewhere the key has no effect there */
+    /* "key=a|b" of the same file, several with & between them: elsewhere the
+     * key has no effect there. */
     const char *when;
     const char *harmless; /* "a|b": with these values it does not matter */
     /* it matters, and why it is not followed */
@@ -50,11 +53,15 @@ typedef struct ms_formatkey {
 typedef struct ms_format {
     const char *name;  /* "DeepSpeed" */
     const char *file;  /* what such files are called */
-    const char *marks; /* "a|b": keys that tell the format */
+    const char *marks; /* "a|b=value": keys that tell the format */
     const ms_formatkey *keys;
     uint32_t n_keys;
     const char *const *passed; /* keys that do not matter, up to NULL */
     const char *strips;        /* what its keys may begin with besides */
+    /* What becomes of a value "auto" that no other file tells; NULL: the word
+     * is like others. */
+    const char *autos;
+    bool refers; /* ${key} in a value is another's (tools/from/references.h) */
     /* Keys that begin so are those of another format. */
     struct ms_format_inner {
         const char *prefix;
@@ -98,6 +105,8 @@ extern const uint32_t ms_keyversions_n;
 bool ms_formatkeys_match(const char *pattern, const char *key);
 /* The key without what the format's keys may begin with. */
 const char *ms_formatkeys_strip(const ms_format *format, const char *key);
+/* Is the key on the list of those that do not matter? */
+bool ms_formatkeys_is_passed(const ms_format *format, const char *key);
 /* Is the value one of "a|b", whatever its case? */
 bool ms_formatkeys_one_of(const char *words, const char *value);
 /* Ours for theirs by "theirs=ours|..."; *known is false where they do not have
@@ -107,6 +116,7 @@ const char *ms_formatkeys_value(ms_arena *arena, const char *values,
 
 extern const ms_format ms_deepspeedkeys_format, ms_acceleratekeys_format,
     ms_fsdpkeys_format, ms_trainerkeys_format, ms_torchtitankeys_format,
-    ms_megatronkeys_format, ms_axolotlkeys_format, ms_llamafactorykeys_format;
+    ms_megatronkeys_format, ms_axolotlkeys_format, ms_llamafactorykeys_format,
+    ms_foundrykeys_format, ms_composerkeys_format;
 
 #endif

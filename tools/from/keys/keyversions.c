@@ -17,6 +17,9 @@
  *     axolotl        src/axolotl/utils/schemas/deprecated.py, config.py;
  *                    PRs 2412, 2977
  *     LLaMA-Factory  src/llamafactory/hparams/ of 0.6 to 0.9
+ *     llm-foundry    mosaicml/llm-foundry, scripts/train/benchmarking/
+ *                    submit_benchmarks.py before its first release, 0.1
+ *     Composer       composer/utils/parallelism.py of 0.24, FSDPConfig
  *
  * Months and versions of keys that the formats' own notes do not give are those
  * of the release that first has them, as far as it is known. */
@@ -29,21 +32,25 @@
 #define MEGATRON "Megatron-LM"
 #define AXOLOTL "axolotl"
 #define FACTORY "LLaMA-Factory"
+#define FOUNDRY "llm-foundry"
+#define COMPOSER "Composer"
+#define MODEL_ATTN(k) "model.attn_config." k
 #define ZERO(k) "zero_optimization." k
 #define PAR(k) "parallelism." k
 #define NO_EFFECT "it has no effect"
 
 #define NEW(F, K, SINCE)                                                       \
     {                                                                          \
-        .format = F, .key = K, .since = SINCE                                  \
+        .format = (F), .key = (K), .since = (SINCE)                            \
     }
 #define OLD(F, K, UNTIL, NOW)                                                  \
     {                                                                          \
-        .format = F, .key = K, .until = UNTIL, .now = NOW                      \
+        .format = (F), .key = (K), .until = (UNTIL), .now = (NOW)              \
     }
 #define OLD_AS(F, K, VALUES, UNTIL, NOW)                                       \
     {                                                                          \
-        .format = F, .key = K, .values = VALUES, .until = UNTIL, .now = NOW    \
+        .format = (F), .key = (K), .values = (VALUES), .until = (UNTIL),       \
+        .now = (NOW)                                                           \
     }
 
 const ms_keyversion ms_keyversions[] = {
@@ -273,6 +280,24 @@ const ms_keyversion ms_keyversions[] = {
      .note = "cutoff_len is the two lengths together"},
     NEW(FACTORY, "cutoff_len", "0.3"),
     NEW(FACTORY, "enable_liger_kernel", "0.9"),
+
+    OLD_AS(FOUNDRY, "model.name", "mosaic_gpt=mpt_causal_lm", "0.1",
+           "model.name"),
+    OLD(FOUNDRY, "model.mlp_ratio", "0.1", "model.expansion_ratio"),
+    OLD(FOUNDRY, "model.attn_impl", "0.1", MODEL_ATTN("attn_impl")),
+    OLD(FOUNDRY, "model.attn_pdrop", "0.1", MODEL_ATTN("attn_pdrop")),
+    OLD(FOUNDRY, "model.attn_qk_ln", "0.1", MODEL_ATTN("qk_ln")),
+    OLD(FOUNDRY, "model.attn_clip_qkv", "0.1", MODEL_ATTN("clip_qkv")),
+    OLD(FOUNDRY, "model.alibi", "0.1", MODEL_ATTN("alibi")),
+    OLD_AS(FOUNDRY, "model.low_precision_layernorm",
+           "true=low_precision_layernorm|false=layernorm", "0.1",
+           "model.norm_type"),
+    {.format = COMPOSER,
+     .key = "device_mesh",
+     .until = "0.24",
+     .note = "its numbers are those of data_parallel_replicate_degree and "
+             "data_parallel_shard_degree"},
+    NEW(COMPOSER, "data_parallel_*_degree", "0.24"),
 };
 const uint32_t ms_keyversions_n =
     sizeof ms_keyversions / sizeof ms_keyversions[0];
