@@ -9,6 +9,7 @@
  * allocations.  Of several traces each is a step, and its end the point. */
 
 #include "tools/cli/alloc/alloc.h"
+#include "tools/recordings/recordedlives.h"
 
 #include <string.h>
 
@@ -179,39 +180,21 @@ static ms_err find_site(ms_alloc_leaks *leaks, const char *site,
     return MS_OK;
 }
 
-/* A block that the recording holds when it starts: one that an earlier trace
- * left, or, with add, one that is new. */
-static ms_err hold(ms_alloc_leaks *leaks, uint64_t address, uint64_t bytes,
-                   uint64_t stream, bool add, ms_fault *fault)
+/* What the recording holds when it starts: what an earlier trace left, or, with
+ * add, what is new. */
+static ms_err hold(ms_alloc_leaks *leaks, const ms_recording *recording,
+                   bool add, ms_fault *fault)
 {
-    const uint32_t *slot = find_life(&leaks->id_slots, address, false);
-    ms_alloc_life *life = slot != NULL ? &leaks->lives[*slot] : NULL;
-    bool stays = life != NULL && life->end == UINT64_MAX;
-    if (add && !stays)
-        return ms_alloc_leaks_alloc(leaks, address, bytes, stream, MS_NONE,
-                                    fault);
-    if (stays && life->bytes == bytes)
-        life->held_by = leaks->n_traces;
-    return MS_OK;
-}
-
-static ms_err hold_all(ms_alloc_leaks *leaks, const ms_recording *recording,
-                       bool add, ms_fault *fault)
-{
-    for (uint32_t s = 0; s < recording->n_start; s++) {
-        const ms_recording_segment *segment = &recording->start[s];
-        uint64_t address = segment->address;
-        for (uint32_t b = 0; b < segment->n_blocks; b++) {
-            const ms_recording_block *block =
-                &recording->blocks[segment->blocks_at + b];
-            uint64_t bytes = block->requested_bytes == UINT64_MAX
-                                 ? block->bytes
-                                 : block->requested_bytes;
-            if (block->state == MS_TORCH_ACTIVE_ALLOCATED)
-                MS_TRY(
-                    hold(leaks, address, bytes, segment->stream, add, fault));
-            address += block->bytes;
-        }
+    ms_recordedlives_held held = {.segment = 0};
+    while (ms_recordedlives_next(recording, &held)) {
+        const uint32_t *slot = find_life(&leaks->id_slots, held.address, false);
+        ms_alloc_life *life = slot != NULL ? &leaks->lives[*slot] : NULL;
+        bool stays = life != NULL && life->end == UINT64_MAX;
+        if (add && !stays)
+            MS_TRY(ms_alloc_leaks_alloc(leaks, held.address, held.bytes,
+                                        held.stream, MS_NONE, fault));
+        else if (stays && life->bytes == held.bytes)
+            life->held_by = leaks->n_traces;
     }
     return MS_OK;
 }
@@ -231,12 +214,12 @@ ms_err ms_alloc_leaks_begin(ms_alloc_leaks *leaks,
     if (!leaks->of_traces)
         return MS_OK;
     if (recording != NULL)
-        MS_TRY(hold_all(leaks, recording, false, fault));
+        MS_TRY(hold(leaks, recording, false, fault));
     for (uint32_t i = 0; i < leaks->n_lives; i++)
         if (leaks->lives[i].end == UINT64_MAX &&
             leaks->lives[i].held_by != leaks->n_traces)
             leaks->lives[i].end = leaks->clock;
-    return recording != NULL ? hold_all(leaks, recording, true, fault) : MS_OK;
+    return recording != NULL ? hold(leaks, recording, true, fault) : MS_OK;
 }
 
 /* ---- steps --------------------------------------------------------------- */
