@@ -127,6 +127,39 @@ def leak(keeps):
                 sys.stdout.buffer, protocol=2)
 
 
+def steps(folder, anew):
+    """Snapshots of four steps of one run, of which each keeps 2 MiB: recording
+    begins anew at each, or goes on."""
+    size, base, segment = 2 << 20, 0x7F0000000000, 20 << 20
+    trace = []
+    for step in range(4):
+        if anew:
+            trace = []
+
+        def put(action, address, bytes_, line, name):
+            trace.append({
+                "action": action, "addr": address, "size": bytes_, "stream": 0,
+                "frames": [{"filename": "/home/me/train.py", "line": line,
+                            "name": name}]})
+        if step == 0:
+            put("segment_alloc", base, segment, 31, "cache")
+        put("alloc", base + step * size, size, 31, "cache")
+        put("alloc", base + (step + 1) * size, size, 12, "forward")
+        put("free_requested", base + (step + 1) * size, size, 40, "drop")
+        put("free_completed", base + (step + 1) * size, size, 40, "drop")
+        blocks = [{"size": size, "requested_size": size,
+                   "address": base + i * size,
+                   "state": "active_allocated"} for i in range(step + 1)]
+        blocks.append({"size": segment - (step + 1) * size,
+                       "requested_size": 0, "state": "inactive",
+                       "address": base + (step + 1) * size})
+        with open(f"{folder}/step{step}.pickle", "wb") as file:
+            pickle.dump({"segments": [{
+                "device": 0, "address": base, "total_size": segment,
+                "stream": 0, "segment_type": "large", "blocks": blocks}],
+                "device_traces": [trace]}, file, protocol=2)
+
+
 def check_pool(spec, pickle_name, *names):
     """A single step through the run's own pool is what the snapshot has."""
     run, pickled, traced = [json.load(open(name)) for name in names]
@@ -155,6 +188,9 @@ def main():
         return
     if sys.argv[1] == "leak":
         leak(sys.argv[2] == "1")
+        return
+    if sys.argv[1] == "steps":
+        steps(sys.argv[2], sys.argv[3] == "1")
         return
     names = sys.argv[1:]
     data = open(names[0], "rb").read()

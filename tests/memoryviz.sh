@@ -60,3 +60,15 @@ grep -q '^leaks: 1 of 2 groups grow at 5 recurrences of 2 allocations$' \
     "$folder/told"
 "$memsim" alloc "$folder/none" --leaks |
     grep '^leaks: nothing grows at 5 recurrences of 2 allocations$'
+
+# ---- the same of snapshots of successive steps
+
+for anew in 0 1; do
+    python3 "$here/memoryviz.py" steps "$folder" $anew
+    "$memsim" alloc "$folder"/step?.pickle --leaks >"$folder/told"
+    grep '^as recorded: 4 of 4 traces$' "$folder/told"
+    grep '^leaks: 1 of 2 groups grow at the ends of 4 successive traces$' \
+        "$folder/told"
+    grep '^ *2.00 MiB  *1  *4  cache (train.py:31)$' "$folder/told"
+    "$memsim" alloc "$folder"/step?.pickle | grep -A 1 '^note:'
+done

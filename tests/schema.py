@@ -350,6 +350,12 @@ def check_results():
                   [f"{files}/alloc.txt", "--allocator",
                    "torch,version=1.13"]):
         check_result("alloc", "alloc", "--json", *words)
+    stacks = [f"{files}/stacks.pickle", f"{files}/stacks-keeps.pickle"]
+    for words in ([*stacks, "--allocator", "torch,va=bump"],
+                  [f"{files}/alloc.txt", stacks[0], stacks[1], "--leaks",
+                   "--allocator=torch", "--allocator=bfc"],
+                  [f"{files}/alloc.txt"] * 2):
+        check_result("traces", "alloc", "--json", *words)
     for words in (["kineto.json", "--check"], ["kineto.json"], ["rates.csv"]):
         check_result("calibrate", "calibrate", "--json", "--device", "h100",
                      f"{files}/{words[0]}", *words[1:])
@@ -409,7 +415,7 @@ def check_help(schema):
                 names_of("training", r"^  ([\w.]+)="))
     told = " ".join(memsim("help", "json").stdout.split())
     for document in ("result", "explain", "compare", "front", "row", "fit",
-                     "inspect", "alloc", "plans",
+                     "inspect", "alloc", "traces", "plans",
                  "calibrate", "check", "diff"):
         for key in schema_of(document)["required"]:
             if not re.search(rf"\b{key}\b", told):

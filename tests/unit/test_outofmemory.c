@@ -47,6 +47,9 @@ static const char *const lines[][MOST_WORDS] = {
     {"alloc", "@alloc.txt", "--allocator=torch", "--allocator",
      "torch,expandable_segments=True"},
     {"alloc", "@recorded.json", "--json", "--leaks"},
+    {"alloc", "@stacks.pickle", "@stacks-keeps.pickle", "@alloc.txt",
+     "--allocator=torch,va=bump", "--leaks"},
+    {"alloc", "@stacks.pickle", "@stacks-keeps.pickle", "--json"},
     {"alloc", "@buffers.csv", "--allocator=arena,order=exact", "--csv=-"},
     {"calibrate", "@rates.csv", "-o", "/tmp/memsim-calibrated.json"},
     {"calibrate", "@kineto.json.gz", "--check", "--json"},
@@ -91,7 +94,8 @@ static const ms_command *command_of(const char *name)
 static ms_err run_line(const char *const *line, ms_hall *hall, int *status,
                        ms_fault *fault)
 {
-    char path[TESTS_PATH], folder[TESTS_PATH], settings[2 * TESTS_PATH];
+    char paths[MOST_WORDS][TESTS_PATH], folder[TESTS_PATH];
+    char settings[2 * TESTS_PATH];
     ms_from from;
     const char *words[MOST_WORDS];
     const ms_command *command = command_of(line[0]);
@@ -99,8 +103,9 @@ static ms_err run_line(const char *const *line, ms_hall *hall, int *status,
     tests_source("tests/golden/files/", folder);
     for (; n + 1 < MOST_WORDS && line[n + 1] != NULL; n++)
         words[n] = line[n + 1];
-    if (words[0][0] == '@')
-        words[0] = strcat(strcpy(path, folder), words[0] + 1);
+    for (uint32_t i = 0; i < n; i++)
+        if (words[i][0] == '@')
+            words[i] = strcat(strcpy(paths[i], folder), words[i] + 1);
     for (uint32_t i = 0; i < n; i++)
         if (strncmp(words[i], "--from=@", 8) == 0)
             words[i] = strcat(strcat(strcpy(settings, "--from="), folder),

@@ -30,27 +30,40 @@ static void end(ledger *l, uint64_t address)
     l->lives[slot->requested_bytes].to = ++l->state;
 }
 
+bool ms_recordedlives_next(const ms_recording *recording,
+                           ms_recordedlives_held *held)
+{
+    while (held->segment < recording->n_start) {
+        const ms_recording_segment *segment = &recording->start[held->segment];
+        if (held->block == segment->n_blocks) {
+            held->segment++;
+            held->block = 0;
+            held->at = 0;
+            continue;
+        }
+        const ms_recording_block *block =
+            &recording->blocks[segment->blocks_at + held->block++];
+        held->address = segment->address + held->at;
+        held->stream = segment->stream;
+        held->bytes = block->requested_bytes == UINT64_MAX
+                          ? block->bytes
+                          : block->requested_bytes;
+        held->at += block->bytes;
+        if (block->state == MS_TORCH_ACTIVE_ALLOCATED && held->bytes > 0)
+            return true;
+    }
+    return false;
+}
+
 static void begin_held(ledger *l)
 {
-    const ms_recording *of = l->recording;
-    for (uint32_t s = 0; s < of->n_start; s++) {
-        const ms_recording_segment *segment = &of->start[s];
-        uint64_t address = segment->address;
-        for (uint32_t b = 0; b < segment->n_blocks; b++) {
-            const ms_recording_block *block =
-                &of->blocks[segment->blocks_at + b];
-            uint64_t bytes = block->requested_bytes == UINT64_MAX
-                                 ? block->bytes
-                                 : block->requested_bytes;
-            if (block->state == MS_TORCH_ACTIVE_ALLOCATED && bytes > 0)
-                begin(l, address,
-                      (ms_pagelife){.bytes = bytes,
-                                    .site = MS_NONE,
-                                    .category = MS_N_CATEGORIES,
-                                    .held = true});
-            address += block->bytes;
-        }
-    }
+    ms_recordedlives_held held = {.segment = 0};
+    while (ms_recordedlives_next(l->recording, &held))
+        begin(l, held.address,
+              (ms_pagelife){.bytes = held.bytes,
+                            .site = MS_NONE,
+                            .category = MS_N_CATEGORIES,
+                            .held = true});
 }
 
 static void follow(ledger *l, const ms_recording_event *event)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* memsim alloc: replays a trace of allocations through memory pools. */
+/* memsim alloc: replays traces of allocations through memory pools. */
 
 #include "tools/cli/alloc/alloc.h"
 #include "graphs/device.h"
@@ -83,6 +83,10 @@ static ms_err start(ms_alloc_run *run, ms_fault *fault)
     run->started = true;
     if (run->source.is_recorded)
         run->head.conf = run->source.recording.conf;
+    if (run->leaks != NULL)
+        MS_TRY(ms_alloc_leaks_begin(
+            run->leaks, run->source.is_recorded ? &run->source.recording : NULL,
+            fault));
     MS_TRY(device_bytes(run, &bytes, fault));
     for (uint32_t i = 0; i < run->n_pools; i++) {
         ms_alloc_pool *pool = &run->pools[i];
@@ -264,7 +268,18 @@ static ms_err stream_csv(ms_alloc_run *run, const char *path, ms_arena *trial,
     return t.err != MS_OK ? t.err : err;
 }
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- what is asked for --------------------------------------------------- */
+
+/* What is asked for: the same of each trace. */
+typedef struct asked {
+    const ms_hall *hall;
+    ms_alloc_run like; /* a run whose trace is not known yet */
+    ms_alloc_run *runs;
+    uint32_t n;
+    ms_arena own; /* of several: what lasts as long as a trace is read */
+    const char *csv;
+    bool quiet;
+} asked;
 
 static ms_err read_pool(ms_alloc_run *run, const char *spec, ms_fault *fault)
 {
@@ -296,40 +311,23 @@ static ms_err read_pools(const ms_arguments *arguments, ms_alloc_run *run,
     return read_pool(run, "torch", fault);
 }
 
-static ms_err run_all(const ms_hall *hall, ms_alloc_run *run, ms_fault *fault)
+static ms_err read_memory(const ms_arguments *arguments, ms_alloc_run *run,
+                          ms_fault *fault)
 {
-    const ms_arguments *arguments = hall->arguments;
-    const char *csv = ms_options_value(arguments, MS_OPTION_CSV);
-    bool quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL;
-    ms_text text = {.arena = hall->trial};
-    if (csv != NULL)
-        MS_TRY(stream_csv(run, csv, hall->trial, fault));
-    for (bool more = csv == NULL; more;)
-        MS_TRY(step(run, &more, fault));
-    if (csv != NULL && !ms_outputs_is_stdout(csv) && !quiet)
-        ms_complain_note("wrote", csv);
-    if (run->pools[0].follow.play.n_ops == 0)
-        return ms_alloc_read_empty(&run->source, fault);
-    if (run->leaks != NULL)
-        MS_TRY(ms_alloc_leaks_find(run->leaks, &run->source, fault));
-    if (ms_options_value(arguments, MS_OPTION_JSON) != NULL)
-        MS_TRY(ms_alloc_data_json(run, &text, fault));
-    else if (!ms_outputs_is_stdout(csv) && !quiet &&
-             !ms_outputs_is_stdout(run->figure.path))
-        ms_alloc_text_write(
-            run,
-            ms_screen_style(1, ms_options_value(arguments, MS_OPTION_COLOR)),
-            &text);
-    if (text.bytes != NULL || text.failed)
-        MS_TRY(ms_screen_print(&text, fault));
-    if (ms_outputs_is_stdout(run->figure.path))
-        ms_screen_end_with_reader();
-    return ms_alloc_map_draw(run, hall->trial, quiet, fault);
+    const char *memory = ms_options_value(arguments, MS_OPTION_MEMORY);
+    if (memory == NULL)
+        return MS_OK;
+    MS_TRY(ms_quantity_unit(memory, "--memory", fault));
+    MS_TRY(ms_size_bytes(memory, "--memory", &run->memory_bytes, fault));
+    return run->memory_bytes == 0 || run->memory_bytes > MS_TORCH_MOST_BYTES
+               ? ms_fail(fault, MS_EUSAGE, "--memory", NULL,
+                         "a device has from 1 to 2^50 bytes")
+               : MS_OK;
 }
 
-static ms_err fail_anew(ms_fault *fault)
+static ms_err fail_anew(const char *where, ms_fault *fault)
 {
-    return ms_fail(fault, MS_EUSAGE, NULL, "leave it out",
+    return ms_fail(fault, MS_EUSAGE, where, "leave it out",
                    "option \"--anew\" needs a recording, and a pool that it "
                    "goes through");
 }
@@ -344,38 +342,154 @@ static ms_err fail_csv(const ms_alloc_source *source, ms_fault *fault)
                    "other pools need the calls in their order");
 }
 
+/* ---- the traces ---------------------------------------------------------- */
+
+static ms_err go_through(const asked *a, ms_alloc_run *run, ms_fault *fault)
+{
+    if (run->source.is_csv)
+        return fail_csv(&run->source, fault);
+    if (run->anew && !run->source.is_recorded)
+        return fail_anew(a->n > 1 ? run->source.name : NULL, fault);
+    if (a->csv != NULL)
+        MS_TRY(stream_csv(run, a->csv, a->hall->trial, fault));
+    for (bool more = a->csv == NULL; more;)
+        MS_TRY(step(run, &more, fault));
+    if (a->csv != NULL && !ms_outputs_is_stdout(a->csv) && !a->quiet)
+        ms_complain_note("wrote", a->csv);
+    if (run->pools[0].follow.play.n_ops == 0)
+        return ms_alloc_read_empty(&run->source, fault);
+    for (uint32_t i = 0; i < run->n_pools; i++) {
+        ms_alloc_pool *pool = &run->pools[i];
+        ms_torchview_stats(pool->follow.play.pool, &pool->stats);
+        ms_pool_tell(pool->follow.play.pool, &pool->told);
+        pool->device_used_bytes =
+            ms_torchview_device_used(pool->follow.play.pool);
+    }
+    run->held = ms_alloc_data_held(run);
+    return MS_OK;
+}
+
+/* Keeps of one of several traces what is told, and lets go of the rest. */
+static ms_err keep_totals(asked *a, ms_alloc_run *run, ms_fault *fault)
+{
+    const char *conf = run->head.conf;
+    if (run->leaks != NULL)
+        MS_TRY(ms_alloc_leaks_mark(run->leaks, MS_ALLOC_TRACES, fault));
+    run->head.conf = ms_arena_text(a->hall->keep, conf, strlen(conf));
+    ms_arena_reset(&a->own);
+    return run->head.conf == NULL ? ms_fail_nomem(fault) : MS_OK;
+}
+
+static ms_err follow_trace(asked *a, const char *path, ms_alloc_run *run,
+                           ms_fault *fault)
+{
+    *run = a->like;
+    run->keep = a->n > 1 ? &a->own : a->hall->keep;
+    run->pools = ms_arena_take(a->hall->keep, run->n_pools, sizeof *run->pools);
+    if (run->pools == NULL)
+        return ms_fail_nomem(fault);
+    memcpy(run->pools, a->like.pools, run->n_pools * sizeof *run->pools);
+    ms_err err = ms_alloc_read_open(&run->source, path, run->keep, fault);
+    if (err == MS_OK)
+        err = go_through(a, run, fault);
+    ms_alloc_read_close(&run->source);
+    return err == MS_OK && a->n > 1 ? keep_totals(a, run, fault) : err;
+}
+
+/* ---- what is told -------------------------------------------------------- */
+
+static ms_err tell_one(const asked *a, bool json, const ms_style *style,
+                       ms_text *text, ms_fault *fault)
+{
+    const ms_alloc_run *run = &a->runs[0];
+    if (json)
+        return ms_alloc_data_json(run, text, fault);
+    if (!ms_outputs_is_stdout(a->csv) && !a->quiet &&
+        !ms_outputs_is_stdout(run->figure.path))
+        ms_alloc_text_write(run, style, text);
+    return MS_OK;
+}
+
+static ms_err tell_several(const asked *a, bool json, const ms_style *style,
+                           ms_text *text, ms_fault *fault)
+{
+    ms_alloc_traces traces = {
+        .runs = a->runs, .n = a->n, .leaks = a->like.leaks};
+    MS_TRY(ms_alloc_traces_compare(&traces, a->hall->keep, fault));
+    if (json)
+        return ms_alloc_data_traces(&traces, text, fault);
+    if (!a->quiet)
+        ms_alloc_table_write(&traces, style, text);
+    return MS_OK;
+}
+
+static ms_err run_all(asked *a, ms_fault *fault)
+{
+    const ms_arguments *arguments = a->hall->arguments;
+    bool json = ms_options_value(arguments, MS_OPTION_JSON) != NULL;
+    const ms_style *style =
+        ms_screen_style(1, ms_options_value(arguments, MS_OPTION_COLOR));
+    ms_text text = {.arena = a->hall->trial};
+    a->runs = ms_arena_take(a->hall->keep, a->n, sizeof *a->runs);
+    if (a->runs == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < a->n; i++)
+        MS_TRY(follow_trace(a, arguments->operands[i], &a->runs[i], fault));
+    if (a->like.leaks != NULL)
+        MS_TRY(ms_alloc_leaks_find(a->like.leaks, &a->runs[0].source, fault));
+    MS_TRY((a->n > 1 ? tell_several : tell_one)(a, json, style, &text, fault));
+    if (text.bytes != NULL || text.failed)
+        MS_TRY(ms_screen_print(&text, fault));
+    if (ms_outputs_is_stdout(a->like.figure.path))
+        ms_screen_end_with_reader();
+    return ms_alloc_map_draw(&a->runs[0], a->hall->trial, a->quiet, fault);
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+/* Refuses what several traces do not have. */
+static ms_err check_number(const asked *a, ms_fault *fault)
+{
+    if (a->n == 2 && a->like.leaks != NULL)
+        return ms_fail(fault, MS_EUSAGE, NULL, "memsim diff A B",
+                       "--leaks compares at least three traces, each a step "
+                       "of one run, or the steps of one trace; there are 2");
+    if (a->n > 1 && ms_alloc_arena_asked(a->hall->arguments))
+        return ms_fail(fault, MS_EUSAGE, WHERE, "run it once for each",
+                       "an arena is planned of one trace; there are %u", a->n);
+    return MS_OK;
+}
+
+static ms_err alloc_all(asked *a, ms_fault *fault)
+{
+    const ms_arguments *arguments = a->hall->arguments;
+    MS_TRY(check_number(a, fault));
+    if (ms_alloc_arena_asked(arguments))
+        return a->like.anew ? fail_anew(NULL, fault)
+                            : ms_alloc_arena_command(a->hall, fault);
+    MS_TRY(read_pools(arguments, &a->like, fault));
+    MS_TRY(read_memory(arguments, &a->like, fault));
+    MS_TRY(ms_alloc_outputs_check(a->hall, a->like.n_pools, &a->like.figure,
+                                  fault));
+    return run_all(a, fault);
+}
+
 ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
 {
     const ms_arguments *arguments = hall->arguments;
-    const char *memory = ms_options_value(arguments, MS_OPTION_MEMORY);
-    ms_alloc_run run = {.keep = hall->keep,
-                        .head = {.conf = "", .policy = -1, .version = -1}};
-    ms_alloc_leaks leaks = {.arena = hall->trial};
+    ms_alloc_leaks leaks = {.arena = hall->trial,
+                            .of_traces = arguments->n_operands > 1};
+    asked a = {.hall = hall,
+               .like = {.keep = hall->keep,
+                        .head = {.conf = "", .policy = -1, .version = -1}},
+               .n = arguments->n_operands,
+               .csv = ms_options_value(arguments, MS_OPTION_CSV),
+               .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL};
     if (ms_options_value(arguments, MS_OPTION_LEAKS) != NULL)
-        run.leaks = &leaks;
-    run.anew = ms_options_value(arguments, MS_OPTION_ANEW) != NULL;
+        a.like.leaks = &leaks;
+    a.like.anew = ms_options_value(arguments, MS_OPTION_ANEW) != NULL;
     *status = 0;
-    if (ms_alloc_arena_asked(arguments))
-        return run.anew ? fail_anew(fault)
-                        : ms_alloc_arena_command(hall, fault);
-    MS_TRY(read_pools(arguments, &run, fault));
-    if (memory != NULL)
-        MS_TRY(ms_quantity_unit(memory, "--memory", fault));
-    if (memory != NULL)
-        MS_TRY(ms_size_bytes(memory, "--memory", &run.memory_bytes, fault));
-    if (memory != NULL &&
-        (run.memory_bytes == 0 || run.memory_bytes > MS_TORCH_MOST_BYTES))
-        return ms_fail(fault, MS_EUSAGE, "--memory", NULL,
-                       "a device has from 1 to 2^50 bytes");
-    MS_TRY(ms_alloc_outputs_check(hall, run.n_pools, &run.figure, fault));
-    ms_err err = ms_alloc_read_open(&run.source, arguments->operands[0],
-                                    hall->keep, fault);
-    if (err == MS_OK && run.source.is_csv)
-        err = fail_csv(&run.source, fault);
-    if (err == MS_OK && run.anew && !run.source.is_recorded)
-        err = fail_anew(fault);
-    if (err == MS_OK)
-        err = run_all(hall, &run, fault);
-    ms_alloc_read_close(&run.source);
+    ms_err err = alloc_all(&a, fault);
+    ms_arena_free(&a.own);
     return err;
 }

@@ -2,7 +2,7 @@
 #ifndef MS_ALLOC_H
 #define MS_ALLOC_H
 
-/* memsim alloc: a trace of allocations through memory pools, side by side.
+/* memsim alloc: traces of allocations through memory pools, side by side.
  *
  *     alloc.c       options to runs, the stream of operations through them
  *     alloc_read.c  where operations come from: text or a recorded history
@@ -11,13 +11,16 @@
  *     alloc_data.c  runs as JSON
  *     alloc_keys.c  the rows of its keys
  *     alloc_text.c  runs for people
+ *     alloc_traces.c, alloc_table.c  several traces, side by side
  *
  * A trace is read once, as it comes: each operation goes through every pool
- * before the next is read. */
+ * before the next is read.  Of several, one comes after the other; what is told
+ * of each is kept, the rest is not. */
 
 #include "policies/common/policy.h"
 #include "sim/pools/history/alloctrace.h"
 #include "tools/cli/commands.h"
+#include "tools/differences/pairings.h"
 #include "tools/job/allocator.h"
 #include "tools/job/outputs.h"
 #include "tools/terminal/screen.h"
@@ -62,6 +65,7 @@ ms_err ms_alloc_read_line(ms_alloc_source *source, ms_arena *arena, char **line,
 typedef enum ms_alloc_mark {
     MS_ALLOC_STEPS,  /* by lines "# step ..." */
     MS_ALLOC_RESETS, /* by resets of the peaks */
+    MS_ALLOC_TRACES, /* each is a trace of its own: its end */
     MS_ALLOC_N_MARKS,
     /* by a sequence of allocations that recurs */
     MS_ALLOC_PERIOD = MS_ALLOC_N_MARKS
@@ -78,10 +82,11 @@ typedef struct ms_alloc_slots {
 typedef struct ms_alloc_life {
     uint64_t bytes, begin, end;
     uint32_t group;
+    uint32_t held_by; /* the last trace that held it when it began */
 } ms_alloc_life;
 
-/* Allocations that belong together: those of one site, a row of the
- * recording's sites; where site is MS_NONE, those of equal bytes and stream. */
+/* Allocations that belong together: those of one site, a row of sites; where
+ * site is MS_NONE, those of equal bytes and stream. */
 typedef struct ms_alloc_group {
     uint32_t site;
     uint64_t bytes, stream;
@@ -93,8 +98,12 @@ typedef struct ms_alloc_level {
 
 typedef struct ms_alloc_leaks {
     ms_arena *arena;
+    bool of_traces; /* each of several is a step, by MS_ALLOC_TRACES */
     uint64_t clock;
-    ms_alloc_slots id_slots, group_slots;
+    ms_alloc_slots id_slots, group_slots, site_slots;
+    const char **sites; /* of all traces, each once */
+    uint32_t n_sites, sites_capacity, n_traces;
+    uint32_t *site_of; /* by site of the trace that is under way */
     ms_alloc_life *lives;
     ms_alloc_group *groups;
     uint32_t n_lives, lives_capacity, n_groups, groups_capacity, n_ids;
@@ -115,6 +124,12 @@ typedef struct ms_alloc_leaks {
 } ms_alloc_leaks;
 typedef struct ms_alloc_marks ms_alloc_marks;
 
+/* A trace begins; recording: NULL of a text.  What an earlier one left and this
+ * one does not hold, at its address and as large, has been freed in between.
+ * What stays keeps the site that the earlier one has of it; of what else it
+ * holds the site is not known.  site below is one of this recording. */
+ms_err ms_alloc_leaks_begin(ms_alloc_leaks *leaks,
+                            const ms_recording *recording, ms_fault *fault);
 ms_err ms_alloc_leaks_alloc(ms_alloc_leaks *leaks, uint64_t id, uint64_t bytes,
                             uint64_t stream, uint32_t site, ms_fault *fault);
 /* Ends the life of an id. An id that is not known was allocated before the
@@ -138,7 +153,17 @@ typedef struct ms_alloc_pool {
     ms_allocfollow follow; /* its member play holds the pool */
     /* where its blocks lie, if a figure is drawn of them */
     ms_addressmap map;
+    ms_torch_stats stats; /* at the end */
+    ms_pool_stats told;
+    uint64_t device_used_bytes;
 } ms_alloc_pool;
+
+/* What is alive when a recording starts. */
+typedef struct ms_alloc_held {
+    uint64_t blocks, bytes, reserved_bytes; /* bytes: the sum of the blocks */
+    /* it is allocated again, in the pool of this run */
+    bool anew;
+} ms_alloc_held;
 
 typedef struct ms_alloc_run {
     ms_alloc_source source;
@@ -149,6 +174,7 @@ typedef struct ms_alloc_run {
     uint32_t conf_line;
     bool started, device_known;
     bool anew; /* what is alive when a recording starts is allocated again */
+    ms_alloc_held held;
     ms_arena *keep;
     /* the row of the first pool after the last operation */
     ms_allocplay_row row;
@@ -178,25 +204,55 @@ ms_err ms_alloc_map_draw(ms_alloc_run *run, ms_arena *arena, bool quiet,
 
 /* ---- alloc_outputs.c ----------------------------------------------------- */
 
-/* Refuses CSV of several allocators, a figure of too many, two results on
- * standard output, and an output file that is the trace itself. *figure is
- * what --plot asks for. */
+/* Refuses CSV of several allocators, a figure of too many, either of several
+ * traces, two results on standard output, and an output file that is the trace
+ * itself. *figure is what --plot asks for. */
 ms_err ms_alloc_outputs_check(const ms_hall *hall, uint32_t n_allocators,
                               ms_picture *figure, ms_fault *fault);
 
-/* What is alive when a recording starts. */
-typedef struct ms_alloc_held {
-    uint64_t blocks, bytes, reserved_bytes; /* bytes: the sum of the blocks */
-    /* it is allocated again, in the pool of this run */
-    bool anew;
-} ms_alloc_held;
+/* ---- alloc_traces.c: several traces -------------------------------------- */
+
+/* Runs of several traces through the same pools. */
+typedef struct ms_alloc_traces {
+    const ms_alloc_run *runs;
+    uint32_t n;
+    ms_alloc_leaks *leaks; /* NULL: --leaks was not given */
+    /* By what the first pool allocates at its peak; the first of equals. */
+    uint32_t lowest, highest, most_reserved;
+    int64_t gap; /* of these peaks */
+    ms_side sides[2];
+    /* what one holds and the other lacks; without: why that is not known */
+    ms_pairings pairs;
+    const char *without;
+} ms_alloc_traces;
+
+/* Fills in what follows from runs, n and leaks. */
+ms_err ms_alloc_traces_compare(ms_alloc_traces *traces, ms_arena *arena,
+                               ms_fault *fault);
+uint64_t ms_alloc_traces_peak(const ms_alloc_run *run, uint32_t pool,
+                              ms_torch_measure measure);
+
+/* ---- alloc_data.c, alloc_text.c, alloc_table.c --------------------------- */
+
 ms_alloc_held ms_alloc_data_held(const ms_alloc_run *run);
-
-/* ---- alloc_data.c, alloc_text.c ------------------------------------------ */
-
 ms_err ms_alloc_data_json(const ms_alloc_run *run, ms_text *text,
                           ms_fault *fault);
+/* Totals of each trace, and what ms_alloc_traces_compare found. */
+ms_err ms_alloc_data_traces(const ms_alloc_traces *traces, ms_text *text,
+                            ms_fault *fault);
 void ms_alloc_text_write(const ms_alloc_run *run, const ms_style *style,
                          ms_text *text);
+/* Its parts, of one run or of several: PyTorch's version, the device, of which
+ * one the only trace is, and options; what is out of memory first; what is not
+ * as recorded; what is held at the start; what grows. */
+void ms_alloc_text_device(const ms_alloc_run *run, bool is_only, ms_text *text);
+void ms_alloc_text_oom(const ms_alloc_run *run, uint32_t pool, ms_text *text);
+void ms_alloc_text_different(const char *name, const ms_alloc_pool *pool,
+                             const ms_style *style, ms_text *text);
+void ms_alloc_text_held(const ms_alloc_run *runs, uint32_t n, ms_text *text);
+void ms_alloc_text_leaks(const ms_alloc_leaks *leaks, const ms_style *style,
+                         ms_text *text);
+void ms_alloc_table_write(const ms_alloc_traces *traces, const ms_style *style,
+                          ms_text *text);
 
 #endif

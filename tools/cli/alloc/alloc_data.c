@@ -48,10 +48,9 @@ static ms_err show_segments(ms_alloc_pool_shown *shown, bool is_heap,
 }
 
 static ms_err show_pool(const ms_alloc_run *run, const ms_alloc_pool *pool,
-                        ms_arena *arena, ms_alloc_pool_shown *shown,
-                        ms_fault *fault)
+                        bool with_segments, ms_arena *arena,
+                        ms_alloc_pool_shown *shown, ms_fault *fault)
 {
-    const ms_pool *of = pool->follow.play.pool;
     uint8_t kind = pool->as.heap.kind;
     *shown = (ms_alloc_pool_shown){
         .pool = pool,
@@ -62,56 +61,76 @@ static ms_err show_pool(const ms_alloc_run *run, const ms_alloc_pool *pool,
         .version = kind == MS_POOL_TORCH
                        ? ms_torchconf_versions[pool->setup.torch.version]
                        : NULL,
-        .is_recorded = run->source.is_recorded,
-        .device_used_bytes = ms_torchview_device_used(of)};
-    ms_torchview_stats(of, &shown->stats);
-    if (kind != MS_POOL_TORCH)
-        ms_pool_tell(of, &shown->told);
-    return show_segments(shown, kind != MS_POOL_TORCH, arena, fault);
+        .is_recorded = run->source.is_recorded};
+    return with_segments
+               ? show_segments(shown, kind != MS_POOL_TORCH, arena, fault)
+               : MS_OK;
 }
 
-static ms_alloc_leak_shown show_leak(const ms_alloc_run *run, uint32_t g)
+static ms_alloc_leak_shown show_leak(const ms_alloc_leaks *leaks, uint32_t g)
 {
-    const ms_alloc_group *group = &run->leaks->groups[g];
+    const ms_alloc_group *group = &leaks->groups[g];
     return (ms_alloc_leak_shown){
-        .site = group->site == MS_NONE
-                    ? NULL
-                    : run->source.recording.sites[group->site],
+        .site = group->site == MS_NONE ? NULL : leaks->sites[group->site],
         .request_bytes = group->bytes,
         .stream = group->stream,
-        .levels = ms_alloc_leaks_levels(run->leaks, g),
-        .n = run->leaks->n_points};
+        .levels = ms_alloc_leaks_levels(leaks, g),
+        .n = leaks->n_points};
 }
 
 static ms_err show_leaks(ms_alloc_sheet *sheet, ms_arena *arena,
                          ms_fault *fault)
 {
+    if (sheet->leaks == NULL)
+        return MS_OK;
     uint32_t n = sheet->leaks->n_found;
     sheet->grown = ms_arena_take(arena, n, sizeof *sheet->grown);
     if (sheet->grown == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < n; i++)
-        sheet->grown[i] = show_leak(sheet->run, sheet->leaks->found[i]);
+        sheet->grown[i] = show_leak(sheet->leaks, sheet->leaks->found[i]);
+    return MS_OK;
+}
+
+static ms_err show_run(const ms_alloc_run *run, bool with_segments,
+                       ms_arena *arena, ms_alloc_sheet *sheet, ms_fault *fault)
+{
+    *sheet = (ms_alloc_sheet){
+        .memsim = MS_VERSION, .run = run, .first = &run->pools[0]};
+    sheet->pools = ms_arena_take(arena, run->n_pools, sizeof *sheet->pools);
+    if (sheet->pools == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < run->n_pools; i++)
+        MS_TRY(show_pool(run, &run->pools[i], with_segments, arena,
+                         &sheet->pools[i], fault));
     return MS_OK;
 }
 
 ms_err ms_alloc_data_json(const ms_alloc_run *run, ms_text *text,
                           ms_fault *fault)
 {
-    ms_arena *arena = text->arena;
-    ms_alloc_sheet sheet = {.memsim = MS_VERSION,
-                            .run = run,
-                            .first = &run->pools[0],
-                            .held = ms_alloc_data_held(run),
-                            .leaks = run->leaks};
-    sheet.pools = ms_arena_take(arena, run->n_pools, sizeof *sheet.pools);
-    if (sheet.pools == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < run->n_pools; i++)
-        MS_TRY(show_pool(run, &run->pools[i], arena, &sheet.pools[i], fault));
-    if (run->leaks != NULL)
-        MS_TRY(show_leaks(&sheet, arena, fault));
+    ms_alloc_sheet sheet;
+    MS_TRY(show_run(run, true, text->arena, &sheet, fault));
+    sheet.leaks = run->leaks;
+    MS_TRY(show_leaks(&sheet, text->arena, fault));
     ms_keys_write(&ms_alloc_keys, &sheet, text);
+    ms_text_add(text, "\n");
+    return MS_OK;
+}
+
+ms_err ms_alloc_data_traces(const ms_alloc_traces *traces, ms_text *text,
+                            ms_fault *fault)
+{
+    ms_alloc_sheet sheet = {
+        .memsim = MS_VERSION, .leaks = traces->leaks, .traces = traces};
+    sheet.of = ms_arena_take(text->arena, traces->n, sizeof *sheet.of);
+    if (sheet.of == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < traces->n; i++)
+        MS_TRY(show_run(&traces->runs[i], false, text->arena, &sheet.of[i],
+                        fault));
+    MS_TRY(show_leaks(&sheet, text->arena, fault));
+    ms_keys_write(&ms_alloc_keys_traces, &sheet, text);
     ms_text_add(text, "\n");
     return MS_OK;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The keys of memsim alloc --json for pools that a trace went through, and
- * the columns of its CSV. */
+/* The keys of memsim alloc --json for pools that traces went through, and the
+ * columns of its CSV. */
 
 #include "tools/cli/alloc/alloc_keys.h"
 #include "sim/pools/history/alloctrace.h"
+#include "tools/cli/diff/diff.h"
 
 #define POOL(kind, member)                                                     \
     MS_KEYS_VIA(ms_alloc_pool_shown, pool),                                    \
@@ -63,15 +64,15 @@ static bool measure(uint32_t i, ms_arena *arena, ms_key *key)
     uint32_t which = i / MS_TORCH_N_SCOPES, scope = i % MS_TORCH_N_SCOPES;
     if (which >= MS_TORCH_N_MEASURES)
         return false;
-    *key = (ms_key){.name = ms_arena_format(arena, "%s.%s",
-                                            ms_torchview_measures[which],
-                                            ms_torchview_scopes[scope]),
-                    .type = MS_KEY_OBJECT,
-                    .optional = true,
-                    .of = &stat,
-                    .line = 6,
-                    .at = offsetof(ms_alloc_pool_shown, stats.of) +
-                          i * sizeof(ms_torch_stat)};
+    *key = (ms_key){
+        .name = ms_arena_format(arena, "%s.%s", ms_torchview_measures[which],
+                                ms_torchview_scopes[scope]),
+        .type = MS_KEY_OBJECT,
+        .optional = true,
+        .of = &stat,
+        .line = 6,
+        MS_KEYS_VIA(ms_alloc_pool_shown, pool),
+        .at = offsetof(ms_alloc_pool, stats.of) + i * sizeof(ms_torch_stat)};
     if (which == MS_TORCH_REQUESTED_BYTES)
         key->there =
             scope == MS_TORCH_ALL ? counts_requests : counts_requests_by_scope;
@@ -82,7 +83,7 @@ static bool measure(uint32_t i, ms_arena *arena, ms_key *key)
 }
 
 #define OF_ALL(measure, member)                                                \
-    SHOWN(U64, stats.of[measure][MS_TORCH_ALL].member)
+    POOL(U64, stats.of[measure][MS_TORCH_ALL].member)
 #define COUNT_OF(kind_is, called, ...)                                         \
     {                                                                          \
         .name = (called), .type = MS_KEY_COUNT, .optional = true,              \
@@ -93,33 +94,33 @@ static const ms_key stats_rows[] = {
      .type = MS_KEY_OBJECT,
      .optional = true,
      .of = &stat,
-     SHOWN(NOT, stats.oversize_allocations),
+     POOL(NOT, stats.oversize_allocations),
      .there = is_torch,
      .line = 6},
     {.name = "oversize_segments",
      .type = MS_KEY_OBJECT,
      .optional = true,
      .of = &stat,
-     SHOWN(NOT, stats.oversize_segments),
+     POOL(NOT, stats.oversize_segments),
      .there = is_torch,
      .line = 6},
-    MS_KEYS_COUNT("num_alloc_retries", SHOWN(U64, stats.retries), .line = 6),
-    MS_KEYS_COUNT("num_ooms", SHOWN(U64, stats.ooms)),
-    MS_KEYS_COUNT("num_device_alloc", SHOWN(U64, stats.device_allocs)),
-    MS_KEYS_COUNT("num_device_free", SHOWN(U64, stats.device_frees)),
+    MS_KEYS_COUNT("num_alloc_retries", POOL(U64, stats.retries), .line = 6),
+    MS_KEYS_COUNT("num_ooms", POOL(U64, stats.ooms)),
+    MS_KEYS_COUNT("num_device_alloc", POOL(U64, stats.device_allocs)),
+    MS_KEYS_COUNT("num_device_free", POOL(U64, stats.device_frees)),
     {.name = "max_split_size", /* -1: there is none */
      .type = MS_KEY_INTEGER,
      .optional = true,
-     SHOWN(I64, stats.max_split_bytes),
+     POOL(I64, stats.max_split_bytes),
      .there = is_torch},
     /* Heaps use TensorFlow's names (tf.config.experimental.get_memory_info,
      * AllocatorStats) where torch has none. TensorFlow frees what other
      * streams use once they are past it, so that what is in use is what is
      * active. */
-    COUNT_OF(is_heap, "touched_bytes", SHOWN(U64, told.touched_bytes)),
-    COUNT_OF(is_heap, "largest_alloc_size", SHOWN(U64, told.largest_bytes)),
+    COUNT_OF(is_heap, "touched_bytes", POOL(U64, told.touched_bytes)),
+    COUNT_OF(is_heap, "largest_alloc_size", POOL(U64, told.largest_bytes)),
     COUNT_OF(is_heap, "largest_free_block_bytes",
-             SHOWN(U64, told.largest_idle_bytes)),
+             POOL(U64, told.largest_idle_bytes)),
     COUNT_OF(is_bfc, "num_allocs", OF_ALL(MS_TORCH_ALLOCATION, allocated)),
     COUNT_OF(is_bfc, "bytes_in_use", OF_ALL(MS_TORCH_ACTIVE_BYTES, current)),
     COUNT_OF(is_bfc, "peak_bytes_in_use", OF_ALL(MS_TORCH_ACTIVE_BYTES, peak)),
@@ -127,10 +128,10 @@ static const ms_key stats_rows[] = {
              OF_ALL(MS_TORCH_RESERVED_BYTES, current)),
     COUNT_OF(is_bfc, "peak_bytes_reserved",
              OF_ALL(MS_TORCH_RESERVED_BYTES, peak)),
-    COUNT_OF(is_bfc, "bytes_limit", SHOWN(U64, told.limit_bytes)),
-    COUNT_OF(is_moving, "moves", SHOWN(U64, told.moves)),
-    COUNT_OF(is_moving, "copies", SHOWN(U64, told.copies)),
-    COUNT_OF(is_moving, "moved_bytes", SHOWN(U64, told.moved_bytes)),
+    COUNT_OF(is_bfc, "bytes_limit", POOL(U64, told.limit_bytes)),
+    COUNT_OF(is_moving, "moves", POOL(U64, told.moves)),
+    COUNT_OF(is_moving, "copies", POOL(U64, told.copies)),
+    COUNT_OF(is_moving, "moved_bytes", POOL(U64, told.moved_bytes)),
 };
 static const ms_keys stats = {.name = "stats",
                               .rows = stats_rows,
@@ -246,7 +247,7 @@ static const ms_key pool_rows[] = {
      .help = "how many; of the last, requests that the pool could not serve"},
     MS_KEYS_COUNT_OR_NULL("first_out_of_memory_line",
                           POOL(U32, follow.play.first_oom), .there = ran_out),
-    MS_KEYS_COUNT("device_used_bytes", SHOWN(U64, device_used_bytes)),
+    MS_KEYS_COUNT("device_used_bytes", POOL(U64, device_used_bytes)),
     {.name = "recorded",
      .type = MS_KEY_OBJECT,
      .null = true,
@@ -275,6 +276,9 @@ static const ms_key pool_rows[] = {
              "has them"},
 };
 static const ms_keys pool = MS_KEYS_OBJECT("pool", pool_rows);
+/* Of several traces, the totals: without the segments, the last of the rows. */
+static const ms_keys pool_totals = {
+    .name = "pool", .rows = pool_rows, .n = MS_KEYS_N(pool_rows) - 1};
 
 /* ---- what grows ---------------------------------------------------------- */
 
@@ -322,7 +326,7 @@ static ms_key_list leaks_of(const void *of)
 
 #define LEAKS(kind, member)                                                    \
     MS_KEYS_VIA(ms_alloc_sheet, leaks), MS_KEYS_AT(kind, ms_alloc_leaks, member)
-static const char *const marks[] = {"step", "reset", "period"};
+static const char *const marks[] = {"step", "reset", "trace", "period"};
 static const ms_key leaks_rows[] = {
     MS_KEYS_COUNT("steps", LEAKS(U32, n_points)),
     {.name = "steps_by",
@@ -376,49 +380,115 @@ static ms_key_list pools_of(const void *of)
 /* The members that are equal for all pools. */
 #define FIRST(kind, member)                                                    \
     MS_KEYS_VIA(ms_alloc_sheet, first), MS_KEYS_AT(kind, ms_alloc_pool, member)
+#define TRACE_ROWS(of_pool)                                                    \
+    {.name = "trace",                                                          \
+     .type = MS_KEY_TEXT,                                                      \
+     RUN(TEXT, source.name),                                                   \
+     .help = ""},                                                              \
+        {.name = "device_bytes",                                               \
+         .type = MS_KEY_COUNT,                                                 \
+         FIRST(U64, setup.torch.total_bytes),                                  \
+         .help = ""},                                                          \
+        {.name = "base_bytes",                                                 \
+         .type = MS_KEY_COUNT,                                                 \
+         FIRST(U64, setup.torch.base_bytes),                                   \
+         .help = ""},                                                          \
+        {.name = "conf",                                                       \
+         .type = MS_KEY_TEXT,                                                  \
+         RUN(TEXT, head.conf),                                                 \
+         .help = "the file, the device's memory, what others hold of it, and " \
+                 "the options that the trace has"},                            \
+        {.name = "held_at_start",                                              \
+         .type = MS_KEY_OBJECT,                                                \
+         .optional = true,                                                     \
+         .of = &held,                                                          \
+         RUN(NOT, held),                                                       \
+         .there = is_recorded,                                                 \
+         .line = 1,                                                            \
+         .help = "of a recording: in segments that other options do not "      \
+                 "reach, unless it is allocated anew"},                        \
+    {                                                                          \
+        .name = "allocators", .type = MS_KEY_OBJECTS, .list = pools_of,        \
+        .of = (of_pool), .line = 1, .element_line = 4, .end_line = 1,          \
+        .help = "a pool for each --allocator"                                  \
+    }
+#define LEAKS_ROW                                                              \
+    {                                                                          \
+        .name = "leaks", .type = MS_KEY_OBJECT, .optional = true,              \
+        .of = &leaks, .there = has_leaks, .line = 1, .help = "with --leaks"    \
+    }
 static const ms_key alloc_rows[] = {
     MS_KEYS_VERSION,
     MS_KEYS_TEXT("memsim", SHEET(TEXT, memsim)),
-    {.name = "trace", .type = MS_KEY_TEXT, RUN(TEXT, source.name), .help = ""},
-    {.name = "device_bytes",
-     .type = MS_KEY_COUNT,
-     FIRST(U64, setup.torch.total_bytes),
-     .help = ""},
-    {.name = "base_bytes",
-     .type = MS_KEY_COUNT,
-     FIRST(U64, setup.torch.base_bytes),
-     .help = ""},
-    {.name = "conf",
-     .type = MS_KEY_TEXT,
-     RUN(TEXT, head.conf),
-     .help = "the file, the device's memory, what others hold of it, and the "
-             "options that the trace has"},
-    {.name = "held_at_start",
-     .type = MS_KEY_OBJECT,
-     .optional = true,
-     .of = &held,
-     SHEET(NOT, held),
-     .there = is_recorded,
-     .line = 1,
-     .help = "of a recording: in segments that other options do not reach, "
-             "unless it is allocated anew"},
-    {.name = "allocators",
-     .type = MS_KEY_OBJECTS,
-     .list = pools_of,
-     .of = &pool,
-     .line = 1,
-     .element_line = 4,
-     .end_line = 1,
-     .help = "a pool for each --allocator"},
-    {.name = "leaks",
-     .type = MS_KEY_OBJECT,
-     .optional = true,
-     .of = &leaks,
-     .there = has_leaks,
-     .line = 1,
-     .help = "with --leaks"},
+    TRACE_ROWS(&pool),
+    LEAKS_ROW,
 };
 const ms_keys ms_alloc_keys = MS_KEYS_OBJECT("alloc", alloc_rows);
+
+/* ---- several traces ------------------------------------------------------ */
+
+static const ms_key trace_rows[] = {TRACE_ROWS(&pool_totals)};
+static const ms_keys trace = MS_KEYS_OBJECT("trace", trace_rows);
+
+static ms_key_list traces_of(const void *of)
+{
+    const ms_alloc_sheet *sheet = of;
+    return (ms_key_list){sheet->of, sheet->traces->n, sizeof *sheet->of};
+}
+
+static ms_key_list differences_of(const void *of)
+{
+    const ms_pairings *pairs = &((const ms_alloc_sheet *)of)->traces->pairs;
+    return (ms_key_list){pairs->groups, pairs->n, sizeof *pairs->groups};
+}
+
+static bool has_pairs(const void *of)
+{
+    return ((const ms_alloc_sheet *)of)->traces->without == NULL;
+}
+
+#define TRACES(kind, member)                                                   \
+    MS_KEYS_VIA(ms_alloc_sheet, traces),                                       \
+        MS_KEYS_AT(kind, ms_alloc_traces, member)
+static const ms_key traces_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim", SHEET(TEXT, memsim)),
+    {.name = "traces",
+     .type = MS_KEY_OBJECTS,
+     .list = traces_of,
+     .of = &trace,
+     .line = 1,
+     .element_line = 2,
+     .help = "each as that of one trace, without segments"},
+    {.name = "lowest",
+     .type = MS_KEY_COUNT,
+     TRACES(U32, lowest),
+     .line = 1,
+     .help = ""},
+    {.name = "highest",
+     .type = MS_KEY_COUNT,
+     TRACES(U32, highest),
+     .help = "which of them, from 0, allocate least and most at their peaks, "
+             "by the first pool"},
+    {.name = "difference_bytes",
+     .type = MS_KEY_INTEGER,
+     TRACES(I64, gap),
+     .help = "of these peaks"},
+    {.name = "differences",
+     .type = MS_KEY_OBJECTS,
+     .null = true,
+     .list = differences_of,
+     .there = has_pairs,
+     .of = &ms_diff_keys_group,
+     .line = 1,
+     .element_line = 2,
+     .help = "what one of these two holds at its peak and the other lacks, as "
+             "memsim diff tells it: the lowest is the first"},
+    MS_KEYS_TEXT_OR_NULL("without", TRACES(TEXT, without), .line = 1,
+                         .help = "why there are none"),
+    LEAKS_ROW,
+};
+const ms_keys ms_alloc_keys_traces = MS_KEYS_OBJECT("traces", traces_rows);
 
 /* ---- CSV ----------------------------------------------------------------- */
 

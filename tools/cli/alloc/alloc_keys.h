@@ -19,9 +19,6 @@ typedef struct ms_alloc_pool_shown {
     const char *kind, *va;
     const char *version; /* PyTorch's; NULL: of a heap */
     bool is_recorded;    /* the trace is a recording */
-    uint64_t device_used_bytes;
-    ms_torch_stats stats;
-    ms_pool_stats told;
     ms_alloc_segment_shown *segments;
     uint32_t n_segments;
 } ms_alloc_pool_shown;
@@ -37,14 +34,17 @@ typedef struct ms_alloc_leak_shown {
 typedef struct ms_alloc_sheet {
     const char *memsim;
     const ms_alloc_run *run;
-    const ms_alloc_pool *first; /* of the run */
-    ms_alloc_held held;
+    const ms_alloc_pool *first;  /* of the run */
     ms_alloc_pool_shown *pools;  /* run->n_pools */
     const ms_alloc_leaks *leaks; /* NULL: not asked for */
     ms_alloc_leak_shown *grown;  /* leaks->n_found */
+    /* Of several traces, of which run, first and pools are not told: */
+    const ms_alloc_traces *traces;
+    struct ms_alloc_sheet *of; /* traces->n */
 } ms_alloc_sheet;
 
-extern const ms_keys ms_alloc_keys;      /* of ms_alloc_sheet */
-extern const ms_keys ms_alloc_keys_line; /* CSV: of ms_allocplay_line */
+extern const ms_keys ms_alloc_keys;        /* of ms_alloc_sheet */
+extern const ms_keys ms_alloc_keys_traces; /* the same of several traces */
+extern const ms_keys ms_alloc_keys_line;   /* CSV: of ms_allocplay_line */
 
 #endif

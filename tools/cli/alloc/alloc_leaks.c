@@ -6,9 +6,10 @@
  * resets of the peaks. Without marks they are told by recurrence: the
  * longest tail of the sequence of allocations (their sites and sizes) that
  * consists of at least three equal runs. It must make up half of all
- * allocations. */
+ * allocations.  Of several traces each is a step, and its end the point. */
 
 #include "tools/cli/alloc/alloc.h"
+#include "tools/recordings/recordedlives.h"
 
 #include <string.h>
 
@@ -104,7 +105,8 @@ ms_err ms_alloc_leaks_alloc(ms_alloc_leaks *leaks, uint64_t id, uint64_t bytes,
                             uint64_t stream, uint32_t site, ms_fault *fault)
 {
     bool known = site != MS_NONE;
-    ms_alloc_group group = {site, known ? 0 : bytes, known ? 0 : stream};
+    ms_alloc_group group = {known ? leaks->site_of[site] : MS_NONE,
+                            known ? 0 : bytes, known ? 0 : stream};
     uint32_t row = leaks->n_lives, g = 0;
     MS_TRY(find_group(leaks, &group, &g, fault));
     MS_TRY(make_room(&leaks->id_slots, leaks->n_ids + 1, leaks->arena, fault));
@@ -116,7 +118,8 @@ ms_err ms_alloc_leaks_alloc(ms_alloc_leaks *leaks, uint64_t id, uint64_t bytes,
     uint32_t *slot = find_life(&leaks->id_slots, id, true);
     leaks->n_ids += *slot == MS_NONE;
     *slot = leaks->n_lives++;
-    leaks->lives[row] = (ms_alloc_life){bytes, leaks->clock++, UINT64_MAX, g};
+    leaks->lives[row] = (ms_alloc_life){
+        .bytes = bytes, .begin = leaks->clock++, .end = UINT64_MAX, .group = g};
     return MS_OK;
 }
 
@@ -140,6 +143,83 @@ ms_err ms_alloc_leaks_mark(ms_alloc_leaks *leaks, ms_alloc_mark kind,
         return ms_fail_nomem(fault);
     marks->at[marks->n++] = leaks->clock;
     return MS_OK;
+}
+
+/* ---- traces -------------------------------------------------------------- */
+
+static uint64_t hash(const char *site)
+{
+    uint64_t h = 0;
+    for (; *site != '\0'; site++)
+        h = mix(h, (unsigned char)*site);
+    return h;
+}
+
+static ms_err find_site(ms_alloc_leaks *leaks, const char *site,
+                        uint32_t *found, ms_fault *fault)
+{
+    ms_alloc_slots *slots = &leaks->site_slots;
+    uint64_t key = hash(site);
+    MS_TRY(make_room(slots, leaks->n_sites + 1, leaks->arena, fault));
+    uint32_t mask = slots->capacity - 1, at = (uint32_t)mix(key, 1) & mask;
+    for (; slots->rows[at] != MS_NONE; at = (at + 1) & mask) {
+        *found = slots->rows[at];
+        if (slots->keys[at] == key && strcmp(leaks->sites[*found], site) == 0)
+            return MS_OK;
+    }
+    leaks->sites =
+        ms_arena_grow(leaks->arena, leaks->sites, &leaks->sites_capacity,
+                      leaks->n_sites + 1, sizeof *leaks->sites);
+    const char *kept = ms_arena_text(leaks->arena, site, strlen(site));
+    if (leaks->sites == NULL || kept == NULL)
+        return ms_fail_nomem(fault);
+    *found = leaks->n_sites++;
+    leaks->sites[*found] = kept;
+    slots->rows[at] = *found;
+    slots->keys[at] = key;
+    return MS_OK;
+}
+
+/* What the recording holds when it starts: what an earlier trace left, or, with
+ * add, what is new. */
+static ms_err hold(ms_alloc_leaks *leaks, const ms_recording *recording,
+                   bool add, ms_fault *fault)
+{
+    ms_recordedlives_held held = {.segment = 0};
+    while (ms_recordedlives_next(recording, &held)) {
+        const uint32_t *slot = find_life(&leaks->id_slots, held.address, false);
+        ms_alloc_life *life = slot != NULL ? &leaks->lives[*slot] : NULL;
+        bool stays = life != NULL && life->end == UINT64_MAX;
+        if (add && !stays)
+            MS_TRY(ms_alloc_leaks_alloc(leaks, held.address, held.bytes,
+                                        held.stream, MS_NONE, fault));
+        else if (stays && life->bytes == held.bytes)
+            life->held_by = leaks->n_traces;
+    }
+    return MS_OK;
+}
+
+ms_err ms_alloc_leaks_begin(ms_alloc_leaks *leaks,
+                            const ms_recording *recording, ms_fault *fault)
+{
+    uint32_t n_sites = recording != NULL ? recording->n_sites : 0;
+    leaks->n_traces++;
+    leaks->site_of =
+        ms_arena_take(leaks->arena, n_sites + 1u, sizeof *leaks->site_of);
+    if (leaks->site_of == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n_sites; i++)
+        MS_TRY(
+            find_site(leaks, recording->sites[i], &leaks->site_of[i], fault));
+    if (!leaks->of_traces)
+        return MS_OK;
+    if (recording != NULL)
+        MS_TRY(hold(leaks, recording, false, fault));
+    for (uint32_t i = 0; i < leaks->n_lives; i++)
+        if (leaks->lives[i].end == UINT64_MAX &&
+            leaks->lives[i].held_by != leaks->n_traces)
+            leaks->lives[i].end = leaks->clock;
+    return recording != NULL ? hold(leaks, recording, true, fault) : MS_OK;
 }
 
 /* ---- steps --------------------------------------------------------------- */
@@ -202,14 +282,16 @@ static ms_err find_points(ms_alloc_leaks *leaks, const ms_alloc_source *source,
                           ms_fault *fault)
 {
     uint32_t length, n;
-    leaks->by = leaks->marks[MS_ALLOC_STEPS].n > 0    ? MS_ALLOC_STEPS
+    leaks->by = leaks->of_traces                      ? MS_ALLOC_TRACES
+                : leaks->marks[MS_ALLOC_STEPS].n > 0  ? MS_ALLOC_STEPS
                 : leaks->marks[MS_ALLOC_RESETS].n > 0 ? MS_ALLOC_RESETS
                                                       : MS_ALLOC_PERIOD;
     if (leaks->by != MS_ALLOC_PERIOD) {
         const ms_alloc_marks *marks = &leaks->marks[leaks->by];
-        if (marks->n <= LEAST_POINTS)
+        if (marks->n <= LEAST_POINTS && !leaks->of_traces)
             return fail_steps(source, true, fault);
-        n = marks->n - 1 < MOST_POINTS ? marks->n - 1 : MOST_POINTS;
+        n = marks->n - !leaks->of_traces;
+        n = n < MOST_POINTS ? n : MOST_POINTS;
         leaks->points = marks->at + marks->n - n;
         leaks->n_points = n;
         return MS_OK;

@@ -15,6 +15,10 @@ ms_err ms_alloc_outputs_check(const ms_hall *hall, uint32_t n_allocators,
     ms_job job = {.model = arguments->operands[0]};
     MS_TRY(ms_outputs_picture(arguments, hall->keep, figure, fault));
     bool draws = figure->path != NULL;
+    if ((draws || csv != NULL) && arguments->n_operands > 1)
+        return ms_fail(fault, MS_EUSAGE, NULL, "run it once for each",
+                       "option \"--%s\" is of one trace; there are %u",
+                       csv != NULL ? "csv" : "plot", arguments->n_operands);
     if (csv != NULL && n_allocators > 1)
         return ms_fail(fault, MS_EUSAGE, NULL, "run it once for each",
                        "--csv has the rows of one --allocator");

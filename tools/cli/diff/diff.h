@@ -75,6 +75,7 @@ void ms_diff_text_why_not(const ms_diff *diff, ms_text *words);
 extern const char *const ms_diff_keys_categories[MS_PAGE_CATEGORIES];
 extern const char *const ms_diff_keys_phases[MS_N_PHASES + 1];
 extern const ms_keys ms_diff_keys;
+extern const ms_keys ms_diff_keys_group; /* of ms_pairings_group */
 void ms_diff_keys_write(const ms_diff *diff, ms_text *text);
 
 /* ---- diff_figure.c ------------------------------------------------------- */

@@ -143,7 +143,7 @@ static const ms_key group_rows[] = {
      .help = "how many of them the other one makes in its step, too, but does "
              "not hold at its peak"},
 };
-static const ms_keys group_keys = MS_KEYS_OBJECT("difference", group_rows);
+const ms_keys ms_diff_keys_group = MS_KEYS_OBJECT("difference", group_rows);
 
 /* ---- all ----------------------------------------------------------------- */
 
@@ -215,7 +215,7 @@ static const ms_key diff_rows[] = {
      .null = true,
      .list = groups_of,
      .there = has_pairs,
-     .of = &group_keys,
+     .of = &ms_diff_keys_group,
      .help = "what one holds at its peak and the other lacks, the largest "
              "first; null: a saved result without its allocations"},
     MS_KEYS_TEXT_OR_NULL("without", DIFF(TEXT, why_not),

@@ -165,7 +165,10 @@ static const question questions[] = {
      "The same requests through other options of the allocator:\n\n"
      "    memsim alloc snapshot.pickle --allocator torch --allocator "
      "torch,expandable_segments:True\n\n"
-     "What it grows by from step to step: memsim alloc --leaks.\n"},
+     "Those of all ranks, which is highest and why: memsim alloc "
+     "rank0.pickle rank1.pickle.\n"
+     "What it grows by from step to step: memsim alloc --leaks, of one "
+     "snapshot or of\nthree and more that follow each other.\n"},
     {"python", "how do I ask from Python, or in a test?",
      "python package|import|import memsim|jupyter|notebook|pytest|api",
      "The package (sh tools/python/wheel.sh builds the wheel) answers as the "

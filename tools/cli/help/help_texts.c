@@ -446,6 +446,7 @@ void ms_help_texts_json(ms_text *text)
          &ms_inspect_keys},
         {"memsim alloc TRACE --allocator A --json prints one object:",
          &ms_alloc_keys},
+        {"Of several traces it has:", &ms_alloc_keys_traces},
         {"With --allocator arena it has:", &ms_alloc_plans_keys},
         {"memsim alloc TRACE --csv, a row per operation:", &ms_alloc_keys_line},
         {"With --allocator arena, a row per buffer:", &ms_alloc_plans_line},

@@ -22,6 +22,7 @@ const ms_schema_document ms_documents[] = {
     {"row", "a line of what memsim sweep --json prints", &ms_keys_row},
     {"fit", "what memsim fit --json prints", &ms_fit_keys},
     {"alloc", "what memsim alloc --json prints", &ms_alloc_keys},
+    {"traces", "the same of several traces", &ms_alloc_keys_traces},
     {"plans", "what memsim alloc --allocator arena --json prints",
      &ms_alloc_plans_keys},
     {"calibrate", "what memsim calibrate --json prints", &ms_calibrate_keys},

@@ -191,9 +191,9 @@ typedef struct ms_key {
 
 /* An object, which is made from a struct of `size` bytes (0: the size is not
  * needed). more: gives row i of the keys that come from another table, and
- * is false when there are no more; they are printed before the key
- * more_before (NULL: behind all others) and listed last. any: a pattern;
- * keys that match it come from the user. */
+ * is false when there are no more, or where memory lacks: then the key has no
+ * name; they are printed before the key more_before (NULL: behind all others)
+ * and listed last. any: a pattern; keys that match it come from the user. */
 typedef struct ms_keys {
     const char *name;
     const ms_key *rows;

@@ -283,9 +283,10 @@ static void put_member(const ms_key *key, const void *of, bool *is_first,
 static void put_more(const ms_keys *keys, const void *of, bool *is_first,
                      ms_text *text)
 {
-    ms_key key;
+    ms_key key = {.name = ""};
     for (uint32_t i = 0; keys->more(i, text->arena, &key); i++)
         put_member(&key, of, is_first, text);
+    text->failed |= key.name == NULL;
 }
 
 /* The members from row i on. */
