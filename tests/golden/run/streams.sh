@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The streams that own FSDP's blocks: the compute stream's (0), the all-gathers'
-# (3), the reductions' (8), FSDP1's casts' (9).  How many blocks and bytes.
+# (3), the reductions' (10), FSDP1's casts' (11).  How many blocks and bytes.
 streams() {
     echo "$1"
     "$MEMSIM" run tiny.json -p "$1" --allocations - -q |
         awk '$1 == "a" { s = $4 + 0; n[s]++; bytes[s] += $3 }
-            END { for (s = 0; s < 10; s++)
+            END { for (s = 0; s < 12; s++)
                 if (n[s]) printf "  %d: %d, %d\n", s, n[s], bytes[s] }'
 }
 streams fsdp:dp=8

@@ -24,6 +24,7 @@ edit 's/expansion_ratio: 4/expansion_ratio: wide/'
 understand run --from edited.yaml --gpus 8
 edit 's/attn_config:/ffn_config: {ffn_type: mb_dmoe}\n  attn_config:/'
 understand run --from edited.yaml --gpus 8
+# shellcheck disable=SC2016 # references of OmegaConf
 edit 's/: 4096/: ${variables.width}/; s/: 32$/: ${n_layers}/'
 understand run --from edited.yaml --gpus 8
 sed 's/meta.*hf/someone\/else-7b/' foundryhf.yaml >else.yaml
