@@ -121,8 +121,7 @@ static ms_err read_count(const ms_policy_context *context, uint32_t row,
     if (value <= blocks->n)
         return MS_OK;
     snprintf(where, sizeof where, "checkpoint:%s=%" PRId64, param->name, value);
-    snprintf(hint, sizeof hint, "type %s=%u or less", param->name,
-             blocks->n);
+    snprintf(hint, sizeof hint, "type %s=%u or less", param->name, blocks->n);
     return ms_fail(
         fault, MS_EUSAGE, where, hint, "%s has %u block%s: %s is from %d to %u",
         blocks->alone ? "the model" : "a stage", blocks->n,

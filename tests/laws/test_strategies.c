@@ -144,8 +144,8 @@ START_TEST(replays_have_their_weights_unit_by_unit)
                                        "recursive", "chen,segment=1KiB"};
     static const char *const shares[] = {"zero:3,dp=4", "fsdp:dp=4",
                                          "fsdp1:dp=4", "swap:layers",
-                                         "zero:3,dp=4,impl=deepspeed,"
-                                         "max_live_parameters=0"};
+                                         ("zero:3,dp=4,impl=deepspeed,"
+                                          "max_live_parameters=0")};
     const char *share = shares[_i];
     char alone[64], beside[160], full[160];
     model = heavy;

@@ -224,8 +224,8 @@ static const char *const beside[] = {
     "context:4+zero:3,dp=4+checkpoint:full",
     "context:4,mode=ring+zero:1,dp=8",
     "context:8,mode=a2a+fsdp:dp=8+microbatch:2",
-    "pipeline:3+microbatch:4",
-    "pipeline:3,schedule=zb-h1+microbatch:4",
+    "pipeline:3,layers=1/1/1+microbatch:4",
+    "pipeline:3,layers=1/1/1,schedule=zb-h1+microbatch:4",
 };
 
 static const pieces cuts[] = {{3, false}, {0, true}, {-1, true}, {5, true}};

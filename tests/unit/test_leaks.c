@@ -14,9 +14,13 @@ static ms_alloc_leaks leaks;
 
 static void setup(void)
 {
+    static const char *sites[] = {"a", "b", "c", "d", "e",
+                                  "f", "g", "h", "i", "j"};
+    const ms_recording recording = {.sites = sites, .n_sites = 10};
     arena = (ms_arena){0};
     fault = (ms_fault){0};
     leaks = (ms_alloc_leaks){.arena = &arena};
+    ck_assert_int_eq(ms_alloc_leaks_begin(&leaks, &recording, &fault), MS_OK);
 }
 
 static void teardown(void)
