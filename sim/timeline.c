@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/plan.h"
 #include "sim/timeline.h"
@@ -174,10 +175,9 @@ static uint32_t until_in_plan(const ms_timeline *line,
 
 /* Of the marks of a rank and kind the one that counts is the first, or the
  * last. */
-static bool replaces(const struct ms_plan_mark *before,
-                     const struct ms_plan_mark *mark)
+static bool replaces(bool is_first, const struct ms_plan_mark *mark)
 {
-    return before == NULL || mark->mark > MS_MARK_AFTER_FORWARD;
+    return is_first || mark->mark > MS_MARK_AFTER_FORWARD;
 }
 
 uint32_t ms_timeline_until(const ms_timeline *line, uint16_t rank, ms_mark mark)
@@ -185,7 +185,7 @@ uint32_t ms_timeline_until(const ms_timeline *line, uint16_t rank, ms_mark mark)
     const struct ms_plan_mark *found = NULL;
     for (uint32_t m = 0; m < line->plan->n_marks; m++) {
         const struct ms_plan_mark *it = &line->plan->marks[m];
-        if (it->rank == rank && it->mark == mark && replaces(found, it))
+        if (it->rank == rank && it->mark == mark && replaces(found == NULL, it))
             found = it;
     }
     if (found == NULL)
@@ -202,20 +202,21 @@ ms_err ms_timeline_marks(const ms_timeline *line, ms_arena *arena,
 {
     const ms_plan *plan = line->plan;
     uint32_t n = plan->n_ranks * (uint32_t)MS_N_MARKS;
-    const struct ms_plan_mark **found = ms_arena_take(arena, n, sizeof *found);
-    *until = ms_arena_take_raw(arena, n, sizeof **until);
-    if (found == NULL || *until == NULL)
+    uint32_t *found = ms_arena_take_raw(arena, n, sizeof *found);
+    if (found == NULL)
         return ms_fail_nomem(fault);
-    for (uint32_t m = 0; m < plan->n_marks; m++) {
-        const struct ms_plan_mark *it = &plan->marks[m];
-        uint32_t i = it->rank * (uint32_t)MS_N_MARKS + it->mark;
-        if (replaces(found[i], it))
-            found[i] = it;
+    memset(found, 0xff, n * sizeof *found);
+    for (uint32_t m = 0; m < plan->n_marks; m++) { /* its mark, then event */
+        const struct ms_plan_mark *mark = &plan->marks[m];
+        uint32_t i = mark->rank * (uint32_t)MS_N_MARKS + mark->mark;
+        found[i] = replaces(found[i] == MS_NONE, mark) ? m : found[i];
     }
     for (uint32_t i = 0; i < n; i++)
-        (*until)[i] = found[i] == NULL  ? MS_NONE
-                      : line->by_device ? until_by_device(line, found[i])
-                                        : until_in_plan(line, found[i]);
+        if (found[i] != MS_NONE)
+            found[i] = line->by_device
+                           ? until_by_device(line, &plan->marks[found[i]])
+                           : until_in_plan(line, &plan->marks[found[i]]);
+    *until = found;
     return MS_OK;
 }
 
