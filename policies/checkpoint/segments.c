@@ -54,10 +54,7 @@ ms_err ms_segments_find(const ms_policy_context *context, ms_segments *blocks,
     for (uint32_t b = 0; b < blocks->n; b++)
         blocks->segment[b] = MS_NONE;
     if (blocks->n == 0)
-        return ms_fail(fault, MS_EUSAGE, "checkpoint",
-                       "checkpoint:mincut and checkpoint:optimal,budget=SIZE "
-                       "need none",
-                       "the model has no blocks to checkpoint");
+        return ms_cuts_fail_none(fault);
     return MS_OK;
 }
 

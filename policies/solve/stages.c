@@ -297,7 +297,7 @@ ms_err ms_stages_find(const ms_graph *graph, const ms_stage *part,
     uint32_t n = stages->chain.n;
     bool is_all = f.part.first == 0 && f.part.last + 1 == graph->n_units;
     if (is_all && (n < 2 || graph->loss_unit >= graph->n_units))
-        return ms_fail(fault, MS_EUSAGE, "checkpoint", NULL,
+        return ms_fail(fault, MS_EUSAGE, "checkpoint", "leave it out",
                        "the model has no layers before its loss");
     ms_chain_stage *rows = ms_arena_take(arena, n + 1u, sizeof *rows);
     stages->out_at = ms_arena_take(arena, n + 2u, sizeof *stages->out_at);

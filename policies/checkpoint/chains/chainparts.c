@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/checkpoint/chains/chainparts.h"
+#include "policies/checkpoint/chains/cuts.h"
 #include "sim/graph.h"
 #include "sim/schedule/schedule.h"
 
@@ -34,10 +35,7 @@ ms_err ms_chainparts_blocks(const ms_chainparts *parts, uint32_t *most,
             *most = parts->n_blocks[k];
     if (*most > 0)
         return MS_OK;
-    return ms_fail(fault, MS_EUSAGE, "checkpoint",
-                   "checkpoint:mincut and checkpoint:optimal,budget=SIZE need "
-                   "none",
-                   "the model has no blocks to checkpoint");
+    return ms_cuts_fail_none(fault);
 }
 
 ms_err ms_chainparts_find(const ms_policy_context *context,

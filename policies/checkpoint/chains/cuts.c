@@ -112,3 +112,9 @@ ms_err ms_cuts_weighted(uint32_t n, uint32_t count, const uint64_t *weight,
     }
     return MS_OK;
 }
+
+ms_err ms_cuts_fail_none(ms_fault *fault)
+{
+    return ms_fail(fault, MS_EUSAGE, "checkpoint", "leave it out",
+                   "the model has no blocks to checkpoint");
+}

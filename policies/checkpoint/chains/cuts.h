@@ -28,4 +28,7 @@ void ms_cuts_open_last(uint32_t n, uint32_t *segment);
 /* The whole number nearest to the square root of n. */
 uint32_t ms_cuts_root(uint32_t n);
 
+/* The fault of a model without blocks. */
+ms_err ms_cuts_fail_none(ms_fault *fault);
+
 #endif

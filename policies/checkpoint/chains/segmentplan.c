@@ -189,12 +189,12 @@ static ms_err read_values(const ms_policy_context *context,
     MS_TRY(check_sizes(how->sizes, fault));
     if (size_of(how->sizes, 0) <= most)
         return MS_OK;
-    snprintf(hint, sizeof hint, "begin with segments of %u, nested=%u/1", most,
-             most);
+    snprintf(hint, sizeof hint, "begin with segments of %u, nested=%u%s", most,
+             most, most > 1 ? "/1" : "");
     return ms_fail(fault, MS_EUSAGE, "checkpoint:nested", hint,
-                   "%s %u blocks: segments are of 1 to %u",
+                   "%s %u block%s: segments are of 1 to %u",
                    parts->n == 1 ? "the model has" : "a stage has at most",
-                   most, most);
+                   most, most == 1 ? "" : "s", most);
 }
 
 ms_err ms_segmentplan_place(const ms_policy_context *context, bool early_stop,
