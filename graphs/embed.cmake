@@ -14,7 +14,7 @@ set(EMBED_MODELS
     "Encoders and T5:"
     bert-base bert-large roberta-base roberta-large
     t5-small t5-base t5-large t5-3b t5-11b t5-v1.1-base flan-t5-large
-    t5-v1.1-xxl
+    t5-v1.1-xxl megatron-t5
     "GPT-2, GPT-3 and those after them:"
     gpt2 gpt2-medium gpt2-large gpt2-xl
     gpt3-small gpt3-medium gpt3-large gpt3-xl gpt3-2.7b gpt3-6.7b gpt3-13b

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Megatron's fine-grained activation offload (megatron/core/pipeline_parallel/
  * fine_grained_activation_offload.py; docs/user-guide/features/
- * fine_grained_activation_offloading.md): the inputs of
- * the modules named leave when the module has run, on a stream of their own;
- * the last group stays as a margin.  Modules are found by what their ops do:
+ * fine_grained_activation_offloading.md): what the ops of the modules named
+ * read and backward needs, attention's probabilities among it, leaves when the
+ * module has run (on_save_for_backward, bulk_offload_group), on a stream of its
+ * own; the last group stays as a margin.  Modules are found by what their ops
+ * do:
  *
  *     norm           attn_norm   the last norm before the qkv products
  *     mm mm mm       qkv_linear  products with weights between it and the core
@@ -137,14 +139,13 @@ static void find_experts(const ms_graph *graph, span block, span *modules)
 
 /* ---- groups -------------------------------------------------------------- */
 
-static bool leaves_with(const finder *f, uint32_t storage, span module)
+static bool leaves(const finder *f, uint32_t storage)
 {
-    const ms_graph *graph = f->graph;
-    return !f->taken[storage] && graph->storage_maker[storage] < module.first &&
-           graph->storage_bytes[storage] >= f->min_bytes;
+    return !f->taken[storage] &&
+           f->graph->storage_bytes[storage] >= f->min_bytes;
 }
 
-/* The inputs of a module that are kept for backward. */
+/* What a module's ops read and is kept for backward. */
 static ms_err add_group(finder *f, span module)
 {
     ms_swap *w = f->swap;
@@ -152,7 +153,7 @@ static ms_err add_group(finder *f, span module)
     uint32_t n = 0, last = 0, end = graph->in_at[module.end];
     for (uint32_t i = graph->in_at[module.first]; i < end; i++) {
         uint32_t s = graph->in[i];
-        if (!leaves_with(f, s, module))
+        if (!leaves(f, s))
             continue;
         f->taken[s] = 1;
         f->list[n++] = s;

@@ -68,8 +68,8 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
         {.name = "megatron",
          .type = MS_PARAM_FLAG,
          .choice = true,
-         .help = "Megatron's fine-grained offload: the inputs of the modules "
-                 "named leave, except for the last group's (of a stage where "
+         .help = "Megatron's fine-grained offload: what the modules named save "
+                 "leaves, except for the last group's (of a stage where "
                  "its own backward comes next); a group comes back one group "
                  "ahead"},
     [MS_SWAP_CAPUCHIN] =
@@ -134,7 +134,7 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .words = "attn_norm|qkv_linear|core_attn|attn_proj|mlp_norm|"
                   "expert_fc1|moe_act",
          .with = "megatron",
-         .help = "whose inputs leave; attn_proj needs core_attn"},
+         .help = "what these save leaves; attn_proj needs core_attn"},
     [MS_SWAP_FRACTION] = {.name = "fraction",
                           .type = MS_PARAM_INT,
                           .fallback = 100,

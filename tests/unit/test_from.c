@@ -283,11 +283,64 @@ static const struct {
      "--gpus 8 --optimizer sgd",
      "gpt2 --set model.layers=4 --set model.hidden=64 --set model.heads=4 "
      "--set "
-     "model.vocab=100 --set model.positions=64 --set model.vocab_pad_to=256 "
+     "model.positions=64 --set model.vocab=100 --set model.vocab_pad_to=256 "
      "--batch 8 --precision bf16-mixed --sequence 64 --kernels megatron --set "
      "clip_norm=1.0 -p "
      "tensor:2+pipeline:2+zero:1,impl=megatron,overlap_grad_reduce=0+"
      "checkpoint:modules=mlp/core_attn+microbatch:8 --gpus 8 --optimizer sgd",
+     NULL},
+    /* experts behind one dense layer, latent attention, a gate's width */
+    {{"--num-layers 4 --hidden-size 768 --num-attention-heads 4 --swiglu "
+      "--seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 "
+      "--tokenizer-type Llama2Tokenizer --num-experts 8 --moe-router-topk 2 "
+      "--moe-grouped-gemm --moe-layer-freq '([0]*1+[1]*3)' "
+      "--moe-shared-expert-intermediate-size 96 --moe-router-pre-softmax "
+      "--multi-latent-attention --q-lora-rank 24 --kv-channels 9"},
+     "",
+     "gpt2 --set model.layers=4 --set model.hidden=768 --set model.heads=4 "
+     "--set model.activation=swiglu --set model.positions=64 --set "
+     "model.experts=8 --set model.expert_weights=gate --set model.top_k=2 "
+     "--set model.shared_ffn=96 --set model.q_rank=24 --set "
+     "model.kv_rank=512 --set model.plain_dim=128 --set "
+     "model.rotary_dim=64 --set model.value_dim=128 --set model.ffn=2048 "
+     "--set model.dense=1 --set model.expert_score=softmax --set "
+     "model.expert_norm=false --set model.vocab=32000 --set "
+     "model.vocab_pad_to=128 --batch 1 --precision fp32 --sequence 64 "
+     "--kernels megatron --optimizer adamw --set clip_norm=1.0",
+     NULL},
+    {{"torchrun x/pretrain_bert.py --num-layers 2 --hidden-size 64 "
+      "--num-attention-heads 4 --max-position-embeddings 64 "
+      "--tokenizer-type BertWordPieceLowerCase --micro-batch-size 2"},
+     "",
+     "bert-large --set model.norm=pre --set model.embedding_norm=false "
+     "--set model.head=bert --set model.layers=2 --set model.hidden=64 "
+     "--set model.heads=4 --set model.positions=64 --set model.vocab=30522 "
+     "--set model.vocab_pad_to=128 --batch 2 --precision fp32 --kernels "
+     "megatron --optimizer adamw --set clip_norm=1.0",
+     NULL},
+    {{"--encoder-num-layers 2 --decoder-num-layers 3 --hidden-size 64 "
+      "--num-attention-heads 4 --kv-channels 16 --encoder-seq-length 64 "
+      "--decoder-seq-length 32 --max-position-embeddings 64 "
+      "--tokenizer-type BertWordPieceCase --vocab-extra-ids 100 "
+      "--micro-batch-size 2"},
+     "",
+     "megatron-t5 --set model.layers=2 --set model.decoder_layers=3 --set "
+     "model.hidden=64 --set model.heads=4 --set model.head_dim=16 --set "
+     "model.targets=32 --set model.positions=64 --set model.vocab=29096 "
+     "--set model.vocab_pad_to=128 --batch 2 --precision fp32 --sequence "
+     "64 --kernels megatron --optimizer adamw --set clip_norm=1.0",
+     NULL},
+    /* states divide among the ranks of a sequence; one word more for the end */
+    {{"--num-layers 2 --hidden-size 64 --num-attention-heads 4 --vocab-size "
+      "128 --tokenizer-type NullTokenizer --max-position-embeddings 64 "
+      "--micro-batch-size 1 --context-parallel-size 2 "
+      "--use-distributed-optimizer --fp8-format hybrid --fp8-param-gather"},
+     "--gpus 2",
+     "gpt2 --set model.layers=2 --set model.hidden=64 --set model.heads=4 "
+     "--set model.positions=64 --set model.vocab=129 --set "
+     "model.vocab_pad_to=128 --batch 1 --precision fp8-primary --kernels "
+     "megatron --optimizer adamw --set clip_norm=1.0 -p "
+     "context:2+zero:1,impl=megatron,overlap_grad_reduce=0 --gpus 2",
      NULL},
 };
 
@@ -327,10 +380,17 @@ static const struct {
      "gpt2",
      "both on",
      "leave one"},
-    {{"--num-layers 4 --hidden-size 8 --num-experts 8"},
+    {{"--num-layers 4 --hidden-size 8 --img-h 8"}, "", "img-h", "MODEL"},
+    {{"--num-layers 4 --hidden-size 8 --num-experts 8 --moe-layer-freq "
+      "'([1]*2+[0]*2)'"},
      "",
-     "num-experts",
-     "MODEL"},
+     "\"([1]*2+[0]*2)\" is no order of layers",
+     "([0]*A+[1]*B)"},
+    {{"--num-layers 4 --hidden-size 8 --num-experts 8 --moe-layer-freq "
+      "[0]*99999"},
+     "",
+     "is no order of layers",
+     "([0]*A+[1]*B)"},
     {{"--num-layers 4 --hidden-size 8 --micro-batch-size $B"},
      "",
      "\"$B\" is not a whole number",

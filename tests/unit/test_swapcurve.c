@@ -2,6 +2,7 @@
 /* Swapping the layers of transformers: how far ahead copies are sent for
  * against what arithmetic says of peak and time; what Megatron's modules move;
  * vDNN_dyn's choice. */
+#include "graphs/kernels/kernels.h"
 #include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
@@ -47,15 +48,23 @@ static void setup(void)
     machine = (ms_machine){.capacity_bytes = UINT64_C(1) << 40};
 }
 
-static void lower(const char *model, int64_t batch)
+static void lower_with(const char *model, int64_t batch, int64_t kernels)
 {
     ms_job job;
     ms_settings_init(&job);
     job.model = model;
     job.training.batch = batch;
+    job.training.kernels = kernels;
     ck_assert_msg(ms_jobway_read(&job, &keep, &result, &fault) == MS_OK &&
                       ms_jobway_lower(&job, &keep, &result, &fault) == MS_OK,
                   "%s: %s", fault.where, fault.what);
+}
+
+static void lower(const char *model, int64_t batch)
+{
+    ms_job job;
+    ms_settings_init(&job);
+    lower_with(model, batch, job.training.kernels);
 }
 
 /* Copies out take no time, those in rate; the host issues at once. */
@@ -227,6 +236,17 @@ START_TEST(megatron_moves_the_inputs_of_modules)
 }
 END_TEST
 
+/* Attention op by op saves its probabilities and their mask; these leave with
+ * queries, keys and values. */
+START_TEST(megatron_moves_what_a_module_saves)
+{
+    lower_with("gpt3-small", 2, MS_EAGER);
+    const ms_rank_report *rank = step("swap:megatron,modules=core_attn", 0);
+    uint64_t scores = 2 * 12 * 2048 * UINT64_C(2048);
+    ck_assert_uint_ge(rank->d2h_bytes, (LAYERS - 1) * 2 * scores);
+}
+END_TEST
+
 START_TEST(megatron_finds_experts)
 {
     lower("mixtral-8x7b", 1);
@@ -305,6 +325,7 @@ Suite *suite_swapcurve(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, distance_gives_the_curve);
     tcase_add_test(tcase, megatron_moves_the_inputs_of_modules);
+    tcase_add_test(tcase, megatron_moves_what_a_module_saves);
     tcase_add_test(tcase, megatron_finds_experts);
     tcase_add_test(tcase, refused);
     tcase_add_test(tcase, vdnn_dyn_takes_the_fastest_that_fits);

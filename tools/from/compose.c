@@ -1,138 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/from/compose.h"
-#include "tools/from/modelwidth.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- the model ----------------------------------------------------------- */
-
-#define PREDICTS "model.mtp" /* beside any model that can */
-
-static bool is_of_model(const char *to)
-{
-    return strncmp(to, "model.", 6) == 0 && strcmp(to, PREDICTS) != 0;
-}
-
-static uint32_t numbers_of_model(const ms_facts *facts)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < facts->n; i++)
-        n += is_of_model(facts->all[i].to) && facts->all[i].pair != NULL;
-    return n;
-}
-
-/* MODEL was typed: what files say of a model of their own is left out. */
-static ms_err tell_typed(ms_compose *c, ms_fault *fault)
-{
-    const ms_fact *model = ms_facts_find(c->facts, "model");
-    uint32_t n = numbers_of_model(c->facts);
-    if (model == NULL || (model->pair == NULL && n == 0))
-        return MS_OK;
-    if (model->pair != NULL)
-        return ms_composeput_wins(c, "MODEL", c->typed->operands[0], model,
-                                  fault);
-    return ms_facts_say(c->facts, &c->facts->told, fault,
-                        "MODEL %.80s, which you typed, stands over the %u "
-                        "numbers of a model in %s",
-                        c->typed->operands[0], n, model->pairs->source.name);
-}
-
-/* Layers of multi-token prediction, or NULL. */
-static const ms_fact *predicts(const ms_compose *c)
-{
-    const ms_fact *fact = ms_facts_find(c->facts, PREDICTS);
-    return fact != NULL && strcmp(fact->value, "0") != 0 ? fact : NULL;
-}
-
-static ms_err put_beside(ms_compose *c, ms_fault *fault)
-{
-    const ms_fact *fact = predicts(c);
-    MS_TRY(tell_typed(c, fault));
-    return fact == NULL
-               ? MS_OK
-               : ms_composeput_setting(c, fact->to, fact->value, fault);
-}
-
-static ms_err put_model(ms_compose *c, ms_fault *fault)
-{
-    const ms_fact *model = ms_facts_find(c->facts, "model");
-    const ms_fact *refused = ms_facts_find(c->facts, "model.refused");
-    if (c->out->n_operands > 0)
-        return put_beside(c, fault);
-    if (refused == NULL)
-        refused = predicts(c);
-    if (model == NULL) /* the command asks for it */
-        return MS_OK;
-    if (refused != NULL)
-        return ms_facts_fail(refused, fault,
-                             "give the model, too: memsim run MODEL --from "
-                             "FILE, MODEL being a config.json or a layer list",
-                             "%s: the model is not a GPT that memsim builds "
-                             "from these arguments",
-                             ms_pairs_name(refused->pair));
-    const char *name = ms_modelwidth_named(model->value);
-    if (name == NULL)
-        return ms_facts_fail(model, fault,
-                             "give its config.json, too: memsim run "
-                             "./config.json --from FILE",
-                             "\"%.60s\" is no model that is here or built in",
-                             model->value);
-    c->out->operands[c->out->n_operands++] = name;
-    return MS_OK;
-}
-
-/* MPT's MLP, as a multiple of the model's width. */
-static ms_err put_ratio(ms_compose *c, ms_fault *fault)
-{
-    const ms_fact *ratio = ms_facts_find(c->facts, "ffn.ratio");
-    uint64_t width;
-    char words[24], *end;
-    if (ratio == NULL)
-        return MS_OK;
-    MS_TRY(ms_facts_number(c->facts, "model.hidden", &width, fault));
-    double inner = strtod(ratio->value, &end) * (double)width;
-    if (*ratio->value == '\0' || *end != '\0' || !(inner >= 1 && inner < 1e9))
-        return ms_facts_fail(ratio, fault, NULL,
-                             "\"%.40s\" is no ratio of an MLP", ratio->value);
-    snprintf(words, sizeof words, "%" PRIu64, (uint64_t)inner);
-    return ms_composeput_setting(c, "model.ffn", words, fault);
-}
-
-/* The words of a vocabulary that no file of settings tells. */
-static ms_err put_vocabulary(ms_compose *c, ms_fault *fault)
-{
-    const ms_fact *vocabulary = ms_facts_find(c->facts, "model.vocab");
-    uint64_t pad, tensor;
-    char words[24];
-    MS_TRY(ms_facts_number(c->facts, "model.pad", &pad, fault));
-    MS_TRY(ms_composepolicies_degree(c, "tensor", &tensor, fault));
-    if (pad > 0) {
-        snprintf(words, sizeof words, "%" PRIu64, pad * tensor);
-        MS_TRY(ms_composeput_setting(c, "model.vocab_pad_to", words, fault));
-    }
-    if (vocabulary == NULL || vocabulary->pair != NULL ||
-        ms_composeput_typed(c, "model.vocab") != NULL)
-        return MS_OK;
-    return ms_facts_say(c->facts, &c->facts->warnings, fault,
-                        "%s: the vocabulary is the tokenizer's, which is not "
-                        "read: %s words (GPT-2's); --set model.vocab=N",
-                        vocabulary->pairs->source.name, vocabulary->value);
-}
-
-static ms_err put_numbers(ms_compose *c, ms_fault *fault)
-{
-    for (uint32_t i = 0; i < c->facts->n; i++) {
-        const ms_fact *fact = &c->facts->all[i];
-        if (is_of_model(fact->to) && strcmp(fact->to, "model.pad") != 0 &&
-            strcmp(fact->to, "model.refused") != 0)
-            MS_TRY(ms_composeput_setting(c, fact->to, fact->value, fault));
-    }
-    MS_TRY(put_ratio(c, fault));
-    return put_vocabulary(c, fault);
-}
 
 /* ---- precision ----------------------------------------------------------- */
 
@@ -186,6 +58,8 @@ static ms_err precision_of(const ms_compose *c, const char **word,
     bool lean = is_lean(c);
     const ms_fact *b = ms_facts_find(c->facts, "bf16");
     *word = ms_facts_value(c->facts, "training.precision");
+    if (*word == NULL && ms_facts_find(c->facts, "fp8") != NULL)
+        *word = is_on(c, "fp8.primary") ? "fp8-primary" : "fp8";
     if (*word != NULL)
         return MS_OK;
     if (bf16 && fp16)
@@ -288,7 +162,8 @@ static bool is_setting(const char *to)
     static const char *const groups[] = {"training.", "lora.", "megatron.",
                                          "fp8."};
     if (strcmp(to, "training.precision") == 0 ||
-        strcmp(to, "lora.modules") == 0 || strcmp(to, "lora.on") == 0)
+        strcmp(to, "fp8.primary") == 0 || strcmp(to, "lora.modules") == 0 ||
+        strcmp(to, "lora.on") == 0)
         return false;
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
         if (strncmp(to, groups[i], strlen(groups[i])) == 0)
@@ -386,9 +261,7 @@ ms_err ms_compose_arguments(ms_facts *facts, uint16_t command,
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < typed->n_operands; i++)
         out->operands[out->n_operands++] = typed->operands[i];
-    MS_TRY(put_model(&c, fault));
-    if (typed->n_operands == 0)
-        MS_TRY(put_numbers(&c, fault));
+    MS_TRY(ms_composemodel_put(&c, fault));
     MS_TRY(ms_composebatch_put(&c, fault));
     MS_TRY(put_settings(&c, fault));
     MS_TRY(put_policies(&c, fault));

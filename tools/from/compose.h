@@ -16,7 +16,8 @@
  * is typed takes the place of the files' one of its kind; beside other policies
  * theirs stay.
  *
- *     compose.c          the model, settings, the order of all
+ *     compose.c          settings, the order of all
+ *     composemodel.c     the model and its numbers
  *     composebatch.c     GPUs, batches, micro-batches
  *     composepolicies.c  policies */
 
@@ -39,7 +40,10 @@ ms_err ms_compose_arguments(ms_facts *facts, uint16_t command,
                             const ms_arguments *typed, ms_arena *arena,
                             ms_arguments *out, ms_fault *fault);
 
-/* ---- composebatch.c, composepolicies.c: private to compose.c ------------- */
+/* ---- composemodel.c, composebatch.c, composepolicies.c: private ---------- */
+
+/* Puts MODEL, unless it is typed, and what the files say of it. */
+ms_err ms_composemodel_put(ms_compose *c, ms_fault *fault);
 
 /* Finds gpus and ranks, and puts --gpus and --batch. */
 ms_err ms_composebatch_put(ms_compose *c, ms_fault *fault);

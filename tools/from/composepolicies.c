@@ -271,14 +271,22 @@ static ms_err find_groups(writer *w, uint64_t shards)
                         ms_facts_place(w->c->facts, strategy));
 }
 
+/* States are divided among ranks that divide a sequence, too. */
+static bool divides_states(const ms_compose *c)
+{
+    return head(c, "fsdp") != NULL || head(c, "zero") != NULL;
+}
+
 static ms_err put_share(writer *w)
 {
     const char *name = ms_composepolicies_share(w->c);
     bool has_gpus = false, goes, is_deepspeed = strcmp(name, "deepspeed") == 0;
     char extra[64] = "";
-    uint64_t some;
+    uint64_t some, context;
     MS_TRY(check_share(w));
-    if (*name == '\0' || (w->c->ranks == 1 && !is_deepspeed))
+    MS_TRY(ms_composepolicies_degree(w->c, "context", &context, w->fault));
+    bool alone = w->c->ranks == 1 && (context == 1 || !divides_states(w->c));
+    if (*name == '\0' || (alone && !is_deepspeed))
         return MS_OK;
     for (uint32_t i = 0; i < ms_options_table_n; i++)
         has_gpus |= ms_options_table[i].id == MS_OPTION_GPUS &&

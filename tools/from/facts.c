@@ -257,18 +257,20 @@ static ms_err take_value(const reader *r, const ms_formatkey *row,
     return pair != NULL ? warn(r, pair, why) : MS_OK;
 }
 
+#define BETWEEN_WORDS "[], \t"
+
 static ms_err take_words(const reader *r, const ms_formatkey *row,
                          const ms_pair *pair)
 {
     for (const char *at = pair->value; *at != '\0';) {
-        size_t n = strcspn(at, ", \t");
+        size_t n = strcspn(at, BETWEEN_WORDS);
         const char *word = ms_arena_text(r->facts->arena, at, n);
         if (word == NULL)
             return ms_fail_nomem(r->fault);
         if (n > 0)
             MS_TRY(take_value(r, row, word, pair));
         at += n;
-        at += strspn(at, ", \t");
+        at += strspn(at, BETWEEN_WORDS);
     }
     return MS_OK;
 }

@@ -2,7 +2,8 @@
 /* The words of a command line, as a shell would have them: quotes, backslashes,
  * comments, NAME=value and NAME=(words), ${NAME}, ${NAME:-default}, $((A * B)).
  * Nothing is run.  A word --name is a key; its value is the words that follow,
- * with commas between them, or true.  Options that stand in an array or in a
+ * with commas between them, or true; a program PATH/NAME.py is the pair
+ * script=NAME.py.  Options that stand in an array or in a
  * variable count where they are written, so that "${ARGS[@]}" adds nothing. */
 
 #include "tools/from/pairs.h"
@@ -66,6 +67,17 @@ static bool is_script(const char *word)
 {
     size_t n = strlen(word);
     return n > 3 && strcmp(word + n - 3, ".py") == 0;
+}
+
+/* The pair script=NAME.py, without folders. */
+static ms_err take_script(reader *r, const char *word, size_t at)
+{
+    const char *slash = strrchr(word, '/');
+    const char *name = slash != NULL ? slash + 1 : word;
+    MS_TRY(finish_option(r));
+    return ms_pairs_add(r->pairs, "script",
+                        ms_arena_text(r->pairs->arena, name, strlen(name)), at,
+                        true, r->fault);
 }
 
 /* ---- variables ----------------------------------------------------------- */
@@ -199,7 +211,7 @@ static ms_err take_word(reader *r, const char *word, size_t at)
     if (name > 0 && word[name] == '=')
         return take_assignment(r, word, name, at);
     if (is_script(word)) /* options of torchrun are before it */
-        return finish_option(r);
+        return take_script(r, word, at);
     if (r->option != NULL && *word != '\0')
         ms_text_add(&r->values, "%s%s", r->values.length > 0 ? "," : "", word);
     return MS_OK;

@@ -106,7 +106,11 @@ void ms_help_from_write(ms_text *text)
         "MODEL.  How many GPUs",
         "there are, some files do not say: --gpus.  What llm-foundry's values "
         "are made of",
-        "(${variables.max_seq_len}) is looked up first.",
+        "(${variables.max_seq_len}) is looked up first.  Megatron-LM's "
+        "arguments describe a GPT,",
+        "with experts and latent attention where they say so, or T5; that it "
+        "is BERT, only a",
+        "script that calls pretrain_bert.py says.",
         "",
         "marks: the keys that tell the format; read: those that become "
         "options; warned: those",
