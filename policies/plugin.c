@@ -250,7 +250,8 @@ void ms_plugin_turn(ms_plugin_step *step, ms_plugin_turn_kind kind,
     if (turns == NULL)
         return;
     to->turns = turns;
-    turns[to->n_turns++] = (ms_turn){stage, micro_batch, kinds[kind], false};
+    turns[to->n_turns++] = (ms_turn){
+        .stage = stage, .micro_batch = micro_batch, .kind = kinds[kind]};
 }
 
 void ms_plugin_receives_ahead(ms_plugin_step *step)

@@ -37,8 +37,11 @@ static void put(writer *w, ms_turn_kind kind, uint32_t chunk,
 {
     ms_schedule *schedule = w->row->schedule;
     uint32_t *n = &schedule->turn_at[w->row->rank + 1];
-    schedule->turns[(*n)++] = (ms_turn){
-        w->stage[chunk], w->first[chunk] + micro_batch, (uint8_t)kind, pairs};
+    schedule->turns[(*n)++] =
+        (ms_turn){.stage = w->stage[chunk],
+                  .micro_batch = w->first[chunk] + micro_batch,
+                  .kind = (uint8_t)kind,
+                  .pairs = pairs};
 }
 
 static void forward(writer *w, uint32_t chunk)

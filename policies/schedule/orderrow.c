@@ -20,8 +20,9 @@ void ms_orderrow_put(ms_orderrow *row, ms_turn_kind kind, uint32_t chunk,
 {
     ms_schedule *schedule = row->schedule;
     uint32_t *n = &schedule->turn_at[row->rank + 1];
-    schedule->turns[(*n)++] =
-        (ms_turn){stage_of(row, chunk), micro_batch, (uint8_t)kind, false};
+    schedule->turns[(*n)++] = (ms_turn){.stage = stage_of(row, chunk),
+                                        .micro_batch = micro_batch,
+                                        .kind = (uint8_t)kind};
 }
 
 void ms_orderrow_next(ms_orderrow *row, ms_turn_kind kind, uint32_t chunk)

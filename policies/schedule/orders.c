@@ -112,6 +112,7 @@ typedef struct loop {
     uint32_t group; /* micro-batches of a group */
     uint32_t total; /* turns of a direction: chunks times micro-batches */
     uint32_t warm;  /* forwards before the first backward */
+    bool joins;     /* ms_turn.joins, of those behind them */
 } loop;
 
 /* Turn k of a direction: the last group may be shorter. */
@@ -136,8 +137,11 @@ static void write_loop(row *w, const loop *it)
     while (f < it->warm)
         put_forward(w, it, f++);
     for (uint32_t b = 0; b < it->total; b++) {
-        if (f < it->total)
+        if (f < it->total) {
             put_forward(w, it, f++);
+            w->schedule->turns[w->schedule->turn_at[w->rank + 1] - 1].joins =
+                it->joins;
+        }
         put_kth(w, it, MS_TURN_BACKWARD, b);
     }
 }
@@ -145,7 +149,8 @@ static void write_loop(row *w, const loop *it)
 static void write_1f1b(row *w)
 {
     uint32_t n = w->size->micro_batches;
-    loop it = {n, n, least(n, w->size->ranks - 1 - w->rank)};
+    loop it = {
+        .group = n, .total = n, .warm = least(n, w->size->ranks - 1 - w->rank)};
     write_loop(w, &it);
 }
 
@@ -157,7 +162,9 @@ static uint32_t group_of(const ms_orders_size *size)
 static void write_interleaved(row *w)
 {
     uint32_t p = w->size->ranks, v = w->size->chunks;
-    loop it = {.group = group_of(w->size), .total = v * w->size->micro_batches};
+    loop it = {.group = group_of(w->size),
+               .total = v * w->size->micro_batches,
+               .joins = true};
     it.warm =
         least(it.total, (uint64_t)(v - 1) * it.group + 2 * (p - 1 - w->rank));
     write_loop(w, &it);

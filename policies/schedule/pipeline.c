@@ -108,9 +108,12 @@ static const ms_param params[N_PARAMS] = {
                  .low = 0,
                  .high = 1,
                  .help = "1: messages come beside the turn before the one that "
-                         "reads them; default 0 where a rank has one stage "
-                         "that goes back whole and receives when its turn is "
-                         "over (gpipe, 1f1b), else 1"},
+                         "reads them; 0: when a turn is over, of interleaved a "
+                         "forward and a backward, all that goes either way is "
+                         "exchanged together and waited for (Megatron-LM's "
+                         "batch_p2p_comm); default 0 where a rank has one "
+                         "stage that goes back whole and receives when its "
+                         "turn is over (gpipe, 1f1b), else 1"},
     [QUEUES] = {.name = "queues",
                 .type = MS_PARAM_WORD,
                 .words = "pairs|one",
@@ -234,7 +237,8 @@ static ms_err settle_chunks(const ms_policy_context *context,
 /* ---- schedule ------------------------------------------------------------ */
 
 /* With one stage a rank, that goes back whole, frameworks receive when a turn
- * is over: what comes is for the turn that is next. */
+ * is over: what comes is for the turn that is next.  Without overlap others
+ * exchange when a turn is over all that goes either way, and wait for it. */
 static uint8_t receives(const ms_policy_value *values,
                         const ms_schedule *schedule)
 {
@@ -245,14 +249,15 @@ static uint8_t receives(const ms_policy_value *values,
     bool early = values[OVERLAP].given ? values[OVERLAP].number : !simple;
     bool one = values[QUEUES].given && values[QUEUES].number == ONE;
     if (!early)
-        return MS_RECEIVE_NEXT;
+        return simple ? MS_RECEIVE_NEXT : MS_RECEIVE_TOGETHER;
     return one ? MS_RECEIVE_IN_LINE : MS_RECEIVE_AHEAD;
 }
 
 static ms_err check_queues(const ms_policy_value *values,
                            const ms_schedule *schedule, ms_fault *fault)
 {
-    if (!values[QUEUES].given || schedule->receives != MS_RECEIVE_NEXT)
+    if (!values[QUEUES].given || (schedule->receives != MS_RECEIVE_NEXT &&
+                                  schedule->receives != MS_RECEIVE_TOGETHER))
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, "pipeline:queues",
                    "add overlap=1, or leave queues= out",

@@ -17,7 +17,7 @@ typedef struct turns {
 static bool is_later(const ms_turn *a, const ms_turn *b, uint32_t by)
 {
     return a->stage == b->stage && a->kind == b->kind && a->pairs == b->pairs &&
-           a->micro_batch + by == b->micro_batch;
+           a->joins == b->joins && a->micro_batch + by == b->micro_batch;
 }
 
 /* How many turns are equal from the beginning. */

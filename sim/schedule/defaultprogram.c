@@ -142,6 +142,16 @@ static bool is_saved(const writer *w, const ms_keepsets *sets,
     return false;
 }
 
+/* Of all that the rank has under way. */
+static void write_sync(writer *w, uint16_t rank, uint32_t micro_batch)
+{
+    ms_call call = ms_program_call(MS_SYNC);
+    call.rank = rank;
+    call.frame = (uint16_t)(w->frame[micro_batch] - 1);
+    call.micro_batch = micro_batch;
+    w->program->calls[w->program->n_calls++] = call;
+}
+
 /* A tag is of one handover and one micro-batch; it comes round again only
  * where there are more than 2^32 of them. */
 static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
@@ -171,7 +181,8 @@ static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
         .again = sends && it->again,
         .saves = !sends &&
                  saved[takes_other(w, it->to, deed->micro_batch)][deed->what],
-        .pairs = sends && receives == MS_RECEIVE_AHEAD,
+        .pairs = sends && (receives == MS_RECEIVE_AHEAD ||
+                           receives == MS_RECEIVE_TOGETHER),
         .in_line = receives == MS_RECEIVE_IN_LINE,
         .tag = deed->micro_batch * w->handovers.n + deed->what};
     w->program->calls[w->program->n_calls++] = call;
@@ -289,6 +300,8 @@ static ms_err write_rank(writer *w, uint16_t rank, const ms_deeds *deeds,
         MS_TRY(open_frame(w, deed->micro_batch));
         if (deed->kind == MS_DEED_TURN)
             write_turn(w, rank, &w->schedule->turns[deed->what]);
+        else if (deed->kind == MS_DEED_SYNC)
+            write_sync(w, rank, deed->micro_batch);
         else
             write_message(w, rank, deed, saved);
     }

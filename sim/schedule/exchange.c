@@ -3,12 +3,19 @@
 
 #include <stdio.h>
 
+/* What a rank sends and receives together, while this is not over. */
+typedef struct together {
+    ms_deeds receives, sends;
+    uint32_t n_turns; /* that the rank took in this round */
+} together;
+
 typedef struct exchange {
     const ms_schedule *schedule;
     const ms_handovers *handovers;
     ms_deeds *deeds;
-    uint32_t *next; /* per rank: the turn that comes next */
-    uint8_t *state; /* per handover and micro-batch: MADE, ROOM */
+    uint32_t *next;     /* per rank: the turn that comes next */
+    uint8_t *state;     /* per handover and micro-batch: MADE, ROOM */
+    together *together; /* per rank; NULL: messages stand alone */
 } exchange;
 
 enum { MADE = 1, ROOM = 2 };
@@ -86,7 +93,8 @@ static void send(exchange *x, uint32_t rank, const ms_turn *turn)
 /* How many turns are one from this on. */
 static uint32_t length_of(const exchange *x, uint32_t i)
 {
-    return x->schedule->turns[i].pairs ? 2 : 1;
+    const ms_turn *turn = &x->schedule->turns[i];
+    return turn->pairs || (turn->joins && x->together != NULL) ? 2 : 1;
 }
 
 /* The first handover for which turns that are one still wait, or MS_NONE. */
@@ -162,6 +170,96 @@ static uint32_t take_turn(exchange *x, uint32_t rank)
     return n;
 }
 
+/* ---- messages that are exchanged together -------------------------------- */
+
+static void append(ms_deeds *to, uint8_t kind, const ms_deed *deed)
+{
+    to->all[to->n++] = (ms_deed){deed->what, deed->micro_batch, kind};
+}
+
+/* The exchange of a rank is over: room for all that comes in it is made first,
+ * as of one batch of calls, and all of it is waited for. */
+static void close_exchange(exchange *x, uint32_t rank)
+{
+    together *it = &x->together[rank];
+    ms_deeds *deeds = &x->deeds[rank];
+    for (uint32_t i = 0; i < it->receives.n; i++)
+        append(deeds, MS_DEED_RECEIVE, &it->receives.all[i]);
+    for (uint32_t i = 0; i < it->sends.n; i++)
+        append(deeds, MS_DEED_SEND, &it->sends.all[i]);
+    for (uint32_t i = 0; i < it->receives.n; i++)
+        append(deeds, MS_DEED_WAIT, &it->receives.all[i]);
+    if (it->receives.n + it->sends.n > 0)
+        append(deeds, MS_DEED_SYNC, &deeds->all[deeds->n - 1]);
+    it->receives.n = it->sends.n = 0;
+}
+
+/* The rank that reads it takes it in the exchange that it is in. */
+static void send_together(exchange *x, uint32_t rank, const ms_turn *turn)
+{
+    const ms_handovers *h = x->handovers;
+    for (uint32_t i = h->out_at[turn->stage]; i < h->out_at[turn->stage + 1];
+         i++) {
+        const ms_handover *it = &h->all[h->out[i]];
+        const ms_deed deed = {h->out[i], turn->micro_batch, MS_DEED_SEND};
+        if (!ms_handover_is_of(it, turn->kind))
+            continue;
+        *state(x, deed.what, deed.micro_batch) |= MADE;
+        if (it->local)
+            continue;
+        uint32_t to = rank_of(x, it->to, turn->micro_batch);
+        append(&x->together[rank].sends, MS_DEED_SEND, &deed);
+        append(&x->together[to].receives, MS_DEED_RECEIVE, &deed);
+    }
+}
+
+/* Does the rank send what it is handed again?  That comes in another exchange,
+ * since it has no room for it before it has sent it. */
+static bool is_returned(const exchange *x, uint32_t rank)
+{
+    const together *it = &x->together[rank];
+    for (uint32_t i = 0; i < it->sends.n; i++)
+        if (x->handovers->all[it->sends.all[i].what].returns)
+            return true;
+    return false;
+}
+
+/* The rank's next turns, if all that they read has come in exchanges before:
+ * the one that it is in is over. */
+static uint32_t take_joined(exchange *x, uint32_t rank)
+{
+    uint32_t i = x->next[rank];
+    together *it = &x->together[rank];
+    it->n_turns = 0;
+    if (i == x->schedule->turn_at[rank + 1] || awaited_from(x, i) != MS_NONE)
+        return 0;
+    close_exchange(x, rank);
+    it->n_turns = length_of(x, i);
+    for (uint32_t k = i; k < i + it->n_turns; k++)
+        put(x, rank, MS_DEED_TURN, k, x->schedule->turns[k].micro_batch);
+    x->next[rank] += it->n_turns;
+    return it->n_turns;
+}
+
+/* All ranks take their turns, then they exchange, those that wait as well:
+ * both ends of a message are in exchanges that are open in the same round, so
+ * that none waits for another for ever.  Returns how many turns these are. */
+static uint32_t take_round(exchange *x)
+{
+    uint32_t n = 0, ranks = x->schedule->n_ranks;
+    for (uint32_t r = 0; r < ranks; r++)
+        n += take_joined(x, r);
+    for (uint32_t r = 0; r < ranks; r++)
+        for (uint32_t k = x->together[r].n_turns; k > 0; k--)
+            send_together(x, r, &x->schedule->turns[x->next[r] - k]);
+    for (uint32_t r = 0; r < ranks; r++)
+        if (is_returned(x, r))
+            close_exchange(x, r);
+    return n;
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
 static void tell(const exchange *x, uint32_t rank, char *words, size_t size)
 {
     const ms_turn *turn = &x->schedule->turns[x->next[rank]];
@@ -193,6 +291,27 @@ static ms_err fail_circle(const exchange *x, ms_fault *fault)
                    one, other);
 }
 
+/* Each exchange ends with one deed more than its messages. */
+static ms_err take_together(exchange *x, size_t *room, ms_arena *arena,
+                            ms_fault *fault)
+{
+    uint32_t n = x->schedule->n_ranks;
+    if (x->schedule->receives != MS_RECEIVE_TOGETHER)
+        return MS_OK;
+    x->together = ms_arena_take(arena, n, sizeof *x->together);
+    if (x->together == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t r = 0; r < n; r++) {
+        together *it = &x->together[r];
+        it->receives.all = ms_arena_take_raw(arena, room[r], sizeof(ms_deed));
+        it->sends.all = ms_arena_take_raw(arena, room[r], sizeof(ms_deed));
+        if (!it->receives.all || !it->sends.all)
+            return ms_fail_nomem(fault);
+        room[r] *= 2;
+    }
+    return MS_OK;
+}
+
 static ms_err take_rooms(exchange *x, ms_arena *arena, ms_fault *fault)
 {
     const ms_schedule *schedule = x->schedule;
@@ -210,6 +329,7 @@ static ms_err take_rooms(exchange *x, ms_arena *arena, ms_fault *fault)
             room[rank_of(x, h->all[i].from, m)]++;
             room[rank_of(x, h->all[i].to, m)] += 2; /* and a wait */
         }
+    MS_TRY(take_together(x, room, arena, fault));
     for (uint32_t r = 0; r < n; r++) {
         x->next[r] = schedule->turn_at[r];
         room[r] += schedule->turn_at[r + 1] - schedule->turn_at[r];
@@ -229,15 +349,19 @@ ms_err ms_exchange_write(const ms_schedule *schedule,
     exchange x = {.schedule = schedule, .handovers = handovers};
     uint32_t left = schedule->turn_at[schedule->n_ranks];
     MS_TRY(take_rooms(&x, arena, fault));
-    for (uint32_t r = 0; r < schedule->n_ranks; r++)
+    for (uint32_t r = 0; r < schedule->n_ranks && x.together == NULL; r++)
         receive_behind(&x, r, schedule->turn_at[r]);
     while (left > 0) {
         uint32_t before = left;
-        for (uint32_t r = 0; r < schedule->n_ranks; r++)
+        if (x.together != NULL)
+            left -= take_round(&x);
+        for (uint32_t r = 0; r < schedule->n_ranks && x.together == NULL; r++)
             left -= take_turn(&x, r);
         if (left == before)
             return fail_circle(&x, fault);
     }
+    for (uint32_t r = 0; r < schedule->n_ranks && x.together != NULL; r++)
+        close_exchange(&x, r);
     *deeds = x.deeds;
     return MS_OK;
 }

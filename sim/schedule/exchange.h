@@ -14,7 +14,9 @@ typedef enum ms_deed_kind {
     MS_DEED_TURN,
     MS_DEED_SEND,
     MS_DEED_RECEIVE,
-    MS_DEED_WAIT /* for what was received: before the first turn of a pair */
+    MS_DEED_WAIT, /* for what was received: before the first turn of a pair, and
+                     at the end of an exchange */
+    MS_DEED_SYNC  /* the host waits for all that the rank has under way */
 } ms_deed_kind;
 
 typedef struct ms_deed {

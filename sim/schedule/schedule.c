@@ -25,8 +25,9 @@ ms_err ms_schedule_default(const ms_graph *graph, uint32_t micro_batches,
         return ms_fail_nomem(fault);
     stage->last = graph->n_units - 1;
     for (uint32_t m = 0; m < micro_batches; m++) {
-        turns[turn_at[1]++] = (ms_turn){0, m, MS_TURN_FORWARD, false};
-        turns[turn_at[1]++] = (ms_turn){0, m, MS_TURN_BACKWARD, false};
+        turns[turn_at[1]++] = (ms_turn){.micro_batch = m};
+        turns[turn_at[1]++] =
+            (ms_turn){.micro_batch = m, .kind = MS_TURN_BACKWARD};
     }
     *schedule = (ms_schedule){.n_stages = 1,
                               .stages = stage,
@@ -287,6 +288,8 @@ static uint8_t kind_of(const ms_call *call)
 
 ms_turn ms_schedule_turn_of(const ms_program *program, const ms_call *call)
 {
-    return (ms_turn){stage_with(program, call), call->micro_batch,
-                     kind_of(call), call->run.pairs};
+    return (ms_turn){.stage = stage_with(program, call),
+                     .micro_batch = call->micro_batch,
+                     .kind = kind_of(call),
+                     .pairs = call->run.pairs};
 }

@@ -47,6 +47,8 @@ typedef struct ms_turn {
     bool pairs; /* a forward: it and the backward behind it are one turn, which
                    begins when what both read has come, and sends when both
                    have run (PyTorch's OVERLAP_F_B; deepseek-ai/DualPipe) */
+    bool joins; /* a forward: with MS_RECEIVE_TOGETHER nothing is exchanged
+                   between it and the backward behind it */
 } ms_turn;
 
 /* When a rank makes room for a message, and which messages wait for others. */
@@ -62,11 +64,18 @@ typedef enum ms_receives {
                          (Megatron-LM's overlap_p2p_communication: isend and
                          irecv one by one, for which torch has a communicator
                          for each pair of ranks) */
-    MS_RECEIVE_IN_LINE /* as soon as the sender comes to it.  What a rank sends
-                          and receives is in one queue, in this order: a message
-                          that has not come holds up all behind it (PyTorch,
-                          distributed/pipelining/schedules.py, _add_send_recv
-                          and _batch_p2p: one communicator) */
+    MS_RECEIVE_IN_LINE, /* as soon as the sender comes to it.  What a rank sends
+                           and receives is in one queue, in this order: a
+                           message that has not come holds up all behind it
+                           (PyTorch, distributed/pipelining/schedules.py,
+                           _add_send_recv and _batch_p2p: one communicator) */
+    MS_RECEIVE_TOGETHER /* when a turn is over, in one exchange of all that the
+                           rank sends and receives until the next one, which
+                           begins when all of it has ended at both ends
+                           (Megatron-LM's send_forward_recv_forward,
+                           send_forward_backward_recv_forward_backward, with
+                           batch_p2p_comm: batch_isend_irecv, each request
+                           waited for, then the device by the host) */
 } ms_receives;
 
 /* What a rank keeps beyond what its turns need. */

@@ -64,7 +64,7 @@ static ms_schedule schedule_of(laws_random *random, const ms_graph *graph)
         .stages = cut(random, graph, order, &size),
         .n_ranks = (uint16_t)size.ranks,
         .n_micro_batches = size.micro_batches,
-        .receives = (uint8_t)laws_below(random, MS_RECEIVE_IN_LINE + 1u),
+        .receives = (uint8_t)laws_below(random, MS_RECEIVE_TOGETHER + 1u),
         .turn_at =
             ms_arena_take(&arena, size.ranks + 1, sizeof *schedule.turn_at),
         .turns = ms_arena_take(&arena, ms_orders_room(&size),

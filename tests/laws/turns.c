@@ -55,8 +55,9 @@ static bool pick(const maker *m, const uint32_t *rank, ms_turn *turn)
     uint32_t first = laws_below(m->random, n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = (first + i) % n, c = at / MS_N_TURNS;
-        *turn = (ms_turn){c / s->n_micro_batches, c % s->n_micro_batches,
-                          (uint8_t)(at % MS_N_TURNS), false};
+        *turn = (ms_turn){.stage = c / s->n_micro_batches,
+                          .micro_batch = c % s->n_micro_batches,
+                          .kind = (uint8_t)(at % MS_N_TURNS)};
         if (rank != NULL &&
             (turn->kind != MS_TURN_BACKWARD ||
              *rank != ms_schedule_rank(s, turn->stage, turn->micro_batch)))
