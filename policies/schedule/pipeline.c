@@ -9,6 +9,7 @@
 #include "policies/schedule/schedulefile.h"
 #include "policies/schedule/stagecosts.h"
 #include "policies/schedule/stagelayout.h"
+#include "sim/graph.h"
 #include "sim/shape.h"
 
 #include <stdio.h>
@@ -253,6 +254,20 @@ static uint8_t receives(const ms_policy_value *values,
     return one ? MS_RECEIVE_IN_LINE : MS_RECEIVE_AHEAD;
 }
 
+/* Megatron-LM's host waits for the device behind each batch of messages
+ * (p2p_communication.py, batch_p2p_sync); nanotron's, whose graphs have costs,
+ * does not. */
+static void settle_messages(const ms_policy_context *context,
+                            ms_schedule *schedule)
+{
+    const ms_policy_value *values = context->values;
+    schedule->receives = receives(values, schedule);
+    schedule->waits =
+        schedule->receives == MS_RECEIVE_NEXT &&
+        context->graph->unit_cost == NULL &&
+        (!values[IMPL].given || values[IMPL].number == MEGATRON);
+}
+
 static ms_err check_queues(const ms_policy_value *values,
                            const ms_schedule *schedule, ms_fault *fault)
 {
@@ -343,7 +358,7 @@ static ms_err read_schedule(const ms_policy_context *context,
         return ms_fail_nomem(fault);
     memcpy(stages, schedule->stages, n * sizeof *stages);
     MS_TRY(make_stages(context, stages, schedule, fault));
-    schedule->receives = receives(values, schedule);
+    settle_messages(context, schedule);
     return MS_OK;
 }
 
@@ -381,7 +396,7 @@ static ms_err write_order(const ms_policy_context *context,
     } else {
         MS_TRY(ms_orders_write(order, &size, context->arena, schedule, fault));
     }
-    schedule->receives = receives(values, schedule);
+    settle_messages(context, schedule);
     return MS_OK;
 }
 

@@ -126,6 +126,17 @@ static void receive_behind(exchange *x, uint32_t rank, uint32_t i)
         receive_for(x, rank, i + 1);
 }
 
+/* The host waits for what the turn i reads, and for what was sent. */
+static void wait_behind(exchange *x, uint32_t rank, uint32_t i, bool sent)
+{
+    uint32_t before = x->deeds[rank].n;
+    if (i < x->schedule->turn_at[rank + 1])
+        wait_for(x, rank, &x->schedule->turns[i]);
+    if (sent || x->deeds[rank].n > before)
+        put(x, rank, MS_DEED_SYNC, 0,
+            x->deeds[rank].all[x->deeds[rank].n - 1].micro_batch);
+}
+
 /* Do these turns send what the rank is handed again for the turn behind them?
  * It has no room for that before it has sent it. */
 static bool comes_back(const exchange *x, uint32_t rank, uint32_t i, uint32_t n)
@@ -163,10 +174,13 @@ static uint32_t take_turn(exchange *x, uint32_t rank)
     x->next[rank] += n;
     if (!early)
         receive_behind(x, rank, i + n);
+    uint32_t before = x->deeds[rank].n;
     for (uint32_t k = 0; k < n; k++)
         send(x, rank, &turn[k]);
     if (late)
         receive_behind(x, rank, i + n);
+    if (x->schedule->waits)
+        wait_behind(x, rank, i + n, x->deeds[rank].n > before);
     return n;
 }
 
@@ -332,7 +346,8 @@ static ms_err take_rooms(exchange *x, ms_arena *arena, ms_fault *fault)
     MS_TRY(take_together(x, room, arena, fault));
     for (uint32_t r = 0; r < n; r++) {
         x->next[r] = schedule->turn_at[r];
-        room[r] += schedule->turn_at[r + 1] - schedule->turn_at[r];
+        uint32_t n_turns = schedule->turn_at[r + 1] - schedule->turn_at[r];
+        room[r] += schedule->waits ? 2 * n_turns + 1 : n_turns;
         x->deeds[r].all =
             ms_arena_take_raw(arena, room[r], sizeof *x->deeds[r].all);
         if (x->deeds[r].all == NULL)
@@ -349,8 +364,11 @@ ms_err ms_exchange_write(const ms_schedule *schedule,
     exchange x = {.schedule = schedule, .handovers = handovers};
     uint32_t left = schedule->turn_at[schedule->n_ranks];
     MS_TRY(take_rooms(&x, arena, fault));
-    for (uint32_t r = 0; r < schedule->n_ranks && x.together == NULL; r++)
+    for (uint32_t r = 0; r < schedule->n_ranks && x.together == NULL; r++) {
         receive_behind(&x, r, schedule->turn_at[r]);
+        if (schedule->waits)
+            wait_behind(&x, r, schedule->turn_at[r], false);
+    }
     while (left > 0) {
         uint32_t before = left;
         if (x.together != NULL)
