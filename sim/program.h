@@ -96,6 +96,9 @@ typedef struct ms_run_call {
                    its inputs, a non-reentrant one's closure only names them */
     bool pairs; /* forward: of a turn that is one with the backward behind it
                    (ms_turn): for who reads the schedule out of the program */
+    bool side;  /* forward, with pairs: what the two turns exchange among the
+                   ranks that divide the experts goes beside what the other one
+                   computes */
     uint32_t keep; /* forward: saved storages that keep their SAVED reference:
                       MS_ALL, MS_NOTHING or a set */
 } ms_run_call;

@@ -9,6 +9,7 @@
 #include "policies/schedule/schedulefile.h"
 #include "policies/schedule/stagecosts.h"
 #include "policies/schedule/stagelayout.h"
+#include "sim/graph.h"
 #include "sim/shape.h"
 
 #include <stdio.h>
@@ -27,6 +28,7 @@ enum {
     OVERLAP,
     QUEUES,
     GROUP,
+    SIDES,
     IMPL,
     DEALLOCATE,
     OPTIMIZER,
@@ -129,6 +131,17 @@ static const ms_param params[N_PARAMS] = {
                .high = 1048576,
                .help = "interleaved: micro-batches that go through a chunk one "
                        "after the other; default: as many as ranks"},
+    [SIDES] = {.name = "pairs",
+               .type = MS_PARAM_INT,
+               .low = 0,
+               .high = 1,
+               .help = "1: of a forward and a backward that are one turn "
+                       "(dualpipe, dualpipev, a file's OVERLAP_F_B) the "
+                       "all-to-alls of experts go beside what the other one "
+                       "computes; interleaved has such pairs with it "
+                       "(Megatron-LM's overlap_moe_expert_parallel_comm); 0: "
+                       "the two run one after the other; default 1 where there "
+                       "are pairs"},
     [IMPL] = {.name = "impl",
               .type = MS_PARAM_WORD,
               .words = "megatron|torch|zb",
@@ -263,6 +276,37 @@ static ms_err check_queues(const ms_policy_value *values,
                    "add overlap=1, or leave queues= out",
                    "messages that are exchanged when a turn is over do not "
                    "wait for each other");
+}
+
+static bool exchanges(const ms_graph *graph)
+{
+    uint32_t op = 0;
+    while (op < graph->step_first && !ms_graph_exchanges(graph, op))
+        op++;
+    return op < graph->step_first;
+}
+
+/* Turns that pair run side by side, where they may and have a reason to. */
+static ms_err write_sides(const ms_policy_context *context,
+                          ms_schedule *schedule, ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    bool pairs = false;
+    if (values[SIDES].given && values[SIDES].number &&
+        values[SCHEDULE].text == NULL &&
+        order_of(values) == MS_ORDER_INTERLEAVED)
+        ms_orders_pair(schedule);
+    for (uint32_t i = 0; i < schedule->turn_at[schedule->n_ranks]; i++)
+        pairs |= schedule->turns[i].pairs;
+    schedule->sides = pairs && (!values[SIDES].given || values[SIDES].number) &&
+                      exchanges(context->graph);
+    if (pairs || !values[SIDES].given || !values[SIDES].number)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "pipeline:pairs",
+                   "take schedule=interleaved (with as many micro-batches that "
+                   "some run forward while others go back), dualpipe, "
+                   "dualpipev, or leave pairs= out",
+                   "no forward of this schedule is one turn with a backward");
 }
 
 static ms_err check_keeps(const ms_policy_value *values, bool splits,
@@ -413,6 +457,7 @@ static ms_err write_turns(const ms_policy_context *context,
         MS_TRY(read_schedule(context, micro_batches, schedule, fault));
     else
         MS_TRY(write_order(context, micro_batches, schedule, fault));
+    MS_TRY(write_sides(context, schedule, fault));
     MS_TRY(check_queues(values, schedule, fault));
     return write_keeps(values, schedule, fault);
 }

@@ -9,9 +9,10 @@
  * stands still while the others' calls are booked, which changes the order of
  * the plan between ranks and no time.  Ranks that all stand still wait for each
  * other: a deadlock. */
+#include "sim/expand/calls/matching.h"
 #include "sim/expand/hooks.h"
-#include "sim/expand/matching.h"
 #include "sim/expand/move.h"
+#include "sim/expand/rununit.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/program.h"
@@ -481,6 +482,13 @@ static ms_err go_on(ms_books *books, messages *m, uint32_t rank, uint32_t last,
             return MS_OK;
         if (meets(call) && !ms_meetings_has_come(books, call)) {
             MS_TRY(come(books, m, call));
+            continue;
+        }
+        ms_turnpair pair;
+        if (books->hooked == NULL && books->evictions == NULL &&
+            ms_turnpairs_at(m->program, m->next, i, &pair)) {
+            MS_TRY(ms_sides_run(books, m->program, m->next, &pair, other));
+            m->cursor[rank] = pair.end[1];
             continue;
         }
         m->cursor[rank] = m->next[i];

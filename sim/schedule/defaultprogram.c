@@ -114,8 +114,10 @@ static void write_turn(writer *w, uint16_t rank, const ms_turn *turn)
         copy[i].rank = rank;
         copy[i].frame = frame;
         copy[i].micro_batch = turn->micro_batch;
-        if (turn->pairs && copy[i].verb == MS_RUN)
+        if (turn->pairs && copy[i].verb == MS_RUN) {
             copy[i].run.pairs = true;
+            copy[i].run.side = w->schedule->sides;
+        }
     }
     program->n_calls += n;
     end_turn(w, turn->micro_batch);

@@ -7,7 +7,8 @@
 #define KEY(name) (1u << MS_DUMP_##name)
 #define WHEN (KEY(FRAME) | KEY(MICRO) | KEY(RANK))
 #define GOES (WHEN | KEY(PEER) | KEY(TAG) | KEY(GROUP) | KEY(IN_LINE))
-#define RUNS (KEY(UNIT) | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) | KEY(PAIRS))
+#define RUNS                                                                   \
+    (KEY(UNIT) | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) | KEY(PAIRS) | KEY(SIDE))
 
 const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_RUN] = {"run", MS_DUMP_PASS, WHEN | RUNS},
@@ -86,6 +87,7 @@ static const struct {
 } payload_flags[] = {
     FLAG(MS_RUN, SAVES, run.saves),
     FLAG(MS_RUN, PAIRS, run.pairs),
+    FLAG(MS_RUN, SIDE, run.side),
     FLAG(MS_RERUN, WHOLE, rerun.whole),
     FLAG(MS_RERUN, HOLD_OUTPUTS, rerun.holds),
     FLAG(MS_RERUN, STATE, rerun.state),
