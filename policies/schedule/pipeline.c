@@ -286,24 +286,35 @@ static bool exchanges(const ms_graph *graph)
     return op < graph->step_first;
 }
 
+static bool has_pairs(const ms_schedule *schedule)
+{
+    uint32_t i = 0, n = schedule->turn_at[schedule->n_ranks];
+    while (i < n && !schedule->turns[i].pairs)
+        i++;
+    return i < n;
+}
+
 /* Turns that pair run side by side, where they may and have a reason to. */
 static ms_err write_sides(const ms_policy_context *context,
                           ms_schedule *schedule, ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
-    bool pairs = false;
-    if (values[SIDES].given && values[SIDES].number &&
-        values[SCHEDULE].text == NULL &&
+    bool asked = values[SIDES].given && values[SIDES].number != 0;
+    bool may = exchanges(context->graph);
+    if (asked && !may)
+        return ms_fail(fault, MS_EUSAGE, "pipeline:pairs",
+                       "add expert:E, or leave pairs= out",
+                       "no ranks divide experts, whose all-to-alls could go "
+                       "beside what else is computed");
+    if (asked && values[SCHEDULE].text == NULL &&
         order_of(values) == MS_ORDER_INTERLEAVED)
         ms_orders_pair(schedule);
-    for (uint32_t i = 0; i < schedule->turn_at[schedule->n_ranks]; i++)
-        pairs |= schedule->turns[i].pairs;
-    schedule->sides = pairs && (!values[SIDES].given || values[SIDES].number) &&
-                      exchanges(context->graph);
-    if (pairs || !values[SIDES].given || !values[SIDES].number)
+    bool pairs = has_pairs(schedule);
+    schedule->sides = pairs && may && (asked || !values[SIDES].given);
+    if (pairs || !asked)
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, "pipeline:pairs",
-                   "take schedule=interleaved (with as many micro-batches that "
+                   "take schedule=interleaved (with so many micro-batches that "
                    "some run forward while others go back), dualpipe, "
                    "dualpipev, or leave pairs= out",
                    "no forward of this schedule is one turn with a backward");

@@ -11,5 +11,6 @@ run chunks=2,pairs=1
 "$MEMSIM" run mixtral-8x7b --set model.layers=8 --gpus 16 --batch 8 \
     -p pipeline:2,chunks=2,pairs=1+expert:8+microbatch:8 --dump schedule
 exec 2>&1
-run pairs=1
+"$MEMSIM" run mixtral-8x7b --gpus 16 --batch 8 \
+    -p pipeline:2,pairs=1+expert:8+microbatch:8
 "$MEMSIM" run tiny16.json --batch 2 -p pipeline:2,chunks=2,pairs=1+microbatch:2
