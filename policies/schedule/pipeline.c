@@ -28,6 +28,7 @@ enum {
     OVERLAP,
     QUEUES,
     GROUP,
+    MESSAGES,
     SIDES,
     IMPL,
     DEALLOCATE,
@@ -38,6 +39,7 @@ enum {
 
 enum { MEGATRON, TORCH, ZERO_BUBBLE };
 enum { PAIRS, ONE };
+enum { WHOLE, PARTS };
 
 #define MOST_RANKS 1024
 #define MOST_LAYERS 100000
@@ -131,6 +133,16 @@ static const ms_param params[N_PARAMS] = {
                .high = 1048576,
                .help = "interleaved: micro-batches that go through a chunk one "
                        "after the other; default: as many as ranks"},
+    [MESSAGES] =
+        {.name = "messages",
+         .type = MS_PARAM_WORD,
+         .words = "whole|parts",
+         .help = "what each of the ranks that split layers sends: whole, all "
+                 "that the next stage reads (with sp that is its part of the "
+                 "sequence); parts: without sp its part, and the receivers "
+                 "gather them (Megatron-LM's scatter_gather_tensors_in_"
+                 "pipeline before core 0.1, its default; DeepSpeed's "
+                 "partitioned activations and gradients)"},
     [SIDES] = {.name = "pairs",
                .type = MS_PARAM_INT,
                .low = 0,
@@ -276,6 +288,37 @@ static ms_err check_queues(const ms_policy_value *values,
                    "add overlap=1, or leave queues= out",
                    "messages that are exchanged when a turn is over do not "
                    "wait for each other");
+}
+
+/* The receivers gather when a turn is over: those that did so have no messages
+ * beside turns. */
+static ms_err write_parts(const ms_policy_context *context,
+                          ms_schedule *schedule, ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    schedule->parts =
+        values[MESSAGES].given && values[MESSAGES].number == PARTS;
+    if (!schedule->parts)
+        return MS_OK;
+    if (context->shape->tensor_ranks < 2 || context->shape->by_sequence)
+        return ms_fail(fault, MS_EUSAGE, "pipeline:messages",
+                       context->shape->by_sequence ? "leave messages= out"
+                                                   : "add tensor:T",
+                       context->shape->by_sequence
+                           ? "with sp each rank has its part already"
+                           : "no ranks split layers, which could send a part "
+                             "each");
+    if (schedule->receives == MS_RECEIVE_AHEAD ||
+        schedule->receives == MS_RECEIVE_IN_LINE)
+        return ms_fail(fault, MS_EUSAGE, "pipeline:messages",
+                       "add overlap=0, or leave messages= out",
+                       "parts are gathered when a turn is over, not beside it");
+    if (values[IMPL].given && values[IMPL].number == TORCH)
+        return ms_fail(fault, MS_EUSAGE, "pipeline:messages",
+                       "leave impl=torch out, or messages=",
+                       "torch.distributed.pipelining sends all that a stage "
+                       "makes");
+    return MS_OK;
 }
 
 static bool exchanges(const ms_graph *graph)
@@ -468,6 +511,7 @@ static ms_err write_turns(const ms_policy_context *context,
         MS_TRY(read_schedule(context, micro_batches, schedule, fault));
     else
         MS_TRY(write_order(context, micro_batches, schedule, fault));
+    MS_TRY(write_parts(context, schedule, fault));
     MS_TRY(write_sides(context, schedule, fault));
     MS_TRY(check_queues(values, schedule, fault));
     return write_keeps(values, schedule, fault);

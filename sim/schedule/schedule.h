@@ -97,6 +97,7 @@ typedef struct ms_schedule {
     uint32_t *turn_at; /* n_ranks + 1 */
     ms_turn *turns;
     uint8_t receives; /* ms_receives */
+    bool parts;       /* ms_message_call.parts */
     bool sides;       /* turns that pair run side by side (ms_run_call.side) */
     ms_schedule_keeps keeps;
     /* (optional) Where stages have copies: the rank that runs a stage on a

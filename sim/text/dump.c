@@ -6,7 +6,8 @@
 
 #define KEY(name) (1u << MS_DUMP_##name)
 #define WHEN (KEY(FRAME) | KEY(MICRO) | KEY(RANK))
-#define GOES (WHEN | KEY(PEER) | KEY(TAG) | KEY(GROUP) | KEY(IN_LINE))
+#define GOES (WHEN | KEY(PEER) | KEY(TAG) | KEY(GROUP) | KEY(IN_LINE) | \
+              KEY(PART))
 #define RUNS                                                                   \
     (KEY(UNIT) | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) | KEY(PAIRS) | KEY(SIDE))
 
@@ -107,6 +108,8 @@ static const struct {
     FLAG(MS_SEND_SET, PAIRS, message.pairs),
     FLAG(MS_SEND_SET, IN_LINE, message.in_line),
     FLAG(MS_RECV_SET, IN_LINE, message.in_line),
+    FLAG(MS_SEND_SET, PART, message.parts),
+    FLAG(MS_RECV_SET, PART, message.parts),
     FLAG(MS_STEP_SET, AHEAD, step.norms),
     FLAG(MS_STEP_SET, LATER, step.behind),
     FLAG(MS_SYNC, IN_LINE, sync.compute),
