@@ -207,7 +207,7 @@ typedef struct ms_message_call {
                       as they do (a RUN's keep) */
     bool pairs;    /* SEND_SET */
     bool in_line;
-    bool parts; /* of both: each of the ranks that split layers sends its part,
+    bool parts; /* RECV_SET: each of the ranks that split layers sends its part,
                    which those of the receiver gather among them: a part of the
                    set comes, and is there until the whole is */
     uint32_t tag;

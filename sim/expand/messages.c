@@ -293,6 +293,7 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
     uint32_t n = ms_matching_length(program, call);
     uint32_t first = n > 0 ? program->set_at[call->set] : 0;
     uint64_t bytes = ms_matching_bytes(program, call);
+    bool parts = other->message.parts && n > 0;
     if (bytes > 0 && ms_books_buffer(books, at, call->buffer) == MS_NONE)
         return ms_pack_not_taken(books, call->buffer);
     for (uint32_t k = 0; k < n; k++) {
@@ -301,7 +302,7 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
             MS_TRY(ms_bind_storage(books, at, s, MS_NONE));
         bytes += books->graph->storage_bytes[s];
     }
-    bytes = call->message.parts ? part_of(books, bytes) : bytes;
+    bytes = parts ? part_of(books, bytes) : bytes;
     MS_TRY(ms_move_issue(books, at, MS_TRANSFER_SEND, queue_of(m, group, call),
                          bytes, ms_collective_ns(&pair, MS_SEND, bytes),
                          n + 2));
@@ -322,7 +323,7 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
     ms_books_at to =
         ms_books_at_of(books, other->rank, other->frame, other->micro_batch);
     fill(books, &to, m, other);
-    if (!call->message.parts)
+    if (!parts)
         return MS_OK;
     ms_books_turn_to(books, other->rank, other->micro_batch);
     MS_TRY(gather_parts(books, &to, m, other));

@@ -186,7 +186,7 @@ static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
         .pairs = sends && (receives == MS_RECEIVE_AHEAD ||
                            receives == MS_RECEIVE_TOGETHER),
         .in_line = receives == MS_RECEIVE_IN_LINE,
-        .parts = w->schedule->parts,
+        .parts = !sends && w->schedule->parts,
         .tag = deed->micro_batch * w->handovers.n + deed->what};
     w->program->calls[w->program->n_calls++] = call;
     if (!sends || it->relayed == MS_NOTHING)

@@ -31,8 +31,8 @@ static void run(const char *policy)
     inlined_begin(&job, &keep, &trial, &fault);
     job.training.batch = 2;
     job.training.sequence = 8;
-    ms_err err = inlined_step(model, policy, &job, &keep, &trial, &result,
-                              &fault);
+    ms_err err =
+        inlined_step(model, policy, &job, &keep, &trial, &result, &fault);
     ck_assert_msg(err == MS_OK, "%s: %s", policy, fault.what);
 }
 
@@ -72,16 +72,14 @@ static void check_part(uint32_t row)
          k++) {
         const ms_plan_op *before = &plan->op[plan->wait[k]];
         waits |= before->rank != plan->op[gather].rank;
-        ck_assert_uint_le(line->end_ns[plan->wait[k]],
-                          line->start_ns[gather]);
+        ck_assert_uint_le(line->end_ns[plan->wait[k]], line->start_ns[gather]);
     }
     ck_assert(waits);
 }
 
 START_TEST(parts_are_sent_and_gathered)
 {
-    const char *const orders[] = {"", ",schedule=gpipe",
-                                  ",chunks=2,overlap=0"};
+    const char *const orders[] = {"", ",schedule=gpipe", ",chunks=2,overlap=0"};
     for (uint32_t o = 0; o < 3; o++) {
         char policy[128];
         uint32_t parts = 0, n = o == 2 ? 3 * MESSAGES : MESSAGES;

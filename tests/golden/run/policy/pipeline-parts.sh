@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Each of the ranks that split layers sends its part, which the receivers gather.
+# Each of the ranks that split layers sends its part; the receivers gather them.
 run() {
     "$MEMSIM" run gpt3-6.7b --gpus 32 --batch 8 -p "$1+microbatch:8" |
         keep step,traffic,peak
