@@ -230,6 +230,13 @@ static const ms_word rows[] = {
                   "optimizer"),
     MS_WORD_MEANS(PARAM, "overlap_p2p_communication|overlap_p2p_comm",
                   "overlap"),
+    MS_WORD_MEANS(PARAM,
+                  "scatter_gather_tensors_in_pipeline|pipe_partitioned|"
+                  "grad_partitioned|partitioned",
+                  "messages"),
+    MS_WORD_MEANS(PARAM,
+                  "overlap_moe_expert_parallel_comm|combined_1f1b|overlap_f_b",
+                  "pairs"),
     MS_WORD_MEANS(PARAM, "batch_p2p_comm|batch_p2p|batch_isend_irecv",
                   "queues"),
     MS_WORD_MEANS(PARAM,

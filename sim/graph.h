@@ -248,6 +248,12 @@ static inline uint32_t ms_graph_norm_end(const ms_graph *graph)
                                               : graph->step_all;
 }
 
+/* Does the op hand tokens to the ranks that divide the experts, or back? */
+static inline bool ms_graph_exchanges(const ms_graph *graph, uint32_t op)
+{
+    return graph->op_meets != NULL &&
+           graph->op_meets[op] == MS_MEETS(MS_ALL_TO_ALL, MS_GROUP_EXPERT);
+}
 static inline uint8_t ms_graph_group(const ms_graph *graph, uint32_t storage)
 {
     return graph->storage_shard_group ? graph->storage_shard_group[storage]

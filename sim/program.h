@@ -96,6 +96,9 @@ typedef struct ms_run_call {
                    its inputs, a non-reentrant one's closure only names them */
     bool pairs; /* forward: of a turn that is one with the backward behind it
                    (ms_turn): for who reads the schedule out of the program */
+    bool side;  /* forward, with pairs: what the two turns exchange among the
+                   ranks that divide the experts goes beside what the other one
+                   computes */
     uint32_t keep; /* forward: saved storages that keep their SAVED reference:
                       MS_ALL, MS_NOTHING or a set */
 } ms_run_call;
@@ -204,6 +207,9 @@ typedef struct ms_message_call {
                       as they do (a RUN's keep) */
     bool pairs;    /* SEND_SET */
     bool in_line;
+    bool parts; /* RECV_SET: each of the ranks that split layers sends its part,
+                   which those of the receiver gather among them: a part of the
+                   set comes, and is there until the whole is */
     uint32_t tag;
 } ms_message_call;
 

@@ -305,6 +305,30 @@ static ms_err check(ms_order order, const ms_orders_size *size, ms_fault *fault)
     return MS_OK;
 }
 
+/* NVIDIA/Megatron-LM d98e8a64, megatron/core/pipeline_parallel/schedules.py,
+ * get_pp_rank_microbatches with overlap_moe_expert_parallel_comm: one forward
+ * more is warm-up, so that no pair depends on itself. */
+void ms_orders_pair(ms_schedule *schedule)
+{
+    for (uint32_t r = 0; r < schedule->n_ranks; r++) {
+        bool first = true;
+        for (uint32_t i = schedule->turn_at[r]; i < schedule->turn_at[r + 1];
+             i++) {
+            ms_turn *turn = &schedule->turns[i];
+            if (!turn->joins)
+                continue;
+            turn->joins = false;
+            if (!first) {
+                ms_turn back = turn[-1];
+                turn[-1] = *turn;
+                turn[-1].pairs = true;
+                *turn = back;
+            }
+            first = false;
+        }
+    }
+}
+
 ms_err ms_orders_plan(ms_order order, const ms_orders_size *size,
                       const ms_orders_costs *costs, ms_arena *arena,
                       ms_schedule *schedule, ms_fault *fault)

@@ -60,6 +60,11 @@ uint64_t ms_orders_room(const ms_orders_size *size);
 ms_err ms_orders_write(ms_order order, const ms_orders_size *size,
                        ms_arena *arena, ms_schedule *schedule, ms_fault *fault);
 
+/* Of an interleaved order as written: one more forward comes first on each
+ * rank, and each of the others is one turn with the backward behind it, of a
+ * micro-batch before it. */
+void ms_orders_pair(ms_schedule *schedule);
+
 /* What orders that look at times and bytes are planned with.  Of a stage and
  * one micro-batch: how long its forward and the halves of backward take; what
  * of its activations is there behind forward, and of that, at most, what waits

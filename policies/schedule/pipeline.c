@@ -28,6 +28,8 @@ enum {
     OVERLAP,
     QUEUES,
     GROUP,
+    MESSAGES,
+    SIDES,
     IMPL,
     DEALLOCATE,
     OPTIMIZER,
@@ -37,6 +39,7 @@ enum {
 
 enum { MEGATRON, TORCH, ZERO_BUBBLE };
 enum { PAIRS, ONE };
+enum { WHOLE, PARTS };
 
 #define MOST_RANKS 1024
 #define MOST_LAYERS 100000
@@ -130,6 +133,27 @@ static const ms_param params[N_PARAMS] = {
                .high = 1048576,
                .help = "interleaved: micro-batches that go through a chunk one "
                        "after the other; default: as many as ranks"},
+    [MESSAGES] =
+        {.name = "messages",
+         .type = MS_PARAM_WORD,
+         .words = "whole|parts",
+         .help = "what each of the ranks that split layers sends: whole, all "
+                 "that the next stage reads (with sp that is its part of the "
+                 "sequence); parts: without sp its part, and the receivers "
+                 "gather them (Megatron-LM's scatter_gather_tensors_in_"
+                 "pipeline before core 0.1, its default; DeepSpeed's "
+                 "partitioned activations and gradients)"},
+    [SIDES] = {.name = "pairs",
+               .type = MS_PARAM_INT,
+               .low = 0,
+               .high = 1,
+               .help = "1: of a forward and a backward that are one turn "
+                       "(dualpipe, dualpipev, a file's OVERLAP_F_B) the "
+                       "all-to-alls of experts go beside what the other one "
+                       "computes; interleaved has such pairs with it "
+                       "(Megatron-LM's overlap_moe_expert_parallel_comm); 0: "
+                       "the two run one after the other; default 1 where there "
+                       "are pairs"},
     [IMPL] = {.name = "impl",
               .type = MS_PARAM_WORD,
               .words = "megatron|torch|zb",
@@ -280,6 +304,79 @@ static ms_err check_queues(const ms_policy_value *values,
                    "wait for each other");
 }
 
+/* The receivers gather when a turn is over: those that did so have no messages
+ * beside turns. */
+static ms_err write_parts(const ms_policy_context *context,
+                          ms_schedule *schedule, ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    schedule->parts =
+        values[MESSAGES].given && values[MESSAGES].number == PARTS;
+    if (!schedule->parts)
+        return MS_OK;
+    if (context->shape->tensor_ranks < 2 || context->shape->by_sequence)
+        return ms_fail(fault, MS_EUSAGE, "pipeline:messages",
+                       context->shape->by_sequence ? "leave messages= out"
+                                                   : "add tensor:T",
+                       context->shape->by_sequence
+                           ? "with sp each rank has its part already"
+                           : "no ranks split layers, which could send a part "
+                             "each");
+    if (schedule->receives == MS_RECEIVE_AHEAD ||
+        schedule->receives == MS_RECEIVE_IN_LINE)
+        return ms_fail(fault, MS_EUSAGE, "pipeline:messages",
+                       "add overlap=0, or leave messages= out",
+                       "parts are gathered when a turn is over, not beside it");
+    if (values[IMPL].given && values[IMPL].number == TORCH)
+        return ms_fail(fault, MS_EUSAGE, "pipeline:messages",
+                       "leave impl=torch out, or messages=",
+                       "torch.distributed.pipelining sends all that a stage "
+                       "makes");
+    return MS_OK;
+}
+
+static bool exchanges(const ms_graph *graph)
+{
+    uint32_t op = 0;
+    while (op < graph->step_first && !ms_graph_exchanges(graph, op))
+        op++;
+    return op < graph->step_first;
+}
+
+static bool has_pairs(const ms_schedule *schedule)
+{
+    uint32_t i = 0, n = schedule->turn_at[schedule->n_ranks];
+    while (i < n && !schedule->turns[i].pairs)
+        i++;
+    return i < n;
+}
+
+/* Turns that pair run side by side, where they may and have a reason to. */
+static ms_err write_sides(const ms_policy_context *context,
+                          ms_schedule *schedule, ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    bool asked = values[SIDES].given && values[SIDES].number != 0;
+    bool may = exchanges(context->graph);
+    if (asked && !may)
+        return ms_fail(fault, MS_EUSAGE, "pipeline:pairs",
+                       "add expert:E, or leave pairs= out",
+                       "no ranks divide experts, whose all-to-alls could go "
+                       "beside what else is computed");
+    if (asked && values[SCHEDULE].text == NULL &&
+        order_of(values) == MS_ORDER_INTERLEAVED)
+        ms_orders_pair(schedule);
+    bool pairs = has_pairs(schedule);
+    schedule->sides = pairs && may && (asked || !values[SIDES].given);
+    if (pairs || !asked)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "pipeline:pairs",
+                   "take schedule=interleaved (with so many micro-batches that "
+                   "some run forward while others go back), dualpipe, "
+                   "dualpipev, or leave pairs= out",
+                   "no forward of this schedule is one turn with a backward");
+}
+
 static ms_err check_keeps(const ms_policy_value *values, bool splits,
                           ms_fault *fault)
 {
@@ -428,6 +525,8 @@ static ms_err write_turns(const ms_policy_context *context,
         MS_TRY(read_schedule(context, micro_batches, schedule, fault));
     else
         MS_TRY(write_order(context, micro_batches, schedule, fault));
+    MS_TRY(write_parts(context, schedule, fault));
+    MS_TRY(write_sides(context, schedule, fault));
     MS_TRY(check_queues(values, schedule, fault));
     return write_keeps(values, schedule, fault);
 }

@@ -31,6 +31,7 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
         [MS_TRANSFER_REDUCE] = MS_ALL_REDUCE,
         [MS_TRANSFER_OUTER] = MS_ALL_REDUCE,
         [MS_TRANSFER_EXCHANGE] = MS_ALL_TO_ALL,
+        [MS_TRANSFER_MEETING] = MS_ALL_GATHER, /* of parts of a message */
     };
     MS_TRY(
         ms_move_issue(books, at, kind, queue_of(ranks),
@@ -38,6 +39,15 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
                       ms_collective_ns(ranks, collectives[kind], bytes), n));
     note_group(books, group,
                ms_collective_network_bytes(ranks, collectives[kind], bytes));
+    return MS_OK;
+}
+
+ms_err ms_gather_parts(ms_books *books, const ms_books_at *at,
+                       const ms_group *ranks, uint64_t bytes, uint32_t n)
+{
+    MS_TRY(issue_collective(books, at, MS_TRANSFER_MEETING, ranks,
+                            MS_GROUP_TENSOR, bytes, n));
+    ms_move_after_compute(books, at);
     return MS_OK;
 }
 

@@ -9,9 +9,10 @@
  * stands still while the others' calls are booked, which changes the order of
  * the plan between ranks and no time.  Ranks that all stand still wait for each
  * other: a deadlock. */
+#include "sim/expand/calls/matching.h"
 #include "sim/expand/hooks.h"
-#include "sim/expand/matching.h"
 #include "sim/expand/move.h"
+#include "sim/expand/rununit.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/program.h"
@@ -60,6 +61,13 @@ static uint8_t category_of(const ms_graph *graph, uint32_t s, uint8_t refs)
     return category;
 }
 
+/* So much of it is one rank's part. */
+static uint64_t part_of(const ms_books *books, uint64_t bytes)
+{
+    uint32_t ranks = ms_books_group(books, MS_GROUP_TENSOR)->ranks;
+    return ranks > 1 ? (bytes + ranks - 1) / ranks : bytes;
+}
+
 /* What comes is a tensor of its own, or a view of the call's buffer, which code
  * that reads it binds to a variable: without a reader it goes as soon as it has
  * come. */
@@ -91,6 +99,11 @@ static ms_err receive(ms_books *books, const ms_books_at *at, messages *m,
         }
         uint32_t r = ms_books_take(books, s, category_of(books->graph, s, refs),
                                    MS_DEVICE_POOL, refs & MS_REF_SAVED);
+        if (call->message.parts) {
+            books->plan->row[r].bytes =
+                part_of(books, books->plan->row[r].bytes);
+            books->plan->row[r].category = MS_COMMUNICATION;
+        }
         if (call->buffer != MS_NONE)
             books->plan->row[r].bytes = 0;
         ms_books_hold(books, c, r, refs);
@@ -135,6 +148,37 @@ static void fill(ms_books *books, const ms_books_at *to, messages *m,
         m->awaited[c] = 0;
     }
     m->open[to->rank]--;
+}
+
+/* The receiver's ranks make the whole of the parts that have come. */
+static ms_err gather_parts(ms_books *books, const ms_books_at *to,
+                           const messages *m, const ms_call *call)
+{
+    const ms_program *program = m->program;
+    const ms_group *ranks = ms_books_group(books, MS_GROUP_TENSOR);
+    uint32_t n = ms_matching_length(program, call);
+    uint32_t first = n > 0 ? program->set_at[call->set] : 0;
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < n; k++)
+        bytes += books->graph->storage_bytes[program->set_item[first + k]];
+    MS_TRY(ms_gather_parts(books, to, ranks, bytes, 2 * n));
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t s = program->set_item[first + k];
+        uint32_t c = ms_books_cell(books, to, s), part = books->row[c];
+        uint8_t refs = refs_of(books->graph, s, call->message.saves);
+        if (part == MS_NONE)
+            continue;
+        if (books->plan->row[part].bytes == books->graph->storage_bytes[s]) {
+            ms_books_write(books, part); /* it was there before */
+            continue;
+        }
+        ms_books_read(books, part);
+        books->row[c] =
+            ms_books_take(books, s, category_of(books->graph, s, refs),
+                          MS_DEVICE_POOL, refs & MS_REF_SAVED);
+        ms_books_give(books, part);
+    }
+    return MS_OK;
 }
 
 /* ---- queues -------------------------------------------------------------- */
@@ -249,6 +293,7 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
     uint32_t n = ms_matching_length(program, call);
     uint32_t first = n > 0 ? program->set_at[call->set] : 0;
     uint64_t bytes = ms_matching_bytes(program, call);
+    bool parts = other->message.parts && n > 0;
     if (bytes > 0 && ms_books_buffer(books, at, call->buffer) == MS_NONE)
         return ms_pack_not_taken(books, call->buffer);
     for (uint32_t k = 0; k < n; k++) {
@@ -257,6 +302,7 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
             MS_TRY(ms_bind_storage(books, at, s, MS_NONE));
         bytes += books->graph->storage_bytes[s];
     }
+    bytes = parts ? part_of(books, bytes) : bytes;
     MS_TRY(ms_move_issue(books, at, MS_TRANSFER_SEND, queue_of(m, group, call),
                          bytes, ms_collective_ns(&pair, MS_SEND, bytes),
                          n + 2));
@@ -277,6 +323,11 @@ static ms_err send(ms_books *books, const ms_books_at *at, messages *m,
     ms_books_at to =
         ms_books_at_of(books, other->rank, other->frame, other->micro_batch);
     fill(books, &to, m, other);
+    if (!parts)
+        return MS_OK;
+    ms_books_turn_to(books, other->rank, other->micro_batch);
+    MS_TRY(gather_parts(books, &to, m, other));
+    ms_books_turn_to(books, call->rank, call->micro_batch);
     return MS_OK;
 }
 
@@ -481,6 +532,13 @@ static ms_err go_on(ms_books *books, messages *m, uint32_t rank, uint32_t last,
             return MS_OK;
         if (meets(call) && !ms_meetings_has_come(books, call)) {
             MS_TRY(come(books, m, call));
+            continue;
+        }
+        ms_turnpair pair;
+        if (books->hooked == NULL && books->evictions == NULL &&
+            ms_turnpairs_at(m->program, m->next, i, &pair)) {
+            MS_TRY(ms_sides_run(books, m->program, m->next, &pair, other));
+            m->cursor[rank] = pair.end[1];
             continue;
         }
         m->cursor[rank] = m->next[i];

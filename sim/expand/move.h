@@ -39,6 +39,10 @@ uint64_t ms_move_copy_ns(const ms_expand_opts *opts, ms_transfer_kind kind,
 ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
                      ms_transfer_kind kind, uint8_t stream, uint64_t bytes,
                      uint64_t ns, uint32_t n);
+/* gather.c: the ranks that split layers make whole so many bytes, of which each
+ * has a part; with room for n rows. */
+ms_err ms_gather_parts(ms_books *books, const ms_books_at *at,
+                       const ms_group *ranks, uint64_t bytes, uint32_t n);
 /* The copies of what an op of the optimizer step on the host reads. */
 ms_err ms_move_to_host(ms_books *books, const ms_books_at *at,
                        uint32_t storage);

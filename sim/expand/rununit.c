@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Runs of a unit's ops: what each allocates, and what the host drops after it.
  */
+#include "sim/expand/rununit.h"
 #include "sim/expand/hooks.h"
 #include "sim/expand/move.h"
 #include "sim/expand/views/halves.h"
@@ -510,22 +511,42 @@ ms_err ms_rununit_op(ms_books *books, const ms_books_at *at, uint32_t op)
     return run_op(books, at, MS_ALL, op);
 }
 
-static ms_err run_forward(ms_books *books, const ms_books_at *at,
-                          const ms_program *program, const ms_call *call)
+ms_err ms_rununit_begin(ms_books *books, const ms_books_at *at,
+                        const ms_program *program, const ms_call *call,
+                        ms_unitrun *run)
 {
     const ms_graph *graph = books->graph;
-    uint32_t end = graph->forward_at[call->unit + 1];
-    note_kept(books, program, call->run.keep);
-    ms_books_open_set(books, program, call->set);
-    uint32_t first = graph->forward_at[call->unit];
-    MS_TRY(look_ahead(books, at, graph->unit_in_at + call->unit, graph->unit_in,
-                      first, end));
-    MS_TRY(ms_gather_open_unit(books, at, first, end));
-    MS_TRY(run_ops(books, at, call->run.keep, first, end));
+    bool forward = call->run.pass == MS_FORWARD;
+    uint32_t u = call->unit;
+    run->keep = forward ? call->run.keep : MS_ALL;
+    run->next = forward ? graph->forward_at[u] : graph->backward_at[u + 1];
+    run->end = forward ? graph->forward_at[u + 1] : graph->backward_at[u];
+    if (forward) {
+        note_kept(books, program, call->run.keep);
+        ms_books_open_set(books, program, call->set);
+    }
+    MS_TRY(look_ahead(
+        books, at, (forward ? graph->unit_in_at : graph->back_in_at) + u,
+        forward ? graph->unit_in : graph->back_in, run->next, run->end));
+    return ms_gather_open_unit(books, at, run->next, run->end);
+}
+
+ms_err ms_rununit_go(ms_books *books, const ms_books_at *at, ms_unitrun *run,
+                     uint32_t end)
+{
+    uint32_t first = run->next;
+    run->next = end;
+    return run_ops(books, at, run->keep, first, end);
+}
+
+void ms_rununit_end(ms_books *books, const ms_books_at *at,
+                    const ms_program *program, const ms_call *call)
+{
     ms_gather_close_unit(books, at);
+    if (call->run.pass != MS_FORWARD)
+        return;
     ms_books_hold_set(books, at, program, call->set, call->run.saves);
     ms_books_close_set(books, at, program, call->set);
-    return MS_OK;
 }
 
 /* The ops of one half, in their order; whole backwards of the rank see another
@@ -557,16 +578,12 @@ ms_err ms_rununit_call(ms_books *books, const ms_books_at *at,
                        const ms_program *program, const ms_call *call)
 {
     const ms_graph *graph = books->graph;
-    if (call->run.pass == MS_FORWARD)
-        return run_forward(books, at, program, call);
-    uint32_t first = graph->backward_at[call->unit + 1];
-    uint32_t end = graph->backward_at[call->unit];
-    if (call->run.half)
-        return run_half(books, at, call, first, end);
-    MS_TRY(look_ahead(books, at, graph->back_in_at + call->unit, graph->back_in,
-                      first, end));
-    MS_TRY(ms_gather_open_unit(books, at, first, end));
-    MS_TRY(run_ops(books, at, MS_ALL, first, end));
-    ms_gather_close_unit(books, at);
+    ms_unitrun run;
+    if (call->run.pass != MS_FORWARD && call->run.half)
+        return run_half(books, at, call, graph->backward_at[call->unit + 1],
+                        graph->backward_at[call->unit]);
+    MS_TRY(ms_rununit_begin(books, at, program, call, &run));
+    MS_TRY(ms_rununit_go(books, at, &run, run.end));
+    ms_rununit_end(books, at, program, call);
     return MS_OK;
 }

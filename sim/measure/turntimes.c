@@ -80,8 +80,9 @@ static bool belongs(const walk *w, const ms_plan_op *row,
            (turn->kind == MS_TURN_GRAD_WEIGHT) == (w->second[row->of] != 0);
 }
 
-/* The op's turn is the one under way, or the next that it can be part of; what
- * is of none stays with the one under way. */
+/* The op's turn is the one under way, the one before it (of two that run side
+ * by side), or the next that it can be part of; what is of none stays with the
+ * one under way. */
 static void turn_to(walk *w, const ms_plan_op *row)
 {
     uint32_t at = w->at;
@@ -89,6 +90,9 @@ static void turn_to(walk *w, const ms_plan_op *row)
         w->at = w->n - 1;
         return;
     }
+    if (at > 0 && !belongs(w, row, &w->turns[at]) &&
+        belongs(w, row, &w->turns[at - 1]))
+        at--;
     while (at < w->n && !belongs(w, row, &w->turns[at]))
         at++;
     if (at < w->n)

@@ -25,7 +25,8 @@
 #define MS_TURNTIMES_PAUSE 1000u
 
 /* From the first op on the compute stream to the end of the last one; they
- * follow one another.  Of a grad-weight turn weight_ns is all but again_ns. */
+ * follow one another, those that run side by side in pieces.  Of a grad-weight
+ * turn weight_ns is all but again_ns. */
 typedef struct ms_turn_time {
     uint64_t from_ns, to_ns;
     uint64_t again_ns;           /* what runs again for it */

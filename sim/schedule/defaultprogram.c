@@ -114,8 +114,10 @@ static void write_turn(writer *w, uint16_t rank, const ms_turn *turn)
         copy[i].rank = rank;
         copy[i].frame = frame;
         copy[i].micro_batch = turn->micro_batch;
-        if (turn->pairs && copy[i].verb == MS_RUN)
+        if (turn->pairs && copy[i].verb == MS_RUN) {
             copy[i].run.pairs = true;
+            copy[i].run.side = w->schedule->sides;
+        }
     }
     program->n_calls += n;
     end_turn(w, turn->micro_batch);
@@ -184,6 +186,7 @@ static void write_message(writer *w, uint16_t rank, const ms_deed *deed,
         .pairs = sends && (receives == MS_RECEIVE_AHEAD ||
                            receives == MS_RECEIVE_TOGETHER),
         .in_line = receives == MS_RECEIVE_IN_LINE,
+        .parts = !sends && w->schedule->parts,
         .tag = deed->micro_batch * w->handovers.n + deed->what};
     w->program->calls[w->program->n_calls++] = call;
     if (!sends || it->relayed == MS_NOTHING)

@@ -167,6 +167,8 @@ static uint32_t take_turn(exchange *x, uint32_t rank)
     bool late = early && comes_back(x, rank, i, n);
     if (early && !late)
         receive_behind(x, rank, i + n);
+    if (n == 2 && x->schedule->sides) /* either may be issued first */
+        wait_for(x, rank, turn);
     if (n == 2)
         wait_for(x, rank, turn + 1);
     for (uint32_t k = 0; k < n; k++)

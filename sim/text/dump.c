@@ -7,7 +7,8 @@
 #define KEY(name) (1u << MS_DUMP_##name)
 #define WHEN (KEY(FRAME) | KEY(MICRO) | KEY(RANK))
 #define GOES (WHEN | KEY(PEER) | KEY(TAG) | KEY(GROUP) | KEY(IN_LINE))
-#define RUNS (KEY(UNIT) | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) | KEY(PAIRS))
+#define RUNS                                                                   \
+    (KEY(UNIT) | KEY(KEEP) | KEY(HOLD) | KEY(SAVES) | KEY(PAIRS) | KEY(SIDE))
 
 const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_RUN] = {"run", MS_DUMP_PASS, WHEN | RUNS},
@@ -39,7 +40,8 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_WORK] = {"work", MS_DUMP_TASK, WHEN | KEY(OF)},
     [MS_SEND_SET] = {"send", MS_DUMP_SET,
                      GOES | KEY(AGAIN) | KEY(PAIRS) | KEY(BUFFER)},
-    [MS_RECV_SET] = {"recv", MS_DUMP_SET, GOES | KEY(SAVES) | KEY(BUFFER)},
+    [MS_RECV_SET] = {"recv", MS_DUMP_SET,
+                     GOES | KEY(SAVES) | KEY(BUFFER) | KEY(PART)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };
 
@@ -86,6 +88,7 @@ static const struct {
 } payload_flags[] = {
     FLAG(MS_RUN, SAVES, run.saves),
     FLAG(MS_RUN, PAIRS, run.pairs),
+    FLAG(MS_RUN, SIDE, run.side),
     FLAG(MS_RERUN, WHOLE, rerun.whole),
     FLAG(MS_RERUN, HOLD_OUTPUTS, rerun.holds),
     FLAG(MS_RERUN, STATE, rerun.state),
@@ -105,6 +108,7 @@ static const struct {
     FLAG(MS_SEND_SET, PAIRS, message.pairs),
     FLAG(MS_SEND_SET, IN_LINE, message.in_line),
     FLAG(MS_RECV_SET, IN_LINE, message.in_line),
+    FLAG(MS_RECV_SET, PART, message.parts),
     FLAG(MS_STEP_SET, AHEAD, step.norms),
     FLAG(MS_STEP_SET, LATER, step.behind),
     FLAG(MS_SYNC, IN_LINE, sync.compute),

@@ -51,7 +51,9 @@ static const char *const schedules[] = {"",
                                         ",schedule=dualpipev",
                                         ",impl=torch",
                                         ",schedule=zb-h1,impl=torch",
-                                        ",deallocate=0"};
+                                        ",deallocate=0",
+                                        ",schedule=v-half,overlap=0",
+                                        ",schedule=zb-h2,overlap=0"};
 static const char *const checkpoints[] = {"full",
                                           "sqrt",
                                           "every=2",

@@ -2,7 +2,8 @@
 /* Messages that are exchanged together, when turns are over: of interleaved
  * orders the exchanges are those that Megatron-LM's loop makes, call by call;
  * of any order a turn begins when the exchange before it has ended at both ends
- * of all its messages, by a naive clock. */
+ * of all its messages, by a naive clock.  Of 1F1B the host waits as often as a
+ * rank exchanges. */
 #include "policies/schedule/orders.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
@@ -524,6 +525,52 @@ START_TEST(turns_wait_for_exchanges)
 }
 END_TEST
 
+/* ---- hosts that wait ------------------------------------------------------ */
+
+/* Exchanges of a rank of 1F1B: one before its first turn, if it is not the
+ * first rank, and one behind each turn that sends, or whose next turn reads. */
+static uint32_t exchanges_of(const ms_schedule *schedule, uint32_t rank)
+{
+    uint32_t n = rank > 0, last = schedule->n_ranks - 1u;
+    uint32_t end = schedule->turn_at[rank + 1];
+    for (uint32_t i = schedule->turn_at[rank]; i < end; i++) {
+        bool back = schedule->turns[i].kind == MS_TURN_BACKWARD;
+        bool next = i + 1 < end, then_back = false;
+        if (next)
+            then_back = schedule->turns[i + 1].kind == MS_TURN_BACKWARD;
+        bool sends = back ? rank > 0 : rank < last;
+        bool reads = next && (then_back ? rank < last : rank > 0);
+        n += sends || reads;
+    }
+    return n;
+}
+
+START_TEST(hosts_wait_for_exchanges)
+{
+    const uint64_t ns[MS_N_PASSES] = {0};
+    for (uint32_t trial = 0; trial < N_TRIALS; trial++) {
+        laws_random random = {laws_seed = 99000 + trial};
+        ms_orders_size size = {.ranks = 2 + laws_below(&random, MOST_RANKS - 1),
+                               .chunks = 1};
+        size.micro_batches = 1 + laws_below(&random, 9);
+        ms_schedule schedule = schedule_of(MS_ORDER_1F1B, size);
+        schedule.receives = MS_RECEIVE_NEXT;
+        schedule.waits = true;
+        ms_graph graph = graph_of(&schedule, ns);
+        ms_program program = program_of(&graph, &schedule);
+        uint32_t syncs[MOST_RANKS] = {0};
+        for (uint32_t i = 0; i < program.n_calls; i++)
+            syncs[program.calls[i].rank] += program.calls[i].verb == MS_SYNC;
+        for (uint32_t r = 0; r < size.ranks; r++)
+            ck_assert_uint_eq(syncs[r], exchanges_of(&schedule, r));
+        ms_arena_reset(&keep_arena);
+        ms_arena_reset(&arena);
+    }
+    ms_arena_free(&keep_arena);
+    ms_arena_free(&arena);
+}
+END_TEST
+
 Suite *suite_exchanges(void)
 {
     Suite *suite = suite_create("exchanges");
@@ -531,6 +578,7 @@ Suite *suite_exchanges(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, interleaved_exchanges_as_megatron);
     tcase_add_test(tcase, turns_wait_for_exchanges);
+    tcase_add_test(tcase, hosts_wait_for_exchanges);
     suite_add_tcase(suite, tcase);
     return suite;
 }

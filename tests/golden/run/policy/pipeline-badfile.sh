@@ -39,7 +39,8 @@ hang() { # micro-batches, arguments of the policy, rows...
 # Rank 1 sends a gradient that rank 0 does not receive yet, whose forwards rank
 # 1 does not receive meanwhile.
 hang 4 '' 0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3 1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3
-hang 2 ,overlap=0 0F0,2F0,2B0,0B0,0F1,2F1,2B1,0B1 1F1,3F1,3B1,1B1,1F0,3F0,3B0,1B0
+hang 2 ,overlap=0 0F0,2F0,2B0,0B0,0F1,2F1,2B1,0B1 \
+    1F1,3F1,3B1,1B1,1F0,3F0,3B0,1B0
 order chunks=2,group=6 8
 order group=6 8
 order schedule=dualpipe 7

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/expand/matching.h"
+#include "sim/expand/calls/matching.h"
 
 #include "sim/graph.h"
 
