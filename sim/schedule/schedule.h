@@ -97,9 +97,9 @@ typedef struct ms_schedule {
     uint32_t *turn_at; /* n_ranks + 1 */
     ms_turn *turns;
     uint8_t receives; /* ms_receives */
-    uint8_t receives; /* ms_receives */
     bool waits; /* with MS_RECEIVE_NEXT the host waits for each exchange, before
                    it issues the turn behind it */
+    bool parts; /* ms_message_call.parts */
     bool sides; /* turns that pair run side by side (ms_run_call.side) */
     ms_schedule_keeps keeps;
     /* (optional) Where stages have copies: the rank that runs a stage on a
