@@ -350,6 +350,51 @@ START_TEST(outputs_dropped)
 }
 END_TEST
 
+/* Narayanan et al. 2021 (arXiv 2104.04473), table 1: TFLOP/s of an A100 in the
+ * pipelines of Megatron-LM, by equation 3.  Micro-batches are not told: of one
+ * sample each, in 1F1B. */
+START_TEST(rates_of_megatron)
+{
+    static const struct {
+        const char *name;
+        uint32_t layers, hidden, heads, stages, copies, batch;
+        uint64_t tflops;
+    } rows[] = {
+        {"narayanan_76.1B_tflops", 60, 10240, 80, 4, 32, 1792, 140},
+        {"narayanan_145.6B_tflops", 80, 12288, 96, 8, 24, 2304, 148},
+        {"narayanan_310.1B_tflops", 96, 16384, 128, 16, 15, 2160, 155},
+    };
+    truth_begin();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double l = rows[i].layers, h = rows[i].hidden, n = rows[i].batch;
+        uint32_t each = rows[i].batch / rows[i].copies;
+        uint32_t gpus = 8 * rows[i].stages * rows[i].copies;
+        const ms_report *report =
+            truth_run("gpt3 --set model.layers=%u --set model.hidden=%u --set "
+                      "model.heads=%u --set model.ffn=%u --set "
+                      "model.vocab=51200 --sequence 2048 --kernels megatron "
+                      "--set megatron.attention=unfused --device a100 "
+                      "--precision fp16-mixed --batch %u --gpus %u --allocator "
+                      "exact -p tensor:8+checkpoint:full+pipeline:%u+"
+                      "microbatch:%u+ddp:dp=%u",
+                      rows[i].layers, rows[i].hidden, rows[i].heads,
+                      4 * rows[i].hidden, each, gpus, rows[i].stages, each,
+                      rows[i].copies)
+                ->report;
+        double flops = 96 * n * 2048 * l * h * h *
+                       (1 + 2048 / (6 * h) + 51200 / (16 * l * h));
+        double tflops =
+            flops / (double)report->ranks[0].time.step_ns / gpus / 1e3;
+        bool near =
+            is_near(tflops, rows[i].tflops, 0.08 * (double)rows[i].tflops);
+        truth_compare("pipelines", rows[i].name, "TFLOP/s: within 8 %",
+                      rows[i].tflops,
+                      near ? rows[i].tflops : (uint64_t)llround(tflops));
+    }
+    truth_end();
+}
+END_TEST
+
 /* Reserved bytes of ranks in torchtitan, pytorch/torchtitan issue 773
  * (Llama-3 8B, 512 tokens, 8 H100, 16 samples; two chunks a rank, in GiB):
  * interleaved 1F1B 22.74 on rank 0 and 17.97 on rank 7, interleaved zero bubble
@@ -389,6 +434,7 @@ Suite *suite_pipelines(void)
     tcase_add_test(tcase, stages_measured);
     tcase_add_test(tcase, twice_the_sets);
     tcase_add_test(tcase, outputs_dropped);
+    tcase_add_test(tcase, rates_of_megatron);
     tcase_add_test(tcase, ranks_of_torchtitan);
     suite_add_tcase(suite, tcase);
     return suite;
