@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/schedule/schedulefile.h"
+#include "policies/schedule/messagecells.h"
 #include "sim/base/files.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@
  * numbers make. */
 #define MOST_PER_TURN 64u
 #define PAIR ")OVERLAP_F_B"
+#define CELL_HINT "a cell is 0F0, 0B0, 0I0 or 0W0, or empty"
 
 typedef struct reader {
     const char *path, *bytes;
@@ -20,8 +22,10 @@ typedef struct reader {
     bool old; /* B is the half of the inputs, BW a whole backward */
     ms_arena *arena;
     ms_schedule *schedule;
-    uint32_t turns_capacity, columns_capacity, rows_capacity;
+    uint32_t turns_capacity, columns_capacity, rows_capacity, cells_capacity;
     uint32_t *columns;
+    ms_messagecell *cells; /* what is no turn, in the order of the file */
+    uint32_t n_cells;
     ms_fault *fault;
 } reader;
 
@@ -72,16 +76,21 @@ static ms_err fail_cell(const reader *r, size_t at, const char *hint,
     return ms_fail(r->fault, MS_EINPUT, where, hint, "%s", what);
 }
 
-static bool read_number(const reader *r, size_t *at, uint32_t *value)
+static ms_err read_number(const reader *r, size_t *at, const char *whose,
+                          uint32_t *value)
 {
     size_t first = *at;
+    char what[64];
     *value = 0;
-    for (; *at < r->length && is_digit(r->bytes[*at]); ++*at) {
-        *value = 10 * *value + (uint32_t)(r->bytes[*at] - '0');
-        if (*value > MOST_NUMBER)
-            return false;
-    }
-    return *at > first;
+    while (*at < r->length && is_digit(r->bytes[*at]) && *value <= MOST_NUMBER)
+        *value = 10 * *value + (uint32_t)(r->bytes[(*at)++] - '0');
+    if (*at > first && *value <= MOST_NUMBER)
+        return MS_OK;
+    if (*at > first)
+        snprintf(what, sizeof what, "a %s above %u", whose, MOST_NUMBER);
+    else
+        snprintf(what, sizeof what, "no number of a %s", whose);
+    return fail_cell(r, first, CELL_HINT, what);
 }
 
 static bool reads(const reader *r, size_t at, size_t n, const char *word)
@@ -100,42 +109,54 @@ static uint8_t kind_of(const reader *r, size_t at, size_t n)
     return MS_N_TURNS;
 }
 
-static ms_err fail_letters(const reader *r, size_t at, size_t n)
+static ms_err fail_letters(const reader *r, size_t at)
 {
-    static const char *const others[] = {"SEND_F",     "RECV_F",  "SEND_B",
-                                         "RECV_B",     "UNSHARD", "RESHARD",
-                                         "REDUCE_GRAD"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (reads(r, at, n, others[i]))
-            return fail_cell(r, at,
-                             "write it with format=\"compute_only\"; memsim "
-                             "puts the messages in itself",
-                             "a schedule with communication");
     if (r->old)
         return fail_cell(
             r, at, "a cell is 0F0, 0BW0, 0B0 or 0W0 in this file",
             "no turn in the letters of PyTorch 2.5, which BW, or W "
             "without I, say that the file has");
-    return fail_cell(r, at, "a cell is 0F0, 0B0, 0I0 or 0W0, or empty",
-                     "no turn: stage, letter, micro-batch");
+    return fail_cell(r, at, CELL_HINT, "no turn: stage, letter, micro-batch");
 }
 
 /* One turn: bytes [*at, what follows it). */
 static ms_err read_turn(const reader *r, size_t *at, ms_turn *turn)
 {
-    const char *hint = "a cell is 0F0, 0B0, 0I0 or 0W0, or empty";
-    size_t first = *at;
     *turn = (ms_turn){0};
-    if (!read_number(r, at, &turn->stage))
-        return fail_cell(r, first, hint, "no number of a stage");
-    size_t n = letters_at(r, *at), letters = *at;
-    turn->kind = kind_of(r, letters, n);
+    MS_TRY(read_number(r, at, "stage", &turn->stage));
+    size_t n = letters_at(r, *at);
+    turn->kind = kind_of(r, *at, n);
     if (turn->kind == MS_N_TURNS)
-        return fail_letters(r, letters, n);
+        return fail_letters(r, *at);
     *at += n;
-    if (!read_number(r, at, &turn->micro_batch))
-        return fail_cell(r, *at, hint, "no number of a micro-batch");
+    return read_number(r, at, "micro-batch", &turn->micro_batch);
+}
+
+/* What is no turn: 0SEND_F0, 0UNSHARD. */
+static ms_err read_message(reader *r, size_t *at, ms_messagekind kind)
+{
+    ms_messagecell cell = {.rank = (uint16_t)r->row,
+                           .kind = (uint8_t)kind,
+                           .column = r->column,
+                           .turn = r->schedule->turn_at[r->row + 1]};
+    MS_TRY(read_number(r, at, "stage", &cell.stage));
+    *at += letters_at(r, *at);
+    if (ms_messagecells_has_number(kind))
+        MS_TRY(read_number(r, at, "micro-batch", &cell.micro_batch));
+    r->cells = ms_arena_grow(r->arena, r->cells, &r->cells_capacity,
+                             r->n_cells + 1, sizeof cell);
+    if (r->cells == NULL)
+        return ms_fail_nomem(r->fault);
+    r->cells[r->n_cells++] = cell;
     return MS_OK;
+}
+
+/* The kind of what is no turn, or MS_N_MESSAGECELLS. */
+static ms_messagekind message_at(const reader *r, size_t at)
+{
+    while (at < r->length && is_digit(r->bytes[at]))
+        at++;
+    return ms_messagecells_kind(r->bytes + at, letters_at(r, at));
 }
 
 static ms_err add_turn(reader *r, ms_turn turn)
@@ -157,6 +178,17 @@ static ms_err add_turn(reader *r, ms_turn turn)
     return MS_OK;
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static void skip_spaces(const reader *r, size_t *at)
+{
+    while (*at < r->length && is_space(r->bytes[*at]))
+        ++*at;
+}
+
 static ms_err read_pair(reader *r, size_t *at)
 {
     const char *hint = "a pair is (0F7;7B3)OVERLAP_F_B";
@@ -164,9 +196,11 @@ static ms_err read_pair(reader *r, size_t *at)
     size_t n = strlen(PAIR);
     ++*at;
     MS_TRY(read_turn(r, at, &one));
+    skip_spaces(r, at);
     if (*at == r->length || r->bytes[*at] != ';')
         return fail_cell(r, *at, hint, "a pair without its second turn");
     ++*at;
+    skip_spaces(r, at);
     MS_TRY(read_turn(r, at, &other));
     if (r->length - *at < n || memcmp(r->bytes + *at, PAIR, n) != 0)
         return fail_cell(r, *at, hint, "a pair without its end");
@@ -176,23 +210,25 @@ static ms_err read_pair(reader *r, size_t *at)
     return add_turn(r, other);
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* Bytes [at, end). */
+/* Bytes [at, end), in quotes or without. */
 static ms_err read_cell(reader *r, size_t at, size_t end)
 {
     ms_turn turn;
-    while (at < end && is_space(r->bytes[at]))
-        at++;
-    while (end > at && is_space(r->bytes[end - 1]))
-        end--;
+    for (int pass = 0; pass < 2; pass++) {
+        while (at < end && is_space(r->bytes[at]))
+            at++;
+        while (end > at && is_space(r->bytes[end - 1]))
+            end--;
+        if (end - at >= 2 && r->bytes[at] == '"' && r->bytes[end - 1] == '"')
+            at++, end--;
+    }
     if (at == end)
         return MS_OK;
+    ms_messagekind message = message_at(r, at);
     if (r->bytes[at] == '(') {
         MS_TRY(read_pair(r, &at));
+    } else if (message < MS_N_MESSAGECELLS) {
+        MS_TRY(read_message(r, &at, message));
     } else {
         MS_TRY(read_turn(r, &at, &turn));
         MS_TRY(add_turn(r, turn));
@@ -235,18 +271,35 @@ static ms_err read_row(reader *r, size_t at, size_t end)
     return MS_OK;
 }
 
+static bool is_end(char c)
+{
+    return c == '\n' || c == '\r';
+}
+
+static void skip_end(const reader *r, size_t *at)
+{
+    bool two = *at + 1 < r->length && r->bytes[*at] == '\r' &&
+               r->bytes[*at + 1] == '\n';
+    *at += two ? 2 : 1;
+}
+
 static ms_err read_rows(reader *r)
 {
-    while (r->length > 0 && (is_space(r->bytes[r->length - 1]) ||
-                             r->bytes[r->length - 1] == '\n'))
+    const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, as spreadsheets have it */
+    size_t end, n = sizeof mark - 1;
+    size_t at = r->length >= n && memcmp(r->bytes, mark, n) == 0 ? n : 0;
+    while (r->length > at && (is_space(r->bytes[r->length - 1]) ||
+                              is_end(r->bytes[r->length - 1])))
         r->length--;
-    for (size_t at = 0; at < r->length; r->row++) {
-        size_t end = find(r, at, r->length, '\n');
+    for (; at < r->length; r->row++) {
+        for (end = at; end < r->length && !is_end(r->bytes[end]);)
+            end++;
         if (r->row == MOST_RANKS)
             return ms_fail(r->fault, MS_EINPUT, r->path, NULL,
                            "a schedule of more than %u ranks", MOST_RANKS);
         MS_TRY(read_row(r, at, end));
-        at = end + 1;
+        at = end;
+        skip_end(r, &at);
     }
     if (r->row == 0)
         return ms_fail(r->fault, MS_EINPUT, r->path,
@@ -289,6 +342,24 @@ static bool has_copies(const ms_schedule *schedule, const uint16_t *rank_of)
     return false;
 }
 
+/* Where the file first has a turn of a stage behind this one. */
+static ms_err fail_gap(const reader *r, uint32_t stage)
+{
+    const ms_schedule *schedule = r->schedule;
+    uint32_t turn = 0, row = 0;
+    char where[256];
+    while (schedule->turns[turn].stage < stage)
+        turn++;
+    while (schedule->turn_at[row + 1] <= turn)
+        row++;
+    snprintf(where, sizeof where, "%s:%u:%u", r->path, row + 1,
+             r->columns[turn]);
+    return ms_fail(r->fault, MS_EINPUT, where,
+                   "stages are numbered through the model, from 0 up",
+                   "a turn of stage %u, and none of stage %u in any row",
+                   schedule->turns[turn].stage, stage);
+}
+
 static ms_err find_ranks(reader *r)
 {
     ms_schedule *schedule = r->schedule;
@@ -310,10 +381,7 @@ static ms_err find_ranks(reader *r)
     place(schedule, rank_of, stages, stands);
     for (uint32_t k = 0; k < schedule->n_stages; k++) {
         if (!stands[k])
-            return ms_fail(r->fault, MS_EINPUT, r->path,
-                           "stages are numbered through the model, from 0 up",
-                           "no row has a turn of stage %u of %u", k,
-                           schedule->n_stages);
+            return fail_gap(r, k);
         stages[k].rank = rank_of[(size_t)k * schedule->n_micro_batches];
     }
     schedule->stages = stages;
@@ -333,7 +401,8 @@ ms_err ms_schedulefile_read(const char *path, ms_arena *arena,
     r.old = is_old(&r);
     MS_TRY(read_rows(&r));
     schedule->column = r.columns;
-    return find_ranks(&r);
+    MS_TRY(find_ranks(&r));
+    return ms_messagecells_check(schedule, r.cells, r.n_cells, arena, fault);
 }
 
 ms_err ms_schedulefile_splits(const char *path, bool *splits, ms_fault *fault)

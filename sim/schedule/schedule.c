@@ -123,6 +123,19 @@ static ms_err fail_turn(const ms_schedule *schedule, uint32_t rank,
                    schedule->column != NULL ? "" : ",", what);
 }
 
+/* The cell of the last turn that the rank runs of the stage and micro-batch, or
+ * of its last of all. */
+static uint32_t cell_of(const ms_schedule *schedule, uint32_t rank,
+                        uint32_t stage, uint32_t micro_batch)
+{
+    uint32_t first = schedule->turn_at[rank], end = schedule->turn_at[rank + 1];
+    for (uint32_t i = end; i-- > first;)
+        if (schedule->turns[i].stage == stage &&
+            schedule->turns[i].micro_batch == micro_batch)
+            return schedule->column[i];
+    return end > first ? schedule->column[end - 1] : 1;
+}
+
 static ms_err fail_stage(const ms_schedule *schedule, uint32_t stage,
                          uint32_t micro_batch, bool forward, ms_fault *fault)
 {
@@ -130,7 +143,8 @@ static ms_err fail_stage(const ms_schedule *schedule, uint32_t stage,
     const char *name = name_of(schedule);
     char where[256], which[24];
     if (schedule->column != NULL) {
-        snprintf(where, sizeof where, "%s:%u", name, rank + 1);
+        snprintf(where, sizeof where, "%s:%u:%u", name, rank + 1,
+                 cell_of(schedule, rank, stage, micro_batch));
         name = where;
     }
     snprintf(which, sizeof which, "rank %u, ", rank);

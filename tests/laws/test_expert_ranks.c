@@ -48,7 +48,11 @@ static const char deep[] = SPARSE(", \"weighted\": \"gate\", \"score\": "
 static const char gelu[] =
     SPARSE(", \"weighted\": \"gate\", \"gated\": false, \"capacity\": 1.25");
 static const char lossy[] = SPARSE(", \"aux_loss\": 0.01, \"z_loss\": 0.001");
-static const char *const models[] = {plain, deep, gelu, lossy};
+static const char apart[] = SPARSE(", \"run\": \"each\"");
+static const char apart_gate[] =
+    SPARSE(", \"run\": \"each\", \"weighted\": \"gate\"");
+static const char *const models[] = {plain, deep,  gelu,
+                                     lossy, apart, apart_gate};
 
 static ms_arena keep, trial;
 static ms_fault fault;

@@ -82,6 +82,10 @@ START_TEST(experts_keep)
                     true);
     compare_experts("capacity 1.25", ", \"capacity\": 1.25", routed * 5 / 4,
                     true);
+    compare_experts("one by one", ", \"run\": \"each\"", routed, true);
+    compare_experts("one by one, imbalance 1.5",
+                    ", \"run\": \"each\", \"imbalance\": 1.5", routed * 3 / 2,
+                    true);
     compare_losses();
     truth_end();
 }

@@ -173,6 +173,29 @@ static ms_order order_named(const char *name)
     ck_abort_msg("%s", name);
 }
 
+static bool is_near(double got, uint64_t truth, double allowed)
+{
+    return fabs(got - (double)truth) < allowed;
+}
+
+static void compare_rate(const char *id, const pipeline *p, uint64_t truth)
+{
+    double rate = rate_of(p);
+    bool planned = ms_orders_plans(p->order);
+    const char *quantity = "bubble rate, 1e-4: within 2";
+    double allowed = 2;
+    if (p->order == MS_ORDER_1F1B || planned) {
+        quantity = "bubble rate, 1e-4: within 1";
+        allowed = 1;
+    } else if (p->order == MS_ORDER_INTERLEAVED) {
+        quantity = "bubble rate, 1e-4: within 5 %";
+        allowed = 0.05 * (double)truth;
+    }
+    truth_compare("pipelines", id, quantity, truth,
+                  is_near(rate, truth, allowed) ? truth
+                                                : (uint64_t)llround(rate));
+}
+
 /* 1F1B, zb-1p and zb-2p to 1e-4, zb-h1 and zb-h2 to 2e-4 (the times are printed
  * to a us), an interleaved one within 5 %: the authors count fewer messages
  * there than Megatron's order has. */
@@ -195,14 +218,7 @@ START_TEST(bubbles_of_zero_bubble)
         p.bytes = p.wait_bytes + 2 * truth_number(&table, i, "hidden") +
                   5 * 1024 * truth_number(&table, i, "heads");
         p.message_ns = 1000 * truth_number(&table, i, "comm");
-        double truth = (double)truth_number(&table, i, "rate");
-        double rate = rate_of(&p);
-        double allowed = p.order == MS_ORDER_1F1B || ms_orders_plans(p.order)
-                             ? 1
-                         : p.order == MS_ORDER_INTERLEAVED ? 0.05 * truth
-                                                           : 2;
-        ck_assert_msg(rate > truth - allowed && rate < truth + allowed,
-                      "%s: %.2f, not %.0f", id, rate, truth);
+        compare_rate(id, &p, truth_number(&table, i, "rate"));
         ms_arena_reset(&arena);
     }
     ms_arena_free(&arena);
@@ -238,11 +254,32 @@ START_TEST(stages_measured)
 }
 END_TEST
 
-static double highest_gib(const char *words, const char *schedule)
+typedef struct authors_model {
+    uint32_t layers, hidden, heads, ranks, micro_batches, between;
+} authors_model;
+
+/* The stages at the ends have a layer less than those between. */
+static double highest_gib(const authors_model *m, const char *order,
+                          uint32_t micro_batch)
 {
-    const ms_report *report =
-        truth_run("%s,schedule=%s", words, schedule)->report;
+    char layers[160];
     uint64_t most = 0;
+    int n = snprintf(layers, sizeof layers, "%u", m->between - 1);
+    for (uint32_t r = 1; r < m->ranks; r++)
+        n += snprintf(layers + n, sizeof layers - (size_t)n, "/%u",
+                      m->between - (r + 1 == m->ranks));
+    const ms_report *report =
+        truth_run("gpt3 --set model.layers=%u --set model.hidden=%u --set "
+                  "model.heads=%u --set model.ffn=%u --set model.vocab=50304 "
+                  "--set model.tied=false --sequence 1024 --precision "
+                  "fp16-mixed --kernels megatron --set "
+                  "megatron.attention=unfused --device a100 --batch %u "
+                  "--allocator exact -p "
+                  "microbatch:%u+pipeline:%u,layers=%s,schedule=%s",
+                  m->layers, m->hidden, m->heads, 4 * m->hidden,
+                  micro_batch * m->micro_batches, m->micro_batches, m->ranks,
+                  layers, order)
+            ->report;
     for (uint32_t r = 0; r < report->n_ranks; r++)
         most = report->ranks[r].peak.allocated_bytes > most
                    ? report->ranks[r].peak.allocated_bytes
@@ -250,42 +287,109 @@ static double highest_gib(const char *words, const char *schedule)
     return (double)most / 0x1p30;
 }
 
-/* ZB-2p less ZB-1p, whose states are the same: Qi et al. 2024, table 4, GPT of
- * 6.2 and 28.3 billion parameters, 1,024 tokens, 24 and 96 micro-batches, in
- * whole "GB".  The authors' sets are 34 sbh + 5 as^2b bytes a layer: attention
- * op by op.  Those of the larger model weigh 5 % more than that (table 11: 29
- * and 30 more with micro-batches twice as large, where the formula has 27.7),
- * whatever the order. */
+/* Between two runs whose states are the same: Qi et al. 2024, tables 4 and 11
+ * (1F1B of 14.6B: table 12), GPT of 1.5 to 28.3 billion parameters, 1,024
+ * tokens, in whole "GB".  The authors' sets are 34 sbh + 5 as^2b bytes a layer:
+ * attention op by op. */
 START_TEST(twice_the_sets)
 {
+    static const authors_model small = {22, 2304, 24, 8, 24, 3},
+                               medium = {30, 4096, 32, 8, 24, 4},
+                               large = {46, 5120, 40, 16, 48, 3},
+                               huge = {62, 6144, 48, 32, 96, 2};
     static const struct {
-        const char *model, *layers;
-        uint32_t ranks, micro_batch, micro_batches;
-        double gib, allowed;
+        const char *name, *order, *less;
+        const authors_model *model;
+        uint32_t micro_batch, less_micro_batch;
+        uint64_t gib;
     } rows[] = {
-        {"layers=30 --set model.hidden=4096 --set model.heads=32 --set "
-         "model.ffn=16384",
-         "3/4/4/4/4/4/4/3", 8, 3, 24, 28, 1},
-        {"layers=62 --set model.hidden=6144 --set model.heads=48 --set "
-         "model.ffn=24576",
-         "1/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/2/1", 32,
-         1, 96, 30, 2.5},
+        {"6.2B: ZB-2p less ZB-1p", "zb-2p", "zb-1p", &medium, 3, 3, 28},
+        {"28.3B: ZB-2p less ZB-1p", "zb-2p", "zb-1p", &huge, 1, 1, 30},
+        {"1.5B: ZB-1p, b 12 less 6", "zb-1p", "zb-1p", &small, 12, 6, 29},
+        {"6.2B: ZB-1p, b 6 less 3", "zb-1p", "zb-1p", &medium, 6, 3, 29},
+        {"14.6B: ZB-1p, b 2 less 1", "zb-1p", "zb-1p", &large, 2, 1, 18},
+        {"28.3B: ZB-1p, b 2 less 1", "zb-1p", "zb-1p", &huge, 2, 1, 30},
+        {"14.6B: 1F1B, b 2 less 1", "1f1b", "1f1b", &large, 2, 1, 18},
+        {"28.3B: 1F1B, b 2 less 1", "1f1b", "1f1b", &huge, 2, 1, 29},
     };
-    char words[640];
     truth_begin();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        snprintf(words, sizeof words,
-                 "gpt3 --set model.%s --set model.vocab=50304 --set "
-                 "model.tied=false --sequence 1024 --precision fp16-mixed "
-                 "--kernels megatron --set megatron.attention=unfused --device "
-                 "a100 --batch %u --allocator exact -p "
-                 "microbatch:%u+pipeline:%u,layers=%s",
-                 rows[i].model, rows[i].micro_batch * rows[i].micro_batches,
-                 rows[i].micro_batches, rows[i].ranks, rows[i].layers);
-        double more = highest_gib(words, "zb-2p") - highest_gib(words, "zb-1p");
-        ck_assert_msg(fabs(more - rows[i].gib) <= rows[i].allowed,
-                      "%u ranks: %.2f GiB more, not %.0f", rows[i].ranks, more,
-                      rows[i].gib);
+        double more =
+            highest_gib(rows[i].model, rows[i].order, rows[i].micro_batch) -
+            highest_gib(rows[i].model, rows[i].less, rows[i].less_micro_batch);
+        uint64_t tenths = 10 * rows[i].gib;
+        truth_compare(
+            "pipelines", rows[i].name, "more sets, 0.1 GiB: within 10", tenths,
+            is_near(10 * more, tenths, 10) ? tenths
+                                           : (uint64_t)llround(10 * more));
+    }
+    truth_end();
+}
+END_TEST
+
+/* Korthikanti et al. 2022, appendix B: the first of 35 stages has an output of
+ * 2 sbh bytes of each micro-batch in flight, 2.73 GiB, if it does not let them
+ * go when they are sent (530B: 105 layers, 20,480 wide, 2,048 tokens). */
+START_TEST(outputs_dropped)
+{
+    uint64_t peaks[2];
+    truth_begin();
+    for (int drops = 0; drops < 2; drops++)
+        peaks[drops] =
+            truth_run("gpt3 --set model.layers=105 --set model.hidden=20480 "
+                      "--set model.heads=128 --set model.ffn=81920 --kernels "
+                      "megatron --batch 70 --allocator exact -p tensor:8+"
+                      "pipeline:35,deallocate=%d+microbatch:70+"
+                      "checkpoint:full",
+                      drops)
+                ->report->ranks[0]
+                .peak.allocated_bytes;
+    truth_compare("pipelines", "korth_530B_output_dealloc", "saved, bytes",
+                  UINT64_C(2) * 2048 * 20480 * 35, peaks[0] - peaks[1]);
+    truth_end();
+}
+END_TEST
+
+/* Narayanan et al. 2021 (arXiv 2104.04473), table 1: TFLOP/s of an A100 in the
+ * pipelines of Megatron-LM, by equation 3.  Micro-batches are not told: of one
+ * sample each, in 1F1B. */
+START_TEST(rates_of_megatron)
+{
+    static const struct {
+        const char *name;
+        uint32_t layers, hidden, heads, stages, copies, batch;
+        uint64_t tflops;
+    } rows[] = {
+        {"narayanan_76.1B_tflops", 60, 10240, 80, 4, 32, 1792, 140},
+        {"narayanan_145.6B_tflops", 80, 12288, 96, 8, 24, 2304, 148},
+        {"narayanan_310.1B_tflops", 96, 16384, 128, 16, 15, 2160, 155},
+    };
+    truth_begin();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double l = rows[i].layers, h = rows[i].hidden, n = rows[i].batch;
+        uint32_t each = rows[i].batch / rows[i].copies;
+        uint32_t gpus = 8 * rows[i].stages * rows[i].copies;
+        const ms_report *report =
+            truth_run("gpt3 --set model.layers=%u --set model.hidden=%u --set "
+                      "model.heads=%u --set model.ffn=%u --set "
+                      "model.vocab=51200 --sequence 2048 --kernels megatron "
+                      "--set megatron.attention=unfused --device a100 "
+                      "--precision fp16-mixed --batch %u --gpus %u --allocator "
+                      "exact -p tensor:8+checkpoint:full+pipeline:%u+"
+                      "microbatch:%u+ddp:dp=%u",
+                      rows[i].layers, rows[i].hidden, rows[i].heads,
+                      4 * rows[i].hidden, each, gpus, rows[i].stages, each,
+                      rows[i].copies)
+                ->report;
+        double flops = 96 * n * 2048 * l * h * h *
+                       (1 + 2048 / (6 * h) + 51200 / (16 * l * h));
+        double tflops =
+            flops / (double)report->ranks[0].time.step_ns / gpus / 1e3;
+        bool near =
+            is_near(tflops, rows[i].tflops, 0.08 * (double)rows[i].tflops);
+        truth_compare("pipelines", rows[i].name, "TFLOP/s: within 8 %",
+                      rows[i].tflops,
+                      near ? rows[i].tflops : (uint64_t)llround(tflops));
     }
     truth_end();
 }
@@ -329,6 +433,8 @@ Suite *suite_pipelines(void)
     tcase_add_test(tcase, bubbles_of_zero_bubble);
     tcase_add_test(tcase, stages_measured);
     tcase_add_test(tcase, twice_the_sets);
+    tcase_add_test(tcase, outputs_dropped);
+    tcase_add_test(tcase, rates_of_megatron);
     tcase_add_test(tcase, ranks_of_torchtitan);
     suite_add_tcase(suite, tcase);
     return suite;

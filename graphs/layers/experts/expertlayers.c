@@ -4,6 +4,7 @@
 #include "graphs/layers/experts/balance.h"
 #include "graphs/layers/experts/deepdispatch.h"
 #include "graphs/layers/experts/dispatch.h"
+#include "graphs/layers/experts/experteach.h"
 #include "graphs/layers/experts/experts.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layertypes.h"
@@ -35,7 +36,7 @@ enum {
 };
 enum { WEIGHTED_LAST, WEIGHTED_GATE };
 enum { SCORE_SOFTMAX, SCORE_SIGMOID, SCORE_CHOSEN };
-enum { RUN_AUTO, RUN_GROUPED, RUN_LOOP };
+enum { RUN_AUTO, RUN_GROUPED, RUN_LOOP, RUN_EACH };
 enum { ROUTER_NONE, ROUTER_TRAINED, ROUTER_BALANCING };
 const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
     {.name = "experts",
@@ -94,10 +95,12 @@ const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
     MS_LAYERS_CODE_FIELD,
     {.name = "run",
      .type = MS_WORD,
-     .words = "auto|grouped|loop",
+     .words = "auto|grouped|loop|each",
      .help = "all experts' rows in one grouped product, or expert after "
-             "expert; auto: a loop where kernels are eager and \"code\" says "
-             "whose"},
+             "expert, as eager code loops over the tokens or (each) as "
+             "Megatron-LM without moe_grouped_gemm does with their rows; auto: "
+             "a loop where kernels are eager and \"code\" says whose, else "
+             "grouped"},
     {.name = "router_fp32",
      .type = MS_BOOL,
      .help = "the router's product in fp32 too (DeepSeek)"},
@@ -291,29 +294,6 @@ static uint32_t product(ms_trace *trace, const ms_layer *layer, uint32_t x,
                : ms_experts_product(trace, x, weight);
 }
 
-/* x * p[:, None], in the dtype of x. */
-static uint32_t weighted(ms_trace *trace, uint32_t x, uint32_t p)
-{
-    if (trace->err || p == MS_NONE)
-        return x;
-    uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    const int64_t column[2] = {ms_trace_at(trace, p)->size[0], 1};
-    uint32_t share = ms_view_reshape(trace, p, 2, column);
-    x = ms_trace_rebind(trace, x, ms_pointwise_mul(trace, x, share));
-    ms_trace_drop(trace, share);
-    return ms_trace_rebind(trace, x, ms_cast_to(trace, x, dtype));
-}
-
-static uint32_t activated(ms_trace *trace, const ms_layer *layer, uint32_t y,
-                          uint32_t p)
-{
-    if (layer->field[GATED].b)
-        return ms_trace_rebind(trace, y, ms_experts_gate(trace, y, p));
-    y = ms_trace_rebind(trace, y,
-                        ms_pointwise_unary(trace, &ms_pointwise_gelu, y));
-    return weighted(trace, y, p);
-}
-
 /* Experts of this rank, and its part of their hidden features. */
 static int64_t own_experts(const ms_trace *trace, const ms_layer *layer)
 {
@@ -328,8 +308,8 @@ static int64_t own_hidden(const ms_trace *trace, const ms_layer *layer)
 }
 
 /* Two products with the gate between them; each expert works on its rows. */
-static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
-                            uint32_t probabilities)
+static uint32_t run_together(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                             uint32_t probabilities)
 {
     const ms_value *field = layer->field;
     int64_t width = ms_layers_last_dim(trace, x);
@@ -346,8 +326,25 @@ static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
     }
     ms_expertops_make_parts(trace, false);
     uint32_t y = product(trace, layer, x, w1);
-    y = activated(trace, layer, y, probabilities);
+    y = ms_experts_activate(trace, field[GATED].b, y, probabilities);
     return ms_trace_rebind(trace, y, product(trace, layer, y, w2));
+}
+
+static bool runs_each(const ms_layer *layer)
+{
+    return layer->field[RUN].i == RUN_EACH;
+}
+
+static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                            uint32_t probabilities)
+{
+    if (!runs_each(layer) || trace->err)
+        return run_together(trace, layer, x, probabilities);
+    const ms_experteach how = {.experts = own_experts(trace, layer),
+                               .hidden = own_hidden(trace, layer),
+                               .gated = layer->field[GATED].b,
+                               .biased = layer->field[BIAS].b};
+    return ms_experteach_run(trace, &how, x, probabilities);
 }
 
 /* The parameters that a token uses.  An expert has a row of the router and its
@@ -398,14 +395,23 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, uint32_t x)
             "\"%s\" runs one expert after another, as eager code does; how "
             "ranks divide such a loop is not known (expert)",
             layer->name);
+    if (runs_each(layer) && ms_fp8_takes_experts(trace->settings))
+        return ms_trace_fail(trace, layer,
+                             "let \"run\" be \"grouped\" (of a config.json: "
+                             "--set model.experts_run=grouped)",
+                             "\"%s\" runs one expert after another; how fp8 "
+                             "pads the rows of each is not known",
+                             layer->name);
     return goes_deep(trace) ? ms_deepdispatch_check(trace, layer) : MS_OK;
 }
 
-/* Where GELU's output is weighted, each row needs its probability. */
+/* Where GELU's output is weighted, or an expert has its rows apart, each row
+ * needs its probability. */
 static bool sends_probabilities(const ms_trace *trace, const ms_layer *layer)
 {
     return layer->field[WEIGHTED].i == WEIGHTED_GATE &&
-           (ms_expertops_divides(trace) || !layer->field[GATED].b);
+           (ms_expertops_divides(trace) || !layer->field[GATED].b ||
+            runs_each(layer));
 }
 
 static ms_dispatch dispatch_of(const ms_trace *trace, const ms_layer *layer,

@@ -196,3 +196,27 @@ uint32_t ms_experts_gate(ms_trace *trace, uint32_t x, uint32_t probabilities)
         ms_trace_save(trace, n, probabilities);
     return y;
 }
+
+/* x * p[:, None], in the dtype of x. */
+static uint32_t weighted(ms_trace *trace, uint32_t x, uint32_t p)
+{
+    if (trace->err || p == MS_NONE)
+        return x;
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    const int64_t column[2] = {ms_trace_at(trace, p)->size[0], 1};
+    uint32_t share = ms_view_reshape(trace, p, 2, column);
+    x = ms_trace_rebind(trace, x, ms_pointwise_mul(trace, x, share));
+    ms_trace_drop(trace, share);
+    return ms_trace_rebind(trace, x, ms_cast_to(trace, x, dtype));
+}
+
+uint32_t ms_experts_activate(ms_trace *trace, bool gated, uint32_t y,
+                             uint32_t probabilities)
+{
+    if (gated)
+        return ms_trace_rebind(trace, y,
+                               ms_experts_gate(trace, y, probabilities));
+    y = ms_trace_rebind(trace, y,
+                        ms_pointwise_unary(trace, &ms_pointwise_gelu, y));
+    return weighted(trace, y, probabilities);
+}

@@ -25,6 +25,9 @@ uint32_t ms_experts_product(ms_trace *trace, uint32_t x, uint32_t weight);
 /* silu(first half) * second half, or GELU; probabilities (or MS_NONE) are
  * multiplied in (Megatron's weighted SwiGLU). */
 uint32_t ms_experts_gate(ms_trace *trace, uint32_t x, uint32_t probabilities);
+/* The gate, or GELU and after it the probabilities, if any; y is used up. */
+uint32_t ms_experts_activate(ms_trace *trace, bool gated, uint32_t y,
+                             uint32_t probabilities);
 /* Back to [tokens, width]: the sum of each token's rows, weighted by
  * probabilities [tokens, chosen] unless MS_NONE. */
 uint32_t ms_experts_unpermute(ms_trace *trace, uint32_t y, uint32_t map,

@@ -19,8 +19,11 @@ saved
 saved --set model.mtp=1
 saved --set model.imbalance=1.5
 saved --set model.experts_run=loop
+saved --set model.experts_run=each
 saved --set model.loss_shift=logits
 saved --kernels eager
 saved --kernels efficient
 "$MEMSIM" run config.json --set model.imbalance=0.5 2>&1
-"$MEMSIM" run config.json --set model.experts_run=each 2>&1
+"$MEMSIM" run config.json --set model.experts_run=single 2>&1
+"$MEMSIM" run config.json --set model.experts_run=each --precision fp8 \
+    --kernels megatron 2>&1

@@ -264,9 +264,11 @@ void ms_help_texts_huggingface(ms_text *text)
         "eager attention only; sdpa knows neither soft caps nor sinks.",
         "--set model.loss_shift=logits copies the logits, as transformers "
         "before 4.46 did.",
-        "Experts: model.experts_run=grouped|loop; model.imbalance=1.3 gives "
-        "the busiest",
-        "rank that many times the rows of an even routing.",
+        "Experts: model.experts_run=grouped|loop|each (each: Megatron-LM "
+        "without grouped",
+        "products); model.imbalance=1.3 gives the busiest rank that many times "
+        "the rows of",
+        "an even routing.",
         "Headers of model.safetensors (or the files of its index) beside "
         "config.json are",
         "held against it.  memsim inspect MODEL --dump model writes the "

@@ -25,7 +25,24 @@ try '0F0,0F1,0B0,0B1' '' "$good"
 try '0F0,0F1,0B0,0B1'
 try '0F0,0F1,0B0,0B1,0F2,0B2' "$good,1F2,1B2"
 try '0F0,0F1,0B0,0B1' "$good,2F0,2F1,2B0,2B1"
+try '0F0,0F1,0B0,0B1' '2F0,2B0,2F1,2B1'
+try '0F0,0F1,0I0,0I1,0W0' "$good"
 try ''
+# Cells of messages, gathers and reductions must fit the turns.
+sends=0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1
+receives=1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1
+try "$sends" "$receives"
+try "$sends" "$(echo "$receives" | sed s/1RECV_F1,//)"
+try "$sends,0SEND_F1" "$receives"
+try "0SEND_F0,$sends" "$receives"
+try "$sends" "$receives,1RECV_F0"
+try "$sends,0SEND_B1" "$receives"
+try "$sends,1SEND_B1" "$receives"
+try "0UNSHARD,$sends,0REDUCE_GRAD,0RESHARD" "$receives"
+try "0UNSHARD,0RESHARD,$sends" "$receives"
+try "0REDUCE_GRAD,$sends" "$receives"
+try "1UNSHARD,$sends" "$receives"
+try "$sends" 1RECV_F0,1RECV_F1
 "$MEMSIM" run tiny16.json -p pipeline:2,schedule=./none.csv
 order() { # arguments of the policy, micro-batches
     "$MEMSIM" run tiny16.json -p "pipeline:4,$1+microbatch:$2" --batch "$2"

@@ -21,3 +21,9 @@ for s in 1f1b gpipe interleaved,chunks=2 interleaved,chunks=2,group=8 \
     done
 done
 run dualpipe schedule
+# A mark of UTF-8, quotes and other ends of lines are a spreadsheet's.
+run 1f1b plan >one
+run 1f1b schedule | sed 's/[^,]*/"&"/g; s/$/,\r/; 1s/^/\xef\xbb\xbf/' >s.csv
+run ./s.csv plan | cmp one - && echo 'as a spreadsheet saves it: the same'
+run 1f1b schedule | tr '\n' '\r' >s.csv
+run ./s.csv plan | cmp one - && echo 'lines that end in CR: the same'
