@@ -185,6 +185,14 @@ static ms_err add(const reader *r, const char *to, const char *value,
                 r->fault);
 }
 
+ms_err ms_facts_default(ms_facts *facts, const ms_format *format,
+                        ms_pairs *pairs, const char *to, const char *value,
+                        ms_fault *fault)
+{
+    reader r = {facts, format, "", pairs, fault};
+    return add(&r, to, value, NULL);
+}
+
 /* ---- rows ---------------------------------------------------------------- */
 
 /* The pair of a key of the format, under its prefix or, where it is not there,

@@ -68,6 +68,16 @@ static bool is_script(const char *word)
     return n > 3 && strcmp(word + n - 3, ".py") == 0;
 }
 
+/* The first script that is run is "$script"; options of torchrun are before
+ * it. */
+static ms_err take_script(reader *r, const char *word, size_t at)
+{
+    const char *slash = strrchr(word, '/');
+    MS_TRY(finish_option(r));
+    return ms_pairs_add(r->pairs, "$script", slash != NULL ? slash + 1 : word,
+                        at, true, r->fault);
+}
+
 /* ---- variables ----------------------------------------------------------- */
 
 static const char *variable(const reader *r, const char *name, size_t length)
@@ -198,8 +208,8 @@ static ms_err take_word(reader *r, const char *word, size_t at)
         return begin_option(r, word, at);
     if (name > 0 && word[name] == '=')
         return take_assignment(r, word, name, at);
-    if (is_script(word)) /* options of torchrun are before it */
-        return finish_option(r);
+    if (is_script(word))
+        return take_script(r, word, at);
     if (r->option != NULL && *word != '\0')
         ms_text_add(&r->values, "%s%s", r->values.length > 0 ? "," : "", word);
     return MS_OK;
