@@ -261,6 +261,14 @@ static ms_err put_batch(ms_compose *c, const sizes *s, ms_fault *fault)
                    : ms_composeput_wins(
                          c, typed != NULL ? "--batch" : "--global-batch",
                          typed != NULL ? typed : global, micro, fault);
+    if (s->micro > 0 && s->global > 0 && c->ranks == 0 && s->accumulate == 1 &&
+        ms_facts_find(c->facts, "batch.most") == NULL)
+        MS_TRY(ms_facts_say(
+            c->facts, &c->facts->warnings, fault,
+            "%s: %" PRIu64 " samples a step of the whole job: --gpus says how "
+            "many micro-batches a GPU has; memsim has one",
+            ms_facts_place(c->facts, ms_facts_find(c->facts, "batch.global")),
+            s->global));
     if (s->micro > 0)
         return put_number(c, "batch", s->micro * s->accumulate, fault);
     if (s->global == 0)

@@ -128,8 +128,8 @@ static void put_owners(const char *name, char hint[HINT])
         if ((bits & commands[i].bit) == 0)
             continue;
         size_t used = strlen(hint);
-        snprintf(hint + used, HINT - used, "%s%s", used > 0 ? ", " : "an option of ",
-                 commands[i].name);
+        snprintf(hint + used, HINT - used, "%s%s",
+                 used > 0 ? ", " : "an option of ", commands[i].name);
     }
     if (*hint != '\0')
         strcat(hint, "; ");

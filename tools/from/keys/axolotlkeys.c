@@ -43,8 +43,12 @@ static const ms_formatkey keys[] = {
          "paged_adamw_8bit=adamw-8bit|paged_adamw_32bit=adamw|"
          "adafactor=adafactor-hf|sgd|lion_pytorch=lion|lion_32bit=lion|"
          "lion_8bit=lion-8bit|paged_lion_8bit=lion-8bit|galore_adamw=galore|"
+         "galore_adamw_layerwise=galore|"
          "muon|lomo",
      .fallback = "adamw_torch_fused"},
+    {.key = "optimizer",
+     .to = "training.optimizer_in_backward",
+     .values = "galore_adamw_layerwise=yes|*="},
     {.key = "optimizer",
      .to = "training.optimizer_impl",
      .values = "adamw_torch_fused=fused|adamw_torch=foreach|adamw_apex_fused="
@@ -153,7 +157,9 @@ static const ms_formatkey keys[] = {
     {.key = "flash_attn_*",
      .harmless = "false",
      .warns = "flash-attn's fused layers: --kernels fused is nearest"},
-    {.key = "tiled_mlp", .to = "training.mlp_tiles", .values = "true=-1|false="},
+    {.key = "tiled_mlp",
+     .to = "training.mlp_tiles",
+     .values = "true=-1|false="},
     {.key = "tiled_mlp_num_shards", .warns = "pieces: --set mlp_tiles=N"},
     {.key = "unsloth_*", .harmless = "false", .warns = UNSLOTH},
     {.key = "lora_mlp_kernel", .harmless = "false", .warns = KERNEL},

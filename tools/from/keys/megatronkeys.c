@@ -359,6 +359,7 @@ static const char *const passed[] = {
     "auto-detect-ckpt-format",
     "use-dist-ckpt",
     "override-opt*",
+    "override-lr-scheduler",
     "finetune",
     "no-load*",
     "no-save*",

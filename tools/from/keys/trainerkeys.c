@@ -26,8 +26,11 @@ static const ms_formatkey keys[] = {
          "adamw|"
          "adafactor=adafactor-hf|sgd|adagrad|rmsprop|lion=lion|lion_32bit=lion|"
          "lion_8bit=lion-8bit|paged_lion_8bit=lion-8bit|paged_lion_32bit=lion|"
-         "galore_adamw=galore|lomo|adalomo=lomo",
+         "galore_adamw=galore|galore_adamw_layerwise=galore|lomo|adalomo=lomo",
      .fallback = "adamw_torch"},
+    {.key = "optim",
+     .to = "training.optimizer_in_backward",
+     .values = "galore_adamw_layerwise=yes|*="},
     {.key = "optim",
      .to = "training.optimizer_impl",
      .values = "adamw_torch_fused=fused|adamw_torch=foreach|adamw_apex_fused="
