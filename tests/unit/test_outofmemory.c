@@ -71,7 +71,7 @@ static const char *const lines[][MOST_WORDS] = {
     {"schema", "fit"},
     {"compare", "@mlp.json", "--grid=batch=1,2", "--csv=-", "--jobs=1"},
     {"inspect", "@tiny.json", "--gpus=2", "-p", "ddp", "--csv=-"},
-    {"run", "@tiny.json", "--from=@from/odd/megatron-if.sh", "--gpus=16",
+    {"run", "@tiny.json", "--from=@from/odd/megatron-if.bash", "--gpus=16",
      "-p", "tensor:1", "-p", "microbatch:1"},
     {"help", "huggingface"},
     {"help", "checkpoint"},

@@ -10,12 +10,12 @@ cd from/odd || exit 2
 understand run --from axolotl-long.yml --gpus 8
 understand run --from axolotl-qlora.yml
 understand run --from factory-galore.yaml
-understand run --from factory.sh
+understand run --from factory.bash
 understand run --from titan2024.toml --gpus 8
 understand run --from titan2026.toml --gpus 64
-understand run --from megatron-if.sh
-understand run --from megatron-bert.sh
-understand run --from megatron-deepspeed.sh
+understand run --from megatron-if.bash
+understand run --from megatron-bert.bash
+understand run --from megatron-deepspeed.bash
 understand run ../config.json --from accelerate-deepspeed.yaml
 understand run ../config.json --from accelerate-nd.yaml
 understand run ../config.json --from training_args2022.json --gpus 8
