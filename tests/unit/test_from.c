@@ -146,25 +146,24 @@ static const struct {
     {"A=1\nif [ $A -le 0 ]; then if [ -f x ]; then TP=1; fi; fi\nTP=3\n", "3",
      false},
     {"case $X in\na) TP=1 ;;\n*) TP=2 ;;\nesac\n", "2", true},
-    {"cat <<'END' >x\nif you read this\nTP=9\nEND\nTP=${T:-'4'}\n", "4",
-     false},
+    {"cat <<'END' >x\nif you read this\nTP=9\nEND\nTP=${T:-'4'}\n", "4", false},
 };
 
 START_TEST(branches_of_scripts)
 {
     for (size_t i = 0; i < sizeof branches / sizeof branches[0]; i++) {
-        const char *text = ms_arena_format(
-            &arena, "%spretrain_gpt.py --num-layers 2 --hidden-size 8 "
-            "\"--tensor-model-parallel-size $TP\"\n",
-            branches[i].text);
+        const char *text =
+            ms_arena_format(&arena,
+                            "%spretrain_gpt.py --num-layers 2 --hidden-size 8 "
+                            "\"--tensor-model-parallel-size $TP\"\n",
+                            branches[i].text);
         ck_assert_ptr_nonnull(text);
         ck_assert_int_eq(read_text(text), MS_OK);
         const ms_pair *pair =
             ms_pairs_find(&pairs, "tensor-model-parallel-size");
         ck_assert_ptr_nonnull(pair);
         ck_assert_str_eq(pair->value, branches[i].tensor);
-        ck_assert_msg(pair->maybe == branches[i].maybe, "%s",
-                      branches[i].text);
+        ck_assert_msg(pair->maybe == branches[i].maybe, "%s", branches[i].text);
     }
 }
 END_TEST

@@ -222,8 +222,8 @@ START_TEST(fsdp)
 }
 END_TEST
 
-/* Defaults of torchtitan before 2025: foreach, a micro-batch for each stage; and
- * what its code did that no key says. */
+/* Defaults of torchtitan before 2025: foreach, a micro-batch for each stage;
+ * and what its code did that no key says. */
 START_TEST(defaults)
 {
     ms_pairs *old = file(), *new = file(), *oldest = file();
