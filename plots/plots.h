@@ -60,20 +60,20 @@ typedef struct ms_export {
     const char *model_path;  /* where the model was read */
     const uint32_t *lines;   /* per layer of the graph its line in that file,
                                 0 where there is none; or NULL: none has */
-    uint16_t rank;           /* whose; a snapshot has all of them */
+    uint16_t rank;           /* whose */
     uint64_t capacity_bytes; /* of the device, what others hold included */
     uint64_t context_bytes;  /* that they do */
     const char *conf;        /* options of the timeline's pool, where it has
                                 one; as PYTORCH_CUDA_ALLOC_CONF, or NULL */
 } ms_export;
 
-/* memoryviz.c: the step as torch.cuda.memory._dump_snapshot would pickle it,
- * for pytorch.org/memory_viz and torch/cuda/_memory_viz.py.  Rows go through
+/* memoryviz.c: the step as torch.cuda.memory._dump_snapshot would pickle it
+ * in the rank's process, which sees its GPU alone, as device 0; for
+ * pytorch.org/memory_viz and torch/cuda/_memory_viz.py.  Rows go through
  * PyTorch's caching allocator: the timeline's pool, its version, options and
  * limits, begun anew (with an exact one 2.11, no options, addresses down);
  * where memory is not enough on a device that never refuses, so that the whole
- * step is there; a device per rank. Frames, innermost first: tensor, op and
- * pass, layer. */
+ * step is there. Frames, innermost first: tensor, op and pass, layer. */
 ms_err ms_memoryviz_write(const ms_export *of, const char *path,
                           ms_arena *arena, ms_fault *fault);
 /* lifetimes.c: "id,lower,upper,size" as minimalloc reads it: a number,

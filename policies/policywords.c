@@ -206,10 +206,14 @@ static const ms_word rows[] = {
                   "dtr"),
     MS_WORD_MEANS(POLICY, "h_dtr_eq|dtr_eq", "dtr:h=eq"),
     MS_WORD_MEANS(POLICY, "lru", "dtr:h=lru"),
-    MS_WORD_ANSWER(
-        POLICY, "compile|torch_compile|inductor|cuda_graph|cudagraphs",
-        "there is no torch.compile and no CUDA graph; --kernels fused has "
-        "one kernel each for norms, gates, rotation and loss"),
+    MS_WORD_INSTEAD(POLICY, "compile|torch_compile|torch.compile|inductor",
+                    "--set launch=compiled",
+                    "launches of compiled code; --kernels fused has one kernel "
+                    "each for norms, gates, rotation and loss"),
+    MS_WORD_INSTEAD(POLICY, "cuda_graph|cuda_graphs|cudagraphs",
+                    "--set launch=graph",
+                    "forward and backward are recorded; graph-step: the "
+                    "update, too"),
 
     MS_WORD_MEANS(
         PARAM,

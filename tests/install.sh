@@ -7,7 +7,9 @@
 # the static program in a folder that has nothing else; the tarball, unpacked
 # by a user who is not root, the Debian package and the wheel in an empty
 # Debian 12, which debootstrap makes in $MEMSIM_CHROOT, if that is set and not
-# there yet, or in a folder of its own.  77: not root, or no debootstrap.
+# there yet, or in a folder of its own; the same without root, in a system of
+# another C library for each name in $MEMSIM_SUITES (trixie; bullseye, whose is
+# too old for the library, says so).  77: not root, or no debootstrap.
 set -eu
 export LC_ALL=C
 release=$(cd "$1" && pwd)
@@ -56,14 +58,16 @@ echo "the static program alone: as here"
 
 # ---- Debian 12
 
-debian=${MEMSIM_CHROOT-$folder/debian}
-if ! [ -d "$debian/usr" ]; then
-    debootstrap --variant=minbase --include=python3,python3-pip bookworm \
-        "$debian" >"$folder/log" 2>&1 || {
+system() { # a suite, a folder
+    [ -d "$2/usr" ] ||
+        debootstrap --variant=minbase --include=python3,python3-pip "$1" "$2" \
+            >"$folder/log" 2>&1 || {
         tail -n 5 "$folder/log" >&2
-        fail "debootstrap"
+        fail "debootstrap $1"
     }
-fi
+}
+debian=${MEMSIM_CHROOT-$folder/debian}
+system bookworm "$debian"
 within() { # as root
     chroot "$debian" "$@"
 }
@@ -122,3 +126,36 @@ within dpkg --purge memsim >"$folder/log" 2>&1 || fail "it stays"
 user sh -c '! command -v memsim' || fail "it stays"
 echo "the Debian package: as here"
 rm -rf "$debian/tmp/work"
+
+# ---- other systems, without root
+
+for suite in ${MEMSIM_SUITES-trixie}; do
+    debian=${MEMSIM_CHROOT+${MEMSIM_CHROOT%/*}/$suite}
+    debian=${debian:-$folder/$suite}
+    system "$suite" "$debian"
+    rm -rf "$debian/tmp/work"
+    mkdir -p "$debian/tmp/work/here"
+    cp "$static"/memsim-*.tar.gz "$release"/memsim-*.whl "$debian/tmp/work"
+    chown -R 65534:65534 "$debian/tmp/work"
+    user sh -c 'cd /tmp/work/here &&
+        tar xzf ../memsim-*.tar.gz --strip-components=1'
+    run user /tmp/work/here/bin/memsim | cmp - "$folder/expected" ||
+        fail "$suite: the tarball says something else"
+    if user env PYTHONPATH=/tmp/work/here/lib/python3/dist-packages \
+        python3 -c 'import memsim; print(memsim.run("gpt2"))' \
+        >"$folder/said" 2>&1; then
+        user sh -c 'cd /tmp/work && python3 -m pip install -q --no-index \
+            --no-deps --target wheel memsim-*.whl' 2>"$folder/log" || {
+            cat "$folder/log" >&2
+            fail "$suite: the wheel cannot be installed"
+        }
+        run user env PYTHONPATH=/tmp/work/wheel python3 -m memsim |
+            cmp - "$folder/expected" || fail "$suite: the wheel"
+        echo "$suite, without root: tarball and wheel as here"
+    else
+        grep -q 'C library here is older' "$folder/said" ||
+            fail "$suite: $(cat "$folder/said")"
+        echo "$suite, without root: the program as here, no library"
+    fi
+    rm -rf "$debian/tmp/work"
+done

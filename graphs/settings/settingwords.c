@@ -202,8 +202,8 @@ static const ms_word values[] = {
     MS_WORD_MEANS("kernels", "math|naive|vanilla|plain", "eager"),
     MS_WORD_INSTEAD(
         "kernels", "compile|torch_compile|inductor", "--kernels fused",
-        "there is no torch.compile; one kernel each for norms, gates, "
-        "rotation and loss is near"),
+        "one kernel each for norms, gates, rotation and loss is near; --set "
+        "launch=compiled has torch.compile's launches"),
     MS_WORD_MEANS("launch", "cuda_graph|cuda_graphs|cudagraph|reduce_overhead",
                   "graph"),
     MS_WORD_MEANS("launch", "inductor|torch_compile|compile", "compiled"),
@@ -250,7 +250,11 @@ static const ms_word values[] = {
         "transformers|lightning|accelerate",
         "the rules are PyTorch's: torch-1.13, torch-2.0 or torch-2; other "
         "code is in --kernels and policies"),
-    MS_WORD_INSTEAD("device", "h100|a100|4090|gpu|cuda:0", "--device h100",
+    MS_WORD_INSTEAD("device", "h100|gpu|cuda:0", "--device h100",
+                    "training.device says only cuda or cpu"),
+    MS_WORD_INSTEAD("device", "a100", "--device a100",
+                    "training.device says only cuda or cpu"),
+    MS_WORD_INSTEAD("device", "4090|rtx4090", "--device 4090",
                     "training.device says only cuda or cpu"),
 
     MS_WORD_MEANS("mode", "training", "train"),

@@ -58,7 +58,7 @@ function alive(variant) {
     return section('Alive at the peak', table([
         ['Bytes', 'number', g => size(g.bytes)],
         ['Tensors', 'name', g => g.name],
-        ['Category', '', g => plain(g.category)],
+        ['Category', 'short', g => plain(g.category)],
         ['Why', 'words', g => g.why],
         ['Less with', 'words', g => g.less.join(', ')]
     ], variant.alive.slice(0, variant.most_alive)),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The step as a memory snapshot of PyTorch. */
+/* A rank's step as a memory snapshot of PyTorch. */
 
 #include <assert.h>
 #include <stdio.h>
@@ -45,29 +45,23 @@ typedef struct place {
     uint32_t row;
 } place;
 
-/* Of a rank. */
-typedef struct device {
-    ms_torch *pool;
-    const ms_request *list;
-    uint32_t n, at;
-    place *places; /* of what is alive at the end, by address */
-    uint32_t n_places;
-} device;
-
-typedef enum part { HEAD, TRACES, SEGMENTS, DONE } part;
+typedef enum part { HEAD, TRACE, SEGMENTS, DONE } part;
 
 typedef struct memoryviz {
     const ms_export *of;
-    ms_torch_setup setup; /* of each device's pool */
+    ms_torch_setup setup; /* of the pool */
     const ms_plan *plan;
     ms_arena *arena;
     ms_text text;
     ms_pickling p;
     part part;
-    device *devices;
-    uint32_t rank; /* whose trace is being written */
+    ms_torch *pool;
+    const ms_request *requests;
+    uint32_t n, at; /* of the requests */
+    place *places;  /* of what is alive at the end, by address */
+    uint32_t n_places;
     ms_pickling_list list, traces;
-    uint32_t *block; /* per row: of its rank's pool */
+    uint32_t *block; /* per row: of the pool */
     /* What was written already; 0: not yet. */
     uint32_t words[N_WORDS], actions[MS_TORCH_N_ACTIONS];
     uint32_t categories[MS_N_CATEGORIES], states[3], file;
@@ -201,7 +195,7 @@ static void put_entry(void *of, const ms_torch_entry *entry)
 
 static ms_err serve(memoryviz *m, const ms_request *request)
 {
-    ms_torch *pool = m->devices[m->rank].pool;
+    ms_torch *pool = m->pool;
     const ms_row *row = &m->plan->row[request->row];
     uint32_t *block = &m->block[request->row];
     m->request = request;
@@ -214,7 +208,7 @@ static ms_err serve(memoryviz *m, const ms_request *request)
             return ms_fail(m->fault, MS_EINFEASIBLE, NULL, NULL,
                            "no device has addresses for all that rank %u "
                            "allocates",
-                           m->rank);
+                           (unsigned)m->of->rank);
         break;
     case MS_REQUEST_FREE:
         ms_torch_free(pool, *block);
@@ -236,41 +230,35 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Where each row is at the end: its last event counts. */
-static ms_err find_places(memoryviz *m, device *d)
+static ms_err find_places(memoryviz *m)
 {
     uint32_t *alive = ms_arena_take(m->arena, m->plan->n_rows, sizeof *alive);
-    d->places = ms_arena_take_raw(m->arena, m->plan->n_rows, sizeof *d->places);
-    if (alive == NULL || d->places == NULL)
+    m->places = ms_arena_take_raw(m->arena, m->plan->n_rows, sizeof *m->places);
+    if (alive == NULL || m->places == NULL)
         return ms_fail_nomem(m->fault);
-    for (uint32_t i = 0; i < d->n; i++)
-        alive[d->list[i].row] = d->list[i].kind == MS_REQUEST_ALLOC ||
-                                d->list[i].kind == MS_REQUEST_FREE_LATER;
+    for (uint32_t i = 0; i < m->n; i++)
+        alive[m->requests[i].row] =
+            m->requests[i].kind == MS_REQUEST_ALLOC ||
+            m->requests[i].kind == MS_REQUEST_FREE_LATER;
     for (uint32_t row = 0; row < m->plan->n_rows; row++)
         if (alive[row])
-            d->places[d->n_places++] = (place){
-                ms_torchview_block(d->pool, m->block[row]).address, row};
-    if (d->n_places > 0)
-        qsort(d->places, d->n_places, sizeof *d->places, by_address);
+            m->places[m->n_places++] = (place){
+                ms_torchview_block(m->pool, m->block[row]).address, row};
+    if (m->n_places > 0)
+        qsort(m->places, m->n_places, sizeof *m->places, by_address);
     return MS_OK;
 }
 
 static ms_err put_trace(memoryviz *m)
 {
-    device *d = &m->devices[m->rank];
-    if (d->at == 0) {
-        ms_pickling_item(&m->p, &m->traces);
-        m->list = ms_pickling_list_begin(&m->p);
-    }
-    if (d->at < d->n)
-        return serve(m, &d->list[d->at++]);
-    ms_torchview_log_snapshot(d->pool);
+    if (m->at < m->n)
+        return serve(m, &m->requests[m->at++]);
+    ms_torchview_log_snapshot(m->pool);
     ms_pickling_list_end(&m->p, &m->list);
+    ms_pickling_list_end(&m->p, &m->traces);
     m->request = NULL;
-    if (++m->rank == m->plan->n_ranks) {
-        ms_pickling_list_end(&m->p, &m->traces);
-        m->part = SEGMENTS;
-    }
-    return find_places(m, d);
+    m->part = SEGMENTS;
+    return find_places(m);
 }
 
 /* ---- segments ------------------------------------------------------------ */
@@ -282,13 +270,12 @@ static void put_named(memoryviz *m, const char *key, uint64_t value)
 }
 
 /* Versions up to 2.0 look for frames in the history. */
-static void put_owner(memoryviz *m, const device *d,
-                      const ms_torch_block_view *block)
+static void put_owner(memoryviz *m, const ms_torch_block_view *block)
 {
     place key = {block->address, 0};
-    const place *at = d->n_places == 0 ? NULL
-                                       : bsearch(&key, d->places, d->n_places,
-                                                 sizeof *d->places, by_address);
+    const place *at = m->n_places == 0 ? NULL
+                                       : bsearch(&key, m->places, m->n_places,
+                                                 sizeof *m->places, by_address);
     assert(at != NULL);
     put_key(m, W_FRAMES);
     put_frames(m, at->row);
@@ -304,8 +291,7 @@ static void put_owner(memoryviz *m, const device *d,
     ms_pickling_list_end(&m->p, &list);
 }
 
-static void put_block(memoryviz *m, const device *d,
-                      const ms_torch_block_view *block)
+static void put_block(memoryviz *m, const ms_torch_block_view *block)
 {
     ms_pickling_dict(&m->p);
     put_number(m, W_ADDRESS, block->address);
@@ -315,17 +301,16 @@ static void put_block(memoryviz *m, const device *d,
     ms_pickling_word(&m->p, &m->states[block->state],
                      ms_torchview_states[block->state]);
     if (block->state != MS_TORCH_INACTIVE)
-        put_owner(m, d, block);
+        put_owner(m, block);
     else
         put_no_frames(m);
     ms_pickling_dict_end(&m->p);
 }
 
-static void put_segment(memoryviz *m, uint32_t rank,
-                        const ms_torch_segment_view *segment)
+static void put_segment(memoryviz *m, const ms_torch_segment_view *segment)
 {
     ms_pickling_dict(&m->p);
-    put_named(m, "device", rank);
+    put_named(m, "device", 0);
     put_number(m, W_ADDRESS, segment->address);
     put_named(m, "total_size", segment->bytes);
     put_named(m, "allocated_size", segment->allocated_bytes);
@@ -343,7 +328,7 @@ static void put_segment(memoryviz *m, uint32_t rank,
     ms_pickling_list list = ms_pickling_list_begin(&m->p);
     for (uint32_t i = 0; i < segment->n_blocks; i++) {
         ms_pickling_item(&m->p, &list);
-        put_block(m, &m->devices[rank], &segment->blocks[i]);
+        put_block(m, &segment->blocks[i]);
     }
     ms_pickling_list_end(&m->p, &list);
     ms_pickling_dict_end(&m->p);
@@ -351,16 +336,13 @@ static void put_segment(memoryviz *m, uint32_t rank,
 
 static ms_err put_segments(memoryviz *m)
 {
+    ms_torch_snapshot snapshot;
     ms_pickling_text(&m->p, "segments");
     ms_pickling_list list = ms_pickling_list_begin(&m->p);
-    for (uint32_t rank = 0; rank < m->plan->n_ranks; rank++) {
-        ms_torch_snapshot snapshot;
-        MS_TRY(ms_torchview_snapshot(m->devices[rank].pool, m->arena, &snapshot,
-                                     m->fault));
-        for (uint32_t i = 0; i < snapshot.n_segments; i++) {
-            ms_pickling_item(&m->p, &list);
-            put_segment(m, rank, &snapshot.segments[i]);
-        }
+    MS_TRY(ms_torchview_snapshot(m->pool, m->arena, &snapshot, m->fault));
+    for (uint32_t i = 0; i < snapshot.n_segments; i++) {
+        ms_pickling_item(&m->p, &list);
+        put_segment(m, &snapshot.segments[i]);
     }
     ms_pickling_list_end(&m->p, &list);
     return MS_OK;
@@ -395,9 +377,11 @@ static ms_err put_next(memoryviz *m)
         ms_pickling_dict(&m->p);
         ms_pickling_text(&m->p, "device_traces");
         m->traces = ms_pickling_list_begin(&m->p);
-        m->part = TRACES;
+        ms_pickling_item(&m->p, &m->traces);
+        m->list = ms_pickling_list_begin(&m->p);
+        m->part = TRACE;
         return MS_OK;
-    case TRACES:
+    case TRACE:
         return put_trace(m);
     case SEGMENTS:
         MS_TRY(put_segments(m));
@@ -445,26 +429,19 @@ static double set_up(const ms_pooled *pooled, ms_torch_setup *setup)
     return 0;
 }
 
-static ms_err open_devices(memoryviz *m)
+static ms_err open_pool(memoryviz *m)
 {
-    const ms_plan *plan = m->plan;
     ms_torch_setup *setup = &m->setup;
     double fraction = set_up(m->of->line->pooled, setup);
+    ms_request *list;
     setup->log = put_entry;
     setup->log_of = m;
-    m->devices = ms_arena_take(m->arena, plan->n_ranks, sizeof *m->devices);
-    if (m->devices == NULL)
-        return ms_fail_nomem(m->fault);
-    for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {
-        device *d = &m->devices[rank];
-        ms_request *list;
-        MS_TRY(ms_requests_list(m->of->line, m->of->machine, (uint16_t)rank,
-                                m->arena, &list, &d->n, m->fault));
-        d->list = list;
-        MS_TRY(ms_torch_new(setup, m->arena, &d->pool, m->fault));
-        if (fraction > 0)
-            ms_torch_set_fraction(d->pool, fraction);
-    }
+    MS_TRY(ms_requests_list(m->of->line, m->of->machine, m->of->rank, m->arena,
+                            &list, &m->n, m->fault));
+    m->requests = list;
+    MS_TRY(ms_torch_new(setup, m->arena, &m->pool, m->fault));
+    if (fraction > 0)
+        ms_torch_set_fraction(m->pool, fraction);
     return MS_OK;
 }
 
@@ -497,6 +474,6 @@ ms_err ms_memoryviz_write(const ms_export *of, const char *path,
     if (m.block == NULL || m.storages == NULL || m.buffers == NULL ||
         m.layers == NULL || m.ops == NULL)
         return ms_fail_nomem(fault);
-    MS_TRY(open_devices(&m));
+    MS_TRY(open_pool(&m));
     return ms_output_text(path, put_more, &m, &m.text, fault);
 }

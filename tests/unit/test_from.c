@@ -125,6 +125,49 @@ START_TEST(command_words)
 }
 END_TEST
 
+/* Branches of a script: what is not taken is not read, what only the shell
+ * knows is, and is marked. */
+static const struct {
+    const char *text, *tensor; /* --tensor-model-parallel-size; NULL: absent */
+    bool maybe;
+} branches[] = {
+    {"N=2\nif [ $N -gt 1 ]; then\nTP=4\nelse TP=8; fi\n", "4", false},
+    {"N=1\nif [ $N -gt 1 ]; then\nTP=4\nelse TP=8; fi\n", "8", false},
+    {"if [ $N -gt 1 ]; then\nTP=4\nelse TP=8; fi\n", "8", true},
+    {"TP=1\nif [[ \"fp8\" == 'fp8' ]]; then TP=2\nfi\n", "2", false},
+    {"TP=1\nif [ \"\" != x ] && [ -f y ]; then TP=2\nfi\n", "2", true},
+    {"TP=1\nif [ -z \"\" ]; then TP=2; fi; if test x; then :; fi\n", "2",
+     false},
+    {"M=7\nif [[ $M -eq 8 ]]; then TP=1\nelif [[ $M == 7 ]]; then TP=2\n"
+     "elif [[ $M -eq 7 ]]; then TP=3\nelse TP=4\nfi\n",
+     "2", false},
+    {"M=7\nif grep x y; then TP=1\nelif [[ $M == 7 ]]; then TP=2\nfi\n", "2",
+     true},
+    {"A=1\nif [ $A -le 0 ]; then if [ -f x ]; then TP=1; fi; fi\nTP=3\n", "3",
+     false},
+    {"case $X in\na) TP=1 ;;\n*) TP=2 ;;\nesac\n", "2", true},
+    {"cat <<'END' >x\nif you read this\nTP=9\nEND\nTP=${T:-'4'}\n", "4", false},
+};
+
+START_TEST(branches_of_scripts)
+{
+    for (size_t i = 0; i < sizeof branches / sizeof branches[0]; i++) {
+        const char *text =
+            ms_arena_format(&arena,
+                            "%spretrain_gpt.py --num-layers 2 --hidden-size 8 "
+                            "\"--tensor-model-parallel-size $TP\"\n",
+                            branches[i].text);
+        ck_assert_ptr_nonnull(text);
+        ck_assert_int_eq(read_text(text), MS_OK);
+        const ms_pair *pair =
+            ms_pairs_find(&pairs, "tensor-model-parallel-size");
+        ck_assert_ptr_nonnull(pair);
+        ck_assert_str_eq(pair->value, branches[i].tensor);
+        ck_assert_msg(pair->maybe == branches[i].maybe, "%s", branches[i].text);
+    }
+}
+END_TEST
+
 /* ---- what is refused ----------------------------------------------------- */
 
 static const struct {
@@ -144,6 +187,7 @@ static const struct {
     {"[training]\nx = 1 y = 2\n", "file:2:", "a line ends behind"},
     {"[training]\nx = \"\\q\"\n", "file:2:", "no such escape"},
     {"--num-layers 12 --lr \"1e-4\n", "file:1:", "this quote does not end"},
+    {"if [ 1 -eq 2 ]\n--num-layers 12\n", "file:3:", "an if has no then"},
 };
 
 START_TEST(refused)
@@ -447,6 +491,7 @@ Suite *suite_from(void)
     tcase_add_test(cases, yaml);
     tcase_add_test(cases, toml);
     tcase_add_test(cases, command_words);
+    tcase_add_test(cases, branches_of_scripts);
     tcase_add_test(cases, refused);
     tcase_add_test(cases, refused_yaml);
     tcase_add_test(cases, understood);

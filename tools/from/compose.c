@@ -171,6 +171,17 @@ static bool is_setting(const char *to)
     return false;
 }
 
+/* A format's own clipping, where gradients are gone before their norm is known:
+ * there its code clips nothing. */
+static bool is_idle_clip(const ms_compose *c, const ms_fact *fact)
+{
+    const char *early =
+        ms_facts_value(c->facts, "training.optimizer_in_backward");
+    return early != NULL && strcmp(early, "yes") == 0 &&
+           !ms_facts_is_said(fact) &&
+           strcmp(fact->to, "training.clip_norm") == 0;
+}
+
 static ms_err put_settings(ms_compose *c, ms_fault *fault)
 {
     const char *impl = ms_facts_value(c->facts, "loss.impl");
@@ -179,7 +190,7 @@ static ms_err put_settings(ms_compose *c, ms_fault *fault)
     MS_TRY(put_precision(c, fault));
     for (uint32_t i = 0; i < c->facts->n; i++) {
         const ms_fact *fact = &c->facts->all[i];
-        if (!is_setting(fact->to))
+        if (!is_setting(fact->to) || is_idle_clip(c, fact))
             continue;
         bool te = strcmp(fact->to, "megatron.loss") == 0 && impl != NULL;
         MS_TRY(

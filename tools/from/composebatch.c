@@ -231,6 +231,21 @@ static ms_err put_number(ms_compose *c, const char *option, uint64_t number,
     return ms_composeput_option(c, option, text, fault);
 }
 
+/* Micro-batches of which no file says how large they are have a sample each,
+ * as memsim's own batch has. */
+static ms_err put_each(ms_compose *c, const sizes *s, ms_fault *fault)
+{
+    if (s->accumulate < 2)
+        return MS_OK;
+    MS_TRY(ms_facts_say(
+        c->facts, &c->facts->warnings, fault,
+        "%s: no file says how many samples each of the %" PRIu64
+        " micro-batches has: 1; --batch N for all of a GPU's",
+        ms_facts_place(c->facts, ms_facts_find(c->facts, "batch.accumulate")),
+        s->accumulate));
+    return put_number(c, "batch", s->accumulate, fault);
+}
+
 static ms_err put_batch(ms_compose *c, const sizes *s, ms_fault *fault)
 {
     const char *typed = ms_composeput_typed(c, "training.batch");
@@ -246,10 +261,18 @@ static ms_err put_batch(ms_compose *c, const sizes *s, ms_fault *fault)
                    : ms_composeput_wins(
                          c, typed != NULL ? "--batch" : "--global-batch",
                          typed != NULL ? typed : global, micro, fault);
+    if (s->micro > 0 && s->global > 0 && c->ranks == 0 && s->accumulate == 1 &&
+        ms_facts_find(c->facts, "batch.most") == NULL)
+        MS_TRY(ms_facts_say(
+            c->facts, &c->facts->warnings, fault,
+            "%s: %" PRIu64 " samples a step of the whole job: --gpus says how "
+            "many micro-batches a GPU has; memsim has one",
+            ms_facts_place(c->facts, ms_facts_find(c->facts, "batch.global")),
+            s->global));
     if (s->micro > 0)
         return put_number(c, "batch", s->micro * s->accumulate, fault);
     if (s->global == 0)
-        return MS_OK;
+        return put_each(c, s, fault);
     return ms_facts_say(
         c->facts, &c->facts->warnings, fault,
         "%s: %" PRIu64 " samples a step of the whole job: say "

@@ -72,7 +72,9 @@ static ms_err put_model(ms_compose *c, ms_fault *fault)
                              "FILE, MODEL being a config.json or a layer list",
                              "%s: the model is not a GPT that memsim builds "
                              "from these arguments",
-                             ms_pairs_name(refused->pair));
+                             refused->pair->key[0] == '$'
+                                 ? refused->pair->value
+                                 : ms_pairs_name(refused->pair));
     const char *name = ms_modelwidth_named(model->value);
     if (name == NULL)
         return ms_facts_fail(model, fault,
@@ -198,17 +200,12 @@ static ms_err put_score(ms_compose *c, ms_fault *fault)
                : ms_composeput_setting(c, "model.expert_norm", "false", fault);
 }
 
-/* SequentialMLP, which is what Megatron-LM has without --moe-grouped-gemm. */
-static ms_err tell_loop(ms_compose *c, ms_fault *fault)
+/* Without --moe-grouped-gemm Megatron-LM has SequentialMLP. */
+static ms_err put_run(ms_compose *c, ms_fault *fault)
 {
-    const ms_fact *of = ms_facts_find(c->facts, "model.experts");
-    if (ms_facts_find(c->facts, "experts.grouped") != NULL)
-        return MS_OK;
-    return ms_facts_say(c->facts, &c->facts->warnings, fault,
-                        "%s: without moe-grouped-gemm experts run one after "
-                        "the other; memsim has their products in one, with its "
-                        "workspaces",
-                        ms_facts_place(c->facts, of));
+    return ms_facts_find(c->facts, "experts.grouped") != NULL
+               ? MS_OK
+               : ms_composeput_setting(c, "model.experts_run", "each", fault);
 }
 
 static ms_err put_experts(ms_compose *c, ms_fault *fault)
@@ -220,7 +217,7 @@ static ms_err put_experts(ms_compose *c, ms_fault *fault)
         return MS_OK;
     MS_TRY(put_layers(c, fault));
     MS_TRY(put_score(c, fault));
-    MS_TRY(tell_loop(c, fault));
+    MS_TRY(put_run(c, fault));
     return loss != NULL && balances
                ? ms_composeput_setting(c, "model.aux_loss", loss, fault)
                : MS_OK;

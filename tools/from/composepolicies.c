@@ -280,7 +280,7 @@ static bool divides_states(const ms_compose *c)
 static ms_err put_share(writer *w)
 {
     const char *name = ms_composepolicies_share(w->c);
-    bool has_gpus = false, goes, is_deepspeed = strcmp(name, "deepspeed") == 0;
+    bool goes, is_deepspeed = strcmp(name, "deepspeed") == 0;
     char extra[64] = "";
     uint64_t some, context;
     MS_TRY(check_share(w));
@@ -288,17 +288,14 @@ static ms_err put_share(writer *w)
     bool alone = w->c->ranks == 1 && (context == 1 || !divides_states(w->c));
     if (*name == '\0' || (alone && !is_deepspeed))
         return MS_OK;
-    for (uint32_t i = 0; i < ms_options_table_n; i++)
-        has_gpus |= ms_options_table[i].id == MS_OPTION_GPUS &&
-                    ms_optionuses_of(&ms_options_table[i], w->c->command);
-    if (!has_gpus && w->c->ranks == 0) /* inspect: of how many, no one says */
+    if (w->c->command == MS_FOR_INSPECT && w->c->ranks == 0)
         return ms_facts_say(w->c->facts, &w->c->facts->told, w->fault,
                             "%s is left out: how many GPUs there are, no file "
                             "says",
                             name);
     MS_TRY(shards(w, &some, w->fault));
     MS_TRY(find_groups(w, some));
-    if ((!has_gpus || (is_deepspeed && w->c->gpus == 1)) && w->c->ranks > 0)
+    if (is_deepspeed && w->c->gpus == 1 && w->c->ranks > 0)
         snprintf(extra, sizeof extra, "dp=%" PRIu64, w->c->ranks);
     if (some > 0 && strcmp(name, "fsdp") == 0)
         snprintf(extra + strlen(extra), sizeof extra - strlen(extra),

@@ -38,7 +38,7 @@ ms_err ms_facts_say(ms_facts *facts, ms_facts_lines *lines, ms_fault *fault,
 static ms_err warn(const reader *r, const ms_pair *pair, const char *why)
 {
     return ms_facts_say(r->facts, &r->facts->warnings, r->fault,
-                        "%s:%u: %s=%.60s: %s", r->pairs->source.name,
+                        "%s:%u: %s=%.120s: %s", r->pairs->source.name,
                         ms_pairs_line(r->pairs, pair->at), ms_pairs_name(pair),
                         ms_pairs_value(pair), why);
 }
@@ -185,6 +185,14 @@ static ms_err add(const reader *r, const char *to, const char *value,
                 r->fault);
 }
 
+ms_err ms_facts_default(ms_facts *facts, const ms_format *format,
+                        ms_pairs *pairs, const char *to, const char *value,
+                        ms_fault *fault)
+{
+    reader r = {facts, format, "", pairs, fault};
+    return add(&r, to, value, NULL);
+}
+
 /* ---- rows ---------------------------------------------------------------- */
 
 /* The pair of a key of the format, under its prefix or, where it is not there,
@@ -313,6 +321,11 @@ static ms_err take_pair(const reader *r, const ms_pair *pair, const char *key,
         if (!is_empty(&r->format->keys[i], pair->value))
             MS_TRY(take_row(r, &r->format->keys[i], pair));
     }
+    if (*is_known && pair->maybe)
+        MS_TRY(
+            warn(r, pair,
+                 "it hangs on an if of the script that memsim cannot decide; "
+                 "it is read as if that held"));
     *is_known = *is_known || ms_formatkeys_is_passed(r->format, key);
     return MS_OK;
 }

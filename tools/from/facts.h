@@ -62,6 +62,11 @@ const char *ms_facts_place(const ms_facts *facts, const ms_fact *fact);
 ms_err ms_facts_fail(const ms_fact *fact, ms_fault *fault, const char *hint,
                      const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Adds what the format's code does where no key says otherwise; before the
+ * file is read, it stands in the place of the format's own fallback. */
+ms_err ms_facts_default(ms_facts *facts, const ms_format *format,
+                        ms_pairs *pairs, const char *to, const char *value,
+                        ms_fault *fault);
 /* Adds a line; MS_ENOMEM. */
 ms_err ms_facts_say(ms_facts *facts, ms_facts_lines *lines, ms_fault *fault,
                     const char *format, ...)

@@ -143,5 +143,9 @@ ms_err ms_formats_open(const char *path, ms_arena *arena, ms_pairs *pairs,
     size_t length;
     MS_TRY(
         ms_files_read(path, MS_PAIRS_MAX_BYTES, arena, &bytes, &length, fault));
+    if (strncmp(bytes, "\xef\xbb\xbf", 3) == 0) { /* a mark of UTF-8 */
+        bytes += 3;
+        length -= 3;
+    }
     return ms_formats_read(path, bytes, length, arena, pairs, format, fault);
 }

@@ -265,6 +265,18 @@ static uint32_t older_than(const reader *r, const char *until)
     return MS_NONE;
 }
 
+/* What that version's code does, which no key of the file says. */
+static ms_err take_code(reader *r, const ms_keyversion *row, const ms_pair *of)
+{
+    MS_TRY(ms_facts_say(r->facts, &r->facts->told, r->fault,
+                        "%s:%u: a version of %s that has %s %s: %s=%s",
+                        r->pairs->source.name, ms_pairs_line(r->pairs, of->at),
+                        r->format->name, ms_pairs_name(of), row->note, row->now,
+                        row->absent));
+    return ms_facts_default(r->facts, r->format, r->pairs, row->now,
+                            row->absent, r->fault);
+}
+
 /* What a file of that version means where it does not say. */
 static ms_err take_absent(reader *r, const ms_keyversion *row)
 {
@@ -274,6 +286,8 @@ static ms_err take_absent(reader *r, const ms_keyversion *row)
         ms_pairs_find(r->pairs, row->key) != NULL ||
         (row->beside != NULL && ms_pairs_find(r->pairs, row->beside) == NULL))
         return MS_OK;
+    if (*row->key == '\0')
+        return take_code(r, row, of);
     MS_TRY(ms_facts_say(r->facts, &r->facts->told, r->fault,
                         "%s:%u: a version of %s that has %s has %s=%s by "
                         "default",

@@ -89,25 +89,50 @@ static const ms_option *find_letter(uint16_t command, char letter)
 
 /* ---- faults -------------------------------------------------------------- */
 
-static const char *see_help(uint16_t command)
+static const struct {
+    uint16_t bit;
+    const char *name;
+} commands[] = {{MS_FOR_RUN, "run"},         {MS_FOR_EXPLAIN, "explain"},
+                {MS_FOR_COMPARE, "compare"}, {MS_FOR_SWEEP, "sweep"},
+                {MS_FOR_FIT, "fit"},         {MS_FOR_PLOT, "plot"},
+                {MS_FOR_REPORT, "report"},   {MS_FOR_DIFF, "diff"},
+                {MS_FOR_CHECK, "check"},     {MS_FOR_INSPECT, "inspect"},
+                {MS_FOR_ALLOC, "alloc"},     {MS_FOR_CALIBRATE, "calibrate"}};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+#define HINT 256
+
+/* Adds where the options of the command are listed. */
+static void see_help(uint16_t command, char hint[HINT])
 {
-    static const struct {
-        uint16_t command;
-        const char *words;
-    } rows[] = {{MS_FOR_RUN, "\"memsim help run\" lists the options"},
-                {MS_FOR_EXPLAIN, "\"memsim help explain\" lists the options"},
-                {MS_FOR_COMPARE, "\"memsim help compare\" lists the options"},
-                {MS_FOR_SWEEP, "\"memsim help sweep\" lists the options"},
-                {MS_FOR_FIT, "\"memsim help fit\" lists the options"},
-                {MS_FOR_PLOT, "\"memsim help plot\" lists the options"},
-                {MS_FOR_CHECK, "\"memsim help check\" lists the options"},
-                {MS_FOR_REPORT, "\"memsim help report\" lists the options"},
-                {MS_FOR_ALLOC, "\"memsim help alloc\" lists the options"},
-                {MS_FOR_INSPECT, "\"memsim help inspect\" lists the options"}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].command == command)
-            return rows[i].words;
-    return "\"memsim help\" lists commands and topics";
+    size_t used = strlen(hint);
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (commands[i].bit == command) {
+            snprintf(hint + used, HINT - used,
+                     "\"memsim help %s\" lists the options", commands[i].name);
+            return;
+        }
+    snprintf(hint + used, HINT - used,
+             "\"memsim help\" lists commands and topics");
+}
+
+/* Adds which other commands have an option of that name, if any has. */
+static void put_owners(const char *name, char hint[HINT])
+{
+    uint16_t bits = 0;
+    for (uint32_t i = 0; i < ms_options_table_n; i++)
+        for (uint32_t k = 0; k < MS_OPTION_USES; k++)
+            if (strcmp(ms_options_table[i].name, name) == 0)
+                bits |= ms_options_table[i].uses[k].commands;
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if ((bits & commands[i].bit) == 0)
+            continue;
+        size_t used = strlen(hint);
+        snprintf(hint + used, HINT - used, "%s%s",
+                 used > 0 ? ", " : "an option of ", commands[i].name);
+    }
+    if (*hint != '\0')
+        strcat(hint, "; ");
 }
 
 static ms_err fail_answered(const cursor *c, const ms_word *row,
@@ -123,7 +148,7 @@ static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
 {
     const ms_option *list[MS_OPTIONS_MOST];
     const char *names[MS_OPTIONS_MOST];
-    char name[64], hint[128];
+    char name[64], hint[HINT] = "";
     uint32_t n = ms_optionuses_list(c->command, list);
     for (uint32_t i = 0; i < n; i++)
         names[i] = list[i]->name;
@@ -131,14 +156,13 @@ static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
     if (length < sizeof name) {
         memcpy(name, word, length);
         name[length] = '\0';
-        near = ms_names_nearest(name, names, n);
+        put_owners(name, hint);
+        near = *hint == '\0' ? ms_names_nearest(name, names, n) : NULL;
     }
     if (near == NULL)
-        return ms_fail(c->fault, MS_EUSAGE, NULL, see_help(c->command),
-                       "unknown option \"--%.*s\"", (int)length, word);
-    strcpy(hint, "did you mean \"--");
-    strcat(hint, near);
-    strcat(hint, "\"?");
+        see_help(c->command, hint);
+    else
+        snprintf(hint, sizeof hint, "did you mean \"--%s\"?", near);
     return ms_fail(c->fault, MS_EUSAGE, NULL, hint, "unknown option \"--%.*s\"",
                    (int)length, word);
 }
@@ -220,7 +244,9 @@ static ms_err give_next(cursor *c, const ms_option *option)
                                 next))
             return give(c, option, option->fallback);
     } else if (next == NULL || looks_like_option(next)) {
-        return ms_fail(c->fault, MS_EUSAGE, NULL, see_help(c->command),
+        char hint[HINT] = "";
+        see_help(c->command, hint);
+        return ms_fail(c->fault, MS_EUSAGE, NULL, hint,
                        "option \"--%s\" needs a value: --%s %s", option->name,
                        option->name, option->value);
     }
@@ -253,7 +279,7 @@ static ms_err parse_long(cursor *c, const char *word)
 static ms_err fail_letters(const cursor *c, const char *letters, bool first)
 {
     const ms_word *answered;
-    char hint[96];
+    char hint[HINT] = "";
     size_t length = strcspn(letters, "=");
     const ms_option *option =
         ms_optionwords_find(c->command, letters, length, &answered);
@@ -268,8 +294,9 @@ static ms_err fail_letters(const cursor *c, const char *letters, bool first)
         return fail_answered(c, answered, letters - 1, (int)length + 1);
     if (first && letter != NULL)
         return fail_answered(c, letter, letters - 1, (int)length + 1);
-    return ms_fail(c->fault, MS_EUSAGE, NULL, see_help(c->command),
-                   "unknown option \"-%s\"", letters);
+    see_help(c->command, hint);
+    return ms_fail(c->fault, MS_EUSAGE, NULL, hint, "unknown option \"-%s\"",
+                   letters);
 }
 
 static ms_err parse_short(cursor *c, const char *letters)

@@ -208,7 +208,7 @@ const ms_option ms_options_table[] = {
      .name = "gpus",
      .takes = MS_TAKES_VALUE,
      .value = "N",
-     .uses = {{.commands = STEPS | FIT,
+     .uses = {{.commands = MODEL,
                .help = "GPUs of the job, each a rank of the policies; fit "
                        "takes several numbers, e.g. 1,4,8"}}},
     {.id = MS_OPTION_WALL,
@@ -361,9 +361,9 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
      .uses = {{.commands = RUN,
-               .help = "write the step as a memory snapshot of PyTorch (a "
-                       "pickle), "
-                       "for pytorch.org/memory_viz; - is standard output"}}},
+               .help = "write the step of the rank as a memory snapshot of "
+                       "PyTorch (a pickle), for pytorch.org/memory_viz; - is "
+                       "standard output"}}},
     {.id = MS_OPTION_ALLOCATIONS,
      .name = "allocations",
      .takes = MS_TAKES_VALUE,

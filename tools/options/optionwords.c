@@ -211,10 +211,12 @@ static const ms_word options[] = {
                     "-p expert:8", "ranks divide the experts of a layer"),
     MS_WORD_INSTEAD(NULL, "expert-tensor-parallel-size|etp",
                     "-p tensor:2,sp+expert:4,etp=1", "ranks split each expert"),
-    MS_WORD_ANSWER(
-        NULL, "compile|torch-compile",
-        "there is no torch.compile; --kernels fused has one kernel each for "
-        "norms, gates, rotation and loss"),
+    MS_WORD_INSTEAD(NULL, "compile|torch-compile|torch.compile",
+                    "--set launch=compiled",
+                    "launches of compiled code; --kernels fused has one kernel "
+                    "each for norms, gates, rotation and loss"),
+    MS_WORD_INSTEAD(NULL, "cuda-graph*", "--set launch=graph",
+                    "forward and backward are recorded"),
     MS_WORD_ANSWER(
         NULL, "nodes|n-nodes",
         "say all GPUs, e.g. --gpus 16; the device says how many a node has"),

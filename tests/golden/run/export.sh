@@ -18,6 +18,15 @@ set -- run tiny-llama.json --sequence=16 -p fsdp:dp=4,impl=1,limit=0
 "$MEMSIM" "$@" --snapshot - | "$MEMSIM" alloc - | sed -n '/^peak/p;$p'
 "$MEMSIM" "$@" --allocations - | "$MEMSIM" alloc - | sed -n '/^peak/p'
 
+# A snapshot is one rank's, as torch writes one for each process.
+for rank in 0 1; do
+    set -- run tiny-llama.json --batch 2 -p pipeline:2+microbatch:2 --rank $rank
+    "$MEMSIM" "$@" --snapshot - | "$MEMSIM" alloc - |
+        sed -n '/snapshot of/p; /^peak allocated/p'
+    "$MEMSIM" "$@" --allocations - | "$MEMSIM" alloc - |
+        sed -n '/^peak allocated/p'
+done
+
 # More than the device holds.
 "$MEMSIM" run mlp.json --memory 700MiB --allocations - | "$MEMSIM" alloc - |
     sed -n '/out of memory/p'

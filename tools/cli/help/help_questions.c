@@ -18,7 +18,8 @@ static const question questions[] = {
     {"oom", "CUDA out of memory: what is too large, what helps?",
      "out of memory|cuda out of memory|cuda oom|out of memory error|"
      "torch.cuda.OutOfMemoryError|torch.OutOfMemoryError|OutOfMemoryError|"
-     "memory error|does not fit|too large",
+     "memory error|does not fit|too large|nvidia-smi|reserved|allocated|"
+     "reserved memory|max_split_size_mb",
      "run says whether the step fits, what is largest at its peak, which "
      "change "
      "makes it\nfit and what that costs:\n\n"
@@ -70,7 +71,8 @@ static const question questions[] = {
      "    memsim compare llama-3-8b --sequence 8192 -p fsdp:dp=8 --grid "
      "loss_kernel=auto,ce_with_chunked_output\n"},
     {"lora", "what do LoRA and QLoRA save?",
-     "qlora|adapters|peft|finetuning|fine tuning|finetune|fine tune|frozen",
+     "qlora|adapters|peft|finetuning|fine tuning|finetune|fine tune|frozen|"
+     "bitsandbytes|bnb",
      "Adapters train beside frozen weights, which have no gradient and no "
      "optimizer\nstate; QLoRA holds them in 4 bits:\n\n"
      "    memsim run gpt2 --set lora.rank=16\n"
@@ -83,7 +85,7 @@ static const question questions[] = {
      "    memsim run gpt2 --set frozen.blocks=8\n"},
     {"kernels", "what do flash attention and fused kernels change?",
      "flash attention|flash|sdpa|eager|fused kernels|liger|fused|unsloth|"
-     "xformers|attention implementation|attn implementation",
+     "xformers|attention implementation|attn implementation|triton|cublas",
      "Attention, norms, gates and the loss, each as its kernels are:\n\n"
      "    memsim compare gpt2 --batch 8 --grid kernels=eager,flash,fused\n\n"
      "The loss in pieces, without all logits at once:\n\n"
@@ -132,7 +134,8 @@ static const question questions[] = {
      "    memsim run gpt2-xl --batch 16 -p "
      "pipeline:4+microbatch:16+checkpoint:full\n"},
     {"time", "how long does a step take, how far off may that be?",
-     "speed|step time|accuracy|mfu|how accurate|error|tokens per second",
+     "speed|step time|accuracy|mfu|how accurate|error|tokens per second|"
+     "profiler|kineto|nccl",
      "Beside time and peak stands how far measured runs of this kind were "
      "off:\n\n"
      "    memsim run gpt2 --batch 8\n\n"
@@ -145,7 +148,7 @@ static const question questions[] = {
     {"settings", "and with my DeepSpeed, Accelerate, Megatron-LM settings?",
      "ds_config|ds_config.json|deepspeed config|accelerate|accelerate config|"
      "training arguments|training_args.json|torchtitan|megatron|megatron lm|"
-     "axolotl|llama factory|my config|config",
+     "axolotl|llama factory|my config|config|trainer|hugging face trainer",
      "--from takes the file as it is and says what it understood:\n\n"
      "    echo '{\"train_micro_batch_size_per_gpu\": 4, \"zero_optimization\": "
      "{\"stage\": 2}}' > ds_config.json\n"
@@ -170,7 +173,8 @@ static const question questions[] = {
      "What it grows by from step to step: memsim alloc --leaks, of one "
      "snapshot or of\nthree and more that follow each other.\n"},
     {"python", "how do I ask from Python, or in a test?",
-     "python package|import|import memsim|jupyter|notebook|pytest|api",
+     "python package|import|import memsim|jupyter|notebook|pytest|api|wheel|"
+     "pandas",
      "The package (sh tools/python/wheel.sh builds the wheel) answers as the "
      "program does:\n\n"
      "    python3 -c \"import memsim; print(memsim.run('gpt2', "
@@ -181,7 +185,7 @@ static const question questions[] = {
      "    memsim run gpt2 --json\n"},
     {"ci", "how do I fail a merge when the peak grows?",
      "gate|continuous integration|pull request|regression|github action|"
-     "gitlab",
+     "gitlab|slurm|prolog",
      "Cases with limits in a file, the baseline beside it:\n\n"
      "    echo '{\"memsim_checks\": 1, \"cases\": [{\"name\": \"small\", "
      "\"model\": \"gpt2\", \"limit\": \"8GiB\"}]}' > cases.json\n"

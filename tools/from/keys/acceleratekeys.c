@@ -69,6 +69,9 @@ static const ms_formatkey keys[] = {
     {.key = "megatron_lm_config.megatron_lm_recompute_activations",
      .to = "policy.checkpoint",
      .values = "true=selective|false="},
+    {.key = "parallelism_config.parallelism_config_sp_size",
+     .harmless = "1",
+     .warns = "DeepSpeed's sequence parallelism: -p context:N,mode=a2a"},
     {.key = "dynamo_config.dynamo_backend",
      .harmless = "no|false",
      .warns = "torch.compile: memsim has its launches, --set "

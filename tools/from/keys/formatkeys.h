@@ -90,7 +90,8 @@ typedef struct ms_keyversion {
         *now; /* a * is what the key's stands for; NULL: the key itself */
     const char *note;
     /* The value in a file of these versions that does not have the key, if it
-     * has the key beside (NULL: in any). */
+     * has the key beside (NULL: in any).  Of key "" it is that of the fact
+     * `now`, since their code does what the note says. */
     const char *absent, *beside;
 } ms_keyversion;
 

@@ -8,9 +8,9 @@
  *                    transformers PR 11418 for 0.3.16
  *     Transformers   MIGRATION_GUIDE_V5.md
  *     torchtitan     which had no releases before 0.1 (2025-06): months of PRs
- *                    158, 318, 518 (data_parallel_degree), 823 (converters),
- *                    1073 (microbatch_size), 1238 (local_batch_size), 1701
- *                    (quantize); train.py and config_manager.py of 2024
+ *                    158, 318, 391 and 1094 (no keys), 518
+ * (data_parallel_degree), 823 (converters), 1073 (microbatch_size), 1238
+ * (local_batch_size), 1701 (quantize); train.py and config_manager.py of 2024
  *     Megatron-LM    its releases 2.0 and 3.0, then core's: CHANGELOG.md of
  *                    0.14; megatron/training/arguments.py, "Deprecated
  *                    arguments"
@@ -135,6 +135,7 @@ const ms_keyversion ms_keyversions[] = {
         PAR("pipeline_parallel_degree")),
     OLD(TITAN, "training.data_parallel_degree", "2024-10",
         PAR("data_parallel_shard_degree")),
+    {.format = TITAN, .key = "training.data_parallel_type", .until = "2024-10"},
     {.format = TITAN,
      .key = "training.data_parallel_*",
      .since = "2024-10",
@@ -186,6 +187,18 @@ const ms_keyversion ms_keyversions[] = {
      .until = "2025-03",
      .absent = "foreach"},
     NEW(TITAN, "optimizer.implementation", "2025-03"),
+    {.format = TITAN,
+     .key = "",
+     .until = "2024-06",
+     .now = "training.hold_output",
+     .absent = "backward",
+     .note = "holds the model's output through backward"},
+    {.format = TITAN,
+     .key = "",
+     .until = "2025-06", /* PR 1094 is of July: no key tells these two apart */
+     .now = "policy.fsdp.units",
+     .absent = "blocks",
+     .note = "shards what is in no block with the root"},
     OLD_AS(TITAN, "training.fp8_linear", "dynamic=true|=false", "2024-08",
            "float8.enable_float8_linear"),
     OLD(TITAN, "training.enable_fp8_linear", "2024-08",

@@ -2,8 +2,8 @@
 /* torchtitan's TOML: torchtitan/config/job_config.py of pytorch/torchtitan@
  * 000204a4 and b5bcd76c (2025), and the names that keys had before.  Units of
  * FSDP are those of its apply_fsdp since PR 1094, the loop lets go of the
- * model's output since PR 391.  How many GPUs there are is torchrun's (NGPU).
- */
+ * model's output since PR 391 (keyversions.c has what was before).  How many
+ * GPUs there are is torchrun's (NGPU). */
 
 #include "tools/from/keys/formatkeys.h"
 
@@ -71,10 +71,15 @@ static const ms_formatkey keys[] = {
      .values = "true=yes|false="},
     {.key = "", .to = "training.hold_output", .fallback = "none"},
     {.key = "", .to = "policy.fsdp.units", .fallback = "split"},
+    {.key = "training.data_parallel_type",
+     .to = "policy.ddp",
+     .values = "fsdp=|ddp=",
+     .fallback = "fsdp"},
     {.key = PAR("data_parallel_shard_degree"),
      .to = "policy.fsdp",
      .values = "1=|*=+",
-     .fallback = "-1"},
+     .fallback = "-1",
+     .when = "training.data_parallel_type=fsdp"},
     {.key = PAR("data_parallel_shard_degree"),
      .to = "fsdp.shards",
      .values = "-1=|1=|*=@"},

@@ -91,9 +91,13 @@ def load():
             function = getattr(found, name)
             function.restype, function.argtypes = result, arguments
     except (OSError, AttributeError) as error:
-        raise ImportError(
-            f"{path}: {error}\n  install memsim's wheel or package, or set "
-            "MEMSIM_LIBRARY to the path of libmemsim.so") from error
+        hint = ("install memsim's wheel or package, or set MEMSIM_LIBRARY to "
+                "the path of libmemsim.so")
+        if "GLIBC_" in str(error):
+            hint = ("the C library here is older than the one it was built "
+                    "for: build it here (sh tools/python/wheel.sh), or use "
+                    "the program, which needs none")
+        raise ImportError(f"{path}: {error}\n  {hint}") from error
     return found
 
 

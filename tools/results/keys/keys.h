@@ -245,7 +245,7 @@ ms_err ms_keys_read(const ms_values *values, uint32_t object,
 ms_err ms_keys_read_one(const ms_values *values, uint32_t object,
                         const ms_keys *keys, const char *name, void *of);
 /* Row i of the keys in the order in which help and schema list them; false:
- * there are no more. */
+ * there are no more, or memory lacks: then key->name is NULL. */
 bool ms_keys_order(const ms_keys *keys, uint32_t i, ms_arena *arena,
                    ms_key *key);
 

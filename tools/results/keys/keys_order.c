@@ -33,8 +33,7 @@ bool ms_keys_order(const ms_keys *keys, uint32_t i, ms_arena *arena,
     for (uint32_t r = 0; i < keys->n && r < keys->n && found == NULL; r++)
         if (keys->rows[r].before == NULL)
             found = find_among(keys, r, &i);
-    if (found != NULL)
-        *key = *found;
+    *key = found != NULL ? *found : (ms_key){.name = ""};
     return found != NULL ||
            (keys->more != NULL && keys->more(i - keys->n, arena, key));
 }

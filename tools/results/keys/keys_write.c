@@ -410,19 +410,22 @@ static void plan_column(ms_keys_plan *plan, const ms_key *key, const void *of)
             (struct ms_keys_cell){kind_of(key), key->at, key};
 }
 
-static uint32_t count_more(const ms_keys *keys, ms_arena *arena)
+/* How many keys come from another table; false: out of memory. */
+static bool count_more(const ms_keys *keys, ms_arena *arena, uint32_t *n)
 {
-    ms_key key;
-    uint32_t n = 0;
-    while (keys->more != NULL && keys->more(n, arena, &key))
-        n++;
-    return n;
+    ms_key key = {.name = ""};
+    *n = 0;
+    while (keys->more != NULL && keys->more(*n, arena, &key))
+        ++*n;
+    return key.name != NULL;
 }
 
 bool ms_keys_write_plan(const ms_keys *keys, const void *of, ms_arena *arena,
                         ms_keys_plan *plan)
 {
-    uint32_t n_more = count_more(keys, arena), more_at = keys->n;
+    uint32_t n_more, more_at = keys->n;
+    if (!count_more(keys, arena, &n_more))
+        return false;
     ms_key *more = ms_arena_take(arena, n_more + 1, sizeof *more);
     *plan = (ms_keys_plan){
         .cells = ms_arena_take(arena, keys->n + n_more, sizeof *plan->cells)};

@@ -193,6 +193,7 @@ static void put_keys(ms_indent *json, const ms_keys *keys)
     ms_indent_open(json, "properties", '{');
     for (uint32_t i = 0; ms_keys_order(keys, i, arena, &key); i++)
         put_key(json, &key);
+    json->text->failed |= key.name == NULL;
     ms_indent_close(json, '}');
     if (keys->any != NULL) {
         ms_indent_open(json, "patternProperties", '{');
@@ -203,6 +204,7 @@ static void put_keys(ms_indent *json, const ms_keys *keys)
     for (uint32_t i = 0; ms_keys_order(keys, i, arena, &key); i++)
         if (!key.optional)
             ms_indent_string(json, NULL, key.name);
+    json->text->failed |= key.name == NULL;
     ms_indent_close(json, ']');
 }
 

@@ -38,6 +38,7 @@ typedef struct ms_pair {
     size_t at;  /* of the key (JSON, YAML: of the value) in the text */
     bool read;  /* a row of a table has dealt with it */
     bool named; /* another value is made of it (references.h) */
+    bool maybe; /* a script says it if something holds that is not known */
 } ms_pair;
 
 typedef struct ms_pairs {

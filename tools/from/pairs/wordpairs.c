@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The words of a command line, as a shell would have them: quotes, backslashes,
- * comments, NAME=value and NAME=(words), ${NAME}, ${NAME:-default}, $((A * B)).
- * Nothing is run.  A word --name is a key; its value is the words that follow,
- * with commas between them, or true; a program PATH/NAME.py is the pair
- * script=NAME.py.  Options that stand in an array or in a
- * variable count where they are written, so that "${ARGS[@]}" adds nothing. */
+ * comments, NAME=value and NAME=(words), ${NAME}, ${NAME:-default}, $((A * B)),
+ * branches of an if (wordbranches.h).  Nothing is run.  A word --name is a key;
+ * its value is the words that follow, with commas between them, or true.
+ * Options that stand in an array or in a variable count where they are written,
+ * so that "${ARGS[@]}" adds nothing. */
 
 #include "tools/from/pairs.h"
+#include "tools/from/wordbranches.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,12 +23,27 @@ typedef struct reader {
     ms_text values;
     uint32_t depth;  /* of texts in variables */
     uint32_t arrays; /* that are open: NAME=( */
+    bool begins;     /* the next word begins a command */
+    ms_wordbranches branches;
+    bool word_maybe, option_maybe; /* made of variables that are maybe so */
 } reader;
 
 #define NAME "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 #define ENDS " \t\r\n;&|()<>"
 
 /* ---- options and their values -------------------------------------------- */
+
+static ms_err add(reader *r, const char *key, const char *value, size_t at,
+                  bool maybe)
+{
+    MS_TRY(ms_pairs_add(r->pairs, key, value, at, true, r->fault));
+    for (uint32_t i = 0; i < r->pairs->n; i++)
+        if (strcmp(r->pairs->all[i].key, key) == 0)
+            r->pairs->all[i].maybe =
+                maybe ||
+                ms_wordbranches_state(&r->branches) == MS_BRANCH_UNDECIDED;
+    return MS_OK;
+}
 
 static ms_err finish_option(reader *r)
 {
@@ -38,7 +54,7 @@ static ms_err finish_option(reader *r)
         return MS_OK;
     if (r->values.failed)
         return ms_fail_nomem(r->fault);
-    return ms_pairs_add(r->pairs, option, value, r->option_at, true, r->fault);
+    return add(r, option, value, r->option_at, r->option_maybe);
 }
 
 static ms_err begin_option(reader *r, const char *word, size_t at)
@@ -48,6 +64,7 @@ static ms_err begin_option(reader *r, const char *word, size_t at)
     MS_TRY(finish_option(r));
     r->option = ms_arena_text(r->pairs->arena, word + 2, length - 2);
     r->option_at = at;
+    r->option_maybe = r->word_maybe;
     r->values = (ms_text){.arena = r->pairs->arena};
     if (r->option == NULL)
         return ms_fail_nomem(r->fault);
@@ -69,26 +86,26 @@ static bool is_script(const char *word)
     return n > 3 && strcmp(word + n - 3, ".py") == 0;
 }
 
-/* The pair script=NAME.py, without folders. */
+/* A script that pretrains is "$script"; options of torchrun are before it. */
 static ms_err take_script(reader *r, const char *word, size_t at)
 {
     const char *slash = strrchr(word, '/');
     const char *name = slash != NULL ? slash + 1 : word;
     MS_TRY(finish_option(r));
-    return ms_pairs_add(r->pairs, "script",
-                        ms_arena_text(r->pairs->arena, name, strlen(name)), at,
-                        true, r->fault);
+    return strncmp(name, "pretrain", 8) == 0
+               ? add(r, "$script", name, at, false)
+               : MS_OK;
 }
 
 /* ---- variables ----------------------------------------------------------- */
 
-static const char *variable(const reader *r, const char *name, size_t length)
+static const ms_pair *variable(const reader *r, const char *name, size_t length)
 {
     for (uint32_t i = 0; i < r->pairs->n; i++) {
         const ms_pair *pair = &r->pairs->all[i];
         if (pair->key[0] == '$' && strncmp(pair->key + 1, name, length) == 0 &&
             pair->key[1 + length] == '\0')
-            return pair->value;
+            return pair;
     }
     return NULL;
 }
@@ -103,8 +120,9 @@ static void put_arithmetic(const reader *r, const char *from, const char *end,
     for (const char *at = from; at < end;) {
         at += strspn(at, " ${}");
         size_t n = strspn(at, NAME);
-        const char *text = n > 0 && *at > '9' ? variable(r, at, n) : at;
-        uint64_t number = text != NULL ? strtoull(text, NULL, 10) : 0;
+        const ms_pair *pair = n > 0 && *at > '9' ? variable(r, at, n) : NULL;
+        const char *text = pair != NULL ? pair->value : *at > '9' ? "" : at;
+        uint64_t number = strtoull(text, NULL, 10);
         if (n == 0 || number == 0 || number > UINT32_MAX ||
             value > UINT32_MAX || (verb != '*' && verb != '/')) {
             ms_text_add(word, "$((%.*s))", (int)(end - from), from);
@@ -118,6 +136,14 @@ static void put_arithmetic(const reader *r, const char *from, const char *end,
     ms_text_u64(word, value);
 }
 
+/* What stands behind :-, without its quotes. */
+static void put_default(const char *from, const char *end, ms_text *word)
+{
+    bool quoted =
+        end - from >= 2 && (*from == '"' || *from == '\'') && end[-1] == *from;
+    ms_text_put(word, from + quoted, (size_t)(end - from) - 2u * quoted);
+}
+
 /* $NAME and its like, behind the $. */
 static void put_variable(reader *r, ms_text *word)
 {
@@ -129,16 +155,18 @@ static void put_variable(reader *r, ms_text *word)
     }
     bool braces = *at == '{';
     size_t n = strspn(at + braces, NAME);
-    const char *value = variable(r, at + braces, n);
+    const ms_pair *pair = variable(r, at + braces, n);
+    const char *value = pair != NULL ? pair->value : NULL;
     const char *end = braces ? strchr(at, '}') : at + n;
     if (n == 0 || end == NULL) {
         ms_text_add(word, "$");
         return;
     }
     const char *rest = at + braces + n;
+    r->word_maybe = r->word_maybe || (pair != NULL && pair->maybe);
     r->at += (size_t)(end + braces - at);
     if (value == NULL && braces && strncmp(rest, ":-", 2) == 0)
-        ms_text_put(word, rest + 2, (size_t)(end - rest - 2));
+        put_default(rest + 2, end, word);
     else if (braces && *rest == '[')
         return; /* an array, whose words counted where they stand */
     else if (value == NULL)
@@ -197,7 +225,9 @@ static ms_err take_assignment(reader *r, const char *word, size_t name,
         ms_arena_format(r->pairs->arena, "$%.*s", (int)name, word);
     const char *copy = ms_arena_text(r->pairs->arena, value, strlen(value));
     MS_TRY(finish_option(r));
-    MS_TRY(ms_pairs_add(r->pairs, key, copy, at, true, r->fault));
+    if (key == NULL || copy == NULL)
+        return ms_fail_nomem(r->fault);
+    MS_TRY(add(r, key, copy, at, r->word_maybe));
     if (strstr(value, "--") == NULL || r->depth > 0)
         return MS_OK;
     return take_text(r, copy, at);
@@ -206,15 +236,36 @@ static ms_err take_assignment(reader *r, const char *word, size_t name,
 static ms_err take_word(reader *r, const char *word, size_t at)
 {
     size_t name = strspn(word, NAME);
+    size_t blank = strcspn(word, " \t\n");
+    if (is_option(word) && r->depth == 0 && word[blank] != '\0' &&
+        memchr(word, '=', blank) == NULL)
+        return take_text(r, word, at);
     if (is_option(word))
         return begin_option(r, word, at);
     if (name > 0 && word[name] == '=')
         return take_assignment(r, word, name, at);
-    if (is_script(word)) /* options of torchrun are before it */
+    if (is_script(word))
         return take_script(r, word, at);
-    if (r->option != NULL && *word != '\0')
-        ms_text_add(&r->values, "%s%s", r->values.length > 0 ? "," : "", word);
+    if (r->option == NULL || *word == '\0')
+        return MS_OK;
+    r->option_maybe = r->option_maybe || r->word_maybe;
+    ms_text_add(&r->values, "%s%s", r->values.length > 0 ? "," : "", word);
     return MS_OK;
+}
+
+/* A word of the script itself, which may be the shell's or in a branch that is
+ * not taken. */
+static ms_err take_own(reader *r, const char *word, size_t at)
+{
+    bool begins = r->begins, asked = r->branches.asks;
+    r->begins = false;
+    if (r->arrays == 0 && ms_wordbranches_take(&r->branches, word, begins)) {
+        r->begins = !asked || !r->branches.asks;
+        return finish_option(r);
+    }
+    return ms_wordbranches_state(&r->branches) == MS_BRANCH_SKIPPED
+               ? MS_OK
+               : take_word(r, word, at);
 }
 
 /* Words apart by blanks, which a variable holds. */
@@ -254,6 +305,24 @@ static bool ends_command(reader *r, char c)
     return r->arrays == 0 && !(*next >= '0' && *next <= '9');
 }
 
+/* At <<WORD: goes to the line that ends the text, which no command line is. */
+static void skip_document(reader *r)
+{
+    const char *at = r->bytes + r->at + 2, *end = r->bytes + r->length;
+    at += strspn(at, "- \t\"'\\");
+    size_t n = strspn(at, NAME);
+    const char *word = at;
+    while (n > 0 && (at = strchr(at, '\n')) != NULL) {
+        at++;
+        const char *line = at + strspn(at, "\t");
+        if (strncmp(line, word, n) == 0 && strchr("\r\n", line[n]) != NULL) {
+            r->at = (size_t)(line + n - r->bytes);
+            return;
+        }
+    }
+    r->at = n > 0 ? (size_t)(end - r->bytes) : r->at + 2;
+}
+
 /* Blanks, comments, what separates commands. */
 static ms_err skip(reader *r)
 {
@@ -262,12 +331,16 @@ static ms_err skip(reader *r)
         size_t folded = c == '\\' ? fold(r) : 0;
         if (c == '\\' && folded == 0)
             break;
-        if (c == '#')
+        if (strncmp(r->bytes + r->at, "<<", 2) == 0 &&
+            r->bytes[r->at + 2] != '<')
+            skip_document(r);
+        else if (c == '#')
             r->at += strcspn(r->bytes + r->at, "\n");
         else
             r->at += c == '\\' ? folded : 1;
         if (c != '\\' && c != '#' && ends_command(r, c))
             MS_TRY(finish_option(r));
+        r->begins = r->begins || strchr("\n;&|()", c) != NULL;
     }
     return MS_OK;
 }
@@ -278,14 +351,19 @@ ms_err ms_wordpairs_read(ms_pairs *pairs, ms_fault *fault)
                 .fault = fault,
                 .bytes = pairs->source.bytes,
                 .length = pairs->source.length,
+                .begins = true,
                 .values = {.arena = pairs->arena}};
     MS_TRY(skip(&r));
     while (r.at < r.length) {
         ms_text word = {.arena = pairs->arena};
         size_t at = r.at;
+        r.word_maybe = false;
         MS_TRY(read_word(&r, &word));
-        MS_TRY(take_word(&r, word.bytes, at));
+        MS_TRY(take_own(&r, word.bytes, at));
         MS_TRY(skip(&r));
     }
+    if (r.branches.asks)
+        return ms_pairs_fail(pairs, r.length, fault, "is the file whole?",
+                             "an if has no then");
     return finish_option(&r);
 }
