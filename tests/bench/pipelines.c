@@ -128,13 +128,14 @@ static const struct axis {
 /* What the process holds in memory now. */
 static double held_bytes(void)
 {
-    unsigned long all = 0, resident = 0;
+    char line[200] = "", *resident;
     FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL || fscanf(file, "%lu %lu", &all, &resident) != 2)
+    if (file == NULL || fgets(line, sizeof line, file) == NULL)
         fprintf(stderr, "memsim-bench: /proc/self/statm says nothing\n");
     if (file != NULL)
         fclose(file);
-    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+    strtoul(line, &resident, 10); /* pages of all, then those */
+    return (double)strtoul(resident, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
 }
 
 /* The best time of a step of GPT-2 of this size, lowered before, and what the
