@@ -278,6 +278,7 @@ typedef struct ms_program {
     ms_task *tasks;
     uint32_t n_stages, stages_capacity; /* 0: each rank has the whole model */
     ms_stage *stages;
+    uint8_t *holds; /* ms_stage_find; NULL: not found yet, or no table */
     const ms_group *groups; /* n_groups: the roles, and rows of its own */
     uint32_t n_groups;      /* 0: those of the machine (ms_expand_opts) */
     ms_hooks hooks;

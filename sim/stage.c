@@ -15,6 +15,7 @@ ms_err ms_stage_add(ms_program *program, ms_stage stage, ms_arena *arena,
     if (stages == NULL)
         return ms_fail_nomem(fault);
     program->stages = stages;
+    program->holds = NULL;
     stages[program->n_stages++] = stage;
     return MS_OK;
 }
@@ -252,20 +253,19 @@ static void find_rank(finder *find, uint16_t rank, uint8_t *named)
     hold_by_op(find, named);
 }
 
-ms_err ms_stage_find(const ms_graph *graph, const ms_program *program,
-                     ms_arena *arena, uint8_t **holds, ms_fault *fault)
+ms_err ms_stage_find(const ms_graph *graph, ms_program *program,
+                     ms_arena *arena, ms_fault *fault)
 {
     size_t n = graph->n_storages;
     finder find = {.graph = graph, .program = program};
-    *holds = NULL;
-    if (program->n_stages == 0)
+    if (program->n_stages == 0 || program->holds != NULL)
         return MS_OK;
-    *holds = ms_arena_take(arena, n * program->n_ranks, 1);
+    uint8_t *holds = ms_arena_take(arena, n * program->n_ranks, 1);
     find.touched = ms_arena_take(arena, n, 1);
     find.layer = ms_arena_take(arena, (size_t)graph->n_layers + 1, 1);
     find.weighted = ms_arena_take(arena, (size_t)graph->n_layers + 1, 1);
     uint8_t *named = ms_arena_take(arena, n, 1);
-    if (!*holds || !find.touched || !find.layer || !find.weighted || !named)
+    if (!holds || !find.touched || !find.layer || !find.weighted || !named)
         return ms_fail_nomem(fault);
     for (uint32_t u = 0; u < graph->n_units; u++)
         touch_unit(&find, find.touched, u);
@@ -273,9 +273,10 @@ ms_err ms_stage_find(const ms_graph *graph, const ms_program *program,
         if (layer_of(graph, s) != MS_NONE && ms_graph_is_weight(graph, s))
             find.weighted[layer_of(graph, s)] = 1;
     for (uint32_t r = 0; r < program->n_ranks; r++) {
-        find.held = *holds + r * n;
+        find.held = holds + r * n;
         find_rank(&find, (uint16_t)r, named);
     }
+    program->holds = holds;
     return MS_OK;
 }
 
@@ -339,6 +340,15 @@ static bool lacks_input(const ms_graph *graph, const uint8_t *held, uint32_t op)
             return true;
     }
     return false;
+}
+
+bool ms_stage_comes(const ms_graph *graph, const uint8_t *held,
+                    uint32_t storage)
+{
+    uint32_t maker = graph->storage_maker[storage];
+    bool of_step = storage >= graph->n_persistent && maker != MS_NONE &&
+                   maker >= graph->step_first;
+    return !of_step || (held[storage] & MS_STAGE_HELD);
 }
 
 ms_stage_share ms_stage_share_of(const ms_graph *graph, const uint8_t *held,

@@ -67,9 +67,10 @@ ms_err ms_stage_check(const ms_graph *graph, const ms_program *program,
 /* MS_EINPUT: the call is about a unit that is not its rank's. */
 ms_err ms_stage_check_call(const ms_graph *graph, const ms_program *program,
                            const ms_call *call, ms_fault *fault);
-/* *holds: n_ranks times n_storages of the bits above; NULL without a table. */
-ms_err ms_stage_find(const ms_graph *graph, const ms_program *program,
-                     ms_arena *arena, uint8_t **holds, ms_fault *fault);
+/* Fills program->holds, unless it is there: per rank and storage the bits
+ * above; NULL without a table.  MS_ENOMEM. */
+ms_err ms_stage_find(const ms_graph *graph, ms_program *program,
+                     ms_arena *arena, ms_fault *fault);
 
 /* Backward in two halves: second[op] is 1 of the products that are gradients of
  * weights, and of what is made of these (casts, accumulation), else 0; n_ops of
@@ -86,6 +87,10 @@ typedef struct ms_stage_share {
     uint64_t part, whole;
 } ms_stage_share;
 
+/* Of an op that it runs a part of: does the rank have to do with the storage?
+ * What the step makes is there where it is held. */
+bool ms_stage_comes(const ms_graph *graph, const uint8_t *held,
+                    uint32_t storage);
 ms_stage_share ms_stage_share_of(const ms_graph *graph, const uint8_t *held,
                                  uint32_t op);
 

@@ -9,7 +9,6 @@ typedef struct writer {
     ms_program *program;
     ms_program sums; /* calls alone */
     ms_fault *fault;
-    uint8_t *holds;   /* ms_stage_find */
     uint32_t *tag;    /* per weight that others are copies of: 0, none sums */
     uint32_t *summed; /* per tag: the last rank that sums + 1 */
 } writer;
@@ -32,7 +31,7 @@ static bool has_gradient(const ms_graph *graph, uint32_t weight)
 static bool is_held(const writer *w, uint16_t rank, uint32_t storage)
 {
     size_t first = (size_t)rank * w->graph->n_storages;
-    return w->holds[first + storage] & MS_STAGE_HELD;
+    return w->program->holds[first + storage] & MS_STAGE_HELD;
 }
 
 /* Weights that two ranks hold are numbered. */
@@ -104,7 +103,7 @@ ms_err ms_tiedweights_write(const ms_policy_context *context,
     if (program->n_stages == 0 ||
         (graph->storage_copy_of == NULL && !ms_stage_copies(graph, program)))
         return MS_OK;
-    MS_TRY(ms_stage_find(graph, program, w.arena, &w.holds, fault));
+    MS_TRY(ms_stage_find(graph, program, w.arena, fault));
     uint32_t *ranks = ms_arena_take(w.arena, n, sizeof *ranks);
     w.tag = ms_arena_take(w.arena, n, sizeof *w.tag);
     w.summed = ms_arena_take(w.arena, n + 1u, sizeof *w.summed);

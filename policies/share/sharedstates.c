@@ -92,7 +92,6 @@ typedef struct writer {
     uint64_t bucket_bytes, full_bytes, later_full_bytes;
     uint32_t *last; /* per rank and unit: the call that ends its last backward
                      */
-    uint8_t *holds; /* ms_stage_find */
 } writer;
 
 /* Does one rank alone have it, though the ranks share the rest?  Experts that
@@ -176,7 +175,7 @@ static uint32_t *last_of(const writer *w, const ms_call *call)
 static ms_err open_writer(writer *w, const ms_program *old)
 {
     uint32_t n = w->graph->n_persistent;
-    MS_TRY(ms_stage_find(w->graph, old, w->arena, &w->holds, w->fault));
+    MS_TRY(ms_stage_find(w->graph, w->program, w->arena, w->fault));
     w->last = ms_arena_take(w->arena, (size_t)old->n_ranks * w->graph->n_units,
                             sizeof *w->last);
     if (!w->last)
@@ -343,7 +342,8 @@ static ms_err reduce(writer *w, const ms_call *run, bool last)
 static bool is_held(const writer *w, uint16_t rank, uint32_t s)
 {
     size_t first = (size_t)rank * w->graph->n_storages;
-    return w->holds == NULL || (w->holds[first + s] & MS_STAGE_HELD);
+    const uint8_t *holds = w->program->holds;
+    return holds == NULL || (holds[first + s] & MS_STAGE_HELD);
 }
 
 /* All gradients that the rank made, before it updates its part. */

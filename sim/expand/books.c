@@ -210,15 +210,18 @@ static ms_err take_last(ms_books *books, uint32_t ranks)
 ms_err ms_books_open(ms_books *books, const ms_program *program)
 {
     const ms_graph *graph = books->graph;
-    uint64_t frames = (uint64_t)program->n_frames * program->n_ranks;
-    uint64_t cells = frames * (graph->n_storages - graph->n_persistent) +
+    ms_program found = *program;
+    MS_TRY(ms_stage_find(graph, &found, books->arena, books->fault));
+    books->stage_holds = found.holds;
+    MS_TRY(ms_frames_lay(graph, &found, books->arena, &books->frames,
+                         books->fault));
+    uint64_t cells = program->n_frames * books->frames.width +
                      (uint64_t)program->n_ranks * graph->n_persistent;
     if (cells >= MS_NONE)
         return ms_fail(books->fault, MS_EINPUT, graph->name,
                        "use fewer frames or ranks",
                        "the program has too many frames x ranks");
     books->n_cells = (uint32_t)cells;
-    books->n_frames = program->n_frames;
     books->n_buffers = program->n_buffers;
     books->groups = books->opts->groups;
     books->n_groups = MS_N_GROUP_ROLES;
@@ -248,8 +251,7 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     }
     books->reads = books->streams || books->opts->uses;
     books->staged = program->n_stages > 0 ? program : NULL;
-    return ms_stage_find(graph, program, books->arena, &books->stage_holds,
-                         books->fault);
+    return MS_OK;
 }
 
 ms_err ms_books_close(ms_books *books)
@@ -295,11 +297,12 @@ ms_books_at ms_books_at_of(const ms_books *books, uint16_t rank, uint16_t frame,
 {
     const ms_graph *graph = books->graph;
     uint32_t persistent = graph->n_persistent;
-    uint32_t in_frame = graph->n_storages - persistent;
-    uint32_t block = persistent + books->n_frames * in_frame;
-    /* A rank's cells: its persistent ones, then frame after frame. */
-    return (ms_books_at){.persistent = rank * block,
-                         .frame = rank * block + frame * in_frame,
+    /* The persistent cells of all ranks, then frame after frame. */
+    uint64_t frames =
+        (books->plan->n_ranks - 1u) * persistent + frame * books->frames.width;
+    return (ms_books_at){.persistent = rank * persistent,
+                         .frame =
+                             (uint32_t)(frames + books->frames.offset[rank]),
                          .buffers = rank * books->n_buffers,
                          .micro_batch = micro_batch,
                          .rank = rank};
@@ -308,8 +311,7 @@ ms_books_at ms_books_at_of(const ms_books *books, uint16_t rank, uint16_t frame,
 /* Is it a cell of what a micro-batch makes? */
 static bool is_of_frame(const ms_books *books, uint32_t cell)
 {
-    uint32_t in_rank = books->n_cells / books->plan->n_ranks;
-    return cell % in_rank >= books->graph->n_persistent;
+    return cell >= books->plan->n_ranks * books->graph->n_persistent;
 }
 
 void ms_books_lose(ms_books *books, uint32_t cell)

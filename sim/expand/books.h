@@ -6,6 +6,7 @@
  * A cell is a (storage, frame, rank); row[cell] is its live device row or
  * MS_NONE, state[cell] the host references on it. */
 
+#include "sim/expand/views/frames.h"
 #include "sim/expand/views/roles.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
@@ -37,9 +38,9 @@ typedef struct ms_books {
     ms_plan *plan;
     const ms_group *groups; /* n_groups */
     uint32_t n_groups;
-    uint32_t ops_capacity, rows_capacity;
+    uint32_t ops_capacity, rows_capacity, marks_capacity;
     uint32_t wait_capacity, use_capacity, n_release, n_wait, n_use;
-    uint32_t n_cells, n_frames, n_buffers;
+    uint32_t n_cells, n_buffers;
     uint32_t *row;      /* device row of a cell */
     uint32_t *host_row; /* NULL unless storages move or have another home */
     uint32_t *nvme_row; /* NULL unless some are on the disk */
@@ -58,7 +59,6 @@ typedef struct ms_books {
     uint32_t *asked;       /* shared storages gathered because an op of the unit
                               under way reads them */
     uint32_t n_asked, asked_capacity, transfers_capacity, syncs_capacity;
-    uint32_t marks_capacity;
     uint32_t *last_compute; /* per rank, or MS_NONE; NULL with one stream */
     uint32_t *last_side;    /* the same of copies with SIDE, on either stream */
     uint8_t *state;
@@ -69,12 +69,13 @@ typedef struct ms_books {
     bool ran_due;       /* a STEP_SET of a set has come */
     bool strays;        /* a drop is booked behind an op of another rank */
     const ms_program *staged; /* NULL unless ranks have stages (sim/stage.h) */
+    ms_frames frames;         /* of ranks, among the cells */
     ms_roles roles;           /* of ranks with stages */
     ms_graph *views;          /* per role: the graph as it sees it; NULL without
                                  stages */
     struct ms_halves *halves; /* NULL: no backward runs in halves */
     bool in_half;             /* one runs: graph is as halves see it */
-    uint8_t *stage_holds; /* then, per rank and storage: MS_STAGE_HELD, OWNED */
+    const uint8_t *stage_holds; /* ms_program.holds */
     /* bind.c: NULL until something is made again. */
     uint32_t *stamps;           /* per rank: */
     uint32_t *stamp, *op_stamp; /* per storage, op: last tick that touched it */
@@ -84,9 +85,8 @@ typedef struct ms_books {
                        where the program has no sets */
     uint32_t *held; /* the same for its set; MS_NONE: this RUN has made it */
     bool holds;     /* the RUN under way has a set */
-    uint32_t run;
-    uint32_t *work, work_capacity; /* stack of bind */
-    struct ms_hooked *hooked;      /* hooks.h; NULL: the program has no hooks */
+    uint32_t run, *work, work_capacity; /* work: stack of bind */
+    struct ms_hooked *hooked; /* hooks.h; NULL: the program has no hooks */
     struct ms_evictions *evictions; /* eviction.c; NULL: nothing is online */
     struct ms_meetings *meetings;   /* meetings.c; NULL: no ranks meet */
     uint8_t *weighed; /* (optional) per storage, then per op of the graph: how

@@ -49,11 +49,20 @@ static ms_err note_bytes(ms_books *books, uint32_t op, ms_stage_share share,
     return MS_OK;
 }
 
+static bool comes(const ms_books *books, const ms_books_at *at, uint32_t s)
+{
+    const ms_graph *graph = books->graph;
+    return ms_stage_comes(
+        graph, books->stage_holds + (size_t)at->rank * graph->n_storages, s);
+}
+
 static void read_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
     bool far = graph->op_stream[op] == MS_STREAM_HOST;
     for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
+        if (!comes(books, at, graph->in[i]))
+            continue;
         uint32_t c = ms_books_cell(books, at, graph->in[i]);
         uint32_t row = ms_books_found(books, c);
         if (far && ms_books_in(books->host_row, c) != MS_NONE)
@@ -67,10 +76,11 @@ static void make(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
     for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
-        uint32_t s = graph->out[i], c = ms_books_cell(books, at, s);
-        bool lasts = s < graph->n_persistent;
-        if (!ms_books_holds(books, at, s) ||
-            (lasts && books->row[c] != MS_NONE))
+        uint32_t s = graph->out[i];
+        if (!ms_books_holds(books, at, s))
+            continue;
+        uint32_t c = ms_books_cell(books, at, s);
+        if (s < graph->n_persistent && books->row[c] != MS_NONE)
             continue;
         uint32_t row = ms_books_take(books, s, graph->storage_category[s],
                                      ms_books_pool(books, s), false);
@@ -78,6 +88,8 @@ static void make(ms_books *books, const ms_books_at *at, uint32_t op)
     }
     for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++) {
         uint32_t drop = graph->drop[i];
+        if (!comes(books, at, MS_DROP_STORAGE(drop)))
+            continue;
         uint32_t c = ms_books_cell(books, at, MS_DROP_STORAGE(drop));
         ms_books_end(
             books, c,

@@ -254,9 +254,11 @@ static uint32_t slot_of(const ms_books *books, const ms_books_at *at,
 {
     const ms_graph *graph = books->graph;
     uint32_t in_frame = graph->n_storages - graph->n_persistent;
-    /* at->frame is the frame's offset among cells, not its number. */
-    uint32_t frame = in_frame > 0 ? (at->frame - at->persistent) / in_frame : 0;
-    return (at->rank * books->n_frames + frame) * books->hooked->n_saves + save;
+    /* at->frame is the frame's offset among cells, not its number; frames of
+     * ranks lie one behind the other. */
+    uint32_t frames = (books->plan->n_ranks - 1u) * graph->n_persistent;
+    uint32_t frame = in_frame > 0 ? (at->frame - frames) / in_frame : 0;
+    return frame * books->hooked->n_saves + save;
 }
 
 /* ---- the stash ----------------------------------------------------------- */

@@ -346,6 +346,12 @@ static uint32_t awaited_of(const ms_books *books, const messages *m,
     return 0;
 }
 
+/* Is the message the rank's?  The cells of a frame may be several ranks'. */
+static bool comes_to(const messages *m, uint32_t message, uint16_t rank)
+{
+    return m->program->calls[m->of.all[message].receive].rank == rank;
+}
+
 /* Whatever of the frame is awaited: bind may need any of it; where forward runs
  * again, any that forward has made. */
 static uint32_t awaited_in_frame(const ms_books *books, const messages *m,
@@ -355,6 +361,7 @@ static uint32_t awaited_in_frame(const ms_books *books, const messages *m,
     uint32_t backward = graph->forward_at[graph->n_units];
     for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
         if (m->awaited[s + at->frame] > 0 &&
+            comes_to(m, m->awaited[s + at->frame] - 1, at->rank) &&
             (!again || graph->storage_maker[s] < backward))
             return m->awaited[s + at->frame];
     return 0;

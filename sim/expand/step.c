@@ -144,11 +144,13 @@ static void let_go(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
     for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
-        uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
+        uint32_t s = graph->in[i], c = s + at->persistent;
+        if (s >= graph->n_persistent)
+            continue;
         uint8_t home = ms_books_pool(books, s);
         bool here = books->row[c] != MS_NONE ||
                     ms_books_in(books->shard_row, c) != MS_NONE;
-        if (s >= graph->n_persistent || !here || !ms_books_far(books, c))
+        if (!here || !ms_books_far(books, c))
             continue;
         if (home != MS_HOST_POOL)
             drop_besides(books, books->host_row, c);

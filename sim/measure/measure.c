@@ -44,7 +44,8 @@ typedef struct fold_state {
     uint32_t next_op; /* ops before it in that order, or the plan's, have begun
                        */
     bool merged; /* events lie merged by time: those of ranks are folded in the
-                    order of the plan */
+                    order of the plan, in which so many rows and releases are */
+    uint32_t row, release;
     uint8_t phase_of[MS_N_PASSES];
     ms_farlevels far; /* host and NVMe */
     rank_state *ranks;
@@ -178,6 +179,25 @@ static void apply(rank_state *state, uint8_t category, uint64_t delta,
                  state->part_bytes[MS_WORKSPACE]);
 }
 
+/* So many bytes of rows like this one come, or go. */
+static inline void apply_rows(fold_state *fold, rank_state *state,
+                              const ms_row *row, uint32_t op_act,
+                              uint64_t bytes, uint64_t part)
+{
+    bool allocates = op_act & 1u;
+    if (row->pool != MS_DEVICE_POOL) {
+        if (!fold->merged)
+            ms_farlevels_add(&fold->far, state->out->rank, row,
+                             allocates ? bytes : 0 - bytes);
+        return;
+    }
+    apply(state, row->category, allocates ? bytes : 0 - bytes,
+          allocates ? part : 0 - part);
+    if (allocates) /* in host order its op is the last of the rank that began */
+        see_phase(state, fold->order ? phase_for(fold, state, op_act >> 1)
+                                     : state->phase);
+}
+
 /* Applies the run that starts at an event; where it ends.  Inlining is forced
  * because gcc does not inline what two loops call. */
 static inline __attribute__((always_inline)) const ms_event *
@@ -186,7 +206,6 @@ apply_run(fold_state *fold, rank_state *state, const ms_event *first,
 {
     const ms_plan *plan = fold->plan;
     const ms_row *row = &plan->row[first->row], *next = row;
-    bool allocates = first->op_act & 1u;
     uint64_t bytes = 0, part = 0;
     const ms_event *event = first;
     do {
@@ -196,19 +215,31 @@ apply_run(fold_state *fold, rank_state *state, const ms_event *first,
             break;
         next = &plan->row[event->row];
     } while (same_run(first, event, row, next));
-    if (row->pool != MS_DEVICE_POOL) {
-        if (!fold->merged)
-            ms_farlevels_add(&fold->far, state->out->rank, row,
-                             allocates ? bytes : 0 - bytes);
-        return event;
-    }
-    apply(state, row->category, allocates ? bytes : 0 - bytes,
-          allocates ? part : 0 - part);
-    if (allocates) /* in host order its op is the last of the rank that began */
-        see_phase(state, fold->order
-                             ? phase_for(fold, state, first->op_act >> 1)
-                             : state->phase);
+    apply_rows(fold, state, row, first->op_act, bytes, part);
     return event;
+}
+
+/* The same of rows [first, end) that an op of the plan allocates, or of these
+ * entries of a list that it releases. */
+static inline __attribute__((always_inline)) void
+apply_list(fold_state *fold, rank_state *state, uint32_t op,
+           const uint32_t *list, uint32_t first, uint32_t end)
+{
+    const ms_plan *plan = fold->plan;
+    state->n_events += end - first;
+    while (first < end) {
+        const ms_row *row = &plan->row[list ? list[first] : first];
+        const ms_row *next = row;
+        uint64_t bytes = 0, part = 0;
+        do {
+            bytes += next->bytes;
+            part += is_part(plan, next) ? next->bytes : 0;
+            if (++first == end)
+                break;
+            next = &plan->row[list ? list[first] : first];
+        } while (row->category == next->category && row->pool == next->pool);
+        apply_rows(fold, state, row, op << 1 | (list == NULL), bytes, part);
+    }
 }
 
 static void read_stop(const fold_state *fold, const level_stop *stop)
@@ -247,13 +278,42 @@ static inline void apply_events(fold_state *fold, const ms_event *event,
     }
 }
 
+static uint32_t lesser(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The next events in the order of the plan, so many: of an op they may be a
+ * part. */
+static void run_plan(fold_state *fold, uint32_t left)
+{
+    const ms_plan *plan = fold->plan;
+    for (uint32_t op = fold->next_op > 0 ? fold->next_op - 1 : 0; left > 0;
+         op++) {
+        const ms_plan_op *it = &plan->op[op];
+        rank_state *state = &fold->ranks[it->rank];
+        if (fold->next_op == op) {
+            fold->next_op++;
+            begin_op(fold, state, op);
+        }
+        uint32_t row = fold->row, release = fold->release;
+        fold->row = row + lesser(it[1].alloc_at - row, left);
+        left -= fold->row - row;
+        fold->release = release + lesser(it[1].release_at - release, left);
+        left -= fold->release - release;
+        apply_list(fold, state, op, NULL, row, fold->row);
+        apply_list(fold, state, op, plan->release, release, fold->release);
+    }
+}
+
 static void run_events(fold_state *fold, uint32_t first, uint32_t end)
 {
     ms_eventwalk walk;
-    if (fold->merged)
-        ms_timeline_walk_plan(fold->line, first, &walk);
-    else
-        ms_timeline_walk(fold->line, first, &walk);
+    if (fold->merged) {
+        run_plan(fold, end - first);
+        return;
+    }
+    ms_timeline_walk(fold->line, first, &walk);
     for (uint32_t left = end - first, n; left > 0; left -= n) {
         const ms_event *event = ms_timeline_peek(&walk);
         uint64_t made = (uint64_t)(walk.end - event);

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RUNS 5
 
@@ -118,14 +119,28 @@ static const struct axis {
     const char *name;
     uint32_t from[N_AXES];
 } axes[N_AXES] = {
-    [STAGES] = {"stages", {2, 1, 32, 32}},
+    [STAGES] = {"stages", {4, 1, 64, 64}},
     [CHUNKS] = {"chunks", {2, 2, 16, 64}},
     [MICRO_BATCHES] = {"micro_batches", {4, 1, 8, 8}},
     [LAYERS] = {"layers", {4, 1, 16, 8}},
 };
 
-/* The best time of a step of GPT-2 of this size, lowered before. */
-static double time_size(const uint32_t *size)
+/* What the process holds in memory now. */
+static double held_bytes(void)
+{
+    char line[200] = "", *resident;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fgets(line, sizeof line, file) == NULL)
+        fprintf(stderr, "memsim-bench: /proc/self/statm says nothing\n");
+    if (file != NULL)
+        fclose(file);
+    strtoul(line, &resident, 10); /* pages of all, then those */
+    return (double)strtoul(resident, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* The best time of a step of GPT-2 of this size, lowered before, and what the
+ * step takes of memory. */
+static double time_size(const uint32_t *size, double *bytes)
 {
     char layers[40], batch[40], policy[120];
     const char *words[] = {"gpt2", "--set", layers, batch, "--allocator=exact",
@@ -143,32 +158,41 @@ static double time_size(const uint32_t *size)
         snprintf(policy + n, sizeof policy - (size_t)n,
                  ",schedule=interleaved,chunks=%u", size[CHUNKS]);
     open_job(words, sizeof words / sizeof *words, &keep, &job, &result);
+    double before_bytes = held_bytes();
     for (size_t i = 0; i < RUNS; i++) {
         ms_arena_reset(&trial);
         double t0 = bench_times_now_ns();
         demand(ms_jobway_step(&job, &trial, &result, &fault), &fault);
         double ns = bench_times_now_ns() - t0;
         best_ns = i == 0 || ns < best_ns ? ns : best_ns;
+        *bytes = i == 0 ? held_bytes() - before_bytes : *bytes;
     }
     ms_arena_free(&trial);
     ms_arena_free(&keep);
     return best_ns;
 }
 
-/* Prints the best times, and the exponent of the last doubling. */
+/* Prints the sizes of an axis, and the exponent of the last doubling. */
+static void print_growth(const char *axis, const char *unit,
+                         const double *sizes, double scale)
+{
+    printf(",\n  \"growth_pipeline_%s_%s\": [", axis, unit);
+    for (uint32_t i = 0; i <= DOUBLINGS; i++)
+        printf("%s%.3f", i > 0 ? ", " : "", sizes[i] / scale);
+    printf("],\n  \"growth_pipeline_%s_%s_exponent\": %.2f", axis, unit,
+           log2(sizes[DOUBLINGS] / sizes[DOUBLINGS - 1]));
+}
+
 static void time_growth(uint32_t axis)
 {
     uint32_t size[N_AXES];
-    double last_ns = 0, ns = 0;
+    double ns[DOUBLINGS + 1], bytes[DOUBLINGS + 1];
     memcpy(size, axes[axis].from, sizeof size);
-    printf(",\n  \"growth_pipeline_%s_ms\": [", axes[axis].name);
-    for (uint32_t i = 0; i <= DOUBLINGS; i++, size[axis] *= 2) {
-        last_ns = ns;
-        ns = time_size(size);
-        printf("%s%.3f", i > 0 ? ", " : "", ns / 1e6);
-    }
-    printf("],\n  \"growth_pipeline_%s_exponent\": %.2f", axes[axis].name,
-           log2(ns / last_ns));
+    for (uint32_t i = 0; i <= DOUBLINGS; i++, size[axis] *= 2)
+        ns[i] = time_size(size, &bytes[i]);
+    print_growth(axes[axis].name, "ms", ns, 1e6);
+    if (axis == STAGES) /* the first: nothing of the process is left over */
+        print_growth(axes[axis].name, "mib", bytes, 0x1p20);
 }
 
 void bench_pipelines_run(const char *memsim)

@@ -7,8 +7,8 @@
 /* GPT-3 on 8 stages x 512 micro-batches (on 16 x 64 replayed): peak and time
  * told from few of them, against all of them run; the two differ nowhere, or
  * the benchmark ends.  A toy on 64 ranks x 8 chunks x 512 micro-batches,
- * replayed.
- */
+ * replayed.  Growth of the time in stages, chunks, micro-batches and layers, of
+ * the memory in stages. */
 void bench_pipelines_run(const char *memsim);
 
 #endif

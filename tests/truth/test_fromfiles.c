@@ -4,7 +4,7 @@
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
-#include "tools/from/pairs.h"
+#include "tools/from/pairs/pairs.h"
 #include "tools/job/result.h"
 
 #include <stdio.h>

@@ -15,7 +15,7 @@
  * give different values are a fault that names both places. */
 
 #include "tools/from/keys/formatkeys.h"
-#include "tools/from/pairs.h"
+#include "tools/from/pairs/pairs.h"
 
 typedef struct ms_fact {
     const char *to, *value;

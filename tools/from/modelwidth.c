@@ -3,7 +3,7 @@
 #include "graphs/model.h"
 #include "graphs/models/files/namewords.h"
 #include "sim/base/files.h"
-#include "tools/from/pairs.h"
+#include "tools/from/pairs/pairs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

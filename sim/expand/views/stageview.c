@@ -77,22 +77,25 @@ static uint32_t last_touched(const viewing *v, uint32_t s)
     return v->touched[!is_forward(v->graph, v->graph->storage_maker[s])][s];
 }
 
-/* Does it last until it is sent?  A rank that hands on what it has received
- * holds it. */
+/* Does what ends on another rank last until it is sent?  A rank that hands on
+ * what it has received holds it. */
 static bool is_sent(const viewing *v, uint32_t s)
 {
-    uint32_t end = v->graph->storage_local_end[s], last = last_touched(v, s);
     uint32_t maker = v->graph->storage_maker[s];
-    return end != MS_NONE && !is_own(v, end) && maker != MS_NONE &&
-           is_own(v, maker) && v->read[s] != MS_NONE && v->read[s] > last;
+    return maker != MS_NONE && is_own(v, maker) && v->read[s] != MS_NONE &&
+           v->read[s] > last_touched(v, s);
 }
 
-static uint32_t local_end(const viewing *v, uint32_t s)
+/* Where the variable ends, if there is one. */
+static void end_local(const viewing *v, uint32_t s)
 {
-    uint32_t end = v->graph->storage_local_end[s];
-    if (end == MS_NONE || is_own(v, end))
-        return end;
-    return is_sent(v, s) ? MS_NONE : last_touched(v, s);
+    uint32_t *end = &v->view->storage_local_end[s];
+    bool elsewhere = *end != MS_NONE && !is_own(v, *end);
+    bool sent = elsewhere && is_sent(v, s);
+    if (elsewhere)
+        *end = sent ? MS_NONE : last_touched(v, s);
+    if (*end == MS_NONE && !sent && s >= v->graph->n_persistent)
+        v->view->storage_refs[s] &= (uint8_t)~MS_REF_LOCAL;
 }
 
 /* What nodes save is in the table of saves; a graph without one says so by what
@@ -102,7 +105,7 @@ static void find_ends(viewing *v)
     const ms_graph *g = v->graph;
     for (uint32_t s = 0; s < g->n_storages; s++) {
         uint32_t end = g->storage_saved_end[s];
-        v->view->storage_local_end[s] = local_end(v, s);
+        end_local(v, s);
         if (end != MS_NONE && !is_own(v, end))
             v->view->storage_saved_end[s] =
                 g->n_saves > 0 ? MS_NONE : v->touched[1][s];
@@ -126,16 +129,11 @@ static void *copy_of(ms_arena *arena, const void *items, size_t n, size_t size)
     return copy;
 }
 
-static void find_refs(const viewing *v)
+static void end_saved(ms_graph *view)
 {
-    ms_graph *view = v->view;
-    for (uint32_t s = view->n_persistent; s < view->n_storages; s++) {
-        uint8_t *refs = &view->storage_refs[s];
-        if (view->storage_local_end[s] == MS_NONE && !is_sent(v, s))
-            *refs &= (uint8_t)~MS_REF_LOCAL;
+    for (uint32_t s = view->n_persistent; s < view->n_storages; s++)
         if (view->storage_saved_end[s] == MS_NONE)
-            *refs &= (uint8_t)~MS_REF_SAVED;
-    }
+            view->storage_refs[s] &= (uint8_t)~MS_REF_SAVED;
 }
 
 ms_err ms_stageview_make(const ms_graph *graph, const ms_roles *roles,
@@ -161,6 +159,6 @@ ms_err ms_stageview_make(const ms_graph *graph, const ms_roles *roles,
     memset(v.touched[0], 0xff, 3 * (size_t)n * sizeof(uint32_t));
     find_touched(&v);
     find_ends(&v);
-    find_refs(&v);
+    end_saved(view);
     return ms_viewdrops_list(graph, view, arena, fault);
 }

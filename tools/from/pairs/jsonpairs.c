@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/json/json.h"
-#include "tools/from/pairs.h"
+#include "tools/from/pairs/pairs.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/from/pairs.h"
+#include "tools/from/pairs/pairs.h"
 
 #include <stdarg.h>
 #include <stdio.h>

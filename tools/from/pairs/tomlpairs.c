@@ -4,7 +4,7 @@
  * over several lines, inline tables.  Dates and arrays of arrays are refused.
  */
 
-#include "tools/from/pairs.h"
+#include "tools/from/pairs/pairs.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/from/wordbranches.h"
+#include "tools/from/pairs/wordbranches.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  * Options that stand in an array or in a variable count where they are written,
  * so that "${ARGS[@]}" adds nothing. */
 
-#include "tools/from/pairs.h"
-#include "tools/from/wordbranches.h"
+#include "tools/from/pairs/pairs.h"
+#include "tools/from/pairs/wordbranches.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The one file that knows libyaml, which allocates behind it. */
 
-#include "tools/from/pairs.h"
+#include "tools/from/pairs/pairs.h"
 
 #include <string.h>
 
