@@ -363,6 +363,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     /* set_requires_gradient_sync(False): whole gradients accumulate in the
      * format of the sum; FSDP1's in that of the weights. */
     shape->fp32_gradients = last && !is_old(values) && sums_fp32(values);
+    shape->sums_late = last && !is_old(values) && !is_megatron(values);
     return use_in_place(values, shape, fault);
 }
 

@@ -342,20 +342,17 @@ static double model_us(const ms_group *group, ms_collective kind,
 
 /* ---- what goes through the network --------------------------------------- */
 
-/* Of an all-reduce what a node sends, all its ranks together. */
+/* Of an all-reduce what a node sends on average, all its ranks together: in a
+ * ring what each rank sends, once; else the bytes along each edge of a tree of
+ * nodes, up and down, which is as much as where each rank of a node sums its
+ * share with its peers. */
 static double leaves_node(const ms_group *group, uint64_t bytes)
 {
     ms_algorithm way;
     span g = span_of(group);
     model_us(group, MS_ALL_REDUCE, bytes, &way);
-    switch (way) {
-    case MS_ALGORITHM_RING: /* leaves each node once */
-        return 2 * (g.ranks - 1) / g.ranks * (double)bytes;
-    case MS_ALGORITHM_NESTED: /* each rank's share with its peers */
-        return 2 * (g.nodes - 1) / g.nodes * (double)bytes;
-    default:
-        return tree_leaves(group, (double)bytes);
-    }
+    double ends = way == MS_ALGORITHM_RING ? g.ranks : g.nodes;
+    return 2 * (ends - 1) / ends * (double)bytes;
 }
 
 uint64_t ms_collective_network_bytes(const ms_group *group, ms_collective kind,
