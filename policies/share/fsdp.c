@@ -225,11 +225,8 @@ static ms_err check_reshard(const ms_policy_value *values, uint32_t ranks,
         return ms_fail(fault, MS_EUSAGE, where, "leave one of the two out",
                        "it contradicts %s",
                        values[SHARD].given ? "shard=" : "reshard=no");
-    if (ranks % (uint32_t)some != 0)
-        return ms_fail(
-            fault, MS_EUSAGE, where, "the groups must be equally large",
-            "%u ranks do not divide into groups of %" PRId64, ranks, some);
-    return MS_OK;
+    return ms_policy_check_groups(where, "reshard_ranks=", ranks,
+                                  (uint32_t)some, fault);
 }
 
 static ms_err check_shard(const ms_policy_value *values, uint32_t ranks,
@@ -249,11 +246,8 @@ static ms_err check_shard(const ms_policy_value *values, uint32_t ranks,
         strategy != SHARD_GRAD_OP)
         return ms_fail(fault, MS_EUSAGE, where, "say strategy=hybrid_shard",
                        "this strategy has no groups");
-    if (ranks % (uint32_t)shard != 0)
-        return ms_fail(
-            fault, MS_EUSAGE, where, "the groups must be equally large",
-            "%u ranks do not divide into groups of %" PRId64, ranks, shard);
-    return MS_OK;
+    return ms_policy_check_groups(where, "shard=", ranks, (uint32_t)shard,
+                                  fault);
 }
 
 /* The parts of experts lie on ranks that are no neighbours. */
