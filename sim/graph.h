@@ -202,7 +202,7 @@ typedef struct ms_graph {
     uint8_t *layer_role;      /* ms_layer_role */
     uint64_t *layer_bytes;    /* of a layer's output; (optional) */
     const char **layer_split; /* (optional) how ranks split a layer: "heads";
-                                 "": each has all of it */
+                                 "whole": each has all of it */
     const char **block_name;
 
     /* (optional) Derived by ms_prepare_graph so that a sweep need not; NULL:
