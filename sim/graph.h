@@ -126,6 +126,9 @@ typedef struct ms_graph {
     uint32_t *storage_copy_of; /* (optional) of persistent storages: the weight
                                   whose copy for another stage it is, or
                                   MS_NONE: their gradients are summed */
+    uint8_t *storage_partial;  /* (optional) of persistent storages: 1: a weight
+                                  of whose gradient ranks that split layers have
+                                  sums of their own until it is reduced */
     uint32_t *storage_ranks;   /* (optional) of persistent storages: how many
                                   ranks have as large a part each (tensor); 1:
                                   each has all of it */
@@ -199,7 +202,7 @@ typedef struct ms_graph {
     uint8_t *layer_role;      /* ms_layer_role */
     uint64_t *layer_bytes;    /* of a layer's output; (optional) */
     const char **layer_split; /* (optional) how ranks split a layer: "heads";
-                                 "": each has all of it */
+                                 "whole": each has all of it */
     const char **block_name;
 
     /* (optional) Derived by ms_prepare_graph so that a sweep need not; NULL:

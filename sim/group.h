@@ -47,7 +47,10 @@ typedef struct ms_links {
     bool nvlink; /* within a node; else PCIe */
     double node_bytes_per_s, network_bytes_per_s;
     double peer_bytes_per_s; /* of the link of a pair; 0: a switch */
-    double nvls_share;      /* where the switch reduces, of its links; else 0 */
+    double nvls_share; /* where the switch reduces, of its links; else 0 */
+    uint32_t
+        compute_capability; /* of the GPUs, as CUDA counts (80: A100), which
+                               NCCL's tuner looks at; 0: another maker's */
     const ms_curve *curves; /* the one of the kind that has as many ranks, so
                                many on a node, is used */
     uint32_t n_curves;
@@ -66,11 +69,12 @@ typedef enum ms_collective {
 
 /* How an all-reduce goes; every other collective has one way only. */
 typedef enum ms_algorithm {
-    MS_ALGORITHM_FASTEST, /* whatever is fastest for its size, as NCCL chooses
+    MS_ALGORITHM_FASTEST, /* whatever NCCL has that is fastest for its size
                              (sim/replay/collective.h) */
     MS_ALGORITHM_RING,
     MS_ALGORITHM_TREE,
-    MS_ALGORITHM_NESTED, /* in the node, between nodes, in the node */
+    MS_ALGORITHM_NESTED, /* in the node, between nodes, in the node: what a
+                            program may ask for, and NCCL has not */
     MS_ALGORITHM_SWITCH, /* reduced in the nodes' switches (NVLS); a ring where
                             they cannot */
     MS_N_ALGORITHMS

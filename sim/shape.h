@@ -212,6 +212,9 @@ typedef struct ms_shape {
     uint8_t engine;          /* ms_engine: whose code shares them */
     bool holds_gradients;    /* .grad exists all through the step */
     bool fp32_gradients;     /* whatever the weights are */
+    bool sums_late;          /* what ranks that split layers have of gradients
+                                of whole parameters is summed by who reduces
+                                them, behind the last micro-batch (FSDP2) */
     bool copies_gradients;   /* to buckets of their own, as large as they */
     uint32_t shard_ranks;    /* of data_ranks, those that divide the states; the
                                 groups hold copies (HSDP); 0: all */

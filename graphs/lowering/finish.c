@@ -84,6 +84,23 @@ static ms_err number_copies(ms_trace *trace)
     return MS_OK;
 }
 
+/* Of whose gradients the ranks that split layers have sums of their own until
+ * a policy reduces them. */
+static ms_err number_partial(ms_trace *trace)
+{
+    ms_graph *g = trace->graph;
+    if (!trace->settings->shape->sums_late || trace->kernels.keeps_parts)
+        return MS_OK;
+    g->storage_partial = ms_arena_take(trace->arena, g->n_persistent,
+                                       sizeof *g->storage_partial);
+    if (!g->storage_partial)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        g->storage_partial[trace->parameters[p].storage] =
+            trace->parameters[p].partial;
+    return MS_OK;
+}
+
 /* ---- units --------------------------------------------------------------- */
 
 static bool is_backward(uint8_t pass)
@@ -209,6 +226,7 @@ ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
     MS_TRY(ms_numbering_run(trace, forward->n_units));
     MS_TRY(number_due(trace));
     MS_TRY(number_copies(trace));
+    MS_TRY(number_partial(trace));
     MS_TRY(number_ranks(trace));
     MS_TRY(ms_parts_columns(trace));
     MS_TRY(ms_flatbuffers_column(trace));

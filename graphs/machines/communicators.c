@@ -2,10 +2,13 @@
 #include "graphs/machines/communicators.h"
 #include "graphs/machines/rankorder.h"
 
-/* What collectives reach of a link's printed rate; modelling defaults that the
- * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */
+/* What collectives reach of a link's printed rate.  NVLink: a modelling default
+ * that the bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth).
+ * Network: 24 GB/s of a card of 200 Gb/s (NCCL's maintainer in
+ * NVIDIA/nccl-tests, issue 119), which three nodes there reach, and 32 B200 too
+ * (links.tsv). */
 #define NVLINK_SHARE 0.8
-#define NETWORK_SHARE 0.75
+#define NETWORK_SHARE 0.96
 
 ms_group ms_communicators_row(const ms_device *device, ms_group_role role,
                               uint32_t ranks, uint32_t stride)
@@ -19,6 +22,7 @@ ms_group ms_communicators_row(const ms_device *device, ms_group_role role,
         .network_bytes_per_s = device->network_bytes_per_s * NETWORK_SHARE,
         .peer_bytes_per_s = device->peer_bytes_per_s * NVLINK_SHARE,
         .nvls_share = device->nvls_share,
+        .compute_capability = device->compute_capability,
         .curves = device->curves,
         .n_curves = device->n_curves};
     return row;

@@ -18,6 +18,8 @@
  * distributed/fsdp/_fully_shard/_fsdp_param.py, _get_grad_inner_tensor), DDP in
  * the node that made the DTensor of a local weight (torch/distributed/tensor/
  * _api.py, _FromTorchTensor); here at once behind the node that completes it.
+ * Beside micro-batches that only the last of which reduces (sums_late), FSDP2
+ * accumulates them partial, and its hook behind the last asks (unshardhooks.c).
  * Else .grad stays partial, and the step has the sums: once for the norms of
  * clipping (_math_ops.py, common_reduction_strategy, which takes a sum of
  * partial ones for no norm), and again for the update (_pointwise_ops.py,
@@ -157,6 +159,8 @@ void ms_wholegrads_sum(ms_trace *trace)
 static bool sums_in_backward(const ms_trace *trace)
 {
     const ms_step_settings *settings = trace->settings;
+    if (settings->shape->sums_late)
+        return false;
     return settings->shape->is_shared ||
            settings->shape->offload.gradients != MS_DEVICE_POOL ||
            settings->training->optimizer_in_backward == 1;
@@ -195,7 +199,8 @@ static uint32_t sum_of(ms_trace *trace, const ms_parameter *p)
 
 void ms_wholegrads_take(ms_trace *trace, uint32_t *grads)
 {
-    if (trace->kernels.keeps_parts || !trace->shards || sums_in_backward(trace))
+    if (trace->kernels.keeps_parts || !trace->shards ||
+        trace->settings->shape->sums_late || sums_in_backward(trace))
         return;
     for (uint32_t i = 0; i < trace->n_parameters && !trace->err; i++)
         if (grads[i] != MS_NONE && is_summed(trace, &trace->parameters[i]))

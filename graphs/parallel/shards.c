@@ -12,7 +12,7 @@
 #include <string.h>
 
 const char *const ms_shards_names[MS_N_SPLITS] = {
-    [MS_SPLIT_NOT] = "",
+    [MS_SPLIT_NOT] = "whole",
     [MS_SPLIT_COLUMNS] = "columns",
     [MS_SPLIT_ROWS] = "rows",
     [MS_SPLIT_HEADS] = "heads",
@@ -83,18 +83,19 @@ static bool reads_all(const plan *p, const ms_layer *layer, ms_layout layout)
 
 /* ---- sizes that divide --------------------------------------------------- */
 
-/* The degrees below and above that divide the size. */
+/* The degrees below and above that divide the size, and another one, too, if
+ * there is (0: none). */
 static ms_err refuse(ms_trace *trace, const ms_layer *layer, const char *what,
-                     int64_t size, uint32_t ranks)
+                     int64_t size, int64_t also, uint32_t ranks)
 {
     char hint[128];
     int64_t low = ranks, high = ranks;
-    while (size % low != 0)
+    while (size % low != 0 || also % low != 0)
         low--;
-    while (high < size && size % high != 0)
+    while (high < size && (size % high != 0 || also % high != 0))
         high++;
-    if (high > size)
-        high = size;
+    if (high > size || also % high != 0)
+        high = low;
     if (low == high)
         snprintf(hint, sizeof hint, "tensor:%lld would", (long long)low);
     else
@@ -124,13 +125,14 @@ static ms_err check_heads(const plan *p, const ms_layer *layer)
     uint32_t ranks = p->shards->ranks.ranks;
     int64_t heads = number(layer, "heads"), few = number(layer, "kv_heads");
     if (heads % ranks != 0)
-        return refuse(p->trace, layer, "heads", heads, ranks);
+        return refuse(p->trace, layer, "heads", heads, few, ranks);
     /* Megatron-Core from 0.16 gathers their product's result. */
     if (p->trace->kernels.hooks->attention && few > 0 && few < ranks &&
         ranks % few == 0 && layer->n_in == 1)
         return MS_OK;
     if (few > 0 && few % ranks != 0)
-        return refuse(p->trace, layer, "heads of keys and values", few, ranks);
+        return refuse(p->trace, layer, "heads of keys and values", few, heads,
+                      ranks);
     return MS_OK;
 }
 
@@ -319,11 +321,33 @@ static void ban_inputs(const plan *p)
     }
 }
 
+/* The lengths below and above that ranks which split layers, and those of a
+ * context two pieces each, can divide. */
+static ms_err refuse_sequence(const plan *p, int64_t part)
+{
+    uint32_t context = ms_shape_context(p->trace->settings->shape);
+    uint32_t ranks = p->shards->ranks.ranks;
+    long long unit = (long long)ranks * (context > 1 ? 2 * context : 1);
+    long long low = part * context / unit * unit;
+    char hint[96];
+    snprintf(hint, sizeof hint, "type --sequence %lld", low + unit);
+    if (low > 0)
+        snprintf(hint, sizeof hint, "type --sequence %lld or %lld", low,
+                 low + unit);
+    if (context > 1)
+        return ms_fail(p->trace->fault, MS_EUSAGE, "tensor", hint,
+                       "a sequence of %lld does not divide among %u x %u ranks "
+                       "(context x sp)",
+                       (long long)part * context, context, ranks);
+    return ms_fail(p->trace->fault, MS_EUSAGE, "tensor", hint,
+                   "a sequence of %lld does not divide among %u ranks (sp)",
+                   (long long)part, ranks);
+}
+
 static ms_err check(const plan *p)
 {
     const ms_trace *trace = p->trace;
     const ms_model *model = trace->settings->model;
-    uint32_t ranks = p->shards->ranks.ranks;
     int64_t sequence = (int64_t)trace->settings->sequence;
     uint32_t n_split = 0;
     for (uint32_t l = 0; l < model->n_layers; l++) {
@@ -332,9 +356,8 @@ static ms_err check(const plan *p)
         if (p->shards->split[l] == MS_SPLIT_HEADS)
             MS_TRY(check_heads(p, layer));
     }
-    if (p->shards->by_sequence && sequence % ranks != 0)
-        return refuse(p->trace, &model->layers[0], "positions", sequence,
-                      ranks);
+    if (p->shards->by_sequence && sequence % p->shards->ranks.ranks != 0)
+        return refuse_sequence(p, sequence);
     return n_split > 0 ? MS_OK
                        : ms_fail(trace->fault, MS_EINPUT, model->name,
                                  "take zero or fsdp for this model",
@@ -431,8 +454,12 @@ ms_err ms_shards_check(const ms_trace *trace)
     return MS_OK;
 }
 
+/* What is not split works on what it is handed. */
 static ms_err name_splits(ms_trace *trace)
 {
+    static const char *const layouts[] = {[MS_LAYOUT_WHOLE] = "whole",
+                                          [MS_LAYOUT_SEQUENCE] = "sequence",
+                                          [MS_LAYOUT_COLUMNS] = "columns"};
     ms_graph *g = trace->graph;
     g->layer_split =
         ms_arena_take(trace->arena, g->n_layers, sizeof *g->layer_split);
@@ -440,9 +467,9 @@ static ms_err name_splits(ms_trace *trace)
         return ms_fail_nomem(trace->fault);
     for (uint32_t l = 0; l < g->n_layers; l++) {
         ms_split split = (ms_split)trace->shards->split[l];
-        bool part = trace->shards->layout[l] == MS_LAYOUT_SEQUENCE;
-        g->layer_split[l] =
-            split == MS_SPLIT_NOT && part ? "sequence" : ms_shards_names[split];
+        g->layer_split[l] = split == MS_SPLIT_NOT
+                                ? layouts[trace->shards->layout[l]]
+                                : ms_shards_names[split];
     }
     return MS_OK;
 }

@@ -38,14 +38,36 @@ static ms_err check_gpus(const char *where, const char *what,
                          const ms_shape *shape, ms_fault *fault)
 {
     uint32_t ranks = ms_shape_model_ranks(shape);
+    uint32_t low = shape->gpus / ranks * ranks;
     char hint[64];
     if (shape->gpus % ranks == 0)
         return MS_OK;
-    snprintf(hint, sizeof hint, "type --gpus %u, for example",
-             (shape->gpus / ranks + 1) * ranks);
+    snprintf(hint, sizeof hint, "type --gpus %u", low + ranks);
+    if (low > 0)
+        snprintf(hint, sizeof hint, "type --gpus %u or %u", low, low + ranks);
     return ms_fail(fault, MS_EUSAGE, where, hint,
                    "%u GPUs do not divide into %s of %u", shape->gpus, what,
                    ranks);
+}
+
+ms_err ms_policy_check_groups(const char *where, const char *word,
+                              uint32_t ranks, uint32_t some, ms_fault *fault)
+{
+    uint32_t low = some, high = some;
+    char hint[128];
+    if (some == 0 || ranks % some == 0)
+        return MS_OK;
+    while (ranks % low != 0)
+        low--;
+    while (high < ranks && ranks % high != 0)
+        high++;
+    if (high > ranks)
+        snprintf(hint, sizeof hint, "%s%u would", word, ranks);
+    else
+        snprintf(hint, sizeof hint, "%s%u and %s%u would", word, low, word,
+                 high);
+    return ms_fail(fault, MS_EUSAGE, where, hint,
+                   "%u ranks do not divide into groups of %u", ranks, some);
 }
 
 bool ms_policy_is_path(const ms_param *param, const char *at, size_t length)

@@ -238,6 +238,12 @@ ms_err ms_policy_split_layers(const char *where, uint32_t ranks,
                               bool by_sequence, ms_shape *shape,
                               ms_fault *fault);
 
+/* Do so many ranks divide into groups of `some` (0: nothing is asked)?
+ * MS_EUSAGE with the degrees below and above that would, `word` in front of
+ * each. */
+ms_err ms_policy_check_groups(const char *where, const char *word,
+                              uint32_t ranks, uint32_t some, ms_fault *fault);
+
 /* ---- apply.c: the hooks in order ----------------------------------------- */
 
 ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault);

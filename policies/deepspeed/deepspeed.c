@@ -172,13 +172,9 @@ static ms_err check_secondary(const ms_policy_value *values,
                               const ms_shape *shape, const char *where,
                               ms_fault *fault)
 {
-    uint32_t ranks = shape->data_ranks;
-    int some = (int)values[HPZ].number;
-    if (ranks % (uint32_t)some != 0)
-        return ms_fail(fault, MS_EUSAGE, where,
-                       "give the GPUs of a node, for example",
-                       "%u ranks do not divide into groups of %d", ranks, some);
-    return MS_OK;
+    return ms_policy_check_groups(where,
+                                  "zero_hpz_partition_size=", shape->data_ranks,
+                                  (uint32_t)values[HPZ].number, fault);
 }
 
 /* ---- shape --------------------------------------------------------------- */

@@ -91,20 +91,12 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
     uint32_t ranks = (uint32_t)context->values[RANKS].number;
-    char hint[64];
     MS_TRY(ms_ranknames_read("context:order", &context->values[ORDER], shape,
                              fault));
     if (shape->data_ranks <= 1)
         shape->data_ranks = ranks;
-    if (shape->data_ranks % ranks != 0) {
-        snprintf(hint, sizeof hint, "take %u or %u ranks, for example",
-                 shape->data_ranks / ranks * ranks + ranks,
-                 (shape->data_ranks / ranks + 2) * ranks);
-        return ms_fail(fault, MS_EUSAGE, "context", hint,
-                       "%u ranks with the same model do not divide into groups "
-                       "of %u",
-                       shape->data_ranks, ranks);
-    }
+    MS_TRY(ms_policy_check_groups("context", "context:", shape->data_ranks,
+                                  ranks, fault));
     shape->context_ranks = ranks;
     shape->context_mode = (uint8_t)context->values[MODE].number;
     return read_ring(context->values, shape, fault);

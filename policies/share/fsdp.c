@@ -225,11 +225,8 @@ static ms_err check_reshard(const ms_policy_value *values, uint32_t ranks,
         return ms_fail(fault, MS_EUSAGE, where, "leave one of the two out",
                        "it contradicts %s",
                        values[SHARD].given ? "shard=" : "reshard=no");
-    if (ranks % (uint32_t)some != 0)
-        return ms_fail(
-            fault, MS_EUSAGE, where, "the groups must be equally large",
-            "%u ranks do not divide into groups of %" PRId64, ranks, some);
-    return MS_OK;
+    return ms_policy_check_groups(where, "reshard_ranks=", ranks,
+                                  (uint32_t)some, fault);
 }
 
 static ms_err check_shard(const ms_policy_value *values, uint32_t ranks,
@@ -249,11 +246,8 @@ static ms_err check_shard(const ms_policy_value *values, uint32_t ranks,
         strategy != SHARD_GRAD_OP)
         return ms_fail(fault, MS_EUSAGE, where, "say strategy=hybrid_shard",
                        "this strategy has no groups");
-    if (ranks % (uint32_t)shard != 0)
-        return ms_fail(
-            fault, MS_EUSAGE, where, "the groups must be equally large",
-            "%u ranks do not divide into groups of %" PRId64, ranks, shard);
-    return MS_OK;
+    return ms_policy_check_groups(where, "shard=", ranks, (uint32_t)shard,
+                                  fault);
 }
 
 /* The parts of experts lie on ranks that are no neighbours. */
@@ -363,6 +357,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     /* set_requires_gradient_sync(False): whole gradients accumulate in the
      * format of the sum; FSDP1's in that of the weights. */
     shape->fp32_gradients = last && !is_old(values) && sums_fp32(values);
+    shape->sums_late = last && !is_old(values) && !is_megatron(values);
     return use_in_place(values, shape, fault);
 }
 

@@ -33,11 +33,8 @@ ms_err ms_sharedstates_experts(const ms_policy_value *value, const char *where,
     uint32_t some = (uint32_t)value->number;
     if (!value->given)
         return MS_OK;
-    if (shape->data_ranks % some != 0)
-        return ms_fail(fault, MS_EUSAGE, where,
-                       "the groups must be equally large",
-                       "%u ranks do not divide into groups of %u",
-                       shape->data_ranks, some);
+    MS_TRY(ms_policy_check_groups(where, "expert_ranks=", shape->data_ranks,
+                                  some, fault));
     shape->expert_ranks = some;
     return MS_OK;
 }

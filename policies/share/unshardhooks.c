@@ -272,6 +272,27 @@ static ms_err post_backward_flat(writer *w, uint32_t f)
     return give(w, casts ? it->in : it->flat);
 }
 
+/* _get_grad_inner_tensor: what is a partial sum among ranks that split layers
+ * is summed in a copy, each by itself (graphs/optimizer/wholegrads.c). */
+static ms_err sum_partial(writer *w, uint32_t f)
+{
+    const ms_unshard_unit *it = &w->unit[f];
+    ms_reduce_call how = {.to = MS_HERE, .group = MS_GROUP_TENSOR};
+    for (uint32_t i = 0; i < it->n_sums; i++) {
+        MS_TRY(take(w, it->sums[i].buffer));
+        MS_TRY(pack(w, it->sums[i].set, it->sums[i].buffer, false));
+        MS_TRY(add(w, ms_program_reduce(w->at, it->sums[i].set, how), MS_NONE));
+    }
+    return MS_OK;
+}
+
+static ms_err give_sums(writer *w, uint32_t f)
+{
+    for (uint32_t i = 0; i < w->unit[f].n_sums; i++)
+        MS_TRY(give(w, w->unit[f].sums[i].buffer));
+    return MS_OK;
+}
+
 static ms_err scatter_apart(writer *w, uint32_t f)
 {
     uint32_t in = w->unit[f].in;
@@ -295,15 +316,19 @@ static ms_err post_backward_one(writer *w, uint32_t f)
         MS_TRY(reshard(w, f));
     if (!sums_now(w, it))
         return MS_OK;
+    MS_TRY(sum_partial(w, f));
     MS_TRY(end_scatter(w));
-    if (w->options->copies_apart)
-        return scatter_apart(w, f);
+    if (w->options->copies_apart) {
+        MS_TRY(scatter_apart(w, f));
+        return give_sums(w, f);
+    }
     if (it->in != MS_NONE) {
         MS_TRY(take(w, it->in));
         MS_TRY(pack(w, it->grads, it->in, false));
         w->scattering = f;
     }
-    return sum(w, f);
+    MS_TRY(sum(w, f));
+    return give_sums(w, f);
 }
 
 /* What is nested ends first. */

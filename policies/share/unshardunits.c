@@ -184,6 +184,30 @@ static ms_err make_buffers(ms_unshardunits *w, ms_unshard_unit *it)
     return MS_OK;
 }
 
+/* Those gradients of it that are partial when they come to be reduced. */
+static ms_err make_sums(ms_unshardunits *w, ms_unshard_unit *it)
+{
+    const ms_graph *graph = w->graph;
+    const ms_program *p = w->program;
+    uint32_t at = p->set_at[it->weights], end = p->set_at[it->weights + 1];
+    if (graph->storage_partial == NULL || it->grads == MS_NOTHING)
+        return MS_OK;
+    it->sums = ms_arena_take(w->arena, end - at, sizeof *it->sums);
+    if (it->sums == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t i = at; i < end; i++) {
+        uint32_t weight = p->set_item[i], grad = graph->storage_grad[weight];
+        if (!graph->storage_partial[weight] || grad == MS_NONE)
+            continue;
+        ms_unshard_sum *sum = &it->sums[it->n_sums++];
+        MS_TRY(ms_program_add_set(w->program, &grad, 1, w->arena, &sum->set,
+                                  w->fault));
+        MS_TRY(add_buffer(w, "summed_grad", graph->storage_bytes[grad],
+                          MS_HOME_COMPUTE, &sum->buffer));
+    }
+    return MS_OK;
+}
+
 /* Room for the units of the module's blocks and the three around them; the
  * experts', where other ranks divide them, come behind. */
 static ms_err open_units(ms_unshardunits *w)
@@ -229,8 +253,10 @@ ms_err ms_unshardunits_open(ms_unshardunits *w)
         measure_unit(w, &w->unit[weights[i].unit], weights[i].storage);
     MS_TRY(make_sets(w, weights, n));
     for (uint32_t f = 0; f < w->n_units; f++)
-        if (w->unit[f].weights != MS_NOTHING)
+        if (w->unit[f].weights != MS_NOTHING) {
             MS_TRY(make_buffers(w, &w->unit[f]));
+            MS_TRY(make_sums(w, &w->unit[f]));
+        }
     for (uint32_t u = w->first; u <= w->last; u++) {
         uint32_t f = ms_unshardunits_of(w, u);
         ms_unshard_unit *it = &w->unit[f];

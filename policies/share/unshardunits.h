@@ -7,6 +7,11 @@
 
 #include "policies/share/unshard.h"
 
+/* A gradient that ranks which split layers sum by itself, in a copy. */
+typedef struct ms_unshard_sum {
+    uint32_t set, buffer;
+} ms_unshard_sum;
+
 /* What is gathered and reduced together. */
 typedef struct ms_unshard_unit {
     uint32_t weights, grads; /* sets */
@@ -23,6 +28,8 @@ typedef struct ms_unshard_unit {
     uint32_t small;          /* the part while it is parked */
     uint32_t flat, in, out;  /* of the reduce-scatter */
     uint32_t place, n_weight; /* in order; how many weights */
+    uint32_t n_sums;          /* partial gradients */
+    ms_unshard_sum *sums;
 } ms_unshard_unit;
 
 typedef struct ms_unshardunits {

@@ -337,13 +337,13 @@ static bool sums_parts(const ms_books *books, uint32_t storage,
 }
 
 /* The row that holds the storage's values: its own, the buffer's, or its part.
- */
+ * What lies whole in a buffer is summed so. */
 static uint32_t holder(const ms_books *books, const ms_books_at *at,
                        uint32_t storage, const ms_reduce_call *how)
 {
     uint32_t cell = ms_books_cell(books, at, storage);
     uint32_t in = ms_books_in(books->packed, cell);
-    if (sums_parts(books, storage, how))
+    if (in == MS_NONE && sums_parts(books, storage, how))
         return ms_books_in(books->shard_row, cell);
     if (books->row[cell] != MS_NONE)
         return books->row[cell];

@@ -185,7 +185,8 @@ START_TEST(norms_and_caps_are_between)
     const ms_graph *graph = result.graph;
     uint32_t n = 0; /* gate, up, down of each block, and the head */
     for (uint32_t l = 0; l < graph->n_layers; l++)
-        n += graph->layer_split[l][0] == 'r' || graph->layer_split[l][0] == 'c';
+        n += strcmp(graph->layer_type[l], "linear") == 0 &&
+             strcmp(graph->layer_split[l], "whole") != 0;
     ck_assert_uint_eq(n, 3 * LAYERS + 1);
     ck_assert_str_eq(graph->layer_split[graph->n_layers - 1], "vocabulary");
     laws_check_levels(result.plan, result.line);

@@ -186,6 +186,104 @@ START_TEST(torch_sums_each)
 }
 END_TEST
 
+/* The calls that sum gradients of one parameter among the ranks that split
+ * layers: how many, the bytes of each, and of which micro-batches. */
+static uint32_t summed_by_calls(uint64_t *bytes, uint32_t *first_micro_batch)
+{
+    const ms_program *p = result.program;
+    uint32_t n = 0;
+    *bytes = 0;
+    *first_micro_batch = MS_NONE;
+    for (uint32_t i = 0; i < p->n_calls; i++) {
+        const ms_call *call = &p->calls[i];
+        if (call->verb != MS_REDUCE || call->reduce.group != MS_GROUP_TENSOR)
+            continue;
+        ck_assert_uint_eq(p->set_at[call->set + 1] - p->set_at[call->set], 1);
+        *bytes +=
+            result.graph->storage_bytes[p->set_item[p->set_at[call->set]]];
+        if (call->micro_batch < *first_micro_batch)
+            *first_micro_batch = call->micro_batch;
+        n++;
+    }
+    return n;
+}
+
+/* What ranks exchanged in the plan for those calls. */
+static uint64_t sent_by_calls(void)
+{
+    const ms_plan *plan = result.plan;
+    uint64_t sent = 0;
+    for (uint32_t i = 0; i < plan->n_transfers; i++)
+        if (plan->transfers[i].group == MS_GROUP_TENSOR &&
+            plan->transfers[i].kind == MS_TRANSFER_OUTER)
+            sent += plan->transfers[i].bytes;
+    return sent;
+}
+
+static const struct {
+    const char *policy;
+    uint32_t width; /* of what is summed */
+} late[] = {
+    {"fsdp:dp=2,sync=last", 4},
+    {"fsdp:dp=1,sync=last", 4},
+    {"fsdp:dp=2,sync=last,reduce=bf16", 2},
+    {"fsdp:dp=4,shard=2,sync=last", 4},
+    {"fsdp:dp=2,sync=last,copy_in=reduce", 4},
+    {"fsdp:dp=2,sync=last,units=whole", 4},
+    {"fsdp:dp=2,sync=last,reshard=no+checkpoint:full", 4},
+    {"context:2+fsdp:dp=4,sync=last", 4},
+};
+
+/* FSDP2's set_requires_gradient_sync(False): partial sums accumulate, and each
+ * is summed once behind the last micro-batch, whole, in the format in which it
+ * accumulated, however many micro-batches there are. */
+START_TEST(late_ones_are_summed_once)
+{
+    for (uint32_t m = 1; m <= 4; m *= 2) {
+        uint64_t bytes, of[2], norms = 2 * 3 + 1;
+        uint32_t from, n[2];
+        char policy[128];
+        snprintf(policy, sizeof policy, "tensor:4,sp+microbatch:%u+%s", m,
+                 late[_i].policy);
+        must_run(RMS, 3, MS_FLASH, policy);
+        summed_apart(of, n);
+        uint32_t calls = summed_by_calls(&bytes, &from);
+        ck_assert_uint_eq(n[0], m == 1 ? norms : 0);
+        ck_assert_uint_eq(n[1], 0);
+        ck_assert_uint_eq(calls, m == 1 ? 0 : norms);
+        if (m > 1) {
+            ck_assert_uint_eq(from, m - 1);
+            ck_assert_uint_eq(bytes, norms * late[_i].width * HIDDEN);
+            ck_assert_uint_eq(sent_by_calls(), bytes / 4 * 3 * 2);
+        }
+        laws_check_levels(result.plan, result.line);
+        laws_check_rows(result.plan);
+        laws_check_clock(result.plan, result.line, result.machine);
+        laws_check_report(result.line, result.report, true);
+        laws_check_steady(result.plan, true);
+    }
+}
+END_TEST
+
+/* Each stage sums its own behind its last backward; FSDP1 and who has all in
+ * each rank do not. */
+START_TEST(late_ones_of_stages)
+{
+    uint64_t bytes;
+    uint32_t from;
+    must_run(RMS, 4, MS_FLASH, "tensor:4,sp+pipeline:2+microbatch:4+fsdp:dp=2");
+    ck_assert_uint_eq(summed_by_calls(&bytes, &from), 2 * 4 + 1);
+    ck_assert_uint_eq(from, 3);
+    ck_assert_uint_eq(bytes, 4 * (2 * 4 + 1) * HIDDEN);
+    laws_check_levels(result.plan, result.line);
+    must_run(RMS, 4, MS_FLASH, "tensor:4+microbatch:4+fsdp:dp=2,sync=last");
+    ck_assert_uint_eq(summed_by_calls(&bytes, &from), 0);
+    must_run(RMS, 4, MS_FLASH,
+             "tensor:4,sp+microbatch:4+fsdp:dp=2,impl=1,sync=last");
+    ck_assert_uint_eq(summed_by_calls(&bytes, &from), 0);
+}
+END_TEST
+
 /* Whatever has no other ranks, no part of the tokens or of the heads, or no
  * DTensors. */
 START_TEST(torch_sums_nothing_whole)
@@ -304,6 +402,9 @@ Suite *suite_wholegrads(void)
     tcase_add_loop_test(tcase, torch_sums_each, 0,
                         (int)(sizeof asked / sizeof *asked));
     tcase_add_loop_test(tcase, torch_sums_nothing_whole, 0, 5);
+    tcase_add_loop_test(tcase, late_ones_are_summed_once, 0,
+                        (int)(sizeof late / sizeof *late));
+    tcase_add_test(tcase, late_ones_of_stages);
     tcase_add_test(tcase, a_layer_of_nanotrons);
     tcase_add_loop_test(tcase, steps_keep_the_laws, 0,
                         (int)(sizeof beside / sizeof *beside));

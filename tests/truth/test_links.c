@@ -22,17 +22,30 @@ static ms_collective kind_of(const char *name)
     ck_abort_msg("no collective \"%s\"", name);
 }
 
+static ms_arena arena;
+
+/* By name, or a file that lies here. */
+static const ms_device *device_of(const truth_table *table, uint32_t row)
+{
+    const char *name = truth_cell(table, row, "device");
+    const ms_device *device = NULL;
+    ms_fault fault = {0};
+    char path[TESTS_PATH], relative[TESTS_PATH];
+    snprintf(relative, sizeof relative, "tests/truth/%s", name);
+    tests_source(relative, path);
+    ck_assert_int_eq(ms_device_read(strchr(name, '/') != NULL ? path : name,
+                                    &arena, &device, &fault),
+                     MS_OK);
+    return device;
+}
+
 /* The ring of the device's links, without those that the row excludes. */
 static ms_group ring_of(const truth_table *table, uint32_t row)
 {
-    const ms_device *device = NULL;
-    ms_fault fault = {0};
     const char *by = truth_cell(table, row, "by");
-    ck_assert_int_eq(
-        ms_device_find(truth_cell(table, row, "device"), &device, &fault),
-        MS_OK);
-    ms_group ring = ms_communicators_row(
-        device, MS_GROUP_DATA, (uint32_t)truth_number(table, row, "ranks"), 1);
+    ms_group ring =
+        ms_communicators_row(device_of(table, row), MS_GROUP_DATA,
+                             (uint32_t)truth_number(table, row, "ranks"), 1);
     if (strcmp(by, "curve") != 0)
         ring.links.n_curves = 0;
     if (strcmp(by, "ring") == 0)
@@ -63,6 +76,7 @@ START_TEST(bus_bandwidth)
                       (uint64_t)(1e2 * sent / ns + 0.5));
     }
     truth_end();
+    ms_arena_free(&arena);
 }
 END_TEST
 

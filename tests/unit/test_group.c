@@ -244,10 +244,10 @@ static double all_reduce_us(ms_group group, ms_algorithm algorithm)
 START_TEST(across_nodes_each_has_its_formula)
 {
     const double bytes = (double)GIB * 1e6;
-    double ring = 8.4 + 28 * 3.4 + 2 * 14.0 + 30.0 / 16 * bytes / 300e9;
-    double tree = 8.4 + 2 * (7 * 4.0 + 14.0) + 30.0 / 16 * bytes / 276e9;
+    double ring = 8.4 + 26 * 3.4 + 4 * 14.0 + 30.0 / 16 * bytes / 300e9;
+    double tree = 8.4 + 2 * (7 * 4.0 + 14.0) + 2 * bytes / (360e9 * 0.92);
     double nested = 8.4 + 14 * 3.4 + 2 * 14.0 + 14.0 / 8 * bytes / 360e9;
-    double nvls = 25 + 2 * 18.0 + bytes / (360e9 * 0.9 * 5 / 6);
+    double nvls = 25 + 2 * 18.0 + bytes / (8 * 37.5e9 * 5 / 6);
     ck_assert_double_eq_tol(all_reduce_us(sixteen, MS_ALGORITHM_RING), ring, 1);
     ck_assert_double_eq_tol(all_reduce_us(sixteen, MS_ALGORITHM_TREE), tree, 1);
     ck_assert_double_eq_tol(all_reduce_us(sixteen, MS_ALGORITHM_NESTED), nested,
@@ -255,7 +255,7 @@ START_TEST(across_nodes_each_has_its_formula)
     ck_assert_double_eq_tol(all_reduce_us(sixteen, MS_ALGORITHM_SWITCH), nvls,
                             1);
     ck_assert_double_eq_tol(all_reduce_us(sixteen, MS_ALGORITHM_FASTEST), nvls,
-                            1); /* the least of the four */
+                            1); /* the least of those that NCCL has */
 }
 END_TEST
 

@@ -198,11 +198,19 @@ END_TEST
 /* A ring of two nodes of 8: an eighth of what a rank sends leaves the node. */
 START_TEST(nodes_borders_are_shared)
 {
-    ms_group ring = {.ranks = 16, .node_ranks = 8};
+    ms_group ring = {
+        .ranks = 16,
+        .node_ranks = 8,
+        .links = {.node_bytes_per_s = 1e11, .network_bytes_per_s = 1e10}};
     ck_assert_uint_eq(ms_collective_network_bytes(&ring, MS_ALL_GATHER, 1600),
                       1500 / 8);
+    ring.algorithm = MS_ALGORITHM_RING;
+    ck_assert_uint_eq(ms_collective_network_bytes(&ring, MS_ALL_REDUCE, 1600),
+                      2 * 1500 / 8);
+    ring.algorithm = MS_ALGORITHM_NESTED;
     ck_assert_uint_eq(ms_collective_network_bytes(&ring, MS_ALL_REDUCE, 1600),
                       2 * 1600 / 2 / 8);
+    ring.algorithm = MS_ALGORITHM_RING;
     ck_assert_uint_eq(ms_collective_network_bytes(&ring, MS_ALL_TO_ALL, 1600),
                       800);
     ring.ranks = 8;
