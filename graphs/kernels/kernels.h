@@ -161,9 +161,9 @@ typedef struct ms_kernel_set {
      * FastLayerNorm, Transformer Engine's norms, Megatron-LM's fused softmax
      * (apex/contrib/csrc/layer_norm, megatron/fused_kernels). */
     bool keeps_rows;
-    bool keeps_parts; /* where ranks split layers, products save their part of
-                         a sequence and gather it again (Megatron), and the
-                         sequence is dimension 0 */
+    bool keeps_parts;  /* where ranks split layers, products save their part of
+                          a sequence and gather it again (Megatron), and the
+                          sequence is dimension 0 */
     bool names_inputs; /* of a pipeline's stage (core/transformer/
                           transformer_block.py, set_input_tensor) */
     bool gathers_in_buffer; /* then, into Megatron's buffer in blocks, too */

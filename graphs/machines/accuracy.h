@@ -13,8 +13,8 @@
  * Memory does not depend on the device's rates: a kind of peak is whose code
  * divides the states among the ranks, or whose training code the kernels are of
  * (nanotron's, Megatron-LM's: of ranks that split layers, or have stages of
- * them, too), and whether backward runs forward again; tests/truth/peaks.tsv has the runs, all of them
- * of models of tokens.
+ * them, too), and whether backward runs forward again; tests/truth/peaks.tsv
+ * has the runs, all of them of models of tokens.
  *
  * Where fewer than MS_ACCURACY_LEAST runs are of a kind, those in any range (or
  * with recomputation or without) do; where these are too few as well, nothing

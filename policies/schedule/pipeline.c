@@ -293,12 +293,11 @@ static ms_err write_keeps(const ms_policy_context *context,
     bool splits = ms_schedule_splits(schedule);
     bool torch = values[IMPL].given && values[IMPL].number == TORCH;
     MS_TRY(check_keeps(values, splits, fault));
-    schedule->keeps =
-        (ms_schedule_keeps){.inputs = torch ? MS_INPUTS_GO
-                                            : context->graph->stage_inputs,
-                            .outputs = torch || values[DEALLOCATE].number == 0,
-                            .messages = torch,
-                            .graphs = torch};
+    schedule->keeps = (ms_schedule_keeps){
+        .inputs = torch ? MS_INPUTS_GO : context->graph->stage_inputs,
+        .outputs = torch || values[DEALLOCATE].number == 0,
+        .messages = torch,
+        .graphs = torch};
     return MS_OK;
 }
 

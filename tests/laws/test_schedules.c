@@ -70,10 +70,9 @@ static ms_schedule schedule_of(laws_random *random, const ms_graph *graph)
         .turns = ms_arena_take(&arena, ms_orders_room(&size),
                                sizeof *schedule.turns)};
     if (laws_chance(random, 30))
-        schedule.keeps = (ms_schedule_keeps){laws_chance(random, 70),
-                                             laws_chance(random, 70),
-                                             laws_chance(random, 70),
-                                             (uint8_t)laws_below(random, 3)};
+        schedule.keeps = (ms_schedule_keeps){
+            laws_chance(random, 70), laws_chance(random, 70),
+            laws_chance(random, 70), (uint8_t)laws_below(random, 3)};
     bool any = laws_chance(random, 30);
     /* Rendezvous at turns' ends may deadlock. */
     if ((any || order > MS_ORDER_GPIPE) && schedule.receives == MS_RECEIVE_NEXT)
