@@ -129,7 +129,6 @@ static bool choose_shape(laws_random *random, ms_arena *arena, ms_shape *shape)
         "zero:3,dp=8,impl=deepspeed",
         "zero:1,dp=8,impl=megatron",
         "zero:1,dp=8,impl=megatron,overlap_grad_reduce=0",
-        "zero:1,dp=8,impl=megatron,overlap_param_gather=1",
         "fsdp:dp=8",
         "fsdp:dp=8,impl=1",
         "fsdp:dp=8,shard=4",
