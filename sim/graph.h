@@ -183,6 +183,9 @@ typedef struct ms_graph {
                                reference, which the program drops after
                                backward, or after the step if keep_to_step */
     bool keep_to_step;
+    /* A stage's module names what it was handed, and so its gradient, until it
+     * is handed the next one; ..._FIRST: there was none before this step. */
+    uint8_t stage_inputs; /* ms_stage_inputs */
 
     uint32_t loss_unit;  /* first unit of the loss */
     uint32_t step_first; /* first op of the optimizer step */

@@ -59,4 +59,12 @@ typedef struct ms_layer_use ms_layer_use;
 typedef struct ms_foreseen ms_foreseen;
 typedef struct ms_report_names ms_report_names;
 
+/* What of the message that a stage was handed last lasts to the next one
+ * (ms_graph.stage_inputs). */
+typedef enum ms_stage_inputs {
+    MS_INPUTS_GO, /* nothing */
+    MS_INPUTS_STAY,
+    MS_INPUTS_STAY_FIRST /* before this step there was none */
+} ms_stage_inputs;
+
 #endif

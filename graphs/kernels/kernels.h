@@ -161,13 +161,17 @@ typedef struct ms_kernel_set {
      * FastLayerNorm, Transformer Engine's norms, Megatron-LM's fused softmax
      * (apex/contrib/csrc/layer_norm, megatron/fused_kernels). */
     bool keeps_rows;
-    bool keeps_parts; /* where ranks split layers, products save their part of
-                         a sequence and gather it again (Megatron), and the
-                         sequence is dimension 0 */
+    bool keeps_parts;  /* where ranks split layers, products save their part of
+                          a sequence and gather it again (Megatron), and the
+                          sequence is dimension 0 */
+    bool names_inputs; /* of a pipeline's stage (core/transformer/
+                          transformer_block.py, set_input_tensor) */
     bool gathers_in_buffer; /* then, into Megatron's buffer in blocks, too */
     bool casts_head; /* the model casts the logits to fp32, and those of 16 bits
                         end (nanotron's cast_to_fp32) */
     bool is_hoppers; /* attention is FlashAttention 3 or as fast, cuDNN's */
+    bool sums_in_order; /* FlashAttention 2 sums the queries' gradient in the
+                           same order each time (its deterministic) */
     bool joins_gates;   /* a gate reads one tensor, of which it makes one
                            gradient */
     bool fuses_updates; /* optimizers that have one kernel for it */

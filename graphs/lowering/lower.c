@@ -103,6 +103,10 @@ static ms_err keep_outputs(ms_trace *trace, const ms_forward *forward)
     bool holds = trace->settings->training->hold_output != MS_HOLD_NONE;
     trace->graph->keep_to_step =
         trace->settings->training->hold_output == MS_HOLD_STEP;
+    if (trace->kernels.names_inputs && trace->settings->train)
+        trace->graph->stage_inputs = trace->settings->training->step == 1
+                                         ? MS_INPUTS_STAY_FIRST
+                                         : MS_INPUTS_STAY;
     for (uint32_t i = 0; i < forward->n_outputs; i++) {
         if (holds)
             MS_TRY(keep(trace, forward->outputs[i], &capacity));

@@ -43,11 +43,15 @@ const ms_accuracy *ms_accuracy_time(const char *device, int64_t kernels,
 }
 
 ms_accuracy_library ms_accuracy_whose(int64_t kernels,
-                                      ms_accuracy_library divided)
+                                      ms_accuracy_library divided, bool split)
 {
-    bool others =
-        divided == MS_ACCURACY_FSDP || divided == MS_ACCURACY_DEEPSPEED;
-    return kernels == MS_NANOTRON && !others ? MS_ACCURACY_NANOTRON : divided;
+    if (divided == MS_ACCURACY_FSDP || divided == MS_ACCURACY_DEEPSPEED)
+        return divided;
+    if (kernels == MS_NANOTRON)
+        return MS_ACCURACY_NANOTRON;
+    if (kernels == MS_MEGATRON)
+        return split ? MS_ACCURACY_MEGATRON_SPLIT : MS_ACCURACY_MEGATRON;
+    return divided;
 }
 
 static const ms_accuracy *find_peak(ms_accuracy_library library, uint64_t again)

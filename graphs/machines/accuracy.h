@@ -12,9 +12,9 @@
  * tokens; tests/truth/times.tsv has the runs.
  * Memory does not depend on the device's rates: a kind of peak is whose code
  * divides the states among the ranks, or whose training code the kernels are of
- * (nanotron's, whose ranks split layers, or have stages of them), and whether
- * backward runs forward again; tests/truth/peaks.tsv has the runs, all of them
- * of models of tokens.
+ * (nanotron's, Megatron-LM's: of ranks that split layers, or have stages of
+ * them, too), and whether backward runs forward again; tests/truth/peaks.tsv
+ * has the runs, all of them of models of tokens.
  *
  * Where fewer than MS_ACCURACY_LEAST runs are of a kind, those in any range (or
  * with recomputation or without) do; where these are too few as well, nothing
@@ -55,11 +55,15 @@ typedef struct ms_accuracy_times {
 typedef enum ms_accuracy_library {
     MS_ACCURACY_ALONE, /* nobody: each rank has all */
     MS_ACCURACY_FSDP,
-    MS_ACCURACY_MEGATRON, /* its distributed optimizer */
+    MS_ACCURACY_MEGATRON, /* its distributed optimizer, or its kernels where
+                             each rank has the whole model */
     MS_ACCURACY_DEEPSPEED,
     MS_ACCURACY_OTHER,
-    MS_ACCURACY_NANOTRON /* its kernels, on ranks that may split the model, with
-                            a part of the optimizer's state at most */
+    MS_ACCURACY_NANOTRON, /* its kernels, on ranks that may split the model,
+                             with a part of the optimizer's state at most */
+    MS_ACCURACY_MEGATRON_SPLIT /* its kernels, on ranks that split the model,
+                                  with a part of the optimizer's state at
+                                  most */
 } ms_accuracy_library;
 
 typedef struct ms_accuracy_peaks {
@@ -81,9 +85,10 @@ extern const uint32_t ms_accuracyrows_n_times, ms_accuracyrows_n_peaks;
 /* NULL: no such run was held against a measured one. */
 const ms_accuracy *ms_accuracy_time(const char *device, int64_t kernels,
                                     uint64_t tokens);
-/* Whose runs these kernels are of; else divided, which divides the states. */
+/* Whose runs these kernels are of, on ranks that split the model or have all of
+ * it; else divided, which divides the states. */
 ms_accuracy_library ms_accuracy_whose(int64_t kernels,
-                                      ms_accuracy_library divided);
+                                      ms_accuracy_library divided, bool split);
 const ms_accuracy *ms_accuracy_peak(ms_accuracy_library library, bool again);
 
 #endif

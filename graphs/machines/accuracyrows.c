@@ -24,14 +24,16 @@ const uint32_t ms_accuracyrows_n_times =
 
 /* ms_accuracy_library, again, {runs, median, most} */
 const ms_accuracy_peaks ms_accuracyrows_peaks[] = {
-    {0, 1, {8, 0.4, 2.1}},
-    {0, MS_ACCURACY_ANY, {12, 0.3, 3.7}},
+    {0, 1, {6, 0.6, 2.1}},
+    {0, MS_ACCURACY_ANY, {10, 0.4, 3.7}},
     {1, 1, {15, 0.4, 5.5}},
     {1, MS_ACCURACY_ANY, {17, 0.4, 5.5}},
     {2, 0, {13, 0.0, 0.1}},
-    {2, MS_ACCURACY_ANY, {13, 0.0, 0.1}},
+    {2, MS_ACCURACY_ANY, {15, 0.0, 0.3}},
     {5, 0, {17, 0.0, 0.1}},
     {5, MS_ACCURACY_ANY, {17, 0.0, 0.1}},
+    {6, 0, {105, 0.7, 2.6}},
+    {6, MS_ACCURACY_ANY, {105, 0.7, 2.6}},
 };
 const uint32_t ms_accuracyrows_n_peaks =
     sizeof ms_accuracyrows_peaks / sizeof *ms_accuracyrows_peaks;

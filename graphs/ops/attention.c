@@ -2,8 +2,10 @@
 /* FlashAttention-2 (Dao 2023; csrc/flash_attn/flash_api.cpp): saves q, k, v,
  * the output, the row-wise log-sum-exp in fp32 and the random state; backward
  * makes dq, dk, dv and, while it runs, softmax_d [b, a, s'] and dq_accum
- * [b, s', a, d] in fp32, s' = s rounded up to 128.  With fewer heads in k and
- * v, dk and dv are computed for all of q's heads first and then summed. */
+ * [b, s', a, d'] in fp32, s' = s rounded up to 128 and d' = d to 32.  Where it
+ * is deterministic it has dq_accum as many times as fill the device with b a
+ * blocks, and sums these at the end.  With fewer heads in k and v, dk and dv
+ * are computed for all of q's heads first and then summed. */
 #include "graphs/ops/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/opend.h"
@@ -27,26 +29,46 @@ static uint32_t like_heads(ms_trace *trace, uint32_t q, uint32_t v,
     return y;
 }
 
+/* mha_bwd's nsplits. */
+static int64_t dq_parts(const ms_trace *trace, const ms_tensor *q)
+{
+    int64_t blocks = q->size[0] * q->size[1];
+    int64_t fill = trace->settings->device->multiprocessors;
+    return trace->kernels.sums_in_order ? (fill + blocks - 1) / blocks : 1;
+}
+
+void ms_attention_sums(ms_trace *trace, uint32_t q, int64_t queries,
+                       uint32_t sums[2])
+{
+    if (trace->err)
+        return;
+    const ms_tensor *x = ms_trace_at(trace, q);
+    int64_t rows = (queries + 127) / 128 * 128;
+    int64_t statistics[3] = {x->size[0], x->size[1], rows};
+    int64_t parts[5] = {dq_parts(trace, x), x->size[0], rows, x->size[1],
+                        (x->size[3] + 31) / 32 * 32};
+    sums[0] = ms_trace_make(trace, "softmax_d", MS_FLOAT32, 3, statistics);
+    sums[1] = ms_trace_make(trace, "dq_accum", MS_FLOAT32, 5, parts);
+}
+
 static void flash_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
     const ms_tensor *q = ms_trace_at(trace, node->input[0]);
-    int64_t rows = (q->size[2] + 127) / 128 * 128;
-    int64_t sums[3] = {q->size[0], q->size[1], rows};
-    int64_t accumulated[4] = {q->size[0], rows, q->size[1], q->size[3]};
+    int64_t heads = q->size[1], queries = q->size[2];
+    uint32_t sums[2] = {MS_NONE, MS_NONE};
     ms_trace_begin_backward(trace, node, grads[0]);
     for (uint32_t i = 0; i < 3; i++)
         out[i] = like_heads(trace, node->input[i], node->input[i], "grad");
     uint32_t all[2] = {MS_NONE, MS_NONE};
-    if (ms_trace_at(trace, node->input[1])->size[1] != sums[1])
+    if (ms_trace_at(trace, node->input[1])->size[1] != heads)
         for (uint32_t i = 0; i < 2; i++)
             all[i] = like_heads(trace, node->input[0], node->input[i + 1],
                                 "grad_all_heads");
-    uint32_t d = ms_trace_make(trace, "softmax_d", MS_FLOAT32, 3, sums);
-    uint32_t dq = ms_trace_make(trace, "dq_accum", MS_FLOAT32, 4, accumulated);
+    ms_attention_sums(trace, node->input[0], queries, sums);
     ms_opend_attention(trace, MS_WORK_FLASH, node->input[0], node->flops, true);
-    ms_trace_drop(trace, d);
-    ms_trace_drop(trace, dq);
+    ms_trace_drop(trace, sums[0]);
+    ms_trace_drop(trace, sums[1]);
     ms_trace_drop(trace, all[0]);
     ms_trace_drop(trace, all[1]);
 }

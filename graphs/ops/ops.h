@@ -283,6 +283,11 @@ typedef struct ms_attended {
 uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
                             ms_attended attended);
 
+/* What its backward over so many of q's queries has while it runs, made by the
+ * open op: softmax_d, dq_accum. */
+void ms_attention_sums(ms_trace *trace, uint32_t q, int64_t queries,
+                       uint32_t sums[2]);
+
 /* The same of q, k, v with as many heads each, by xFormers' kernel. */
 uint32_t ms_attention_efficient(ms_trace *trace, uint32_t q, uint32_t k,
                                 uint32_t v, ms_attended attended);

@@ -152,7 +152,11 @@ static void attend_backward(ms_trace *trace, const ms_node *node, int piece,
     d[Q] = make(trace, "dq_step", q, tokens_of(trace, q));
     d[K] = make(trace, "dk_step", all[K], keys);
     d[V] = make(trace, "dv_step", all[V], keys);
+    uint32_t running[2] = {MS_NONE, MS_NONE};
+    ms_attention_sums(trace, q, tokens_of(trace, q), running);
     ms_opend_attention(trace, MS_WORK_FLASH, q, node->flops, true);
+    ms_trace_drop(trace, running[0]);
+    ms_trace_drop(trace, running[1]);
     put_piece(trace, d[Q], sums[Q]);
     ms_trace_drop(trace, d[Q]);
     add(trace, d[K], sums[K]);

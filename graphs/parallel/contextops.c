@@ -332,7 +332,12 @@ static void ring_backward(ms_trace *trace, const ms_node *node,
         uint32_t own = ms_trace_make_like(trace, "dq_step", q);
         uint32_t step =
             trace->err ? MS_NONE : ms_trace_make_like(trace, "dkv_step", kv);
+        uint32_t sums[2] = {MS_NONE, MS_NONE};
+        ms_attention_sums(trace, q, queries_of(trace, q, i, node->i[0] != 0),
+                          sums);
         ms_opend_attention(trace, MS_WORK_FLASH, q, node->flops, true);
+        ms_trace_drop(trace, sums[0]);
+        ms_trace_drop(trace, sums[1]);
         ms_trace_begin(trace, "aten::add_");
         ms_trace_read(trace, dq);
         ms_trace_read(trace, own);
@@ -392,8 +397,10 @@ static uint32_t ring(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
     }
     uint32_t y = merge(trace, q, out, n);
     uint32_t node = ms_trace_node(trace, &ring_rule, inputs, 3, &y, 1);
-    if (node != MS_NONE)
+    if (node != MS_NONE) {
         trace->nodes[node].flops = flops;
+        trace->nodes[node].i[0] = causal;
+    }
     ms_trace_save(trace, node, q);
     ms_trace_save(trace, node, kv[n - 1]);
     ms_trace_save(trace, node, y);

@@ -269,8 +269,12 @@ static void attend_backward(ms_trace *trace, const ms_node *node, uint32_t grad,
     ms_trace_read(trace, node->saved[SAVED_LSE]);
     for (int i = Q; i <= V; i++)
         ms_trace_read(trace, g->block[i]);
+    uint32_t sums[2] = {MS_NONE, MS_NONE};
+    ms_attention_sums(trace, node->saved[SAVED_Q], turn->queries, sums);
     ms_opend_attention(trace, MS_WORK_FLASH, node->saved[SAVED_Q], turn->flops,
                        true);
+    ms_trace_drop(trace, sums[0]);
+    ms_trace_drop(trace, sums[1]);
 }
 
 /* The first step's, in fp32. */

@@ -402,16 +402,18 @@ static ms_err check_keeps(const ms_policy_value *values, bool splits,
  * the output until backward_one_chunk.  _backward.py@060ca5d783,
  * stage_backward_input: the graph is retained until all inputs' gradients are
  * there; a first stage has none. */
-static ms_err write_keeps(const ms_policy_value *values, ms_schedule *schedule,
-                          ms_fault *fault)
+static ms_err write_keeps(const ms_policy_context *context,
+                          ms_schedule *schedule, ms_fault *fault)
 {
+    const ms_policy_value *values = context->values;
     bool splits = ms_schedule_splits(schedule);
     bool torch = values[IMPL].given && values[IMPL].number == TORCH;
     MS_TRY(check_keeps(values, splits, fault));
-    schedule->keeps =
-        (ms_schedule_keeps){.outputs = torch || values[DEALLOCATE].number == 0,
-                            .messages = torch,
-                            .graphs = torch};
+    schedule->keeps = (ms_schedule_keeps){
+        .inputs = torch ? MS_INPUTS_GO : context->graph->stage_inputs,
+        .outputs = torch || values[DEALLOCATE].number == 0,
+        .messages = torch,
+        .graphs = torch};
     return MS_OK;
 }
 
@@ -528,7 +530,7 @@ static ms_err write_turns(const ms_policy_context *context,
     MS_TRY(write_parts(context, schedule, fault));
     MS_TRY(write_sides(context, schedule, fault));
     MS_TRY(check_queues(values, schedule, fault));
-    return write_keeps(values, schedule, fault);
+    return write_keeps(context, schedule, fault);
 }
 
 static ms_err write_schedule(const ms_policy_context *context,

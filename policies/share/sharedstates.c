@@ -89,6 +89,10 @@ typedef struct writer {
     uint64_t bucket_bytes, full_bytes, later_full_bytes;
     uint32_t *last; /* per rank and unit: the call that ends its last backward
                      */
+    bool gathers_ahead;
+    uint8_t *begun; /* with it, per unit: gathered for the rank under way */
+    uint32_t *weight_of; /* per gradient */
+    uint16_t rank;
 } writer;
 
 /* Does one rank alone have it, though the ranks share the rest?  Experts that
@@ -169,6 +173,21 @@ static uint32_t *last_of(const writer *w, const ms_call *call)
     return &w->last[(size_t)call->rank * w->graph->n_units + call->unit];
 }
 
+static ms_err open_ahead(writer *w)
+{
+    const ms_graph *graph = w->graph;
+    w->begun = ms_arena_take(w->arena, graph->n_units, 1);
+    w->weight_of =
+        ms_arena_take_raw(w->arena, graph->n_persistent, sizeof *w->weight_of);
+    if (!w->begun || !w->weight_of)
+        return ms_fail_nomem(w->fault);
+    memset(w->weight_of, 0xff, graph->n_persistent * sizeof *w->weight_of);
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (ms_graph_is_weight(graph, s) && graph->storage_grad[s] != MS_NONE)
+            w->weight_of[graph->storage_grad[s]] = s;
+    return MS_OK;
+}
+
 static ms_err open_writer(writer *w, const ms_program *old)
 {
     uint32_t n = w->graph->n_persistent;
@@ -190,6 +209,8 @@ static ms_err open_writer(writer *w, const ms_program *old)
     if (!w->seen || !w->due || !w->whole || !w->list || !w->bucket ||
         (w->graph->storage_shard_group && !w->own))
         return ms_fail_nomem(w->fault);
+    if (w->gathers_ahead)
+        MS_TRY(open_ahead(w));
     MS_TRY(list_weights(w, &w->forward, false));
     MS_TRY(list_weights(w, &w->backward, true));
     return list_grads(w);
@@ -364,7 +385,8 @@ static ms_err reduce_all(writer *w, const ms_call *step)
 static ms_err gather_updated(writer *w, const ms_call *step)
 {
     uint32_t n = 0, set = MS_NOTHING;
-    if (w->shared == MS_SHARED_NOTHING || w->shared == MS_SHARED_PARAMETERS)
+    if (w->shared == MS_SHARED_NOTHING || w->shared == MS_SHARED_PARAMETERS ||
+        w->gathers_ahead)
         return MS_OK;
     for (uint32_t s = 0; s < w->graph->n_persistent; s++)
         if (ms_graph_is_weight(w->graph, s) && is_held(w, step->rank, s) &&
@@ -372,6 +394,52 @@ static ms_err gather_updated(writer *w, const ms_call *step)
             w->graph->storage_grad[s] != MS_NONE) /* else no rank updates it */
             w->list[n++] = s;
     return emit(w, step, MS_GATHER, MS_HERE, w->list, n, &set);
+}
+
+static bool is_forward(const ms_call *call)
+{
+    return call->verb == MS_RUN && call->run.pass == MS_FORWARD;
+}
+
+/* A unit's weights as the step before has updated them, once on a rank: those
+ * that get their gradients in its backward. */
+static ms_err gather_begun(writer *w, const ms_call *at, uint32_t unit)
+{
+    const unit_lists *grads = &w->grads;
+    uint32_t n = 0, set = MS_NOTHING;
+    w->begun[unit] = 1;
+    for (uint32_t i = grads->at[unit]; i < grads->at[unit + 1]; i++) {
+        uint32_t s = w->weight_of[grads->item[i]];
+        if (s == MS_NONE || w->whole[s])
+            continue;
+        w->list[n++] = s;
+        w->whole[s] = 1;
+    }
+    return emit(w, at, MS_GATHER, MS_HERE, w->list, n, &set);
+}
+
+/* Before a unit's first forward the next one's gather begins, too
+ * (distributed_data_parallel.py, _make_forward_pre_hook, and param_and_grad_
+ * buffer.py, finish_param_sync). */
+static ms_err gather_next(writer *w, const ms_program *old, uint32_t i)
+{
+    const ms_call *call = &old->calls[i];
+    if (!w->gathers_ahead || !is_forward(call))
+        return MS_OK;
+    if (w->rank != call->rank) {
+        memset(w->begun, 0, w->graph->n_units);
+        memset(w->whole, 0, w->graph->n_persistent);
+        w->rank = call->rank;
+    }
+    if (!w->begun[call->unit])
+        MS_TRY(gather_begun(w, call, call->unit));
+    if (w->begun[call->unit] > 1)
+        return MS_OK;
+    w->begun[call->unit] = 2;
+    for (i++; i < old->n_calls && old->calls[i].rank == call->rank; i++)
+        if (is_forward(&old->calls[i]) && !w->begun[old->calls[i].unit])
+            return gather_begun(w, call, old->calls[i].unit);
+    return MS_OK;
 }
 
 /* The first run at or behind call i, or NULL. */
@@ -392,6 +460,7 @@ static ms_err write_calls(writer *w, const ms_program *old)
         while (gathers && ms_program_runs(call) && in_sight <= run + w->ahead &&
                (coming = run_from(old, &next)) != NULL)
             MS_TRY(gather(w, call, coming, in_sight++));
+        MS_TRY(gather_next(w, old, i));
         if (call->verb == MS_STEP_SET)
             MS_TRY(w->reduces_at_end ? reduce_all(w, call)
                                      : close_bucket(w, call));
@@ -419,6 +488,7 @@ ms_err ms_sharedstates_write(const ms_policy_context *context,
                 .program = &made,
                 .shared = shares->shared,
                 .reduces_at_end = shares->reduces_at_end,
+                .gathers_ahead = shares->gathers_ahead,
                 .ahead = shares->units_ahead,
                 .full_bytes = shares->first_bucket_bytes,
                 .later_full_bytes = shares->bucket_bytes};

@@ -22,6 +22,9 @@ typedef struct ms_sharedstates {
      * unit's gradients together. */
     uint64_t first_bucket_bytes, bucket_bytes;
     bool reduces_at_end; /* all gradients together, when backward has ended */
+    bool gathers_ahead; /* updated weights, before the first forward of the next
+                           step that reads them, a unit ahead; else behind the
+                           update */
 } ms_sharedstates;
 
 /* How many ranks share: dp where given, else the job's GPUs.  Faults

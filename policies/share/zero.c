@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-enum { STAGE, RANKS, EXPERTS, IMPL, PREFETCH, OVERLAP, N_PARAMS };
+enum { STAGE, RANKS, EXPERTS, IMPL, PREFETCH, OVERLAP, GATHER, N_PARAMS };
 enum { IDEAL, MEGATRON };
 static const uint8_t engines[] = {MS_ENGINE_IDEAL, MS_ENGINE_MEGATRON};
 
@@ -59,6 +59,13 @@ static const ms_param params[N_PARAMS] = {
                  .high = 1,
                  .help = "impl=megatron: gradients are reduced beside the last "
                          "backward; 0: all behind it"},
+    [GATHER] = {.name = "overlap_param_gather",
+                .type = MS_PARAM_INT,
+                .low = 0,
+                .high = 1,
+                .help = "impl=megatron: 1: updated parameters are gathered "
+                        "beside the next step's first forward, a unit ahead; "
+                        "0: behind the update"},
 };
 
 /* ---- shape --------------------------------------------------------------- */
@@ -84,6 +91,15 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                        "type zero:1,impl=megatron,overlap_grad_reduce=0",
                        "overlap_grad_reduce is a switch of Megatron's "
                        "distributed optimizer");
+    if (values[GATHER].given && !shape->fp32_gradients)
+        return ms_fail(fault, MS_EUSAGE, where,
+                       "type zero:1,impl=megatron,overlap_param_gather=1",
+                       "overlap_param_gather is a switch of Megatron's "
+                       "distributed optimizer");
+    if (values[GATHER].number == 1 && values[OVERLAP].number == 0)
+        return ms_fail(fault, MS_EUSAGE, where, "leave overlap_grad_reduce out",
+                       "Megatron-LM refuses overlap_param_gather without "
+                       "overlap_grad_reduce");
     if (values[EXPERTS].given && shape->shared < MS_SHARED_GRADIENTS)
         return ms_fail(fault, MS_EUSAGE, where, "take stage 2 or 3",
                        "expert_ranks divide gradients, which this stage does "
@@ -102,7 +118,8 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     ms_sharedstates shares = {
         .shared = (ms_shared)context->values[STAGE].number,
         .units_ahead = (uint32_t)context->values[PREFETCH].number,
-        .reduces_at_end = context->values[OVERLAP].number == 0};
+        .reduces_at_end = context->values[OVERLAP].number == 0,
+        .gathers_ahead = context->values[GATHER].number == 1};
     MS_TRY(ms_sharedstates_need_experts(context, "zero:expert_ranks", fault));
     return ms_sharedstates_write(context, &shares, program, fault);
 }

@@ -5,6 +5,7 @@
 #include "sim/program.h"
 #include "sim/schedule/exchange.h"
 #include "sim/schedule/rooms.h"
+#include "sim/schedule/stageinputs.h"
 #include "sim/schedule/turncalls.h"
 
 #include <assert.h>
@@ -26,6 +27,7 @@ typedef struct writer {
     uint16_t *free_frames; /* given back, the last one first */
     uint32_t n_free, n_frames;
     uint32_t *rooms; /* rooms.h */
+    ms_stageinputs inputs;
 } writer;
 
 static void write_mark(writer *w, uint16_t rank, uint32_t micro_batch,
@@ -121,6 +123,30 @@ static void write_turn(writer *w, uint16_t rank, const ms_turn *turn)
     }
     program->n_calls += n;
     end_turn(w, turn->micro_batch);
+}
+
+/* What the step before has left. */
+static void take_inputs(writer *w, uint16_t rank)
+{
+    if (w->schedule->keeps.inputs != MS_INPUTS_STAY)
+        return;
+    for (uint32_t k = 0; k < w->schedule->n_stages; k++)
+        if (w->inputs.first[k] != MS_NONE && w->inputs.last[k] != MS_NONE)
+            ms_stageinputs_write(&w->inputs, rank, k, MS_TAKE, w->program);
+}
+
+/* A turn, and what its stage's module names before and after it. */
+static void write_kept_turn(writer *w, uint16_t rank, uint32_t row)
+{
+    const ms_turn *turn = &w->schedule->turns[row];
+    const ms_stageinputs *inputs = &w->inputs;
+    bool kept = inputs->buffer != NULL && inputs->last[turn->stage] != MS_NONE;
+    if (kept && inputs->first[turn->stage] == row &&
+        w->schedule->keeps.inputs == MS_INPUTS_STAY)
+        ms_stageinputs_write(inputs, rank, turn->stage, MS_GIVE, w->program);
+    write_turn(w, rank, turn);
+    if (kept && inputs->last[turn->stage] == row)
+        ms_stageinputs_write(inputs, rank, turn->stage, MS_TAKE, w->program);
 }
 
 /* Does a unit in no segment of the stage save something of the set? */
@@ -274,7 +300,8 @@ static ms_err write_end(writer *w, uint16_t rank)
 
 static uint64_t count_calls(const writer *w, const ms_deeds *deeds)
 {
-    uint64_t n = 2;
+    /* A stage's buffers are taken and given twice. */
+    uint64_t n = 2 + 4u * (uint64_t)MS_N_STAGEINPUTS * w->schedule->n_stages;
     for (uint32_t i = 0; i < deeds->n; i++) {
         const ms_deed *deed = &deeds->all[i];
         if (deed->kind != MS_DEED_TURN) {
@@ -296,13 +323,15 @@ static ms_err write_rank(writer *w, uint16_t rank, const ms_deeds *deeds,
     MS_TRY(ms_program_reserve(w->program, count_calls(w, deeds), w->arena,
                               w->fault));
     count_turns(w, rank);
+    ms_stageinputs_open(w->schedule, rank, &w->inputs);
     write_room(w, rank, MS_TAKE);
+    take_inputs(w, rank);
     write_mark(w, rank, 0, MS_MARK_START);
     for (uint32_t i = 0; i < deeds->n; i++) {
         const ms_deed *deed = &deeds->all[i];
         MS_TRY(open_frame(w, deed->micro_batch));
         if (deed->kind == MS_DEED_TURN)
-            write_turn(w, rank, &w->schedule->turns[deed->what]);
+            write_kept_turn(w, rank, deed->what);
         else if (deed->kind == MS_DEED_SYNC)
             write_sync(w, rank, deed->micro_batch);
         else
@@ -398,6 +427,8 @@ ms_err ms_defaultprogram(const ms_graph *graph, const ms_keep *keep,
                             &w.handovers, fault));
     MS_TRY(ms_rooms_find(graph, schedule, &w.handovers, arena, program,
                          &w.rooms, fault));
+    MS_TRY(ms_stageinputs_find(graph, schedule, &w.handovers, arena, program,
+                               &w.inputs, fault));
     if (keep->other != NULL)
         MS_TRY(find_forms(&w, keep->other, stage_of, 1));
     MS_TRY(write_forms(&w, keep, 0));

@@ -87,6 +87,8 @@ typedef struct ms_schedule_keeps {
     bool graphs; /* the half of the inputs lets nothing go before its end; of a
                     stage that hands no gradient on it does nothing, and the
                     half of the weights is the whole backward */
+    uint8_t inputs; /* ms_stage_inputs: what a stage was handed last, and its
+                       gradient, over the end of the step (stageinputs.h) */
 } ms_schedule_keeps;
 
 typedef struct ms_schedule {

@@ -84,6 +84,7 @@ static const char *const shares[] = {
     "zero:3",
     "zero:1,impl=megatron",
     "zero:1,impl=megatron,overlap_grad_reduce=1",
+    "zero:1,impl=megatron,overlap_param_gather=1",
     "fsdp",
     "fsdp:impl=1",
     "fsdp:reshard=no",

@@ -33,6 +33,7 @@ static const char *const parts[] = {
     "ddp:dp=4",
     "zero:1,dp=4,impl=megatron",
     "zero:1,dp=4,impl=megatron,overlap_grad_reduce=0",
+    "zero:1,dp=4,impl=megatron,overlap_param_gather=1",
     "zero:2,dp=3",
     "zero:3,dp=4,prefetch=3",
     "zero:1,dp=4,impl=deepspeed",

@@ -351,6 +351,7 @@ static const char *const policies[] = {
     "ddp:dp=4",
     "zero:1,dp=4,impl=megatron",
     "zero:1,dp=4,impl=megatron,overlap_grad_reduce=0",
+    "zero:1,dp=4,impl=megatron,overlap_param_gather=1",
     "zero:1,dp=4,impl=deepspeed+checkpoint:full",
     "zero:2,dp=3,impl=deepspeed,reduce_bucket_size=700,overlap_comm=1",
     ZEROPP,

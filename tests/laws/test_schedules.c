@@ -70,9 +70,9 @@ static ms_schedule schedule_of(laws_random *random, const ms_graph *graph)
         .turns = ms_arena_take(&arena, ms_orders_room(&size),
                                sizeof *schedule.turns)};
     if (laws_chance(random, 30))
-        schedule.keeps = (ms_schedule_keeps){laws_chance(random, 70),
-                                             laws_chance(random, 70),
-                                             laws_chance(random, 70)};
+        schedule.keeps = (ms_schedule_keeps){
+            laws_chance(random, 70), laws_chance(random, 70),
+            laws_chance(random, 70), (uint8_t)laws_below(random, 3)};
     bool any = laws_chance(random, 30);
     /* Rendezvous at turns' ends may deadlock. */
     if ((any || order > MS_ORDER_GPIPE) && schedule.receives == MS_RECEIVE_NEXT)
@@ -96,8 +96,26 @@ static uint32_t rank_of(const ms_schedule *schedule, uint32_t unit,
     ck_abort_msg("unit %u", unit);
 }
 
+/* What a stage names from the step before ends, and as much is there again at
+ * the end of this one. */
+static void check_inputs(const ms_schedule *schedule, const ms_plan *plan,
+                         const uint8_t *ended)
+{
+    uint8_t keeps = schedule->keeps.inputs;
+    uint64_t before = 0, after = 0;
+    for (uint32_t r = 0; r < plan->n_rows; r++) {
+        const ms_row *row = &plan->row[r];
+        if (row->storage != MS_NONE ||
+            strncmp(plan->buffers[row->buffer].name, "input_tensor", 12) != 0)
+            continue;
+        *(ended[r] ? &before : &after) += row->bytes;
+    }
+    LAW(keeps != MS_INPUTS_GO || after == 0);
+    LAW(before == (keeps == MS_INPUTS_STAY ? after : 0));
+}
+
 /* What a micro-batch makes ends with it, but for .grad that is stolen. */
-static void check_ends(const ms_plan *plan)
+static void check_ends(const ms_schedule *schedule, const ms_plan *plan)
 {
     uint8_t *ended = ms_arena_take(&arena, plan->n_rows, 1);
     for (uint32_t i = 0; i < plan->op[plan->n_ops].release_at; i++)
@@ -105,11 +123,12 @@ static void check_ends(const ms_plan *plan)
     for (uint32_t r = 0; r < plan->n_rows; r++) {
         uint32_t s = plan->row[r].storage;
         HOLDS(
-            ended[r] || s < plan->graph->n_persistent ||
+            ended[r] || s == MS_NONE || s < plan->graph->n_persistent ||
                 plan->graph->storage_grad[s] != MS_NONE,
             "storage %u of rank %u, which op %u of the plan makes, never ends",
             s, (unsigned)plan->op[plan->row[r].op].rank, plan->row[r].op);
     }
+    check_inputs(schedule, plan, ended);
 }
 
 /* An op that a rank runs is of its units.  How often: forward, loss and
@@ -263,7 +282,7 @@ static void check_trial(laws_random *random)
     laws_check_clock(&plan, &line, &machine);
     laws_check_levels(&plan, &line);
     check_marks(&line);
-    check_ends(&plan);
+    check_ends(&schedule, &plan);
     check_ops(&schedule, &plan);
     if (keeps_all(&graph, &keep))
         for (uint32_t i = 0; i < plan.n_ops; i++)

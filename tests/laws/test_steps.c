@@ -100,6 +100,7 @@ static const char *const homes[] = {
     "zero:3,dp=4",
     "zero:1,dp=4,impl=megatron",
     "zero:1,dp=4,impl=megatron,overlap_grad_reduce=0",
+    "zero:1,dp=4,impl=megatron,overlap_param_gather=1",
     "offload:optimizer",
     "offload:optimizer,pin=0,tile=5000",
     "offload:optimizer,percent=40",

@@ -7,6 +7,7 @@
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 
@@ -113,6 +114,61 @@ START_TEST(graphs_are_retained)
 }
 END_TEST
 
+static uint32_t count_verb(const ms_program *program, uint16_t rank,
+                           ms_verb verb, bool before_start)
+{
+    uint32_t n = 0;
+    bool started = false;
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        const ms_call *call = &program->calls[i];
+        if (call->rank != rank)
+            continue;
+        started |= call->verb == MS_MARK && call->mark.mark == MS_MARK_START;
+        n += call->verb == verb && !(started && before_start);
+    }
+    return n;
+}
+
+/* Megatron-LM's stages name their last input and its gradient from the last
+ * backward over the end of the step to the next forward: two messages a stage
+ * that has an input.  A first step begins without. */
+static void check_inputs(const char *options, uint32_t stages, bool first)
+{
+    const ms_result *result =
+        truth_run("gpt2 --kernels megatron --sequence %u --batch 4 "
+                  "--allocator exact -p microbatch:4+%s",
+                  SEQUENCE, options);
+    const ms_program *program = result->program;
+    const ms_rank_report *rank = &result->report->ranks[1];
+    uint32_t before = count_verb(program, 1, MS_TAKE, true);
+    ck_assert_uint_eq(before, first ? 0 : 2 * stages);
+    ck_assert_uint_eq(count_verb(program, 1, MS_GIVE, false), before);
+    ck_assert_uint_eq(count_verb(program, 1, MS_TAKE, false) - before,
+                      2 * stages);
+    ck_assert_uint_eq(program->n_buffers > 0, stages > 0);
+    for (uint32_t b = 0; b < program->n_buffers; b++)
+        ck_assert_uint_eq(program->buffers[b].bytes, MESSAGE);
+    if (!first)
+        ck_assert_uint_eq(rank->levels[MS_MARK_START],
+                          rank->levels[MS_MARK_END]);
+}
+
+START_TEST(inputs_are_named)
+{
+    truth_begin();
+    check_inputs("pipeline:2", 1, false);
+    check_inputs("pipeline:2 --set training.step=first", 1, true);
+    check_inputs("pipeline:2,chunks=3", 3, false);
+    check_inputs("pipeline:2,schedule=zb-h1", 1, false);
+    check_inputs("pipeline:2,chunks=2,schedule=zb-v", 1, false);
+    /* others' kernels name none */
+    const ms_result *bare = truth_run("gpt2 --sequence 64 --batch 4 -p "
+                                      "microbatch:4+pipeline:2");
+    ck_assert_uint_eq(bare->program->n_buffers, 0);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_kept(void)
 {
     Suite *suite = suite_create("kept");
@@ -121,6 +177,7 @@ Suite *suite_kept(void)
     tcase_add_test(tcase, messages_of_1f1b);
     tcase_add_test(tcase, first_stage_goes_back_whole);
     tcase_add_test(tcase, graphs_are_retained);
+    tcase_add_test(tcase, inputs_are_named);
     suite_add_tcase(suite, tcase);
     return suite;
 }

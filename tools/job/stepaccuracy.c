@@ -88,12 +88,15 @@ bool ms_stepaccuracy_kind(const ms_job *job, const ms_result *result,
                           ms_accuracy_peaks *kind)
 {
     ms_accuracy_library divided = divided_by(&job->spec);
+    bool split = is_split(result);
     *kind = (ms_accuracy_peaks){
-        .library = ms_accuracy_whose(result->training.kernels, divided),
+        .library = ms_accuracy_whose(result->training.kernels, divided, split),
         .again = result->report->recomputed_ops > 0};
     bool of_kind = kind->library == MS_ACCURACY_NANOTRON
                        ? is_nanotrons(&result->shape)
-                       : !is_split(result);
+                   : kind->library == MS_ACCURACY_MEGATRON_SPLIT
+                       ? result->shape.shared <= MS_SHARED_OPTIMIZER
+                       : !split;
     return of_kind && is_such(result) && is_such_memory(job, result);
 }
 

@@ -166,6 +166,9 @@ static const ms_word options[] = {
     MS_WORD_INSTEAD(NULL, "overlap-grad-reduce",
                     "-p zero:1,dp=8,impl=megatron,overlap_grad_reduce=1",
                     "Megatron's gradients are reduced beside backward"),
+    MS_WORD_INSTEAD(NULL, "overlap-param-gather",
+                    "-p zero:1,dp=8,impl=megatron,overlap_param_gather=1",
+                    "updated parameters are gathered beside the next forward"),
     MS_WORD_INSTEAD(NULL, "tp-plan", "-p tensor:4,plan=hf",
                     "a policy: Hugging Face's plan of ranks that split layers"),
     MS_WORD_INSTEAD(

@@ -36,6 +36,7 @@ const ms_kernel_set ms_mcore = {
     .fuses_softmax = true, /* FusedScaleMaskSoftmax */
     .keeps_rows = true,
     .keeps_parts = true,
+    .names_inputs = true,
     .joins_gates = true,
     .fuses_updates = true, /* Transformer Engine's or Apex' FusedAdam */
     .keeps_fp8 = true,

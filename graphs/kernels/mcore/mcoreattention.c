@@ -240,25 +240,34 @@ static uint32_t rotate(ms_trace *trace, uint32_t x, int64_t turning)
 }
 
 /* Norms and positions of q and k; what the kernel reads then lies apart from
- * the product's result, which ends. */
+ * the product's result.  named: what forward's variables name to its end
+ * (Attention.forward: query, key, value), of which value, never turned, is a
+ * view of that result. */
 static void prepare(ms_trace *trace, const ms_layer *layer,
-                    const ms_attention_sizes *n, uint32_t *qkv)
+                    const ms_attention_sizes *n, uint32_t *qkv, uint32_t *named)
 {
     static const char *const norms[2] = {"q_norm.weight", "k_norm.weight"};
     bool normed = is_word(layer, "qk_norm", "head");
+    bool flash = ms_mcoresettings_backend(trace->settings) == MS_MCORE_FLASH;
+    bool many = flash && at(trace, qkv[0])->size[0] > 1;
     bool rotary = field_of(layer, "rotary").b;
     bool apart = normed || rotary || n->kv_heads != n->heads ||
                  ranks_of_a_group(trace, layer) > 1 ||
-                 ms_contextops_is_joint(trace);
+                 ms_contextops_is_joint(trace) || flash;
     for (uint32_t i = 0; i < 2 && normed; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  norm_heads(trace, qkv[i], norms[i], n->dim));
     for (uint32_t i = 0; i < 2 && rotary; i++)
         qkv[i] =
             ms_trace_rebind(trace, qkv[i], rotate(trace, qkv[i], n->turning));
+    for (uint32_t i = 0; i < 3; i++) {
+        named[i] = qkv[i];
+        ms_trace_ref(trace, named[i]);
+    }
     for (uint32_t i = 0; i < 3 && apart; i++)
-        qkv[i] =
-            ms_trace_rebind(trace, qkv[i], ms_view_contiguous(trace, qkv[i]));
+        qkv[i] = ms_trace_rebind(trace, qkv[i],
+                                 many ? ms_view_copy(trace, qkv[i])
+                                      : ms_view_contiguous(trace, qkv[i]));
 }
 
 /* ---- op by op ------------------------------------------------------------ */
@@ -403,7 +412,7 @@ ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
 {
     static const char *const roles[2] = {"proj.weight", "proj.bias"};
     int64_t backend = ms_mcoresettings_backend(trace->settings);
-    uint32_t qkv[3], y;
+    uint32_t qkv[3], named[3], y;
     MS_TRY(check(trace, layer));
     if (layer->n_in > 1)
         project_crossed(trace, layer, n, in, qkv);
@@ -412,7 +421,7 @@ ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
     MS_TRY(trace->err);
     if (field_of(layer, "sinks").b && trace->settings->train)
         ms_raw_states(trace, ms_trace_parameter(trace, "sinks", 1, &n->heads));
-    prepare(trace, layer, n, qkv);
+    prepare(trace, layer, n, qkv, named);
     bool exchanges = trace->context && !ms_contextops_is_joint(trace);
     for (uint32_t i = 0; i < 3 && exchanges; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
@@ -431,5 +440,6 @@ ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
         ms_shards_split(trace) == MS_SPLIT_HEADS ? MS_SPLIT_ROWS
                                                  : MS_SPLIT_NOT);
     ms_trace_drop(trace, y);
+    ms_split_drop(trace, 3, named);
     return trace->err;
 }

@@ -111,6 +111,8 @@ void ms_mcoresettings_choose(const ms_step_settings *settings,
         set->attention = &ms_sdpa_eager;
     set->gathers_in_buffer = training->mcore_spec == MS_MCORE_LOCAL;
     set->is_hoppers = backend == MS_MCORE_FUSED;
+    set->sums_in_order =
+        backend == MS_MCORE_FLASH && training->mcore_deterministic == 1;
     if (training->loss_kernel == 0 && training->mcore_loss == MS_MCORE_LOSS_TE)
         set->loss = &ms_losskernels_liger;
 }

@@ -135,6 +135,7 @@ static bool has_same_counts(const ms_graph *a, const ms_graph *b)
            a->step_first == b->step_first && a->step_all == b->step_all &&
            a->loss_unit == b->loss_unit && a->keep_to_step == b->keep_to_step &&
            a->grads_whole == b->grads_whole &&
+           a->stage_inputs == b->stage_inputs &&
            (a->storage_shard_bytes == NULL) ==
                (b->storage_shard_bytes == NULL) &&
            (a->storage_far_bytes == NULL) == (b->storage_far_bytes == NULL) &&
