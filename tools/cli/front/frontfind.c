@@ -296,6 +296,19 @@ static bool is_far(const ms_front *front, const ms_front_row *row)
     return true;
 }
 
+/* Of a way that beats all points below its peak, none of which is near, the
+ * curve says nothing. */
+static void leave_out_far(ms_front *front)
+{
+    for (uint32_t i = 0; i < front->n_ways; i++) {
+        ms_front_row *row = &front->rows[i];
+        if (!row->is_above || row->more_ns >= 0 || !is_far(front, row))
+            continue;
+        row->is_above = false;
+        row->against = 0;
+    }
+}
+
 /* Points at the peaks of those ways that beat the curve because it has none
  * there, the farthest first. */
 static ms_err refine(finder *f)
@@ -338,5 +351,6 @@ ms_err ms_frontfind_rows(const ms_job *job, ms_points *points,
         err = run_curve(&f, budgets, n_budgets);
     ms_points_leave(points, &f.seat);
     measure_all(front);
+    leave_out_far(front);
     return err;
 }
