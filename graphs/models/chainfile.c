@@ -107,11 +107,10 @@ static ms_err stage_name(const ms_reader *r, uint32_t row, uint32_t number,
         return ms_fail_nomem(r->fault);
     uint32_t first = ms_index_add(index, name, number - 1);
     if (first != number - 1)
-        return ms_json_fail(json, node == MS_NONE ? row : node, r->fault,
-                            "give each its own",
-                            "\"%.60s\" is the name of stage %" PRIu32
-                            " already",
-                            name, first + 1);
+        return ms_json_fail(
+            json, node == MS_NONE ? row : node, r->fault, "give each its own",
+            "\"%.60s\" is the name of stage %" PRIu32 " already", name,
+            first + 1);
     ms_text_add(text, "\"name\": ");
     ms_text_json(text, name);
     return MS_OK;

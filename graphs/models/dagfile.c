@@ -50,7 +50,7 @@ typedef struct dagfile {
     uint64_t *cost_ns, *bytes;
     uint8_t *is_backward;
     uint32_t *reader; /* the last that reads it, + 1; 0: nobody does */
-    uint32_t *order; /* of nodes: as they run */
+    uint32_t *order;  /* of nodes: as they run */
 } dagfile;
 
 bool ms_dagfile_is(const ms_reader *r, uint32_t family)

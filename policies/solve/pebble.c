@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_TRIED (UINT32_C(1) << 27) /* it gives up behind so many choices */
+#define MOST_TRIED                                                             \
+    (UINT32_C(1) << 27) /* it gives up behind so many choices                  \
+                         */
 
 /* A set of nodes, a bit each: those that are there and, of the ends, those that
  * have been made. */

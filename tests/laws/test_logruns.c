@@ -50,8 +50,8 @@ static void put(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    length += (size_t)vsnprintf(text + length, sizeof text - length, format,
-                                list);
+    length +=
+        (size_t)vsnprintf(text + length, sizeof text - length, format, list);
     va_end(list);
     ck_assert_uint_lt(length, sizeof text);
 }
