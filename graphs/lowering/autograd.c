@@ -390,8 +390,14 @@ void ms_autograd_inside(ms_trace *trace, uint32_t first)
 
 /* ---- the backward pass --------------------------------------------------- */
 
+static bool is_measured(const ms_trace *trace)
+{
+    return trace->settings->model->measured;
+}
+
 /* loss.backward() holds a ones_like(loss) for the whole call
- * (graphs/autograd.md 9). */
+ * (graphs/autograd.md 9); of a measured chain nobody has timed it, and it goes
+ * with the backward of the last stage. */
 static uint32_t root_gradient(ms_trace *trace, uint32_t loss)
 {
     trace->pass = MS_GRAD_INPUT;
@@ -400,6 +406,11 @@ static uint32_t root_gradient(ms_trace *trace, uint32_t loss)
     ms_trace_begin(trace, "aten::ones_like");
     uint32_t root = ms_trace_make_like(trace, "root_gradient", loss);
     ms_trace_end(trace, 0, false);
+    if (is_measured(trace) && !trace->err) {
+        uint32_t op = trace->graph->n_ops - 1;
+        trace->ends[op].work = MS_WORK_NONE;
+        trace->graph->op_ns[op] = 0;
+    }
     return root;
 }
 
@@ -430,7 +441,8 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
             return;
         const ms_tensor *from = ms_trace_at(trace, loss);
         trace->nodes[from->node].grad[from->output] = root;
-        ms_trace_ref(trace, root);
+        if (!is_measured(trace))
+            ms_trace_ref(trace, root);
     }
     for (uint32_t n = n_nodes; n-- > 0 && !trace->err;) {
         run_node(trace, n, out);
@@ -439,6 +451,7 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
     }
     if (retains(trace) && !trace->err)
         release_all(trace, trace->reached, n_nodes);
-    ms_trace_drop(trace, root);
+    if (!is_measured(trace))
+        ms_trace_drop(trace, root);
     ms_flatstep_add(trace);
 }

@@ -12,6 +12,7 @@
  *         "backward_workspace_bytes": 8}]}
  *
  * It becomes a list of layers, which is read as any other. */
+#include "graphs/json/index.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layertypes.h"
 #include "graphs/models/files/reader.h"
@@ -20,6 +21,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const top_keys[] = {"memsim", "name", "family", "stages"};
@@ -36,6 +38,30 @@ bool ms_chainfile_is(const ms_reader *r, uint32_t family)
     const ms_json_node *node = &r->json.nodes[family];
     return node->kind == MS_JSON_STRING &&
            strcmp(node->value.s, MS_CHAINFILE_FAMILY) == 0;
+}
+
+/* Of the stages that were read. */
+typedef struct sums {
+    uint64_t handed_bytes; /* the output of the last */
+    uint64_t ns, bytes;    /* of all that they do and save */
+    ms_index names;
+} sums;
+
+static ms_err add_stage(const ms_reader *r, uint32_t row,
+                        const ms_value *values, sums *sum)
+{
+    uint64_t ns = (uint64_t)values[MS_STAGE_FORWARD_NS].i;
+    ns += (uint64_t)values[MS_STAGE_BACKWARD_NS].i;
+    sum->handed_bytes = (uint64_t)values[MS_STAGE_OUTPUT].i;
+    bool has_time = ms_reader_add(&sum->ns, ns);
+    if (has_time &&
+        ms_reader_add(&sum->bytes, (uint64_t)values[MS_STAGE_SAVED].i))
+        return MS_OK;
+    return ms_json_fail(&r->json, row, r->fault,
+                        "times are in ns, sizes in bytes",
+                        "the %s of the stages up to this one add up to more "
+                        "than 2^53",
+                        has_time ? "saved bytes" : "ns");
 }
 
 /* What contradicts itself. */
@@ -62,27 +88,37 @@ static ms_err check_stage(const ms_reader *r, uint32_t row,
     return MS_OK;
 }
 
+/* A stage's name, or "stage" and its number. */
 static ms_err stage_name(const ms_reader *r, uint32_t row, uint32_t number,
-                         ms_text *text)
+                         ms_index *index, ms_text *text)
 {
-    uint32_t name = ms_json_find(&r->json, row, "name");
-    if (name == MS_NONE) {
-        ms_text_add(text, "\"name\": \"stage%" PRIu32 "\"", number);
-        return MS_OK;
-    }
-    if (r->json.nodes[name].kind != MS_JSON_STRING)
-        return ms_json_fail(&r->json, name, r->fault, NULL,
+    const ms_json *json = &r->json;
+    uint32_t node = ms_json_find(json, row, "name");
+    const char *name = NULL;
+    if (node == MS_NONE)
+        name = ms_arena_format(r->arena, "stage%" PRIu32, number);
+    else if (json->nodes[node].kind == MS_JSON_STRING)
+        name = json->nodes[node].value.s;
+    else
+        return ms_json_fail(json, node, r->fault, NULL,
                             "\"name\" must be a string, not %s",
-                            ms_json_kind_name(&r->json, name));
+                            ms_json_kind_name(json, node));
+    if (name == NULL)
+        return ms_fail_nomem(r->fault);
+    uint32_t first = ms_index_add(index, name, number - 1);
+    if (first != number - 1)
+        return ms_json_fail(
+            json, node == MS_NONE ? row : node, r->fault, "give each its own",
+            "\"%.60s\" is the name of stage %" PRIu32 " already", name,
+            first + 1);
     ms_text_add(text, "\"name\": ");
-    ms_text_json(text, r->json.nodes[name].value.s);
+    ms_text_json(text, name);
     return MS_OK;
 }
 
-/* A stage as a layer; the last one is the loss. */
+/* A stage as a layer, in a line of its own; the last one is the loss. */
 static ms_err write_stage(const ms_reader *r, uint32_t row, uint32_t number,
-                          uint64_t handed_bytes, ms_value *values,
-                          ms_text *text)
+                          sums *sum, ms_text *text)
 {
     static const char *const also[] = {"name"};
     const ms_fields keys = {.rows = ms_rawlayers_stage_fields,
@@ -90,6 +126,7 @@ static ms_err write_stage(const ms_reader *r, uint32_t row, uint32_t number,
                             .extra = also,
                             .n_extra = 1,
                             .owner = "a stage"};
+    ms_value values[MS_RAWLAYERS_STAGE] = {0};
     ms_fields_values out = {.values = values};
     bool last = r->json.nodes[row].next == MS_NONE;
     if (r->json.nodes[row].kind != MS_JSON_OBJECT)
@@ -99,10 +136,11 @@ static ms_err write_stage(const ms_reader *r, uint32_t row, uint32_t number,
     MS_TRY(
         ms_fields_read_object(&r->json, row, &keys, r->arena, &out, r->fault));
     MS_TRY(ms_fields_require(&r->json, row, &keys, out.given, r->fault));
-    MS_TRY(check_stage(r, row, values, handed_bytes));
-    ms_text_add(text, "%s{\"type\": \"%s\", ", number > 1 ? ", " : "",
+    MS_TRY(check_stage(r, row, values, sum->handed_bytes));
+    MS_TRY(add_stage(r, row, values, sum));
+    ms_text_add(text, "%s{\"type\": \"%s\", ", number > 1 ? ",\n" : "\n",
                 last ? "loss_stage" : "stage");
-    MS_TRY(stage_name(r, row, number, text));
+    MS_TRY(stage_name(r, row, number, &sum->names, text));
     for (uint32_t i = 0; i < MS_RAWLAYERS_STAGE; i++)
         ms_text_add(text, ", \"%s\": %" PRId64,
                     ms_rawlayers_stage_fields[i].name, values[i].i);
@@ -112,17 +150,42 @@ static ms_err write_stage(const ms_reader *r, uint32_t row, uint32_t number,
 
 static ms_err write_stages(const ms_reader *r, uint32_t list, ms_text *text)
 {
-    uint64_t handed_bytes = 0;
+    sums sum = {0};
     uint32_t number = 0;
+    MS_TRY(ms_index_make(&sum.names, r->json.nodes[list].value.n, r->arena,
+                         r->fault));
     ms_text_add(text, "{\"layers\": [");
     for (uint32_t row = ms_json_first(&r->json, list); row != MS_NONE;
-         row = r->json.nodes[row].next) {
-        ms_value values[MS_RAWLAYERS_STAGE] = {0};
-        MS_TRY(write_stage(r, row, ++number, handed_bytes, values, text));
-        handed_bytes = (uint64_t)values[MS_STAGE_OUTPUT].i;
-    }
+         row = r->json.nodes[row].next)
+        MS_TRY(write_stage(r, row, ++number, &sum, text));
     ms_text_add(text, "]}");
+    if (sum.ns == 0)
+        return ms_json_fail(&r->json, list, r->fault,
+                            "times are \"forward_ns\" and \"backward_ns\", "
+                            "in ns",
+                            "no stage takes any time");
     return MS_OK;
+}
+
+/* What the layers say, where the stage is: its line, from the second on. */
+static ms_err fail_layers(const ms_reader *r, uint32_t list,
+                          const ms_fault *inner)
+{
+    const char *at = inner->where, *line = NULL, *column = NULL;
+    for (; *at != '\0'; at++)
+        if (*at == ':') {
+            line = column;
+            column = at;
+        }
+    unsigned long number = line != NULL ? strtoul(line + 1, NULL, 10) : 0;
+    uint32_t row = ms_json_first(&r->json, list);
+    for (; number > 2 && row != MS_NONE; number--)
+        row = r->json.nodes[row].next;
+    if (number != 2 || row == MS_NONE)
+        return ms_fail(r->fault, inner->err, r->model->path, inner->hint,
+                       "as layers: %s", inner->what);
+    return ms_json_fail(&r->json, row, r->fault, inner->hint, "%s",
+                        inner->what);
 }
 
 static ms_err read_top(const ms_reader *r, uint32_t *stages)
@@ -172,7 +235,5 @@ ms_err ms_chainfile_read(const ms_reader *r)
         err = ms_listfile_written(&native);
     for (uint32_t i = 0; i < model->n_layers; i++)
         model->layers[i].spot = (ms_spot){0};
-    return err == MS_OK ? MS_OK
-                        : ms_fail(r->fault, err, model->path, inner.hint,
-                                  "as layers: %s", inner.what);
+    return err == MS_OK ? MS_OK : fail_layers(r, stages, &inner);
 }

@@ -48,8 +48,9 @@ typedef struct dagfile {
     uint32_t *dep_at;     /* n + 1 */
     uint32_t *dep, *spot; /* the node; where the file names it */
     uint64_t *cost_ns, *bytes;
-    uint8_t *is_backward, *is_read;
-    uint32_t *order; /* of nodes: as they run */
+    uint8_t *is_backward;
+    uint32_t *reader; /* the last that reads it, + 1; 0: nobody does */
+    uint32_t *order;  /* of nodes: as they run */
 } dagfile;
 
 bool ms_dagfile_is(const ms_reader *r, uint32_t family)
@@ -139,11 +140,10 @@ static ms_err read_dep(dagfile *f, const ms_index *index, uint32_t v,
         return ms_json_fail(&f->r->json, node, f->r->fault,
                             "\"deps\" are ids of other nodes",
                             "no node has the id \"%.60s\"", id);
-    for (uint32_t i = f->dep_at[v]; i < f->n_deps; i++)
-        if (f->dep[i] == from)
-            return ms_json_fail(&f->r->json, node, f->r->fault, "name it once",
-                                "\"%.60s\" is twice in \"deps\"", id);
-    f->is_read[from] = 1;
+    if (f->reader[from] == v + 1)
+        return ms_json_fail(&f->r->json, node, f->r->fault, "name it once",
+                            "\"%.60s\" is twice in \"deps\"", id);
+    f->reader[from] = v + 1;
     f->dep[f->n_deps] = from;
     f->spot[f->n_deps++] = node;
     return MS_OK;
@@ -169,14 +169,20 @@ static ms_err read_deps(dagfile *f, const ms_index *index)
     return MS_OK;
 }
 
-/* What is read has bytes, and something takes time. */
+/* What is read has bytes, something takes time, and all of it can be added. */
 static ms_err check_values(const dagfile *f)
 {
     const ms_json *json = &f->r->json;
-    uint64_t ns = 0;
+    uint64_t ns = 0, bytes = 0;
     for (uint32_t v = 0; v < f->n; v++) {
-        ns += f->cost_ns[v];
-        if (f->bytes[v] == 0 && f->is_read[v])
+        bool has_time = ms_reader_add(&ns, f->cost_ns[v]);
+        if (!has_time || !ms_reader_add(&bytes, f->bytes[v]))
+            return ms_json_fail(json, f->at[v], f->r->fault,
+                                "times are in ns, sizes in bytes",
+                                "the %s of the nodes up to \"%.60s\" add up "
+                                "to more than 2^53",
+                                has_time ? "bytes" : "ns", f->ids[v]);
+        if (f->bytes[v] == 0 && f->reader[v] > 0)
             return ms_json_fail(json, ms_json_find(json, f->at[v], "bytes"),
                                 f->r->fault, "say how large its output is",
                                 "\"%.60s\" has no bytes, but others read it",
@@ -315,11 +321,11 @@ static ms_err take_columns(dagfile *f, uint32_t nodes, ms_arena *scratch)
     f->cost_ns = ms_arena_take(scratch, n, sizeof *f->cost_ns);
     f->bytes = ms_arena_take(scratch, n, sizeof *f->bytes);
     f->is_backward = ms_arena_take(scratch, n, 1);
-    f->is_read = ms_arena_take(scratch, n, 1);
+    f->reader = ms_arena_take(scratch, n, sizeof *f->reader);
     f->order = ms_arena_take_raw(scratch, n, sizeof *f->order);
     if (f->ids == NULL || f->at == NULL || f->dep_at == NULL ||
         f->dep == NULL || f->spot == NULL || f->cost_ns == NULL ||
-        f->bytes == NULL || f->is_backward == NULL || f->is_read == NULL ||
+        f->bytes == NULL || f->is_backward == NULL || f->reader == NULL ||
         f->order == NULL)
         return ms_fail_nomem(f->r->fault);
     for (uint32_t i = ms_json_first(json, nodes); i != MS_NONE;

@@ -34,7 +34,7 @@ typedef struct dtrlog {
     ms_arena scratch; /* of all names */
     ms_arena rows;    /* of one line */
     ms_quote source;
-    uint32_t line;
+    uint32_t line, begun; /* begun: where the last instruction does */
     ms_json json;
     uint32_t nodes_capacity, ins_capacity, views_capacity, storages_capacity;
     uint32_t n_in, n_view;
@@ -43,7 +43,8 @@ typedef struct dtrlog {
     uint32_t *bound;  /* per name: a tensor */
     uint32_t n_tensors, tensors_capacity;
     tensor *tensors;
-    uint32_t *names; /* per storage: of all its tensors */
+    uint32_t *names;    /* per storage: of all its tensors */
+    uint64_t ns, bytes; /* of all nodes, of all storages */
     bool is_backward;
 } dtrlog;
 
@@ -91,6 +92,11 @@ static ms_err next_line(dtrlog *log)
     size_t left = log->source.length - log->source.offset;
     bool is_last = memchr(rest, '\n', left) == NULL;
     uint32_t line = log->line;
+    if (line == log->begun)
+        return ms_fail(log->r->fault, MS_EINPUT, log->source.name,
+                       "write each on a line of its own",
+                       "line %" PRIu32 " has a second instruction", line);
+    log->begun = line;
     ms_arena_reset(&log->rows);
     ms_err err =
         ms_json_next(&log->source, &log->line, &log->rows, &log->json, &own);
@@ -232,11 +238,21 @@ static ms_err add_tensor(dtrlog *log, uint32_t storage, uint32_t *at)
         most = grown_;                                                         \
     } while (0)
 
+static ms_err check_sums(const dtrlog *log, bool can_add, const char *what)
+{
+    return can_add ? MS_OK
+                   : ms_json_fail(&log->json, 0, log->r->fault,
+                                  "times are in ns, sizes in bytes",
+                                  "all %s up to here add up to more than 2^53",
+                                  what);
+}
+
 static ms_err add_node(dtrlog *log, const char *name, uint8_t kind,
                        uint64_t cost_ns)
 {
     ms_nodelist *list = log->list;
     uint32_t n = list->n, most = 0;
+    MS_TRY(check_sums(log, ms_reader_add(&log->ns, cost_ns), "times"));
     GROW(list->names, log->nodes_capacity, n + 2);
     GROW(list->kind, log->nodes_capacity, n + 2);
     GROW(list->cost_ns, log->nodes_capacity, n + 2);
@@ -275,6 +291,7 @@ static ms_err add_storage(dtrlog *log, uint64_t bytes, uint32_t *storage)
 {
     ms_nodelist *list = log->list;
     uint32_t n = list->n_storages, most = 0;
+    MS_TRY(check_sums(log, ms_reader_add(&log->bytes, bytes), "sizes"));
     GROW(list->bytes, log->storages_capacity, n + 1);
     GROW(list->ends, log->storages_capacity, n + 1);
     GROW(log->names, log->storages_capacity, n + 1);
@@ -339,20 +356,20 @@ static ms_err read_constant(dtrlog *log)
     return bind_name(log, name, at);
 }
 
+/* *arguments: rows of their names. */
 static ms_err read_arguments(dtrlog *log, uint32_t **arguments, uint32_t *n)
 {
-    uint32_t args, row;
+    uint32_t args, *row;
     MS_TRY(list_of(log, "ARGS", &args));
     *n = log->json.nodes[args].value.n;
-    *arguments = ms_arena_take_raw(&log->scratch, *n + 1u, sizeof **arguments);
-    if (*arguments == NULL)
+    row = ms_arena_take_raw(&log->scratch, *n + 1u, sizeof *row);
+    *arguments = row;
+    if (row == NULL)
         return ms_fail_nomem(log->r->fault);
-    *n = 0;
     for (uint32_t i = ms_json_first(&log->json, args); i != MS_NONE;
-         i = log->json.nodes[i].next) {
-        MS_TRY(find_name(log, i, &row));
-        (*arguments)[(*n)++] = log->bound[row];
-        MS_TRY(add_input(log, log->bound[row]));
+         i = log->json.nodes[i].next, row++) {
+        MS_TRY(find_name(log, i, row));
+        MS_TRY(add_input(log, log->bound[*row]));
     }
     return MS_OK;
 }
@@ -370,7 +387,7 @@ static ms_err read_result(dtrlog *log, const char *name, uint32_t line,
                             " of %" PRIu32 ", from 0",
                             name, alias, n);
     if (alias >= 0) {
-        storage = log->tensors[arguments[alias]].storage;
+        storage = log->tensors[log->bound[arguments[alias]]].storage;
         MS_TRY(add_view(log, storage));
     } else {
         MS_TRY(add_storage(log, bytes > 0 ? (uint64_t)bytes : 0, &storage));
@@ -412,29 +429,24 @@ static ms_err read_mutate(dtrlog *log)
 {
     const char *name;
     int64_t ns;
-    uint32_t list, args, n, storage, at;
+    uint32_t list, n, storage, at;
     uint32_t *arguments;
     MS_TRY(text_of(log, "NAME", &name));
     MS_TRY(number_of(log, "TIME", &ns));
     MS_TRY(list_of(log, "MUTATE", &list));
-    MS_TRY(list_of(log, "ARGS", &args));
     MS_TRY(add_node(log, keep_text(log, name), kind_now(log, name),
                     ns > 0 ? (uint64_t)ns : 0));
     MS_TRY(read_arguments(log, &arguments, &n));
     for (uint32_t i = ms_json_first(&log->json, list); i != MS_NONE;
          i = log->json.nodes[i].next) {
         const ms_json_node *which = &log->json.nodes[i];
-        uint32_t k = ms_json_first(&log->json, args), row;
         if (which->kind != MS_JSON_INT || which->value.i < 0 ||
             which->value.i >= n)
             return ms_json_fail(&log->json, i, log->r->fault, NULL,
                                 "\"MUTATE\" numbers arguments from 0, of which "
                                 "there are %" PRIu32,
                                 n);
-        for (int64_t skip = which->value.i; skip > 0; skip--)
-            k = log->json.nodes[k].next;
-        MS_TRY(find_name(log, k, &row));
-        uint32_t old = arguments[which->value.i];
+        uint32_t row = arguments[which->value.i], old = log->bound[row];
         MS_TRY(add_storage(log, log->list->bytes[log->tensors[old].storage],
                            &storage));
         MS_TRY(add_tensor(log, storage, &at));

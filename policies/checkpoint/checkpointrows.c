@@ -250,7 +250,7 @@ const ms_param ms_checkpointrows_params[MS_CHECKPOINT_N] = {
                               .type = MS_PARAM_SIZE,
                               .promise = true,
                               .low = 1,
-                              .high = INT64_C(1) << 50,
+                              .high = INT64_MAX,
                               .with = "auto|optimal|chen|knapsack",
                               .help =
                                   "the peak that swap:auto, optimal, chen or "

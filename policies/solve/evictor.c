@@ -7,6 +7,7 @@
 /* An op that is to run: its arguments up to `next` are there and locked. */
 typedef struct job {
     uint32_t op, next;
+    uint32_t asked;   /* the storage for whose sake it runs; MS_NONE: a view */
     uint32_t missing; /* where its flags begin: which arguments were gone */
     bool again;
 } job;
@@ -133,12 +134,15 @@ static void come_back(runner *r, uint32_t n)
         ms_evictclasses_came(state, r->came[i]);
 }
 
-static ms_err run_op(runner *r, uint32_t op, bool again)
+/* What comes of its results enters the pool in their order, what was asked for
+ * behind the others. */
+static ms_err run_op(runner *r, uint32_t op, uint32_t asked, bool again)
 {
     ms_evictstate *state = &r->state;
     const ms_graph *graph = state->graph;
     uint32_t n = 0;
     uint64_t twice = 0;
+    bool comes = asked != MS_NONE && !state->here[asked];
     state->now_ns += graph->op_ns[op];
     r->level_bytes += r->total_bytes[op];
     r->run->n_runs++;
@@ -149,10 +153,12 @@ static ms_err run_op(runner *r, uint32_t op, bool again)
         uint32_t s = graph->out[i];
         if (state->here[s])
             twice += graph->storage_bytes[s];
-        else
+        else if (s != asked)
             r->came[n++] = s;
         state->here[s] = 1;
     }
+    if (comes)
+        r->came[n++] = asked;
     r->level_bytes -= twice;
     for (uint32_t i = graph->view_at ? graph->view_at[op] : 0;
          graph->view_at && i < graph->view_at[op + 1]; i++)
@@ -163,7 +169,7 @@ static ms_err run_op(runner *r, uint32_t op, bool again)
 
 /* ---- what it reads is made first ----------------------------------------- */
 
-static ms_err begin(runner *r, uint32_t op, bool again)
+static ms_err begin(runner *r, uint32_t op, uint32_t asked, bool again)
 {
     ms_evictstate *state = &r->state;
     const ms_graph *graph = state->graph;
@@ -182,7 +188,7 @@ static ms_err begin(runner *r, uint32_t op, bool again)
         if (!r->flags[r->n_flags + i])
             lock(state, graph->in[first + i]);
     r->jobs[r->n_jobs++] =
-        (job){.op = op, .missing = r->n_flags, .again = again};
+        (job){.op = op, .asked = asked, .missing = r->n_flags, .again = again};
     r->n_flags += n;
     return MS_OK;
 }
@@ -193,6 +199,14 @@ static uint32_t maker_of(const runner *r, uint32_t argument)
     const ms_graph *graph = r->state.graph;
     return graph->in_via ? graph->in_via[argument]
                          : graph->storage_maker[graph->in[argument]];
+}
+
+/* The argument is made again. */
+static ms_err begin_again(runner *r, uint32_t argument)
+{
+    bool is_view = r->view_of[argument] != MS_NONE;
+    return begin(r, maker_of(r, argument),
+                 is_view ? MS_NONE : r->state.graph->in[argument], true);
 }
 
 /* The job on top goes on: another begins, or it ends. */
@@ -208,14 +222,14 @@ static ms_err go_on(runner *r)
         if (!r->flags[top->missing + top->next])
             continue;
         if (!is_there(r, argument))
-            return begin(r, maker_of(r, argument), true);
+            return begin_again(r, argument);
         lock(state, graph->in[argument]);
     }
     MS_TRY(free_room(r, op));
     r->run->op = op;
     if (r->run->status != MS_EVICTOR_OK)
         return MS_OK;
-    MS_TRY(run_op(r, op, top->again));
+    MS_TRY(run_op(r, op, top->asked, top->again));
     for (uint32_t i = first; i < graph->in_at[op + 1]; i++)
         unlock(state, graph->in[i]);
     r->n_flags = top->missing;
@@ -225,9 +239,9 @@ static ms_err go_on(runner *r)
     return MS_OK;
 }
 
-static ms_err materialize(runner *r, uint32_t op, bool again)
+/* What has begun, and what it takes. */
+static ms_err finish(runner *r)
 {
-    MS_TRY(begin(r, op, again));
     while (r->n_jobs > 0 && r->run->status == MS_EVICTOR_OK)
         MS_TRY(go_on(r));
     return MS_OK;
@@ -239,6 +253,14 @@ static bool is_constant(const ms_graph *graph, uint32_t op)
 {
     return graph->op_flags[op] & MS_OP_HOST &&
            graph->out_at[op] < graph->out_at[op + 1];
+}
+
+/* A run asks for an op's first result; a log whose op views first and makes
+ * several storages behind is not told from one that makes first. */
+static uint32_t first_of(const ms_graph *graph, uint32_t op)
+{
+    uint32_t first = graph->out_at[op];
+    return first < graph->out_at[op + 1] ? graph->out[first] : MS_NONE;
 }
 
 static bool is_end(const ms_graph *graph, uint32_t op)
@@ -295,8 +317,10 @@ static ms_err end(runner *r, uint32_t op)
 {
     const ms_graph *graph = r->state.graph;
     for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
-        if (!is_there(r, i))
-            MS_TRY(materialize(r, maker_of(r, i), true));
+        if (!is_there(r, i)) {
+            MS_TRY(begin_again(r, i));
+            MS_TRY(finish(r));
+        }
         if (r->run->status != MS_EVICTOR_OK)
             return MS_OK;
         pin(&r->state, graph->in[i]);
@@ -314,7 +338,8 @@ static ms_err run_all(runner *r)
             MS_TRY(end(r, op));
         } else {
             come_to(r, op);
-            MS_TRY(materialize(r, op, false));
+            MS_TRY(begin(r, op, first_of(graph, op), false));
+            MS_TRY(finish(r));
         }
         if (r->run->status != MS_EVICTOR_OK)
             break;

@@ -8,6 +8,8 @@
  *
  *     an op runs     what it reads is locked; of that what is gone is made
  *                    first, one after the other, the same way
+ *     what comes     enters the pool in the order of the op's results, that one
+ *                    last for whose sake it ran: the first, of a first run
  *     it must fit    all that it makes, also of what is still there; as long as
  *                    it does not, the cheapest of what is here, not locked and
  *                    not pinned, goes: of equals the last in the pool, which

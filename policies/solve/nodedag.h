@@ -70,7 +70,8 @@ uint64_t ms_dagcost_all(const ms_nodedag *dag, ms_arena *scratch);
  * is there, with the time of what is yet to be made at least once as its bound
  * (consistent, so that no set is looked at twice).  What is there is dropped
  * only where the next node would not fit, and no more than that takes: dropped
- * later it costs the same. */
+ * later it costs the same.  Where all fits, of however many nodes, each is made
+ * once. */
 #define MS_PEBBLE_NODES 64u
 #define MS_PEBBLE_STATES (UINT32_C(1) << 21)
 typedef uint64_t ms_pebble_set; /* of nodes: a bit each */

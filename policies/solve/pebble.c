@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MOST_TRIED                                                             \
+    (UINT32_C(1) << 27) /* it gives up behind so many choices                  \
+                         */
+
 /* A set of nodes, a bit each: those that are there and, of the ends, those that
  * have been made. */
 typedef ms_pebble_set set;
@@ -33,6 +37,7 @@ typedef struct solver {
     set ends;                   /* made once, and no longer there then */
     set goal;                   /* what is there or made in the end */
     uint32_t n_states, states_capacity, n_looked;
+    uint32_t n_tried; /* choices of what goes, in all searches */
     state *states;
     uint32_t *slots, n_slots; /* from sets to states: row + 1, or 0 */
     uint32_t n_heap, heap_capacity;
@@ -176,12 +181,18 @@ typedef struct step {
     uint64_t time_ns;
 } step;
 
+static bool is_over(const solver *p)
+{
+    return p->n_states > p->task->most_states || p->n_tried > MOST_TRIED;
+}
+
 /* Drops of the rest from the i-th on, `missing` bytes at least and none that
  * is not needed; least: of those dropped so far. */
 static ms_err drop_rest(solver *p, const step *s, uint32_t i, set dropped,
                         uint64_t missing, uint64_t least)
 {
-    for (; i < p->n_rest && p->rest_bytes[i] >= missing; i++) {
+    for (; i < p->n_rest && p->rest_bytes[i] >= missing && !is_over(p); i++) {
+        p->n_tried++;
         uint64_t bytes = p->dag->bytes[p->rest[i]];
         set more = dropped | bit(p->rest[i]);
         uint64_t smallest = bytes < least ? bytes : least;
@@ -262,7 +273,7 @@ static ms_err search(solver *p, uint64_t budget_bytes, uint32_t *found,
         }
         p->n_looked++;
         MS_TRY(look(p, row));
-        if (p->n_states > p->task->most_states) {
+        if (is_over(p)) {
             *ended = false;
             return MS_OK;
         }
@@ -371,17 +382,37 @@ static ms_err solve(solver *p, uint64_t budget_bytes, ms_arena *arena,
     return write_plan(p, found, arena, &pebble->plan);
 }
 
+/* Each node once, in their order: nothing takes less time. */
+static ms_err make_all(const ms_nodedag *dag, ms_arena *scratch,
+                       ms_arena *arena, ms_pebble *pebble, ms_fault *fault)
+{
+    uint32_t *made = ms_arena_take_raw(scratch, dag->n + 1u, sizeof *made);
+    if (made == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t v = 0; v < dag->n; v++) {
+        made[v] = v;
+        pebble->time_ns += dag->cost_ns[v];
+    }
+    pebble->ended = true;
+    return ms_dagcost_plan(dag, made, dag->n, arena, &pebble->plan, fault);
+}
+
 ms_err ms_pebble_find(const ms_nodedag *dag, uint64_t budget_bytes,
                       ms_arena *arena, ms_pebble *pebble, ms_fault *fault)
 {
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    ms_err err = MS_OK;
     *pebble = (ms_pebble){0};
-    if (dag->n > MS_PEBBLE_NODES)
-        return MS_OK;
-    const ms_pebble_task task = {
-        .ends = ends_of(dag), .hand = MS_NONE, .most_states = MS_PEBBLE_STATES};
-    solver p = {.dag = dag, .task = &task, .arena = &scratch, .fault = fault};
-    ms_err err = solve(&p, budget_bytes, arena, pebble);
+    if (ms_dagcost_all(dag, &scratch) <= budget_bytes) {
+        err = make_all(dag, &scratch, arena, pebble, fault);
+    } else if (dag->n <= MS_PEBBLE_NODES) {
+        const ms_pebble_task task = {.ends = ends_of(dag),
+                                     .hand = MS_NONE,
+                                     .most_states = MS_PEBBLE_STATES};
+        solver p = {
+            .dag = dag, .task = &task, .arena = &scratch, .fault = fault};
+        err = solve(&p, budget_bytes, arena, pebble);
+    }
     ms_arena_free(&scratch);
     return err;
 }

@@ -45,6 +45,16 @@ ms_err ms_listfile_read(const ms_reader *r, uint32_t layers);
  * states only, and the page has bounded its layers. */
 ms_err ms_listfile_written(const ms_reader *r);
 
+/* What all times, or all bytes, of a measured file may add up to: whole numbers
+ * of a double, and still 64 bits where a policy makes everything a thousand
+ * times.  One value is at most 2^50.  False: the sum is more. */
+#define MS_READER_MOST (UINT64_C(1) << 53)
+static inline bool ms_reader_add(uint64_t *sum, uint64_t value)
+{
+    *sum += value;
+    return *sum <= MS_READER_MOST;
+}
+
 /* chainfile.c: a measured chain. */
 ms_err ms_chainfile_read(const ms_reader *r);
 /* Is the node of "family" the name of one? */

@@ -174,7 +174,8 @@ static const ms_key explain_rows[] = {
              "of them forward, a sign for each block in the model's order (of "
              "many blocks for several, * where they differ): S saves all, p a "
              "part, i nothing but its input, > nothing; r runs forward again, "
-             "R again and then back, b back"},
+             "R again and then back, b back; of measured nodes, a sign each: > "
+             "runs, b of backward, r again"},
     {.name = "pool_options",
      .type = MS_KEY_OBJECTS,
      .list = options,

@@ -12,6 +12,12 @@
  *               .......RRRR.......
  *               bbbRRRR...........
  *
+ * Of a measured DAG, or the log of a run, a sign is a node in the order in
+ * which they run, and a line goes on as long as they run in it:
+ *
+ *     order     >>>>>>b....
+ *               ...r...bbbb
+ *
  * S saves all, p a part, i nothing but its input, > nothing; r runs forward
  * again, R again and then back, b back.  Blocks that each are made again just
  * before their backward are one sweep.  It is read off the plan as it runs, so
@@ -27,6 +33,7 @@ typedef struct ms_schedulepicture {
     const char **names;       /* of columns */
     const char **lines;       /* the first is forward; n_lines */
     uint32_t n_lines, n_left; /* lines that there was no room for */
+    bool has_nodes;           /* they are of nodes that were measured */
 } ms_schedulepicture;
 
 /* Of the first micro-batch on the rank that the report tells; no lines where

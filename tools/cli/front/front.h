@@ -50,7 +50,7 @@ typedef struct ms_front {
     ms_front_row rows[MS_FRONT_MOST];
     uint32_t n; /* ways first, then the curve by peak */
     uint32_t n_ways, n_curve;
-    uint32_t n_blocks;
+    uint32_t n_blocks; /* 0: nodes that were measured */
     const char *memsim, *model, *device, *setup, *device_words;
     const char *policy; /* what all rows have besides: "fsdp:dp=8", "none" */
     uint64_t parameters, capacity_bytes, usable_bytes;
@@ -69,6 +69,13 @@ typedef struct ms_strategy {
  * refused where the model, or a policy beside them, does not know them. */
 ms_err ms_strategies_list(uint32_t n, ms_arena *arena, ms_strategy *list,
                           uint32_t most, uint32_t *n_found, ms_fault *fault);
+
+/* Of measured nodes, which have no blocks: DTR by each of its heuristics, in
+ * seven eighths of the peak, three quarters and a half. */
+#define MS_STRATEGIES_BUDGETS 3u
+ms_err ms_strategies_online(uint64_t peak_bytes, ms_arena *arena,
+                            ms_strategy *list, uint32_t *n_found,
+                            ms_fault *fault);
 
 /* ---- frontfind.c --------------------------------------------------------- */
 

@@ -136,7 +136,7 @@ static const ms_key front_rows[] = {
                  .help = "what all rows have besides"),
     MS_KEYS_COUNT("parameters", FRONT(U64, parameters), MUST, .help = ""),
     MS_KEYS_COUNT("blocks", FRONT(U32, n_blocks), MUST,
-                  .help = "that can be checkpointed"),
+                  .help = "that can be checkpointed; 0: measured nodes"),
     MS_KEYS_COUNT("capacity_bytes", FRONT(U64, capacity_bytes), MUST,
                   .help = ""),
     MS_KEYS_COUNT("usable_bytes", FRONT(U64, usable_bytes), MUST,

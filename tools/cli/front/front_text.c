@@ -167,8 +167,12 @@ void ms_front_text_write(const ms_front *front, const ms_style *style,
     ms_text_add(&words, "%s", front->setup);
     put_words("model:", &words, text);
     words = (ms_text){.arena = text->arena};
-    ms_text_add(&words, "%s, beside it each way to checkpoint %u blocks, on ",
-                front->policy, front->n_blocks);
+    ms_text_add(&words, "%s, beside it ", front->policy);
+    if (front->n_blocks > 0)
+        ms_text_add(&words, "each way to checkpoint %u blocks, on ",
+                    front->n_blocks);
+    else
+        ms_text_add(&words, "what DTR makes of the nodes, on ");
     ms_text_add(&words, "%s; peaks are what tensors take, without a pool",
                 front->device_words);
     put_words("policy:", &words, text);

@@ -159,6 +159,30 @@ static ms_err count_together(finder *f, ms_result *result, uint32_t *n)
     return MS_OK;
 }
 
+static ms_err run_list(finder *f, const ms_strategy *list, uint32_t n)
+{
+    f->seat.coming = n;
+    for (uint32_t i = 0; i < n; i++) {
+        ms_front_row *row = &f->front->rows[f->front->n++];
+        *row = (ms_front_row){.name = list[i].spec, .family = list[i].family};
+        MS_TRY(run(f, row));
+    }
+    return MS_OK;
+}
+
+/* As they were measured, and by DTR. */
+static ms_err run_nodes(finder *f, ms_strategy *list)
+{
+    static const ms_strategy none = {"checkpoint:none", "none"};
+    uint32_t n;
+    MS_TRY(run_list(f, &none, 1));
+    if (f->front->rows[0].message != NULL)
+        return MS_OK;
+    MS_TRY(ms_strategies_online(f->front->rows[0].peak_bytes, f->arena, list,
+                                &n, f->fault));
+    return run_list(f, list, n);
+}
+
 static ms_err run_ways(finder *f)
 {
     ms_strategy list[MS_FRONT_MOST];
@@ -166,15 +190,14 @@ static ms_err run_ways(finder *f)
     ms_result result;
     uint32_t n;
     MS_TRY(ms_points_lower(f->points, &f->seat, f->job, &result, f->fault));
-    front->n_blocks = count_blocks(result.graph);
-    MS_TRY(count_together(f, &result, &n));
-    MS_TRY(
-        ms_strategies_list(n, f->arena, list, MS_FRONT_MOST / 2, &n, f->fault));
-    f->seat.coming = n;
-    for (uint32_t i = 0; i < n; i++) {
-        ms_front_row *row = &front->rows[front->n++];
-        *row = (ms_front_row){.name = list[i].spec, .family = list[i].family};
-        MS_TRY(run(f, row));
+    if (result.graph->nodes) {
+        MS_TRY(run_nodes(f, list));
+    } else {
+        front->n_blocks = count_blocks(result.graph);
+        MS_TRY(count_together(f, &result, &n));
+        MS_TRY(ms_strategies_list(n, f->arena, list, MS_FRONT_MOST / 2, &n,
+                                  f->fault));
+        MS_TRY(run_list(f, list, n));
     }
     front->n_ways = front->n;
     f->seat.coming = 0;
@@ -296,6 +319,19 @@ static bool is_far(const ms_front *front, const ms_front_row *row)
     return true;
 }
 
+/* Of a way that beats all points below its peak, none of which is near, the
+ * curve says nothing. */
+static void leave_out_far(ms_front *front)
+{
+    for (uint32_t i = 0; i < front->n_ways; i++) {
+        ms_front_row *row = &front->rows[i];
+        if (!row->is_above || row->more_ns >= 0 || !is_far(front, row))
+            continue;
+        row->is_above = false;
+        row->against = 0;
+    }
+}
+
 /* Points at the peaks of those ways that beat the curve because it has none
  * there, the farthest first. */
 static ms_err refine(finder *f)
@@ -338,5 +374,6 @@ ms_err ms_frontfind_rows(const ms_job *job, ms_points *points,
         err = run_curve(&f, budgets, n_budgets);
     ms_points_leave(points, &f.seat);
     measure_all(front);
+    leave_out_far(front);
     return err;
 }

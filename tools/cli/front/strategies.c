@@ -3,6 +3,8 @@
  * numbers. */
 #include "tools/cli/front/front.h"
 
+#include <inttypes.h>
+
 /* Which numbers of 1 to n blocks. */
 typedef enum numbers {
     NO_NUMBER,
@@ -80,5 +82,25 @@ ms_err ms_strategies_list(uint32_t n, ms_arena *arena, ms_strategy *list,
             list[(*n_found)++] = (ms_strategy){spec, rows[r].family};
         }
     }
+    return MS_OK;
+}
+
+ms_err ms_strategies_online(uint64_t peak_bytes, ms_arena *arena,
+                            ms_strategy *list, uint32_t *n_found,
+                            ms_fault *fault)
+{
+    static const char *const heuristics[] = {"dtr",  "eq",  "esize", "local",
+                                             "msps", "lru", "size"};
+    static const uint64_t less[MS_STRATEGIES_BUDGETS] = {8, 4, 2};
+    *n_found = 0;
+    for (size_t h = 0; h < sizeof heuristics / sizeof *heuristics; h++)
+        for (size_t i = 0; i < MS_STRATEGIES_BUDGETS; i++) {
+            const char *spec = ms_arena_format(
+                arena, "dtr:h=%s,budget=%" PRIu64, heuristics[h],
+                peak_bytes - peak_bytes / less[i]);
+            if (spec == NULL)
+                return ms_fail_nomem(fault);
+            list[(*n_found)++] = (ms_strategy){spec, "dtr"};
+        }
     return MS_OK;
 }
