@@ -28,11 +28,15 @@
  * whole from the start of a forward to the end of its backward in both.
  *
  * A replay (activation checkpointing) is written in parts and served like
- * forward: the unit whose backward follows is whole before it and stays so, the
- * others are gathered, run and let go one by one, once each, and the next
- * backward's all-gather starts behind the last of them.  (Where one checkpoint
- * spans several units, torch makes each of them the root of its replay, and a
- * root's all-gather waits for the compute stream: that is not modelled.)
+ * forward: the unit whose backward follows is whole before it and stays so; of
+ * FSDP2 its pre-backward has prefetched the one before, too.  The others are
+ * gathered when they run again, once each.  FSDP2 keeps them whole until their
+ * own backward has run: since PR 164009 of October 2025 (torch 2.10)
+ * post_forward neither reshards nor records an order in backward (is_bw).
+ * FSDP1 lets them go one by one, and the next backward's all-gather starts
+ * behind the last of them.  (Where one checkpoint spans several units, torch
+ * makes each of them the root of its replay, and a root's all-gather waits for
+ * the compute stream: that is not modelled.)
  *
  * Beside a pipeline each stage is a root of its own.  Its gradients accumulate
  * whole and its weights stay as backward leaves them; behind the stage's last
@@ -75,6 +79,8 @@ typedef struct ms_unshard {
     bool forward_prefetch, limit; /* FSDP1 */
     uint32_t reshard_ranks;       /* FSDP2: see ms_shape */
     bool last_only;        /* gradients are summed after the last micro-batch */
+    bool stays;            /* FSDP2: a unit that a replay gathers is whole until
+                              its backward has run */
     bool staged;           /* each stage of a pipeline is a module of its own */
     bool copies_apart;     /* FSDP2: the reductions' stream copies and takes a
                               reduce-scatter's input, and lets it go at once */

@@ -138,11 +138,20 @@ static bool is_last(const writer *w, uint32_t f)
            (w->root > 0 && f == w->root - 1);
 }
 
+/* FSDP2 lets nothing go behind a forward that backward runs again: the unit is
+ * whole until its own backward has run (is_bw in FSDPParamGroup.post_forward,
+ * pytorch/pytorch PR 164009). */
+static bool stays(const writer *w)
+{
+    return w->again && w->options->stays;
+}
+
 static ms_err leave_forward(writer *w)
 {
     uint32_t f = w->now;
     w->now = MS_NONE;
-    if (f == MS_NONE || f == w->root || w->options->keep == MS_UNSHARD_STAY ||
+    if (f == MS_NONE || stays(w) || f == w->root ||
+        w->options->keep == MS_UNSHARD_STAY ||
         (w->options->keep == MS_UNSHARD_BUT_LAST && is_last(w, f)))
         return MS_OK;
     uint32_t experts = experts_of(w, f);
@@ -153,12 +162,14 @@ static ms_err leave_forward(writer *w)
     return reshard(w, f);
 }
 
-static ms_err enter_forward(writer *w, uint32_t f)
+/* again: backward runs it. */
+static ms_err enter_forward(writer *w, uint32_t f, bool again)
 {
     if (f == w->now)
         return MS_OK;
     MS_TRY(leave_forward(w));
     w->now = f;
+    w->again = again;
     MS_TRY(await(w, f, true));
     uint32_t next = w->unit[f].place + 1;
     if (f != w->root && w->options->forward_prefetch && next < w->n_order)
@@ -199,7 +210,7 @@ static uint32_t next_replayed(const writer *w)
 /* The unit whose backward comes next, and the one that runs before it. */
 static ms_err prefetch_next(writer *w, uint32_t place)
 {
-    uint32_t first = next_replayed(w);
+    uint32_t first = w->options->stays ? MS_NONE : next_replayed(w);
     if (place == MS_NONE || place == 0)
         return MS_OK;
     MS_TRY(prefetch(w, w->order[place - 1]));
@@ -380,7 +391,7 @@ static ms_err enter_backward(writer *w, uint32_t f, uint32_t first)
     if (f == w->root)
         return MS_OK;
     MS_TRY(await(w, f, false));
-    return first == f ? prefetch_backward(w) : MS_OK;
+    return first == f || w->options->stays ? prefetch_backward(w) : MS_OK;
 }
 
 static ms_err end_backward(writer *w)
@@ -434,7 +445,7 @@ static ms_err before_forward(writer *w, uint32_t u)
         MS_TRY(end_forward(w));
     if (u >= w->graph->loss_unit && !reads_weights(w->graph, u))
         return MS_OK;
-    return enter_forward(w, ms_unshardunits_of(&w->units, u));
+    return enter_forward(w, ms_unshardunits_of(&w->units, u), false);
 }
 
 static ms_err before_backward(writer *w, uint32_t u, uint32_t first)
@@ -455,11 +466,12 @@ static ms_err before_replay(writer *w, const ms_call *call)
     if (last != w->back)
         MS_TRY(before_backward(w, call->last, call->unit));
     if (f != last)
-        return call->last < w->graph->loss_unit ? enter_forward(w, f) : MS_OK;
+        return call->last < w->graph->loss_unit ? enter_forward(w, f, true)
+                                                : MS_OK;
     if (w->now == MS_NONE)
         return MS_OK;
     MS_TRY(end_forward(w));
-    return prefetch_backward(w);
+    return w->options->stays ? MS_OK : prefetch_backward(w);
 }
 
 /* What is whole has the weights of before the update. */
@@ -484,7 +496,8 @@ ms_err ms_unshardhooks_before(writer *w, const ms_call *call)
     case MS_HOLD:
         if (!ms_program_runs(call))
             return MS_OK;
-        return enter_forward(w, ms_unshardunits_of(&w->units, call->unit));
+        return enter_forward(w, ms_unshardunits_of(&w->units, call->unit),
+                             true);
     case MS_STEP_SET:
         return end_backward(w);
     case MS_MARK:

@@ -24,6 +24,7 @@ typedef struct ms_unshardhooks {
     uint32_t scattering; /* whose reduce-scatter's input backward still holds */
     uint32_t outer;      /* the same of an all-reduce */
     bool in_forward, in_backward;
+    bool again; /* backward runs unit `now` again */
 } ms_unshardhooks;
 
 /* Of the range and the program that units says; end: of the calls that the

@@ -94,6 +94,15 @@ static bool run_backward(store *s, uint32_t l)
     return true;
 }
 
+/* Does a replay end with act i?  Stage n runs forward once. */
+static bool ends_replay(const ms_chain *chain, const ms_chain_plan *plan,
+                        uint32_t i)
+{
+    ms_chain_act act = plan->acts[i];
+    return act.verb == MS_CHAIN_SAVE && act.stage < chain->n &&
+           i + 1 < plan->n && plan->acts[i + 1].verb == MS_CHAIN_BACKWARD;
+}
+
 ms_err ms_chain_cost(const ms_chain *chain, const ms_chain_plan *plan,
                      ms_arena *scratch, uint64_t *time_ns, uint64_t *peak_bytes,
                      ms_fault *fault)
@@ -119,6 +128,8 @@ ms_err ms_chain_cost(const ms_chain *chain, const ms_chain_plan *plan,
         }
         *time_ns += back ? chain->stages[act.stage].backward_ns
                          : chain->stages[act.stage].forward_ns;
+        if (ends_replay(chain, plan, i))
+            *time_ns += chain->replay_ns - chain->stages[act.stage].tail_ns;
     }
     *peak_bytes = s.peak_bytes;
     if (s.gradient != 0)

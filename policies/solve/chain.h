@@ -44,12 +44,17 @@ typedef struct ms_chain_stage {
     uint64_t forward_extra_bytes, backward_extra_bytes;
     uint64_t left_bytes; /* what its backward leaves for the step: gradients of
                             weights; rotor has none */
+    uint64_t tail_ns;    /* of forward_ns: what a replay that ends with this
+                            stage leaves out (torch's early stop); rotor has
+                            none */
 } ms_chain_stage;
 
 typedef struct ms_chain {
     uint32_t n;
     uint64_t input_bytes;
     const ms_chain_stage *stages; /* [0] is not used: stages[1 .. n] */
+    uint64_t replay_ns; /* what each replay takes besides, however long: weights
+                           that are gathered for it; rotor: nothing */
 } ms_chain;
 
 typedef enum ms_chain_verb {
@@ -77,7 +82,8 @@ ms_err ms_chain_add(ms_chain_plan *plan, ms_chain_verb verb, uint32_t stage,
 ms_err ms_chain_advance(ms_chain_plan *plan, uint32_t first, uint32_t end,
                         ms_arena *arena, ms_fault *fault);
 
-/* What a plan costs: the sum of its acts' times, and its highest act.
+/* What a plan costs: the sum of its acts' times, and its highest act.  A SAVE
+ * before the BACKWARD of its own stage ends a replay, but that of stage n.
  * MS_EINPUT: an act needs what is not there. */
 ms_err ms_chain_cost(const ms_chain *chain, const ms_chain_plan *plan,
                      ms_arena *scratch, uint64_t *time_ns, uint64_t *peak_bytes,
@@ -93,21 +99,38 @@ typedef struct ms_optimum {
     bool exact;
 } ms_optimum;
 
-/* The plan that takes the least time in the budget.  Where the budget is more
- * than MS_OPTIMUM_EXACT units of the greatest common divisor of all sizes, it
+/* What is asked in several budgets is found once (chaintable.h):
+ *
+ *     ms_optimum_table *table;
+ *     MS_TRY(ms_optimum_open(&chain, most_bytes, 0, arena, &table, fault));
+ *     MS_TRY(ms_optimum_read(table, most_bytes / 2, arena, &optimum, fault));
+ */
+typedef struct ms_optimum_table ms_optimum_table;
+
+/* Plans in budgets of up to most_bytes.  Where that is more than
+ * MS_OPTIMUM_EXACT units of the greatest common divisor of all sizes, it
  * is cut into `slots` units (0: as many as MS_OPTIMUM_STEPS sums allow, between
  * the two bounds); fewer where the tables would take more than MS_OPTIMUM_TABLE
  * bytes.  O(d n slots) time for d pairs of a first and a last stage between
  * which the stages are not the same as between two others: n for n equal
- * stages, n^2 / 2 where all differ. MS_EINFEASIBLE: names the least budget. */
+ * stages, n^2 / 2 where all differ.  It lasts as long as arena and chain. */
 #define MS_OPTIMUM_EXACT 4096u
 #define MS_OPTIMUM_LOW 500u
 #define MS_OPTIMUM_HIGH 8192u
 #define MS_OPTIMUM_STEPS UINT64_C(50000000)
 #define MS_OPTIMUM_TABLE (UINT64_C(2) << 30)
+ms_err ms_optimum_open(const ms_chain *chain, uint64_t most_bytes,
+                       uint32_t slots, ms_arena *arena,
+                       ms_optimum_table **table, ms_fault *fault);
+/* The plan that takes the least time in the budget, which is no more than
+ * most_bytes.  MS_EINFEASIBLE: names the least budget. */
+ms_err ms_optimum_read(const ms_optimum_table *table, uint64_t budget_bytes,
+                       ms_arena *arena, ms_optimum *optimum, ms_fault *fault);
+/* Both, for one budget. */
 ms_err ms_optimum_find(const ms_chain *chain, uint64_t budget_bytes,
                        uint32_t slots, ms_arena *arena, ms_optimum *optimum,
                        ms_fault *fault);
+
 /* ---- leastmemory.c ------------------------------------------------------- */
 
 /* The least budget in which there is a plan, to the byte, and (plan may be

@@ -26,9 +26,11 @@ double ms_chaintable_more_ns(const ms_chaintable *p, uint32_t s, uint32_t t,
     return m < at->high ? p->table[at->at + m - at->low] : 0;
 }
 
-double ms_chaintable_span_ns(const ms_chaintable *p, uint32_t s, uint32_t end)
+double ms_chaintable_again_ns(const ms_chaintable *p, uint32_t s, uint32_t end)
 {
-    return p->forward_ns[end - 1] - p->forward_ns[s - 1];
+    return p->forward_ns[end - 1] - p->forward_ns[s - 1] -
+           (double)p->chain->stages[end - 1].tail_ns +
+           (double)p->chain->replay_ns;
 }
 
 /* ---- stages that are the same -------------------------------------------- */
@@ -40,7 +42,7 @@ static bool is_like(const ms_chain_stage *a, const ms_chain_stage *b)
            a->saved_bytes == b->saved_bytes &&
            a->forward_extra_bytes == b->forward_extra_bytes &&
            a->backward_extra_bytes == b->backward_extra_bytes &&
-           a->left_bytes == b->left_bytes;
+           a->left_bytes == b->left_bytes && a->tail_ns == b->tail_ns;
 }
 
 /* Of each stage the later one from which on as many stages as possible are the
@@ -269,7 +271,7 @@ static bool take_choice(tile *at, uint32_t s, uint32_t t, uint32_t k)
     const ms_chaintable *p = at->p;
     const row *of = row_of(p, s, t);
     uint64_t *end = &at->end[s - at->s_low][t - at->t_low];
-    double again_ns = ms_chaintable_span_ns(p, s, k), *best = best_of(p, of);
+    double again_ns = ms_chaintable_again_ns(p, s, k), *best = best_of(p, of);
     find_end(best, of->low, again_ns, end);
     if (*end <= of->low)
         return false;

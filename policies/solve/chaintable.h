@@ -8,13 +8,15 @@
  *
  *     Opt(s, s, m) = forward + backward of s            if m >= saved(s, s)
  *     Opt(s, t, m) = min(
- *         forward of s..k-1 + Opt(k, t, m - a(k-1)) + Opt(s, k-1, m)
+ *         again(s, k) + Opt(k, t, m - a(k-1)) + Opt(s, k-1, m)
  *                              for s < k <= t           if m >= none(s, t)
  *         forward + backward of s + Opt(s+1, t, m - A(s))
  *                                                       if m >= saved(s, t)
  *     )
  *
  * the first with the input of k as a checkpoint, the second with A(s) kept.
+ * again(s, k) is the forwards of s..k-1 less the tail of k-1, with which a
+ * replay ends, and what each replay takes besides: it grows with k, too.
  * What the backwards of stages leave is there when those before them run:
  * Opt(s, k-1, m) has as much less room.
  *
@@ -23,9 +25,8 @@
  *
  *     W(s, t, m) is nothing from the memory on in which all of s to t is saved,
  *     and infinite below the least in which there is a plan: a row ends there;
- *     the checkpoint at k costs the forwards of s..k-1 again at least, which
- *     grow with k, and W falls with m: where it is as little already, that k
- *     and all behind it are done.
+ *     the checkpoint at k costs again(s, k) at least, and W falls with m: where
+ *     it is as little already, that k and all behind it are done.
  *
  * A choice reads the rows (k, t) and (s, k-1), as a product of matrices reads a
  * column and a row: rows are filled in square tiles of s and t, so that what is
@@ -71,8 +72,25 @@ ms_err ms_chaintable_fill(ms_chaintable *table, const ms_chainunits *stage,
 double ms_chaintable_more_ns(const ms_chaintable *table, uint32_t s, uint32_t t,
                              uint64_t m);
 
-/* The forwards of stages s to before end. */
-double ms_chaintable_span_ns(const ms_chaintable *table, uint32_t s,
-                             uint32_t end);
+/* again(s, end). */
+double ms_chaintable_again_ns(const ms_chaintable *table, uint32_t s,
+                              uint32_t end);
+
+/* ---- optimum.c ----------------------------------------------------------- */
+
+/* Adds the acts that run stages s to t in m units; W(s, t, m) is finite. */
+ms_err ms_optimum_write(const ms_chaintable *table, uint32_t s, uint32_t t,
+                        uint64_t m, ms_arena *arena, ms_chain_plan *plan,
+                        ms_fault *fault);
+/* The sizes of a chain in units of so many bytes, [0 .. n]; [0].output is that
+ * of its input. */
+void ms_optimum_units(const ms_chain *chain, uint64_t unit,
+                      ms_chainunits *stage);
+/* The greatest unit of which all sizes are multiples. */
+uint64_t ms_optimum_divisor(const ms_chain *chain);
+/* The unit for budgets of up to most_bytes, as ms_optimum_open has it; exact:
+ * all sizes are multiples of it.  table is open. */
+uint64_t ms_optimum_unit(const ms_chaintable *table, uint64_t most_bytes,
+                         uint32_t slots, bool *exact);
 
 #endif

@@ -212,6 +212,28 @@ static uint64_t left_bytes(const ms_graph *graph, uint32_t first, uint32_t end)
     return bytes;
 }
 
+/* Ops that lead to nothing that the backwards of ops [first, end) need, which
+ * begin with op `back`: a replay that ends here leaves them out. */
+static uint64_t tail_ns(finder *f, uint32_t first, uint32_t end, uint32_t back)
+{
+    const ms_graph *graph = f->graph;
+    uint64_t ns = 0;
+    for (uint32_t op = end; op-- > first;) {
+        bool wanted = false;
+        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
+            uint32_t s = graph->out[i], saved = graph->storage_saved_end[s];
+            wanted |= f->refs[s] || (saved != MS_NONE && saved >= back &&
+                                     !f->stages->is_kept[s]);
+        }
+        ns += wanted ? 0 : graph->op_ns[op];
+        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+            f->refs[graph->in[i]] |= wanted;
+    }
+    for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++)
+        f->refs[graph->in[i]] = 0;
+    return ns;
+}
+
 /* ---- all of it ----------------------------------------------------------- */
 
 static void list_outputs(finder *f, uint32_t l, uint32_t first, uint32_t end,
@@ -254,6 +276,7 @@ static void measure_backward(finder *f, uint32_t l, ms_chain_stage *stage)
     uint32_t end = graph->backward_at[stages->first[l]];
     uint32_t from = graph->forward_at[stages->first[l]];
     uint32_t to = graph->forward_at[stages->last[l] + 1];
+    stage->tail_ns = tail_ns(f, from, to, first);
     for (uint32_t i = graph->out_at[from]; i < graph->out_at[to]; i++)
         if (graph->storage_saved_end[graph->out[i]] != MS_NONE &&
             !stages->is_kept[graph->out[i]])

@@ -41,6 +41,8 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a == NONE || b == NONE ? NONE : a + b;
 }
 
+static uint64_t replay_ns; /* of the chain */
+
 static uint64_t find_opt(uint32_t s, uint32_t t, uint64_t m)
 {
     const ms_chain_stage *at = &stages[s];
@@ -68,7 +70,8 @@ static uint64_t find_opt(uint32_t s, uint32_t t, uint64_t m)
         if (m < more(bytes, gone))
             continue;
         uint64_t of =
-            sum(again, sum(opt[k][t][m - bytes], opt[s][k - 1][m - gone]));
+            sum(again - stages[k - 1].tail_ns + replay_ns,
+                sum(opt[k][t][m - bytes], opt[s][k - 1][m - gone]));
         best = of < best ? of : best;
     }
     return best;
@@ -81,6 +84,8 @@ static void draw_chain(laws_random *random, uint32_t most, uint32_t most_kinds,
     chain->n = 1 + laws_below(random, most);
     chain->input_bytes = laws_below(random, 4);
     chain->stages = stages;
+    chain->replay_ns = replay_ns =
+        laws_chance(random, 30) ? laws_below(random, 5) : 0;
     for (uint32_t l = 1; l <= chain->n; l++) {
         if (l > kinds) { /* equal stages share rows */
             stages[l] = stages[l - kinds];
@@ -95,6 +100,9 @@ static void draw_chain(laws_random *random, uint32_t most, uint32_t most_kinds,
             .forward_extra_bytes = laws_below(random, 4),
             .backward_extra_bytes = 1 + laws_below(random, 8),
             .left_bytes = laws_chance(random, 30) ? laws_below(random, 3) : 0};
+        if (laws_chance(random, 50))
+            stages[l].tail_ns =
+                laws_below(random, (uint32_t)stages[l].forward_ns + 1);
     }
 }
 

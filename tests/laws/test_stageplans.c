@@ -299,6 +299,33 @@ START_TEST(each_rank_keeps_to_the_budget)
 }
 END_TEST
 
+/* Ways that save blocks whole, or run them again whole, as the optimum does. */
+static const char *const whole[] = {"full", "sqrt",       "first=2",
+                                    "chen", "nested=2/1", "sequential=2"};
+
+/* In the peak of another way's highest rank each rank runs again for no longer
+ * than with that way. */
+START_TEST(no_way_beats_the_optimum)
+{
+    const char *order = orders[_i];
+    for (size_t i = 0; i < MANY(whole); i++) {
+        char budget[64];
+        uint64_t again_ns[MOST_RANKS], most = 0;
+        must_run(order, whole[i]);
+        for (uint32_t r = 0; r < n_ranks(); r++) {
+            again_ns[r] = recompute_of(r);
+            most = peak_of(r) > most ? peak_of(r) : most;
+        }
+        snprintf(budget, sizeof budget, "optimal,budget=%" PRIu64, most);
+        must_run(order, budget);
+        for (uint32_t r = 0; r < n_ranks(); r++)
+            ck_assert_msg(recompute_of(r) <= again_ns[r],
+                          "%s, %s, rank %u: %" PRIu64 " ns again for %" PRIu64,
+                          order, whole[i], r, recompute_of(r), again_ns[r]);
+    }
+}
+END_TEST
+
 /* In which all may be saved the plan is to save all. */
 START_TEST(a_wide_budget_changes_nothing)
 {
@@ -318,6 +345,7 @@ Suite *suite_stageplans(void)
 {
     Suite *suite = suite_create("stageplans");
     TCase *tcase = tcase_create("stageplans");
+    tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, one_stage_is_the_model);
     tcase_add_test(tcase, plans_are_the_segments_that_they_say);
@@ -325,6 +353,7 @@ Suite *suite_stageplans(void)
     tcase_add_test(tcase, a_stage_is_cut_as_a_model);
     tcase_add_loop_test(tcase, all_ways_run_in_all_orders, 0, MANY(orders));
     tcase_add_loop_test(tcase, each_rank_keeps_to_the_budget, 0, MANY(orders));
+    tcase_add_loop_test(tcase, no_way_beats_the_optimum, 0, MANY(orders));
     tcase_add_test(tcase, a_wide_budget_changes_nothing);
     suite_add_tcase(suite, tcase);
     return suite;

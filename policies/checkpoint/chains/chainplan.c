@@ -2,6 +2,8 @@
 #include "policies/checkpoint/chains/chainplan.h"
 #include "policies/checkpoint/chains/chaincalls.h"
 #include "policies/checkpoint/chains/dagplan.h"
+#include "policies/checkpoint/chains/partflights.h"
+#include "policies/checkpoint/chains/segmentplan.h"
 #include "policies/common/profile.h"
 #include "sim/base/size.h"
 #include "sim/graph.h"
@@ -11,20 +13,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A rank of several parts divides its budget among them in so many shares; what
- * a share is worth is found in so many units. */
-#define SHARES 16u
-#define SHARE_SLOTS 500u
-
 typedef struct bracket {
     uint64_t low, high;  /* the most that kept to the budget, the least that did
                             not */
     uint64_t peak_bytes; /* of the plan before */
 } bracket;
 
-/* A rank, whose parts have shares of its budget. */
+/* A rank, or ranks whose parts are planned together (partflights.h). */
 typedef struct ranked {
-    uint32_t n;           /* parts */
+    ms_profile_rank cost; /* of what was measured last */
     uint64_t best_ns;     /* of the fastest that keeps to the budget;
                              UINT64_MAX: there is none yet */
     uint64_t least_bytes; /* of all that were measured */
@@ -45,6 +42,11 @@ typedef struct ranked {
     uint64_t chain_bytes, chain_ns, unit_bytes;
     ms_optimum_class class;
     ms_foreseen best;
+    /* Plans in budgets of up to so many bytes are read from one table. */
+    ms_arena tables;
+    uint64_t most_bytes;
+    ms_optimum_table *alone;
+    ms_flights_table *together;
 } ranked;
 
 typedef struct planner {
@@ -53,13 +55,12 @@ typedef struct planner {
     const ms_program *program; /* as it was given */
     ms_fault *fault;
     ms_chainparts parts;
-    ms_chain *chains;              /* per part, as its rank's memory sees it */
-    uint64_t *part_bytes;          /* per part: its share of what is left, */
-    uint32_t (*share)[SHARES + 1]; /* of so many of both */
-    uint32_t n_ranks;
+    ms_partflights inflight;
+    uint32_t n_ranks; /* groups of ranks */
     ranked *ranks;
-    ms_profile_rank *costs;      /* per rank, of what was measured last */
+    ms_profile_rank *costs;      /* per rank of the schedule */
     ms_chain_plan *plans, *best; /* per part: at hand, the fastest */
+    ms_chain_plan *own;          /* of the parts of one rank */
     ms_arena calls;              /* of one program */
     ms_arena scratch;            /* of one measurement */
 } planner;
@@ -74,26 +75,40 @@ static ms_err write_calls(const planner *p, const ms_chain_plan *plans,
     return ms_chaincalls_write(p->context, &how, arena, program, p->fault);
 }
 
-static bool has_part(const planner *p, uint32_t rank, uint32_t k)
+static const ms_partflights_group *group_of(const planner *p, uint32_t rank)
 {
-    return p->context->schedule->stages[k].rank == rank;
+    return &p->inflight.groups[rank];
 }
 
 /* ---- a replay of all ranks ----------------------------------------------- */
 
 /* What the plans of a rank cost by their chains. */
-static ms_err cost_rank(planner *p, uint32_t rank, const ms_chain_plan *plans,
-                        uint64_t *bytes, uint64_t *ns)
+static ms_err cost_rank(planner *p, uint32_t rank, uint64_t *bytes,
+                        uint64_t *ns)
 {
-    *bytes = *ns = 0;
-    for (uint32_t k = 0; k < p->parts.n; k++) {
-        uint64_t own_ns, own_bytes;
-        if (!has_part(p, rank, k) || plans[k].n == 0)
-            continue;
-        MS_TRY(ms_chain_cost(&p->chains[k], &plans[k], p->context->arena,
-                             &own_ns, &own_bytes, p->fault));
-        *bytes += own_bytes;
-        *ns += own_ns;
+    const ms_partflights_group *group = group_of(p, rank);
+    for (uint32_t k = 0; k < group->flights.n; k++)
+        p->own[k] = p->plans[group->part[k]];
+    return group->alone ? ms_chain_cost(group->flights.chains, p->own,
+                                        &p->scratch, ns, bytes, p->fault)
+                        : ms_flights_cost(&group->flights, p->own, &p->scratch,
+                                          bytes, ns, p->fault);
+}
+
+/* Measures a program: what a rank's memory comes to is not changed by what
+ * others replay. */
+static ms_err measure(planner *p, const ms_program *program)
+{
+    MS_TRY(ms_profile_ranks_in(p->context, program, &p->scratch, p->costs,
+                               p->fault));
+    for (uint32_t g = 0; g < p->n_ranks; g++)
+        p->ranks[g].cost = (ms_profile_rank){0};
+    for (uint32_t r = 0; r < p->context->schedule->n_ranks; r++) {
+        ms_profile_rank *cost = &p->ranks[p->inflight.group_of[r]].cost;
+        if (p->costs[r].peak_bytes > cost->peak_bytes)
+            cost->peak_bytes = p->costs[r].peak_bytes;
+        if (p->costs[r].work_ns > cost->work_ns)
+            cost->work_ns = p->costs[r].work_ns;
     }
     return MS_OK;
 }
@@ -102,7 +117,8 @@ static ms_err cost_rank(planner *p, uint32_t rank, const ms_chain_plan *plans,
 static void judge(planner *p, uint32_t rank)
 {
     ranked *r = &p->ranks[rank];
-    const ms_profile_rank *cost = &p->costs[rank];
+    const ms_partflights_group *group = group_of(p, rank);
+    const ms_profile_rank *cost = &r->cost;
     r->foreseen = cost->peak_bytes == r->chain_bytes + r->besides_bytes;
     if (cost->peak_bytes < r->least_bytes)
         r->least_bytes = cost->peak_bytes;
@@ -113,26 +129,77 @@ static void judge(planner *p, uint32_t rank)
         (ms_foreseen){r->chain_bytes + r->besides_bytes,
                       r->chain_ns + r->besides_ns, r->class, r->unit_bytes};
     r->best_ns = cost->work_ns;
-    for (uint32_t k = 0; k < p->parts.n; k++)
-        if (has_part(p, rank, k))
-            p->best[k] = p->plans[k];
+    for (uint32_t k = 0; k < group->flights.n; k++)
+        p->best[group->part[k]] = p->plans[group->part[k]];
 }
 
-/* Writes and measures the plans at hand.  What a rank's memory comes to is not
- * changed by what others replay. */
+/* Writes and measures the plans at hand. */
 static ms_err measure_tried(planner *p)
 {
     ms_program program;
     ms_arena_reset(&p->calls);
     MS_TRY(write_calls(p, p->plans, &p->calls, &program));
-    MS_TRY(ms_profile_ranks_in(p->context, &program, &p->scratch, p->costs,
-                               p->fault));
+    MS_TRY(measure(p, &program));
     for (uint32_t r = 0; r < p->n_ranks; r++) {
         if (!p->ranks[r].tried)
             continue;
-        MS_TRY(cost_rank(p, r, p->plans, &p->ranks[r].chain_bytes,
-                         &p->ranks[r].chain_ns));
+        MS_TRY(
+            cost_rank(p, r, &p->ranks[r].chain_bytes, &p->ranks[r].chain_ns));
         judge(p, r);
+    }
+    return MS_OK;
+}
+
+static uint32_t longest(const planner *p, uint32_t rank)
+{
+    const ms_flights *flights = &group_of(p, rank)->flights;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < flights->n; k++)
+        n = flights->chains[k].n > n ? flights->chains[k].n : n;
+    return n;
+}
+
+static bool is_any_tried(const planner *p)
+{
+    for (uint32_t r = 0; r < p->n_ranks; r++)
+        if (p->ranks[r].tried)
+            return true;
+    return false;
+}
+
+/* ---- equal segments ------------------------------------------------------ */
+
+/* Of the part with the loss, whose backward follows at once, the last segment
+ * is open. */
+static ms_err plan_segments(planner *p, uint32_t rank, uint32_t blocks)
+{
+    const ms_partflights_group *group = group_of(p, rank);
+    for (uint32_t i = 0; i < group->flights.n; i++) {
+        uint32_t k = group->part[i];
+        MS_TRY(ms_segmentplan_equal(&p->parts, k, blocks, k + 1 == p->parts.n,
+                                    p->context->arena, &p->plans[k], p->fault));
+    }
+    return MS_OK;
+}
+
+/* What ranks share is close in their states, not exact: where the optimum is
+ * missed by little it may be one of these. */
+#define MOST_BLOCKS 8u
+static ms_err try_segments(planner *p)
+{
+    for (uint32_t blocks = 1; blocks <= MOST_BLOCKS; blocks++) {
+        for (uint32_t r = 0; r < p->n_ranks; r++) {
+            ranked *own = &p->ranks[r];
+            own->tried = own->best_ns == UINT64_MAX || own->tries > 0;
+            own->tried =
+                own->tried && !group_of(p, r)->alone && blocks < longest(p, r);
+            own->class = MS_BEST_TRIED;
+            own->unit_bytes = 0;
+            if (own->tried)
+                MS_TRY(plan_segments(p, r, blocks));
+        }
+        if (is_any_tried(p))
+            MS_TRY(measure_tried(p));
     }
     return MS_OK;
 }
@@ -151,19 +218,44 @@ static ms_err find_besides(planner *p)
         for (uint32_t l = p->parts.of[k].chain.n; l > 0; l--)
             MS_TRY(ms_chain_add(all, MS_CHAIN_BACKWARD, l, arena, p->fault));
     }
-    MS_TRY(ms_profile_ranks_in(p->context, p->program, &p->scratch, p->costs,
-                               p->fault));
+    MS_TRY(measure(p, p->program));
     for (uint32_t r = 0; r < p->n_ranks; r++) {
         ranked *own = &p->ranks[r];
         uint64_t ns;
-        MS_TRY(cost_rank(p, r, p->plans, &own->all_bytes, &ns));
-        if (p->costs[r].peak_bytes > own->all_bytes)
-            own->besides_bytes = p->costs[r].peak_bytes - own->all_bytes;
-        if (p->costs[r].work_ns > ns)
-            own->besides_ns = p->costs[r].work_ns - ns;
+        MS_TRY(cost_rank(p, r, &own->all_bytes, &ns));
+        if (own->cost.peak_bytes > own->all_bytes)
+            own->besides_bytes = own->cost.peak_bytes - own->all_bytes;
+        if (own->cost.work_ns > ns)
+            own->besides_ns = own->cost.work_ns - ns;
     }
     for (uint32_t k = 0; k < p->parts.n; k++)
         p->plans[k] = p->best[k] = (ms_chain_plan){0};
+    return MS_OK;
+}
+
+/* What rounding may take of a budget that chains share, at first. */
+#define ROUNDED 64u
+/* Of a rank whose step is measured: what a replay takes besides its forwards,
+ * as the gathering of weights, where each block is replayed by itself.  It is
+ * the same for a longer one: what follows is gathered meanwhile. */
+static ms_err price_replays(planner *p)
+{
+    ranked *r = &p->ranks[0];
+    const ms_partflights_group *group = group_of(p, 0);
+    uint32_t n = p->parts.n_blocks[0];
+    uint64_t bytes, ns;
+    ms_program program;
+    if (p->context->schedule->n_ranks > 1 || !group->alone || n < 2)
+        return MS_OK;
+    MS_TRY(plan_segments(p, 0, 1));
+    ms_arena_reset(&p->calls);
+    MS_TRY(write_calls(p, p->plans, &p->calls, &program));
+    MS_TRY(measure(p, &program));
+    MS_TRY(cost_rank(p, 0, &bytes, &ns));
+    if (r->cost.work_ns > ns + r->besides_ns)
+        group->chains[0].replay_ns =
+            (r->cost.work_ns - ns - r->besides_ns) / (n - 1);
+    p->plans[0] = (ms_chain_plan){0};
     return MS_OK;
 }
 
@@ -172,80 +264,44 @@ static ms_err find_besides(planner *p)
  * not. */
 #define MOST_TRIES 8u
 
-/* The least time of part k with each number of shares; UINT64_MAX: there is no
- * plan. */
-static ms_err price_shares(planner *p, uint32_t k, uint64_t left_bytes,
-                           uint64_t *time_ns)
+/* A table for budgets from half of so many bytes up to some more, in which the
+ * next ones will lie. */
+static ms_err open_tables(planner *p, uint32_t rank)
 {
-    uint32_t slots = p->choice->slots > 0 ? p->choice->slots : SHARE_SLOTS;
-    for (uint32_t i = 0; i <= SHARES; i++) {
-        ms_optimum optimum;
-        ms_fault fault = {.caret = -1};
-        ms_arena_reset(&p->scratch);
-        time_ns[i] = UINT64_MAX;
-        if (left_bytes / SHARES * i == 0)
-            continue;
-        ms_err err = ms_optimum_find(&p->chains[k], left_bytes / SHARES * i,
-                                     slots, &p->scratch, &optimum, &fault);
-        if (err == MS_OK)
-            time_ns[i] = optimum.time_ns;
-        else if (err != MS_EINFEASIBLE)
-            return ms_fail_nomem(p->fault);
-    }
-    return MS_OK;
-}
-
-/* The shares of all parts of a rank that together take the least time: the best
- * of the parts up to each one in so many shares. */
-static ms_err divide_budget(planner *p, uint32_t rank)
-{
-    uint64_t best[SHARES + 1] = {0}, time_ns[SHARES + 1];
-    uint64_t left_bytes = p->ranks[rank].left_bytes;
-    uint32_t rest = SHARES;
-    for (uint32_t k = 0; k < p->parts.n; k++) {
-        if (!has_part(p, rank, k))
-            continue;
-        MS_TRY(price_shares(p, k, left_bytes, time_ns));
-        for (uint32_t j = SHARES + 1; j-- > 0;) {
-            uint64_t least = UINT64_MAX;
-            for (uint32_t i = 0; i <= j; i++)
-                if (time_ns[i] < UINT64_MAX && best[j - i] < UINT64_MAX &&
-                    time_ns[i] + best[j - i] < least) {
-                    least = time_ns[i] + best[j - i];
-                    p->share[k][j] = i;
-                }
-            best[j] = least;
-        }
-    }
-    if (best[SHARES] == UINT64_MAX)
-        return ms_fail(p->fault, MS_EINFEASIBLE, "checkpoint:optimal", NULL,
-                       "no shares of the budget are enough for all stages");
-    for (uint32_t k = p->parts.n; k-- > 0;)
-        if (has_part(p, rank, k)) {
-            p->part_bytes[k] = left_bytes / SHARES * p->share[k][rest];
-            rest -= p->share[k][rest];
-        }
-    return MS_OK;
+    ranked *r = &p->ranks[rank];
+    const ms_flights *flights = &group_of(p, rank)->flights;
+    if (r->left_bytes <= r->most_bytes && r->left_bytes > r->most_bytes / 2)
+        return MS_OK;
+    ms_arena_reset(&r->tables);
+    r->most_bytes = r->left_bytes + r->left_bytes / 16;
+    return group_of(p, rank)->alone
+               ? ms_optimum_open(flights->chains, r->most_bytes,
+                                 p->choice->slots, &r->tables, &r->alone,
+                                 p->fault)
+               : ms_flights_open(flights, r->most_bytes, p->choice->slots,
+                                 &r->tables, &r->together, p->fault);
 }
 
 /* The plans for so many bytes of a rank's chains. */
 static ms_err plan_rank(planner *p, uint32_t rank)
 {
     ranked *r = &p->ranks[rank];
+    const ms_partflights_group *group = group_of(p, rank);
+    ms_arena *arena = p->context->arena;
+    ms_optimum optimum;
+    MS_TRY(open_tables(p, rank));
     r->class = MS_BEST_PERSISTENT;
     r->unit_bytes = 0;
-    if (r->n > 1)
-        MS_TRY(divide_budget(p, rank));
-    for (uint32_t k = 0; k < p->parts.n; k++) {
-        ms_optimum optimum;
-        if (!has_part(p, rank, k))
-            continue;
-        MS_TRY(ms_optimum_find(
-            &p->chains[k], r->n > 1 ? p->part_bytes[k] : r->left_bytes,
-            p->choice->slots, p->context->arena, &optimum, p->fault));
-        p->plans[k] = optimum.plan;
-        r->unit_bytes = optimum.exact ? r->unit_bytes : optimum.unit_bytes;
-    }
+    if (group->alone) {
+        MS_TRY(ms_optimum_read(r->alone, r->left_bytes, arena, &optimum,
+                               p->fault));
+        p->own[0] = optimum.plan;
+        r->unit_bytes = optimum.exact ? 0 : optimum.unit_bytes;
+    } else
+        MS_TRY(ms_flights_read(r->together, r->left_bytes, arena, p->own,
+                               &r->unit_bytes, p->fault));
+    for (uint32_t k = 0; k < group->flights.n; k++)
+        p->plans[group->part[k]] = p->own[k];
     return MS_OK;
 }
 
@@ -253,8 +309,8 @@ static ms_err plan_rank(planner *p, uint32_t rank)
 static bool is_filled(const planner *p, uint32_t rank)
 {
     uint64_t budget = p->choice->budget_bytes;
-    uint64_t peak_bytes = p->costs[rank].peak_bytes;
-    return peak_bytes <= budget &&
+    uint64_t peak_bytes = p->ranks[rank].cost.peak_bytes;
+    return p->ranks[rank].tries > 0 && peak_bytes <= budget &&
            budget - peak_bytes <= p->ranks[rank].close_bytes;
 }
 
@@ -289,7 +345,7 @@ static void move_budget(planner *p, uint32_t rank)
 {
     ranked *r = &p->ranks[rank];
     bracket *b = &r->at;
-    uint64_t peak_bytes = p->costs[rank].peak_bytes, next = r->left_bytes;
+    uint64_t peak_bytes = r->cost.peak_bytes, next = r->left_bytes;
     uint64_t budget = p->choice->budget_bytes;
     bool keeps = peak_bytes <= budget;
     if (r->tries == 1 && r->foreseen && r->unit_bytes == 0 && keeps) {
@@ -306,14 +362,6 @@ static void move_budget(planner *p, uint32_t rank)
     r->left_bytes = !same && next > b->low && next < b->high
                         ? next
                         : b->low + (b->high - b->low) / 2;
-}
-
-static bool is_any_tried(const planner *p)
-{
-    for (uint32_t r = 0; r < p->n_ranks; r++)
-        if (p->ranks[r].tried)
-            return true;
-    return false;
 }
 
 static ms_err try_budgets(planner *p)
@@ -338,28 +386,19 @@ static ms_err try_budgets(planner *p)
 #define MOST_CHECKPOINTS 16u
 static ms_err plan_least(planner *p, uint32_t rank, uint32_t slots)
 {
-    for (uint32_t k = 0; k < p->parts.n; k++) {
-        const ms_chain *chain = &p->chains[k];
+    const ms_partflights_group *group = group_of(p, rank);
+    for (uint32_t k = 0; k < group->flights.n; k++) {
+        const ms_chain *chain = &group->flights.chains[k];
         uint32_t most = chain->n > 1 ? chain->n - 1 : 1;
+        ms_chain_plan *plan = &p->plans[group->part[k]];
         uint64_t bytes;
-        if (!has_part(p, rank, k))
-            continue;
-        MS_TRY(slots == 0 ? ms_leastmemory_find(chain, p->context->arena,
-                                                &bytes, &p->plans[k], p->fault)
-                          : ms_binomial_plan(
-                                chain->n, slots < most ? slots : most,
-                                p->context->arena, &p->plans[k], p->fault));
+        MS_TRY(slots == 0
+                   ? ms_leastmemory_find(chain, p->context->arena, &bytes, plan,
+                                         p->fault)
+                   : ms_binomial_plan(chain->n, slots < most ? slots : most,
+                                      p->context->arena, plan, p->fault));
     }
     return MS_OK;
-}
-
-static uint32_t longest(const planner *p, uint32_t rank)
-{
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < p->parts.n; k++)
-        if (has_part(p, rank, k) && p->parts.of[k].chain.n > n)
-            n = p->parts.of[k].chain.n;
-    return n;
 }
 
 /* Sizes that are rounded up to units may hide the last plans that there are:
@@ -441,67 +480,35 @@ static ms_err tell_skips(const planner *p, ms_program *program)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* At most so many forwards of part k wait for their backward on a rank. */
-static uint32_t find_flight(const ms_schedule *schedule, uint32_t k)
-{
-    uint32_t most = 1;
-    for (uint32_t r = 0; r < schedule->n_ranks; r++)
-        for (uint32_t i = schedule->turn_at[r], now = 0;
-             i < schedule->turn_at[r + 1]; i++) {
-            uint8_t kind = schedule->turns[i].kind;
-            if (schedule->turns[i].stage != k)
-                continue;
-            now += kind == MS_TURN_FORWARD;
-            most = now > most ? now : most;
-            now -= kind == MS_TURN_BACKWARD || kind == MS_TURN_GRAD_WEIGHT;
-        }
-    return most;
-}
-
-/* In a rank's memory what a part keeps is there for each micro-batch in flight;
- * what an act takes besides is there once (policies/sources.md 1, AdaPipe). */
-static ms_err weigh_chain(planner *p, uint32_t k)
-{
-    const ms_chain *own = &p->parts.of[k].chain;
-    uint64_t times = find_flight(p->context->schedule, k);
-    ms_chain_stage *stages =
-        ms_arena_take_raw(p->context->arena, own->n + 1u, sizeof *stages);
-    if (stages == NULL)
-        return ms_fail_nomem(p->fault);
-    for (uint32_t l = 0; l <= own->n; l++) {
-        stages[l] = own->stages[l];
-        stages[l].output_bytes *= times;
-        stages[l].saved_bytes *= times;
-    }
-    p->chains[k] = (ms_chain){own->n, own->input_bytes * times, stages};
-    return MS_OK;
-}
-
 static ms_err open_ranks(planner *p)
 {
     ms_arena *arena = p->context->arena;
-    uint32_t n = p->context->schedule->n_ranks;
     MS_TRY(ms_chainparts_find(p->context, &p->parts, p->fault));
-    p->n_ranks = n;
-    p->ranks = ms_arena_take(arena, n, sizeof *p->ranks);
-    p->costs = ms_arena_take(arena, n, sizeof *p->costs);
+    MS_TRY(ms_partflights_find(p->context, &p->parts, p->choice->early_stop,
+                               &p->inflight, p->fault));
+    p->n_ranks = p->inflight.n;
+    p->ranks = ms_arena_take(arena, p->n_ranks, sizeof *p->ranks);
+    p->costs =
+        ms_arena_take(arena, p->context->schedule->n_ranks, sizeof *p->costs);
     p->plans = ms_arena_take(arena, p->parts.n, sizeof *p->plans);
     p->best = ms_arena_take(arena, p->parts.n, sizeof *p->best);
-    p->chains = ms_arena_take(arena, p->parts.n, sizeof *p->chains);
-    p->part_bytes = ms_arena_take(arena, p->parts.n, sizeof *p->part_bytes);
-    p->share = ms_arena_take(arena, p->parts.n, sizeof *p->share);
+    p->own = ms_arena_take(arena, p->parts.n, sizeof *p->own);
     if (p->ranks == NULL || p->costs == NULL || p->plans == NULL ||
-        p->best == NULL || p->chains == NULL || p->part_bytes == NULL ||
-        p->share == NULL)
+        p->best == NULL || p->own == NULL)
         return ms_fail_nomem(p->fault);
-    for (uint32_t r = 0; r < n; r++)
-        p->ranks[r] =
-            (ranked){.best_ns = UINT64_MAX, .least_bytes = UINT64_MAX};
-    for (uint32_t k = 0; k < p->parts.n; k++)
-        p->ranks[p->context->schedule->stages[k].rank].n++;
-    for (uint32_t k = 0; k < p->parts.n; k++)
-        MS_TRY(weigh_chain(p, k));
+    for (uint32_t r = 0; r < p->n_ranks; r++)
+        p->ranks[r] = (ranked){.best_ns = UINT64_MAX,
+                               .least_bytes = UINT64_MAX,
+                               .tables.limit_bytes = arena->limit_bytes};
     return MS_OK;
+}
+
+static void close_ranks(planner *p)
+{
+    for (uint32_t r = 0; p->ranks != NULL && r < p->n_ranks; r++)
+        ms_arena_free(&p->ranks[r].tables);
+    ms_arena_free(&p->calls);
+    ms_arena_free(&p->scratch);
 }
 
 /* A rank on which all may be saved has its plan. */
@@ -511,8 +518,8 @@ static bool open_budgets(planner *p)
     bool all = true;
     for (uint32_t r = 0; r < p->n_ranks; r++) {
         ranked *own = &p->ranks[r];
-        if (p->costs[r].peak_bytes <= budget) {
-            own->best_ns = p->costs[r].work_ns;
+        if (own->cost.peak_bytes <= budget) {
+            own->best_ns = own->cost.work_ns;
             continue;
         }
         all = false;
@@ -520,6 +527,8 @@ static bool open_budgets(planner *p)
         own->left_bytes = budget;
         if (budget > own->besides_bytes)
             own->left_bytes = budget - own->besides_bytes;
+        if (!group_of(p, r)->alone) /* sizes that are rounded up */
+            own->left_bytes += own->left_bytes / ROUNDED;
         own->close_bytes = own->left_bytes / MS_OPTIMUM_LOW;
     }
     return all;
@@ -529,18 +538,21 @@ static bool open_budgets(planner *p)
 static ms_err find_optimum(planner *p, ms_program *program)
 {
     MS_TRY(find_besides(p));
+    bool alone = p->context->schedule->n_ranks == 1;
     if (open_budgets(p)) {
-        if (p->n_ranks == 1)
+        if (alone)
             program->foreseen =
                 (ms_foreseen){p->costs[0].peak_bytes, p->costs[0].work_ns,
                               MS_BEST_PERSISTENT, 0};
         return MS_OK;
     }
+    MS_TRY(price_replays(p));
     MS_TRY(try_budgets(p));
+    MS_TRY(try_segments(p));
     MS_TRY(try_least(p));
     MS_TRY(check_best(p));
     MS_TRY(write_calls(p, p->best, p->context->arena, program));
-    if (p->n_ranks == 1)
+    if (alone)
         program->foreseen = p->ranks[0].best;
     return MS_OK;
 }
@@ -579,7 +591,6 @@ ms_err ms_chainplan_place(const ms_policy_context *context,
                                       : find_optimum(&p, program);
     if (err == MS_OK)
         err = tell_skips(&p, program);
-    ms_arena_free(&p.calls);
-    ms_arena_free(&p.scratch);
+    close_ranks(&p);
     return err;
 }

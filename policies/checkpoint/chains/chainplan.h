@@ -4,9 +4,8 @@
 
 /* checkpoint:revolve=N and checkpoint:optimal,budget=B: the model as a chain, a
  * plan for it, and the plan as calls.  Each part of it (chainparts.h) is a
- * chain, and the budget is each rank's: two chunks of a rank with 3 and 2
- * micro-batches in flight have half of it each, in which their sets count 3 and
- * 2 times. */
+ * chain, and the budget is each rank's, whose parts are planned together
+ * (partflights.h). */
 
 #include "policies/common/policy.h"
 

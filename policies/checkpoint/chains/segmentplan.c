@@ -197,6 +197,26 @@ static ms_err read_values(const ms_policy_context *context,
                    most, most == 1 ? "" : "s", most);
 }
 
+ms_err ms_segmentplan_equal(const ms_chainparts *parts, uint32_t k,
+                            uint32_t blocks, bool open, ms_arena *arena,
+                            ms_chain_plan *plan, ms_fault *fault)
+{
+    const ms_chain *chain = &parts->of[k].chain;
+    uint32_t last = parts->n_blocks[k] > 0 ? parts->n_blocks[k] - 1 : 0;
+    uint32_t *segment =
+        ms_arena_take_raw(arena, chain->n + 1u, sizeof *segment);
+    if (segment == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t l = 1; l <= chain->n; l++) {
+        uint32_t block = parts->block[k][l];
+        bool saves =
+            block == MS_NONE || (open && block / blocks == last / blocks);
+        segment[l] = saves ? MS_NONE : block / blocks;
+    }
+    return ms_segmentplan_write(chain, &(ms_segmentplan){.segment = segment},
+                                arena, plan, fault);
+}
+
 ms_err ms_segmentplan_place(const ms_policy_context *context, bool early_stop,
                             ms_program *program, ms_fault *fault)
 {

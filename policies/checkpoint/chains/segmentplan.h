@@ -26,6 +26,10 @@ typedef struct ms_segmentplan {
 ms_err ms_segmentplan_write(const ms_chain *chain, const ms_segmentplan *how,
                             ms_arena *arena, ms_chain_plan *plan,
                             ms_fault *fault);
+/* Of part k segments of so many blocks; open: the last one saves all. */
+ms_err ms_segmentplan_equal(const ms_chainparts *parts, uint32_t k,
+                            uint32_t blocks, bool open, ms_arena *arena,
+                            ms_chain_plan *plan, ms_fault *fault);
 /* checkpoint:nested and checkpoint:recursive as calls. */
 ms_err ms_segmentplan_place(const ms_policy_context *context, bool early_stop,
                             ms_program *program, ms_fault *fault);

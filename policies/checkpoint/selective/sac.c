@@ -238,7 +238,7 @@ static ms_err rewrite(cache *c, ms_call call)
         return emit(c, MS_HOLD, &call, c->again[call.unit]);
     if (ms_program_ends_backward(&call))
         return emit(c, MS_DROP_SET, &call, c->left[call.unit]);
-    if (call.verb == MS_RERUN && (!call.rerun.part || call.unit == call.last))
+    if (call.verb == MS_RERUN)
         return emit(c, MS_DROP_SET, &call, c->popped[call.last]);
     return MS_OK;
 }

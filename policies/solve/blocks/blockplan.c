@@ -398,23 +398,31 @@ static ms_err solve(solver *p, uint64_t budget_bytes, ms_blockplan *plan)
     return fill(p, &plan->time_ns);
 }
 
-/* The least budget in which there is a plan, between one in which there is none
- * and one in which all is kept. */
+/* Narrows a budget in which there is no plan and one in which there is. */
+static ms_err narrow(solver *p, uint64_t middle, uint64_t *low, uint64_t *high)
+{
+    ms_blockplan plan;
+    MS_TRY(solve(p, middle, &plan));
+    forget(p);
+    *(plan.time_ns < NEVER ? high : low) = middle;
+    return MS_OK;
+}
+
+/* The least budget in which there is a plan.  These plans may need more than
+ * the order in which nothing is made again: all bytes are enough. */
 static ms_err refuse(solver *p, uint64_t budget_bytes)
 {
     char budget[MS_SIZE_COUNT], hint[80];
-    uint64_t low = budget_bytes, high = ms_dagcost_all(p->dag, &p->scratch);
+    uint64_t low = budget_bytes, high = 0;
     uint64_t step = common_divisor(p->dag);
-    ms_blockplan plan;
-    for (high = more(high, low + 1); high - low > more(step, high / 512);) {
-        uint64_t middle = low + (high - low) / 2;
-        MS_TRY(solve(p, middle, &plan));
-        forget(p);
-        if (plan.time_ns < NEVER)
-            high = middle;
-        else
-            low = middle;
-    }
+    for (uint32_t v = 0; v < p->dag->n; v++)
+        high += p->dag->bytes[v];
+    high = more(high, low + 1);
+    uint64_t kept = ms_dagcost_all(p->dag, &p->scratch);
+    if (kept > low && kept < high)
+        MS_TRY(narrow(p, kept, &low, &high));
+    while (high - low > more(step, high / 512))
+        MS_TRY(narrow(p, low + (high - low) / 2, &low, &high));
     if (step > high / 512)
         high -= high % step;
     ms_size_count(budget_bytes, budget);

@@ -151,9 +151,10 @@ static void put_judgement(const ms_front *front, ms_text *text)
                 short_name(worst->name), worst->more_percent);
     if (below > 0)
         ms_text_add(&words,
-                    "; %u beat%s it: it is the optimum of the model as a "
-                    "chain of blocks, not of the final program, nor of what "
-                    "keeps parts of a block",
+                    "; %u beat%s it: it is the best of plans that save blocks "
+                    "whole or run them again whole, by the model as a chain "
+                    "(to solver: how much longer the program takes), not of "
+                    "what keeps parts of a block",
                     below, below == 1 ? "s" : "");
     put_words("front:", &words, text);
 }

@@ -19,8 +19,9 @@
 static const struct {
     uint32_t blocks, slots;
     uint32_t refined; /* how many points are added at most */
-} grain[] = {{64, 600, 8}, {24, 1000, 8}, {0, 3000, 16}};
-/* Peaks that are closer than this part of the larger are one budget. */
+} grain[] = {{64, 600, 16}, {24, 1000, 16}, {0, 3000, 16}};
+/* Peaks that are closer than this part of what lies between the least and the
+ * highest are one budget: what no way changes (states, the loss) has no say. */
 #define SAME_PART 400u
 
 typedef struct finder {
@@ -221,11 +222,11 @@ static uint32_t list_peaks(const ms_front *front, uint64_t *budgets)
         if (front->rows[i].message == NULL)
             peaks[n++] = front->rows[i].peak_bytes;
     qsort(peaks, n, sizeof *peaks, by_size);
-    uint64_t least =
-        n > 0 ? (peaks[n - 1] - peaks[0]) / (2 * MS_FRONT_CURVE) : 0;
+    uint64_t span = n > 0 ? peaks[n - 1] - peaks[0] : 0;
+    uint64_t least = span / (2 * MS_FRONT_CURVE);
     for (uint32_t i = 0; i < n; i++) {
         bool far =
-            kept == 0 || (peaks[i] - budgets[kept - 1] > peaks[i] / SAME_PART &&
+            kept == 0 || (peaks[i] - budgets[kept - 1] > span / SAME_PART &&
                           peaks[i] - budgets[kept - 1] >= least);
         if (far && kept < MS_FRONT_CURVE)
             budgets[kept++] = peaks[i];
@@ -307,13 +308,27 @@ static void measure_all(ms_front *front)
     }
 }
 
+/* From the least peak of a way to the highest. */
+static uint64_t span_of(const ms_front *front)
+{
+    uint64_t low = UINT64_MAX, high = 0;
+    for (uint32_t i = 0; i < front->n_ways; i++) {
+        uint64_t peak_bytes = front->rows[i].peak_bytes;
+        if (front->rows[i].message != NULL)
+            continue;
+        low = peak_bytes < low ? peak_bytes : low;
+        high = peak_bytes > high ? peak_bytes : high;
+    }
+    return high > low ? high - low : 0;
+}
+
 /* Is there no point of the curve near the row's peak? */
 static bool is_far(const ms_front *front, const ms_front_row *row)
 {
+    uint64_t near = span_of(front) / (8 * SAME_PART);
     for (uint32_t i = front->n_ways; i < front->n; i++) {
         uint64_t budget = front->rows[i].budget_bytes;
-        if (budget <= row->peak_bytes &&
-            row->peak_bytes - budget <= row->peak_bytes / (4 * SAME_PART))
+        if (budget <= row->peak_bytes && row->peak_bytes - budget <= near)
             return false;
     }
     return true;
