@@ -98,7 +98,8 @@ static ms_err close_turns(const ms_plugin_step *step, ms_schedule *schedule)
         .n_micro_batches = step->n_micro_batches,
         .turn_at = ms_arena_take(arena, ranks + 1u, sizeof(uint32_t)),
         .turns = ms_arena_take_raw(arena, from->n_turns, sizeof(ms_turn)),
-        .receives = from->ahead ? MS_RECEIVE_AHEAD : MS_RECEIVE_NEXT};
+        .receives = from->ahead ? MS_RECEIVE_AHEAD : MS_RECEIVE_NEXT,
+        .waits = !from->ahead};
     if (schedule->turn_at == NULL || schedule->turns == NULL)
         return ms_fail_nomem(step->fault);
     sort_turns(from, schedule);

@@ -286,10 +286,9 @@ static void settle_messages(const ms_policy_context *context,
 {
     const ms_policy_value *values = context->values;
     schedule->receives = receives(values, schedule);
-    schedule->waits =
-        schedule->receives == MS_RECEIVE_NEXT &&
-        context->graph->unit_cost == NULL &&
-        (!values[IMPL].given || values[IMPL].number == MEGATRON);
+    schedule->waits = schedule->receives == MS_RECEIVE_NEXT &&
+                      context->graph->unit_cost == NULL &&
+                      (!values[IMPL].given || values[IMPL].number == MEGATRON);
 }
 
 static ms_err check_queues(const ms_policy_value *values,

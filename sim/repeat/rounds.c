@@ -14,6 +14,8 @@ typedef struct finder {
     ms_rounds *rounds;
     uint32_t *number; /* per op, among those of its rank */
     uint32_t *row;    /* per row, the same */
+    uint32_t *sync; /* of a rank: rows of plan.sync, and before which of its */
+    uint32_t *before; /* ops, as an index of rounds.op, each stands */
 } finder;
 
 /* ---- ops and rows by rank ------------------------------------------------ */
@@ -59,8 +61,11 @@ static ms_err take_all(finder *it, ms_arena *arena, ms_fault *fault)
     rounds->ranks = ms_arena_take(arena, n, sizeof *rounds->ranks);
     it->number = ms_arena_take_raw(arena, plan->n_ops, sizeof *it->number);
     it->row = ms_arena_take_raw(arena, plan->n_rows, sizeof *it->row);
+    it->sync = ms_arena_take_raw(arena, plan->n_sync, sizeof *it->sync);
+    it->before = ms_arena_take_raw(arena, plan->n_sync, sizeof *it->before);
     if (rounds->op == NULL || rounds->op_at == NULL || rounds->ranks == NULL ||
-        it->number == NULL || it->row == NULL)
+        it->number == NULL || it->row == NULL || it->sync == NULL ||
+        it->before == NULL)
         return ms_fail_nomem(fault);
     list_ops(it);
     number_all(it);
@@ -201,14 +206,69 @@ static bool same_op(const finder *it, uint32_t a, uint32_t b)
            same_waits(it, a, b);
 }
 
-/* Without a sync a host that is faster than its device is further ahead from
- * round to round: nothing waits for it in rounds, and nothing may behind them,
- * where it would be ahead by so many rounds more. */
+/* ---- hosts --------------------------------------------------------------- */
+
+static uint32_t list_syncs(const finder *it, uint32_t rank)
+{
+    const ms_plan *plan = it->plan;
+    const ms_rounds *rounds = it->rounds;
+    uint32_t n = 0, i = rounds->op_at[rank];
+    for (uint32_t k = 0; k < plan->n_sync; k++) {
+        if (plan->sync[k].rank != rank)
+            continue;
+        while (i < rounds->op_at[rank + 1] && rounds->op[i] < plan->sync[k].op)
+            i++;
+        it->sync[n] = k;
+        it->before[n++] = i;
+    }
+    return n;
+}
+
+/* Does the host wait in each round alike, for all that is under way?  *each:
+ * how often, in a round. */
+static bool same_syncs(const finder *it, uint32_t rank, uint32_t *each)
+{
+    const struct ms_rounds_rank *own = &it->rounds->ranks[rank];
+    const uint64_t *passed_ns = it->line->passed_ns;
+    uint32_t n = list_syncs(it, rank), first = 0;
+    *each = 0;
+    while (first < n && it->before[first] < own->first)
+        first++;
+    for (uint32_t k = first; k < n && it->before[k] < own->first + own->ops;
+         k++)
+        ++*each;
+    if (*each == 0)
+        return n == 0;
+    for (uint32_t k = first; k < n && it->before[k] + own->ops < own->end;
+         k++) {
+        uint32_t next = k + *each;
+        if (next >= n || it->before[next] != it->before[k] + own->ops ||
+            it->plan->sync[it->sync[k]].until != MS_NONE ||
+            it->plan->sync[it->sync[next]].until != MS_NONE ||
+            passed_ns == NULL ||
+            passed_ns[it->sync[k] + 1] + it->rounds->period_ns !=
+                passed_ns[it->sync[next] + 1])
+            return false;
+    }
+    return true;
+}
+
+/* A host that waits in each round is a period later in the next.  Without a
+ * sync one that is faster than its device is further ahead from round to round:
+ * nothing waits for it in rounds, and nothing may behind them, where it would
+ * be ahead by so many rounds more. */
 static bool host_keeps(const finder *it, const ms_machine *machine,
                        uint32_t rank)
 {
     const ms_rounds *rounds = it->rounds;
     struct ms_rounds_rank *own = &rounds->ranks[rank];
+    uint32_t syncs;
+    if (!same_syncs(it, rank, &syncs))
+        return false;
+    if (syncs > 0) {
+        own->host_ns = rounds->period_ns;
+        return true;
+    }
     for (uint32_t i = own->first; i < own->first + own->ops; i++)
         own->host_ns +=
             ms_inorder_issue_ns(machine, &it->plan->op[rounds->op[i]]);
@@ -247,8 +307,7 @@ static bool repeats(const finder *it, const ms_machine *machine, uint32_t rank)
 
 static bool is_plain(const ms_plan *plan, const ms_machine *machine)
 {
-    if (machine->wall || machine->book_device ||
-        machine->paging.page_bytes > 0 || plan->n_sync > 0)
+    if (machine->wall || machine->book_device || machine->paging.page_bytes > 0)
         return false;
     for (uint32_t row = 0; row < plan->n_rows; row++)
         if (plan->row[row].pool != MS_DEVICE_POOL)

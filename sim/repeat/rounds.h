@@ -20,10 +20,11 @@
  * (rounds.c).  In its times all of them are one period later.  An op starts
  * when what it waits for has ended and its host has issued it, and is slowed by
  * what runs on its rank meanwhile: where all of that is one period later, so is
- * the op; a host that issues a round in less than a period is never waited for
- * behind the cut.  Levels repeat with the rows; what other streams hold up
- * longer from round to round (hosts run ahead) is counted op by op, without
- * rows (roundsums.c). */
+ * the op; a host that waits for its device in each round is a period later,
+ * too, and one that waits never and issues a round in less than a period is
+ * never waited for behind the cut.  Levels repeat with the rows; what other
+ * streams hold up longer from round to round (hosts run ahead) is counted op by
+ * op, without rows (roundsums.c). */
 
 #include "sim/base/base.h"
 #include "sim/nouns.h"
@@ -59,15 +60,15 @@ typedef struct ms_rounds {
         uint32_t end;     /* the last of all */
         uint32_t ops;     /* of a round */
         uint32_t rows;    /* the same */
-        uint64_t host_ns; /* in which its host issues a round */
+        uint64_t host_ns; /* in which its host issues a round, or comes to the
+                             next where it waits */
     } * ranks;
     uint64_t period_ns;
 } ms_rounds;
 
 /* Do the rounds of the plan and its times repeat?  false where they do not, or
  * what is asked of the machine does not (a wall, pages, books by device time),
- * or where memories other than the device's or syncs are in use.  Faults:
- * MS_ENOMEM. */
+ * or where memories other than the device's are in use.  Faults: MS_ENOMEM. */
 ms_err ms_rounds_find(const ms_timeline *line, const ms_machine *machine,
                       const ms_roundcut *cut, ms_arena *arena,
                       ms_rounds *rounds, bool *found, ms_fault *fault);

@@ -2,8 +2,8 @@
 #include "sim/measure/requests.h"
 #include "sim/plan.h"
 #include "sim/repeat/rounds.h"
+#include "sim/replay/hostclock.h"
 #include "sim/replay/latebytes.h"
-#include "sim/replay/streams/inorder.h"
 #include "sim/timeline.h"
 
 #include <stddef.h>
@@ -60,16 +60,18 @@ static ms_err list_ops(const ms_timeline *line, const ms_machine *machine,
                        rank_ops *ops, ms_fault *fault)
 {
     const ms_plan *plan = line->plan;
-    uint64_t host_ns = 0, now_bytes = 0;
+    uint64_t now_bytes = 0;
+    ms_hostclock clock = ms_hostclock_open(line, machine, rank);
     MS_TRY(take_ops(plan, rounds, rank, arena, ops, fault));
     for (uint32_t i = 0; i < ops->n; i++) {
         uint32_t op = rounds->op[rounds->op_at[rank] + i];
         ms_latebytes_op *to = &ops->op[i];
-        *to = (ms_latebytes_op){.host_ns = host_ns,
+        ms_hostclock_sync(&clock, op);
+        *to = (ms_latebytes_op){.host_ns = clock.host_ns,
                                 .end_ns = line->end_ns[op],
                                 .stream = plan->op[op].stream};
         uint64_t late_bytes = fill_op(plan, op, ops, to);
-        host_ns += ms_inorder_issue_ns(machine, &plan->op[op]);
+        ms_hostclock_issue(&clock, op);
         now_bytes += to->taken_bytes;
         if (now_bytes > ops->peak_bytes)
             ops->peak_bytes = now_bytes;

@@ -2,9 +2,9 @@
 #ifndef MS_SIM_HOSTCLOCK_H
 #define MS_SIM_HOSTCLOCK_H
 
-/* Private to active.c and pooled.c: replays the clock of a rank's host over a
- * plan whose ops already have their times.  For each op of the rank in order:
- * syncs, then what is done at host_ns, then issue. */
+/* Private to active.c, pooled.c and sim/repeat: replays the clock of a rank's
+ * host over a plan whose ops already have their times.  For each op of the rank
+ * in order: syncs, then what is done at host_ns, then issue. */
 
 #include "sim/replay/streams/inorder.h"
 

@@ -525,7 +525,7 @@ START_TEST(turns_wait_for_exchanges)
 }
 END_TEST
 
-/* ---- hosts that wait ------------------------------------------------------ */
+/* ---- hosts that wait ----------------------------------------------------- */
 
 /* Exchanges of a rank of 1F1B: one before its first turn, if it is not the
  * first rank, and one behind each turn that sends, or whose next turn reads. */

@@ -69,9 +69,8 @@ static uint64_t find_opt(uint32_t s, uint32_t t, uint64_t m)
         again += stages[k - 1].forward_ns;
         if (m < more(bytes, gone))
             continue;
-        uint64_t of =
-            sum(again - stages[k - 1].tail_ns + replay_ns,
-                sum(opt[k][t][m - bytes], opt[s][k - 1][m - gone]));
+        uint64_t of = sum(again - stages[k - 1].tail_ns + replay_ns,
+                          sum(opt[k][t][m - bytes], opt[s][k - 1][m - gone]));
         best = of < best ? of : best;
     }
     return best;

@@ -115,7 +115,7 @@ END
 | states | ZeRO (`states.tsv`), tables by precision (`precisions.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
 | megatron | Megatron-LM's CI and logs (`megatron.tsv`), layers by hand count |
-| pipelines | zero bubble's rates and sets (`zerobubble.tsv`), Megatron-LM's TFLOP/s |
+| pipelines | bubbles and sets (`zerobubble.tsv`), Megatron-LM's rates |
 | splits | peaks of ranks that split layers: SimuMax, nanotron (`splits.tsv`) |
 | vision | built-in networks, steps of PyTorch 1.13.1 (`vision.tsv`) |
 | torchinfo | what torchinfo and torchsummary print (`torchinfo*.tsv`) |

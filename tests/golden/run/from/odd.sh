@@ -20,6 +20,7 @@ understand run ../config.json --from accelerate-deepspeed.yaml
 understand run ../config.json --from accelerate-nd.yaml
 understand run ../config.json --from training_args2022.json --gpus 8
 printf '\357\273\277' | cat - training_args2022.json >marked.json
-understand run ../config.json --from marked.json --gpus 8 | sed -n '/understood/p'
+understand run ../config.json --from marked.json --gpus 8 |
+    sed -n '/understood/p'
 sed 's/$/\r/' megatron-if.bash >windows.bash
 understand run --from windows.bash | sed -n '/understood/p'
