@@ -5,15 +5,15 @@
 /* clang-format off */
 /* device, ms_kernels, tokens, {runs, median, most} */
 const ms_accuracy_times ms_accuracyrows_times[] = {
-    {"a100-40gb-sxm", 1, 4096, {14, 2.3, 28.6}},
-    {"a100-40gb-sxm", 1, MS_ACCURACY_ANY, {22, 2.2, 17.5}},
+    {"a100-40gb-sxm", 1, 4096, {14, 2.3, 28.7}},
+    {"a100-40gb-sxm", 1, MS_ACCURACY_ANY, {22, 2.2, 17.6}},
     {"a100-80gb-sxm", 1, 1024, {5, 6.9, 19.8}},
     {"a100-80gb-sxm", 1, 4096, {9, 3.2, 6.4}},
     {"a100-80gb-sxm", 1, 16384, {6, 2.5, 5.0}},
     {"a100-80gb-sxm", 1, MS_ACCURACY_ANY - 1, {8, 1.2, 3.0}},
     {"a100-80gb-sxm", 1, MS_ACCURACY_ANY, {28, 2.5, 8.2}},
-    {"a100-80gb-sxm", 2, MS_ACCURACY_SPLIT, {45, 8.3, 34.9}},
-    {"b200-180gb-sxm", 6, MS_ACCURACY_SPLIT, {19, 3.5, 10.9}},
+    {"a100-80gb-sxm", 2, MS_ACCURACY_SPLIT, {45, 4.9, 34.7}},
+    {"b200-180gb-sxm", 6, MS_ACCURACY_SPLIT, {19, 3.4, 11.0}},
     {"h100-80gb-sxm", 1, 1024, {8, 6.1, 15.0}},
     {"h100-80gb-sxm", 1, 4096, {10, 2.8, 7.3}},
     {"h100-80gb-sxm", 1, MS_ACCURACY_ANY, {25, 3.6, 8.5}},
