@@ -47,6 +47,15 @@ static bool is_open(const ms_compose *c)
     return false;
 }
 
+/* A word of memsim's, or what Megatron-LM's fp8 weights make of it. */
+static const char *said_precision(const ms_compose *c)
+{
+    const char *word = ms_facts_value(c->facts, "training.precision");
+    if (word != NULL || ms_facts_find(c->facts, "fp8") == NULL)
+        return word;
+    return is_on(c, "fp8.primary") ? "fp8-primary" : "fp8";
+}
+
 /* The word of --precision, or NULL: no file says. */
 static ms_err precision_of(const ms_compose *c, const char **word,
                            ms_fault *fault)
@@ -57,9 +66,7 @@ static ms_err precision_of(const ms_compose *c, const char **word,
     bool adapters = ms_facts_find(c->facts, "lora.rank") != NULL;
     bool lean = is_lean(c);
     const ms_fact *b = ms_facts_find(c->facts, "bf16");
-    *word = ms_facts_value(c->facts, "training.precision");
-    if (*word == NULL && ms_facts_find(c->facts, "fp8") != NULL)
-        *word = is_on(c, "fp8.primary") ? "fp8-primary" : "fp8";
+    *word = said_precision(c);
     if (*word != NULL)
         return MS_OK;
     if (bf16 && fp16)
