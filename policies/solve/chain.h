@@ -122,6 +122,10 @@ typedef struct ms_optimum_table ms_optimum_table;
 ms_err ms_optimum_open(const ms_chain *chain, uint64_t most_bytes,
                        uint32_t slots, ms_arena *arena,
                        ms_optimum_table **table, ms_fault *fault);
+/* Does it take so long to fill (more than MS_OPTIMUM_LONG sums, some seconds)
+ * that another one is not worth it? */
+#define MS_OPTIMUM_LONG (UINT64_C(1) << 34)
+bool ms_optimum_is_long(const ms_optimum_table *table);
 /* The plan that takes the least time in the budget, which is no more than
  * most_bytes.  MS_EINFEASIBLE: names the least budget. */
 ms_err ms_optimum_read(const ms_optimum_table *table, uint64_t budget_bytes,

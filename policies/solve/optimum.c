@@ -223,6 +223,12 @@ ms_err ms_optimum_open(const ms_chain *chain, uint64_t most_bytes,
                               arena, fault);
 }
 
+bool ms_optimum_is_long(const ms_optimum_table *p)
+{
+    uint64_t units = p->most_bytes / p->unit_bytes;
+    return p->table.n_sums > MS_OPTIMUM_LONG / (units + 1);
+}
+
 ms_err ms_optimum_read(const ms_optimum_table *p, uint64_t budget_bytes,
                        ms_arena *arena, ms_optimum *optimum, ms_fault *fault)
 {

@@ -297,6 +297,35 @@ START_TEST(equal_stages_share_tables)
 }
 END_TEST
 
+/* One table answers each budget as a table of its own does, and one of few
+ * stages is no long one. */
+START_TEST(one_table_for_many_budgets)
+{
+    ms_optimum_table *table;
+    for (uint32_t l = 1; l <= 30; l++)
+        stages[l] = (ms_chain_stage){.forward_ns = 5 + l % 7,
+                                     .backward_ns = 11 + l % 5,
+                                     .output_bytes = 3 + l % 4,
+                                     .saved_bytes = 9 + l % 6,
+                                     .backward_extra_bytes = 7};
+    ms_chain chain = {.n = 30, .input_bytes = 4, .stages = stages};
+    ms_arena tables = {0};
+    ck_assert_int_eq(ms_optimum_open(&chain, 400, 0, &tables, &table, &fault),
+                     MS_OK);
+    ck_assert(!ms_optimum_is_long(table));
+    for (uint64_t budget = 20; budget <= 400; budget += 19) {
+        ms_optimum one, many;
+        ms_arena_reset(&arena);
+        ms_err err = ms_optimum_find(&chain, budget, 0, &arena, &one, &fault);
+        ck_assert_int_eq(ms_optimum_read(table, budget, &arena, &many, &fault),
+                         err);
+        if (err == MS_OK)
+            ck_assert_uint_eq(one.time_ns, many.time_ns);
+    }
+    ms_arena_free(&tables);
+}
+END_TEST
+
 /* In fewer units than the sizes have the plan is never better, and it keeps to
  * the budget. */
 START_TEST(coarse_units_stay_within_the_budget)
@@ -339,6 +368,7 @@ Suite *suite_optimum(void)
     tcase_add_test(tcase, revolve_tables);
     tcase_add_test(tcase, revolve_far);
     tcase_add_test(tcase, equal_stages_share_tables);
+    tcase_add_test(tcase, one_table_for_many_budgets);
     tcase_add_test(tcase, coarse_units_stay_within_the_budget);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -274,12 +274,14 @@ static ms_err open_tables(planner *p, uint32_t rank)
         return MS_OK;
     ms_arena_reset(&r->tables);
     r->most_bytes = r->left_bytes + r->left_bytes / 16;
-    return group_of(p, rank)->alone
-               ? ms_optimum_open(flights->chains, r->most_bytes,
-                                 p->choice->slots, &r->tables, &r->alone,
-                                 p->fault)
-               : ms_flights_open(flights, r->most_bytes, p->choice->slots,
-                                 &r->tables, &r->together, p->fault);
+    if (!group_of(p, rank)->alone)
+        return ms_flights_open(flights, r->most_bytes, p->choice->slots,
+                               &r->tables, &r->together, p->fault);
+    MS_TRY(ms_optimum_open(flights->chains, r->most_bytes, p->choice->slots,
+                           &r->tables, &r->alone, p->fault));
+    if (ms_optimum_is_long(r->alone) && r->at.high > r->most_bytes)
+        r->at.high = r->most_bytes;
+    return MS_OK;
 }
 
 /* The plans for so many bytes of a rank's chains. */
