@@ -201,7 +201,8 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "bytes of the workspace that cuBLAS has per thread, in the "
              "allocator, or as CUBLAS_WORKSPACE_CONFIG says it, :4096:8; -1: "
-             "the device's"},
+             "the device's (Blackwell: PyTorch's until pull request 175344 of "
+             "2026, :4096:8 behind it)"},
     {.name = "cudnn",
      .type = MS_WORD,
      .words = "auto|benchmark|none",
