@@ -228,3 +228,13 @@ ms_err ms_handover_find(const ms_graph *graph, const ms_schedule *schedule,
         find_again(&f, list, &handovers->all[i]);
     return MS_OK;
 }
+
+uint64_t ms_handover_bytes(const ms_graph *graph, const ms_program *program,
+                           const ms_handover *handover)
+{
+    const uint32_t *at = &program->set_at[handover->set];
+    uint64_t bytes = 0;
+    for (uint32_t i = at[0]; i < at[1]; i++)
+        bytes += graph->storage_bytes[program->set_item[i]];
+    return bytes;
+}

@@ -40,4 +40,8 @@ ms_err ms_handover_find(const ms_graph *graph, const ms_schedule *schedule,
 /* Do turns of this kind make it, and read it? */
 bool ms_handover_is_of(const ms_handover *handover, uint8_t kind);
 
+/* Of what is handed over, for one micro-batch. */
+uint64_t ms_handover_bytes(const ms_graph *graph, const ms_program *program,
+                           const ms_handover *handover);
+
 #endif

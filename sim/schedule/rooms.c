@@ -3,22 +3,13 @@
 #include "sim/graph.h"
 #include "sim/program.h"
 
-static uint64_t bytes_of(const ms_graph *graph, const ms_program *program,
-                         uint32_t set)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
-        bytes += graph->storage_bytes[program->set_item[i]];
-    return bytes;
-}
-
 static void add_up(const ms_graph *graph, const ms_schedule *schedule,
                    const ms_handovers *handovers, const ms_program *program,
                    uint64_t *bytes)
 {
     for (uint32_t i = 0; i < handovers->n; i++) {
         const ms_handover *it = &handovers->all[i];
-        uint64_t each = it->local ? 0 : bytes_of(graph, program, it->set);
+        uint64_t each = it->local ? 0 : ms_handover_bytes(graph, program, it);
         for (uint32_t m = 0; m < schedule->n_micro_batches; m++)
             bytes[ms_schedule_rank(schedule, it->to, m)] += each;
     }

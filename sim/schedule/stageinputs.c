@@ -4,15 +4,6 @@
 
 #include <string.h>
 
-static uint64_t bytes_of(const ms_graph *graph, const ms_program *program,
-                         uint32_t set)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
-        bytes += graph->storage_bytes[program->set_item[i]];
-    return bytes;
-}
-
 /* What comes into the stage by forwards, or leaves it by backwards. */
 static uint64_t sum(const ms_graph *graph, const ms_handovers *h,
                     const ms_program *program, uint32_t stage, bool gradients)
@@ -23,7 +14,7 @@ static uint64_t sum(const ms_graph *graph, const ms_handovers *h,
     for (uint32_t i = at[stage]; i < at[stage + 1]; i++) {
         const ms_handover *it = &h->all[list[i]];
         if (it->backward == gradients && !it->local)
-            bytes += bytes_of(graph, program, it->set);
+            bytes += ms_handover_bytes(graph, program, it);
     }
     return bytes;
 }
